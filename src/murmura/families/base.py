@@ -1,0 +1,270 @@
+"""What a family is: a sufficient statistic, where it lives, how fast it moves, what it estimates.
+
+A signal s follows an exponential family, and all that an estimate needs of it is xi(s):
+
+    E xi(s) = mean(theta)    so that    theta = parameter(average of xi(s_i))
+
+The sensitivity is the exact modulus of continuity of xi in the l1 norm, on the public support:
+
+    sensitivity(radius) = sup { ||xi(s) - xi(s')||_1 : ||s - s'||_1 <= radius, both in the support }
+
+It is at most (largest derivative) x radius, and often less. With independent Laplace noise on each
+coordinate of a vector statistic it is this l1 norm that counts; the paper's largest absolute
+partial derivative is right only for one coordinate of the statistic at a time.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from murmura.errors import FamilyError, SignalError
+from murmura.families.support import Bounds, Support, number
+
+Array = NDArray[np.float64]
+Size = int | tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """How far the statistic can move (inf: without limit), and a sentence that says why."""
+
+    value: float
+    reason: str
+
+    @property
+    def finite(self) -> bool:
+        """Whether any noise at all could hide the move."""
+        return math.isfinite(self.value)
+
+
+@dataclass(frozen=True, eq=False)
+class Interval:
+    """A parameter with its error bar: low <= value <= high, numbers or arrays alike."""
+
+    value: Array
+    low: Array
+    high: Array
+
+
+@dataclass(frozen=True)
+class Family(ABC):
+    """A sufficient statistic xi(s) with its support, its sensitivity and its inverse.
+
+    `bounds` are bounds on the signal, in its own units. They are public: choose them before a
+    signal is read. They narrow the support, hence the sensitivity, and nothing else: `sample`,
+    `mean` and `covariance` speak of the law without bounds, so clipping what falls outside
+    (`Signals.clip`, `support.clip`) and the bias that this brings are the caller's business.
+    """
+
+    bounds: Bounds | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        """Refuse bounds that leave nothing of the support."""
+        if self.bounds is not None:
+            object.__setattr__(self, "bounds", _pair(self.bounds))
+        self.natural_support.within(self.bounds)
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """The name in a scenario, such as "log-normal"."""
+
+    @property
+    @abstractmethod
+    def parameters(self) -> tuple[str, ...]:
+        """The names of the unknown parameters, such as ("mu",)."""
+
+    @property
+    @abstractmethod
+    def formula(self) -> str:
+        """The statistic as a formula, such as "log s"."""
+
+    @property
+    @abstractmethod
+    def modulus(self) -> str:
+        """The sensitivity as a formula in `radius`, `low` and `high`."""
+
+    @property
+    @abstractmethod
+    def natural_support(self) -> Support:
+        """Where the law lives before bounds."""
+
+    @property
+    def support(self) -> Support:
+        """Where signals must lie: the natural support within the bounds."""
+        return self.natural_support.within(self.bounds)
+
+    @property
+    def dimension(self) -> int:
+        """The length of the statistic."""
+        return 1
+
+    @property
+    def signal_shape(self) -> tuple[int, ...]:
+        """The shape of one signal: () for a number, (d,) for a vector."""
+        return ()
+
+    @property
+    def mean_domain(self) -> tuple[float, float]:
+        """The values that a coordinate of E xi can take, as (low, high)."""
+        return (-math.inf, math.inf)
+
+    @property
+    def remedy(self) -> str:
+        """What to do about signals outside the support."""
+        support = self.support
+        if support.integer:
+            return "check the column and its units, or choose a family of real-valued signals"
+        if math.isfinite(support.low) or math.isfinite(support.high):
+            low, high = (number(e) if math.isfinite(e) else "None" for e in _edges(support))
+            return f"clip them to the public bounds first: signals.clip({low}, {high})"
+        return "remove or fill the readings that are not numbers"
+
+    def statistic(self, signals: ArrayLike) -> Array:
+        """xi(s): the shape of the signals for dimension 1, (..., dimension) for a vector.
+
+        Signals outside the support are refused, for there the sensitivity promises nothing.
+        """
+        s = np.asarray(signals, dtype=np.float64)
+        self._check_shape(s)
+        outside = self.support.violations(s)
+        if outside.any():
+            first = tuple(int(k) for k in np.argwhere(outside)[0])
+            raise SignalError(
+                f"{int(outside.sum())} of {outside.size} signals lie outside the support of "
+                f"{self.name} ({self.support.describe()}), the first at index {first}; "
+                f"{self.remedy}"
+            )
+        return np.asarray(self._xi(s), dtype=np.float64)
+
+    def columns(self, signals: ArrayLike) -> Array:
+        """xi(s) with the trailing axis `dimension` always there."""
+        s = np.asarray(signals, dtype=np.float64)
+        outer = s.shape[: s.ndim - len(self.signal_shape)]
+        return self.statistic(s).reshape((*outer, self.dimension))
+
+    def sensitivity(self, radius: float = 1.0) -> Sensitivity:
+        """sup ||xi(s) - xi(s')||_1 over s, s' in the support with ||s - s'||_1 <= radius.
+
+        An infinite radius asks for the whole range of xi: any two values of the domain.
+        """
+        if not radius > 0:
+            raise FamilyError(f"radius must be a number above 0; found {radius}")
+        if self.support.integer and radius < 1:
+            raise FamilyError(
+                f"radius must be at least 1 for whole numbers; found {number(radius)}: "
+                "no two signals are adjacent: the promise would be empty"
+            )
+        whole = self.support.integer and math.isfinite(radius)
+        return self._sensitivity(float(math.floor(radius)) if whole else float(radius))
+
+    @abstractmethod
+    def sample(self, rng: np.random.Generator, size: Size, **parameters: ArrayLike) -> Array:
+        """Signals of shape size + signal_shape from the law without bounds."""
+
+    @abstractmethod
+    def mean(self, **parameters: ArrayLike) -> Array:
+        """E xi, of shape (dimension,), or (..., dimension) for arrays of parameters."""
+
+    @abstractmethod
+    def covariance(self, **parameters: ArrayLike) -> Array:
+        """Cov xi, of shape (..., dimension, dimension)."""
+
+    @abstractmethod
+    def parameter(self, mean: ArrayLike) -> dict[str, Array]:
+        """The inverse of `mean`, for (..., dimension) estimates at once.
+
+        Noise can push an estimate out of the domain of E xi: it is then moved to the nearest
+        edge (a Bernoulli mean of -0.02 gives p = 0; a mean waiting time of -0.1 gives rate = inf).
+        What comes out, edges included, `mean` and `covariance` take back; there the covariance is
+        its limit, often 0.
+        """
+
+    @abstractmethod
+    def interval(
+        self, mean: ArrayLike, covariance: ArrayLike, confidence: float = 0.95
+    ) -> dict[str, Interval]:
+        """Error bars for every parameter, from an estimate of E xi and its covariance.
+
+        The covariance (..., dimension, dimension) is that of the estimate: sampling, privacy
+        noise and disagreement between agents added up by the caller.
+        """
+
+    @abstractmethod
+    def _xi(self, s: Array) -> Array: ...
+
+    @abstractmethod
+    def _sensitivity(self, radius: float) -> Sensitivity: ...
+
+    def _check_shape(self, s: Array) -> None:
+        shape = self.signal_shape
+        if shape and s.shape[-len(shape) :] != shape:
+            raise SignalError(
+                f"{self.name} takes signals of shape (..., {', '.join(map(str, shape))}); "
+                f"found shape {s.shape}"
+            )
+
+    def _check_names(self, parameters: Mapping[str, Any]) -> None:
+        if set(parameters) != set(self.parameters):
+            raise FamilyError(
+                f"{self.name} takes the parameters {', '.join(self.parameters)}; "
+                f"found {', '.join(parameters) or 'none'}"
+            )
+
+    def _means(self, mean: ArrayLike) -> Array:
+        """The estimate as an array (..., dimension); a bare number will do for dimension 1."""
+        m = np.asarray(mean, dtype=np.float64)
+        m = m.reshape(1) if m.ndim == 0 else m
+        if m.shape[-1] != self.dimension:
+            raise FamilyError(
+                f"mean must have shape (..., {self.dimension}) for {self.name}; found {m.shape}"
+                + ("; use mean[..., None]" if self.dimension == 1 else "")
+            )
+        return m
+
+    def _covariances(self, covariance: ArrayLike) -> Array:
+        """The covariance as an array (..., dimension, dimension); likewise."""
+        c = np.asarray(covariance, dtype=np.float64)
+        d = self.dimension
+        c = c.reshape(1, 1) if c.ndim == 0 else c
+        if c.shape[-2:] != (d, d):
+            raise FamilyError(
+                f"covariance must have shape (..., {d}, {d}) for {self.name}; found {c.shape}"
+            )
+        if (np.diagonal(c, axis1=-2, axis2=-1) < 0).any():
+            raise FamilyError("covariance must have no negative variance on its diagonal")
+        return c
+
+    def _margins(self, covariance: ArrayLike, confidence: float) -> Array:
+        """z sqrt(diag(covariance)), of shape (..., dimension)."""
+        variances = np.diagonal(self._covariances(covariance), axis1=-2, axis2=-1)
+        return quantile(confidence) * np.sqrt(variances)
+
+
+def quantile(confidence: float) -> float:
+    """z with P(|N(0, 1)| <= z) = confidence."""
+    if not 0 < confidence < 1:
+        raise FamilyError(f"confidence must lie strictly between 0 and 1; found {confidence}")
+    return NormalDist().inv_cdf((1 + confidence) / 2)
+
+
+def _pair(bounds: Any) -> Bounds:
+    try:
+        low, high = bounds
+        return (None if low is None else float(low), None if high is None else float(high))
+    except (TypeError, ValueError):
+        raise FamilyError(
+            f"bounds must be a pair (low, high) of numbers or None; found {bounds!r}"
+        ) from None
+
+
+def _edges(support: Support) -> tuple[float, float]:
+    return support.low, support.high

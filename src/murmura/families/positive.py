@@ -1,0 +1,259 @@
+"""Laws of one positive parameter: waiting times, sizes, distances, tails."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from murmura import _validate
+from murmura.errors import FamilyError
+from murmura.families import moduli, roots
+from murmura.families.base import Array, Sensitivity, Size
+from murmura.families.scalar import POSITIVE, REAL, ScalarFamily
+from murmura.families.support import Support
+
+NON_NEGATIVE = Support(low=0.0)
+
+
+@dataclass(frozen=True)
+class _Positive(ScalarFamily):
+    """theta > 0 and E xi > 0."""
+
+    domain: ClassVar[Support] = POSITIVE
+
+    @property
+    def mean_domain(self) -> tuple[float, float]:
+        """E xi > 0; the edge 0 gives the parameter its limit, 0 or inf."""
+        return (0.0, math.inf)
+
+
+@dataclass(frozen=True)
+class _WaitingTime(_Positive):
+    """s ~ Gamma(k, rate), k known:  xi(s) = s,  E xi = k/rate,  Var xi = k/rate^2."""
+
+    parameters: ClassVar[tuple[str, ...]] = ("rate",)
+    formula: ClassVar[str] = "s"
+    modulus: ClassVar[str] = "min(radius, high - low)"
+    natural_support: ClassVar[Support] = NON_NEGATIVE
+
+    @property
+    @abstractmethod
+    def _k(self) -> float: ...
+
+    def _xi(self, s: Array) -> Array:
+        return s.copy()
+
+    def _expectation(self, theta: Array) -> Array:
+        return self._k / theta
+
+    def _variance(self, theta: Array) -> Array:
+        return self._k / theta**2
+
+    def _inverse(self, m: Array) -> Array:
+        return self._k / m
+
+    def _sensitivity(self, radius: float) -> Sensitivity:
+        return moduli.linear(self.support, radius)
+
+    def _draw(self, rng: np.random.Generator, size: Size, theta: Array) -> Array:
+        return rng.gamma(self._k, 1 / theta, size)
+
+
+@dataclass(frozen=True)
+class Exponential(_WaitingTime):
+    """s ~ Exponential(rate):  xi(s) = s,  E xi = 1/rate,  Var xi = 1/rate^2."""
+
+    name: ClassVar[str] = "exponential"
+    _k: ClassVar[float] = 1.0
+
+
+@dataclass(frozen=True)
+class GammaKnownShape(_WaitingTime):
+    """s ~ Gamma(shape, rate), shape k known:  xi(s) = s,  E xi = k/rate,  Var xi = k/rate^2."""
+
+    shape: float
+
+    name: ClassVar[str] = "gamma-known-shape"
+
+    def __post_init__(self) -> None:
+        """Refuse a shape that is not positive."""
+        super().__post_init__()
+        _validate.positive(FamilyError, shape=self.shape)
+
+    @property
+    def _k(self) -> float:
+        return self.shape
+
+
+@dataclass(frozen=True)
+class GammaKnownRate(ScalarFamily):
+    """s ~ Gamma(shape, rate), rate known:  xi(s) = log s.
+
+    E xi = digamma(shape) - log(rate),  Var xi = trigamma(shape).
+    """
+
+    rate: float
+
+    name: ClassVar[str] = "gamma-known-rate"
+    parameters: ClassVar[tuple[str, ...]] = ("shape",)
+    formula: ClassVar[str] = "log s"
+    modulus: ClassVar[str] = "min(log(1 + radius/low), log(high/low)), infinite without a floor"
+    natural_support: ClassVar[Support] = POSITIVE
+    domain: ClassVar[Support] = POSITIVE
+
+    def __post_init__(self) -> None:
+        """Refuse a rate that is not positive."""
+        super().__post_init__()
+        _validate.positive(FamilyError, rate=self.rate)
+
+    @property
+    def remedy(self) -> str:
+        """The floor that log s needs."""
+        if self.support.open_low:
+            return "give the family bounds=(floor, None) and signals.clip(floor, None)"
+        return super().remedy
+
+    def _xi(self, s: Array) -> Array:
+        return np.log(s)
+
+    def _expectation(self, theta: Array) -> Array:
+        from scipy.special import digamma
+
+        return np.asarray(digamma(theta) - math.log(self.rate))
+
+    def _variance(self, theta: Array) -> Array:
+        from scipy.special import polygamma
+
+        return np.asarray(polygamma(1, theta))
+
+    def _inverse(self, m: Array) -> Array:
+        return roots.inverse_digamma(m + math.log(self.rate))
+
+    def _sensitivity(self, radius: float) -> Sensitivity:
+        return moduli.log(self.support, radius, instead="")
+
+    def _draw(self, rng: np.random.Generator, size: Size, theta: Array) -> Array:
+        """A tiny shape underflows to 0, which is no gamma: the least float stands for it."""
+        return np.maximum(rng.gamma(theta, 1 / self.rate, size), np.finfo(np.float64).tiny)
+
+
+@dataclass(frozen=True)
+class Pareto(_Positive):
+    """P(s > x) = (minimum/x)^alpha:  xi(s) = log(s/minimum),  E xi = 1/alpha = sqrt(Var xi)."""
+
+    minimum: float
+
+    name: ClassVar[str] = "pareto"
+    parameters: ClassVar[tuple[str, ...]] = ("alpha",)
+    formula: ClassVar[str] = "log(s/minimum)"
+    modulus: ClassVar[str] = "min(log(1 + radius/low), log(high/low)), low >= minimum"
+
+    def __post_init__(self) -> None:
+        """Refuse a minimum that is not positive."""
+        _validate.positive(FamilyError, minimum=self.minimum)
+        super().__post_init__()
+
+    @property
+    def natural_support(self) -> Support:
+        """s >= minimum."""
+        return Support(low=self.minimum)
+
+    def _xi(self, s: Array) -> Array:
+        return np.log(s / self.minimum)
+
+    def _expectation(self, theta: Array) -> Array:
+        return 1 / theta
+
+    def _variance(self, theta: Array) -> Array:
+        return 1 / theta**2
+
+    def _inverse(self, m: Array) -> Array:
+        return 1 / m
+
+    def _sensitivity(self, radius: float) -> Sensitivity:
+        return moduli.log(self.support, radius, instead="")
+
+    def _draw(self, rng: np.random.Generator, size: Size, theta: Array) -> Array:
+        return self.minimum * np.exp(rng.exponential(1 / theta, size))
+
+
+@dataclass(frozen=True)
+class Weibull(_Positive):
+    """P(s > x) = exp(-(x/scale)^k), shape k known:  xi(s) = s^k,  E xi = scale^k = sqrt(Var xi).
+
+    For k <= 1 the sensitivity is finite (radius^k, at s = 0) though the derivative is not.
+    """
+
+    shape: float
+
+    name: ClassVar[str] = "weibull"
+    parameters: ClassVar[tuple[str, ...]] = ("scale",)
+    formula: ClassVar[str] = "s^shape"
+    modulus: ClassVar[str] = (
+        "(low + radius)^shape - low^shape if shape <= 1, else high^shape - (high - radius)^shape"
+    )
+    natural_support: ClassVar[Support] = NON_NEGATIVE
+
+    def __post_init__(self) -> None:
+        """Refuse a shape that is not positive."""
+        super().__post_init__()
+        _validate.positive(FamilyError, shape=self.shape)
+
+    def _xi(self, s: Array) -> Array:
+        return np.power(s, self.shape)
+
+    def _expectation(self, theta: Array) -> Array:
+        return np.power(theta, self.shape)
+
+    def _variance(self, theta: Array) -> Array:
+        return np.power(theta, 2 * self.shape)
+
+    def _inverse(self, m: Array) -> Array:
+        return np.power(m, 1 / self.shape)
+
+    def _sensitivity(self, radius: float) -> Sensitivity:
+        return moduli.power(self.support, radius, self.shape)
+
+    def _draw(self, rng: np.random.Generator, size: Size, theta: Array) -> Array:
+        return theta * rng.weibull(self.shape, size)
+
+
+@dataclass(frozen=True)
+class Laplace(_Positive):
+    """s ~ Laplace(location, scale), location known:  xi(s) = |s - location|,  E xi = scale."""
+
+    location: float
+
+    name: ClassVar[str] = "laplace"
+    parameters: ClassVar[tuple[str, ...]] = ("scale",)
+    formula: ClassVar[str] = "|s - location|"
+    modulus: ClassVar[str] = "min(radius, largest - smallest |s - location|)"
+    natural_support: ClassVar[Support] = REAL
+
+    def __post_init__(self) -> None:
+        """Refuse a location that is not a number."""
+        super().__post_init__()
+        if not math.isfinite(self.location):
+            raise FamilyError(f"location must be a finite number; found {self.location}")
+
+    def _xi(self, s: Array) -> Array:
+        return np.abs(s - self.location)
+
+    def _expectation(self, theta: Array) -> Array:
+        return theta.copy()
+
+    def _variance(self, theta: Array) -> Array:
+        return theta**2
+
+    def _inverse(self, m: Array) -> Array:
+        return m
+
+    def _sensitivity(self, radius: float) -> Sensitivity:
+        return moduli.distance(self.support, radius, self.location)
+
+    def _draw(self, rng: np.random.Generator, size: Size, theta: Array) -> Array:
+        return rng.laplace(self.location, theta, size)

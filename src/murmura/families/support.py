@@ -1,0 +1,119 @@
+"""Which values a signal may take: an interval, open or closed, of reals or of whole numbers."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from murmura.errors import FamilyError
+
+Bounds = tuple[float | None, float | None]
+
+
+def number(value: float) -> str:
+    """A number as a person writes it: 1, 0.1, 1000317."""
+    return f"{value:.10g}"
+
+
+@dataclass(frozen=True)
+class Support:
+    """{s : low <= s <= high}, an end left out where it is open, whole numbers where `integer`."""
+
+    low: float = -math.inf
+    high: float = math.inf
+    open_low: bool = False
+    open_high: bool = False
+    integer: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse an interval with fewer than two points."""
+        if not self.low < self.high:
+            raise FamilyError(
+                f"a support needs low < high; found low={number(self.low)}, "
+                f"high={number(self.high)}; a signal that cannot move needs no privacy"
+            )
+
+    def violations(self, signals: ArrayLike) -> NDArray[np.bool_]:
+        """True where a signal is outside the support; NaN and infinities always are."""
+        s = np.asarray(signals, dtype=np.float64)
+        above = s > self.low if self.open_low else s >= self.low
+        below = s < self.high if self.open_high else s <= self.high
+        inside = above & below & np.isfinite(s)
+        if self.integer:
+            inside &= s == np.floor(s)
+        return np.asarray(~inside)
+
+    def within(self, bounds: Bounds | None) -> Support:
+        """The intersection with closed bounds, rounded inwards to whole numbers if `integer`."""
+        if bounds is None:
+            return self
+        low, high = _ends(bounds)
+        if self.integer:
+            low, high = _inwards(low, high)
+        if max(low, self.low) >= min(high, self.high):
+            raise FamilyError(
+                f"bounds must leave two values or more of the support ({self.describe()}); "
+                f"found bounds=({_end(bounds[0])}, {_end(bounds[1])})"
+            )
+        return replace(
+            self,
+            low=max(low, self.low),
+            high=min(high, self.high),
+            open_low=self.open_low and self.low >= low,
+            open_high=self.open_high and self.high <= high,
+        )
+
+    def clip(self, signals: ArrayLike) -> NDArray[np.float64]:
+        """min(max(s, low), high); NaN stays NaN. An open end has no nearest value: an error."""
+        if (self.open_low and math.isfinite(self.low)) or (
+            self.open_high and math.isfinite(self.high)
+        ):
+            raise FamilyError(
+                f"cannot clip to {self.describe()}: the end is not part of it; "
+                "give the family bounds, e.g. bounds=(0.1, None)"
+            )
+        return np.clip(np.asarray(signals, dtype=np.float64), self.low, self.high)
+
+    def describe(self, symbol: str = "s") -> str:
+        """The support in words: "s > 0", "0 <= s <= 5", "whole numbers 0, 1, 2, ..."."""
+        return self._whole_numbers() if self.integer else self._reals(symbol)
+
+    def _reals(self, s: str) -> str:
+        low, high = math.isfinite(self.low), math.isfinite(self.high)
+        less, more = "<" if self.open_high else "<=", ">" if self.open_low else ">="
+        if low and high:
+            left = "<" if self.open_low else "<="
+            return f"{number(self.low)} {left} {s} {less} {number(self.high)}"
+        if low:
+            return f"{s} {more} {number(self.low)}"
+        return f"{s} {less} {number(self.high)}" if high else f"any real {s}"
+
+    def _whole_numbers(self) -> str:
+        low, high = math.isfinite(self.low), math.isfinite(self.high)
+        if low and high:
+            word = "or" if self.high - self.low == 1 else "to"
+            return f"whole numbers {number(self.low)} {word} {number(self.high)}"
+        if low:
+            return f"whole numbers {', '.join(number(self.low + k) for k in range(3))}, ..."
+        return f"whole numbers up to {number(self.high)}" if high else "whole numbers"
+
+
+def _ends(bounds: Bounds) -> tuple[float, float]:
+    low, high = bounds
+    ends = (-math.inf if low is None else float(low), math.inf if high is None else float(high))
+    if not ends[0] < ends[1]:
+        raise FamilyError(f"bounds need low < high; found ({_end(low)}, {_end(high)})")
+    return ends
+
+
+def _inwards(low: float, high: float) -> tuple[float, float]:
+    whole_low = math.ceil(low) if math.isfinite(low) else low
+    whole_high = math.floor(high) if math.isfinite(high) else high
+    return float(whole_low), float(whole_high)
+
+
+def _end(value: float | None) -> str:
+    return "None" if value is None else number(value)

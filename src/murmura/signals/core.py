@@ -1,0 +1,198 @@
+"""Signals: what each agent measured in each round, labelled. They are private: nothing shows them.
+
+No message, `repr` or note of this module contains a value; a reading is named by its agent, its
+time and, when it came from a file, its row.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from murmura.errors import SignalError
+
+if TYPE_CHECKING:
+    from murmura.families.base import Family
+
+Array = NDArray[np.float64]
+_SHOWN = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Origin:
+    """Where readings came from: a name, "line" or "row", and its number per (agent, round).
+
+    A line counts from 1 with the header, as an editor does; a row from 0, as `frame.iloc` does.
+    Readings that no row holds have -1.
+    """
+
+    name: str
+    word: str
+    rows: NDArray[np.int64]
+
+    def place(self, agent: int, time: int) -> str:
+        """A reading's place, such as ", line 12 of meters.csv", or nothing."""
+        row = int(self.rows[agent, time])
+        return f", {self.word} {row} of {self.name}" if row >= 0 else ""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Signals:
+    """Readings of every agent in every round.
+
+    values   (agents, rounds), or (agents, rounds, d) for vector signals; a private copy
+    labels   one for each agent, distinct
+    times    one for each round, distinct
+    notes    what was dropped or filled on the way in
+    clipped  how many numbers `clip` has moved: a fact about private data, so keep it
+    """
+
+    values: Array
+    labels: Sequence[Hashable]
+    times: Sequence[Hashable]
+    notes: tuple[str, ...] = ()
+    clipped: int = 0
+    origin: Origin | None = None
+
+    def __post_init__(self) -> None:
+        """Copy the values, freeze them, and refuse shapes and labels that do not fit."""
+        values = np.array(self.values, dtype=np.float64)
+        if values.ndim not in (2, 3) or values.size == 0:
+            raise SignalError(
+                "values must have shape (agents, rounds) or (agents, rounds, d), none of them 0; "
+                f"found {values.shape}"
+            )
+        values.setflags(write=False)
+        object.__setattr__(self, "values", values)
+        for name, length in (("labels", values.shape[0]), ("times", values.shape[1])):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
+            _distinct(name, getattr(self, name), length)
+        if self.origin is not None and self.origin.rows.shape != values.shape[:2]:
+            raise SignalError(f"origin has rows for {self.origin.rows.shape}, not {values.shape}")
+
+    def __repr__(self) -> str:
+        """The shape, never a value."""
+        shape = f"{self.agents} agents, {self.rounds} rounds"
+        return (
+            f"Signals({shape})"
+            if self.values.ndim == 2
+            else f"Signals({shape}, {self.width} numbers)"
+        )
+
+    @property
+    def agents(self) -> int:
+        """How many agents there are."""
+        return int(self.values.shape[0])
+
+    @property
+    def rounds(self) -> int:
+        """How many rounds there are."""
+        return int(self.values.shape[1])
+
+    @property
+    def width(self) -> int:
+        """How many numbers a reading has."""
+        return int(np.prod(self.values.shape[2:], dtype=np.int64))
+
+    def aligned(self, labels: Iterable[Hashable]) -> Signals:
+        """The same readings in the order of a network's labels; both must name the same agents."""
+        wanted = tuple(labels)
+        if wanted == self.labels:
+            return self
+        _distinct("labels", wanted, len(wanted))
+        index = {label: k for k, label in enumerate(self.labels)}
+        known = set(wanted)
+        missing = [label for label in wanted if label not in index]
+        unknown = [label for label in self.labels if label not in known]
+        if missing or unknown:
+            raise SignalError(_misfit(missing, unknown))
+        order = np.array([index[label] for label in wanted])
+        origin = self.origin and replace(self.origin, rows=self.origin.rows[order])
+        return replace(self, values=self.values[order], labels=wanted, origin=origin)
+
+    def check(self, family: Family) -> Signals:
+        """Themselves, if every reading is finite and inside the support of the family."""
+        self._check_shape(family)
+        outside = family.support.violations(self.values)
+        if not outside.any():
+            return self
+        cells = outside.reshape(self.agents, self.rounds, -1).any(axis=-1)
+        agent, time = (int(k) for k in np.argwhere(cells)[0])
+        others = int(cells.sum()) - 1
+        likewise = f" ({count(others, 'other reading')} likewise)" if others else ""
+        finite = bool(np.isfinite(self.values[agent, time]).all())
+        remedy = family.remedy if finite else "fill the gap: as_signals(..., missing=constant)"
+        raise SignalError(
+            f"{self.where(agent, time)} "
+            f"{'is outside the support of' if finite else 'is not a finite number, as needed for'} "
+            f"{family.name}, which expects {family.support.describe()}{likewise}; {remedy}"
+        )
+
+    def clip(self, low: float | None = None, high: float | None = None) -> Signals:
+        """min(max(s, low), high) with public bounds; `clipped` counts the numbers moved.
+
+        NaN and infinities stay what they are: a broken reading is an error, not a large one.
+        """
+        floor, ceiling = -math.inf if low is None else low, math.inf if high is None else high
+        if not floor < ceiling or (low is None and high is None):
+            raise SignalError(f"clip needs low < high, one of them given; found ({low}, {high})")
+        finite = np.isfinite(self.values)
+        values = np.where(finite, np.clip(self.values, floor, ceiling), self.values)
+        moved = int((finite & (values != self.values)).sum())
+        return replace(self, values=values, clipped=self.clipped + moved)
+
+    def where(self, agent: int, time: int) -> str:
+        """The name of a reading: its agent, its time and its row, never its value."""
+        place = self.origin.place(agent, time) if self.origin else ""
+        return f"the signal of agent {self.labels[agent]!r} at time {self.times[time]!r}{place}"
+
+    def _check_shape(self, family: Family) -> None:
+        if self.values.shape[2:] != family.signal_shape:
+            wanted = ("agents", "rounds", *map(str, family.signal_shape))
+            raise SignalError(
+                f"{family.name} takes signals of shape ({', '.join(wanted)}); "
+                f"found {self.values.shape}"
+            )
+
+
+def shown(items: Sequence[Any]) -> str:
+    """The first few of a list, and how many there are: "'a', 'b' and 7 more"."""
+    first = ", ".join(repr(item) for item in items[:_SHOWN])
+    return first if len(items) <= _SHOWN else f"{first} and {len(items) - _SHOWN} more"
+
+
+def count(number: int, noun: str) -> str:
+    """ "1 agent", "2 agents"."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _distinct(name: str, items: tuple[Hashable, ...], length: int) -> None:
+    if len(items) != length:
+        raise SignalError(f"{name} must have one entry for each of {length}; found {len(items)}")
+    if len(set(items)) == len(items):
+        return
+    seen: set[Hashable] = set()
+    repeated = [item for item in items if item in seen or seen.add(item)]  # type: ignore[func-returns-value]
+    raise SignalError(f"{name} must be distinct; repeated: {shown(repeated)}")
+
+
+def _misfit(missing: list[Hashable], unknown: list[Hashable]) -> str:
+    """What the network has and the signals lack, and the other way round."""
+    parts = []
+    if missing:
+        parts.append(f"{count(len(missing), 'agent')} without signals: {shown(missing)}")
+    if unknown:
+        parts.append(
+            f"{count(len(unknown), 'agent')} with signals but not in the network: {shown(unknown)}"
+        )
+    if missing and unknown and {str(x) for x in missing} & {str(x) for x in unknown}:
+        kinds = type(missing[0]).__name__, type(unknown[0]).__name__
+        parts.append(
+            f"the labels look alike: the network's are {kinds[0]}, the signals' {kinds[1]}"
+        )
+    return "; ".join(parts) + "; the signals and the network must name the same agents"
