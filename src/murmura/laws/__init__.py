@@ -1,0 +1,116 @@
+"""The algorithms of the paper, and those beyond it, as one linear law each.
+
+`get("jacobi", network, dimension=2)` makes the law for a network; `names()` lists them. To add
+one, write a `Law` of your own: it needs a start and the coefficients of round t.
+"""
+
+from __future__ import annotations
+
+import difflib
+from typing import Any
+
+from murmura.errors import LawError
+from murmura.laws.average import Average
+from murmura.laws.base import (
+    Coefficients,
+    Law,
+    Sensitivities,
+    State,
+    advance,
+    begin,
+    combine,
+)
+from murmura.laws.chebyshev import Chebyshev
+from murmura.laws.first_order import FirstOrder, FirstOrderEdges, FirstOrderOnline
+from murmura.laws.jacobi import Jacobi
+from murmura.laws.learn import Learn
+from murmura.laws.learn_network import LearnDynamic, LearnDynamicPrinted, LearnNetwork
+from murmura.laws.naive_network import NaiveNetwork
+from murmura.laws.push_sum import PushSum, PushSumLearn
+from murmura.laws.response import Response, response
+
+__all__ = [
+    "LAWS",
+    "Average",
+    "Chebyshev",
+    "Coefficients",
+    "FirstOrder",
+    "FirstOrderEdges",
+    "FirstOrderOnline",
+    "Jacobi",
+    "Law",
+    "Learn",
+    "LearnDynamic",
+    "LearnDynamicPrinted",
+    "LearnNetwork",
+    "NaiveNetwork",
+    "PushSum",
+    "PushSumLearn",
+    "Response",
+    "Sensitivities",
+    "State",
+    "advance",
+    "begin",
+    "check",
+    "combine",
+    "get",
+    "names",
+    "response",
+]
+
+LAWS: dict[str, type[Law]] = {
+    law.name: law
+    for law in (
+        Average,
+        Learn,
+        LearnNetwork,
+        LearnDynamic,
+        LearnDynamicPrinted,
+        FirstOrder,
+        FirstOrderOnline,
+        FirstOrderEdges,
+        NaiveNetwork,
+        Chebyshev,
+        Jacobi,
+        PushSum,
+        PushSumLearn,
+    )
+}
+
+
+def names() -> list[str]:
+    """List the names that `get` knows."""
+    return list(LAWS)
+
+
+def get(law: str | Law, network: Any, **options: Any) -> Law:
+    """Make the named law for a network, checked against it; a `Law` passes through the check."""
+    if not isinstance(law, Law):
+        law = _named(law).for_network(network, **options)
+    elif options:
+        raise LawError(f"options {sorted(options)} go with a law's name, not with a made {law!r}")
+    check(law, network)
+    return law
+
+
+def check(law: Law, network: Any) -> None:
+    """Raise unless the law is made for this kind of network."""
+    if network.kind not in law.kinds:
+        remedy = "push-sum" if network.kind == "column-stochastic" else "average, or push-sum"
+        raise LawError(
+            f"law {law.name} needs {' or '.join(sorted(law.kinds))} weights; this network's are "
+            f"{network.kind}; on a directed network try {remedy} with network.column_stochastic"
+        )
+    if network.dynamic and law.static_only:
+        raise LawError(
+            f"law {law.name} is a polynomial of one fixed matrix and the network is dynamic; "
+            "try average"
+        )
+
+
+def _named(name: str) -> type[Law]:
+    if name not in LAWS:
+        near = difflib.get_close_matches(name, LAWS, n=1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise LawError(f"no law is called {name!r}{hint} Known: {', '.join(LAWS)}")
+    return LAWS[name]

@@ -1,0 +1,118 @@
+"""From a wanted protection to the scale of the noise.
+
+Agent i's noise in round t has the scale
+
+    b = max(network_i * per_network, signal_i * per_signal),
+
+an outer product on either side, so that all epsilons and replicas of a sweep are calibrated at
+once: `signal_i` is the sensitivity of the statistic (constant, or read off the signal), and
+`network_i` = max_{j != i} a_ij, or 0 when only signals are protected. For the paper's mechanisms
+
+    signal, global            b = Delta / eps                           (Th. 1, 2)
+    signal, smooth-printed    b = 2 S / eps,  S = radius/(e gamma s),  gamma = eps/(2 ln(2/delta))
+    network                   the larger of that and max_j a_ij / eps   (Cor. 1, Th. 3)
+
+times what the law asks (`Law.sensitivities`) and, where noise enters in every round and shares
+one budget, times the number of rounds.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from murmura.errors import PrivacyError
+from murmura.laws.base import Law
+from murmura.privacy.want import SMOOTH_PRINTED, NoPrivacy, Protection, Want
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """The scale of every agent's noise, for each epsilon, in each round.
+
+    Under `smooth-printed` the scale depends on the signal and is as private as the signal: it
+    lives in memory only, never in a result, a log or a message.
+    """
+
+    want: Protection
+    law: Law
+    shares: int  # rounds that share one epsilon
+    sensitivity: float  # of the statistic; NaN when it is read off the signals
+    network: Floats  # (agents,): max_j a_ij, or zeros
+
+    @property
+    def reads_signals(self) -> bool:
+        """Whether the scale depends on the signal, and so is private itself."""
+        return self.want.sensitivity == SMOOTH_PRINTED
+
+    def signal(self, signals: Floats) -> Floats:
+        """Sensitivity of the statistic per agent and replica: Delta, or radius/s as printed."""
+        if self.reads_signals:
+            return self.want.radius / signals
+        return np.full((signals.shape[0], 1), self.sensitivity)
+
+    def per_signal(self, epsilons: Floats, t: int) -> Floats:
+        """What `signal` is multiplied by in round t, for each epsilon."""
+        per = self.law.sensitivities(t).signal * self.shares / epsilons
+        return per * printed_smoothing(epsilons, self.want.delta) if self.reads_signals else per
+
+    def per_network(self, epsilons: Floats, t: int) -> Floats:
+        """What `network` is multiplied by in round t, for each epsilon."""
+        return self.law.sensitivities(t).network * self.shares / epsilons
+
+    def per_edge(self, epsilons: Floats) -> Floats:
+        """Scale of the noise on a link, whose estimate may move by 1: shares / eps."""
+        hides = self.law.noises_links and self.want.protects == "network"
+        return hides * self.shares / epsilons
+
+    def scale(self, signals: Floats, epsilon: float, t: int) -> Floats:
+        """b of every agent and replica in round t for one epsilon: the formula above."""
+        epsilons = np.array([epsilon])
+        return np.maximum(
+            self.network[:, None] * self.per_network(epsilons, t),
+            self.signal(signals) * self.per_signal(epsilons, t),
+        )
+
+
+def printed_smoothing(epsilons: Floats, delta: float) -> Floats:
+    """2 S s / radius as printed: 2/(e gamma) with gamma = eps/(2 ln(2/delta)) (erratum 2)."""
+    return 4 * math.log(2 / delta) / (math.e * epsilons)
+
+
+def calibrate(want: Want, law: Law, family: Any, network: Any, rounds: int) -> Calibration | None:
+    """Work out the noise for a protection, or None when none is wanted.
+
+    Raises `PrivacyError` when the sensitivity is infinite: no finite noise keeps that promise.
+    """
+    if isinstance(want, NoPrivacy):
+        return None
+    sensitivity = math.nan if want.sensitivity == SMOOTH_PRINTED else _finite(want, family)
+    if want.sensitivity == SMOOTH_PRINTED and family.name != "log-normal":
+        raise PrivacyError(
+            "sensitivity smooth-printed is the paper's formula for the log-normal family, "
+            f"xi = log s; family {family.name} has none; try sensitivity global"
+        )
+    hides = want.protects == "network"
+    return Calibration(
+        want=want,
+        law=law,
+        shares=rounds if law.splits_budget else 1,
+        sensitivity=sensitivity,
+        network=network.largest_neighbour_weight if hides else np.zeros(network.size),
+    )
+
+
+def _finite(want: Protection, family: Any) -> float:
+    found = family.sensitivity(want.radius)
+    if not math.isfinite(found.value):
+        raise PrivacyError(
+            f"family {family.name} has infinite global sensitivity, so no finite noise hides a "
+            f"signal: {found.reason}"
+        )
+    return float(found.value)

@@ -1,0 +1,97 @@
+"""What a run promises, in a sentence.
+
+A promise names epsilon and delta, the unit (what may change), the adversary (who looks, and for
+how long) and its standing: `proved`, `claimed` (the paper says so), or `none`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from murmura.laws.base import Law
+from murmura.privacy.want import SMOOTH_PRINTED, NoPrivacy, Protection, Want
+
+PROVED, CLAIMED, NONE = "proved", "claimed", "none"
+
+POST_PROCESSING = (
+    "each signal is noised once and all later messages are computed from what was released"
+)
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """A promise: what, against whom, how strongly, and why it stands or does not."""
+
+    status: str
+    epsilon: float
+    delta: float
+    unit: str
+    adversary: str
+    reason: str
+
+    def __str__(self) -> str:
+        """Say it as a sentence."""
+        if self.status == NONE:
+            return f"No privacy is promised: {self.reason}."
+        budget = f"{self.epsilon:g}" if self.delta == 0 else f"{self.epsilon:g}, {self.delta:g}"
+        words = f"({budget})-differential privacy for {self.unit}, against {self.adversary}"
+        if self.status == PROVED:
+            return f"Proved: {words}; {self.reason}."
+        return f"Claimed by the paper, not proved: {words}; {self.reason}."
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the fields as plain data."""
+        return asdict(self)
+
+
+def promise(want: Want, law: Law) -> Guarantee:
+    """State what a law promises under a wanted protection."""
+    if isinstance(want, NoPrivacy):
+        return Guarantee(NONE, float("inf"), 0.0, "nothing", "anyone", "no noise is added")
+    status, reason = _standing(want, law)
+    return Guarantee(
+        status, want.epsilon, want.delta, _unit(want, law), _adversary(want, law), reason
+    )
+
+
+def _unit(want: Protection, law: Law) -> str:
+    reading = "any one reading of a stream" if law.online else "an agent's signal"
+    moved = f"{reading} that moves by at most {want.radius:g} in its own units"
+    if want.protects == "network":
+        return f"{moved}, or a neighbour's estimate that moves by at most 1"
+    return moved
+
+
+def _adversary(want: Protection, law: Law) -> str:
+    if want.protects == "network" or law.name == "naive-network":
+        return "whoever sees one message of an agent"
+    return "whoever sees all messages of all agents"
+
+
+def _standing(want: Protection, law: Law) -> tuple[str, str]:
+    if law.noises_links and want.protects == "network":
+        return NONE, "whoever sees several links of an agent averages the links' noise away"
+    if law.releases_raw_start:
+        return NONE, f"law {law.name} starts from the statistic itself and sends it without noise"
+    if want.sensitivity == SMOOTH_PRINTED:
+        return CLAIMED, "the printed smooth sensitivity is not smooth (erratum 2)"
+    if want.protects == "network":
+        return _network_standing(law)
+    if law.splits_budget:
+        return PROVED, "each round has its share of the budget and the rounds compose"
+    return PROVED, POST_PROCESSING
+
+
+def _network_standing(law: Law) -> tuple[str, str]:
+    if law.name == "average":
+        return CLAIMED, (
+            "the proof of Corollary 1 takes one coordinate of a vector map for the vector "
+            "(erratum 5); the signals alone are protected by post-processing"
+        )
+    if law.online or law.name == "naive-network":
+        return PROVED, "noise in every round covers the neighbours' weight; k messages cost k times"
+    return NONE, (
+        f"law {law.name} gives neighbours weights the noise was not made for; "
+        "ask for signal protection, which holds"
+    )

@@ -1,0 +1,67 @@
+"""What is wanted: the protection a user asks for, before anything is calibrated.
+
+Two protections come from the paper. Signal DP hides each agent's signal; Network DP hides the
+signal and the estimates of the neighbours that an agent builds upon. Both are stated for signals
+that move by at most `radius` in their own units.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
+
+from murmura import _validate
+from murmura.errors import PrivacyError
+
+GLOBAL, SMOOTH_PRINTED = "global", "smooth-printed"
+
+
+@dataclass(frozen=True)
+class Protection:
+    """Epsilon, delta, the radius they hold for, and the sensitivity that calibrates the noise."""
+
+    epsilon: float
+    delta: float = 0.0
+    radius: float = 1.0
+    sensitivity: str = GLOBAL
+
+    protects: ClassVar[str] = "signal"
+
+    def __post_init__(self) -> None:
+        """Check every number, and that delta goes with the sensitivity that needs it."""
+        _validate.positive(PrivacyError, epsilon=self.epsilon, radius=self.radius)
+        _validate.probability(PrivacyError, delta=self.delta)
+        _validate.one_of(PrivacyError, (GLOBAL, SMOOTH_PRINTED), sensitivity=self.sensitivity)
+        if self.sensitivity == SMOOTH_PRINTED and self.delta == 0:
+            raise PrivacyError("sensitivity smooth-printed needs a delta above 0, such as 0.01")
+        if self.sensitivity == GLOBAL and self.delta > 0:
+            raise PrivacyError(
+                f"delta = {self.delta} buys nothing with global sensitivity, whose Laplace noise "
+                "is pure epsilon-DP; leave delta out"
+            )
+
+    def at(self, epsilon: float) -> Self:
+        """Ask for the same protection with another epsilon."""
+        return replace(self, epsilon=epsilon)
+
+
+@dataclass(frozen=True)
+class SignalDP(Protection):
+    """Hide each signal: Lap(Delta / eps) once per signal (Th. 1 and 2)."""
+
+
+@dataclass(frozen=True)
+class NetworkDP(Protection):
+    """Hide signals and neighbours' estimates: Lap(max(max_j a_ij, Delta) / eps) (Cor. 1, Th. 3)."""
+
+    protects: ClassVar[str] = "network"
+
+
+@dataclass(frozen=True)
+class NoPrivacy:
+    """Promise nothing and add no noise: the baseline."""
+
+    protects: ClassVar[str] = "nothing"
+
+
+Want = SignalDP | NetworkDP | NoPrivacy
