@@ -1,0 +1,93 @@
+"""The two calls most users need: `estimate` from signals, `sweep` over epsilons and replicas."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from murmura import laws
+from murmura.engine import Drawn, Observed, Problem, Record, Source, simulate
+from murmura.engine.simulate import Progress
+from murmura.errors import DivergenceWarning
+from murmura.privacy import Want
+from murmura.report import Result
+
+Seed = int | np.random.Generator
+
+
+def estimate(
+    signals: Any,
+    network: Any,
+    family: Any,
+    want: Want,
+    law: str | laws.Law = "average",
+    rounds: int = 100,
+    rng: Seed = 0,
+    record: Record | None = None,
+    **options: Any,
+) -> Result:
+    """Run one law once over measured signals.
+
+    `signals` is anything `murmura.signals.as_signals` takes: an array (agents,) or (agents,
+    rounds), a pandas object, a path to CSV or Parquet. Agents are matched to the network by
+    label. `options` go to the law (`dimension=2` for jacobi, `eta=` for first-order).
+    """
+    return sweep(
+        signals, network, family, want, law, rounds, rng=rng, record=record or Record(), **options
+    )
+
+
+def sweep(
+    signals: Any,
+    network: Any,
+    family: Any,
+    want: Want,
+    law: str | laws.Law = "average",
+    rounds: int = 100,
+    epsilons: Sequence[float] = (),
+    replicas: int = 1,
+    rng: Seed = 0,
+    record: Record | None = None,
+    progress: Progress | None = None,
+    name: str = "run",
+    **options: Any,
+) -> Result:
+    """Run one law for several epsilons and replicas at once.
+
+    `signals` as in `estimate`, or a mapping of the family's parameters, such as {"mu": 10.0}, to
+    draw fresh signals from for every replica.
+    """
+    made = laws.get(law, network, **options)
+    if made.diverges:
+        warnings.warn(f"law {made.name} diverges: {made.diverges}", DivergenceWarning, 2)
+    seed = _seed(rng)
+    problem = Problem(
+        network=network,
+        law=made,
+        family=family,
+        source=_source(signals, network, family, seed),
+        want=want,
+        rounds=rounds,
+        epsilons=tuple(float(e) for e in epsilons),
+        replicas=replicas,
+        seed=seed,
+    )
+    return Result(problem, simulate(problem, record or Record(estimates=False), progress), name)
+
+
+def _seed(rng: Seed) -> int:
+    return int(rng.integers(2**63)) if isinstance(rng, np.random.Generator) else int(rng)
+
+
+def _source(signals: Any, network: Any, family: Any, seed: int) -> Source:
+    """Parameters are drawn from, anything else is data; a `Source` is taken as it is."""
+    from murmura.signals import as_signals
+
+    if hasattr(signals, "signals") and hasattr(signals, "expected"):
+        return signals  # type: ignore[no-any-return]
+    if isinstance(signals, Mapping) and set(signals) == set(family.parameters):
+        return Drawn(family, signals, network.size, seed)
+    return Observed(as_signals(signals, labels=network.labels))

@@ -1,0 +1,96 @@
+"""What a run leaves behind: plain arrays, from which every report is made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from murmura.engine.problem import Columns, Problem
+from murmura.laws.response import response
+from murmura.privacy import Calibration
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """What a run leaves: plain arrays, axes as named.
+
+    Errors are norms over agents and components, for every round from the start on.
+    """
+
+    total: Floats  # (round, epsilon, replica)
+    privacy: Floats  # (round, epsilon, replica)
+    decentralisation: Floats  # (round, replica or 1)
+    target: Floats  # (replica or 1, component)
+    kept: list[int]
+    rows: list[int] | slice
+    private: Floats | None  # (kept, agent, epsilon, replica, component)
+    clean: Floats | None  # (kept, agent, replica or 1, component)
+    mean: Floats  # (epsilon, replica, component): of the final estimates, clean if none is private
+    disagreement: Floats  # their variance over agents, same axes
+    noise_variance: Floats  # of their mean, from the scales, same axes
+    statistic_share: float  # variance of the mean estimate per variance of the statistic
+
+
+def assemble(
+    problem: Problem,
+    columns: Columns,
+    calibration: Calibration | None,
+    target: Floats,
+    sums: Floats,
+    kept: list[int],
+    rows: list[int] | slice,
+    stored: list[Floats],
+    held: Floats,
+) -> Trace:
+    """Make a trace of the sums of squares (round, 3, column), what was stored and what is held."""
+    d, e, r, first = columns.components, len(problem.budgets), problem.replicas, columns.clean
+    norms = np.sqrt(sums[:, :2, first:].reshape(len(sums), 2, e, r, d).sum(axis=-1))
+    clean = np.sqrt(sums[:, 0, :first].reshape(len(sums), -1, d).sum(axis=-1))
+    final = held[:, first:].reshape(len(held), e, r, d) if e else held.reshape(len(held), 1, -1, d)
+    both = np.stack(stored) if stored else None
+    return Trace(
+        total=norms[:, 0],
+        privacy=norms[:, 1],
+        decentralisation=clean,
+        target=target.reshape(-1, d),
+        kept=kept,
+        rows=rows,
+        private=None if both is None else both[..., first:].reshape(*both.shape[:2], e, r, d),
+        clean=None if both is None else both[..., :first].reshape(*both.shape[:2], -1, d),
+        mean=final.mean(axis=0),
+        disagreement=final.var(axis=0),
+        noise_variance=_noise_variance(problem, columns, calibration, sums[:, 2, first:]),
+        statistic_share=_statistic_share(problem),
+    )
+
+
+def _statistic_share(problem: Problem) -> float:
+    """sum over rounds of share^2 times sum over agents of mass^2: 1/n, or 1/(n t) online."""
+    shares = response(problem.law, problem.rounds).statistic
+    return float((shares**2).sum() * (np.asarray(problem.network.stationary) ** 2).sum())
+
+
+def _noise_variance(
+    problem: Problem, columns: Columns, calibration: Calibration | None, spent: Floats
+) -> Floats:
+    """Variance of the mean estimate that comes from noise: 2 b^2 of every draw, times its share."""
+    d, e, r = columns.components, len(problem.budgets), problem.replicas
+    if calibration is None:
+        return np.zeros((1, columns.clean // d, d))
+    shares = response(problem.law, problem.rounds)
+    own = np.einsum("t,tc->c", shares.noise**2, 2 * spent)
+    links = 2 * calibration.per_edge(columns.epsilons(problem)) ** 2
+    return np.asarray(own + links * _link_share(problem, shares.edge)).reshape(e, r, d)
+
+
+def _link_share(problem: Problem, shares: Floats) -> float:
+    """sum over rounds of share^2 sum_ij (mass_i a_ij)^2: what noise on links adds to the mean."""
+    mass, total = np.asarray(problem.network.stationary), 0.0
+    for t in np.flatnonzero(shares):
+        squares = problem.network.at(int(t)).power(2).sum(axis=1)
+        total += shares[t] ** 2 * float((mass**2 * squares).sum())
+    return total

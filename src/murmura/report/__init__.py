@@ -1,0 +1,7 @@
+"""Measured errors, text and figures of a run."""
+
+from __future__ import annotations
+
+from murmura.report.result import Errors, Result
+
+__all__ = ["Errors", "Result"]

@@ -1,0 +1,181 @@
+"""What a run found: estimates, errors and the promise, under the agents' own labels.
+
+`result.data` is an xarray dataset; everything else here reads it.
+
+    private (agent, recorded, replica, epsilon)    the estimates that agents hold
+    clean   (agent, recorded, replica)             the same without noise
+    target  (replica)                              what they should be
+    total_error, cost_of_privacy (round, replica, epsilon)
+    cost_of_decentralisation     (round, replica)
+
+Errors are l2 norms over all agents and exist for every round; estimates exist for the rounds that
+were recorded. A statistic of several components adds the axis `component`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from os import PathLike
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from murmura.engine import Problem, Trace
+from murmura.errors import MurmuraError
+from murmura.privacy import Guarantee, promise
+from murmura.report import dataset
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+    from matplotlib.axes import Axes
+
+
+class Errors(NamedTuple):
+    """Final errors, mean over replicas: norms over all agents, never an MSE."""
+
+    total: Any
+    privacy: Any
+    decentralisation: Any
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """The outcome of one law on one network, for one or more epsilons and replicas."""
+
+    problem: Problem
+    trace: Trace
+    name: str = "run"
+
+    @cached_property
+    def data(self) -> xr.Dataset:
+        """Everything measured, as one labelled dataset."""
+        return dataset.build(self.problem, self.trace, str(self.guarantee), self.notes)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What is promised at the (largest) epsilon of the run."""
+        want = self.problem.want
+        if self.problem.budgets and hasattr(want, "at"):
+            want = want.at(max(self.problem.budgets))
+        return promise(want, self.problem.law)
+
+    @property
+    def errors(self) -> Errors:
+        """Total error, cost of privacy and cost of decentralisation at the last round.
+
+        Numbers for one epsilon, arrays along the epsilons of a sweep.
+        """
+        total = _plain(self.trace.total[-1].mean(axis=-1))
+        privacy = _plain(self.trace.privacy[-1].mean(axis=-1))
+        apart = float(self.trace.decentralisation[-1].mean())
+        if not self.problem.budgets:
+            return Errors(apart, 0.0, apart)
+        return Errors(total, privacy, apart)
+
+    @property
+    def estimate(self) -> dict[str, Any]:
+        """The parameters that the average agent of the first replica would report."""
+        return {name: _plain(interval.value) for name, interval in self.intervals().items()}
+
+    @property
+    def interval(self) -> dict[str, tuple[Any, Any]]:
+        """95% intervals for them: sampling, privacy noise and remaining disagreement."""
+        return {n: (_plain(i.low), _plain(i.high)) for n, i in self.intervals().items()}
+
+    def intervals(
+        self, epsilon: float | None = None, replica: int = 0, confidence: float = 0.95
+    ) -> dict[str, Any]:
+        """Parameters with error bars, for any agent, at one epsilon and replica.
+
+        The variance of an agent's estimate of E xi is a sum of three: Cov(xi) times the squared
+        shares of all signals (sampling), the variance of the noise in the mean (from the scales),
+        and the variance between agents (disagreement).
+        """
+        e = self._epsilon_index(epsilon)
+        mean = self.trace.mean[e, replica]
+        return self._intervals_of(mean, e, replica, confidence)
+
+    def agents(
+        self, epsilon: float | None = None, replica: int = 0, confidence: float = 0.95
+    ) -> pd.DataFrame:
+        """Every recorded agent's own parameter estimate, with its error bar."""
+        import pandas as pd
+
+        if self.trace.private is None or self.trace.clean is None:
+            raise MurmuraError(
+                "this run recorded error norms only; run it with Record(), which keeps estimates"
+            )
+        e = self._epsilon_index(epsilon)
+        last = self.trace.private[-1] if self.problem.budgets else self.trace.clean[-1][:, None]
+        held = last[:, e, replica]
+        table = {}
+        for name, i in self._intervals_of(held, e, replica, confidence).items():
+            if np.ndim(i.value) > 1:
+                for k in range(i.value.shape[1]):
+                    table |= {f"{name}[{k}]": i.value[:, k]}
+                continue
+            table |= {name: i.value, f"{name}_low": i.low, f"{name}_high": i.high}
+        index = pd.Index(dataset.kept_labels(self.problem, self.trace), name="agent")
+        return pd.DataFrame(table, index=index)
+
+    def _intervals_of(self, mean: Any, e: int, replica: int, confidence: float) -> dict[str, Any]:
+        family, trace = self.problem.family, self.trace
+        parameters = {n: np.asarray(v) for n, v in family.parameter(trace.mean[e, replica]).items()}
+        sampling = family.covariance(**parameters) * trace.statistic_share
+        extra = trace.noise_variance[e, replica] + trace.disagreement[e, replica]
+        return dict(family.interval(mean, sampling + np.diag(extra), confidence))
+
+    def _epsilon_index(self, epsilon: float | None) -> int:
+        if epsilon is None:
+            return 0
+        found = np.flatnonzero(np.isclose(self.problem.budgets, epsilon))
+        if not found.size:
+            raise MurmuraError(
+                f"epsilon {epsilon} was not run; there are {list(self.problem.budgets)}"
+            )
+        return int(found[0])
+
+    @property
+    def notes(self) -> list[str]:
+        """What a reader must know beside the numbers."""
+        return dataset.notes(self.problem)
+
+    def to_netcdf(self, path: str | PathLike[str]) -> None:
+        """Write the dataset as netCDF, readable by xarray, R, Julia and MATLAB."""
+        self.data.to_netcdf(path, engine="scipy")
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Errors in long form: one row per round, replica and epsilon."""
+        return dataset.errors_frame(self.data)
+
+    def plot_paths(self, ax: Axes | None = None, agents: int = 10) -> Axes:
+        """Draw estimates over rounds, with and without noise, and the target."""
+        from murmura.report import figures
+
+        return figures.paths(self, ax, agents)
+
+    def plot_errors(self, ax: Axes | None = None) -> Axes:
+        """Draw the errors over rounds; over epsilon, for a sweep."""
+        from murmura.report import figures
+
+        return figures.errors(self, ax)
+
+    def plot_network(self, ax: Axes | None = None) -> Axes:
+        """Draw the network, each agent coloured by how far its estimate is from the target."""
+        from murmura.report import figures
+
+        return figures.network(self, ax)
+
+    def __str__(self) -> str:
+        """Say what was run, what came out and what is promised, in a paragraph."""
+        from murmura.report import text
+
+        return text.paragraph(self)
+
+
+def _plain(value: Any) -> Any:
+    """A number if there is one, an array if there are several."""
+    array = np.asarray(value)
+    return array.reshape(-1)[0].item() if array.size == 1 else array

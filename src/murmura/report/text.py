@@ -1,0 +1,59 @@
+"""A result in words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from murmura.report.dataset import describe_network
+
+if TYPE_CHECKING:
+    from murmura.report.result import Result
+
+
+def paragraph(result: Result) -> str:
+    """What was run, what came out and what is promised."""
+    parts = [_what(result), _found(result), _errors(result), str(result.guarantee), *result.notes]
+    return " ".join(part for part in parts if part)
+
+
+def _what(result: Result) -> str:
+    problem = result.problem
+    runs = f", {problem.replicas} replicas" if problem.replicas > 1 else ""
+    return (
+        f"Law {problem.law.name} ran {problem.rounds} rounds on "
+        f"{describe_network(problem.network)} for family {problem.family.name}{runs}."
+    )
+
+
+def _found(result: Result) -> str:
+    if result.problem.family.dimension > 1:
+        return ""
+    words = [
+        f"{name} = {_number(value)} (95% interval {_number(low)} to {_number(high)})"
+        for (name, value), (low, high) in zip(
+            result.estimate.items(), result.interval.values(), strict=True
+        )
+    ]
+    return f"The average agent estimates {', '.join(words)}."
+
+
+def _errors(result: Result) -> str:
+    errors = result.errors
+    budgets = result.problem.budgets
+    if len(budgets) > 1:
+        first, last = np.asarray(errors.total)[[0, -1]]
+        return (
+            f"The total error goes from {_number(first)} at epsilon {budgets[0]:g} to "
+            f"{_number(last)} at epsilon {budgets[-1]:g}."
+        )
+    return (
+        f"Over all agents, total error {_number(errors.total)}, cost of privacy "
+        f"{_number(errors.privacy)}, cost of decentralisation "
+        f"{_number(errors.decentralisation)} (l2 norms)."
+    )
+
+
+def _number(value: Any) -> str:
+    return f"{float(value):.4g}"

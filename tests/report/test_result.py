@@ -1,0 +1,155 @@
+"""Results: labels, axes, files, words, and intervals that cover."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+
+import murmura as mm
+from murmura import network
+from murmura.engine import Record
+from murmura.errors import MurmuraError
+from murmura.families import Bernoulli, Categorical, Normal
+from murmura.privacy import NetworkDP, NoPrivacy, SignalDP
+
+GRAPH = network.load("florentine-families")
+MIXING = network.metropolis(GRAPH)
+
+
+@pytest.fixture(scope="module")
+def result():
+    return mm.sweep(
+        {"mu": 2.0}, MIXING, Normal(sigma=1.0), SignalDP(1.0), "learn", 20,
+        epsilons=(0.5, 1.0), replicas=3, rng=1, record=Record(every=5),
+    )  # fmt: skip
+
+
+def test_axes_and_labels(result):
+    data = result.data
+    assert data.private.dims == ("agent", "recorded", "replica", "epsilon")
+    assert data.clean.dims == ("agent", "recorded", "replica")
+    assert data.total_error.dims == ("round", "replica", "epsilon")
+    assert data.cost_of_decentralisation.dims == ("round", "replica")
+    assert list(data.agent.values) == list(GRAPH.labels)
+    assert list(data.recorded.values) == [0, 5, 10, 15, 20]
+    medici = data.private.sel(agent="Medici", recorded=20, epsilon=1.0, replica=2)
+    row = list(GRAPH.labels).index("Medici")
+    assert medici.item() == result.trace.private[-1][row, 1, 2, 0]
+
+
+def test_errors_at_the_end_are_means_over_replicas(result):
+    assert result.errors.total == pytest.approx(
+        result.data.total_error.isel(round=-1).mean("replica").values
+    )
+    assert result.errors.total.shape == (2,)
+
+
+def test_netcdf_and_pandas_round_trip(result, tmp_path):
+    result.to_netcdf(tmp_path / "r.nc")
+    with xr.open_dataset(tmp_path / "r.nc", engine="scipy") as back:
+        back.load()
+    assert back.attrs["guarantee"] == str(result.guarantee)
+    assert back.attrs["noise"] == "simulated"
+    np.testing.assert_array_equal(back.private.values, result.data.private.values)
+    assert [str(x) for x in back.agent.values] == list(GRAPH.labels)
+    frame = result.to_pandas()
+    assert len(frame) == 21 * 3 * 2
+    assert {"round", "replica", "epsilon", "total_error", "cost_of_privacy"} <= set(frame)
+
+
+def test_a_file_never_holds_a_signal_or_a_private_scale(result):
+    assert set(result.data.variables) == {
+        "agent", "recorded", "round", "replica", "epsilon", "target", "total_error",
+        "cost_of_privacy", "cost_of_decentralisation", "clean", "private",
+    }  # fmt: skip
+
+
+def test_words(result):
+    text = str(result)
+    assert "Law learn ran 20 rounds" in text
+    assert "3 replicas" in text
+    assert "differential privacy" in text
+    assert "nothing here may be released" in text
+    one = mm.estimate(np.arange(15.0), MIXING, Normal(sigma=1.0), SignalDP(1.0), rounds=5)
+    assert "mu = " in str(one)
+    assert "cost of privacy" in str(one)
+
+
+def test_estimates_come_back_under_the_agents_labels():
+    values = pd.Series(np.arange(15.0), index=list(GRAPH.labels)[::-1])
+    result = mm.estimate(values, MIXING, Normal(sigma=1.0), NoPrivacy(), rounds=0 + 300)
+    table = result.agents()
+    assert list(table.index) == list(GRAPH.labels)
+    assert table.loc["Medici", "mu"] == pytest.approx(7.0, abs=1e-3)
+    assert result.estimate["mu"] == pytest.approx(7.0)
+    low, high = result.interval["mu"]
+    assert low < 7 < high
+    assert result.errors.privacy == 0.0
+
+
+def test_several_components_have_an_axis_and_a_table():
+    family = Categorical(categories=3)
+    result = mm.sweep(
+        {"p": [0.2, 0.3, 0.5]}, MIXING, family, SignalDP(2.0), "learn", 50, record=Record()
+    )
+    assert result.data.private.dims[-1] == "component"
+    assert result.data.target.dims == ("replica", "component")
+    assert len(result.agents()) == 15
+    assert "The average agent" not in str(result)
+
+
+def test_what_was_not_run_or_kept_is_said(result):
+    with pytest.raises(MurmuraError, match=r"epsilon 3.0 was not run; there are \[0.5, 1.0\]"):
+        result.intervals(epsilon=3.0)
+    bare = mm.sweep({"mu": 0.0}, MIXING, Normal(sigma=1.0), SignalDP(1.0), rounds=3)
+    with pytest.raises(MurmuraError, match="error norms only"):
+        bare.agents()
+
+
+COVERAGE_RUNS = 1000
+
+
+@pytest.mark.parametrize(
+    ("law", "want", "rounds"),
+    [
+        ("average", SignalDP(2.0), 4),
+        ("average", NetworkDP(1.0), 30),
+        ("jacobi", SignalDP(1.0), 10),
+        ("learn", SignalDP(1.0), 20),
+        ("learn-network", NetworkDP(1.0), 20),
+        ("first-order-online", SignalDP(4.0), 20),
+    ],
+)
+def test_intervals_cover_the_truth_for_a_random_agent(law, want, rounds):
+    """Coverage of nominal 95% intervals lies in [0.90, 0.99].
+
+    One random agent in each of 1,000 replicas; the binomial standard deviation is 0.007, so a
+    true coverage of 0.95 leaves this range with probability below 1e-8.
+    """
+    graph = network.random_geometric(80, 0.25, seed=1)
+    family, mu = Normal(sigma=1.0), 0.0
+    result = mm.sweep(
+        {"mu": mu}, network.metropolis(graph), family, want, law, rounds,
+        replicas=COVERAGE_RUNS, rng=8, record=Record(),
+    )  # fmt: skip
+    pick = np.random.default_rng(1).integers(0, 80, COVERAGE_RUNS)
+    hits = 0
+    for r, i in enumerate(pick):
+        bar = result._intervals_of(result.trace.private[-1][i, 0, r], 0, r, 0.95)["mu"]
+        hits += bool(bar.low <= mu <= bar.high)
+    assert 0.90 <= hits / COVERAGE_RUNS <= 0.99
+
+
+def test_an_interval_without_the_privacy_noise_would_not_cover():
+    """The weakened twin: leave the noise out of the error bar and coverage collapses."""
+    result = mm.sweep(
+        {"p": 0.4}, MIXING, Bernoulli(), SignalDP(0.5), "learn", 60, replicas=400, rng=3
+    )
+    trace, hits = result.trace, {True: 0, False: 0}
+    for r in range(400):
+        for keep in (True, False):
+            variance = 0.24 * trace.statistic_share + trace.disagreement[0, r]
+            variance = variance + keep * trace.noise_variance[0, r]
+            hits[keep] += bool(abs(trace.mean[0, r, 0] - 0.4) <= 1.96 * np.sqrt(variance[0]))
+    assert hits[True] / 400 > 0.90
+    assert hits[False] / 400 < 0.90
