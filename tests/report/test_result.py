@@ -64,6 +64,26 @@ def test_a_file_never_holds_a_signal_or_a_private_scale(result):
     }  # fmt: skip
 
 
+def test_estimates_of_measured_signals_without_noise_stay_out_of_files(tmp_path):
+    values = np.arange(15.0)
+    for law, want in (
+        ("average", SignalDP(1.0)),
+        ("first-order", SignalDP(1.0)),
+        ("average", NoPrivacy()),
+    ):
+        result = mm.estimate(
+            values, MIXING, Normal(sigma=1.0), want, law, rounds=4, record=Record(every=1)
+        )
+        assert np.array_equal(np.sort(result.data.clean.isel(recorded=0).values), values)
+        result.to_netcdf(tmp_path / "r.nc")
+        with xr.open_dataset(tmp_path / "r.nc", engine="scipy") as back:
+            assert "clean" not in back
+            for name in back.variables:
+                if back[name].dtype.kind == "f" and back[name].size:
+                    held = back[name].values.ravel()
+                    assert not np.isin(values, held).all(), f"{law}: {name} holds the signals"
+
+
 def test_words(result):
     text = str(result)
     assert "Law learn ran 20 rounds" in text

@@ -20,11 +20,15 @@ Floats = NDArray[np.float64]
 
 
 class Source(Protocol):
-    """Signals by round; `varies` says whether each replica has signals of its own."""
+    """Signals by round."""
 
     @property
     def varies(self) -> bool:
         """Whether each replica has signals of its own."""
+
+    @property
+    def measured(self) -> bool:
+        """Whether they are real: then what is computed of them without noise reaches no file."""
 
     def signals(self, t: int, replicas: int) -> Floats:
         """Give the signals of round t = 1, 2, ... as (agents, replicas or 1, ...)."""
@@ -45,6 +49,7 @@ class Drawn:
     agents: int
     seed: int
     varies: bool = True
+    measured: bool = False
 
     def signals(self, t: int, replicas: int) -> Floats:
         """Draw round t: replica r's signals do not depend on how many replicas there are."""
@@ -68,6 +73,7 @@ class Observed:
 
     data: Any  # murmura.signals.Signals
     varies: bool = False
+    measured: bool = True
 
     def signals(self, t: int, replicas: int) -> Floats:  # noqa: ARG002 - one set for all
         """Give the readings of round t."""

@@ -29,6 +29,7 @@ class Trace:
     rows: list[int] | slice
     private: Floats | None  # (kept, agent, epsilon, replica, component)
     clean: Floats | None  # (kept, agent, replica or 1, component)
+    final: Floats | None  # (agent, epsilon or 1, replica, component): what all agents hold at last
     mean: Floats  # (epsilon, replica, component): of the final estimates, clean if none is private
     disagreement: Floats  # their variance over agents, same axes
     noise_variance: Floats  # of their mean, from the scales, same axes
@@ -61,6 +62,7 @@ def assemble(
         rows=rows,
         private=None if both is None else both[..., first:].reshape(*both.shape[:2], e, r, d),
         clean=None if both is None else both[..., :first].reshape(*both.shape[:2], -1, d),
+        final=final if stored else None,
         mean=final.mean(axis=0),
         disagreement=final.var(axis=0),
         noise_variance=_noise_variance(problem, columns, calibration, sums[:, 2, first:]),

@@ -122,6 +122,15 @@ def _labels(labels: list[Hashable]) -> NDArray[Any]:
     return np.array([str(x) for x in labels])
 
 
+def writable(data: xr.Dataset, problem: Problem) -> xr.Dataset:
+    """Leave out what must not reach a file: estimates of measured signals without noise."""
+    if not problem.source.measured:
+        return data
+    if problem.law.releases_raw_start and "private" in data:
+        data = data.sel(recorded=data.recorded > 0)
+    return data.drop_vars("clean", errors="ignore")
+
+
 def errors_frame(data: xr.Dataset) -> pd.DataFrame:
     """Errors in long form: one row per round, replica and epsilon."""
     names = ["total_error", "cost_of_privacy", "cost_of_decentralisation"]

@@ -100,24 +100,23 @@ class Result:
     def agents(
         self, epsilon: float | None = None, replica: int = 0, confidence: float = 0.95
     ) -> pd.DataFrame:
-        """Every recorded agent's own parameter estimate, with its error bar."""
+        """Every agent's own parameter estimate at the last round, with its error bar."""
         import pandas as pd
 
-        if self.trace.private is None or self.trace.clean is None:
+        if self.trace.final is None:
             raise MurmuraError(
                 "this run recorded error norms only; run it with Record(), which keeps estimates"
             )
         e = self._epsilon_index(epsilon)
-        last = self.trace.private[-1] if self.problem.budgets else self.trace.clean[-1][:, None]
-        held = last[:, e, replica]
-        table = {}
+        held = self.trace.final[:, e, replica]
+        table: dict[str, Any] = {}
         for name, i in self._intervals_of(held, e, replica, confidence).items():
             if np.ndim(i.value) > 1:
                 for k in range(i.value.shape[1]):
                     table |= {f"{name}[{k}]": i.value[:, k]}
                 continue
             table |= {name: i.value, f"{name}_low": i.low, f"{name}_high": i.high}
-        index = pd.Index(dataset.kept_labels(self.problem, self.trace), name="agent")
+        index = pd.Index(list(self.problem.network.labels), name="agent")
         return pd.DataFrame(table, index=index)
 
     def _intervals_of(self, mean: Any, e: int, replica: int, confidence: float) -> dict[str, Any]:
@@ -143,8 +142,12 @@ class Result:
         return dataset.notes(self.problem)
 
     def to_netcdf(self, path: str | PathLike[str]) -> None:
-        """Write the dataset as netCDF, readable by xarray, R, Julia and MATLAB."""
-        self.data.to_netcdf(path, engine="scipy")
+        """Write the dataset as netCDF, readable by xarray, R, Julia and MATLAB.
+
+        Of measured signals, estimates without noise stay behind: a round or two old, they are the
+        signals themselves.
+        """
+        dataset.writable(self.data, self.problem).to_netcdf(path, engine="scipy")
 
     def to_pandas(self) -> pd.DataFrame:
         """Errors in long form: one row per round, replica and epsilon."""

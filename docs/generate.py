@@ -1,0 +1,199 @@
+"""Write the generated parts of the docs: tables, help texts, lists of names, numbers.
+
+A part stands between `<!-- generated: NAME -->` and `<!-- end -->`. `python docs/generate.py`
+rewrites them all, `--check` fails if one is out of date.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import json
+import re
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+MARK = re.compile(r"(<!-- generated: (?P<name>[\w-]+) -->\n).*?(\n<!-- end -->)", re.DOTALL)
+PACKAGES = (
+    "murmura", "murmura.network", "murmura.families", "murmura.signals", "murmura.privacy",
+    "murmura.laws", "murmura.engine", "murmura.report", "murmura.scenario", "murmura.errors",
+)  # fmt: skip
+
+
+def table(heads: list[str], rows: list[list[str]]) -> str:
+    """Lay out a Markdown table."""
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "\n".join("| " + " | ".join(c.replace("|", "\\|") for c in row) + " |" for row in lines)
+
+
+def laws() -> str:
+    """Every law with its formula and what it is for."""
+    from murmura.laws import LAWS
+
+    rows = []
+    for law in LAWS.values():
+        traits = [
+            "online" if law.online else "offline",
+            *(["ratio"] if law.ratio else []),
+            *(["diverges"] if law.diverges else []),
+        ]
+        rows.append([f"`{law.name}`", f"`{law.formula}`", ", ".join(traits), law.reference])
+    return table(["law", "formula", "kind", "reference"], rows)
+
+
+def families() -> str:
+    """Every family with its statistic and sensitivity."""
+    from murmura.families import describe
+
+    rows = [
+        [f"`{d.name}`", f"`{d.statistic}`", ", ".join(d.parameters), d.support, f"`{d.sensitivity}`"]
+        for d in describe()
+    ]
+    return table(["family", "statistic", "unknown", "support", "sensitivity"], rows)
+
+
+def verbs() -> str:
+    """Every verb of the command line in a line."""
+    rows = [[f"`murmura {name}`", help_of(command)] for name, command in commands()]
+    return table(["verb", "what it does"], rows)
+
+
+def commands() -> Iterator[tuple[str, Any]]:
+    """Give every verb of the command line with its click command."""
+    import typer.main
+
+    from murmura.cli.app import app
+
+    group: Any = typer.main.get_command(app)
+    yield from group.commands.items()
+
+
+def help_of(command: Any) -> str:
+    """First sentence of a command's help."""
+    return str(inspect.cleandoc(command.help or "")).split("\n\n")[0].replace("\n", " ")
+
+
+def cli() -> str:
+    """Arguments and options of every verb."""
+    parts = []
+    for name, command in commands():
+        rows = [[f"`{' / '.join(_flags(p))}`", _about(p)] for p in command.params]
+        parts.append(f"### murmura {name}\n\n{help_of(command)}\n\n{table(['option', ''], rows)}")
+    return "\n\n".join(parts)
+
+
+def _flags(parameter: Any) -> list[str]:
+    if parameter.param_type_name == "argument":
+        return [str(parameter.name).upper()]
+    return [*parameter.opts, *parameter.secondary_opts]
+
+
+def _about(parameter: Any) -> str:
+    return " ".join(str(getattr(parameter, "help", "") or "").split())
+
+
+def api() -> str:
+    """Every public name with the first line of its docstring."""
+    parts = []
+    for package in PACKAGES:
+        module = importlib.import_module(package)
+        rows = [[f"`{n}`", first_line(getattr(module, n))] for n in public_names(module)]
+        parts.append(f"### {package}\n\n{first_line(module)}\n\n{table(['name', ''], rows)}")
+    return "\n\n".join(parts)
+
+
+def public_names(module: Any) -> list[str]:
+    """Give `__all__`, or what a module of plain definitions defines."""
+    names = getattr(module, "__all__", None)
+    if names is not None:
+        return list(names)
+    return [n for n, v in vars(module).items() if getattr(v, "__module__", "") == module.__name__]
+
+
+def first_line(thing: Any) -> str:
+    """First sentence of a docstring; a constant or an alias has none of its own."""
+    if not (inspect.ismodule(thing) or inspect.isclass(thing) or inspect.isroutine(thing)):
+        return "a constant or a type alias"
+    return " ".join((inspect.getdoc(thing) or "").split("\n\n")[0].split())
+
+
+def main_job() -> str:
+    """The table of `make run`, from a run of its own."""
+    from murmura.scenario import run
+
+    results = run(ROOT / "examples" / "us-power-grid.toml")
+    rows = []
+    for name, result in results.items():
+        e = result.errors
+        numbers = [f"{x:.4g}" for x in (e.total, e.privacy, e.decentralisation)]
+        rows.append([name, f"`{result.problem.law.name}`", *numbers, result.guarantee.status])
+    heads = ["algorithm", "law", "total error", "cost of privacy", "cost of decentralisation"]
+    return table([*heads, "promise"], rows)
+
+
+def graphs() -> str:
+    """Every named graph with its options."""
+    from murmura.network import names
+
+    rows = [[f"`{g.name}`", ", ".join(f"`{o}`" for o in g.options), g.description] for g in names()]
+    return table(["graph", "options", ""], rows)
+
+
+def template() -> str:
+    """The scenario that `murmura init` writes."""
+    from typer.testing import CliRunner
+
+    from murmura.cli.app import app
+
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "scenario.toml"
+        CliRunner().invoke(app, ["init", str(path)], catch_exceptions=False)
+        return f"```toml\n{path.read_text().rstrip()}\n```"
+
+
+def benchmarks() -> str:
+    """What `make bench` measured last."""
+    rows = json.loads((ROOT / "docs" / "benchmarks.json").read_text())["rows"]
+    cells = [[r["what"], f"{r['measured']:.3g}", r["target"], r["detail"]] for r in rows]
+    return table(["what", "measured", "target", "detail"], cells)
+
+
+PARTS: dict[str, Callable[[], str]] = {
+    f.__name__.replace("_", "-"): f
+    for f in (laws, families, verbs, cli, api, main_job, graphs, template, benchmarks)
+}
+
+
+def renew(text: str, made: dict[str, str]) -> str:
+    """Put every generated part of a page anew."""
+
+    def fill(match: re.Match[str]) -> str:
+        name = match["name"]
+        made[name] = made.get(name) or PARTS[name]()
+        return f"{match[1]}{made[name]}{match[3]}"
+
+    return MARK.sub(fill, text)
+
+
+def main() -> int:
+    """Rewrite the pages, or check them."""
+    made: dict[str, str] = {}
+    stale = []
+    for page in PAGES:
+        old = page.read_text()
+        new = renew(old, made)
+        if new != old:
+            stale.append(page.name)
+            if "--check" not in sys.argv:
+                page.write_text(new)
+    print(f"out of date: {', '.join(stale)}" if stale else "everything is up to date")
+    return 1 if stale and "--check" in sys.argv else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
