@@ -18,7 +18,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-MARK = re.compile(r"(<!-- generated: (?P<name>[\w-]+) -->\n).*?(\n<!-- end -->)", re.DOTALL)
+MARK = re.compile(r"(<!-- generated: (?P<name>[\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 PACKAGES = (
     "murmura", "murmura.network", "murmura.families", "murmura.signals", "murmura.privacy",
     "murmura.laws", "murmura.engine", "murmura.report", "murmura.scenario", "murmura.errors",
@@ -51,7 +51,13 @@ def families() -> str:
     from murmura.families import describe
 
     rows = [
-        [f"`{d.name}`", f"`{d.statistic}`", ", ".join(d.parameters), d.support, f"`{d.sensitivity}`"]
+        [
+            f"`{d.name}`",
+            f"`{d.statistic}`",
+            ", ".join(d.parameters),
+            d.support,
+            f"`{d.sensitivity}`",
+        ]
         for d in describe()
     ]
     return table(["family", "statistic", "unknown", "support", "sensitivity"], rows)
@@ -175,7 +181,7 @@ def renew(text: str, made: dict[str, str]) -> str:
     def fill(match: re.Match[str]) -> str:
         name = match["name"]
         made[name] = made.get(name) or PARTS[name]()
-        return f"{match[1]}{made[name]}{match[3]}"
+        return f"{match[1]}{made[name]}\n{match[3]}"
 
     return MARK.sub(fill, text)
 

@@ -179,6 +179,13 @@ def test_noise_in_every_round_grows_like_the_root_of_t():
     assert cost[800] / cost[200] == pytest.approx(2, rel=0.3)
 
 
+def test_more_runs_than_streams_of_noise_are_refused():
+    with pytest.raises(MurmuraError, match="replicas must be below 65,536"):
+        problem(replicas=2**16)
+    with pytest.raises(MurmuraError, match="more streams of noise than can be told apart"):
+        problem(epsilons=(1.0,) * 2**16)
+
+
 def test_no_finite_noise_for_an_infinite_sensitivity():
     family = mm.families.LogNormal(sigma=1.0)
     with pytest.raises(PrivacyError, match="infinite global sensitivity"):

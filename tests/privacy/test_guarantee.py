@@ -23,8 +23,8 @@ CHEBYSHEV = laws.Chebyshev(lambda_2=0.5, lambda_n=0.0)
         (NetworkDP(1.0), CHEBYSHEV, "none", "signal protection"),
         (SignalDP(**PRINTED), laws.Learn(), "claimed", "erratum 2"),
         (NetworkDP(**PRINTED), laws.LearnNetwork(), "claimed", "erratum 2"),
-        (SignalDP(1.0), laws.FirstOrder(), "none", "without noise"),
-        (NetworkDP(1.0), laws.FirstOrderEdges(), "none", "averages the links' noise away"),
+        (SignalDP(1.0), laws.FirstOrder(), "none", "without noise in round 0"),
+        (NetworkDP(1.0), laws.FirstOrderEdges(), "none", "without noise in round 0"),
         (SignalDP(1.0), laws.FirstOrderOnline(), "proved", "share of the budget"),
         (NetworkDP(1.0), laws.NaiveNetwork(), "proved", "k messages cost k times"),
         (NoPrivacy(), laws.Average(), "none", "no noise is added"),
@@ -37,9 +37,35 @@ def test_standing(want, law, status, words):
     assert json.loads(json.dumps(found.to_dict()))["status"] == status
 
 
+class Bare(laws.Learn):
+    """A twin that forgets the noise in round 5."""
+
+    def coefficients(self, t):
+        now = super().coefficients(t)
+        return now._replace(noise=0.0) if t == 5 else now
+
+
+class Twice(laws.Average):
+    """A twin that uses the signal again in round 3, with noise but without sharing the budget."""
+
+    def coefficients(self, t):
+        return (
+            laws.Coefficients(mix=0.5, learn=0.5, noise=0.5) if t == 3 else super().coefficients(t)
+        )
+
+
+def test_a_weakened_law_of_ones_own_is_promised_nothing():
+    assert promise(SignalDP(1.0), Bare(), rounds=4).status == "proved"
+    assert "without noise in round 5" in promise(SignalDP(1.0), Bare(), rounds=5).reason
+    assert promise(SignalDP(1.0), Bare(), rounds=5).status == "none"
+    assert promise(SignalDP(1.0), Twice()).status == "none"
+    assert "do not share the budget" in promise(SignalDP(1.0), Twice()).reason
+
+
 def test_a_promise_names_its_unit_and_its_adversary():
     text = str(promise(SignalDP(1.0, radius=0.5), laws.Average()))
     assert "moves by at most 0.5 in its own units" in text
     assert "against whoever sees all messages of all agents" in text
-    assert "(1)-differential privacy" in text
-    assert "(1, 0.01)-differential" in str(promise(SignalDP(**PRINTED), laws.Average()))
+    assert "privacy with epsilon = 1 for an agent's signal" in text
+    claimed = str(promise(SignalDP(**PRINTED), laws.Average()))
+    assert "epsilon = 1 and delta = 0.01 for" in claimed

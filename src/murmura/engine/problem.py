@@ -14,6 +14,8 @@ from murmura.errors import MurmuraError
 from murmura.laws.base import Law
 from murmura.privacy import Want
 
+MOST_REPLICAS = 2**16  # a run of noise is numbered by epsilon, replica and component
+
 
 @dataclass(frozen=True, eq=False)
 class Problem:
@@ -32,6 +34,16 @@ class Problem:
     def __post_init__(self) -> None:
         """Check the counts and the signals before anything is drawn."""
         _validate.at_least(MurmuraError, 1, rounds=self.rounds, replicas=self.replicas)
+        if len(self.budgets) * self.family.dimension * MOST_REPLICAS >= 2**32:
+            raise MurmuraError(
+                f"{len(self.budgets)} epsilons of {self.family.dimension} components are more "
+                "streams of noise than can be told apart; run them in parts"
+            )
+        if self.replicas >= MOST_REPLICAS:
+            raise MurmuraError(
+                f"replicas must be below {MOST_REPLICAS:,}; found {self.replicas:,}; "
+                "run them in parts with other seeds"
+            )
         self.source.check(self.family, self.rounds if self.law.online else 1)
 
     @property
@@ -61,7 +73,7 @@ class Columns:
             indexing="ij",
         )  # fmt: skip
         own = (r if problem.source.varies else 0 * r) * components + k
-        streams = ((e << 16) + r) * components + k
+        streams = (e * MOST_REPLICAS + r) * components + k
         return Columns(
             components=components,
             clean=replicas * components,

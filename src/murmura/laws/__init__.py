@@ -96,10 +96,10 @@ def get(law: str | Law, network: Any, **options: Any) -> Law:
 def check(law: Law, network: Any) -> None:
     """Raise unless the law is made for this kind of network."""
     if network.kind not in law.kinds:
-        remedy = "push-sum" if network.kind == "column-stochastic" else "average, or push-sum"
+        fit = [name for name, other in LAWS.items() if network.kind in other.kinds]
         raise LawError(
             f"law {law.name} needs {' or '.join(sorted(law.kinds))} weights; this network's are "
-            f"{network.kind}; on a directed network try {remedy} with network.column_stochastic"
+            f"{network.kind}, which suit {', '.join(fit)}"
         )
     if network.dynamic and law.static_only:
         raise LawError(

@@ -71,7 +71,6 @@ class Law(ABC):
     kinds: ClassVar[frozenset[str]] = frozenset({DOUBLY})
     diverges: ClassVar[str | None] = None  # why, if it is known to
     splits_budget: ClassVar[bool] = False  # noise in every round shares one epsilon
-    releases_raw_start: ClassVar[bool] = False  # nu_0 carries the statistic without noise
     noises_links: ClassVar[bool] = False  # noise of its own on every link
 
     @abstractmethod
@@ -82,6 +81,11 @@ class Law(ABC):
     def for_network(cls, network: Any, **options: Any) -> Law:  # noqa: ARG003 - laws that look at A do
         """Make the law for a network; laws that need its spectrum read it here."""
         return cls(**options)
+
+    @property
+    def starts_raw(self) -> bool:
+        """Whether nu_0 carries the statistic without noise."""
+        return self.start.learn != 0 and self.start.noise == 0
 
     def at(self, t: int) -> Coefficients:
         """Give the numbers of round t, the start being round 0."""

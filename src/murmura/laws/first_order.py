@@ -36,7 +36,6 @@ class FirstOrder(Law):
     formula: ClassVar[str] = "nu_t = -eta nu_{t-1} + A nu_{t-1} + eta xi + d_t,  nu_0 = xi"
     start: ClassVar[Coefficients] = Coefficients(learn=1.0)
     splits_budget: ClassVar[bool] = True
-    releases_raw_start: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         """Check the learning rate."""
@@ -56,7 +55,6 @@ class FirstOrderOnline(FirstOrder):
     formula: ClassVar[str] = "nu_t = -eta nu_{t-1} + A nu_{t-1} + eta xi_t + d_t,  nu_0 = 0"
     start: ClassVar[Coefficients] = Coefficients()
     online: ClassVar[bool] = True
-    releases_raw_start: ClassVar[bool] = False
 
 
 @dataclass(frozen=True)

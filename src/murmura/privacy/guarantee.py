@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from murmura.laws.base import Law
+from murmura.laws.base import Coefficients, Law
 from murmura.privacy.want import SMOOTH_PRINTED, NoPrivacy, Protection, Want
 
 PROVED, CLAIMED, NONE = "proved", "claimed", "none"
@@ -34,8 +34,11 @@ class Guarantee:
         """Say it as a sentence."""
         if self.status == NONE:
             return f"No privacy is promised: {self.reason}."
-        budget = f"{self.epsilon:g}" if self.delta == 0 else f"{self.epsilon:g}, {self.delta:g}"
-        words = f"({budget})-differential privacy for {self.unit}, against {self.adversary}"
+        delta = f" and delta = {self.delta:g}" if self.delta else ""
+        words = (
+            f"differential privacy with epsilon = {self.epsilon:g}{delta} for {self.unit}, "
+            f"against {self.adversary}"
+        )
         if self.status == PROVED:
             return f"Proved: {words}; {self.reason}."
         return f"Claimed by the paper, not proved: {words}; {self.reason}."
@@ -45,11 +48,19 @@ class Guarantee:
         return asdict(self)
 
 
-def promise(want: Want, law: Law) -> Guarantee:
-    """State what a law promises under a wanted protection."""
+def promise(want: Want, law: Law, rounds: int = 100) -> Guarantee:
+    """State what a law promises under a wanted protection, over so many rounds.
+
+    The standing is read off the coefficients, so it holds for a law of one's own as well:
+
+    - a statistic that enters a round without noise is released as it is: nothing is promised;
+    - a statistic that enters once, with noise that covers it, is protected for good, for all that
+      follows is post-processing; entering k times it must share one budget k ways;
+    - neighbours' estimates are protected in a message if noise of its round covers their weight.
+    """
     if isinstance(want, NoPrivacy):
         return Guarantee(NONE, float("inf"), 0.0, "nothing", "anyone", "no noise is added")
-    status, reason = _standing(want, law)
+    status, reason = _standing(want, law, [law.at(t) for t in range(rounds + 1)])
     return Guarantee(
         status, want.epsilon, want.delta, _unit(want, law), _adversary(want, law), reason
     )
@@ -69,29 +80,32 @@ def _adversary(want: Protection, law: Law) -> str:
     return "whoever sees all messages of all agents"
 
 
-def _standing(want: Protection, law: Law) -> tuple[str, str]:
-    if law.noises_links and want.protects == "network":
+def _standing(want: Protection, law: Law, steps: list[Coefficients]) -> tuple[str, str]:
+    bare = [t for t, now in enumerate(steps) if now.learn and not now.noise]
+    if bare:
+        return NONE, f"law {law.name} uses the statistic without noise in round {bare[0]}"
+    if not law.online and not law.splits_budget and sum(bool(now.learn) for now in steps) > 1:
+        return NONE, f"law {law.name} uses a signal in several rounds that do not share the budget"
+    if want.protects == "network" and law.noises_links:
         return NONE, "whoever sees several links of an agent averages the links' noise away"
-    if law.releases_raw_start:
-        return NONE, f"law {law.name} starts from the statistic itself and sends it without noise"
     if want.sensitivity == SMOOTH_PRINTED:
         return CLAIMED, "the printed smooth sensitivity is not smooth (erratum 2)"
     if want.protects == "network":
-        return _network_standing(law)
+        return _network_standing(law, steps)
     if law.splits_budget:
         return PROVED, "each round has its share of the budget and the rounds compose"
     return PROVED, POST_PROCESSING
 
 
-def _network_standing(law: Law) -> tuple[str, str]:
+def _network_standing(law: Law, steps: list[Coefficients]) -> tuple[str, str]:
+    if all(now.noise for now in steps if now.mix):
+        return PROVED, "noise in every round covers the neighbours' weight; k messages cost k times"
     if law.name == "average":
         return CLAIMED, (
             "the proof of Corollary 1 takes one coordinate of a vector map for the vector "
             "(erratum 5); the signals alone are protected by post-processing"
         )
-    if law.online or law.name == "naive-network":
-        return PROVED, "noise in every round covers the neighbours' weight; k messages cost k times"
     return NONE, (
-        f"law {law.name} gives neighbours weights the noise was not made for; "
+        f"law {law.name} mixes neighbours' estimates in rounds without noise; "
         "ask for signal protection, which holds"
     )

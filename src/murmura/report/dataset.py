@@ -126,7 +126,7 @@ def writable(data: xr.Dataset, problem: Problem) -> xr.Dataset:
     """Leave out what must not reach a file: estimates of measured signals without noise."""
     if not problem.source.measured:
         return data
-    if problem.law.releases_raw_start and "private" in data:
+    if problem.law.starts_raw and "private" in data:
         data = data.sel(recorded=data.recorded > 0)
     return data.drop_vars("clean", errors="ignore")
 

@@ -69,7 +69,7 @@ def _first_round(result: Result) -> int:
     An online law knows nothing in round 0, and some laws begin with the signal without noise.
     """
     kept, law = result.trace.kept, result.problem.law
-    raw = law.releases_raw_start and result.problem.source.measured
+    raw = law.starts_raw and result.problem.source.measured
     return int(bool(kept) and kept[0] == 0 and ((law.online and len(kept) > 2) or raw))
 
 

@@ -24,6 +24,7 @@ import numpy as np
 from murmura.engine import Problem, Trace
 from murmura.errors import MurmuraError
 from murmura.privacy import Guarantee, promise
+from murmura.privacy.want import SMOOTH_PRINTED
 from murmura.report import dataset
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ class Result:
         want = self.problem.want
         if self.problem.budgets and hasattr(want, "at"):
             want = want.at(max(self.problem.budgets))
-        return promise(want, self.problem.law)
+        return promise(want, self.problem.law, self.problem.rounds)
 
     @property
     def errors(self) -> Errors:
@@ -83,6 +84,15 @@ class Result:
     def interval(self) -> dict[str, tuple[Any, Any]]:
         """95% intervals for them: sampling, privacy noise and remaining disagreement."""
         return {n: (_plain(i.low), _plain(i.high)) for n, i in self.intervals().items()}
+
+    @property
+    def interval_is_private(self) -> bool:
+        """Whether the width of an interval betrays signals: scales were read off measured ones.
+
+        Such an interval may be looked at where the signals are, and goes into no file.
+        """
+        reads = getattr(self.problem.want, "sensitivity", "") == SMOOTH_PRINTED
+        return reads and self.problem.source.measured
 
     def intervals(
         self, epsilon: float | None = None, replica: int = 0, confidence: float = 0.95

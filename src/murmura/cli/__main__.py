@@ -1,0 +1,7 @@
+"""`python -m murmura.cli` is `murmura`."""
+
+from __future__ import annotations
+
+from murmura.cli import main
+
+main()

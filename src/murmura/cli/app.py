@@ -1,0 +1,45 @@
+"""The verbs put together; each imports what it needs when it is called."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from murmura import __version__
+from murmura.cli.families import families
+from murmura.cli.graph import graph
+from murmura.cli.init import init
+from murmura.cli.laws import laws
+from murmura.cli.run import run
+from murmura.cli.sweep import sweep
+
+# A pretty traceback may show local variables, and those may be signals.
+app = typer.Typer(
+    name="murmura",
+    help="Differentially private distributed estimation over a network of agents.",
+    epilog="Begin with: murmura init, then murmura run scenario.toml",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"murmura {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say the version.")
+    ] = False,
+) -> None:
+    """Differentially private distributed estimation over a network of agents."""
+    del version
+
+
+for verb in (run, sweep, graph, families, laws, init):
+    app.command()(verb)

@@ -1,0 +1,197 @@
+"""murmura graph: a network's shape, and how fast each choice of weights agrees on it."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from murmura.cli.guard import AsJson, Debug, guarded, print_json
+from murmura.errors import MissingExtraError, NetworkError
+
+if TYPE_CHECKING:
+    from murmura.network import Graph
+
+ACCURACY = 1e-3
+FASTEST_AGENTS, FASTEST_LINKS = 60, 1000  # seconds; a hundred agents would take minutes
+SLOW = 10_000  # rounds
+DIRECTED = ("row-stochastic", "column-stochastic")
+
+
+def graph(
+    source: Annotated[str, typer.Argument(metavar="FILE|NAME", help="An edge list, or a name.")],
+    weights: Annotated[list[str] | None, typer.Option(help="Only these weights.")] = None,
+    directed: Annotated[bool, typer.Option("--directed", help="Links have a direction.")] = False,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Describe a graph (ring:20, torus:30x40, us-power-grid, links.csv) and its weights."""
+    with guarded(debug):
+        made = _load(source, directed)
+        shape = _shape(made)
+        rows = [_row(made, scheme) for scheme in _schemes(made, weights)]
+        said = {**shape, "weights": rows, "warnings": _warnings(made, rows)}
+        if as_json:
+            print_json(said)
+        else:
+            _say(said)
+
+
+def _load(source: str, directed: bool) -> Graph:
+    """The graph; a name or a file that is not there is wrong usage."""
+    from pathlib import Path
+
+    from murmura import network
+
+    known = {row.name for row in network.names()}
+    name = source.partition(":")[0].strip().lower().replace("_", "-").replace(" ", "-")
+    try:
+        return network.load(source, **({"directed": True} if directed else {}))
+    except NetworkError as problem:
+        if Path(source).is_file() and name not in known:
+            raise
+        raise typer.BadParameter(str(problem), param_hint="FILE|NAME") from None
+
+
+def _shape(graph: Graph) -> dict[str, Any]:
+    degrees = graph.in_degrees if graph.directed else graph.degrees
+    return {
+        "name": graph.name,
+        "agents": graph.size,
+        "links": len(graph.links),
+        "directed": graph.directed,
+        "degrees": {
+            "least": int(degrees.min()),
+            "mean": round(float(degrees.mean()), 4),
+            "most": int(degrees.max()),
+        },
+        "connected": bool(graph.is_connected),
+        "bipartite": bool(graph.is_bipartite),
+    }
+
+
+def _schemes(graph: Graph, asked: list[str] | None) -> list[str]:
+    """The schemes asked for, or all that suit the graph in kind and size."""
+    from murmura.network import SCHEMES
+
+    if asked:
+        known = [*SCHEMES, *DIRECTED]
+        for scheme in asked:
+            if scheme not in known:
+                text = f"found {scheme!r}; allowed: {', '.join(known)}"
+                raise typer.BadParameter(text, param_hint="--weights")
+        return asked
+    if graph.directed:
+        return list(DIRECTED)
+    small = graph.size <= FASTEST_AGENTS and len(graph.links) <= FASTEST_LINKS
+    return [scheme for scheme in SCHEMES if small or scheme != "fastest"]
+
+
+def _row(graph: Graph, scheme: str) -> dict[str, Any]:
+    """What the weights promise, or the reason why they do not exist here."""
+    from murmura import network
+
+    try:
+        if scheme in DIRECTED:
+            return {"scheme": scheme} | _directed(graph, scheme)
+        mixing = network.weigh(graph, scheme)
+        return {
+            "scheme": mixing.scheme,
+            "beta_star": mixing.beta_star,
+            "spectral_gap": mixing.spectral_gap,
+            "rounds": mixing.rounds_to(ACCURACY),
+        }
+    except (NetworkError, MissingExtraError) as problem:
+        advice = re.sub(r"network\.(\w+)\(graph\)", _plain, str(problem))
+        return {"scheme": scheme, "error": advice}
+
+
+def _plain(call: re.Match[str]) -> str:
+    return call[1].replace("_", "-")
+
+
+def _directed(graph: Graph, scheme: str) -> dict[str, Any]:
+    """The least and the largest share of an agent, in units of an equal share."""
+    from murmura import network
+
+    row = scheme == "row-stochastic"
+    made = network.row_stochastic(graph) if row else network.column_stochastic(graph)
+    shares = made.stationary * made.size
+    return {"least_share": float(shares.min()), "largest_share": float(shares.max())}
+
+
+def _warnings(graph: Graph, rows: list[dict[str, Any]]) -> list[str]:
+    """What a user should know before choosing weights and a law."""
+    said = []
+    if not graph.is_connected:
+        parts = int(graph.components.max()) + 1
+        kind = "strongly connected components" if graph.directed else "components"
+        said.append(f"The graph has {parts} {kind}: agents of different ones never agree.")
+    if graph.directed:
+        said.append(
+            "The graph is directed: averaging over row-stochastic weights gives a weighted mean; "
+            "push-sum over column-stochastic weights gives the mean."
+        )
+    elif graph.is_bipartite and graph.degrees.min() == graph.degrees.max():
+        said.append(
+            "The graph is regular and bipartite: metropolis weights are periodic and never agree "
+            "(erratum 4); use lazy-metropolis."
+        )
+    slow = [row["rounds"] for row in rows if "rounds" in row]
+    if slow and min(slow) > SLOW:
+        said.append(
+            f"Agreement to {ACCURACY:g} takes {min(slow):,} rounds at best; the law jacobi or "
+            "chebyshev needs far fewer, at no cost of privacy."
+        )
+    return said
+
+
+def _say(said: dict[str, Any]) -> None:
+    from murmura.cli.tables import console, table
+
+    out, degrees = console(), said["degrees"]
+    yes = {True: "yes", False: "no"}
+    kind = "in-degree" if said["directed"] else "degree"
+    facts = (
+        ("agents", f"{said['agents']:,}"),
+        ("links", f"{said['links']:,}{' (directed)' if said['directed'] else ''}"),
+        (kind, f"{degrees['least']} to {degrees['most']}, mean {degrees['mean']:.3g}"),
+        ("connected", yes[said["connected"]]),
+        ("bipartite", yes[said["bipartite"]]),
+    )
+    out.print(table((said["name"], ""), facts), "")
+    out.print(_weights_table(said["weights"]), "")
+    for row in said["weights"]:
+        if "error" in row:
+            out.print(f"{row['scheme']}: {row['error']}", soft_wrap=True)
+    for warning in said["warnings"]:
+        out.print(f"warning: {warning}", soft_wrap=True)
+
+
+def _weights_table(rows: list[dict[str, Any]]) -> Any:
+    if any("least_share" in row for row in rows):
+        shares = (("least share", "least_share", ".4g"), ("largest share", "largest_share", ".4g"))
+        return _table_of(rows, shares)
+    return _table_of(
+        rows,
+        (
+            ("beta*", "beta_star", ".8f"),
+            ("spectral gap", "spectral_gap", ".3e"),
+            (f"rounds to {ACCURACY:g}", "rounds", ",d"),
+        ),
+    )
+
+
+def _table_of(rows: list[dict[str, Any]], numbers: tuple[tuple[str, str, str], ...]) -> Any:
+    """Weights against numbers, each a title, a key and a format; a dash where there is none."""
+    from murmura.cli.tables import table
+
+    cells = (
+        (
+            row["scheme"],
+            *(format(row[key], form) if key in row else "-" for _, key, form in numbers),
+        )
+        for row in rows
+    )
+    return table(("weights", *(title for title, _, _ in numbers)), cells, numbers=len(numbers))

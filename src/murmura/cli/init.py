@@ -1,0 +1,26 @@
+"""murmura init: a scenario to begin with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from murmura.cli.guard import Debug, guarded
+from murmura.errors import ScenarioError
+
+
+def init(
+    path: Annotated[Path, typer.Argument(help="The file to write.")] = Path("scenario.toml"),
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
+    debug: Debug = False,
+) -> None:
+    """Write a commented scenario that runs as it is."""
+    with guarded(debug):
+        from murmura.scenario import template
+
+        if path.exists() and not force:
+            raise ScenarioError(f"{path} exists; choose another path, or --force to overwrite it")
+        path.write_text(template(), encoding="utf-8")
+        typer.echo(f"Wrote {path}. Now: murmura run {path}")

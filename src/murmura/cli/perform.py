@@ -1,0 +1,99 @@
+"""What `run` and `sweep` share: run a scenario, write its outputs, say what came out."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from murmura.cli.guard import print_json
+from murmura.cli.progress import Bar
+
+if TYPE_CHECKING:
+    from murmura.report import Result
+    from murmura.scenario import Scenario
+
+File = Annotated[str, typer.Argument(metavar="SCENARIO", help="A scenario, in TOML.")]
+Out = Annotated[Path | None, typer.Option(help="Where outputs go [default: murmura-out/NAME].")]
+Seed = Annotated[int | None, typer.Option(min=0, max=2**63 - 1, help="In place of the scenario's.")]
+Replicas = Annotated[
+    int | None, typer.Option(min=1, max=2**16 - 1, help="In place of the scenario's.")
+]
+_LEGEND = """\
+TE total error, CoP cost of privacy, CoD cost of decentralisation:
+l2 norms over all agents at the last round, mean over replicas.
+"""
+NoFigures = Annotated[bool, typer.Option("--no-figures", help="Write no figures.")]
+
+
+def perform(scenario: Scenario, directory: Path, as_json: bool, figures: bool) -> None:
+    """Run every variant, write files, and print a table or a JSON object."""
+    from murmura.cli.summary import summary
+
+    results, seconds = simulate(scenario)
+    said = summary(scenario, results, seconds)
+    outputs = write(results, said, directory, figures)
+    if as_json:
+        print_json(said | {"outputs": [str(path) for path in outputs]})
+    else:
+        _say(scenario, results, directory, outputs)
+
+
+def simulate(scenario: Scenario) -> tuple[dict[str, Result], dict[str, float]]:
+    """The result of every variant, and how long each took."""
+    jobs = scenario.jobs()
+    results, seconds = {}, {}
+    with Bar(sum(job.problem.rounds + 1 for job in jobs)) as bar:
+        for job in jobs:
+            began = time.perf_counter()
+            results[job.name] = job.run(lambda _t, _last, name=job.name: bar.tell(name))  # type: ignore[misc]
+            seconds[job.name] = time.perf_counter() - began
+    return results, seconds
+
+
+def write(
+    results: Mapping[str, Result], said: dict[str, Any], directory: Path, figures: bool
+) -> list[Path]:
+    """summary.json, a netCDF file per variant and the figures; the paths of all of them."""
+    directory.mkdir(parents=True, exist_ok=True)
+    summary = directory / "summary.json"
+    text = json.dumps(said, indent=2, allow_nan=False, ensure_ascii=False)
+    summary.write_text(f"{text}\n", encoding="utf-8")
+    written = [summary]
+    for name, result in results.items():
+        written.append(directory / ("results.nc" if len(results) == 1 else f"results-{name}.nc"))
+        result.to_netcdf(written[-1])
+    return written + (_figures(results, directory) if figures else [])
+
+
+def _figures(results: Mapping[str, Result], directory: Path) -> list[Path]:
+    """Draw as many variants as fit one figure, and the others in folders of their own."""
+    from murmura.report import figures
+
+    names, most = list(results), figures.MOST_VARIANTS
+    written = figures.save_all({name: results[name] for name in names[:most]}, directory)
+    for k in range(most, len(names), most):
+        rest = {name: results[name] for name in names[k : k + most]}
+        written += figures.save_all(rest, directory / f"figures-{k // most + 1}")
+    return written
+
+
+def _say(
+    scenario: Scenario, results: Mapping[str, Result], directory: Path, outputs: list[Path]
+) -> None:
+    from murmura.cli.tables import console, promises, results_table
+    from murmura.report.dataset import describe_network
+
+    out = console()
+    networks = dict.fromkeys(describe_network(r.problem.network) for r in results.values())
+    out.print(f"{scenario.title}: {'; '.join(networks)}\n", soft_wrap=True)
+    out.print(results_table(results), "")
+    out.print(_LEGEND, soft_wrap=True)
+    for sentence in promises(results):
+        out.print(sentence, soft_wrap=True)
+    names = ", ".join(str(path.relative_to(directory)) for path in outputs)
+    out.print(f"\nOutputs in {directory}: {names}", soft_wrap=True)

@@ -1,0 +1,26 @@
+"""murmura run: run a scenario."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from murmura.cli.guard import AsJson, Debug, guarded
+from murmura.cli.perform import File, NoFigures, Out, Replicas, Seed, perform
+
+
+def run(
+    scenario: File,
+    out: Out = None,
+    seed: Seed = None,
+    replicas: Replicas = None,
+    as_json: AsJson = False,
+    no_figures: NoFigures = False,
+    debug: Debug = False,
+) -> None:
+    """Run every variant of a scenario; print errors and promises, write figures and data."""
+    with guarded(debug):
+        from murmura.scenario import Scenario
+
+        loaded = Scenario.load(scenario).with_(seed=seed, replicas=replicas)
+        directory = out or Path("murmura-out") / loaded.name
+        perform(loaded, directory, as_json, not no_figures)

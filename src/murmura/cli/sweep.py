@@ -1,0 +1,72 @@
+"""murmura sweep: run a scenario for several epsilons at once."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from murmura.cli.guard import AsJson, Debug, guarded
+from murmura.cli.perform import File, NoFigures, Out, Replicas, Seed, perform
+
+MOST = 1000
+
+Epsilon = Annotated[
+    str,
+    typer.Option(
+        help="start:stop:count for a geometric grid, such as 0.125:4:6, or a list, 0.5,1,2.",
+        metavar="SPEC",
+    ),
+]
+
+
+def sweep(
+    scenario: File,
+    epsilon: Epsilon = "0.125:4:6",
+    out: Out = None,
+    seed: Seed = None,
+    replicas: Replicas = None,
+    as_json: AsJson = False,
+    no_figures: NoFigures = False,
+    debug: Debug = False,
+) -> None:
+    """Run a scenario over several privacy budgets: errors against epsilon."""
+    epsilons = parse(epsilon)
+    with guarded(debug):
+        from murmura.scenario import Scenario
+
+        loaded = Scenario.load(scenario).with_(seed, replicas, epsilons)
+        directory = out or Path("murmura-out") / f"{loaded.name}-sweep"
+        perform(loaded, directory, as_json, not no_figures)
+
+
+def parse(spec: str) -> list[float]:
+    """start (stop/start)^(k/(count-1)) for k = 0 .. count-1, or the numbers of a list."""
+    values = _grid(*spec.split(":")) if ":" in spec else [_number(w) for w in spec.split(",")]
+    if len(set(values)) < len(values):
+        raise _wrong(f"the epsilons of {spec!r} are not all different")
+    return values
+
+
+def _grid(start: str, stop: str = "", count: str = "", *more: str) -> list[float]:
+    if more or not count.strip().isdecimal() or not 2 <= int(count) <= MOST:
+        raise _wrong(f"a grid is start:stop:count with a count of 2 to {MOST}, such as 0.125:4:6")
+    low, high, last = _number(start), _number(stop), int(count) - 1
+    inner = [low * (high / low) ** (k / last) for k in range(1, last)]
+    return [low, *(float(f"{value:.12g}") for value in inner), high]
+
+
+def _number(word: str) -> float:
+    try:
+        value = float(word)
+    except ValueError:
+        raise _wrong(f"found {word!r} where an epsilon should be, a number above 0") from None
+    if not (math.isfinite(value) and value > 0):
+        raise _wrong(f"an epsilon is a finite number above 0; found {word!r}")
+    return value
+
+
+def _wrong(text: str) -> typer.BadParameter:
+    return typer.BadParameter(text, param_hint="--epsilon")

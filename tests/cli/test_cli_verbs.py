@@ -1,0 +1,157 @@
+"""graph, families, laws, the sweep's grid, and the program as users start it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from murmura import __version__, families, laws
+from murmura.cli.app import app
+from murmura.cli.sweep import parse
+
+
+def call(*words: str):
+    return CliRunner().invoke(app, list(words))
+
+
+def program(*words: str):
+    command = [sys.executable, "-m", "murmura.cli", *words]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+
+
+def test_the_program_itself(tmp_path):
+    assert program("--version").stdout == f"murmura {__version__}\n"
+    began = time.monotonic()
+    helped = program("--help")
+    assert helped.returncode == 0
+    assert time.monotonic() - began < 5  # under a second on an idle machine
+    for verb in ("run", "sweep", "graph", "families", "laws", "init"):
+        assert f" {verb} " in helped.stdout
+    file = tmp_path / "s.toml"
+    assert program("init", str(file)).returncode == 0
+    out = tmp_path / "out"
+    done = program("run", str(file), "--json", "--no-figures", "--replicas=1", f"--out={out}")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert set(json.loads(done.stdout)["variants"]) == {"jacobi", "average", "no-privacy"}
+    file.write_text("name = ")
+    wrong = program("run", str(file))
+    assert (wrong.returncode, wrong.stdout) == (2, "")
+    assert "line 1" in wrong.stderr
+    assert "Traceback" not in wrong.stderr
+
+
+def test_help_imports_nothing_heavy():
+    heavy = "{'pydantic', 'pandas', 'matplotlib', 'numba', 'networkx', 'scipy', 'numpy'}"
+    code = f"import sys, murmura.cli.app; print({heavy} & set(sys.modules))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout == "set()\n"
+
+
+def test_every_verb_has_help():
+    for verb in ("run", "sweep", "graph", "families", "laws", "init"):
+        assert call(verb, "--help").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("spec", "values"),
+    [
+        ("0.125:4:6", [0.125, 0.25, 0.5, 1.0, 2.0, 4.0]),
+        ("4:0.25:3", [4.0, 1.0, 0.25]),
+        ("0.5,1,2", [0.5, 1.0, 2.0]),
+        ("1", [1.0]),
+        ("0.1:10:2", [0.1, 10.0]),
+    ],
+)
+def test_epsilons_are_a_grid_or_a_list(spec, values):
+    assert parse(spec) == values
+
+
+@pytest.mark.parametrize(
+    "spec",
+    ["", "a", "1,", "0", "-1", "1:2", "1:2:1", "1:2:x", "1:2:3:4", "1,1", "inf", "nan", "1:1:3"],
+)  # fmt: skip
+def test_wrong_epsilons_are_wrong_usage(spec):
+    with pytest.raises(typer.BadParameter):
+        parse(spec)
+    assert call("sweep", "any.toml", f"--epsilon={spec}").exit_code == 2
+
+
+@pytest.mark.parametrize(
+    "words", [["nope"], ["run"], ["run", "x", "--seed", "-1"], ["run", "--no"]]
+)
+def test_wrong_usage_has_code_two(words):
+    assert call(*words).exit_code == 2
+
+
+def test_graph_describes_the_grid():
+    said = json.loads(call("graph", "us-power-grid", "--json").stdout)
+    assert (said["agents"], said["links"], said["connected"]) == (4941, 6594, True)
+    assert said["degrees"] == {"least": 1, "mean": pytest.approx(2.669, abs=1e-3), "most": 19}
+    best = {row["scheme"]: row for row in said["weights"]}["metropolis"]
+    assert 0.9998 < best["beta_star"] < 0.9999
+    assert best["spectral_gap"] == pytest.approx(1 - best["beta_star"])
+    assert best["beta_star"] ** best["rounds"] <= 1e-3 < best["beta_star"] ** (best["rounds"] - 1)
+    assert "fastest" not in {row["scheme"] for row in said["weights"]}
+    assert any("jacobi" in warning for warning in said["warnings"])
+
+
+def test_graph_says_which_weights_do_not_work_and_what_does():
+    done = call("graph", "ring:20")
+    assert done.exit_code == 0
+    assert "metropolis: weights are periodic" in done.stdout
+    assert "try lazy-metropolis" in done.stdout
+    assert "warning: The graph is regular and bipartite" in done.stdout
+    assert "fastest" in done.stdout
+
+
+def test_graph_takes_one_scheme():
+    said = json.loads(call("graph", "ring:9", "--weights", "max-degree", "--json").stdout)
+    assert [row["scheme"] for row in said["weights"]] == ["max-degree"]
+    assert call("graph", "ring:9", "--weights", "maxdegree").exit_code == 2
+
+
+def test_graph_reads_files_directed_or_not(tmp_path):
+    file = tmp_path / "g.csv"
+    file.write_text("source,target\n0,1\n1,2\n2,0\n0,2\n")
+    done = call("graph", str(file), "--directed")
+    assert done.exit_code == 0, done.output
+    assert "column-stochastic" in done.stdout
+    assert "push-sum" in done.stdout
+    said = json.loads(call("graph", str(file), "--json").stdout)
+    assert (said["directed"], said["links"]) == (False, 3)
+
+
+def test_graph_of_several_parts_is_a_warning_with_the_reasons(tmp_path):
+    file = tmp_path / "g.csv"
+    file.write_text("0,1\n2,3\n")
+    done = call("graph", str(file))
+    assert done.exit_code == 0, done.output
+    assert "warning: The graph has 2 components" in done.stdout
+
+
+def test_graph_exit_codes(tmp_path):
+    assert call("graph", "rong:3").exit_code == 2
+    assert call("graph", str(tmp_path / "none.csv")).exit_code == 2
+    (tmp_path / "bad.csv").write_text("0,0\n")
+    failed = call("graph", str(tmp_path / "bad.csv"))
+    assert failed.exit_code == 1
+    assert failed.stderr.startswith("error: ")
+
+
+def test_families_and_laws_are_all_listed():
+    told = json.loads(call("families", "--json").stdout)["families"]
+    assert [row["name"] for row in told] == list(families.names())
+    listed = json.loads(call("laws", "--json").stdout)["laws"]
+    assert [row["name"] for row in listed] == laws.names()
+    assert {row["name"] for row in listed if row["diverges"]} >= {"learn-dynamic-printed"}
+    for verb, names in (("families", families.names()), ("laws", laws.names())):
+        text = call(verb).stdout
+        assert all(name in text for name in names)

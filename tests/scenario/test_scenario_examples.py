@@ -1,0 +1,70 @@
+"""Every example is checked here, and those that take seconds are run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from murmura.errors import DivergenceWarning, ScenarioError
+from murmura.scenario import Scenario, run
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def test_there_are_examples():
+    assert len(list(EXAMPLES.glob("*.toml"))) >= 5
+
+
+def test_the_main_example_is_the_papers():
+    specs = Scenario.load(EXAMPLES / "us-power-grid.toml").variants
+    told = [(s.name, s.law.name, s.privacy.protect, s.law.rounds) for s in specs]
+    assert told == [
+        ("offline-signal", "average", "signal", 99),
+        ("offline-network", "average", "network", 99),
+        ("online-signal", "learn", "signal", 100),
+        ("online-network", "learn-network", "network", 100),
+    ]
+    assert {(s.privacy.delta, s.privacy.sensitivity, s.replicas) for s in specs} == {
+        (0.01, "smooth-printed", 10)
+    }
+
+
+def test_the_main_example_runs():
+    results = run(Scenario.load(EXAMPLES / "us-power-grid.toml").with_(replicas=1))
+    for result in results.values():
+        assert result.data.sizes["agent"] == 12
+        assert result.guarantee.status == "claimed"
+        assert abs(result.estimate["mu"] - 10) < 0.1
+
+
+def test_bounds_make_the_promise_proved_and_jacobi_makes_it_quick():
+    results = run(Scenario.load(EXAMPLES / "bounded-loads.toml").with_(replicas=1))
+    assert {result.guarantee.status for result in results.values()} == {"proved"}
+    assert results["jacobi"].errors.total < results["average"].errors.total / 2
+
+
+def test_failing_links_and_the_rule_that_diverges():
+    scenario = Scenario.load(EXAMPLES / "ring-with-failing-links.toml").with_(replicas=2)
+    with pytest.warns(DivergenceWarning, match="learn-dynamic-printed"):
+        results = run(scenario)
+    assert results["corrected"].errors.total < results["as-printed"].errors.total / 10
+
+
+def test_one_way_links_need_push_sum():
+    results = run(Scenario.load(EXAMPLES / "one-way-links.toml"))
+    apart = {name: result.errors.decentralisation for name, result in results.items()}
+    assert apart["push-sum"] < 1e-3 < apart["weighted-mean"]
+
+
+def test_households_come_from_a_file_of_ones_own(tmp_path, monkeypatch):
+    monkeypatch.delenv("MURMURA_DATA", raising=False)
+    with pytest.raises(ScenarioError, match=r"signals\.file: .* there is no file"):
+        run(EXAMPLES / "households.toml")
+    kwh = np.random.default_rng(0).lognormal(2, 1, (537, 49)).round(3)
+    rows = (f"{1000 + h},{d},{kwh[h, d]}\n" for h in range(537) for d in range(49))
+    (tmp_path / "households_daily_kwh.csv").write_text("household,day,kwh\n" + "".join(rows))
+    monkeypatch.setenv("MURMURA_DATA", str(tmp_path))
+    results = run(Scenario.load(EXAMPLES / "households.toml").with_(replicas=1))
+    assert results["signals"].errors.total < results["signals-and-neighbours"].errors.total
