@@ -160,6 +160,26 @@ def test_intervals_cover_the_truth_for_a_random_agent(law, want, rounds):
     assert 0.90 <= hits / COVERAGE_RUNS <= 0.99
 
 
+def test_intervals_cover_on_directed_networks_too():
+    """Row-stochastic averages weigh agents unequally; push-sum does not. Same range as above."""
+    links = np.random.default_rng(0).random((40, 40)) < 0.08
+    links |= np.eye(40, k=1, dtype=bool) | np.eye(40, k=-39, dtype=bool)
+    np.fill_diagonal(links, False)
+    arcs = network.as_graph(links.astype(float))
+    cases = [(network.row_stochastic, "average"), (network.column_stochastic, "push-sum")]
+    for weigh, law in cases:
+        result = mm.sweep(
+            {"mu": 0.0}, weigh(arcs), Normal(sigma=1.0), SignalDP(1.0), law, 200,
+            replicas=COVERAGE_RUNS, rng=5,
+        )  # fmt: skip
+        trace = result.trace
+        variance = (
+            trace.statistic_share + trace.noise_variance[0, :, 0] + trace.disagreement[0, :, 0]
+        )
+        hits = np.abs(trace.mean[0, :, 0]) <= 1.96 * np.sqrt(variance)
+        assert 0.90 <= hits.mean() <= 0.99, law
+
+
 def test_an_interval_without_the_privacy_noise_would_not_cover():
     """The weakened twin: leave the noise out of the error bar and coverage collapses."""
     result = mm.sweep(

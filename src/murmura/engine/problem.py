@@ -47,6 +47,15 @@ class Problem:
         self.source.check(self.family, self.rounds if self.law.online else 1)
 
     @property
+    def mass(self) -> NDArray[np.float64]:
+        """How much each agent's signal weighs in the limit: 1/n, or the stationary distribution.
+
+        Ratio laws divide the weights' bias out, so theirs is 1/n on any network.
+        """
+        n = self.network.size
+        return np.full(n, 1 / n) if self.law.ratio else np.asarray(self.network.stationary)
+
+    @property
     def budgets(self) -> tuple[float, ...]:
         """The epsilons that are run; none without protection."""
         own = getattr(self.want, "epsilon", None)

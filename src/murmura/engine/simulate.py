@@ -43,7 +43,7 @@ class _Run:
         problem = self.problem
         agents, width = problem.network.size, self.columns.clean + self.columns.private
         self.key = noise.key_of(_noise_seed(problem.seed))
-        self.mass = np.ascontiguousarray(problem.network.stationary, dtype=np.float64)
+        self.mass = np.ascontiguousarray(problem.mass, dtype=np.float64)
         self.epsilons = self.columns.epsilons(problem)
         self.block = max(16, min(1024, 2048 // max(self.columns.private, 1)))
         self.squares = np.empty((-(-agents // self.block), 3, width))

@@ -73,7 +73,7 @@ def assemble(
 def _statistic_share(problem: Problem) -> float:
     """sum over rounds of share^2 times sum over agents of mass^2: 1/n, or 1/(n t) online."""
     shares = response(problem.law, problem.rounds).statistic
-    return float((shares**2).sum() * (np.asarray(problem.network.stationary) ** 2).sum())
+    return float((shares**2).sum() * (problem.mass**2).sum())
 
 
 def _noise_variance(
@@ -91,7 +91,7 @@ def _noise_variance(
 
 def _link_share(problem: Problem, shares: Floats) -> float:
     """sum over rounds of share^2 sum_ij (mass_i a_ij)^2: what noise on links adds to the mean."""
-    mass, total = np.asarray(problem.network.stationary), 0.0
+    mass, total = problem.mass, 0.0
     for t in np.flatnonzero(shares):
         squares = problem.network.at(int(t)).power(2).sum(axis=1)
         total += shares[t] ** 2 * float((mass**2 * squares).sum())

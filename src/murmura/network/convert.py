@@ -1,0 +1,89 @@
+"""as_graph: a Graph from whatever the caller has."""
+
+from __future__ import annotations
+
+import os
+import sys
+from itertools import chain
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_array, issparse
+
+from murmura.errors import NetworkError
+from murmura.network.graph import Graph, self_loop
+
+
+def as_graph(source: Any) -> Graph:
+    """A Graph from a Graph, a networkx graph, an adjacency matrix, a name or a file.
+
+    - networkx Graph or DiGraph: nodes become labels in their order, `pos` becomes positions;
+    - scipy sparse array or square numpy array: a link wherever the entry is positive, undirected
+      if the pattern is symmetric (the weights are not kept: see `Mixing.of` for those);
+    - str or path: what `load` accepts, such as "ring:20" or "links.csv".
+    """
+    if isinstance(source, Graph):
+        return source
+    if isinstance(source, str | os.PathLike):
+        from murmura.network.named import load
+
+        return load(source)
+    networkx = sys.modules.get("networkx")  # without it no such graph can have been made
+    if networkx is not None and isinstance(source, networkx.Graph):
+        return _from_networkx(source)
+    if issparse(source) or isinstance(source, np.ndarray):
+        return _from_matrix(source)
+    raise NetworkError(
+        f"a graph cannot be made from {type(source).__name__}: expected a Graph, a networkx graph, "
+        "an adjacency matrix (numpy or scipy), a name such as 'ring:20' or a path"
+    )
+
+
+def _from_networkx(source: Any) -> Graph:
+    if source.is_multigraph():
+        raise NetworkError(
+            "graph must not be a multigraph: parallel links have no meaning here; "
+            "try networkx.Graph(graph)"
+        )
+    nodes = list(source.nodes)
+    index = {node: i for i, node in enumerate(nodes)}
+    ends = chain.from_iterable((index[u], index[v]) for u, v in source.edges())
+    links = np.fromiter(ends, np.int64, 2 * source.number_of_edges()).reshape(-1, 2)
+    labels = range(len(nodes)) if nodes == list(range(len(nodes))) else nodes
+    name = source.name or type(source).__name__
+    return Graph(len(nodes), links, labels, source.is_directed(), name, _positions(source, nodes))
+
+
+def _positions(source: Any, nodes: list[Any]) -> NDArray[np.float64] | None:
+    places = [source.nodes[node].get("pos") for node in nodes]
+    if not places or any(place is None or len(place) != 2 for place in places):
+        return None
+    return np.array(places, dtype=np.float64)
+
+
+def _from_matrix(source: Any) -> Graph:
+    if source.ndim != 2 or source.shape[0] != source.shape[1]:
+        raise NetworkError(f"adjacency must be square; found shape {source.shape}")
+    if source.dtype.kind not in "biuf":
+        raise NetworkError(f"adjacency must hold real numbers; found {source.dtype}")
+    entries = coo_array(source)
+    _check_entries(entries)
+    kept = entries.data != 0
+    rows, columns = entries.row[kept].astype(np.int64), entries.col[kept].astype(np.int64)
+    size = source.shape[0]
+    if np.any(rows == columns):
+        raise self_loop(range(size), int(rows[rows == columns].min()))
+    forth, back = np.unique(rows * size + columns), np.unique(columns * size + rows)
+    links = np.stack([rows, columns], axis=1)
+    return Graph(size, links, directed=not np.array_equal(forth, back), name="adjacency")
+
+
+def _check_entries(entries: coo_array) -> None:
+    wrong = np.flatnonzero(~np.isfinite(entries.data) | (entries.data < 0))
+    if len(wrong):
+        k = wrong[0]
+        raise NetworkError(
+            f"adjacency must be finite and nonnegative: entry ({entries.row[k]}, {entries.col[k]}) "
+            f"is {entries.data[k]}"
+        )
