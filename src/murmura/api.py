@@ -11,7 +11,7 @@ import numpy as np
 from murmura import laws
 from murmura.engine import Drawn, Observed, Problem, Record, Source, simulate
 from murmura.engine.simulate import Progress
-from murmura.errors import DivergenceWarning
+from murmura.errors import DivergenceWarning, MurmuraError, NetworkError
 from murmura.privacy import Want
 from murmura.report import Result
 
@@ -60,6 +60,7 @@ def sweep(
     `signals` as in `estimate`, or a mapping of the family's parameters, such as {"mu": 10.0}, to
     draw fresh signals from for every replica.
     """
+    _check_network(network)
     made = laws.get(law, network, **options)
     if made.diverges:
         warnings.warn(f"law {made.name} diverges: {made.diverges}", DivergenceWarning, 2)
@@ -78,8 +79,22 @@ def sweep(
     return Result(problem, simulate(problem, record or Record(estimates=False), progress), name)
 
 
+def _check_network(network: Any) -> None:
+    if not hasattr(network, "largest_neighbour_weight"):
+        raise NetworkError(
+            f"a network with weights is needed; found {type(network).__name__}; try "
+            "network.metropolis(graph)"
+        )
+
+
 def _seed(rng: Seed) -> int:
-    return int(rng.integers(2**63)) if isinstance(rng, np.random.Generator) else int(rng)
+    if isinstance(rng, np.random.Generator):
+        return int(rng.integers(2**63))
+    if isinstance(rng, bool) or not isinstance(rng, int | np.integer) or rng < 0:
+        raise MurmuraError(
+            f"rng must be a whole number of at least 0 or a numpy Generator; found {rng!r}"
+        )
+    return int(rng)
 
 
 def _source(signals: Any, network: Any, family: Any, seed: int) -> Source:

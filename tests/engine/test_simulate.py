@@ -1,5 +1,7 @@
 """The simulator: what it measures, what it keeps, and that nothing irrelevant changes a number."""
 
+import math
+
 import numba
 import numpy as np
 import pytest
@@ -7,7 +9,14 @@ import pytest
 import murmura as mm
 from murmura import laws, network
 from murmura.engine import Drawn, Observed, Problem, Record, simulate
-from murmura.errors import DivergenceWarning, MurmuraError, PrivacyError, SignalError
+from murmura.errors import (
+    DivergenceWarning,
+    LawError,
+    MurmuraError,
+    NetworkError,
+    PrivacyError,
+    SignalError,
+)
 from murmura.families import Categorical, LogNormal1p, Normal
 from murmura.privacy import NetworkDP, NoPrivacy, SignalDP
 
@@ -180,10 +189,42 @@ def test_noise_in_every_round_grows_like_the_root_of_t():
 
 
 def test_more_runs_than_streams_of_noise_are_refused():
-    with pytest.raises(MurmuraError, match="replicas must be below 65,536"):
-        problem(replicas=2**16)
     with pytest.raises(MurmuraError, match="more streams of noise than can be told apart"):
-        problem(epsilons=(1.0,) * 2**16)
+        problem(replicas=2**32)
+
+
+@pytest.mark.parametrize("epsilons", [(-1.0, 1.0), (0.0,), (math.nan,), (math.inf,), (1.0, 1.0)])
+def test_budgets_that_make_no_sense_are_refused(epsilons):
+    with pytest.raises(PrivacyError, match="epsilon"):
+        problem(epsilons=epsilons)
+
+
+def test_other_epsilons_change_nothing():
+    alone, swept = simulate(problem()), simulate(problem(epsilons=(0.25, 1.0, 4.0), replicas=3))
+    assert np.array_equal(alone.total[:, 0, 0], swept.total[:, 1, 0])
+    assert np.array_equal(alone.private[-1][:, 0, 0], swept.private[-1][:, 1, 0])
+
+
+def test_signals_that_are_used_again_count_once_in_the_sampling_error():
+    trace = simulate(problem("first-order"))
+    assert trace.statistic_share == pytest.approx(1 / 120)
+
+
+def test_drawn_signals_are_clipped_to_the_support():
+    family = mm.families.Poisson(bounds=(0.5, 10.5))
+    result = mm.sweep({"rate": 3.0}, MIXING, family, SignalDP(1.0), rounds=3)
+    assert np.isfinite(result.errors.total)
+
+
+def test_misuse_is_answered():
+    with pytest.raises(NetworkError, match=r"found Graph; try network.metropolis\(graph\)"):
+        mm.sweep({"mu": 0.0}, MIXING.graph, FAMILY, SignalDP(1.0))
+    with pytest.raises(LawError, match="law jacobi has no option eta; it takes dimension"):
+        mm.sweep({"mu": 0.0}, MIXING, FAMILY, SignalDP(1.0), "jacobi", eta=1)
+    with pytest.raises(MurmuraError, match="rng must be a whole number of at least 0"):
+        mm.sweep({"mu": 0.0}, MIXING, FAMILY, SignalDP(1.0), rng=-3)
+    with pytest.raises(MurmuraError, match="empty list of agents"):
+        Record(agents=[])
 
 
 def test_no_finite_noise_for_an_infinite_sensitivity():

@@ -6,6 +6,7 @@ import pytest
 
 from murmura import laws
 from murmura.privacy import NetworkDP, NoPrivacy, SignalDP, promise
+from murmura.privacy.calibration import releases
 
 PRINTED = {"epsilon": 1.0, "delta": 0.01, "sensitivity": "smooth-printed"}
 CHEBYSHEV = laws.Chebyshev(lambda_2=0.5, lambda_n=0.0)
@@ -60,6 +61,29 @@ def test_a_weakened_law_of_ones_own_is_promised_nothing():
     assert promise(SignalDP(1.0), Bare(), rounds=5).status == "none"
     assert promise(SignalDP(1.0), Twice()).status == "none"
     assert "do not share the budget" in promise(SignalDP(1.0), Twice()).reason
+
+
+class Early(laws.Learn):
+    """A twin that uses the first reading at the start as well."""
+
+    start = laws.Coefficients(learn=1.0, noise=1.0)
+
+
+class Shared(laws.Average):
+    """A law that shares its budget over the start and every round."""
+
+    splits_budget = True
+
+    def coefficients(self, t):  # noqa: ARG002 - the same in every round
+        return laws.Coefficients(mix=0.5, learn=0.5, noise=0.5)
+
+
+def test_readings_and_shares_are_counted():
+    assert promise(SignalDP(1.0), Early()).status == "none"
+    assert releases(Shared(), rounds=4) == 5
+    assert releases(laws.FirstOrder(), rounds=4) == 4
+    assert promise(NetworkDP(1.0), laws.PushSumLearn()).status == "none"
+    assert promise(SignalDP(1.0), laws.PushSumLearn()).status == "proved"
 
 
 def test_a_promise_names_its_unit_and_its_adversary():

@@ -9,7 +9,7 @@ import murmura as mm
 from murmura import network
 from murmura.engine import Record
 from murmura.errors import MurmuraError
-from murmura.families import Bernoulli, Categorical, Normal
+from murmura.families import Bernoulli, Categorical, Custom, Normal, Support
 from murmura.privacy import NetworkDP, NoPrivacy, SignalDP
 
 GRAPH = network.load("florentine-families")
@@ -82,6 +82,45 @@ def test_estimates_of_measured_signals_without_noise_stay_out_of_files(tmp_path)
                 if back[name].dtype.kind == "f" and back[name].size:
                     held = back[name].values.ravel()
                     assert not np.isin(values, held).all(), f"{law}: {name} holds the signals"
+
+
+def test_neither_repr_shows_an_estimate():
+    result = mm.estimate(
+        np.arange(15.0) + 0.25, MIXING, Normal(sigma=1.0), SignalDP(1.0), record=Record(every=1)
+    )
+    for text in (repr(result), repr(result.trace), repr(result.problem)):
+        assert "array" not in text
+        assert ".25" not in text
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        [(i // 5, i % 5) for i in range(15)],
+        [10**12 + i for i in range(15)],
+        [1, "1", *range(2, 15)],
+        [None, True, *"abcdefghijklm"],
+    ],
+    ids=["tuples", "large numbers", "look-alikes", "mixed"],
+)
+def test_any_labels_come_back(labels, tmp_path):
+    graph = network.Graph(15, GRAPH.links, labels)
+    result = mm.sweep(
+        {"mu": 1.0}, network.metropolis(graph), Normal(sigma=1.0), SignalDP(1.0), rounds=3,
+        record=Record(),
+    )  # fmt: skip
+    assert list(result.agents().index) == labels
+    result.to_netcdf(tmp_path / "r.nc")
+    with xr.open_dataset(tmp_path / "r.nc", engine="scipy") as back:
+        assert len(set(back.agent.values.tolist())) == 15
+
+
+def test_a_family_without_a_covariance_still_estimates_and_its_promise_is_its_authors():
+    family = Custom(lambda s: np.minimum(s, 5.0), Support(low=0.0), 1.0)
+    result = mm.estimate(np.arange(15.0), MIXING, family, SignalDP(1.0))
+    assert np.isfinite(result.estimate["mean"])
+    assert result.guarantee.status == "claimed"
+    assert "its author's word" in str(result)
 
 
 def test_words(result):
@@ -178,6 +217,8 @@ def test_intervals_cover_on_directed_networks_too():
         )
         hits = np.abs(trace.mean[0, :, 0]) <= 1.96 * np.sqrt(variance)
         assert 0.90 <= hits.mean() <= 0.99, law
+        weighed = 1 / 40 if law == "push-sum" else (weigh(arcs).stationary ** 2).sum()
+        assert trace.statistic_share == pytest.approx(weighed)
 
 
 def test_an_interval_without_the_privacy_noise_would_not_cover():

@@ -66,19 +66,19 @@ def _mix_row(mixed, i, indptr, indices, weights, nu):  # type: ignore[no-untyped
 def _add_link_noise(mixed, i, indptr, indices, weights, scale, streams, t, key):  # type: ignore[no-untyped-def]
     """mixed += sum_j a_ij g_ij on the private columns, g fresh for every link and column."""
     count = streams.size
-    clean = mixed.size - count
+    clean = mixed.size - scale.size
     draws, exponents = np.empty(count), np.empty(count)
     signs, agents = np.empty(count, np.uint64), np.full(count, i)
     for p in range(np.uint64(indptr[i]), np.uint64(indptr[i + _ONE])):
         slots = np.full(count, np.uint64(indices[p]) + _ONE)
         fill_laplace(draws, agents, streams, slots, t, key, exponents, signs)
-        for q in range(count):
-            mixed[clean + q] += weights[p] * scale[q] * draws[q]
+        for q in range(scale.size):
+            mixed[clean + q] += weights[p] * scale[q] * draws[q % count]
 
 
 @numba.njit
 def _draw_block(first, last, streams, t, key):  # type: ignore[no-untyped-def]
-    """Laplace noise of scale 1 for rows first..last and every private column."""
+    """Laplace noise of scale 1 for rows first..last and every stream."""
     count = np.int64(last - first) * streams.size
     agents, wide = np.empty(count, np.uint64), np.empty(count, np.uint64)
     q = 0
@@ -98,14 +98,16 @@ def _scale_row(d, i, draws, network, per_network, signal, per_signal, twin, mass
 
     `spread` gathers (mass_i b)^2, from which the variance of the released total follows.
     """
-    count = np.uint64(per_signal.size)
+    count, streams = np.uint64(per_signal.size), np.uint64(draws.size)
     clean = np.uint64(d.size) - count
     shared = signal.shape[1] == 1  # one sensitivity for all replicas
-    for q in range(count):
-        level = signal[i, 0] if shared else signal[i, twin[clean + q]]
-        b = max(network[i] * per_network[q], level * per_signal[q])
-        d[clean + q] = b * draws[q]
-        spread[clean + q] += (mass[i] * b) ** 2
+    for start in range(np.uint64(0), count, streams):  # one epsilon after the other
+        for k in range(streams):
+            q = start + k
+            level = signal[i, 0] if shared else signal[i, twin[clean + q]]
+            b = max(network[i] * per_network[q], level * per_signal[q])
+            d[clean + q] = b * draws[k]
+            spread[clean + q] += (mass[i] * b) ** 2
 
 
 @numba.njit(error_model="numpy")
@@ -131,13 +133,14 @@ def _advance_block(  # type: ignore[no-untyped-def]
     keep, mix, recall, learn, noise, edge = coefficients
     columns, count = np.uint64(nu.shape[1]), np.uint64(streams.size)
     mixed, d = np.zeros(nu.shape[1]), np.zeros(nu.shape[1])
-    draws = _draw_block(first, last, streams, t, key) if noise != 0.0 else np.empty(0)
+    noisy = noise != 0.0 and streams.size > 0
+    draws = _draw_block(first, last, streams, t, key) if noisy else np.empty(0)
     for i in range(first, last):
         if mix != 0.0:
             _mix_row(mixed, i, indptr, indices, weights, nu)
-        if edge != 0.0:
+        if edge != 0.0 and streams.size > 0:
             _add_link_noise(mixed, i, indptr, indices, weights, per_edge, streams, t, key)
-        if noise != 0.0:
+        if noisy:
             q = (i - first) * count
             row = draws[q : q + count]
             _scale_row(d, i, row, network, per_network, signal, per_signal, twin, mass, spread)

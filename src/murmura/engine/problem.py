@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from murmura import _validate
 from murmura.engine.source import Source
-from murmura.errors import MurmuraError
+from murmura.errors import MurmuraError, PrivacyError
 from murmura.laws.base import Law
 from murmura.privacy import Want
 
-MOST_REPLICAS = 2**16  # a run of noise is numbered by epsilon, replica and component
+MOST_STREAMS = 2**32  # a stream of noise is numbered by replica and component
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,15 +34,14 @@ class Problem:
     def __post_init__(self) -> None:
         """Check the counts and the signals before anything is drawn."""
         _validate.at_least(MurmuraError, 1, rounds=self.rounds, replicas=self.replicas)
-        if len(self.budgets) * self.family.dimension * MOST_REPLICAS >= 2**32:
+        for epsilon in self.epsilons:
+            _validate.positive(PrivacyError, epsilon=epsilon)
+        if len(set(self.epsilons)) < len(self.epsilons):
+            raise PrivacyError(f"epsilons must differ from one another; found {self.epsilons}")
+        if self.replicas * self.family.dimension >= MOST_STREAMS:
             raise MurmuraError(
-                f"{len(self.budgets)} epsilons of {self.family.dimension} components are more "
-                "streams of noise than can be told apart; run them in parts"
-            )
-        if self.replicas >= MOST_REPLICAS:
-            raise MurmuraError(
-                f"replicas must be below {MOST_REPLICAS:,}; found {self.replicas:,}; "
-                "run them in parts with other seeds"
+                f"{self.replicas:,} replicas of {self.family.dimension} components are more "
+                "streams of noise than can be told apart; run them in parts with other seeds"
             )
         self.source.check(self.family, self.rounds if self.law.online else 1)
 
@@ -64,7 +63,11 @@ class Problem:
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """Which column is which run; each private column has a clean twin and a stream of noise."""
+    """Which column is which run; each private column has a clean twin and a stream of noise.
+
+    All epsilons share the streams of a replica: what differs between them is the scale alone, so
+    curves over epsilon are smooth, and a run does not depend on which others it is swept with.
+    """
 
     components: int
     clean: int  # replicas with signals of their own, times components
@@ -82,13 +85,12 @@ class Columns:
             indexing="ij",
         )  # fmt: skip
         own = (r if problem.source.varies else 0 * r) * components + k
-        streams = (e * MOST_REPLICAS + r) * components + k
         return Columns(
             components=components,
             clean=replicas * components,
             private=e.size,
             twin=np.concatenate([np.arange(replicas * components), own.ravel()]).astype(np.uint64),
-            streams=streams.ravel().astype(np.uint64),
+            streams=np.arange(problem.replicas * components if e.size else 0, dtype=np.uint64),
         )
 
     def epsilons(self, problem: Problem) -> NDArray[np.float64]:

@@ -26,6 +26,11 @@ class Record:
         """Check the stride."""
         if self.every is not None:
             _validate.at_least(MurmuraError, 1, every=self.every)
+        if self.agents is not None and len(self.agents) == 0:
+            raise MurmuraError(
+                "record has an empty list of agents; leave it out for all of them, or use "
+                "estimates=False for none"
+            )
 
     def rounds(self, last: int) -> list[int]:
         """List the rounds whose estimates are kept."""

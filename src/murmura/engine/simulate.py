@@ -23,6 +23,8 @@ from murmura.privacy import Calibration, calibrate
 Floats = NDArray[np.float64]
 Progress = Callable[[int, int], None]
 
+BLOCK = 128  # rows that are added up together: fixed, so that sums depend on nothing else
+
 
 @dataclass(eq=False)
 class _Run:
@@ -45,8 +47,7 @@ class _Run:
         self.key = noise.key_of(_noise_seed(problem.seed))
         self.mass = np.ascontiguousarray(problem.mass, dtype=np.float64)
         self.epsilons = self.columns.epsilons(problem)
-        self.block = max(16, min(1024, 2048 // max(self.columns.private, 1)))
-        self.squares = np.empty((-(-agents // self.block), 3, width))
+        self.squares = np.empty((-(-agents // BLOCK), 3, width))
         self.read(1)
         self.target = self._target()
         self.nu = np.zeros((agents, width))
@@ -82,7 +83,7 @@ class _Run:
         out = self.spare[0]
         _kernel(
             matrix, now, self.nu, before, out, self.xi, self.columns, t, self.key,
-            self._scales(now, t), self.weight, self.mass, self.target, self.block, self.squares,
+            self._scales(now, t), self.weight, self.mass, self.target, self.squares,
         )  # fmt: skip
         self._turn(out, recalls=self.problem.law.at(t + 1).recall != 0)
         return np.asarray(self.squares.sum(axis=0))
@@ -160,7 +161,7 @@ def _advance_weight(matrix: Any, now: Coefficients, weight: Floats, t: int) -> F
     _kernel(
         matrix, alone, weight, weight, out, np.ones((agents, 1)), columns, t, noise.key_of(0),
         (blank, blank, np.empty((agents, 1)), blank, blank), None, blank, np.zeros(1),
-        1024, np.empty((-(-agents // 1024), 3, 1)),
+        np.empty((-(-agents // BLOCK), 3, 1)),
     )  # fmt: skip
     return out
 
@@ -168,7 +169,7 @@ def _advance_weight(matrix: Any, now: Coefficients, weight: Floats, t: int) -> F
 def _kernel(
     matrix: Any, now: Coefficients, nu: Floats, before: Floats, out: Floats, xi: Floats,
     columns: Columns, t: int, key: NDArray[np.uint64], scales: tuple[Floats, ...],
-    weight: Floats | None, mass: Floats, target: Floats, rows: int, squares: Floats,
+    weight: Floats | None, mass: Floats, target: Floats, squares: Floats,
 ) -> None:  # fmt: skip
     """Call the compiled round; it is imported here because compiling is slow to start."""
     from murmura.engine.kernel import advance_all, threads_for
@@ -178,5 +179,5 @@ def _kernel(
         cast(Any, advance_all)(
             matrix.indptr.view(np.uint32), matrix.indices.view(np.uint32), matrix.data,
             tuple(map(float, now)), nu, before, out, xi, columns.twin, columns.streams, t, key,
-            *scales, divisor, mass, target, rows, squares,
+            *scales, divisor, mass, target, BLOCK, squares,
         )  # fmt: skip

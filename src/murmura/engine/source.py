@@ -56,8 +56,7 @@ class Drawn:
         rng = np.random.Generator(np.random.SFC64(np.random.SeedSequence([self.seed, t])))
         drawn = self.family.sample(rng, (replicas, self.agents), **self.parameters)
         drawn = np.asarray(drawn, dtype=np.float64).swapaxes(0, 1)
-        low, high = self.family.bounds or (None, None)
-        return drawn if low is None and high is None else np.clip(drawn, low, high)
+        return drawn if self.family.bounds is None else self.family.support.clip(drawn)
 
     def expected(self, family: Any, rounds: int) -> Floats:  # noqa: ARG002 - known exactly
         """E xi of the law that is drawn from."""

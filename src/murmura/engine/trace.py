@@ -14,7 +14,7 @@ from murmura.privacy import Calibration
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Trace:
     """What a run leaves: plain arrays, axes as named.
 
@@ -71,9 +71,13 @@ def assemble(
 
 
 def _statistic_share(problem: Problem) -> float:
-    """sum over rounds of share^2 times sum over agents of mass^2: 1/n, or 1/(n t) online."""
+    """Variance of the mean estimate per variance of xi: sum over agents of mass^2, times
+
+    (sum of shares)^2 where all rounds use one signal, sum of shares^2 where each has its own.
+    """
     shares = response(problem.law, problem.rounds).statistic
-    return float((shares**2).sum() * (problem.mass**2).sum())
+    rounds = (shares**2).sum() if problem.law.online else shares.sum() ** 2
+    return float(rounds * (problem.mass**2).sum())
 
 
 def _noise_variance(

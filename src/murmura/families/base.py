@@ -118,6 +118,11 @@ class Family(ABC):
         return (-math.inf, math.inf)
 
     @property
+    def sensitivity_is_proved(self) -> bool:
+        """Whether the sensitivity is derived here, or somebody's word."""
+        return True
+
+    @property
     def remedy(self) -> str:
         """What to do about signals outside the support."""
         support = self.support

@@ -75,6 +75,11 @@ class Custom(Family):
         object.__setattr__(self, "bounds", bounds)
         self.__post_init__()
 
+    @property
+    def sensitivity_is_proved(self) -> bool:
+        """It is what its author states."""
+        return False
+
     def __repr__(self) -> str:
         """The name and the support."""
         return f"Custom(name={self.name!r}, support={self.support.describe()!r})"

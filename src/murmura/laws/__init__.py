@@ -7,6 +7,7 @@ one, write a `Law` of your own: it needs a start and the coefficients of round t
 from __future__ import annotations
 
 import difflib
+from dataclasses import fields
 from typing import Any
 
 from murmura.errors import LawError
@@ -86,11 +87,22 @@ def names() -> list[str]:
 def get(law: str | Law, network: Any, **options: Any) -> Law:
     """Make the named law for a network, checked against it; a `Law` passes through the check."""
     if not isinstance(law, Law):
-        law = _named(law).for_network(network, **options)
+        law = _made(_named(law), network, options)
     elif options:
         raise LawError(f"options {sorted(options)} go with a law's name, not with a made {law!r}")
     check(law, network)
     return law
+
+
+def _made(law: type[Law], network: Any, options: dict[str, Any]) -> Law:
+    known = [f.name for f in fields(law)]
+    unknown = sorted(set(options) - set(known))
+    if unknown:
+        raise LawError(
+            f"law {law.name} has no option {', '.join(unknown)}; "
+            f"it takes {', '.join(known) or 'none'}"
+        )
+    return law.for_network(network, **options)
 
 
 def check(law: Law, network: Any) -> None:

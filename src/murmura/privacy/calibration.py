@@ -102,10 +102,15 @@ def calibrate(want: Want, law: Law, family: Any, network: Any, rounds: int) -> C
     return Calibration(
         want=want,
         law=law,
-        shares=rounds if law.splits_budget else 1,
+        shares=releases(law, rounds) if law.splits_budget else 1,
         sensitivity=sensitivity,
         network=network.largest_neighbour_weight if hides else np.zeros(network.size),
     )
+
+
+def releases(law: Law, rounds: int) -> int:
+    """Count the rounds whose noise shares the budget, the start included."""
+    return sum(law.at(t).noise != 0 for t in range(rounds + 1))
 
 
 def _finite(want: Protection, family: Any) -> float:

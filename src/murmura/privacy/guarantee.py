@@ -41,14 +41,14 @@ class Guarantee:
         )
         if self.status == PROVED:
             return f"Proved: {words}; {self.reason}."
-        return f"Claimed by the paper, not proved: {words}; {self.reason}."
+        return f"Claimed, not proved: {words}; {self.reason}."
 
     def to_dict(self) -> dict[str, Any]:
         """Give the fields as plain data."""
         return asdict(self)
 
 
-def promise(want: Want, law: Law, rounds: int = 100) -> Guarantee:
+def promise(want: Want, law: Law, rounds: int = 100, family: Any = None) -> Guarantee:
     """State what a law promises under a wanted protection, over so many rounds.
 
     The standing is read off the coefficients, so it holds for a law of one's own as well:
@@ -61,6 +61,9 @@ def promise(want: Want, law: Law, rounds: int = 100) -> Guarantee:
     if isinstance(want, NoPrivacy):
         return Guarantee(NONE, float("inf"), 0.0, "nothing", "anyone", "no noise is added")
     status, reason = _standing(want, law, [law.at(t) for t in range(rounds + 1)])
+    if status == PROVED and not getattr(family, "sensitivity_is_proved", True):
+        status = CLAIMED
+        reason = f"the sensitivity of {family.name} is its author's word; if it holds, {reason}"
     return Guarantee(
         status, want.epsilon, want.delta, _unit(want, law), _adversary(want, law), reason
     )
@@ -86,6 +89,8 @@ def _standing(want: Protection, law: Law, steps: list[Coefficients]) -> tuple[st
         return NONE, f"law {law.name} uses the statistic without noise in round {bare[0]}"
     if not law.online and not law.splits_budget and sum(bool(now.learn) for now in steps) > 1:
         return NONE, f"law {law.name} uses a signal in several rounds that do not share the budget"
+    if law.online and law.start.learn:
+        return NONE, f"law {law.name} uses the first reading in rounds 0 and 1"
     if want.protects == "network" and law.noises_links:
         return NONE, "whoever sees several links of an agent averages the links' noise away"
     if want.sensitivity == SMOOTH_PRINTED:
@@ -98,6 +103,11 @@ def _standing(want: Protection, law: Law, steps: list[Coefficients]) -> tuple[st
 
 
 def _network_standing(law: Law, steps: list[Coefficients]) -> tuple[str, str]:
+    if law.ratio:
+        return NONE, (
+            f"an estimate of law {law.name} that moves by 1 moves its sum by the weight, which "
+            "grows and which the noise does not cover; ask for signal protection, which holds"
+        )
     if all(now.noise for now in steps if now.mix):
         return PROVED, "noise in every round covers the neighbours' weight; k messages cost k times"
     if law.name == "average":

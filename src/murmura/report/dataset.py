@@ -102,6 +102,11 @@ def notes(problem: Problem) -> list[str]:
         )
     if problem.law.diverges:
         remarks.append(f"Law {problem.law.name} diverges: {problem.law.diverges}.")
+    if problem.source.measured:
+        remarks.append(
+            "The signals are measured: targets, errors and a known seed tell of them, so these "
+            "numbers are as secret as the signals."
+        )
     if problem.budgets:
         remarks.append("The noise is simulated in floating point: nothing here may be released.")
     return remarks
@@ -116,10 +121,16 @@ def kept_labels(problem: Problem, trace: Trace) -> list[Hashable]:
 
 
 def _labels(labels: list[Hashable]) -> NDArray[Any]:
-    """Labels as a coordinate: whole numbers and words stay, anything else becomes its text."""
-    if all(isinstance(x, int | np.integer) for x in labels):
+    """Labels as a coordinate: small whole numbers and words stay, anything else becomes text.
+
+    netCDF 3 has 32-bit numbers. Labels whose texts coincide, such as 1 and "1", become their
+    `repr`.
+    """
+    whole = all(isinstance(x, int | np.integer) and not isinstance(x, bool) for x in labels)
+    if whole and all(-(2**31) <= int(x) < 2**31 for x in labels):  # type: ignore[call-overload]
         return np.array(labels, dtype=np.int64)
-    return np.array([str(x) for x in labels])
+    texts = [str(x) for x in labels]
+    return np.array(texts if len(set(texts)) == len(texts) else [repr(x) for x in labels])
 
 
 def writable(data: xr.Dataset, problem: Problem) -> xr.Dataset:

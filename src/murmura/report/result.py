@@ -41,7 +41,7 @@ class Errors(NamedTuple):
     decentralisation: Any
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Result:
     """The outcome of one law on one network, for one or more epsilons and replicas."""
 
@@ -60,7 +60,7 @@ class Result:
         want = self.problem.want
         if self.problem.budgets and hasattr(want, "at"):
             want = want.at(max(self.problem.budgets))
-        return promise(want, self.problem.law, self.problem.rounds)
+        return promise(want, self.problem.law, self.problem.rounds, self.problem.family)
 
     @property
     def errors(self) -> Errors:
@@ -78,7 +78,8 @@ class Result:
     @property
     def estimate(self) -> dict[str, Any]:
         """The parameters that the average agent of the first replica would report."""
-        return {name: _plain(interval.value) for name, interval in self.intervals().items()}
+        found = self.problem.family.parameter(self.trace.mean[0, 0])
+        return {name: _plain(value) for name, value in found.items()}
 
     @property
     def interval(self) -> dict[str, tuple[Any, Any]]:
@@ -126,7 +127,7 @@ class Result:
                     table |= {f"{name}[{k}]": i.value[:, k]}
                 continue
             table |= {name: i.value, f"{name}_low": i.low, f"{name}_high": i.high}
-        index = pd.Index(list(self.problem.network.labels), name="agent")
+        index = pd.Index(list(self.problem.network.labels), name="agent", tupleize_cols=False)
         return pd.DataFrame(table, index=index)
 
     def _intervals_of(self, mean: Any, e: int, replica: int, confidence: float) -> dict[str, Any]:
@@ -180,6 +181,11 @@ class Result:
         from murmura.report import figures
 
         return figures.network(self, ax)
+
+    def __repr__(self) -> str:
+        """Law, network and promise: never an estimate, which may be a signal."""
+        where = dataset.describe_network(self.problem.network)
+        return f"Result({self.name!r}, {self.problem.law.name} on {where}, {self.guarantee.status})"
 
     def __str__(self) -> str:
         """Say what was run, what came out and what is promised, in a paragraph."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from murmura.errors import FamilyError
 from murmura.report.dataset import describe_network
 
 if TYPE_CHECKING:
@@ -33,10 +34,18 @@ def _found(result: Result) -> str:
     words = [
         f"{name} = {_number(value)} (95% interval {_number(low)} to {_number(high)})"
         for (name, value), (low, high) in zip(
-            result.estimate.items(), result.interval.values(), strict=True
+            result.estimate.items(), _bars(result).values(), strict=True
         )
     ]
     return f"The average agent estimates {', '.join(words)}."
+
+
+def _bars(result: Result) -> dict[str, tuple[Any, Any]]:
+    """Intervals, or NaN for a family that does not know its covariance."""
+    try:
+        return result.interval
+    except FamilyError:
+        return dict.fromkeys(result.estimate, (np.nan, np.nan))
 
 
 def _errors(result: Result) -> str:
