@@ -15,7 +15,18 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from murmura import engine, errors, families, laws, network, privacy, report, scenario, signals
+    from murmura import (
+        audits,
+        engine,
+        errors,
+        families,
+        laws,
+        network,
+        privacy,
+        report,
+        scenario,
+        signals,
+    )
     from murmura.api import estimate, sweep
     from murmura.engine.record import Record
     from murmura.report.result import Result
@@ -24,7 +35,8 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _MODULES = (
-    "engine", "errors", "families", "laws", "network", "privacy", "report", "scenario", "signals",
+    "audits", "engine", "errors", "families", "laws", "network", "privacy", "report", "scenario",
+    "signals",
 )  # fmt: skip
 _NAMES = {
     "Record": "murmura.engine.record",
@@ -39,6 +51,7 @@ __all__ = [
     "Record",
     "Result",
     "Scenario",
+    "audits",
     "engine",
     "errors",
     "estimate",

@@ -3,30 +3,46 @@
 from __future__ import annotations
 
 import math
+import numbers
 from collections.abc import Iterable
+from typing import Any
 
 from murmura.errors import MurmuraError
+
+_SHOWN = 40
 
 
 def positive(error: type[MurmuraError], **values: float) -> None:
     """Raise unless every value is a finite number above 0."""
     for name, value in values.items():
-        if not (math.isfinite(value) and value > 0):
-            raise error(f"{name} must be a finite number above 0; found {value}")
+        if not 0 < as_float(value) < math.inf:
+            raise error(f"{name} must be a finite number above 0; found {found(value)}")
 
 
 def probability(error: type[MurmuraError], **values: float) -> None:
     """Raise unless every value lies in [0, 1)."""
     for name, value in values.items():
-        if not 0 <= value < 1:
-            raise error(f"{name} must be a probability in [0, 1); found {value}")
+        if not 0 <= as_float(value) < 1:
+            raise error(f"{name} must be a probability in [0, 1); found {found(value)}")
 
 
 def at_least(error: type[MurmuraError], least: int, **values: int) -> None:
-    """Raise unless every value is a whole number of at least `least`."""
+    """Raise unless every value is a whole number of at least `least`; 5.0 is not one, 5 is."""
     for name, value in values.items():
-        if isinstance(value, bool) or int(value) != value or value < least:
-            raise error(f"{name} must be a whole number of at least {least}; found {value}")
+        whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+        if not whole or value < least:
+            near = not whole and least <= as_float(value) < 1e15 and as_float(value) % 1 == 0
+            raise error(
+                f"{name} must be a whole number of at least {least}; found {found(value)}"
+                f"{f'; write {value:.0f}' if near else ''}"
+            )
+
+
+def at_most(error: type[MurmuraError], most: int, **values: int) -> None:
+    """Raise if a value is above `most`."""
+    for name, value in values.items():
+        if value > most:
+            raise error(f"{name} must be at most {most}; found {found(value)}; ask for less")
 
 
 def one_of(error: type[MurmuraError], allowed: Iterable[str], **values: str) -> None:
@@ -35,3 +51,31 @@ def one_of(error: type[MurmuraError], allowed: Iterable[str], **values: str) -> 
     for name, value in values.items():
         if value not in words:
             raise error(f"{name} must be one of {', '.join(words)}; found {value!r}")
+
+
+def as_float(value: Any) -> float:
+    """The number as a float, infinite if none is so large; NaN for what is not a number."""
+    plain = _plain(value)
+    if isinstance(plain, bool) or not isinstance(plain, numbers.Real):
+        return math.nan
+    try:
+        return float(plain)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+def found(value: Any) -> str:
+    """What a message says was found: a number, a short word, or else only the type."""
+    plain = _plain(value)
+    if isinstance(plain, numbers.Integral) and abs(plain) >= 10**_SHOWN:
+        return f"a whole number of more than {_SHOWN} digits"
+    if plain is None or isinstance(plain, numbers.Number):
+        return str(plain)
+    if isinstance(plain, str):
+        return repr(plain if len(plain) <= _SHOWN else f"{plain[:_SHOWN]}...")
+    return f"a value of type {type(value).__name__}"
+
+
+def _plain(value: Any) -> Any:
+    """A numpy scalar or array without axes as the number that it holds."""
+    return value.item() if getattr(value, "ndim", None) == 0 else value

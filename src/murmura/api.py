@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from murmura import laws
+from murmura import _validate, laws
 from murmura.engine import Drawn, Observed, Problem, Record, Source, simulate
 from murmura.engine.simulate import Progress
 from murmura.errors import DivergenceWarning, MurmuraError, NetworkError
-from murmura.privacy import Want
+from murmura.privacy import Want, announce, promise
 from murmura.report import Result
 
 Seed = int | np.random.Generator
@@ -27,6 +27,7 @@ def estimate(
     rounds: int = 100,
     rng: Seed = 0,
     record: Record | None = None,
+    strict: bool = False,
     **options: Any,
 ) -> Result:
     """Run one law once over measured signals.
@@ -34,10 +35,13 @@ def estimate(
     `signals` is anything `murmura.signals.as_signals` takes: an array (agents,) or (agents,
     rounds), a pandas object, a path to CSV or Parquet. Agents are matched to the network by
     label. `options` go to the law (`dimension=2` for jacobi, `eta=` for first-order).
+
+    A promise that is not proved gives a `PrivacyWarning`; with `strict` it is an error.
     """
     return sweep(
-        signals, network, family, want, law, rounds, rng=rng, record=record or Record(), **options
-    )
+        signals, network, family, want, law, rounds, rng=rng, record=record or Record(),
+        strict=strict, **options,
+    )  # fmt: skip
 
 
 def sweep(
@@ -53,6 +57,7 @@ def sweep(
     record: Record | None = None,
     progress: Progress | None = None,
     name: str = "run",
+    strict: bool = False,
     **options: Any,
 ) -> Result:
     """Run one law for several epsilons and replicas at once.
@@ -64,6 +69,8 @@ def sweep(
     made = laws.get(law, network, **options)
     if made.diverges:
         warnings.warn(f"law {made.name} diverges: {made.diverges}", DivergenceWarning, 2)
+    _validate.at_least(MurmuraError, 1, rounds=rounds)
+    announce(promise(want, made, rounds, family), want, strict)
     seed = _seed(rng)
     problem = Problem(
         network=network,

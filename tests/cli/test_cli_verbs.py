@@ -155,3 +155,35 @@ def test_families_and_laws_are_all_listed():
     for verb, names in (("families", families.names()), ("laws", laws.names())):
         text = call(verb).stdout
         assert all(name in text for name in names)
+
+
+@pytest.mark.parametrize(
+    ("name", "part"),
+    [
+        ("ring:5.0", "found 5.0; write 5"),
+        ("ring:1e400", "found inf"),
+        ("random-regular:4,2.0", "found 2.0; write 2"),
+        ("hypercube:100", "at most 24; found 100"),
+    ],
+)
+def test_graph_names_with_wrong_numbers_are_wrong_usage(name, part):
+    done = program("graph", name)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert part in " ".join(done.stderr.replace("│", " ").split())
+    assert "Traceback" not in done.stderr
+
+
+def test_graph_leaves_out_the_fastest_weights_where_they_take_long():
+    said = json.loads(call("graph", "random-geometric:60,0.3,1", "--json").stdout)
+    assert "fastest" not in {row["scheme"] for row in said["weights"]}
+
+
+@pytest.mark.parametrize("verb", ["run", "sweep"])
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("--replicas", "0"), ("--replicas", "-3"), ("--replicas", "1.5"), ("--seed", "-1")],
+)
+def test_replicas_and_seeds_out_of_range_are_wrong_usage(verb, option, value):
+    done = call(verb, "any.toml", option, value)
+    assert done.exit_code == 2
+    assert f"Invalid value for '{option}'" in done.output

@@ -8,6 +8,8 @@ from murmura import laws, network
 from murmura.families import LogNormal, Normal
 from murmura.privacy import NetworkDP, NoPrivacy, SignalDP
 
+pytestmark = pytest.mark.filterwarnings("ignore::murmura.errors.PrivacyWarning")
+
 MIXING = network.metropolis(network.load("us-power-grid"))
 
 COST_OF_PRIVACY = {  # at epsilon 1 and 0.125

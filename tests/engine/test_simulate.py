@@ -20,6 +20,8 @@ from murmura.errors import (
 from murmura.families import Categorical, LogNormal1p, Normal
 from murmura.privacy import NetworkDP, NoPrivacy, SignalDP
 
+pytestmark = pytest.mark.filterwarnings("ignore::murmura.errors.PrivacyWarning")
+
 MIXING = network.metropolis(network.random_geometric(120, 0.2, seed=3))
 FAMILY = Normal(sigma=1.0)
 

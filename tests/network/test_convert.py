@@ -61,3 +61,18 @@ def test_a_graph_is_returned_as_it_is_and_a_name_is_loaded():
 def test_what_is_refused(source, message):
     with pytest.raises(NetworkError, match=message):
         as_graph(source)
+
+
+@pytest.mark.parametrize(
+    "place", [3, "ab", "north", (1, 2, 3), (1, np.nan), {"x": 1, "y": 2}, None]
+)
+def test_positions_of_another_kind_are_left_out(place):
+    oracle = nx.path_graph(3)
+    nx.set_node_attributes(oracle, dict.fromkeys(oracle, place), "pos")
+    assert as_graph(oracle).positions is None
+
+
+@pytest.mark.parametrize("form", [np.array, csr_array])
+def test_complex_matrices_are_refused(form):
+    with pytest.raises(NetworkError, match="adjacency must hold real numbers; found complex128"):
+        as_graph(form(np.array([[0, 1j], [1j, 0]])))

@@ -64,3 +64,18 @@ def test_a_file_that_is_not_there_or_not_text(tmp_path):
         load(str(tmp_path / "binary.csv"))
     with pytest.raises(NetworkError, match=r"option \(directed\); found 'size'"):
         load(tmp_path / "binary.csv", size=3)
+
+
+@pytest.mark.parametrize("header", ["target,source", "to,from", "Head,Tail", "receiver,sender"])
+@pytest.mark.parametrize("words", [False, True])
+def test_a_reversed_header_swaps_the_columns(write, header, words):
+    rows = "b,a\nc,a\n" if words else "1,0\n2,0\n"
+    graph = read_edges(write(f"{header}\n{rows}"), directed=True)
+    sent = {(graph.labels[i], graph.labels[j]) for i, j in graph.links}
+    assert sent == ({("a", "b"), ("a", "c")} if words else {(0, 1), (0, 2)})
+
+
+@pytest.mark.parametrize("header", ["source,target", "from,to", "tail,head", "src,dst"])
+def test_an_arc_runs_from_its_tail_to_its_head(write, header):
+    graph = read_edges(write(f"{header}\na,b\n"), directed=True)
+    assert [graph.labels[k] for k in graph.links[0]] == ["a", "b"]

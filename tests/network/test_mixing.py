@@ -6,7 +6,14 @@ import pytest
 from scipy.sparse import block_diag, coo_array, csr_array
 
 from murmura.errors import NetworkError
-from murmura.network import Mixing, Network, lazy_metropolis, load, metropolis
+from murmura.network import (
+    DirectedMixing,
+    Mixing,
+    Network,
+    lazy_metropolis,
+    load,
+    metropolis,
+)
 
 GOOD = np.array([[0.5, 0.5, 0], [0.5, 0.25, 0.25], [0, 0.25, 0.75]])
 
@@ -133,3 +140,17 @@ def test_a_graph_of_another_size_is_refused():
 def test_unknown_rows():
     with pytest.raises(NetworkError, match=r"0..2; found 3"):
         Mixing.of(GOOD).row(3)
+
+
+@pytest.mark.parametrize("make", [Mixing.of, DirectedMixing.of, Mixing])
+@pytest.mark.parametrize("form", [np.array, csr_array])
+def test_complex_weights_are_refused(make, form):
+    matrix = form(np.full((2, 2), 0.5 + 0.5j))
+    with pytest.raises(NetworkError, match="weights must be real numbers; found complex128"):
+        make(matrix)
+
+
+def test_directed_weights_need_a_graph_of_their_size():
+    weights = np.full((3, 3), 1 / 3)
+    with pytest.raises(NetworkError, match="graph has 4 agents, weights 3"):
+        DirectedMixing(weights, "row-stochastic", graph=load("ring:4"))

@@ -190,3 +190,40 @@ def test_what_is_refused():
         from_callable(lambda _: load("ring:5"))
     with pytest.raises(NetworkError, match="size must be"):
         from_callable(lambda _: as_graph("ring:5"), size=1)
+
+
+def test_links_sit_between_the_agents_that_the_labels_name():
+    turned = nx.Graph([(2, 0), (1, 2)])  # its nodes come in the order 2, 0, 1
+    schedule = from_callable(lambda _: turned, size=3)
+    assert np.array_equal(schedule.at(1).toarray(), lazy_by_hand(3, [(2, 0), (1, 2)]))
+    named = nx.Graph([("c", "a"), ("b", "c")])
+    schedule = from_callable(lambda _: named, labels=["a", "b", "c"])
+    assert np.array_equal(schedule.at(1).toarray(), lazy_by_hand(3, [(2, 0), (1, 2)]))
+
+
+def test_a_sequence_of_graphs_takes_the_order_of_the_first():
+    first, second = nx.Graph([("a", "b"), ("b", "c")]), nx.Graph([("c", "a"), ("a", "b")])
+    schedule = sequence([first, second])
+    assert list(schedule.labels) == ["a", "b", "c"]
+    assert np.array_equal(schedule.at(2).toarray(), lazy_by_hand(3, [(2, 0), (0, 1)]))
+    placed = nx.Graph([("b", "a"), ("c", "b")])
+    nx.set_node_attributes(placed, {"a": (0, 0), "b": (1, 0), "c": (2, 0)}, "pos")
+    assert sequence([first, placed]).graphs[1].positions.tolist() == [[0, 0], [1, 0], [2, 0]]
+
+
+def test_other_agents_are_refused():
+    letters = nx.Graph([("a", "b"), ("b", "x")])
+    with pytest.raises(NetworkError, match=r"round 2: .* 'x' is not among those expected"):
+        from_callable(lambda _: letters, labels=["a", "b", "c"]).at(2)
+    with pytest.raises(NetworkError, match=r"round 1: .*'a' is not among those expected"):
+        from_callable(lambda _: letters, size=3).at(1)
+    with pytest.raises(NetworkError, match=r"same agents: graph 1: .* 'x' is not among"):
+        sequence([nx.path_graph(["a", "b", "c"]), letters])
+    with pytest.raises(NetworkError, match=r"round 1: .*the same 4 agents were expected"):
+        from_callable(lambda _: nx.path_graph(3), size=4).at(1)
+
+
+@pytest.mark.parametrize("size", [5.0, np.nan, True, "5", 1, 2**40])
+def test_from_callable_checks_the_size(size):
+    with pytest.raises(NetworkError, match="size must be"):
+        from_callable(lambda _: load("ring:5"), size=size)

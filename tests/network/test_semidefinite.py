@@ -83,5 +83,5 @@ def test_large_and_disconnected_graphs_are_refused():
 
 def test_without_cvxpy_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "cvxpy", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'murmura\[fastest\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install 'murmura\[solvers\]'"):
         fastest("ring:5")

@@ -10,7 +10,14 @@ from murmura import laws, network
 from murmura.engine import Drawn, Problem, Record, simulate
 from murmura.errors import PrivacyError
 from murmura.families import LogNormal, LogNormal1p, Normal, NormalBoth
-from murmura.privacy import NetworkDP, NoPrivacy, SignalDP, calibrate
+from murmura.privacy import (
+    NetworkDP,
+    NoPrivacy,
+    SignalDP,
+    calibrate,
+    mechanisms,
+    sensitivity,
+)
 
 MIXING = network.metropolis(network.load("florentine-families"))
 SIGNALS = np.random.default_rng(3).lognormal(size=(MIXING.size, 2))
@@ -18,8 +25,10 @@ SIGNALS = np.random.default_rng(3).lognormal(size=(MIXING.size, 2))
 
 def scale(want, law="average", family=None, t=0, rounds=10):
     made = laws.get(law, MIXING)
-    found = calibrate(want, made, family or LogNormal1p(sigma=1.0), MIXING, rounds)
-    return found.scale(SIGNALS, want.epsilon, t)
+    family = family or LogNormal1p(sigma=1.0)
+    found = calibrate(want, made, family, MIXING, rounds)
+    signals = SIGNALS if family.bounds is None else family.support.clip(SIGNALS)
+    return found.scale(signals, want.epsilon, t)
 
 
 def test_global_signal_noise_is_delta_over_epsilon():
@@ -33,6 +42,30 @@ def test_printed_smooth_noise_is_2_s_over_epsilon():
     gamma = 0.5 / (2 * math.log(200))
     expected = 2 / (math.e * gamma * SIGNALS) / 0.5
     assert scale(want, family=LogNormal(sigma=1.0)) == pytest.approx(expected)
+
+
+def test_smooth_noise_is_that_of_the_mechanism():
+    """Lap(m S*/eps) with the least m: what `SmoothLaplace` adds, signal by signal."""
+    bounds, want = (0.3, 40.0), SignalDP(0.5, delta=0.01, sensitivity="smooth")
+    found = scale(want, family=LogNormal(sigma=1.0, bounds=bounds))
+    bound = sensitivity.smooth_log(*bounds, smoothing=sensitivity.smoothing(0.5, 0.01))
+    mechanism = mechanisms.SmoothLaplace(0.5, np.log, bound, 0.01)
+    inside = np.clip(SIGNALS, *bounds)
+    assert found == pytest.approx(np.sqrt(mechanism.variance(inside) / 2))
+    assert found.max() <= math.log(1 + 1 / 0.3) / 0.5 * 1.1
+    with pytest.raises(PrivacyError, match="infinite without a floor"):
+        scale(want, family=LogNormal(sigma=1.0))
+
+
+def test_every_epsilon_of_a_sweep_has_its_own_smooth_noise():
+    family = LogNormal(sigma=1.0, bounds=(0.5, None))
+    source = Drawn(family, {"mu": 1.0}, MIXING.size, seed=1)
+    want = SignalDP(1.0, delta=0.01, sensitivity="smooth")
+    law = laws.get("learn", MIXING)
+    swept = simulate(Problem(MIXING, law, family, source, want, 5, (0.5, 1.0, 2.0), 3, seed=2))
+    for k, epsilon in enumerate((0.5, 1.0, 2.0)):
+        alone = simulate(Problem(MIXING, law, family, source, want.at(epsilon), 5, (), 3, seed=2))
+        assert np.array_equal(swept.total[:, k], alone.total[:, 0])
 
 
 def test_network_noise_covers_the_largest_neighbour_weight():
@@ -78,7 +111,7 @@ def test_the_simulator_adds_the_calibrated_noise_and_a_twin_with_less_is_caught(
 def test_what_cannot_be_promised_is_refused():
     with pytest.raises(PrivacyError, match="infinite global sensitivity"):
         scale(SignalDP(1.0), family=NormalBoth())
-    with pytest.raises(PrivacyError, match="formula for the log-normal family"):
+    with pytest.raises(PrivacyError, match="is known for the log-normal family"):
         scale(SignalDP(1.0, delta=0.1, sensitivity="smooth-printed"), family=Normal(sigma=1.0))
     assert calibrate(NoPrivacy(), laws.Average(), None, MIXING, 1) is None
 
@@ -90,7 +123,10 @@ def test_what_cannot_be_promised_is_refused():
         ({"epsilon": math.inf}, "epsilon"),
         ({"epsilon": 1.0, "radius": -1.0}, "radius must be"),
         ({"epsilon": 1.0, "delta": 1.0}, r"delta must be a probability in \[0, 1\)"),
-        ({"epsilon": 1.0, "sensitivity": "local"}, "one of global, smooth-printed; found 'local'"),
+        (
+            {"epsilon": 1.0, "sensitivity": "local"},
+            "one of global, smooth, smooth-printed; found 'local'",
+        ),
         ({"epsilon": 1.0, "sensitivity": "smooth-printed"}, "needs a delta above 0"),
         ({"epsilon": 1.0, "delta": 0.1}, "buys nothing"),
     ],

@@ -17,6 +17,8 @@ from murmura.errors import MurmuraError
 from murmura.privacy import NetworkDP, NoPrivacy, SignalDP
 from murmura.report import figures, style
 
+pytestmark = pytest.mark.filterwarnings("ignore::murmura.errors.PrivacyWarning")
+
 PATHS = Record(every=1)
 RING = mm.network.lazy_metropolis(mm.network.load("ring:9"))
 FAMILY = mm.families.LogNormal1p(sigma=1.0)

@@ -13,6 +13,8 @@ from murmura.errors import MurmuraError
 from murmura.privacy import NetworkDP, NoPrivacy, SignalDP
 from murmura.report import figures, style
 
+pytestmark = pytest.mark.filterwarnings("ignore::murmura.errors.PrivacyWarning")
+
 PATHS = Record(every=1, agents=[0, 3])
 RING = mm.network.lazy_metropolis(mm.network.load("ring:9"))
 FAMILY = mm.families.LogNormal1p(sigma=1.0)

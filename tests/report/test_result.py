@@ -12,6 +12,8 @@ from murmura.errors import MurmuraError
 from murmura.families import Bernoulli, Categorical, Custom, Normal, Support
 from murmura.privacy import NetworkDP, NoPrivacy, SignalDP
 
+pytestmark = pytest.mark.filterwarnings("ignore::murmura.errors.PrivacyWarning")
+
 GRAPH = network.load("florentine-families")
 MIXING = network.metropolis(GRAPH)
 

@@ -25,7 +25,7 @@ MISTAKES = [
     ("epsilon = 1.0", 'epsilon = 1.0\nsensitivity = "smooth-printed"', "sensitivity =",
      ["needs a delta above 0"]),
     ("epsilon = 1.0", 'epsilon = 1.0\nsensitivity = "globl"', "sensitivity =",
-     ['privacy.sensitivity: found "globl"; allowed: global, smooth-printed', '"global"?']),
+     ['privacy.sensitivity: found "globl"; allowed: global, smooth, smooth-printed', '"global"?']),
     ("epsilon = 1.0", "epsilon = 1.0\nradius = 0", "radius =", ["privacy.radius: found 0"]),
     ("epsilon = 1.0", "epsilon = 1.0\nradius = inf", "radius =", ["a finite number"]),
     ('protect = "signal"', 'protect = "nothing"', "[privacy]", ["without epsilon"]),

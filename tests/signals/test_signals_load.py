@@ -67,7 +67,7 @@ def test_long_and_wide_tables_agree() -> None:
 def test_labels_name_rows_or_put_them_in_order() -> None:
     assert as_signals([1, 2], labels=["x", "y"]).labels == ("x", "y")
     assert as_signals({"x": 1, "y": 2}, labels=["y", "x"]).values.ravel().tolist() == [2, 1]
-    with pytest.raises(SignalError, match="one entry for each of 2; found 3"):
+    with pytest.raises(SignalError, match="signals have 2 agents and the network 3"):
         as_signals([1, 2], labels="xyz")
     with pytest.raises(SignalError, match="1 agent without signals: 'z'"):
         as_signals({"x": 1, "y": 2}, labels="xyz")
@@ -192,7 +192,7 @@ def test_sources_that_are_wrong(source: object, message: str) -> None:
         ("meter,day,kwh\na,0,1,\nb,0,1,\n", "longer than its header says"),
         ("meter,day,kwh\na,0,1\n,0,1\n", "line 3 of meters.csv has no agent"),
         ("meter,day,kwh\na,0,1\nb,,1\n", "line 3 of meters.csv has no time"),
-        ("meter;day;kwh\na;0;1\n", "which column names the agents"),
+        ("meter;day;kwh\na;0;1\n", "separates its columns by semicolons: expected commas"),
         ("who,when,much\na,0,1\n", "which column names the agents"),
     ],
 )

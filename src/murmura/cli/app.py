@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from murmura import __version__
+from murmura.cli.audit import audit
 from murmura.cli.families import families
 from murmura.cli.graph import graph
 from murmura.cli.init import init
@@ -41,5 +42,5 @@ def root(
     del version
 
 
-for verb in (run, sweep, graph, families, laws, init):
+for verb in (run, sweep, audit, graph, families, laws, init):
     app.command()(verb)

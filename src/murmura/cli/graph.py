@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from murmura.network import Graph
 
 ACCURACY = 1e-3
-FASTEST_AGENTS, FASTEST_LINKS = 60, 1000  # seconds; a hundred agents would take minutes
+FASTEST_AGENTS, FASTEST_LINKS = 50, 1000  # some seconds; sixty took 15, a hundred minutes
 SLOW = 10_000  # rounds
 DIRECTED = ("row-stochastic", "column-stochastic")
 

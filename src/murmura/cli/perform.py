@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -27,14 +27,17 @@ _LEGEND = """\
 TE total error, CoP cost of privacy, CoD cost of decentralisation:
 l2 norms over all agents at the last round, mean over replicas.
 """
+Strict = Annotated[bool, typer.Option("--strict", help="Refuse promises that are not proved.")]
 NoFigures = Annotated[bool, typer.Option("--no-figures", help="Write no figures.")]
 
 
-def perform(scenario: Scenario, directory: Path, as_json: bool, figures: bool) -> None:
+def perform(
+    scenario: Scenario, directory: Path, as_json: bool, figures: bool, strict: bool = False
+) -> None:
     """Run every variant, write files, and print a table or a JSON object."""
     from murmura.cli.summary import summary
 
-    results, seconds = simulate(scenario)
+    results, seconds = simulate(scenario, strict)
     said = summary(scenario, results, seconds)
     outputs = write(results, said, directory, figures)
     if as_json:
@@ -43,16 +46,22 @@ def perform(scenario: Scenario, directory: Path, as_json: bool, figures: bool) -
         _say(scenario, results, directory, outputs)
 
 
-def simulate(scenario: Scenario) -> tuple[dict[str, Result], dict[str, float]]:
+def simulate(
+    scenario: Scenario, strict: bool = False
+) -> tuple[dict[str, Result], dict[str, float]]:
     """The result of every variant, and how long each took."""
     jobs = scenario.jobs()
     results, seconds = {}, {}
     with Bar(sum(job.problem.rounds + 1 for job in jobs)) as bar:
         for job in jobs:
             began = time.perf_counter()
-            results[job.name] = job.run(lambda _t, _last, name=job.name: bar.tell(name))  # type: ignore[misc]
+            results[job.name] = job.run(_teller(bar, job.name), strict)
             seconds[job.name] = time.perf_counter() - began
     return results, seconds
+
+
+def _teller(bar: Bar, name: str) -> Callable[[int, int], None]:
+    return lambda _t, _last: bar.tell(name)
 
 
 def write(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from murmura.cli.guard import AsJson, Debug, guarded
-from murmura.cli.perform import File, NoFigures, Out, Replicas, Seed, perform
+from murmura.cli.perform import File, NoFigures, Out, Replicas, Seed, Strict, perform
 
 
 def run(
@@ -13,6 +13,7 @@ def run(
     out: Out = None,
     seed: Seed = None,
     replicas: Replicas = None,
+    strict: Strict = False,
     as_json: AsJson = False,
     no_figures: NoFigures = False,
     debug: Debug = False,
@@ -23,4 +24,4 @@ def run(
 
         loaded = Scenario.load(scenario).with_(seed=seed, replicas=replicas)
         directory = out or Path("murmura-out") / loaded.name
-        perform(loaded, directory, as_json, not no_figures)
+        perform(loaded, directory, as_json, not no_figures, strict)

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from murmura.cli.guard import AsJson, Debug, guarded
-from murmura.cli.perform import File, NoFigures, Out, Replicas, Seed, perform
+from murmura.cli.perform import File, NoFigures, Out, Replicas, Seed, Strict, perform
 
 MOST = 1000
 
@@ -28,6 +28,7 @@ def sweep(
     out: Out = None,
     seed: Seed = None,
     replicas: Replicas = None,
+    strict: Strict = False,
     as_json: AsJson = False,
     no_figures: NoFigures = False,
     debug: Debug = False,
@@ -39,7 +40,7 @@ def sweep(
 
         loaded = Scenario.load(scenario).with_(seed, replicas, epsilons)
         directory = out or Path("murmura-out") / f"{loaded.name}-sweep"
-        perform(loaded, directory, as_json, not no_figures)
+        perform(loaded, directory, as_json, not no_figures, strict)
 
 
 def parse(spec: str) -> list[float]:

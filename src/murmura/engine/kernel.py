@@ -100,11 +100,12 @@ def _scale_row(d, i, draws, network, per_network, signal, per_signal, twin, mass
     """
     count, streams = np.uint64(per_signal.size), np.uint64(draws.size)
     clean = np.uint64(d.size) - count
-    shared = signal.shape[1] == 1  # one sensitivity for all replicas
+    shared = signal.shape[1] == 1  # one sensitivity for all replicas; else one for each of them,
+    own = signal.shape[1] == per_signal.size  # or one for each column
     for start in range(np.uint64(0), count, streams):  # one epsilon after the other
         for k in range(streams):
             q = start + k
-            level = signal[i, 0] if shared else signal[i, twin[clean + q]]
+            level = signal[i, 0] if shared else signal[i, q if own else twin[clean + q]]
             b = max(network[i] * per_network[q], level * per_signal[q])
             d[clean + q] = b * draws[k]
             spread[clean + q] += (mass[i] * b) ** 2

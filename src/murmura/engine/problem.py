@@ -30,6 +30,7 @@ class Problem:
     epsilons: tuple[float, ...] = ()  # empty: the one of `want`
     replicas: int = 1
     seed: int = 0
+    horizon: int | None = None  # rounds that a shared budget must last for, if not `rounds`
 
     def __post_init__(self) -> None:
         """Check the counts and the signals before anything is drawn."""

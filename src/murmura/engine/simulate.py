@@ -62,7 +62,7 @@ class _Run:
         xi = self.problem.family.columns(signals).reshape(agents, -1)
         self.xi = np.ascontiguousarray(xi, dtype=np.float64)
         if self.calibration is not None and (t == 1 or self.calibration.reads_signals):
-            self.signal = np.ascontiguousarray(self.calibration.signal(signals))
+            self.signal = np.ascontiguousarray(self.calibration.signal(signals, self.epsilons))
 
     def _target(self) -> Floats:
         """m of each clean column: the mean of xi, or what it is drawn from for online laws."""
@@ -129,9 +129,8 @@ def simulate(
     recorded, nor of how many other epsilons or replicas share the run.
     """
     record = record or Record()
-    calibration = calibrate(
-        problem.want, problem.law, problem.family, problem.network, problem.rounds
-    )
+    horizon = problem.horizon or problem.rounds
+    calibration = calibrate(problem.want, problem.law, problem.family, problem.network, horizon)
     run = _Run(problem, record, calibration, Columns.of(problem))
     rows, kept = record.rows(problem.network.labels), record.rounds(problem.rounds)
     sums, stored = [], []

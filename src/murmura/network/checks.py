@@ -57,8 +57,11 @@ def _entries(matrix: Any) -> coo_array:
         )
     if shape[0] < 2:
         raise NetworkError(f"weights must join at least 2 agents; found {shape[0]}")
+    given = matrix if issparse(matrix) else np.asarray(matrix)
+    if given.dtype.kind not in "biufO":
+        raise NetworkError(f"weights must be real numbers; found {given.dtype}; try matrix.real")
     try:
-        entries = coo_array(matrix if issparse(matrix) else np.asarray(matrix), dtype=np.float64)
+        entries = coo_array(given, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise NetworkError(f"weights must be real numbers: {error}") from error
     entries.sum_duplicates()

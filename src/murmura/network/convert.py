@@ -56,10 +56,16 @@ def _from_networkx(source: Any) -> Graph:
 
 
 def _positions(source: Any, nodes: list[Any]) -> NDArray[np.float64] | None:
+    """The `pos` of every node; None unless all of them are two finite numbers."""
     places = [source.nodes[node].get("pos") for node in nodes]
-    if not places or any(place is None or len(place) != 2 for place in places):
+    if any(place is None for place in places):
         return None
-    return np.array(places, dtype=np.float64)
+    try:
+        positions = np.array(places, dtype=np.float64)
+    except (TypeError, ValueError):
+        return None
+    fits = positions.shape == (len(nodes), 2) and bool(np.isfinite(positions).all())
+    return positions if fits else None
 
 
 def _from_matrix(source: Any) -> Graph:

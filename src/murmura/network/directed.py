@@ -11,14 +11,14 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 
 from murmura._validate import one_of
 from murmura.errors import NetworkError
 from murmura.network import checks
 from murmura.network.convert import as_graph
-from murmura.network.graph import Graph, checked_labels
+from murmura.network.fixed import Fixed
+from murmura.network.graph import Graph
 from murmura.network.protocol import Floats, Kind
 
 REMEDY = "network.row_stochastic(graph), whose self weights are positive"
@@ -29,7 +29,7 @@ ROUNDING = 1e-15
 
 
 @dataclass(frozen=True, eq=False)
-class DirectedMixing:
+class DirectedMixing(Fixed):
     """Row- or column-stochastic weights of a strongly connected, aperiodic network."""
 
     weights: csr_array
@@ -41,14 +41,9 @@ class DirectedMixing:
     def __post_init__(self) -> None:
         """Check everything that the class promises."""
         one_of(NetworkError, ("row-stochastic", "column-stochastic"), kind=self.kind)
-        kept = self.weights if checks.is_canonical(self.weights) else checks.canonical(self.weights)
-        labels = checked_labels(self.labels, kept.shape[0])
-        checks.check_entries(kept, labels)
-        checks.check_sums(kept, labels, self.kind)
-        checks.check_connected(kept, labels, directed=True)
-        checks.check_aperiodic(kept, REMEDY)
-        object.__setattr__(self, "weights", kept)
-        object.__setattr__(self, "labels", labels)
+        self._settle()
+        checks.check_connected(self.weights, self.labels, directed=True)
+        checks.check_aperiodic(self.weights, REMEDY)
 
     @classmethod
     def of(
@@ -65,23 +60,7 @@ class DirectedMixing:
 
     def __repr__(self) -> str:
         """Kind and size, never the weights."""
-        name = "" if self.graph is None else f" on {self.graph.name!r}"
-        return f"DirectedMixing({self.kind!r}{name}, {self.size} agents)"
-
-    @property
-    def size(self) -> int:
-        """The number n of agents."""
-        return int(self.weights.shape[0])
-
-    @property
-    def dynamic(self) -> bool:
-        """The weights are the same in every round."""
-        return False
-
-    @cached_property
-    def largest_neighbour_weight(self) -> Floats:
-        """(n,): max over j != i of a_ij."""
-        return checks.largest_off_diagonal(self.weights)
+        return self._described(self.kind)
 
     @cached_property
     def stationary(self) -> Floats:
@@ -92,18 +71,6 @@ class DirectedMixing:
         """
         row = self.kind == "row-stochastic"
         return perron(self.weights.T.tocsr() if row else self.weights)
-
-    def at(self, t: int) -> csr_array:
-        """A_t = A for every t."""
-        del t
-        return self.weights
-
-    def row(self, agent: int) -> tuple[NDArray[np.int32], Floats]:
-        """The indices and weights of what agent (an index) hears, itself included."""
-        if not 0 <= agent < self.size:
-            raise NetworkError(f"agent must be an index in 0..{self.size - 1}; found {agent}")
-        start, stop = self.weights.indptr[agent : agent + 2]
-        return self.weights.indices[start:stop], self.weights.data[start:stop]
 
 
 def row_stochastic(graph: Any) -> DirectedMixing:

@@ -17,12 +17,19 @@ from murmura.network.graph import Graph, agent_name
 HEADERS = {
     ("source", "target"),
     ("from", "to"),
+    ("src", "dst"),
+    ("tail", "head"),  # an arc runs from its tail to its head
+    ("sender", "receiver"),
+    ("node1", "node2"),
     ("u", "v"),
     ("i", "j"),
+}
+REVERSED = {
+    ("target", "source"),
+    ("to", "from"),
+    ("dst", "src"),
     ("head", "tail"),
-    ("tail", "head"),
-    ("node1", "node2"),
-    ("sender", "receiver"),
+    ("receiver", "sender"),
 }
 INTEGER = re.compile(r"[+-]?\d+")
 
@@ -30,6 +37,7 @@ INTEGER = re.compile(r"[+-]?\d+")
 def read_edges(path: str | os.PathLike[str], *, directed: bool = False) -> Graph:
     """The graph of an edge-list CSV, with or without a header line.
 
+    A header of `target,source` (or `to,from`, or `head,tail`) says that the columns are swapped.
     Labels that are all whole numbers become sorted integers; others stay strings, in order of
     first appearance. A link given twice counts once, in either direction if undirected.
     """
@@ -47,9 +55,10 @@ def read_edges(path: str | os.PathLike[str], *, directed: bool = False) -> Graph
 
 def _columns(path: Path) -> tuple[list[int], list[str], list[str]]:
     rows = list(_rows(path))
+    source, target = (2, 1) if rows and _pair(rows[0]) in REVERSED else (1, 2)
     if rows and _is_header(rows):
         rows = rows[1:]
-    return [row[0] for row in rows], [row[1] for row in rows], [row[2] for row in rows]
+    return [row[0] for row in rows], [row[source] for row in rows], [row[target] for row in rows]  # type: ignore[misc]
 
 
 def _rows(path: Path) -> Iterator[tuple[int, str, str]]:
@@ -75,11 +84,15 @@ def _two(cells: list[str], path: Path, number: int) -> tuple[str, str]:
 
 def _is_header(rows: Sequence[tuple[int, str, str]]) -> bool:
     """A known pair of column names, or words above nothing but numbers."""
-    first = (rows[0][1], rows[0][2])
-    if (first[0].lower(), first[1].lower()) in HEADERS:
+    first = _pair(rows[0])
+    if first in HEADERS | REVERSED:
         return True
     words = not any(map(INTEGER.fullmatch, first))
     return words and len(rows) > 1 and all(INTEGER.fullmatch(c) for r in rows[1:] for c in r[1:])
+
+
+def _pair(row: tuple[int, str, str]) -> tuple[str, str]:
+    return row[1].lower(), row[2].lower()
 
 
 def _numbered(names: list[str]) -> tuple[NDArray[np.int64], Sequence[Hashable]]:

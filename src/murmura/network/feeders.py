@@ -11,9 +11,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from murmura._validate import at_least
-from murmura.errors import NetworkError
-from murmura.network.graph import Graph
+from murmura.network.graph import Graph, sized
 
 # Each walk is a chain of nodes down the tree; it begins at a node of an earlier walk.
 IEEE_13 = """
@@ -53,8 +51,9 @@ def feeder(trunk: int, laterals: int, length: int = 3) -> Graph:
 
     n = trunk + laterals * length; lateral k leaves agent floor((k + 1/2) trunk / laterals).
     """
-    at_least(NetworkError, 2, trunk=trunk)
-    at_least(NetworkError, 1, laterals=laterals, length=length)
+    sized(2, trunk=trunk)
+    sized(1, laterals=laterals, length=length)
+    sized(3, size=trunk + laterals * length)
     k = np.arange(laterals)
     side = trunk + np.arange(laterals * length).reshape(laterals, length)
     roots = (2 * k + 1) * trunk // (2 * laterals)

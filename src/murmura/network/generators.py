@@ -5,23 +5,24 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from murmura._validate import at_least
+from murmura._validate import at_least, at_most
 from murmura.errors import NetworkError
-from murmura.network.graph import Graph
+from murmura.network.graph import Graph, sized
 
 LARGEST_COMPLETE = 20_000
+LARGEST_HYPERCUBE = 24  # 2^24 agents, 2 * 10^8 links: as many as the largest complete graph
 
 
 def ring(size: int) -> Graph:
     """Agent i linked to i + 1 mod n."""
-    at_least(NetworkError, 3, size=size)
+    sized(3, size=size)
     i = np.arange(size)
     return Graph(size, np.stack([i, (i + 1) % size], axis=1), name="ring", positions=_circle(size))
 
 
 def path(size: int) -> Graph:
     """Agent i linked to i + 1."""
-    at_least(NetworkError, 2, size=size)
+    sized(2, size=size)
     i = np.arange(size)
     places = np.stack([i.astype(np.float64), np.zeros(size)], axis=1)
     return Graph(size, np.stack([i[:-1], i[1:]], axis=1), name="path", positions=places)
@@ -29,7 +30,7 @@ def path(size: int) -> Graph:
 
 def star(size: int) -> Graph:
     """Agent 0 linked to every other."""
-    at_least(NetworkError, 2, size=size)
+    sized(2, size=size)
     leaves = np.arange(1, size)
     places = np.concatenate([np.zeros((1, 2)), _circle(size - 1)])
     links = np.stack([np.zeros_like(leaves), leaves], axis=1)
@@ -38,7 +39,7 @@ def star(size: int) -> Graph:
 
 def complete(size: int) -> Graph:
     """Every agent linked to every other: n(n-1)/2 links."""
-    at_least(NetworkError, 2, size=size)
+    sized(2, size=size)
     if size > LARGEST_COMPLETE:
         raise NetworkError(
             f"a complete graph of {size} agents has {size * (size - 1) // 2} links, too many to "
@@ -51,7 +52,8 @@ def complete(size: int) -> Graph:
 def torus(rows: int, columns: int | None = None) -> Graph:
     """Agent (r, c), index r * columns + c, linked to (r+1, c) and (r, c+1), both mod the sides."""
     columns = rows if columns is None else columns
-    at_least(NetworkError, 2, rows=rows, columns=columns)
+    sized(2, rows=rows, columns=columns)
+    sized(4, size=rows * columns)
     agents = np.arange(rows * columns).reshape(rows, columns)
     down = np.stack([agents.ravel(), np.roll(agents, -1, axis=0).ravel()], axis=1)
     right = np.stack([agents.ravel(), np.roll(agents, -1, axis=1).ravel()], axis=1)
@@ -64,6 +66,7 @@ def torus(rows: int, columns: int | None = None) -> Graph:
 def hypercube(dimension: int) -> Graph:
     """2^dimension agents, linked where their indices differ in one bit."""
     at_least(NetworkError, 1, dimension=dimension)
+    at_most(NetworkError, LARGEST_HYPERCUBE, dimension=dimension)
     agents = np.arange(2**dimension)
     bits = 1 << np.arange(dimension)
     low = [agents[agents & bit == 0] for bit in bits]

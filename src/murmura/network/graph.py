@@ -15,10 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from murmura._validate import at_least, at_most
 from murmura.errors import NetworkError
 from murmura.network import structure
 
 Ints = NDArray[np.int64]
+LARGEST = 2**31 - 1  # agents: weights are stored with indices of 32 bits
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,6 +105,12 @@ class Graph:
         return np.asarray(self.adjacency.indices[start:stop], dtype=np.int64)
 
 
+def sized(least: int, **sizes: int) -> None:
+    """Raise unless every size is a whole number from `least` to the most agents a network has."""
+    at_least(NetworkError, least, **sizes)
+    at_most(NetworkError, LARGEST, **sizes)
+
+
 def undirected(graph: Graph) -> Graph:
     """The graph itself, or an error if it is directed."""
     if graph.directed:
@@ -111,6 +119,24 @@ def undirected(graph: Graph) -> Graph:
             "try network.row_stochastic(graph) or network.column_stochastic(graph)"
         )
     return graph
+
+
+def relabelled(graph: Graph, labels: Sequence[Hashable]) -> Graph:
+    """The same graph with its agents in the order of `labels`, which must name the same ones."""
+    if graph.labels == labels or tuple(graph.labels) == tuple(labels):  # two ranges at once
+        return graph
+    wanted = tuple(labels)
+    index = {label: i for i, label in enumerate(wanted)}
+    strange = next((label for label in graph.labels if label not in index), None)
+    if strange is not None or graph.size != len(wanted):
+        whose = f"; {strange!r} is not among those expected" if strange is not None else ""
+        raise NetworkError(
+            f"found {graph!r} where the same {len(wanted)} agents were expected{whose}; "
+            "use the same labels in every round"
+        )
+    place = np.array([index[label] for label in graph.labels], dtype=np.int64)
+    positions = None if graph.positions is None else graph.positions[np.argsort(place)]
+    return Graph(graph.size, place[graph.links], labels, graph.directed, graph.name, positions)
 
 
 def agent_name(labels: Sequence[Hashable], i: int) -> str:
@@ -143,6 +169,7 @@ def _first_repeated(labels: Sequence[Hashable]) -> Hashable:
 
 
 def _check_size(size: int) -> None:
+    sized(0, size=size)
     if size == 0:
         raise NetworkError("graph is empty: it has no agents; a network needs at least 2")
     if size < 2:

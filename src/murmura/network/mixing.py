@@ -13,18 +13,19 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from murmura._validate import as_float, found
 from murmura.errors import NetworkError
 from murmura.network import checks
-from murmura.network.graph import Graph, checked_labels
+from murmura.network.fixed import Fixed
+from murmura.network.graph import Graph
 from murmura.network.protocol import Floats, Kind
 from murmura.network.spectrum import extremes
 
 
 @dataclass(frozen=True, eq=False)
-class Mixing:
+class Mixing(Fixed):
     """Symmetric doubly stochastic weights of a connected, aperiodic network.
 
     `weights` is a csr array with int32 sorted indices and the diagonal stored in every row.
@@ -38,17 +39,10 @@ class Mixing:
 
     def __post_init__(self) -> None:
         """Check everything that the class promises."""
-        kept = self.weights if checks.is_canonical(self.weights) else checks.canonical(self.weights)
-        labels = checked_labels(self.labels, kept.shape[0])
-        checks.check_entries(kept, labels)
-        checks.check_sums(kept, labels, "doubly-stochastic")
-        checks.check_symmetric(kept, labels)
-        checks.check_connected(kept, labels)
-        checks.check_aperiodic(kept, "network.lazy_metropolis(graph)")
-        if self.graph is not None and self.graph.size != kept.shape[0]:
-            raise NetworkError(f"graph has {self.graph.size} agents, weights {kept.shape[0]}")
-        object.__setattr__(self, "weights", kept)
-        object.__setattr__(self, "labels", labels)
+        self._settle()
+        checks.check_symmetric(self.weights, self.labels)
+        checks.check_connected(self.weights, self.labels)
+        checks.check_aperiodic(self.weights, "network.lazy_metropolis(graph)")
 
     @classmethod
     def of(cls, matrix: Any, labels: checks.Labels | None = None, scheme: str = "given") -> Mixing:
@@ -63,33 +57,17 @@ class Mixing:
 
     def __repr__(self) -> str:
         """Scheme and size, never the weights."""
-        name = "" if self.graph is None else f" on {self.graph.name!r}"
-        return f"Mixing({self.scheme!r}{name}, {self.size} agents)"
+        return self._described(self.scheme)
 
     @property
-    def size(self) -> int:
-        """The number n of agents."""
-        return int(self.weights.shape[0])
-
-    @property
-    def kind(self) -> Kind:
+    def kind(self) -> Kind:  # type: ignore[override]
         """Rows and columns sum to 1."""
         return "doubly-stochastic"
-
-    @property
-    def dynamic(self) -> bool:
-        """The weights are the same in every round."""
-        return False
 
     @cached_property
     def stationary(self) -> Floats:
         """pi = 1/n."""
         return np.full(self.size, 1.0 / self.size)
-
-    @cached_property
-    def largest_neighbour_weight(self) -> Floats:
-        """(n,): max over j != i of a_ij."""
-        return checks.largest_off_diagonal(self.weights)
 
     @cached_property
     def _extremes(self) -> tuple[float, float]:
@@ -117,20 +95,8 @@ class Mixing:
 
     def rounds_to(self, accuracy: float) -> int:
         """ceil(log(1/accuracy) / log(1/beta*)): rounds until beta*^t <= accuracy."""
-        if not 0 < accuracy < 1:
-            raise NetworkError(f"accuracy must lie in (0, 1); found {accuracy}")
+        if not 0 < as_float(accuracy) < 1:
+            raise NetworkError(f"accuracy must lie in (0, 1); found {found(accuracy)}")
         if self.beta_star < 1e-14:  # rounding of 0: one round of exact averaging
             return 1
         return math.ceil(math.log(1 / accuracy) / math.log(1 / self.beta_star))
-
-    def at(self, t: int) -> csr_array:
-        """A_t = A for every t."""
-        del t
-        return self.weights
-
-    def row(self, agent: int) -> tuple[NDArray[np.int32], Floats]:
-        """The indices and weights of what agent (an index) hears, itself included."""
-        if not 0 <= agent < self.size:
-            raise NetworkError(f"agent must be an index in 0..{self.size - 1}; found {agent}")
-        start, stop = self.weights.indptr[agent : agent + 2]
-        return self.weights.indices[start:stop], self.weights.data[start:stop]

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from murmura._validate import at_least, positive
+from murmura._validate import as_float, at_least, found, positive
 from murmura.errors import NetworkError
 from murmura.network.convert import as_graph
-from murmura.network.graph import Graph, Ints
+from murmura.network.graph import Graph, Ints, sized
 
 NETWORKX_UP_TO = 2_000
 ATTEMPTS = 1_000
@@ -29,7 +29,7 @@ def random_geometric(size: int, radius: float, seed: int = 0) -> Graph:
     """
     from scipy.spatial import cKDTree
 
-    at_least(NetworkError, 2, size=size)
+    _check(2, size, seed)
     positive(NetworkError, radius=radius)
     source = random.Random(seed)  # networkx draws from Python's generator, two numbers a node
     places = np.array([source.random() for _ in range(2 * size)]).reshape(size, 2)
@@ -39,9 +39,9 @@ def random_geometric(size: int, radius: float, seed: int = 0) -> Graph:
 
 def erdos_renyi(size: int, probability: float, seed: int = 0) -> Graph:
     """Every pair linked independently with the probability given."""
-    at_least(NetworkError, 2, size=size)
-    if not 0 < probability <= 1:
-        raise NetworkError(f"probability must lie in (0, 1]; found {probability}")
+    _check(2, size, seed)
+    if not 0 < as_float(probability) <= 1:
+        raise NetworkError(f"probability must lie in (0, 1]; found {found(probability)}")
     if size <= NETWORKX_UP_TO:
         return _networkx("erdos-renyi", "gnp_random_graph", size, probability, seed=seed)
     chosen = _bernoulli_indices(size * (size - 1) // 2, probability, np.random.default_rng(seed))
@@ -50,10 +50,10 @@ def erdos_renyi(size: int, probability: float, seed: int = 0) -> Graph:
 
 def watts_strogatz(size: int, neighbours: int, probability: float, seed: int = 0) -> Graph:
     """A ring of agents linked to the `neighbours` nearest, each link rewired with `probability`."""
-    at_least(NetworkError, 3, size=size)
+    _check(3, size, seed)
     at_least(NetworkError, 2, neighbours=neighbours)
-    if not 0 <= probability <= 1:
-        raise NetworkError(f"probability must lie in [0, 1]; found {probability}")
+    if not 0 <= as_float(probability) <= 1:
+        raise NetworkError(f"probability must lie in [0, 1]; found {found(probability)}")
     if neighbours >= size:
         raise NetworkError(f"neighbours must be below size {size}; found {neighbours}")
     if size <= NETWORKX_UP_TO:
@@ -65,7 +65,7 @@ def watts_strogatz(size: int, neighbours: int, probability: float, seed: int = 0
 
 def random_regular(size: int, degree: int, seed: int = 0) -> Graph:
     """Every agent with exactly `degree` neighbours; size * degree must be even."""
-    at_least(NetworkError, 2, size=size)
+    _check(2, size, seed)
     at_least(NetworkError, 1, degree=degree)
     if degree >= size or size * degree % 2:
         raise NetworkError(
@@ -75,6 +75,11 @@ def random_regular(size: int, degree: int, seed: int = 0) -> Graph:
         return _networkx("random-regular", "random_regular_graph", degree, size, seed=seed)
     rng = np.random.default_rng(seed)
     return Graph(size, _matched(size, degree, rng), name="random-regular")
+
+
+def _check(least: int, size: int, seed: int) -> None:
+    sized(least, size=size)
+    at_least(NetworkError, 0, seed=seed)
 
 
 def _networkx(name: str, generator: str, *arguments: Any, seed: int) -> Graph:
@@ -89,11 +94,11 @@ def _bernoulli_indices(total: int, probability: float, rng: np.random.Generator)
     """The successes among `total` trials, by geometric gaps between them."""
     expected = total * probability
     batch = int(expected + 10 * np.sqrt(expected) + 10)
-    found, last = [], -1
+    runs, last = [], -1
     while last < total:
-        found.append(last + np.cumsum(rng.geometric(probability, batch)))
-        last = int(found[-1][-1])
-    indices = np.concatenate(found)
+        runs.append(last + np.cumsum(rng.geometric(probability, batch)))
+        last = int(runs[-1][-1])
+    indices = np.concatenate(runs)
     return indices[indices < total]
 
 

@@ -24,7 +24,7 @@ from murmura._validate import at_least, positive, probability
 from murmura.errors import NetworkError
 from murmura.network import checks
 from murmura.network.convert import as_graph
-from murmura.network.graph import Graph, checked_labels, undirected
+from murmura.network.graph import Graph, checked_labels, relabelled, sized, undirected
 from murmura.network.pattern import Pattern
 from murmura.network.protocol import Floats, Kind
 
@@ -157,22 +157,24 @@ class Cycle(Schedule):
         """Check that the graphs have the same agents and together connect them."""
         if not self.graphs:
             raise NetworkError("sequence needs at least one graph; found none")
-        first = self.graphs[0]
-        for k, graph in enumerate(self.graphs):
-            if graph.size != first.size or tuple(graph.labels) != tuple(first.labels):
-                raise NetworkError(
-                    f"graphs of a sequence must have the same agents: graph {k} is {graph!r}, "
-                    f"graph 0 is {first!r}"
-                )
+        object.__setattr__(self, "graphs", tuple(map(self._in_order, range(len(self.graphs)))))
         _check_union(self.graph)
         everything = (np.ones(len(graph.links), dtype=np.bool_) for graph in self.graphs)
         patterns = (Pattern.of(graph) for graph in self.graphs)
         filled = (p.lazy_metropolis(up) for p, up in zip(patterns, everything, strict=True))
         object.__setattr__(self, "matrices", tuple(filled))
 
+    def _in_order(self, k: int) -> Graph:
+        try:
+            return relabelled(self.graphs[k], self.labels)
+        except NetworkError as error:
+            raise NetworkError(
+                f"graphs of a sequence must have the same agents: graph {k}: {error}"
+            ) from error
+
     @property
     def labels(self) -> checks.Labels:  # type: ignore[override]
-        """The labels that all the graphs share."""
+        """The labels that all the graphs share, in the order of the first."""
         return self.graphs[0].labels
 
     @cached_property
@@ -215,11 +217,16 @@ class FromCallable(Schedule):
     def _weights(self, t: int) -> csr_array:
         made = self.function(t)
         try:
-            weights = checks.canonical(made) if _is_matrix(made) else _of_graph(as_graph(made))
+            weights = checks.canonical(made) if _is_matrix(made) else self._of_graph(made)
             self._check(weights)
         except NetworkError as error:
             raise NetworkError(f"round {t}: {error}") from error
         return weights
+
+    def _of_graph(self, made: Any) -> csr_array:
+        """Lazy Metropolis weights, the rows in the order of the network's labels."""
+        graph = relabelled(as_graph(made), self.labels)
+        return Pattern.of(graph).lazy_metropolis(np.ones(len(graph.links), dtype=np.bool_))
 
     def _check(self, weights: csr_array) -> None:
         if weights.shape[0] != self.size:
@@ -254,14 +261,17 @@ def from_callable(
 ) -> FromCallable:
     """function(t): a graph (lazy Metropolis weights) or a doubly stochastic matrix for round t.
 
-    A numpy or scipy matrix is read as weights, anything else as a graph. The function must depend
-    on t alone. `bound` is an upper bound on every neighbour's weight, 1 unless you know better
-    (1/2 if the function returns graphs); each round is checked against it.
+    A numpy or scipy matrix is read as weights, its rows in the order of the labels; anything else
+    as a graph, whose labels (0 .. size-1 if size is given) say which agent is which. The function
+    must depend on t alone. `bound` is an upper bound on every neighbour's weight, 1 unless you know
+    better (1/2 if the function returns graphs); each round is checked against it.
     """
     if (size is None) == (labels is None):
         raise NetworkError(
             "from_callable needs the number of agents: give size or labels, not both"
         )
+    if size is not None:
+        sized(2, size=size)
     return FromCallable(function, labels if labels is not None else range(size or 0), bound)
 
 
@@ -269,10 +279,6 @@ def _is_matrix(made: Any) -> bool:
     from scipy.sparse import issparse
 
     return issparse(made) or isinstance(made, np.ndarray)
-
-
-def _of_graph(graph: Graph) -> csr_array:
-    return Pattern.of(graph).lazy_metropolis(np.ones(len(graph.links), dtype=np.bool_))
 
 
 def _check_union(graph: Graph) -> None:

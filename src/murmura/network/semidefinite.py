@@ -34,7 +34,7 @@ DUST = 1e-7  # a link with less weight is off: solvers approach 0 and never reac
 def fastest(graph: Any, *, limit: int = LIMIT) -> Mixing:
     """The symmetric weights on the graph's links with the least beta*.
 
-    Needs cvxpy: pip install 'murmura[fastest]'. Refuses more than `limit` agents: it
+    Needs cvxpy: pip install 'murmura[solvers]'. Refuses more than `limit` agents: it
     takes about two minutes at 100, and much longer beyond.
     """
     net = undirected(as_graph(graph))
@@ -75,7 +75,7 @@ def _cvxpy() -> Any:
         return import_module("cvxpy")
     except ImportError as error:
         raise MissingExtraError(
-            "fastest weights need cvxpy: pip install 'murmura[fastest]'"
+            "fastest weights need cvxpy: pip install 'murmura[solvers]'"
         ) from error
 
 

@@ -13,6 +13,7 @@ grid, 60 times on a path of 2,000, and it mistakes the deflated 0 for lambda_n o
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -70,17 +71,20 @@ class _Ritz:
 
 
 def _lanczos(weights: csr_array, tol: float, steps: int) -> tuple[float, float]:
-    from scipy.linalg.blas import daxpy
-
+    """Vectors are long and steps many: operations in place, of one thread, beat a BLAS that shares
+    each of them among threads (over 150 s against 3 s for 6,000 steps on a path of 20,000, on a
+    busy machine of two cores).
+    """
     q, previous = _start(weights.shape[0]), np.zeros(weights.shape[0])
     diagonal, off, b = np.empty(steps), np.empty(steps), 0.0
     ritz, check = None, 40
     for k in range(steps):
-        r = daxpy(previous, weights @ q, a=-b)
-        diagonal[k] = q @ r
-        r = daxpy(q, r, a=-diagonal[k])
+        r, spare = weights @ q, previous  # the vector before the last is not needed again
+        r -= np.multiply(previous, b, out=spare)
+        diagonal[k] = np.multiply(q, r, out=spare).sum()
+        r -= np.multiply(q, diagonal[k], out=spare)
         r -= r.mean()
-        b = off[k] = float(np.linalg.norm(r))
+        b = off[k] = math.sqrt(np.multiply(r, r, out=spare).sum())
         if b < BREAKDOWN or k + 1 in (check, steps):
             before, ritz = ritz, _ritz(diagonal[: k + 1], off[: k + 1])
             if b < BREAKDOWN or ritz.settled(before, tol):

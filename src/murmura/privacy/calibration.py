@@ -8,9 +8,11 @@ an outer product on either side, so that all epsilons and replicas of a sweep ar
 once: `signal_i` is the sensitivity of the statistic (constant, or read off the signal), and
 `network_i` = max_{j != i} a_ij, or 0 when only signals are protected. For the paper's mechanisms
 
-    signal, global            b = Delta / eps                           (Th. 1, 2)
+    signal, global            b = Delta / eps                                (Th. 1, 2)
+    signal, smooth            b = m S*(s) / eps, S* the smooth sensitivity, m the least factor
+                              that keeps (eps, delta) (`mechanisms.laplace_factor`)
     signal, smooth-printed    b = 2 S / eps,  S = radius/(e gamma s),  gamma = eps/(2 ln(2/delta))
-    network                   the larger of that and max_j a_ij / eps   (Cor. 1, Th. 3)
+    network                   the larger of that and max_j a_ij / eps        (Cor. 1, Th. 3)
 
 times what the law asks (`Law.sensitivities`) and, where noise enters in every round and shares
 one budget, times the number of rounds.
@@ -27,7 +29,8 @@ from numpy.typing import NDArray
 
 from murmura.errors import PrivacyError
 from murmura.laws.base import Law
-from murmura.privacy.want import SMOOTH_PRINTED, NoPrivacy, Protection, Want
+from murmura.privacy.sensitivity.definition import printed_smoothing
+from murmura.privacy.want import SMOOTH, SMOOTH_PRINTED, NoPrivacy, Protection, Want
 
 Floats = NDArray[np.float64]
 
@@ -36,8 +39,8 @@ Floats = NDArray[np.float64]
 class Calibration:
     """The scale of every agent's noise, for each epsilon, in each round.
 
-    Under `smooth-printed` the scale depends on the signal and is as private as the signal: it
-    lives in memory only, never in a result, a log or a message.
+    Where the scale is read off the signal it is as private as the signal: it lives in memory
+    only, never in a result, a log or a message.
     """
 
     want: Protection
@@ -45,22 +48,51 @@ class Calibration:
     shares: int  # rounds that share one epsilon
     sensitivity: float  # of the statistic; NaN when it is read off the signals
     network: Floats  # (agents,): max_j a_ij, or zeros
+    bounds: tuple[float, float] = (0.0, math.inf)  # of the signals, for smooth sensitivity
 
     @property
     def reads_signals(self) -> bool:
         """Whether the scale depends on the signal, and so is private itself."""
-        return self.want.sensitivity == SMOOTH_PRINTED
+        return self.want.reads_signals
 
-    def signal(self, signals: Floats) -> Floats:
-        """Sensitivity of the statistic per agent and replica: Delta, or radius/s as printed."""
-        if self.reads_signals:
+    def signal(self, signals: Floats, epsilons: Floats) -> Floats:
+        """Sensitivity of the statistic: (agents, 1), or by replica, or by column if eps matters.
+
+        Global: Delta. As printed: radius/s. Smooth: S*(s), whose smoothing depends on epsilon, so
+        there is one for each of the columns, epsilon by epsilon.
+        """
+        if self.want.sensitivity == SMOOTH_PRINTED:
             return self.want.radius / signals
+        if self.want.sensitivity == SMOOTH:
+            return self._smooth(signals, epsilons)
         return np.full((signals.shape[0], 1), self.sensitivity)
+
+    def _smooth(self, signals: Floats, epsilons: Floats) -> Floats:
+        from murmura.privacy.sensitivity import smooth_log, smoothing
+
+        each = list(dict.fromkeys(epsilons.tolist()))
+        runs = max(len(epsilons) // len(each), signals.shape[1])
+        parts = []
+        for epsilon in each:
+            gamma = smoothing(epsilon / self.shares, self.want.delta / self.shares)
+            bound = smooth_log(*self.bounds, smoothing=gamma, radius=self.want.radius)
+            parts.append(np.broadcast_to(bound.at(signals), (len(signals), runs)))
+        return np.concatenate(parts, axis=1)
 
     def per_signal(self, epsilons: Floats, t: int) -> Floats:
         """What `signal` is multiplied by in round t, for each epsilon."""
         per = self.law.sensitivities(t).signal * self.shares / epsilons
-        return per * printed_smoothing(epsilons, self.want.delta) if self.reads_signals else per
+        if self.want.sensitivity == SMOOTH_PRINTED:
+            return per * printed_smoothing(epsilons, self.want.delta)
+        return per * self._factors(epsilons) if self.want.sensitivity == SMOOTH else per
+
+    def _factors(self, epsilons: Floats) -> Floats:
+        """The least m for which Lap(m S*/eps) keeps (eps, delta)."""
+        from murmura.privacy.mechanisms import laplace_factor
+        from murmura.privacy.sensitivity import smoothing
+
+        delta, shared = self.want.delta / self.shares, epsilons / self.shares
+        return np.array([laplace_factor(e, delta, smoothing(e, delta)) for e in shared.tolist()])
 
     def per_network(self, epsilons: Floats, t: int) -> Floats:
         """What `network` is multiplied by in round t, for each epsilon."""
@@ -76,13 +108,8 @@ class Calibration:
         epsilons = np.array([epsilon])
         return np.maximum(
             self.network[:, None] * self.per_network(epsilons, t),
-            self.signal(signals) * self.per_signal(epsilons, t),
+            self.signal(signals, epsilons) * self.per_signal(epsilons, t),
         )
-
-
-def printed_smoothing(epsilons: Floats, delta: float) -> Floats:
-    """2 S s / radius as printed: 2/(e gamma) with gamma = eps/(2 ln(2/delta)) (erratum 2)."""
-    return 4 * math.log(2 / delta) / (math.e * epsilons)
 
 
 def calibrate(want: Want, law: Law, family: Any, network: Any, rounds: int) -> Calibration | None:
@@ -92,12 +119,8 @@ def calibrate(want: Want, law: Law, family: Any, network: Any, rounds: int) -> C
     """
     if isinstance(want, NoPrivacy):
         return None
-    sensitivity = math.nan if want.sensitivity == SMOOTH_PRINTED else _finite(want, family)
-    if want.sensitivity == SMOOTH_PRINTED and family.name != "log-normal":
-        raise PrivacyError(
-            "sensitivity smooth-printed is the paper's formula for the log-normal family, "
-            f"xi = log s; family {family.name} has none; try sensitivity global"
-        )
+    sensitivity = math.nan if want.reads_signals else _finite(want, family)
+    bounds = _log_bounds(want, family) if want.reads_signals else (0.0, math.inf)
     hides = want.protects == "network"
     return Calibration(
         want=want,
@@ -105,7 +128,24 @@ def calibrate(want: Want, law: Law, family: Any, network: Any, rounds: int) -> C
         shares=releases(law, rounds) if law.splits_budget else 1,
         sensitivity=sensitivity,
         network=network.largest_neighbour_weight if hides else np.zeros(network.size),
+        bounds=bounds,
     )
+
+
+def _log_bounds(want: Protection, family: Any) -> tuple[float, float]:
+    """The public bounds of a log-normal signal; the true smooth sensitivity needs a floor."""
+    if family.name != "log-normal":
+        raise PrivacyError(
+            f"sensitivity {want.sensitivity} is known for the log-normal family, xi = log s; "
+            f"family {family.name} has none; try sensitivity global"
+        )
+    low, high = float(family.support.low), float(family.support.high)
+    if want.sensitivity == SMOOTH and low <= 0:
+        raise PrivacyError(
+            "the smooth sensitivity of log s is infinite without a floor (erratum 2); give the "
+            "family bounds=(floor, None)"
+        )
+    return low, high
 
 
 def releases(law: Law, rounds: int) -> int:

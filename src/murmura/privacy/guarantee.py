@@ -1,121 +1,183 @@
-"""What a run promises, in a sentence.
+"""A promise: what is protected, against whom, how strongly, and whether that is proved.
 
-A promise names epsilon and delta, the unit (what may change), the adversary (who looks, and for
-how long) and its standing: `proved`, `claimed` (the paper says so), or `none`.
+A guarantee is made by `promise` and changed only by asking: for more messages, for a window or a
+whole stream of readings, against everyone. Each answer is a guarantee again, with its own epsilon.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+import math
+from dataclasses import asdict, dataclass, replace
+from enum import StrEnum
+from typing import Any, Self
 
-from murmura.laws.base import Coefficients, Law
-from murmura.privacy.want import SMOOTH_PRINTED, NoPrivacy, Protection, Want
+from murmura import _validate
+from murmura.errors import PrivacyError
+from murmura.privacy.accounting import Composition, Loss, compose
 
-PROVED, CLAIMED, NONE = "proved", "claimed", "none"
 
-POST_PROCESSING = (
-    "each signal is noised once and all later messages are computed from what was released"
-)
+class Status(StrEnum):
+    """How a promise stands."""
+
+    PROVED = "proved"
+    CLAIMED = "claimed"  # somebody says so: the paper, or the author of a family
+    ESTIMATED = "estimated"  # rests on a number estimated from samples
+    NONE = "none"
+
+
+class Span(StrEnum):
+    """How much of an agent's signals may change."""
+
+    EVENT = "event"
+    WINDOW = "window"
+    STREAM = "stream"
+
+
+class Sees(StrEnum):
+    """What an adversary sees."""
+
+    MESSAGES = "messages"  # a number of messages of one agent
+    TRANSCRIPT = "transcript"  # all messages of one agent
+    EVERYONE = "everyone"  # all messages of all agents
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What may change: readings, each by at most `radius`; or a neighbour's estimate, by 1."""
+
+    radius: float  # in the signal's own units; infinite: any two values of its bounded domain
+    online: bool = False
+    neighbours: bool = False
+    span: Span = Span.EVENT
+    readings: int = 1
+
+    def __str__(self) -> str:
+        """Say it."""
+        far = f"by at most {self.radius:g} in its own units"
+        moves = "between any two values of its domain" if math.isinf(self.radius) else far
+        near = ", or a neighbour's estimate that moves by at most 1" if self.neighbours else ""
+        return f"{self._signals()} that moves {moves}{near}"
+
+    def _signals(self) -> str:
+        if not self.online:
+            return "an agent's signal"
+        if self.span is Span.EVENT:
+            return "any one reading of a stream"
+        if self.span is Span.WINDOW:
+            return f"each of any {self.readings} consecutive readings of a stream"
+        return f"each reading of a whole stream of {self.readings}"
+
+
+@dataclass(frozen=True)
+class Adversary:
+    """Who looks, and at how much."""
+
+    sees: Sees
+    messages: int = 1
+
+    def __str__(self) -> str:
+        """Say it."""
+        if self.sees is Sees.EVERYONE:
+            return "whoever sees all messages of all agents"
+        if self.sees is Sees.TRANSCRIPT:
+            return "whoever sees all messages of an agent"
+        count = "one message" if self.messages == 1 else f"{self.messages} messages"
+        return f"whoever sees {count} of an agent"
 
 
 @dataclass(frozen=True)
 class Guarantee:
-    """A promise: what, against whom, how strongly, and why it stands or does not."""
+    """Epsilon and delta for a unit, against an adversary, with a standing and its reason."""
 
-    status: str
     epsilon: float
     delta: float
-    unit: str
-    adversary: str
+    unit: Unit
+    adversary: Adversary
+    status: Status
     reason: str
+    erratum: int | None = None
+    loss: Loss | None = None  # the price of one release, which composition needs
+    signals: Self | None = None  # what holds for the signals alone, if the unit is wider
 
     def __str__(self) -> str:
         """Say it as a sentence."""
-        if self.status == NONE:
-            return f"No privacy is promised: {self.reason}."
-        delta = f" and delta = {self.delta:g}" if self.delta else ""
+        see = f" (erratum {self.erratum})" if self.erratum else ""
+        if self.status is Status.NONE:
+            return f"No privacy is promised: {self.reason}{see}."
+        delta = f" and delta = {self.delta:.3g}" if self.delta else ""
         words = (
-            f"differential privacy with epsilon = {self.epsilon:g}{delta} for {self.unit}, "
-            f"against {self.adversary}"
+            f"differential privacy with epsilon = {self.epsilon:.4g}{delta} for {self.unit}, "
+            f"against {self.adversary}; {self.reason}{see}."
         )
-        if self.status == PROVED:
-            return f"Proved: {words}; {self.reason}."
-        return f"Claimed, not proved: {words}; {self.reason}."
+        start = "Proved" if self.status is Status.PROVED else f"{self.status.title()}, not proved"
+        return f"{start}: {words}"
+
+    def for_messages(self, k: int, delta: float | None = None) -> Self:
+        """Promise the same against whoever sees k messages of an agent.
+
+        Noise that enters once protects all messages alike; noise of its own in every message, which
+        hides the neighbours' estimates, composes. With a `delta` the tighter composition is used.
+        """
+        _validate.at_least(PrivacyError, 1, k=k)
+        seen = Adversary(Sees.MESSAGES, k)
+        if not self.unit.neighbours or self.loss is None:
+            return replace(self, adversary=seen)
+        return self._composed(k, delta, f"{k} messages", adversary=seen)
+
+    def for_window(self, w: int, delta: float | None = None) -> Self:
+        """Promise for any w consecutive readings at once (w-event privacy)."""
+        return self._readings(Span.WINDOW, w, delta)
+
+    def for_stream(self, readings: int, delta: float | None = None) -> Self:
+        """Promise for a whole stream of so many readings at once (user-level privacy)."""
+        return self._readings(Span.STREAM, readings, delta)
+
+    def against_everyone(self) -> Self:
+        """Promise against whoever sees all messages of all agents.
+
+        Neighbours' estimates are messages themselves, and everyone sees them: what can be promised
+        is the signals. Several agents' signals that move by `radius` in all (l1) are covered too,
+        since sum_i eps_i |s_i - s'_i| <= max_i eps_i ||s - s'||_1 (erratum 6).
+        """
+        if not self.unit.neighbours:
+            return replace(self, adversary=Adversary(Sees.EVERYONE))
+        if self.signals is None:
+            raise PrivacyError("nothing is known of the signals alone; ask `promise` for them")
+        return self.signals
+
+    def _readings(self, span: Span, count: int, delta: float | None) -> Self:
+        _validate.at_least(PrivacyError, 1, readings=count)
+        if not self.unit.online:
+            raise PrivacyError(
+                "this estimate uses one signal of each agent: there is no stream; "
+                "ask for an online law such as learn"
+            )
+        unit = replace(self.unit, span=span, readings=count)
+        seen = Adversary(Sees.MESSAGES, count) if self.unit.neighbours else self.adversary
+        return self._composed(count, delta, f"{count} readings", unit=unit, adversary=seen)
+
+    def _composed(self, count: int, delta: float | None, what: str, **changes: Any) -> Self:
+        if self.status is Status.NONE or self.loss is None:
+            return replace(self, **changes)
+        total: Composition = compose([self.loss] * count, delta)
+        reason = f"{self.reason}; {what} composed ({total.method})"
+        return replace(self, epsilon=total.epsilon, delta=total.delta, reason=reason, **changes)
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the fields as plain data."""
+        """Give the fields as plain data, which `from_dict` reads."""
         return asdict(self)
 
-
-def promise(want: Want, law: Law, rounds: int = 100, family: Any = None) -> Guarantee:
-    """State what a law promises under a wanted protection, over so many rounds.
-
-    The standing is read off the coefficients, so it holds for a law of one's own as well:
-
-    - a statistic that enters a round without noise is released as it is: nothing is promised;
-    - a statistic that enters once, with noise that covers it, is protected for good, for all that
-      follows is post-processing; entering k times it must share one budget k ways;
-    - neighbours' estimates are protected in a message if noise of its round covers their weight.
-    """
-    if isinstance(want, NoPrivacy):
-        return Guarantee(NONE, float("inf"), 0.0, "nothing", "anyone", "no noise is added")
-    status, reason = _standing(want, law, [law.at(t) for t in range(rounds + 1)])
-    if status == PROVED and not getattr(family, "sensitivity_is_proved", True):
-        status = CLAIMED
-        reason = f"the sensitivity of {family.name} is its author's word; if it holds, {reason}"
-    return Guarantee(
-        status, want.epsilon, want.delta, _unit(want, law), _adversary(want, law), reason
-    )
-
-
-def _unit(want: Protection, law: Law) -> str:
-    reading = "any one reading of a stream" if law.online else "an agent's signal"
-    moved = f"{reading} that moves by at most {want.radius:g} in its own units"
-    if want.protects == "network":
-        return f"{moved}, or a neighbour's estimate that moves by at most 1"
-    return moved
-
-
-def _adversary(want: Protection, law: Law) -> str:
-    if want.protects == "network" or law.name == "naive-network":
-        return "whoever sees one message of an agent"
-    return "whoever sees all messages of all agents"
-
-
-def _standing(want: Protection, law: Law, steps: list[Coefficients]) -> tuple[str, str]:
-    bare = [t for t, now in enumerate(steps) if now.learn and not now.noise]
-    if bare:
-        return NONE, f"law {law.name} uses the statistic without noise in round {bare[0]}"
-    if not law.online and not law.splits_budget and sum(bool(now.learn) for now in steps) > 1:
-        return NONE, f"law {law.name} uses a signal in several rounds that do not share the budget"
-    if law.online and law.start.learn:
-        return NONE, f"law {law.name} uses the first reading in rounds 0 and 1"
-    if want.protects == "network" and law.noises_links:
-        return NONE, "whoever sees several links of an agent averages the links' noise away"
-    if want.sensitivity == SMOOTH_PRINTED:
-        return CLAIMED, "the printed smooth sensitivity is not smooth (erratum 2)"
-    if want.protects == "network":
-        return _network_standing(law, steps)
-    if law.splits_budget:
-        return PROVED, "each round has its share of the budget and the rounds compose"
-    return PROVED, POST_PROCESSING
-
-
-def _network_standing(law: Law, steps: list[Coefficients]) -> tuple[str, str]:
-    if law.ratio:
-        return NONE, (
-            f"an estimate of law {law.name} that moves by 1 moves its sum by the weight, which "
-            "grows and which the noise does not cover; ask for signal protection, which holds"
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Self:
+        """Read what `to_dict` gave."""
+        unit, adversary = data["unit"], data["adversary"]
+        return cls(
+            **{
+                **data,
+                "unit": Unit(**{**unit, "span": Span(unit["span"])}),
+                "adversary": Adversary(Sees(adversary["sees"]), adversary["messages"]),
+                "status": Status(data["status"]),
+                "loss": None if data["loss"] is None else Loss(**data["loss"]),
+                "signals": None if data["signals"] is None else cls.from_dict(data["signals"]),
+            }
         )
-    if all(now.noise for now in steps if now.mix):
-        return PROVED, "noise in every round covers the neighbours' weight; k messages cost k times"
-    if law.name == "average":
-        return CLAIMED, (
-            "the proof of Corollary 1 takes one coordinate of a vector map for the vector "
-            "(erratum 5); the signals alone are protected by post-processing"
-        )
-    return NONE, (
-        f"law {law.name} mixes neighbours' estimates in rounds without noise; "
-        "ask for signal protection, which holds"
-    )

@@ -13,7 +13,8 @@ from typing import ClassVar, Self
 from murmura import _validate
 from murmura.errors import PrivacyError
 
-GLOBAL, SMOOTH_PRINTED = "global", "smooth-printed"
+GLOBAL, SMOOTH, SMOOTH_PRINTED = "global", "smooth", "smooth-printed"
+SENSITIVITIES = (GLOBAL, SMOOTH, SMOOTH_PRINTED)
 
 
 @dataclass(frozen=True)
@@ -31,14 +32,21 @@ class Protection:
         """Check every number, and that delta goes with the sensitivity that needs it."""
         _validate.positive(PrivacyError, epsilon=self.epsilon, radius=self.radius)
         _validate.probability(PrivacyError, delta=self.delta)
-        _validate.one_of(PrivacyError, (GLOBAL, SMOOTH_PRINTED), sensitivity=self.sensitivity)
-        if self.sensitivity == SMOOTH_PRINTED and self.delta == 0:
-            raise PrivacyError("sensitivity smooth-printed needs a delta above 0, such as 0.01")
+        _validate.one_of(PrivacyError, SENSITIVITIES, sensitivity=self.sensitivity)
+        if self.reads_signals and self.delta == 0:
+            raise PrivacyError(
+                f"sensitivity {self.sensitivity} needs a delta above 0, such as 0.01"
+            )
         if self.sensitivity == GLOBAL and self.delta > 0:
             raise PrivacyError(
                 f"delta = {self.delta} buys nothing with global sensitivity, whose Laplace noise "
                 "is pure epsilon-DP; leave delta out"
             )
+
+    @property
+    def reads_signals(self) -> bool:
+        """Whether the noise's scale is read off the signal, and so is as private as it."""
+        return self.sensitivity != GLOBAL
 
     def at(self, epsilon: float) -> Self:
         """Ask for the same protection with another epsilon."""

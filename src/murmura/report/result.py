@@ -24,7 +24,6 @@ import numpy as np
 from murmura.engine import Problem, Trace
 from murmura.errors import MurmuraError
 from murmura.privacy import Guarantee, promise
-from murmura.privacy.want import SMOOTH_PRINTED
 from murmura.report import dataset
 
 if TYPE_CHECKING:
@@ -92,8 +91,7 @@ class Result:
 
         Such an interval may be looked at where the signals are, and goes into no file.
         """
-        reads = getattr(self.problem.want, "sensitivity", "") == SMOOTH_PRINTED
-        return reads and self.problem.source.measured
+        return getattr(self.problem.want, "reads_signals", False) and self.problem.source.measured
 
     def intervals(
         self, epsilon: float | None = None, replica: int = 0, confidence: float = 0.95

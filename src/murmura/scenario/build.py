@@ -14,18 +14,22 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from murmura import laws, network
 from murmura.api import sweep
 from murmura.engine import Drawn, Observed, Problem, Record, Source
 from murmura.engine.simulate import Progress
 from murmura.errors import MurmuraError, NetworkError, ScenarioError, SignalError
-from murmura.privacy import calibrate
+from murmura.privacy import Calibration, calibrate
 from murmura.report import Result
 from murmura.scenario import check
-from murmura.scenario.faults import Fault, shown
+from murmura.scenario.faults import Fault, shown, told
 from murmura.scenario.load import Scenario
 from murmura.scenario.model import Spec
 from murmura.signals import Signals, as_signals
+
+LARGEST_NOISE = 1e100
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,8 +41,11 @@ class Job:
     problem: Problem
     record: Record
 
-    def run(self, progress: Progress | None = None) -> Result:
-        """Simulate; `progress` is told the round and the number of rounds."""
+    def run(self, progress: Progress | None = None, strict: bool = False) -> Result:
+        """Simulate; `progress` is told the round and the number of rounds.
+
+        With `strict`, a promise that is not proved is an error.
+        """
         problem = self.problem
         return sweep(
             problem.source,
@@ -53,6 +60,7 @@ class Job:
             record=self.record,
             progress=progress,
             name=self.name,
+            strict=strict,
         )
 
 
@@ -71,7 +79,9 @@ class Builder:
             law = laws.get(spec.law.name, net, **spec.law.options)
         want = check.want_of(spec)
         with self._at(index, "privacy"):
-            calibrate(want, law, family, net, spec.law.rounds)
+            noise = calibrate(want, law, family, net, spec.law.rounds)
+        with self._at(index, "privacy", "epsilon"):
+            _check_noise(noise, spec)
         source = self._source(spec, index, family, net)
         with self._at(index, "signals", keep=SignalError):
             problem = Problem(
@@ -120,7 +130,7 @@ class Builder:
         """Put the line in front of an error; its type stays if it is `keep`, or an extra's."""
         try:
             yield
-        except (MurmuraError, TypeError, ValueError) as problem:
+        except check.REFUSALS as problem:
             varied = index if self.scenario.places.names else None
             text = self.scenario.places.message(Fault(path, _as_written(problem)), varied)
             stays = isinstance(problem, ImportError) or (keep and isinstance(problem, keep))
@@ -158,7 +168,24 @@ def _as_written(problem: Exception) -> str:
     def key(call: re.Match[str]) -> str:
         return f'weights = "{call[1].replace("_", "-")}"'
 
-    return re.sub(r"network\.(\w+)\(graph\)", key, str(problem))
+    return re.sub(r"network\.(\w+)\(graph\)", key, told(problem))
+
+
+def _check_noise(noise: Calibration | None, spec: Spec) -> None:
+    """Refuse noise so large that sums over agents overflow and estimates are not numbers.
+
+    A reading of 1 stands in where the scale is read off the signals: the check is public.
+    """
+    if noise is None:
+        return
+    with np.errstate(all="ignore"):
+        scale = noise.scale(np.ones((1, 1)), min(spec.privacy.epsilon), 1).max()
+    if not scale <= LARGEST_NOISE:
+        raise ScenarioError(
+            f"found {shown(min(spec.privacy.epsilon))}; with radius = "
+            f"{shown(spec.privacy.radius)} it needs noise of a scale beyond "
+            f"{LARGEST_NOISE:g}, the most that is computed with; choose a larger epsilon"
+        )
 
 
 def _check_file(source: str | Path | None, written: str) -> None:

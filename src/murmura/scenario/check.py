@@ -14,14 +14,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from murmura.errors import MurmuraError
-from murmura.scenario.faults import Fault, blamed, choose, shown, unknown
-from murmura.scenario.model import Spec
+from murmura.scenario.faults import Fault, blamed, choose, shown, told, unknown
+from murmura.scenario.model import Spec, is_number
 
 if TYPE_CHECKING:
     from murmura.families import Family
+    from murmura.laws import Law
     from murmura.privacy import Want
 
-_REFUSALS = (MurmuraError, TypeError, ValueError, ArithmeticError)
+_ALLOWED = "a number, or a list of numbers with rows of equal length; none beyond 1e308"
+REFUSALS = (MurmuraError, TypeError, ValueError, ArithmeticError)
 
 
 def faults(spec: Spec, folder: Path) -> Iterator[Fault]:
@@ -108,7 +110,7 @@ def _family(spec: Spec) -> Iterator[Fault]:
     if not wrong:
         try:
             family_of(spec)
-        except _REFUSALS as problem:
+        except REFUSALS as problem:
             yield blamed("family", spec.family.options, problem)
 
 
@@ -117,7 +119,7 @@ def _signals(spec: Spec) -> Iterator[Fault]:
         return
     try:
         family = family_of(spec)
-    except _REFUSALS:
+    except REFUSALS:
         return  # `_family` has said so
     yield from _draw(family, spec.signals.draw)
 
@@ -141,8 +143,8 @@ def _undrawable(family: Any, draw: Mapping[str, Any]) -> str | None:
         with np.errstate(all="ignore"):
             one = family.sample(np.random.default_rng(0), (1,), **draw)
             mean = family.mean(**draw)
-    except _REFUSALS as problem:
-        return f"found {shown(dict(draw))}; {problem}"
+    except REFUSALS as problem:
+        return f"found {shown(dict(draw))}; {told(problem)}"
     if np.isfinite(one).all() and np.isfinite(mean).all():
         return None
     return f"found {shown(dict(draw))}; {family.name} has no finite signals there"
@@ -151,7 +153,7 @@ def _undrawable(family: Any, draw: Mapping[str, Any]) -> str | None:
 def _privacy(spec: Spec) -> Iterator[Fault]:
     try:
         want_of(spec)
-    except _REFUSALS as problem:
+    except REFUSALS as problem:
         keys = ("delta", "epsilon", "radius", "sensitivity")
         given = [key for key in keys if key in spec.privacy.model_fields_set]
         yield blamed("privacy", given, problem)
@@ -169,9 +171,16 @@ def _law(spec: Spec) -> Iterator[Fault]:
     yield from wrong
     if not wrong and all(known[key] or key in spec.law.options for key in known):
         try:
-            law(**spec.law.options)
-        except _REFUSALS as problem:
+            _check_numbers(law(**spec.law.options), spec.law.rounds)
+        except REFUSALS as problem:
             yield blamed("law", spec.law.options, problem)
+
+
+def _check_numbers(law: Law, rounds: int) -> None:
+    """Raise unless the numbers of the first and the last round are finite."""
+    for t in {1, rounds}:
+        if not all(map(math.isfinite, law.coefficients(t))):
+            raise OverflowError
 
 
 def _options(section: str, given: Mapping[str, Any], known: Any, *inside: str) -> Iterator[Fault]:
@@ -182,13 +191,15 @@ def _options(section: str, given: Mapping[str, Any], known: Any, *inside: str) -
         if key not in known:
             yield Fault(path, unknown(key, [*own, *known]))
         elif not _numeric(value):
-            yield Fault(path, f"found {shown(value)}; allowed: a number, or a list of numbers")
+            yield Fault(path, f"found {shown(value)}; allowed: {_ALLOWED}")
 
 
 def _numeric(value: Any) -> bool:
+    """Numbers that a float can hold, and lists of them whose rows are of equal length."""
     if isinstance(value, list):
-        return bool(value) and all(map(_numeric, value))
-    return isinstance(value, int | float) and not isinstance(value, bool) and not math.isnan(value)
+        lengths = {len(x) if isinstance(x, list) else -1 for x in value}
+        return len(lengths) == 1 and all(map(_numeric, value))
+    return is_number(value)
 
 
 def _list(family: Any) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from murmura.errors import ScenarioError
+from murmura.errors import MurmuraError, ScenarioError
 from murmura.scenario.locate import Path
 from murmura.scenario.model import Section, Spec
 
@@ -95,9 +95,23 @@ def unknown(key: str, allowed: Iterable[str]) -> str:
 
 def blamed(section: str, keys: Iterable[str], problem: Exception) -> Fault:
     """A mistake that the library found: on the key that its message begins with, or the section."""
-    text = str(problem)
-    named = next((key for key in keys if re.match(rf"{re.escape(key)}\b", text)), None)
+    text, given = told(problem), list(keys)
+    named = next((key for key in given if re.match(rf"{re.escape(key)}\b", text)), None)
+    if len(given) == 1 and not isinstance(problem, MurmuraError):
+        named = given[0]
     return Fault((section,) if named is None else (section, named), text)
+
+
+def told(problem: Exception) -> str:
+    """What went wrong in words: the library's own, or words for what Python says."""
+    if isinstance(problem, MurmuraError):
+        return str(problem)
+    if isinstance(problem, ArithmeticError):
+        return "a number is too large, or too small, to compute with; choose a moderate one"
+    return (
+        "a value has the wrong shape: a list where one number is needed, the other way round, or "
+        "lists of lengths that do not go together"
+    )
 
 
 def from_pydantic(error: ValidationError) -> list[Fault]:

@@ -43,7 +43,7 @@ class Scenario:
         """Read a scenario from a file; its paths are relative to the file."""
         file = Path(path)
         try:
-            text = file.read_bytes().decode("utf-8")
+            text = file.read_bytes().decode("utf-8-sig")
         except UnicodeDecodeError as problem:
             raise ScenarioError(f"{path} is not UTF-8 text: {problem.reason}") from None
         except OSError as problem:
@@ -125,6 +125,8 @@ def _toml(text: str, where: str) -> Table:
         line = int(found[1]) if found and found[1] else text.count("\n") + 1
         reason = str(problem)[: found.start()] if found else str(problem)
         raise ScenarioError(f"{where}, line {line}: not valid TOML: {reason}") from None
+    except ValueError:  # tomllib leaves this one to int()
+        raise ScenarioError(f"{where}: a whole number has too many digits; write 1e9") from None
     except RecursionError:
         raise ScenarioError(f"{where}: not a scenario: its values are nested too deeply") from None
 

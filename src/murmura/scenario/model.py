@@ -14,6 +14,8 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 from pydantic import model_validator as whole
 
+from murmura._validate import as_float
+
 DIRECTED = ("row-stochastic", "column-stochastic")
 Weights = Literal[
     "metropolis",
@@ -28,8 +30,9 @@ LARGEST_SEED = 2**63 - 1
 MOST_REPLICAS = 2**16 - 1  # a replica's noise has a stream of its own, of which there are 2^16
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+def is_number(value: Any) -> bool:
+    """A number that a float can hold, infinity included."""
+    return not math.isnan(as_float(value)) and (isinstance(value, float) or abs(value) < 2**1023)
 
 
 def _rule(holds: Callable[[Any], bool], allowed: str) -> BeforeValidator:
@@ -44,7 +47,7 @@ def _rule(holds: Callable[[Any], bool], allowed: str) -> BeforeValidator:
 
 
 def _is_budget(value: Any) -> bool:
-    return _is_number(value) and math.isfinite(value) and value > 0
+    return 0 < as_float(value) < math.inf
 
 
 def _budgets(value: Any) -> tuple[float, ...]:
@@ -56,17 +59,21 @@ def _budgets(value: Any) -> tuple[float, ...]:
 
 
 def _interval(value: Any) -> bool:
-    return isinstance(value, list) and len(value) == 2 and all(map(_is_number, value))
+    return isinstance(value, list) and len(value) == 2 and all(map(is_number, value))
 
 
 def _agents(value: Any) -> bool:
     if isinstance(value, list):
-        return bool(value) and all(isinstance(x, str | int) for x in value)
-    return value == "all" or (isinstance(value, int) and _is_number(value) and value >= 1)
+        return bool(value) and all(isinstance(x, str) or _is_whole(x) for x in value)
+    return value == "all" or (_is_whole(value) and value >= 1)
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and is_number(value)
 
 
 def _missing(value: Any) -> bool:
-    return value in ("error", "drop-rounds") or (_is_number(value) and math.isfinite(value))
+    return value in ("error", "drop-rounds") or math.isfinite(as_float(value))
 
 
 def _columns(value: Any) -> bool:
@@ -163,7 +170,7 @@ class Privacy(Section):
     epsilon: Annotated[tuple[float, ...], BeforeValidator(_budgets)] = ()
     delta: float = Field(default=0.0, ge=0, lt=1)
     radius: float = Field(default=1.0, gt=0, allow_inf_nan=False)
-    sensitivity: Literal["global", "smooth-printed"] = "global"
+    sensitivity: Literal["global", "smooth", "smooth-printed"] = "global"
 
     @whole(mode="after")
     def _budget(self) -> Self:

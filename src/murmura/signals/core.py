@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 _SHOWN = 5
+_NOT_NUMBERS = (np.datetime64, np.timedelta64, complex, np.complexfloating)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +62,8 @@ class Signals:
 
     def __post_init__(self) -> None:
         """Copy the values, freeze them, and refuse shapes and labels that do not fit."""
+        if (kind := not_numbers(self.values)) is not None:
+            raise SignalError(f"values must be real numbers; found {kind}")
         values = np.array(self.values, dtype=np.float64)
         if values.ndim not in (2, 3) or values.size == 0:
             raise SignalError(
@@ -158,6 +161,17 @@ class Signals:
                 f"{family.name} takes signals of shape ({', '.join(wanted)}); "
                 f"found {self.values.shape}"
             )
+
+
+def not_numbers(values: Any) -> str | None:
+    """The kind of an array's entries, if numpy would make of them numbers that they are not."""
+    array = np.asarray(values)
+    if array.dtype.kind in "Mmc":
+        return str(array.dtype)
+    if array.dtype.kind != "O":
+        return None
+    strange = (x for x in array.flat if isinstance(x, _NOT_NUMBERS))
+    return next((type(x).__name__ for x in strange), None)
 
 
 def shown(items: Sequence[Any]) -> str:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import warnings
+import zlib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from murmura.errors import SignalError
-from murmura.signals.columns import Wanted, agent_column, recognise
+from murmura.signals.columns import Wanted, agent_column, check_distinct, recognise
 from murmura.signals.core import Signals
 from murmura.signals.tables import Source, from_frame
 
+_MARKS = {";": "semicolons", "\t": "tabs", "|": "bars"}
 _BLANK = ["", "NA", "N/A", "NaN", "nan", "null", "None", "-"]
 
 
@@ -41,6 +43,7 @@ def _from_parquet(path: Path, wanted: Wanted) -> Signals:
 
 def _from_csv(path: Path, wanted: Wanted) -> Signals:
     """Labels and times are read as text, so that "007" stays "007"; blank lines are skipped."""
+    _check_header(path)
     names = list(_read(path, nrows=0).columns)
     columns = recognise(names, wanted)
     text = [columns.agent, columns.time] if columns else [agent_column(names, wanted)]
@@ -51,12 +54,49 @@ def _from_csv(path: Path, wanted: Wanted) -> Signals:
         na_values=dict.fromkeys(numbers, _BLANK),
     )
     lines = np.arange(len(frame)) + 2
-    empty = (frame.isna() | (frame == "")).all(axis=1).to_numpy()
+    blank = frame.isna() | (frame == "")
+    empty = blank.all(axis=1).to_numpy()
+    _check_comments(frame, blank, path)
     if empty.any():
         frame, lines = frame[~empty], lines[~empty]
     if not len(frame):
         raise SignalError(f"{path.name} has a header and no readings")
     return from_frame(frame, wanted, Source(path.name, "line", lines, text=True))
+
+
+def _check_header(path: Path) -> None:
+    """Refuse a file whose first line cannot be the names of its columns."""
+    if path.suffix in (".csv", ".tsv", ".txt") and b"\0" in _beginning(path):
+        raise SignalError(f"{path.name} is not UTF-8 text but binary; save it as CSV in UTF-8")
+    names = _read(path, header=None, nrows=1, dtype=str).iloc[0].tolist()
+    first = str(names[0]).lstrip()
+    if first.startswith("#"):
+        raise SignalError(
+            f"line 1 of {path.name} is a comment: the first line must name the columns, such as "
+            "agent,time,value; remove the lines that begin with #"
+        )
+    other = [word for mark, word in _MARKS.items() if mark in first]
+    if ";" in first or (len(names) == 1 and other):
+        raise SignalError(
+            f"{path.name} separates its columns by {other[0]}: expected commas (tabs in a .tsv "
+            "file), and decimals as 1.5; convert it, or read it with pandas and pass the DataFrame"
+        )
+    check_distinct(names, path.name)
+
+
+def _beginning(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(4096)
+
+
+def _check_comments(frame: Any, blank: Any, path: Path) -> None:
+    """Refuse a line that holds nothing but a comment: it would be an agent without readings."""
+    lone = np.flatnonzero(blank.iloc[:, 1:].all(axis=1).to_numpy())
+    for row in lone:
+        if str(frame.iat[row, 0]).lstrip().startswith("#"):
+            raise SignalError(
+                f"line {row + 2} of {path.name} is a comment, not a reading; remove it"
+            )
 
 
 def _read(path: Path, **options: Any) -> Any:
@@ -79,6 +119,10 @@ def _read(path: Path, **options: Any) -> Any:
         raise SignalError(f"{path.name} is empty") from None
     except (pd.errors.ParserError, pd.errors.ParserWarning) as problem:
         raise SignalError(_ragged(path, str(problem))) from None
+    except (OSError, EOFError, zlib.error):
+        raise SignalError(
+            f"{path.name} cannot be read; is it whole, and compressed as it says?"
+        ) from None
     except UnicodeDecodeError:
         raise SignalError(f"{path.name} is not UTF-8 text; convert it first") from None
 
@@ -88,5 +132,9 @@ def _ragged(path: Path, problem: str) -> str:
     import re
 
     found = re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", problem)
-    where = f"line {found[2]} has {found[3]} fields, not {found[1]}" if found else "a row is longer"
-    return f"{path.name}: {where} than its header says; write decimals as 1.5, not 1,5"
+    where = (
+        f"line {found[2]} has {found[3]} fields, not {found[1]} as its header says"
+        if found
+        else "a row is longer than its header says"
+    )
+    return f"{path.name}: {where}; write decimals as 1.5, not 1,5, and quote text with commas"

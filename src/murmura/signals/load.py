@@ -12,7 +12,7 @@ import numpy as np
 
 from murmura.errors import SignalError
 from murmura.signals.columns import Wanted
-from murmura.signals.core import Array, Signals
+from murmura.signals.core import Array, Signals, count, not_numbers
 from murmura.signals.missing import Missing, check_policy, settle
 
 
@@ -94,6 +94,12 @@ def _from_mapping(source: Mapping[Hashable, Any]) -> Signals:
 def _from_array(values: Array, labels: tuple[Hashable, ...] | None) -> Signals:
     if values.ndim == 1:
         values = values[:, None]
+    if labels is not None and values.ndim > 1 and len(values) != len(labels):
+        turned = "; is it transposed?" if values.shape[1] == len(labels) else ""
+        raise SignalError(
+            f"the signals have {count(len(values), 'agent')} and the network {len(labels)}: an "
+            f"array needs a row for each agent, in the order of the network's labels{turned}"
+        )
     if values.ndim not in (2, 3):
         raise SignalError(
             f"signals must have shape (n,), (n, T) or (n, T, d); found {values.shape}"
@@ -105,14 +111,20 @@ def _from_array(values: Array, labels: tuple[Hashable, ...] | None) -> Signals:
 
 def _array(source: Any, label: Hashable | None = None) -> Array:
     """float64, masked entries as NaN; an entry that is no number is named by its agent."""
-    if isinstance(source, np.ma.MaskedArray):
-        return np.asarray(np.ma.filled(source.astype(np.float64), np.nan))
-    if isinstance(source, np.ndarray) and source.dtype.kind == "c":
-        raise SignalError(_unknown(source))
     try:
-        return np.asarray(source, dtype=np.float64)
-    except (TypeError, ValueError):
+        kind = not_numbers(source)
+        if kind is None and isinstance(source, np.ma.MaskedArray):
+            return np.asarray(np.ma.filled(source.astype(np.float64), np.nan))
+        if kind is None:
+            return np.asarray(source, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
         raise SignalError(_culprit(source, label)) from None
+    raise SignalError(_strange(source, label, kind))
+
+
+def _strange(source: Any, label: Hashable | None, kind: str) -> str:
+    whose = type(source).__name__ if label is None else f"the readings of agent {label!r}"
+    return f"cannot read signals from {whose} of {kind}; a signal is a real number"
 
 
 def _culprit(source: Any, label: Hashable | None) -> str:
@@ -123,7 +135,7 @@ def _culprit(source: Any, label: Hashable | None) -> str:
     for k, readings in enumerate(source):
         try:
             np.asarray(readings, dtype=np.float64)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             return f"the readings of agent {k} are not all numbers, or not of equal length"
     return "agents have different numbers of readings; mark a missing reading by NaN"
 

@@ -16,6 +16,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from murmura._validate import as_float, found
 from murmura.errors import SignalError
 from murmura.families.support import number
 from murmura.signals.core import Array, Origin, Signals, count
@@ -32,8 +33,10 @@ def check_policy(missing: Missing) -> None:
                 f"missing must be 'error', 'drop-rounds' or a number; found {missing!r}"
                 " (carrying a value forward would release the same signal twice)"
             )
-    elif isinstance(missing, bool) or not math.isfinite(missing):
-        raise SignalError(f"missing must be a finite number or a policy; found {missing!r}")
+    elif not math.isfinite(as_float(missing)):
+        raise SignalError(
+            f"missing must be a finite number, 'error' or 'drop-rounds'; found {found(missing)}"
+        )
 
 
 def settle(signals: Signals, missing: Missing) -> Signals:

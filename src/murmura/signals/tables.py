@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
@@ -11,12 +12,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from murmura.errors import SignalError
-from murmura.signals.columns import Columns, Wanted, agent_column, looks_like_time, recognise
-from murmura.signals.core import Array, Origin, Signals, shown
+from murmura.signals.columns import (
+    Columns,
+    Wanted,
+    agent_column,
+    check_distinct,
+    column_name,
+    columns_of,
+    looks_like_time,
+    number_of,
+    recognise,
+)
+from murmura.signals.core import Array, Origin, Signals
 
 _ISO = re.compile(r"\d{4}-\d{2}(-\d{2}([T ]\d{2}(:\d{2}){0,2}(\.\d+)?(Z|[+-]\d{2}:?\d{2})?)?)?")
 _WHOLE = re.compile(r"0|-?[1-9]\d{0,17}")
 _ROOM, _SPARSE = 10_000_000, 20
+_OTHER = {"M", "m", "c"}  # dates, spans of time and complex numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +47,7 @@ class Source:
 
 def from_frame(frame: Any, wanted: Wanted, source: Source) -> Signals:
     """Long if the columns say so, wide otherwise."""
+    check_distinct([n for n in (*frame.index.names, *frame.columns) if n is not None], source.name)
     frame, wanted = _with_index(frame, wanted)
     columns = recognise(list(frame.columns), wanted)
     return from_long(frame, columns, source) if columns else from_wide(frame, wanted, source)
@@ -98,16 +111,25 @@ def _times(
     if columns.time is None:
         return np.zeros(len(frame), dtype=np.int64), [0], ()
     codes, times = _codes(frame[columns.time], "time", source)
-    words = [time for time in times if isinstance(time, str)]
-    if words and not (len(words) == len(times) and all(_ISO.fullmatch(w) for w in words)):
+    keys = _order(times)
+    if keys is None:
         return codes, times, (f"times of {source.name} are in order of appearance",)
     try:
-        order = sorted(range(len(times)), key=times.__getitem__)  # type: ignore[arg-type]
+        order = sorted(range(len(times)), key=keys.__getitem__)
     except TypeError:
         raise SignalError(f"the times of {source.name} are of kinds with no common order") from None
     rank = np.empty(len(times), dtype=np.int64)
     rank[order] = np.arange(len(times))
     return rank[codes], [times[k] for k in order], ()
+
+
+def _order(times: list[Hashable]) -> list[Any] | None:
+    """What to sort times by: themselves, the numbers that all spell, or None if they are words."""
+    words = [time for time in times if isinstance(time, str)]
+    if not words or (len(words) == len(times) and all(map(_ISO.fullmatch, words))):
+        return times
+    numbers = [number_of(time) for time in times]
+    return None if any(map(math.isnan, numbers)) else numbers
 
 
 def _tidy(entries: Sequence[Any]) -> list[Hashable]:
@@ -124,13 +146,18 @@ def _numbers(column: Any, source: Source) -> Array:
     if column.dtype.kind in "fiub":
         return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
     numbers = pd.to_numeric(column, errors="coerce")
+    if isinstance(column.dtype, pd.PeriodDtype) or {column.dtype.kind, numbers.dtype.kind} & _OTHER:
+        raise SignalError(
+            f"{column_name(column.name)} of {source.name} holds {column.dtype}, not numbers; name "
+            "the column of the readings, value=..., and that of the times, time=..."
+        )
     blank = column.isna() | (column.astype(str).str.strip() == "")
     bad = np.asarray(numbers.isna() & ~blank)
     if bad.any():
         raise SignalError(
-            f"{source.at(int(np.argmax(bad)))} does not hold a number in column {column.name!r} "
-            f"({int(bad.sum()) - 1} others likewise); write numbers as 1.5, and leave a missing "
-            "one blank"
+            f"{source.at(int(np.argmax(bad)))} does not hold a number in "
+            f"{column_name(column.name)} ({int(bad.sum()) - 1} others likewise); write numbers as "
+            "1.5, and leave a missing one blank"
         )
     return np.asarray(numbers.to_numpy(dtype=np.float64, na_value=np.nan))
 
@@ -193,6 +220,6 @@ def _check_index(frame: Any, wanted: Wanted) -> None:
     long = wanted.time is not None or wanted.values or any(map(looks_like_time, frame.columns))
     if bare or long:
         raise SignalError(
-            f"which column names the agents? the columns are {shown(list(frame.columns))}; pass "
+            f"which column names the agents? {columns_of(list(frame.columns))}; pass "
             "agent=..., or frame.rename_axis('agent') if the index does"
         )

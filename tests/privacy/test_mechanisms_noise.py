@@ -1,0 +1,239 @@
+"""Every mechanism through one suite: unbiased, of the stated variance, of the stated law.
+
+Statistical assertions have a false-alarm rate below 1e-6 each: |z| <= 6 for means and variances
+(2e-9), p > 1e-8 for the law at the claimed scale; a scale of 0.9 or 1.1 must give p < 1e-20.
+"""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+from murmura.errors import PrivacyError, SignalError
+from murmura.privacy import mechanisms as mech
+from murmura.privacy import sensitivity as sens
+
+SMOOTH = sens.smooth_log(0.2, 20.0, smoothing=0.1)
+ADDITIVE = [
+    mech.Laplace(0.7, 2.0),
+    mech.Staircase(0.3, 2.0),
+    mech.Staircase(1.0, 2.0),
+    mech.Staircase(4.0, 0.5),
+    mech.DiscreteLaplace(1.0, 1),
+    mech.DiscreteLaplace(0.8, 5),
+]
+LOCAL = [
+    kind(epsilon, -2.0, 3.0)
+    for kind in (mech.Duchi, mech.Piecewise, mech.Hybrid)
+    for epsilon in (0.4, 1.0, 3.0)
+]
+SMOOTHED = [
+    mech.StudentT(1.0, np.log, SMOOTH, degrees=9.5),
+    mech.SmoothLaplace(1.0, np.log, SMOOTH, delta=0.01),
+]
+LAWS = [(SMOOTHED[0], stats.t(9.5)), (SMOOTHED[1], stats.laplace())]
+ALL = [*ADDITIVE, *LOCAL, *SMOOTHED]
+N = 200_000
+
+
+def inputs(mechanism):
+    if isinstance(mechanism, mech.SmoothNoise):
+        return [0.2, 1.3, 20.0]
+    return [-2.0, 0.0, 1.0, 3.0]
+
+
+@pytest.mark.parametrize("mechanism", ALL, ids=repr)
+def test_unbiased_and_of_the_stated_variance(mechanism):
+    rng = np.random.default_rng(31)
+    for x in inputs(mechanism):
+        z = mechanism.release(np.full(N, x), rng) - mechanism.mean(x)
+        variance = float(mechanism.variance(x))
+        assert abs(z.mean()) <= 6 * math.sqrt(variance / N)
+        squares = (z**2).std() / math.sqrt(N)  # 0 for two points of equal size
+        assert abs((z**2).mean() - variance) <= 6 * squares + 1e-4 * variance
+        assert variance <= mechanism.worst_variance * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("mechanism", ALL, ids=repr)
+def test_the_contract(mechanism):
+    assert isinstance(mechanism, mech.Mechanism)
+    assert (mechanism.status, bool(mechanism.reason)) == ("proved", True)
+    assert mechanism.delta == (0.01 if mechanism.name == "smooth-laplace" else 0)
+    x = np.array([[0.0, 1.0], [2.0, 3.0]])
+    x = np.clip(x, 0.2, 20) if mechanism in SMOOTHED else x
+    one, again = (mechanism.release(x, np.random.default_rng(7)) for _ in range(2))
+    assert one.shape == mechanism.variance(x).shape == (2, 2)
+    assert (one == again).all()
+    assert mechanism.release(1.0, np.random.default_rng(7)).shape == ()
+
+
+def chi_square(counts, probabilities):
+    """p of a chi-square test, cells of fewer than 10 expected draws put together."""
+    expected = probabilities * counts.sum()
+    small = expected < 10
+    if (counts[expected == 0] > 0).any():
+        return 0.0
+    seen = np.append(counts[~small], counts[small].sum())
+    wanted = np.append(expected[~small], expected[small].sum())
+    keep = wanted > 0
+    statistic = ((seen - wanted)[keep] ** 2 / wanted[keep]).sum()
+    return float(stats.chi2.sf(statistic, keep.sum() - 1))
+
+
+def law_p(mechanism, z):
+    """p of the hypothesis that draws of noise follow the mechanism's stated law."""
+    if mechanism.name == "discrete-laplace":
+        k = np.arange(-200, 201)
+        counts = np.array([(z == j).sum() for j in k])
+        assert counts.sum() == z.size
+        return chi_square(counts, np.exp(mechanism.log_density(k)))
+    return stats.kstest(z, mechanism.cdf).pvalue
+
+
+@pytest.mark.parametrize("mechanism", ADDITIVE, ids=repr)
+def test_additive_noise_has_the_stated_law_and_no_other_scale(mechanism):
+    z = mechanism.release(np.zeros(N), np.random.default_rng(32))
+    assert law_p(mechanism, z) > 1e-8
+    for wrong in (0.9, 1.1):
+        if mechanism.name == "discrete-laplace":
+            other = replace(mechanism, epsilon=mechanism.epsilon / wrong)
+        else:
+            other = replace(mechanism, sensitivity=mechanism.sensitivity * wrong)
+        assert law_p(other, z) < 1e-20
+
+
+@pytest.mark.parametrize("mechanism", ADDITIVE, ids=repr)
+def test_additive_laws_are_consistent(mechanism):
+    """The density sums to one, has the stated variance, and is the derivative of the cdf."""
+    if mechanism.name == "discrete-laplace":
+        k = np.arange(-2000, 2001)
+        p = np.exp(mechanism.log_density(k))
+        assert p.sum() == pytest.approx(1, abs=1e-12)
+        assert (k**2 * p).sum() == pytest.approx(mechanism.worst_variance, rel=1e-9)
+        assert np.cumsum(p) == pytest.approx(mechanism.cdf(k), abs=1e-12)
+        assert p == pytest.approx(stats.dlaplace.pmf(k, mechanism.epsilon / mechanism.sensitivity))
+        assert mechanism.log_density(0.5) == -math.inf
+        return
+    z = np.linspace(-120, 120, 480_001) * mechanism.sensitivity
+    middle, width = (z[1:] + z[:-1]) / 2, np.diff(z)
+    p = np.exp(mechanism.log_density(middle))
+    assert (p * width).sum() == pytest.approx(1, abs=2e-3)
+    assert (middle**2 * p * width).sum() == pytest.approx(mechanism.worst_variance, rel=2e-3)
+    assert mechanism.cdf(z[1:]) == pytest.approx(np.cumsum(p * width), abs=2e-3)
+
+
+def local_cells(mechanism, x):
+    """Edges of cells around the release of x, and their exact probabilities, worked out anew."""
+    e, t = math.exp(mechanism.epsilon / 2), (x - 0.5) / 2.5
+    reach = (e + 1) / (e - 1)
+    edges = np.linspace(-2 * reach, 2 * reach, 201)
+    left = (reach + 1) * t / 2 - (reach - 1) / 2
+    near = _overlap(edges, left, left + reach - 1) / (reach - 1)
+    whole = _overlap(edges, -reach, reach) / (2 * reach)
+    away = (2 * reach * whole - (reach - 1) * near) / (reach + 1)
+    piecewise = (e * near + away) / (e + 1)
+    ends = (e**2 + 1) / (e**2 - 1)
+    up = (1 + t / ends) / 2
+    duchi = np.zeros(edges.size - 1)
+    duchi[np.searchsorted(edges, ends) - 1] += up
+    duchi[np.searchsorted(edges, -ends) - 1] += 1 - up
+    share = {"duchi": 0.0, "piecewise": 1.0}.get(
+        mechanism.name, 1 - 1 / e if mechanism.epsilon > 0.61 else 0.0
+    )
+    return edges, share * piecewise + (1 - share) * duchi
+
+
+def _overlap(edges, low, high):
+    return np.clip(np.minimum(edges[1:], high) - np.maximum(edges[:-1], low), 0, None)
+
+
+@pytest.mark.parametrize("mechanism", LOCAL, ids=repr)
+@pytest.mark.parametrize("x", [-2.0, 1.1])
+def test_local_mechanisms_have_the_stated_law_and_no_other_scale(mechanism, x):
+    z = (mechanism.release(np.full(N, x), np.random.default_rng(33)) - 0.5) / 2.5
+    edges, cells = local_cells(mechanism, x)
+    assert cells.sum() == pytest.approx(1)
+    assert chi_square(np.histogram(z, edges)[0], np.where(cells < 1e-12, 0, cells)) > 1e-8
+    for wrong in (0.9, 1.1):
+        edges, cells = local_cells(replace(mechanism, epsilon=mechanism.epsilon / wrong), x)
+        assert chi_square(np.histogram(z, edges)[0], np.where(cells < 1e-12, 0, cells)) < 1e-20
+
+
+@pytest.mark.parametrize(("mechanism", "law"), LAWS)
+def test_smooth_noise_has_the_stated_law_and_no_other_scale(mechanism, law):
+    s = 2.7
+    scale = mechanism.multiple * float(SMOOTH.at(s))
+    z = (mechanism.release(np.full(N, s), np.random.default_rng(34)) - math.log(s)) / scale
+    assert stats.kstest(z, law.cdf).pvalue > 1e-8
+    for wrong in (0.9, 1.1):
+        assert stats.kstest(z / wrong, law.cdf).pvalue < 1e-20
+
+
+def test_variances_of_the_local_mechanisms_are_those_printed():
+    """Wang et al. (2019), eqs. 4, 6 and 8, for [-1, 1]."""
+    for epsilon in (0.3, 0.7, 2.0, 5.0):
+        e = math.exp(epsilon / 2)
+        duchi = ((e**2 + 1) / (e**2 - 1)) ** 2
+        piecewise = 4 * e / (3 * (e - 1) ** 2)
+        hybrid = (e + 3) / (3 * e * (e - 1)) + (e**2 + 1) ** 2 / (e * (e**2 - 1) ** 2)
+        assert mech.Duchi(epsilon).worst_variance == pytest.approx(duchi)
+        assert mech.Piecewise(epsilon).worst_variance == pytest.approx(piecewise)
+        expected = hybrid if epsilon > 0.61 else duchi
+        assert mech.Hybrid(epsilon).worst_variance == pytest.approx(expected)
+
+
+def test_the_hybrid_turns_where_the_two_are_equal_and_its_coin_is_the_best():
+    star = mech.HYBRID_FROM
+    assert star == pytest.approx(0.6094, abs=1e-4)
+    above = mech.Hybrid(star * (1 + 1e-12)).worst_variance
+    assert above == pytest.approx(mech.Hybrid(star).worst_variance, rel=1e-9)
+    t = np.array([0.0, 1.0])
+    for epsilon in (0.2, 0.6, 0.62, 1.0, 4.0):
+        one, two = mech.Piecewise(epsilon).variance(t), mech.Duchi(epsilon).variance(t)
+        mixes = [(a * one + (1 - a) * two).max() for a in np.linspace(0, 1, 2001)]
+        assert mech.Hybrid(epsilon).worst_variance <= min(mixes) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("epsilon", [1e-6, 0.01, 0.5, 1.0, 3.0, 10.0, 40.0])
+def test_the_width_of_the_stairs_is_optimal(epsilon):
+    """Against a search over widths, the printed closed form, and an integral of the density."""
+    made, b = mech.Staircase(epsilon, 1.0), math.exp(-epsilon)
+    widths = np.linspace(0.0005, 0.9995, 4001)
+    searched = min(mech.staircase_variance(g, epsilon) for g in widths)
+    assert made.worst_variance <= searched * (1 + 1e-9)
+    printed = (2 ** (-2 / 3) * (b * (1 + b)) ** (2 / 3) + b) / math.expm1(-epsilon) ** 2
+    assert made.worst_variance == pytest.approx(printed, rel=1e-9)
+    assert made.worst_variance <= mech.Laplace(epsilon, 1.0).worst_variance * (1 + 1e-9)
+    if 0.5 <= epsilon <= 3:
+        parts = [
+            integrate.quad(lambda z: z**2 * math.exp(made.log_density(z)), a, c)[0]
+            for k in range(90)
+            for a, c in ((k, k + made.width), (k + made.width, k + 1))
+        ]
+        assert 2 * sum(parts) == pytest.approx(made.worst_variance, rel=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: mech.Laplace(0.0, 1.0), PrivacyError, "epsilon must be"),
+        (lambda: mech.Staircase(1.0, math.inf), PrivacyError, "sensitivity must be"),
+        (lambda: mech.DiscreteLaplace(1.0, 1.5), PrivacyError, "round it up to 2"),
+        (lambda: mech.Duchi(1.0, 3.0, 2.0), PrivacyError, "low < high"),
+        (
+            lambda: mech.DiscreteLaplace(1.0, 1).release([1.0, 2.5], np.random.default_rng(0)),
+            SignalError,
+            r"1 of 2 values are not whole numbers, the first at index \(1,\)",
+        ),
+        (
+            lambda: mech.Hybrid(1.0).release([0.5, math.nan], np.random.default_rng(0)),
+            SignalError,
+            r"1 of 2 values lie outside \[-1.0, 1.0\], the first at index \(1,\)",
+        ),
+    ],
+)
+def test_what_makes_no_sense_is_refused(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
