@@ -170,7 +170,7 @@ def template() -> str:
 
 def benchmarks() -> str:
     """What `make bench` measured last."""
-    rows = json.loads((ROOT / "docs" / "benchmarks.json").read_text())["rows"]
+    rows = json.loads((ROOT / "benchmarks" / "results.json").read_text())["rows"]
     cells = [[r["what"], f"{r['measured']:.3g}", r["target"], r["detail"]] for r in rows]
     return table(["what", "measured", "target", "detail"], cells)
 
