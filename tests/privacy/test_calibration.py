@@ -16,6 +16,7 @@ from murmura.privacy import (
     SignalDP,
     calibrate,
     mechanisms,
+    promise,
     sensitivity,
 )
 
@@ -66,6 +67,21 @@ def test_every_epsilon_of_a_sweep_has_its_own_smooth_noise():
     for k, epsilon in enumerate((0.5, 1.0, 2.0)):
         alone = simulate(Problem(MIXING, law, family, source, want.at(epsilon), 5, (), 3, seed=2))
         assert np.array_equal(swept.total[:, k], alone.total[:, 0])
+
+
+def test_agents_may_have_budgets_of_their_own():
+    shares = tuple(np.linspace(0.5, 2.0, 15))
+    made = scale(SignalDP(0.5, shares=shares))
+    assert made[:, 0] == pytest.approx(math.log(2) / (0.5 * np.array(shares)))
+    hidden = scale(NetworkDP(0.5, radius=1e-9, shares=shares))[:, 0]
+    assert hidden == pytest.approx(MIXING.largest_neighbour_weight / (0.5 * np.array(shares)))
+    assert promise(SignalDP(0.5, shares=shares), laws.Average()).epsilon == 1.0
+    with pytest.raises(PrivacyError, match="shares has 3 entries and the network 15 agents"):
+        scale(SignalDP(1.0, shares=(1.0, 2.0, 3.0)))
+    with pytest.raises(PrivacyError, match="do not go together"):
+        SignalDP(1.0, 0.01, sensitivity="smooth", shares=(1.0,))
+    with pytest.raises(PrivacyError, match="shares must be"):
+        SignalDP(1.0, shares=(1.0, -2.0))
 
 
 def test_network_noise_covers_the_largest_neighbour_weight():

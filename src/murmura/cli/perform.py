@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,6 +13,7 @@ import typer
 
 from murmura.cli.guard import print_json
 from murmura.cli.progress import Bar
+from murmura.errors import PrivacyWarning
 
 if TYPE_CHECKING:
     from murmura.report import Result
@@ -37,7 +39,10 @@ def perform(
     """Run every variant, write files, and print a table or a JSON object."""
     from murmura.cli.summary import summary
 
-    results, seconds = simulate(scenario, strict)
+    with warnings.catch_warnings():
+        if not as_json:  # the sentences stand under the table
+            warnings.simplefilter("ignore", PrivacyWarning)
+        results, seconds = simulate(scenario, strict)
     said = summary(scenario, results, seconds)
     outputs = write(results, said, directory, figures)
     if as_json:

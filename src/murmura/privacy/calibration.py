@@ -47,8 +47,9 @@ class Calibration:
     law: Law
     shares: int  # rounds that share one epsilon
     sensitivity: float  # of the statistic; NaN when it is read off the signals
-    network: Floats  # (agents,): max_j a_ij, or zeros
-    bounds: tuple[float, float] = (0.0, math.inf)  # of the signals, for smooth sensitivity
+    network: Floats  # (agents,): max_j a_ij over the agent's share of epsilon, or zeros
+    bounds: tuple[float, float]  # of the signals, for smooth sensitivity
+    budgets: Floats  # (agents,): each agent's share of epsilon, 1 unless they differ
 
     @property
     def reads_signals(self) -> bool:
@@ -56,16 +57,16 @@ class Calibration:
         return self.want.reads_signals
 
     def signal(self, signals: Floats, epsilons: Floats) -> Floats:
-        """Sensitivity of the statistic: (agents, 1), or by replica, or by column if eps matters.
+        """Sensitivity over the agent's share: (agents, 1), by replica, or by column if eps matters.
 
         Global: Delta. As printed: radius/s. Smooth: S*(s), whose smoothing depends on epsilon, so
         there is one for each of the columns, epsilon by epsilon.
         """
         if self.want.sensitivity == SMOOTH_PRINTED:
-            return self.want.radius / signals
+            return self.want.radius / signals / self.budgets[:, None]
         if self.want.sensitivity == SMOOTH:
             return self._smooth(signals, epsilons)
-        return np.full((signals.shape[0], 1), self.sensitivity)
+        return self.sensitivity / self.budgets[:, None]
 
     def _smooth(self, signals: Floats, epsilons: Floats) -> Floats:
         from murmura.privacy.sensitivity import smooth_log, smoothing
@@ -122,14 +123,25 @@ def calibrate(want: Want, law: Law, family: Any, network: Any, rounds: int) -> C
     sensitivity = math.nan if want.reads_signals else _finite(want, family)
     bounds = _log_bounds(want, family) if want.reads_signals else (0.0, math.inf)
     hides = want.protects == "network"
+    budgets = _budgets(want, network.size)
     return Calibration(
         want=want,
         law=law,
         shares=releases(law, rounds) if law.splits_budget else 1,
         sensitivity=sensitivity,
-        network=network.largest_neighbour_weight if hides else np.zeros(network.size),
+        network=hides * np.asarray(network.largest_neighbour_weight) / budgets,
         bounds=bounds,
+        budgets=budgets,
     )
+
+
+def _budgets(want: Protection, agents: int) -> Floats:
+    """Each agent's share of epsilon."""
+    if want.shares is None:
+        return np.ones(agents)
+    if len(want.shares) != agents:
+        raise PrivacyError(f"shares has {len(want.shares)} entries and the network {agents} agents")
+    return np.array(want.shares, dtype=np.float64)
 
 
 def _log_bounds(want: Protection, family: Any) -> tuple[float, float]:

@@ -52,7 +52,7 @@ def promise(want: Want, law: Law, rounds: int = 100, family: Any = None) -> Guar
     standing = _vouched(_standing(want, law, steps), family)
     hides = want.protects == "network"
     made = Guarantee(
-        epsilon=want.epsilon,
+        epsilon=want.epsilon * max(want.shares or (1.0,)),
         delta=want.delta,
         unit=Unit(want.radius, online=law.online, neighbours=hides),
         adversary=Adversary(Sees.MESSAGES if hides else Sees.EVERYONE),
@@ -77,15 +77,16 @@ def announce(guarantee: Guarantee, want: Want, strict: bool = False) -> None:
 def _signals_alone(want: Protection) -> SignalDP:
     """The protection of the signals that a wider one contains: its noise is at least as large."""
     assert isinstance(want, NetworkDP)
-    return SignalDP(want.epsilon, want.delta, want.radius, want.sensitivity)
+    return SignalDP(want.epsilon, want.delta, want.radius, want.sensitivity, want.shares)
 
 
 def _loss(want: Protection, law: Law, rounds: int) -> Loss:
     """The price of one release: Laplace noise on a fixed sensitivity, or (epsilon, delta)."""
+    epsilon = want.epsilon * max(want.shares or (1.0,))
     if want.delta:
-        return Loss(want.epsilon, want.delta, "approximate")
-    shares = releases(law, rounds) if law.splits_budget else 1
-    return Loss(want.epsilon / shares, mechanism="laplace")
+        return Loss(epsilon, want.delta, "approximate")
+    parts = releases(law, rounds) if law.splits_budget else 1
+    return Loss(epsilon / parts, mechanism="laplace")
 
 
 def _vouched(standing: Standing, family: Any) -> Standing:

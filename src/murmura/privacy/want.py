@@ -19,12 +19,17 @@ SENSITIVITIES = (GLOBAL, SMOOTH, SMOOTH_PRINTED)
 
 @dataclass(frozen=True)
 class Protection:
-    """Epsilon, delta, the radius they hold for, and the sensitivity that calibrates the noise."""
+    """Epsilon, delta, the radius they hold for, and the sensitivity that calibrates the noise.
+
+    With `shares`, one for each agent, agent i has the budget epsilon * shares[i] of its own
+    (`murmura.privacy.budgets` allocates them).
+    """
 
     epsilon: float
     delta: float = 0.0
     radius: float = 1.0
     sensitivity: str = GLOBAL
+    shares: tuple[float, ...] | None = None
 
     protects: ClassVar[str] = "signal"
 
@@ -36,6 +41,13 @@ class Protection:
         if self.reads_signals and self.delta == 0:
             raise PrivacyError(
                 f"sensitivity {self.sensitivity} needs a delta above 0, such as 0.01"
+            )
+        for share in self.shares or ():
+            _validate.positive(PrivacyError, shares=share)
+        if self.shares is not None and self.sensitivity == SMOOTH:
+            raise PrivacyError(
+                "budgets of their own and smooth sensitivity do not go together: its smoothing "
+                "belongs to one epsilon; try sensitivity global"
             )
         if self.sensitivity == GLOBAL and self.delta > 0:
             raise PrivacyError(
