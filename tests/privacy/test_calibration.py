@@ -69,6 +69,16 @@ def test_every_epsilon_of_a_sweep_has_its_own_smooth_noise():
         assert np.array_equal(swept.total[:, k], alone.total[:, 0])
 
 
+def test_an_infinite_radius_means_any_two_values_of_a_bounded_domain():
+    want = SignalDP(2.0, radius=math.inf)
+    assert scale(want, family=Normal(sigma=1.0, bounds=(-1.0, 4.0)))[0, 0] == 2.5
+    assert "between any two values of its domain" in str(promise(want, laws.Average()))
+    with pytest.raises(PrivacyError, match="infinite global sensitivity"):
+        scale(want, family=Normal(sigma=1.0))
+    with pytest.raises(PrivacyError, match="goes with sensitivity global"):
+        SignalDP(1.0, 0.01, math.inf, "smooth")
+
+
 def test_agents_may_have_budgets_of_their_own():
     shares = tuple(np.linspace(0.5, 2.0, 15))
     made = scale(SignalDP(0.5, shares=shares))

@@ -7,6 +7,7 @@ that move by at most `radius` in their own units.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
@@ -22,7 +23,8 @@ class Protection:
     """Epsilon, delta, the radius they hold for, and the sensitivity that calibrates the noise.
 
     With `shares`, one for each agent, agent i has the budget epsilon * shares[i] of its own
-    (`murmura.privacy.budgets` allocates them).
+    (`murmura.privacy.budgets` allocates them). An infinite radius asks for any two values of the
+    family's bounded domain.
     """
 
     epsilon: float
@@ -35,7 +37,8 @@ class Protection:
 
     def __post_init__(self) -> None:
         """Check every number, and that delta goes with the sensitivity that needs it."""
-        _validate.positive(PrivacyError, epsilon=self.epsilon, radius=self.radius)
+        _validate.positive(PrivacyError, epsilon=self.epsilon)
+        self._check_radius()
         _validate.probability(PrivacyError, delta=self.delta)
         _validate.one_of(PrivacyError, SENSITIVITIES, sensitivity=self.sensitivity)
         if self.reads_signals and self.delta == 0:
@@ -53,6 +56,15 @@ class Protection:
             raise PrivacyError(
                 f"delta = {self.delta} buys nothing with global sensitivity, whose Laplace noise "
                 "is pure epsilon-DP; leave delta out"
+            )
+
+    def _check_radius(self) -> None:
+        if self.radius != math.inf:
+            _validate.positive(PrivacyError, radius=self.radius)
+        elif self.sensitivity != GLOBAL:
+            raise PrivacyError(
+                "an infinite radius means any two values of a bounded domain, and goes with "
+                "sensitivity global"
             )
 
     @property

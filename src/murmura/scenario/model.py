@@ -169,7 +169,7 @@ class Privacy(Section):
     protect: Literal["signal", "network", "nothing"]
     epsilon: Annotated[tuple[float, ...], BeforeValidator(_budgets)] = ()
     delta: float = Field(default=0.0, ge=0, lt=1)
-    radius: float = Field(default=1.0, gt=0, allow_inf_nan=False)
+    radius: float = Field(default=1.0, gt=0)  # inf: any two values of the bounded domain
     sensitivity: Literal["global", "smooth", "smooth-printed"] = "global"
 
     @whole(mode="after")
