@@ -27,7 +27,7 @@ MISTAKES = [
     ("epsilon = 1.0", 'epsilon = 1.0\nsensitivity = "globl"', "sensitivity =",
      ['privacy.sensitivity: found "globl"; allowed: global, smooth, smooth-printed', '"global"?']),
     ("epsilon = 1.0", "epsilon = 1.0\nradius = 0", "radius =", ["privacy.radius: found 0"]),
-    ("epsilon = 1.0", "epsilon = 1.0\nradius = inf", "radius =", ["a finite number"]),
+    ("epsilon = 1.0", "epsilon = 1.0\nradius = nan", "radius =", ["a number above 0"]),
     ('protect = "signal"', 'protect = "nothing"', "[privacy]", ["without epsilon"]),
     ('protect = "signal"', 'protect = "signals"', "protect =", ["signal, network, nothing"]),
     ("rounds = 5", "rounds = 0", "rounds =", ["law.rounds: found 0; allowed: a number of at"]),
