@@ -1,13 +1,30 @@
 """Audits of the laws as the simulator runs them."""
 
+import math
+
 import numpy as np
 import pytest
 
 from murmura import laws, network
-from murmura.audits import adjacent, audit_problem, ball, message, transcript
+from murmura.audits import (
+    adjacent,
+    audit_neighbour,
+    audit_problem,
+    ball,
+    message,
+    transcript,
+)
 from murmura.engine import Drawn, Problem
 from murmura.errors import PrivacyError
-from murmura.families import Categorical, LogNormal, LogNormal1p, MultivariateNormal, Poisson
+from murmura.families import (
+    Bernoulli,
+    Categorical,
+    LogNormal,
+    LogNormal1p,
+    MultivariateNormal,
+    Normal,
+    Poisson,
+)
 from murmura.privacy import NetworkDP, NoPrivacy, SignalDP, audit, promise
 
 MIXING = network.metropolis(network.load("florentine-families"))
@@ -145,6 +162,44 @@ def test_pairs_reach_the_edges_of_the_domain():
     assert adjacent(LogNormal(sigma=1.0), 1.0)[0][0] == 0.001
     assert (0.0, 2.0) in adjacent(Poisson(), 2.7)
     assert all(a != b for a, b in adjacent(Categorical(categories=3), 1.0))
+
+
+@pytest.mark.parametrize(
+    ("family", "radius"),
+    [
+        (Bernoulli(), math.inf),
+        (Bernoulli(), 2.0),
+        (Poisson(bounds=(0, 9)), math.inf),
+        (Normal(sigma=1.0, bounds=(0.1, 0.7)), math.inf),
+        (Normal(sigma=1.0, bounds=(0.1, 0.7)), 5.0),
+        (Categorical(categories=4), 5.0),
+    ],
+)
+def test_every_domain_has_pairs_to_attack(family, radius):
+    pairs = adjacent(family, radius)
+    low, high = family.support.low, family.support.high
+    assert (low, high) in pairs
+
+
+def test_agents_with_budgets_of_their_own_are_held_to_them():
+    net = network.lazy_metropolis(network.load("ring:12"))
+    for share in (0.5, 2.0):
+        shares = tuple([share] * 12)
+        report = audit_problem(problem("learn", SignalDP(1.0, shares=shares), net=net), 60_000)
+        assert report.epsilon == share
+        assert not report.refuted
+        assert report.lower_bound > 0.8 * share
+
+
+def test_a_dynamic_ball_holds_all_that_was_heard():
+    net = network.link_failures(network.load("ring:20"), 0.5, seed=3)
+    assert 5 in ball(net, 3, 3).members
+
+
+def test_a_neighbour_is_attacked_too():
+    fine = audit_neighbour(problem("learn-network", NetworkDP(1.0)), trials=40_000)
+    assert not fine.refuted
+    assert audit_neighbour(problem("average", NetworkDP(1.0)), trials=10_000).refuted
 
 
 def test_what_cannot_be_audited_is_said():

@@ -65,7 +65,7 @@ def test_every_variant_has_its_own_file_and_row(small):
     assert list(said["variants"]) == ["a", "b"]
     bare = said["variants"]["b"]
     assert bare["guarantee"]["status"] == "none"
-    assert bare["guarantee"]["epsilon"] is None
+    assert bare["guarantee"]["epsilon"] == "inf"
     assert bare["results"][0]["epsilon"] is None
 
 

@@ -4,6 +4,7 @@ import json
 import math
 import pickle
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -256,3 +257,11 @@ def test_a_file_that_was_tampered_with_is_refused():
 def test_nonsense_is_refused(made, says):
     with pytest.raises(PrivacyError, match=says):
         made()
+
+
+def test_unsigned_rounds_do_not_wrap_around():
+    accountant = Accountant(Budget(1.0), unit="window", window=np.uint8(7))
+    accountant.charge(Release("m", np.uint32(0), "a", 0.5))
+    accountant.charge(Release("m", np.uint64(1), "b", 0.5))
+    with pytest.raises(BudgetExceeded):
+        accountant.charge(Release("m", np.uint8(2), "c", 0.5))

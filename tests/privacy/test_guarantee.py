@@ -69,6 +69,27 @@ class Early(laws.Learn):
     start = laws.Coefficients(learn=1.0, noise=1.0)
 
 
+class Mirrored(laws.Average):
+    """A law that releases the statistic with its sign turned."""
+
+    start = laws.Coefficients(learn=-2.0, noise=1.0)
+
+
+class Modest(laws.Learn):
+    """A twin that says its releases move half as far as they do."""
+
+    def sensitivities(self, t):
+        return laws.Sensitivities(0.5, super().sensitivities(t).network)
+
+
+def test_signs_and_understatements_do_not_weaken_the_noise():
+    turned = laws.Law.sensitivities(Mirrored(), 0)
+    assert turned == (2.0, 0.0)
+    assert promise(SignalDP(1.0), Mirrored()).status == "none"  # Average says 1, it moves by 2
+    assert promise(SignalDP(1.0), Modest()).status == "none"
+    assert "understates" in promise(SignalDP(1.0), Modest()).reason
+
+
 class Shared(laws.Average):
     """A law that shares its budget over the start and every round."""
 

@@ -2,6 +2,7 @@
 
 import json
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -54,6 +55,40 @@ def test_against_everyone_only_the_signals_can_be_promised():
     assert DAILY.against_everyone() == DAILY
     printed = promise(NetworkDP(1.0, 0.01, sensitivity="smooth-printed"), laws.Average())
     assert printed.against_everyone().status is Status.CLAIMED
+
+
+def test_asking_twice_never_lowers_the_price():
+    """Ten readings that move cost ten times, whoever looks and in whatever order one asks."""
+    wide = HIDDEN.for_stream(10)
+    assert wide.for_messages(1).epsilon == pytest.approx(1.0)
+    assert wide.for_messages(20).epsilon == pytest.approx(2.0)
+    assert HIDDEN.for_messages(20).for_stream(10).epsilon == pytest.approx(2.0)
+    assert wide.against_everyone().epsilon == pytest.approx(1.0)
+    assert wide.against_everyone().unit.readings == 10
+    assert DAILY.for_stream(10).for_messages(1).epsilon == 10
+
+
+def test_a_delta_of_one_promises_nothing():
+    assert PRINTED.for_stream(365).status is Status.NONE
+
+
+def test_an_infinite_radius_survives_json():
+    made = promise(SignalDP(1.0, radius=math.inf), laws.Average())
+    text = json.dumps(made.to_dict(), allow_nan=False)
+    assert Guarantee.from_dict(json.loads(text)) == made
+    assert json.dumps(promise(NoPrivacy(), laws.Average()).to_dict(), allow_nan=False)
+
+
+def test_a_family_from_elsewhere_is_its_authors_word():
+    class Steep(Normal):
+        def _xi(self, s):
+            return 1000 * s
+
+    made = promise(SignalDP(1.0), laws.Average(), family=Steep(sigma=1.0))
+    assert made.status is Status.CLAIMED
+    assert promise(SignalDP(1.0), laws.Average(), family=Normal(1.0)).status is Status.PROVED
+    unknown = SimpleNamespace(name="unknown")
+    assert promise(SignalDP(1.0), laws.Average(), family=unknown).status is Status.CLAIMED
 
 
 def test_a_shared_budget_lasts_for_the_stream():

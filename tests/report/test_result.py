@@ -86,6 +86,17 @@ def test_estimates_of_measured_signals_without_noise_stay_out_of_files(tmp_path)
                     assert not np.isin(values, held).all(), f"{law}: {name} holds the signals"
 
 
+def test_errors_stay_out_of_files_where_the_scale_was_read_off_measured_signals(tmp_path):
+    family = mm.families.LogNormal(sigma=1.0, bounds=(0.5, None))
+    want = SignalDP(1.0, 0.01, sensitivity="smooth")
+    result = mm.estimate(np.arange(1.0, 16.0), MIXING, family, want)
+    result.to_netcdf(tmp_path / "r.nc")
+    with xr.open_dataset(tmp_path / "r.nc", engine="scipy") as back:
+        assert not {"total_error", "cost_of_privacy", "clean"} & set(back.variables)
+        assert "seed" not in back.attrs
+    assert result.interval_is_private
+
+
 def test_neither_repr_shows_an_estimate():
     result = mm.estimate(
         np.arange(15.0) + 0.25, MIXING, Normal(sigma=1.0), SignalDP(1.0), record=Record(every=1)

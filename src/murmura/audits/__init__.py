@@ -5,7 +5,16 @@ from __future__ import annotations
 from murmura.audits.ball import Ball, ball
 from murmura.audits.message import message
 from murmura.audits.pairs import adjacent
-from murmura.audits.scenario import audit_problem
+from murmura.audits.scenario import audit_neighbour, audit_problem
 from murmura.audits.transcript import Planted, transcript
 
-__all__ = ["Ball", "Planted", "adjacent", "audit_problem", "ball", "message", "transcript"]
+__all__ = [
+    "Ball",
+    "Planted",
+    "adjacent",
+    "audit_neighbour",
+    "audit_problem",
+    "ball",
+    "message",
+    "transcript",
+]

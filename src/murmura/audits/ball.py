@@ -66,8 +66,10 @@ def ball(network: Any, agent: int, hops: int) -> Ball:
     """Cut out what an agent can have heard of after `hops` rounds."""
     reached = np.zeros(network.size)
     reached[agent] = 1.0
-    links = abs(network.at(1))
+    rounds = range(1, hops + 1 if network.dynamic else 2)
+    links = [abs(network.at(t)) for t in rounds]
     for _ in range(hops):
-        reached = np.minimum(reached + links @ reached + links.T @ reached, 1.0)
+        near = sum(A @ reached + A.T @ reached for A in links)
+        reached = np.minimum(reached + near, 1.0)
     members = np.flatnonzero(reached)
     return Ball(network, members, int(np.searchsorted(members, agent)))

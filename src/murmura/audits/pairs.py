@@ -18,9 +18,7 @@ def adjacent(family: Any, radius: float) -> list[tuple[float, float]]:
     """Pairs of scalar signals of a family at most `radius` apart, edges of its support included."""
     support = family.support
     low, high = float(support.low), float(support.high)
-    step = float(math.floor(radius)) if support.integer else min(radius, high - low)
-    if math.isinf(step):
-        step = high - low
+    step = min(family.adjacency(radius), high - low)
     starts = sorted(set(_starts(low, high, step, bool(support.integer))))
     pairs = [(s, min(s + step, high)) for s in starts]
     return [(a, b) for a, b in pairs if a != b and not support.violations(np.array([a, b])).any()]
@@ -29,8 +27,8 @@ def adjacent(family: Any, radius: float) -> list[tuple[float, float]]:
 def _starts(low: float, high: float, step: float, integer: bool) -> list[float]:
     """Where pairs begin: both edges, the middle, and a few points near the lower edge."""
     base = low if math.isfinite(low) else 0.0
-    starts = [base, *(base + (math.ceil(x) if integer else x) for x in INNER)]
+    starts = [base + (math.ceil(x) if integer else x) for x in INNER]
     if math.isfinite(high):
         middle = (base + high - step) / 2
         starts += [high - step, math.floor(middle) if integer else middle]
-    return [s for s in starts if low <= s <= high - step]
+    return [base, *(s for s in starts if low <= s <= high - step)]

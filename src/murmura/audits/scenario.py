@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from murmura.audits.message import message
 from murmura.audits.pairs import adjacent
 from murmura.audits.transcript import transcript
 from murmura.engine import Problem
@@ -42,7 +43,25 @@ def audit_problem(
         min(rounds, problem.rounds),
         background=pairs[len(pairs) // 2][0],
     )
-    return audit(mechanism, pairs, epsilon, want.delta, trials, rng, name=name or problem.law.name)
+    claim = epsilon * (want.shares[agent] if want.shares else 1.0)
+    return audit(mechanism, pairs, claim, want.delta, trials, rng, name=name or problem.law.name)
+
+
+def audit_neighbour(
+    problem: Problem, trials: int = 200_000, t: int = 2, rng: int = 0, name: str = ""
+) -> AuditReport:
+    """Attack what Network DP hides besides: a neighbour's estimate, in one message of round t."""
+    epsilon = min(problem.budgets)
+    todo = problem if len(problem.budgets) == 1 else _at(problem, epsilon)
+    assert not isinstance(todo.want, NoPrivacy)
+    pairs = adjacent(problem.family, todo.want.radius)
+    agent = int(np.argmax(np.diff(problem.network.at(t).indptr)))
+    mechanism = message(todo, agent, t, background=pairs[len(pairs) // 2][0])
+    claim = epsilon * (todo.want.shares[agent] if todo.want.shares else 1.0)
+    return audit(
+        mechanism, [(0.0, 1.0)], claim, todo.want.delta, trials, rng,
+        name=name or f"{problem.law.name}, neighbour",
+    )  # fmt: skip
 
 
 def _at(problem: Problem, epsilon: float) -> Problem:

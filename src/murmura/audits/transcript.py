@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from murmura.audits.ball import ball
 from murmura.engine import Problem, Record, simulate
 from murmura.errors import PrivacyError
+from murmura.privacy import NoPrivacy, Want
 
 Floats = NDArray[np.float64]
 Transcript = Callable[[float, int, np.random.Generator], Floats]
@@ -56,7 +57,8 @@ def transcript(
         raise PrivacyError("transcripts are audited for signals that are single numbers")
     if not everyone:
         inside = ball(problem.network, agent, rounds)
-        problem, agent = replace(problem, network=inside), inside.centre
+        want = _among(problem.want, inside.members)
+        problem, agent = replace(problem, network=inside, want=want), inside.centre
     labels = list(problem.network.labels)
     record = Record(every=1, agents=None if everyone else [labels[agent]])
     batch = max(1, MOST_NUMBERS // (len(labels) * (rounds + 2)))
@@ -78,6 +80,13 @@ def transcript(
         return np.concatenate(parts)
 
     return mechanism
+
+
+def _among(want: Want, members: NDArray[np.int64]) -> Want:
+    """The same protection for some of the agents, whose budgets may be their own."""
+    if isinstance(want, NoPrivacy) or want.shares is None:
+        return want
+    return replace(want, shares=tuple(want.shares[i] for i in members))
 
 
 def _sent(run: Problem, record: Record) -> Floats:

@@ -47,7 +47,7 @@ def audit(
 
 def _audits(scenario: Any, trials: int, rounds: int) -> tuple[list[AuditReport], list[str]]:
     """Audit every variant that promises something, and say how each promise stands."""
-    from murmura.audits import audit_problem
+    from murmura.audits import audit_neighbour, audit_problem
     from murmura.cli.progress import Bar
     from murmura.privacy import promise
 
@@ -57,9 +57,14 @@ def _audits(scenario: Any, trials: int, rounds: int) -> tuple[list[AuditReport],
         for job in jobs:
             problem = job.problem
             bar.tell(job.name)
-            reports.append(audit_problem(problem, trials, rounds, problem.seed, job.name))
             made = promise(problem.want, problem.law, problem.rounds, problem.family)
-            standings.append(made.status.value)
+            alone = made.signals or made
+            reports.append(audit_problem(problem, trials, rounds, problem.seed, job.name))
+            standings.append(alone.status.value)
+            if made.unit.neighbours:
+                name = f"{job.name}: neighbour"
+                reports.append(audit_neighbour(problem, trials, rng=problem.seed, name=name))
+                standings.append(made.status.value)
     return reports, standings
 
 

@@ -81,7 +81,8 @@ def write(
     for name, result in results.items():
         written.append(directory / ("results.nc" if len(results) == 1 else f"results-{name}.nc"))
         result.to_netcdf(written[-1])
-    return written + (_figures(results, directory) if figures else [])
+    shown = {n: r for n, r in results.items() if not r.interval_is_private}
+    return written + (_figures(shown, directory) if figures and shown else [])
 
 
 def _figures(results: Mapping[str, Result], directory: Path) -> list[Path]:

@@ -56,7 +56,7 @@ def variant(result: Result, seconds: float) -> dict[str, Any]:
         "network": describe_network(problem.network),
         "family": problem.family.name,
         "protects": problem.want.protects,
-        "seed": problem.seed,
+        "seed": None if result.interval_is_private else problem.seed,
         "replicas": problem.replicas,
         "results": [row(result, k) for k in range(max(len(problem.budgets), 1))],
         "guarantee": result.guarantee.to_dict() | {"sentence": str(result.guarantee)},
@@ -72,7 +72,7 @@ def row(result: Result, k: int) -> dict[str, Any]:
     intervals = result.intervals(epsilon)
     return {
         "epsilon": epsilon,
-        "errors": errors(result, k),
+        "errors": None if result.interval_is_private else errors(result, k),
         "estimate": {name: i.value for name, i in intervals.items()},
         "interval": None
         if result.interval_is_private

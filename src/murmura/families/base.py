@@ -119,8 +119,8 @@ class Family(ABC):
 
     @property
     def sensitivity_is_proved(self) -> bool:
-        """Whether the sensitivity is derived here, or somebody's word."""
-        return True
+        """Whether the sensitivity is derived in this package, or somebody's word."""
+        return type(self).__module__.startswith("murmura.families.")
 
     @property
     def remedy(self) -> str:
@@ -168,8 +168,12 @@ class Family(ABC):
                 f"radius must be at least 1 for whole numbers; found {number(radius)}: "
                 "no two signals are adjacent: the promise would be empty"
             )
+        return self._sensitivity(self.adjacency(radius))
+
+    def adjacency(self, radius: float) -> float:
+        """How far apart two adjacent signals can be: the radius, in whole steps if they are."""
         whole = self.support.integer and math.isfinite(radius)
-        return self._sensitivity(float(math.floor(radius)) if whole else float(radius))
+        return float(math.floor(radius)) if whole else float(radius)
 
     @abstractmethod
     def sample(self, rng: np.random.Generator, size: Size, **parameters: ArrayLike) -> Array:

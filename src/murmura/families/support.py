@@ -29,7 +29,11 @@ class Support:
     integer: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse an interval with fewer than two points."""
+        """Move the ends of whole numbers inwards; refuse fewer than two points."""
+        if self.integer:
+            low, high = _inwards(self.low, self.high)
+            object.__setattr__(self, "low", low)
+            object.__setattr__(self, "high", high)
         if not self.low < self.high:
             raise FamilyError(
                 f"a support needs low < high; found low={number(self.low)}, "

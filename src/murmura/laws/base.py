@@ -92,14 +92,14 @@ class Law(ABC):
         return self.start if t == 0 else self.coefficients(t)
 
     def sensitivities(self, t: int) -> Sensitivities:
-        """Give how far what d_t hides can move: learn/noise per statistic, mix/noise per estimate.
+        """Give how far what d_t hides can move: |learn/noise| a statistic, |mix/noise| an estimate.
 
         A round releases `mix A nu + learn xi + noise d`: dividing by `noise`, a change of the
         statistic by Delta moves it by (learn/noise) Delta, a change of neighbour j's estimate by
         1 moves it by (mix/noise) a_ij, so d must cover the larger of the two (Sec. 4.1).
         """
         now = self.at(t)
-        return Sensitivities(now.learn / now.noise, now.mix / now.noise)
+        return Sensitivities(abs(now.learn / now.noise), abs(now.mix / now.noise))
 
 
 @dataclass(frozen=True)

@@ -122,7 +122,8 @@ class Guarantee:
         seen = Adversary(Sees.MESSAGES, k)
         if not self.unit.neighbours or self.loss is None:
             return replace(self, adversary=seen)
-        return self._composed(k, delta, f"{k} messages", adversary=seen)
+        most = max(k, self.unit.readings)  # readings that move were paid for, and stay so
+        return self._composed(most, delta, f"{most} messages", adversary=seen)
 
     def for_window(self, w: int, delta: float | None = None) -> Self:
         """Promise for any w consecutive readings at once (w-event privacy)."""
@@ -136,14 +137,16 @@ class Guarantee:
         """Promise against whoever sees all messages of all agents.
 
         Neighbours' estimates are messages themselves, and everyone sees them: what can be promised
-        is the signals. Several agents' signals that move by `radius` in all (l1) are covered too,
-        since sum_i eps_i |s_i - s'_i| <= max_i eps_i ||s - s'||_1 (erratum 6).
+        is the signals, one agent's at a time. Signals of several agents that move together cost
+        the sum of their losses (see erratum 6 for when the largest suffices).
         """
         if not self.unit.neighbours:
             return replace(self, adversary=Adversary(Sees.EVERYONE))
         if self.signals is None:
             raise PrivacyError("nothing is known of the signals alone; ask `promise` for them")
-        return self.signals
+        if self.unit.span is Span.EVENT:
+            return self.signals
+        return self.signals._readings(self.unit.span, self.unit.readings, self.delta or None)
 
     def _readings(self, span: Span, count: int, delta: float | None) -> Self:
         _validate.at_least(PrivacyError, 1, readings=count)
@@ -153,31 +156,46 @@ class Guarantee:
                 "ask for an online law such as learn"
             )
         unit = replace(self.unit, span=span, readings=count)
-        seen = Adversary(Sees.MESSAGES, count) if self.unit.neighbours else self.adversary
-        return self._composed(count, delta, f"{count} readings", unit=unit, adversary=seen)
+        if not self.unit.neighbours:
+            return self._composed(count, delta, f"{count} readings", unit=unit)
+        most = max(count, self.adversary.messages)
+        seen = Adversary(Sees.MESSAGES, most)
+        return self._composed(most, delta, f"{most} readings", unit=unit, adversary=seen)
 
     def _composed(self, count: int, delta: float | None, what: str, **changes: Any) -> Self:
         if self.status is Status.NONE or self.loss is None:
             return replace(self, **changes)
         total: Composition = compose([self.loss] * count, delta)
+        if total.delta >= 1:
+            void = f"{what} add up to a delta of {total.delta:.3g}; state a smaller one"
+            return replace(self, status=Status.NONE, reason=void, delta=1.0, **changes)
         reason = f"{self.reason}; {what} composed ({total.method})"
         return replace(self, epsilon=total.epsilon, delta=total.delta, reason=reason, **changes)
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the fields as plain data, which `from_dict` reads."""
-        return asdict(self)
+        """Give the fields as plain data that JSON can hold, which `from_dict` reads."""
+        return {key: _plain(value) for key, value in asdict(self).items()}
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Self:
         """Read what `to_dict` gave."""
         unit, adversary = data["unit"], data["adversary"]
+        radius, span = float(unit["radius"]), Span(unit["span"])
         return cls(
             **{
                 **data,
-                "unit": Unit(**{**unit, "span": Span(unit["span"])}),
+                "epsilon": float(data["epsilon"]),
+                "unit": Unit(**{**unit, "radius": radius, "span": span}),
                 "adversary": Adversary(Sees(adversary["sees"]), adversary["messages"]),
                 "status": Status(data["status"]),
                 "loss": None if data["loss"] is None else Loss(**data["loss"]),
                 "signals": None if data["signals"] is None else cls.from_dict(data["signals"]),
             }
         )
+
+
+def _plain(value: Any) -> Any:
+    """JSON has no infinity: it becomes a word."""
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    return "inf" if value == math.inf else value

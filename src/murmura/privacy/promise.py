@@ -43,7 +43,10 @@ class Standing(NamedTuple):
 
 
 def promise(want: Want, law: Law, rounds: int = 100, family: Any = None) -> Guarantee:
-    """State what a law promises under a wanted protection, over so many rounds."""
+    """State what a law promises under a wanted protection, over so many rounds.
+
+    Without a family, its sensitivity is taken to hold.
+    """
     if isinstance(want, NoPrivacy):
         return Guarantee(
             float("inf"), 0.0, Unit(0.0), Adversary(Sees.EVERYONE), Status.NONE, "no noise is added"
@@ -90,7 +93,9 @@ def _loss(want: Protection, law: Law, rounds: int) -> Loss:
 
 
 def _vouched(standing: Standing, family: Any) -> Standing:
-    if standing.status is not Status.PROVED or getattr(family, "sensitivity_is_proved", True):
+    if standing.status is not Status.PROVED or family is None:
+        return standing
+    if getattr(family, "sensitivity_is_proved", False):
         return standing
     reason = f"the sensitivity of {family.name} is its author's word; if it holds, "
     return Standing(Status.CLAIMED, reason + standing.reason)
@@ -122,6 +127,11 @@ def _broken(law: Law, steps: list[Coefficients]) -> Standing | None:
     if bare:
         reason = f"law {law.name} uses the statistic without noise in round {bare[0]}"
         return Standing(Status.NONE, reason, 9 if law.name.startswith("first-order") else None)
+    short = _understated(law, steps)
+    if short is not None:
+        return Standing(
+            Status.NONE, f"law {law.name} understates how far round {short} moves with the signal"
+        )
     if law.online and law.start.learn:
         return Standing(Status.NONE, f"law {law.name} uses the first reading in rounds 0 and 1")
     if not law.online and not law.splits_budget and sum(bool(now.learn) for now in steps) > 1:
@@ -132,6 +142,21 @@ def _broken(law: Law, steps: list[Coefficients]) -> Standing | None:
     return None
 
 
+def _understated(law: Law, steps: list[Coefficients]) -> int | None:
+    """Find a round whose stated sensitivity is below what its coefficients say."""
+    for t, now in enumerate(steps):
+        if now.noise and law.sensitivities(t).signal < abs(now.learn / now.noise) * (1 - 1e-12):
+            return t
+    return None
+
+
+def _covers(law: Law, t: int, now: Coefficients) -> bool:
+    """Whether noise of the round covers the weight that neighbours have in it."""
+    return bool(now.noise) and law.sensitivities(t).network >= abs(now.mix / now.noise) * (
+        1 - 1e-12
+    )
+
+
 def _network_standing(law: Law, steps: list[Coefficients]) -> Standing:
     if law.ratio:
         return Standing(
@@ -139,7 +164,7 @@ def _network_standing(law: Law, steps: list[Coefficients]) -> Standing:
             f"an estimate of law {law.name} that moves by 1 moves its sum by the weight, which "
             "grows and which the noise does not cover; ask for signal protection, which holds",
         )
-    if all(now.noise for now in steps if now.mix):
+    if all(_covers(law, t, now) for t, now in enumerate(steps) if now.mix):
         return Standing(
             Status.PROVED,
             "noise in every round covers the neighbours' weight; k messages cost k times",

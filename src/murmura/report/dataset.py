@@ -134,11 +134,18 @@ def _labels(labels: list[Hashable]) -> NDArray[Any]:
 
 
 def writable(data: xr.Dataset, problem: Problem) -> xr.Dataset:
-    """Leave out what must not reach a file: estimates of measured signals without noise."""
+    """Leave out what must not reach a file.
+
+    Of measured signals, estimates without noise; and, where the noise's scale is read off them,
+    the errors and the seed, which together give the scales away.
+    """
     if not problem.source.measured:
         return data
     if problem.law.starts_raw and "private" in data:
         data = data.sel(recorded=data.recorded > 0)
+    if getattr(problem.want, "reads_signals", False):
+        data = data.drop_vars(["total_error", "cost_of_privacy"], errors="ignore")
+        data.attrs = {key: value for key, value in data.attrs.items() if key != "seed"}
     return data.drop_vars("clean", errors="ignore")
 
 

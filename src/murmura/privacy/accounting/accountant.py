@@ -102,6 +102,7 @@ class Accountant:
         _validate.one_of(PrivacyError, (BASIC, BEST), composition=composition)
         if window is not None:
             _validate.at_least(PrivacyError, 1, window=window)
+            window = int(window)
         elif unit == WINDOW:
             raise PrivacyError("unit window needs the number of rounds, such as window=7")
         self.budget = budget if isinstance(budget, Budget) else dict(budget)

@@ -63,6 +63,7 @@ class Release:
             raise PrivacyError(f"agent must be a whole number or a name; found {self.agent!r}")
         if not self.what:
             raise PrivacyError("what must say what is released, such as 'signal'; found ''")
+        object.__setattr__(self, "round", int(self.round))  # numpy's unsigned ones wrap around
         object.__setattr__(self, "parameter", self.loss.parameter)
 
     @property
