@@ -8,8 +8,9 @@ family.parameter(mean)             # {"mu": ...}
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from murmura._lazy import lazily
 
 if TYPE_CHECKING:
     from murmura.families.base import Family, Interval, Sensitivity
@@ -82,12 +83,7 @@ __all__ = [
     "names",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    """Import a public name when it is first asked for."""
-    if name not in _WHERE:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_WHERE[name]}"), name)
+__getattr__ = lazily(__name__, _WHERE)
 
 
 def __dir__() -> list[str]:

@@ -9,8 +9,9 @@ Names are imported when first used, so that `import murmura` stays quick.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from murmura._lazy import lazily
 
 if TYPE_CHECKING:
     from murmura.network.convert import as_graph
@@ -119,15 +120,8 @@ __all__ = [
     "weigh",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    """Import the submodule that defines the name, once."""
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value
+__getattr__ = lazily(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:
-    return sorted(set(globals()) | set(__all__))
+    return sorted(__all__)

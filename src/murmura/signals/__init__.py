@@ -6,8 +6,9 @@ signals = signals.clip(0.1, None).check(family)
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from murmura._lazy import lazily
 
 if TYPE_CHECKING:
     from murmura.signals.core import Origin, Signals
@@ -18,12 +19,7 @@ _WHERE = {"Missing": "missing", "Origin": "core", "Signals": "core", "as_signals
 
 __all__ = ["Missing", "Origin", "Signals", "as_signals"]
 
-
-def __getattr__(name: str) -> Any:
-    """Import a public name when it is first asked for."""
-    if name not in _WHERE:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_WHERE[name]}"), name)
+__getattr__ = lazily(__name__, _WHERE)
 
 
 def __dir__() -> list[str]:
