@@ -24,6 +24,7 @@ PACKAGES = (
     "murmura", "murmura.network", "murmura.families", "murmura.signals", "murmura.privacy",
     "murmura.privacy.accounting", "murmura.privacy.budgets", "murmura.privacy.exact",
     "murmura.privacy.mechanisms", "murmura.privacy.sensitivity", "murmura.audits",
+    "murmura.theory", "murmura.paper",
     "murmura.laws", "murmura.engine", "murmura.report", "murmura.scenario", "murmura.errors",
 )  # fmt: skip
 
@@ -175,9 +176,50 @@ def benchmarks() -> str:
     return table(["what", "measured", "target", "detail"], cells)
 
 
+def reproduction() -> str:
+    """What `murmura reproduce` found last, statement by statement."""
+    found = json.loads((ROOT / "docs" / "verdicts.json").read_text())["entries"]
+    parts = []
+    for entry in found:
+        rows = [[f["verdict"], f["statement"], f["sentence"]] for f in entry["findings"]]
+        head = f"### {entry['title']}\n\n{entry['reference']}; `{entry['command']}`"
+        body = table(["verdict", "statement", "numbers"], rows) if rows else entry["reason"]
+        parts.append(f"{head}\n\n{body}")
+    return "\n\n".join(parts)
+
+
+def tally() -> str:
+    """How many statements fared how."""
+    found = json.loads((ROOT / "docs" / "verdicts.json").read_text())["entries"]
+    verdicts = [f["verdict"] for entry in found for f in entry["findings"]]
+    kinds = ("confirmed", "corrected", "refuted")
+    return table(list(kinds), [[str(verdicts.count(kind)) for kind in kinds]])
+
+
+def standings() -> str:
+    """How the paper's theorems stand."""
+    from murmura.theory import STANDINGS
+
+    rows = [[f"`{name}`", str(status), why] for name, (status, why) in STANDINGS.items()]
+    return table(["statement", "standing", "why"], rows)
+
+
 PARTS: dict[str, Callable[[], str]] = {
     f.__name__.replace("_", "-"): f
-    for f in (laws, families, verbs, cli, api, main_job, graphs, template, benchmarks)
+    for f in (
+        laws,
+        families,
+        verbs,
+        cli,
+        api,
+        main_job,
+        graphs,
+        template,
+        benchmarks,
+        reproduction,
+        tally,
+        standings,
+    )
 }
 
 

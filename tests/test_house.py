@@ -13,16 +13,19 @@ HEAVY = {
     "rich", "scipy", "typer", "xarray",
 }  # fmt: skip
 
-BELOW = {  # what each part must know nothing of
-    "network": {"families", "laws", "privacy", "engine", "report", "scenario", "cli", "signals"},
-    "families": {"network", "laws", "privacy", "engine", "report", "scenario", "cli", "signals"},
-    "signals": {"network", "laws", "privacy", "engine", "report", "scenario", "cli"},
-    "laws": {"network", "families", "privacy", "engine", "report", "scenario", "cli", "signals"},
-    "privacy": {"network", "engine", "report", "scenario", "cli", "signals", "audits"},
-    "engine": {"report", "scenario", "cli", "audits"},
-    "audits": {"report", "scenario", "cli"},
-    "report": {"scenario", "cli"},
-    "scenario": {"cli"},
+ORDER = (  # each part knows those before it at most
+    "network", "families", "signals", "laws", "privacy", "engine", "audits", "theory", "report",
+    "scenario", "paper", "cli",
+)  # fmt: skip
+ALONE = {  # and these less than that
+    "families": {"network"},
+    "signals": {"network"},
+    "laws": {"network", "families", "signals"},
+    "privacy": {"network", "signals"},
+    "theory": {"audits"},
+}
+BELOW = {
+    part: {*ORDER[k + 1 :], *ALONE.get(part, ())} for k, part in enumerate(ORDER) if part != "cli"
 }
 
 

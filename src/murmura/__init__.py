@@ -22,10 +22,12 @@ if TYPE_CHECKING:
         families,
         laws,
         network,
+        paper,
         privacy,
         report,
         scenario,
         signals,
+        theory,
     )
     from murmura.api import estimate, sweep
     from murmura.engine.record import Record
@@ -35,8 +37,8 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _MODULES = (
-    "audits", "engine", "errors", "families", "laws", "network", "privacy", "report", "scenario",
-    "signals",
+    "audits", "engine", "errors", "families", "laws", "network", "paper", "privacy", "report",
+    "scenario", "signals", "theory",
 )  # fmt: skip
 _NAMES = {
     "Record": "murmura.engine.record",
@@ -58,12 +60,14 @@ __all__ = [
     "families",
     "laws",
     "network",
+    "paper",
     "privacy",
     "report",
     "run",
     "scenario",
     "signals",
     "sweep",
+    "theory",
 ]
 
 

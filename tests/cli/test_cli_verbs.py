@@ -31,7 +31,7 @@ def test_the_program_itself(tmp_path):
     helped = program("--help")
     assert helped.returncode == 0
     assert time.monotonic() - began < 5  # under a second on an idle machine
-    for verb in ("run", "sweep", "graph", "families", "laws", "init"):
+    for verb in ("run", "sweep", "plan", "audit", "reproduce", "graph", "families", "laws", "init"):
         assert f" {verb} " in helped.stdout
     file = tmp_path / "s.toml"
     assert program("init", str(file)).returncode == 0
@@ -56,7 +56,7 @@ def test_help_imports_nothing_heavy():
 
 
 def test_every_verb_has_help():
-    for verb in ("run", "sweep", "graph", "families", "laws", "init"):
+    for verb in ("run", "sweep", "plan", "audit", "reproduce", "graph", "families", "laws", "init"):
         assert call(verb, "--help").exit_code == 0
 
 

@@ -12,6 +12,8 @@ from murmura.cli.families import families
 from murmura.cli.graph import graph
 from murmura.cli.init import init
 from murmura.cli.laws import laws
+from murmura.cli.plan import plan
+from murmura.cli.reproduce import reproduce
 from murmura.cli.run import run
 from murmura.cli.sweep import sweep
 
@@ -42,5 +44,5 @@ def root(
     del version
 
 
-for verb in (run, sweep, audit, graph, families, laws, init):
+for verb in (run, sweep, plan, audit, reproduce, graph, families, laws, init):
     app.command()(verb)

@@ -121,16 +121,22 @@ class _Run:
 
 
 def simulate(
-    problem: Problem, record: Record | None = None, progress: Progress | None = None
+    problem: Problem,
+    record: Record | None = None,
+    progress: Progress | None = None,
+    calibration: Calibration | None = None,
 ) -> Trace:
     """Run a problem and measure it.
 
     The result is a function of the problem alone: not of the number of threads, nor of what is
-    recorded, nor of how many other epsilons or replicas share the run.
+    recorded, nor of how many other epsilons or replicas share the run. A `calibration` of one's own
+    takes the place of the one that the problem's protection asks for.
     """
     record = record or Record()
     horizon = problem.horizon or problem.rounds
-    calibration = calibrate(problem.want, problem.law, problem.family, problem.network, horizon)
+    calibration = calibration or calibrate(
+        problem.want, problem.law, problem.family, problem.network, horizon
+    )
     run = _Run(problem, record, calibration, Columns.of(problem))
     rows, kept = record.rows(problem.network.labels), record.rounds(problem.rounds)
     sums, stored = [], []

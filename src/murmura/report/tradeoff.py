@@ -29,13 +29,16 @@ def tradeoff(plan: Plan) -> Figure:
         ax.set(xlabel="rounds", ylabel=NAMES[plan.norm])
         style.scale(ax, "log", "log")
         return figure
+    style.scale(ax, "log", "log")  # before the labels of contours are placed
     low, high = float(plan.surface.min()), float(plan.surface.max())
     bounds = LogNorm(low, max(high, low * 1.001))
     mesh = ax.pcolormesh(
         plan.epsilons, plan.rounds, plan.surface, norm=bounds, cmap="viridis_r", shading="gouraud",
         rasterized=True,
     )  # fmt: skip
-    bar = figure.colorbar(mesh, ax=ax, label=NAMES[plan.norm])
+    bar = figure.colorbar(mesh, ax=ax)
+    bar.set_label(NAMES[plan.norm], fontsize=9)
+    bar.ax.tick_params(labelsize=8)
     style.plain_numbers(bar.ax.yaxis)
     lines = ax.contour(
         plan.epsilons, plan.rounds, plan.surface, levels=_levels(low, high), colors="white",
@@ -49,7 +52,6 @@ def tradeoff(plan: Plan) -> Figure:
         )  # fmt: skip
     if best.epsilon is not None:
         ax.plot([best.epsilon], [best.rounds], "o", color=style.VARIANTS[1], markersize=7)
-    style.scale(ax, "log", "log")
     ax.set(xlabel="epsilon", ylabel="rounds")
     return figure
 

@@ -1,0 +1,70 @@
+"""The reproduction as one HTML page: every figure, number and verdict, and how each was made."""
+
+from __future__ import annotations
+
+import csv
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from murmura import __version__
+from murmura.paper.runner import Report
+from murmura.report.page import Section, render
+
+PAGE = "reproduction.html"
+MOST_ROWS = 24  # of a table that the page shows; the CSV has them all
+
+
+def write(reports: Sequence[Report], out: Path) -> Path:
+    """Write the page beside the figures it holds."""
+    path = Path(out) / PAGE
+    sections = [_section(report, Path(out)) for report in reports]
+    path.write_text(render(_title(), _introduction(reports), sections), encoding="utf-8")
+    return path
+
+
+def _title() -> str:
+    return "Differentially Private Distributed Estimation and Learning, reproduced"
+
+
+def _introduction(reports: Sequence[Report]) -> str:
+    """How many statements fared how."""
+    verdicts = Counter(f["verdict"] for report in reports for f in report.findings)
+    counted = ", ".join(f"{count} {verdict}" for verdict, count in sorted(verdicts.items()))
+    return (
+        f"Every figure and table of the paper by Papachristou and Rahimian, computed by murmura "
+        f"{__version__}; of its statements {counted or 'none was judged'}. Errors are l2 norms "
+        "over all agents. All noise is simulated."
+    )
+
+
+def _section(report: Report, out: Path) -> Section:
+    words = " ".join(f"[{f['verdict']}] {f['statement']} {f['sentence']}" for f in report.findings)
+    tables = [name for name in report.outputs if name == f"{report.id}.csv"]
+    heads, rows = _table(out / tables[0]) if tables else ([], [])
+    return Section(
+        id=report.id,
+        title=f"{report.title} ({report.reference})",
+        verdict=report.verdict,
+        words=words or report.reason,
+        images=[out / name for name in report.outputs if name.endswith(".png")],
+        heads=heads,
+        rows=rows,
+        how=f"{report.command}; murmura {report.version}; {', '.join(report.outputs)}",
+    )
+
+
+def _table(path: Path) -> tuple[list[str], list[list[str]]]:
+    """The table behind a figure if it is short enough to read, numbers to four digits."""
+    with path.open(newline="", encoding="utf-8") as lines:
+        heads, *rows = list(csv.reader(lines))
+    if len(rows) > MOST_ROWS:
+        return [], []
+    return heads, [[_short(cell) for cell in row] for row in rows]
+
+
+def _short(cell: str) -> str:
+    try:
+        return f"{float(cell):.4g}"
+    except ValueError:
+        return cell

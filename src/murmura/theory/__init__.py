@@ -1,0 +1,108 @@
+"""Theory: exact expected errors, the paper's bounds and sharper ones, limits, and plans.
+
+    from murmura import theory
+    theory.expected(problem).total           # without sampling, every round and epsilon
+    theory.table_1(problem)                  # the paper's bounds beside it
+    theory.headroom(result)                  # how far from the best that is possible
+    theory.plan(problem, error=0.05)         # the smallest budget that reaches an error
+
+Names are imported when first used, so that `import murmura` stays quick.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from murmura._lazy import lazily
+
+if TYPE_CHECKING:
+    from murmura.theory.bounds import (
+        STANDINGS,
+        Bound,
+        Standing,
+        corollary_1,
+        dynamic_rounds,
+        heterogeneous_offline,
+        heterogeneous_online,
+        rounds_to_accuracy,
+        theorem_1,
+        theorem_2,
+        theorem_3,
+    )
+    from murmura.theory.exact import Expected, expected
+    from murmura.theory.limits import Headroom, best_polynomial, central, diameter, headroom
+    from murmura.theory.planning import Candidate, Plan, plan
+    from murmura.theory.sharper_bounds import (
+        SharperBound,
+        sharper,
+        sharper_theorem_1,
+        sharper_theorem_2,
+    )
+    from murmura.theory.table import Row, table_1
+
+# No name here may also be a submodule's: importing the submodule would replace the function.
+_HOMES = {
+    "STANDINGS": "bounds",
+    "Bound": "bounds",
+    "Candidate": "planning",
+    "Expected": "exact",
+    "Headroom": "limits",
+    "Plan": "planning",
+    "Row": "table",
+    "Standing": "bounds",
+    "best_polynomial": "limits",
+    "central": "limits",
+    "corollary_1": "bounds",
+    "diameter": "limits",
+    "dynamic_rounds": "bounds",
+    "expected": "exact",
+    "headroom": "limits",
+    "heterogeneous_offline": "bounds",
+    "heterogeneous_online": "bounds",
+    "plan": "planning",
+    "rounds_to_accuracy": "bounds",
+    "SharperBound": "sharper_bounds",
+    "sharper": "sharper_bounds",
+    "sharper_theorem_1": "sharper_bounds",
+    "sharper_theorem_2": "sharper_bounds",
+    "table_1": "table",
+    "theorem_1": "bounds",
+    "theorem_2": "bounds",
+    "theorem_3": "bounds",
+}
+
+__all__ = [
+    "STANDINGS",
+    "Bound",
+    "Candidate",
+    "Expected",
+    "Headroom",
+    "Plan",
+    "Row",
+    "SharperBound",
+    "Standing",
+    "best_polynomial",
+    "central",
+    "corollary_1",
+    "diameter",
+    "dynamic_rounds",
+    "expected",
+    "headroom",
+    "heterogeneous_offline",
+    "heterogeneous_online",
+    "plan",
+    "rounds_to_accuracy",
+    "sharper",
+    "sharper_theorem_1",
+    "sharper_theorem_2",
+    "table_1",
+    "theorem_1",
+    "theorem_2",
+    "theorem_3",
+]
+
+__getattr__ = lazily(__name__, _HOMES)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

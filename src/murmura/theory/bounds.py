@@ -1,0 +1,203 @@
+"""The paper's bounds as functions, each with its theorem's number and how it stands.
+
+n agents, beta* = max(lambda_2, |lambda_n|), t rounds, V = Var d. A bound has two terms that add up
+by the triangle inequality: what privacy costs and what decentralisation costs, as expected l2
+norms over agents. `Standing` says whether it holds; `note` says what numbers showed.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from murmura import _validate
+from murmura.errors import MurmuraError
+
+
+class Standing(StrEnum):
+    """How a statement of the paper stands."""
+
+    HOLDS = "holds"
+    HOLDS_BY_ANOTHER_PROOF = "holds by another proof"
+    REFUTED = "refuted"
+
+
+STANDINGS: dict[str, tuple[Standing, str]] = {  # each is tested
+    "theorem_1": (Standing.HOLDS, "loose by sqrt(n) as t grows; the tightness claim is refuted"),
+    "corollary_1": (Standing.HOLDS, "the error; its Network DP is only claimed (erratum 5)"),
+    "theorem_2": (Standing.HOLDS, "loose: the norm of A is 1, so the bracket could be 1"),
+    "theorem_3": (
+        Standing.HOLDS_BY_ANOTHER_PROOF,
+        "responses add up to t/(3-2 lambda), not 1/(3-2 lambda); contraction saves the bound",
+    ),
+    "rounds_to_accuracy": (
+        Standing.REFUTED,
+        "holds for agreement; from the MVUE agents stay sqrt(2) Delta/eps away for ever",
+    ),
+    "dynamic_rounds": (
+        Standing.REFUTED,
+        "two links that never meet leave no node isolated, and the pairs never agree",
+    ),
+    "heterogeneous_offline": (
+        Standing.REFUTED,
+        "M_n lacks a factor sqrt(n): hypercube, signals +-M along one direction",
+    ),
+    "heterogeneous_online": (Standing.HOLDS, ""),
+}
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A bound on the total error and its two terms."""
+
+    privacy: float
+    decentralisation: float
+    reference: str
+    standing: Standing = Standing.HOLDS
+    note: str = ""
+
+    @classmethod
+    def of(cls, function: str, reference: str, privacy: float, decentralisation: float) -> Bound:
+        """A bound of the paper, with the standing of its function."""
+        return cls(privacy, decentralisation, reference, *STANDINGS[function])
+
+    @property
+    def total(self) -> float:
+        """privacy + decentralisation."""
+        return self.privacy + self.decentralisation
+
+
+def theorem_1(size: int, beta_star: float, rounds: int, noise: float, largest: float) -> Bound:
+    """(1 + sqrt(n-1) beta*^t) sqrt(noise) + sqrt(n(n-1)) beta*^t M_n   (Theorem 1, offline).
+
+    `noise` is sum_j Var d_j and `largest` M_n = max |xi|. It holds. It is called tight on the
+    complete graph and is not: there TE is sqrt(noise/n), smaller by sqrt(n). Table 1's O(Delta/eps)
+    needs that sqrt(n) too, and has it from the sharper bound.
+    """
+    n, fade = _checked(size, beta_star, rounds)
+    privacy = (1 + math.sqrt(n - 1) * fade) * math.sqrt(noise)
+    decentralisation = math.sqrt(n * (n - 1)) * fade * largest
+    return Bound.of("theorem_1", "Theorem 1", privacy, decentralisation)
+
+
+def corollary_1(
+    size: int, beta_star: float, rounds: int, reach: float, epsilon: float, largest: float
+) -> Bound:
+    """Theorem 1 for Lap(reach/eps), reach = max(a, Delta)   (Corollary 1, offline, network).
+
+    The error holds; that it buys Network DP for all t is only claimed (erratum 5).
+    """
+    made = theorem_1(size, beta_star, rounds, size * _laplace(reach / epsilon), largest)
+    return Bound.of("corollary_1", "Corollary 1", made.privacy, made.decentralisation)
+
+
+def theorem_2(size: int, beta_star: float, rounds: int, noise: float, variance: float) -> Bound:
+    """1/t (sqrt(n t Var xi) + sqrt(noise)) (1 + sqrt((n-1)/(1-beta*^2)))   (Theorem 2, online).
+
+    `noise` is sum_j sum_tau Var d_{j,tau}. It holds, and so does its proof: the principal
+    eigenvalue contributes max_tau 1 = 1 times the sum of the variances.
+    """
+    n, _ = _checked(size, beta_star, rounds)
+    factor = (1 + math.sqrt((n - 1) / (1 - beta_star**2))) / rounds
+    privacy, decentralisation = factor * math.sqrt(noise), factor * math.sqrt(n * rounds * variance)
+    return Bound.of("theorem_2", "Theorem 2", privacy, decentralisation)
+
+
+def theorem_3(size: int, beta_star: float, rounds: int, noise: float, variance: float) -> Bound:
+    """1/t (sqrt(n t Var xi) + sqrt(noise)) (1 + sqrt((n-1)/(3-2 beta*)))   (Theorem 3, online).
+
+    It holds, since the rounds are contractions, though its proof does not: there the squared
+    responses at an eigenvalue add up to at most 1/(3-2 lambda), and truly to about t/(3-2 lambda).
+    So disagreement under Algorithm 5 is a fixed share of the error at every t: CoP^2 tends to
+    V/t sum_i 1/(3-2 lambda_i).
+    """
+    n, _ = _checked(size, beta_star, rounds)
+    factor = (1 + math.sqrt((n - 1) / (3 - 2 * beta_star))) / rounds
+    privacy, decentralisation = factor * math.sqrt(noise), factor * math.sqrt(n * rounds * variance)
+    return Bound.of("theorem_3", "Theorem 3", privacy, decentralisation)
+
+
+def rounds_to_accuracy(
+    size: int, beta_star: float, accuracy: float, largest: float, reach: float, epsilon: float
+) -> int:
+    """ceil(log(n (M_n + Delta/eps)/rho) / log(1/beta*))   (App. C.1, static networks).
+
+    After so many rounds the agents are within rho of one another's mean, in expected l2 norm, for
+    n >= 2. The paper says: of the minimum variance estimate; from that they stay sqrt(2) Delta/eps
+    away for ever (the mean of the noise), so for rho below it the statement is refuted.
+    """
+    _validate.positive(MurmuraError, accuracy=accuracy, epsilon=epsilon)
+    n, _ = _checked(size, beta_star, 1)
+    start = n * (largest + reach / epsilon)
+    if start <= accuracy:
+        return 0
+    return 1 if beta_star < 1e-14 else math.ceil(math.log(start / accuracy) / -math.log(beta_star))
+
+
+def dynamic_rounds(
+    size: int,
+    accuracy: float,
+    largest: float,
+    reach: float,
+    epsilon: float,
+    first: float = 1.0,
+    second: float = 1.0,
+) -> float:
+    """min(2^(first n) R/rho, log(R/rho)^(n-1) 2^(n^2 - second n))   (App. C.1, dynamic networks).
+
+    R = M_n + Delta/eps; the constants of both O(n) are not printed: they are `first` and `second`.
+    Refuted as stated: that no node is isolated is not enough, for two links that never meet
+    (n = 4) isolate none, and the pairs never agree; every long stretch of rounds must connect all.
+    """
+    if not 0 < accuracy < 0.5:
+        raise MurmuraError(f"accuracy must lie in (0, 1/2), as stated; found {accuracy}")
+    _validate.positive(MurmuraError, epsilon=epsilon)
+    n, ratio = size, (largest + reach / epsilon) / accuracy
+    powers = [first * n + math.log2(ratio), n**2 - second * n]
+    inner = math.log(ratio)
+    powers[1] += (n - 1) * math.log2(inner) if inner > 0 else -math.inf
+    least = min(powers)
+    return 2.0**least if least < 1024 else math.inf
+
+
+def heterogeneous_offline(
+    size: int, beta_star: float, rounds: int, scales: ArrayLike, largest: float
+) -> Bound:
+    """sqrt(2) (1 + beta*^t) sum_i Delta_i/eps_i + beta*^t M_n   (App. C.3, table, offline).
+
+    `scales` are Delta_i/eps_i; sqrt(2) is the Laplace law's deviation per scale. The privacy term
+    holds. The other is refuted for any constant: it lost Theorem 1's n, and on a hypercube the
+    statistics +-M along an edge direction err by sqrt(n) beta*^t M.
+    """
+    _, fade = _checked(size, beta_star, rounds)
+    privacy = math.sqrt(2) * (1 + fade) * float(np.sum(scales))
+    return Bound.of("heterogeneous_offline", "App. C.3, offline", privacy, fade * largest)
+
+
+def heterogeneous_online(size: int, rounds: int, scales: ArrayLike, variance: float) -> Bound:
+    """sqrt(2/t) sum_i Delta_i/eps_i + n/sqrt(t) sqrt(Var xi)   (App. C.3, table, online).
+
+    It holds: sqrt(2 sum b_i^2/t) <= sqrt(2/t) sum b_i, and sqrt(n/t) <= n/sqrt(t).
+    """
+    _checked(size, 0.0, rounds)
+    privacy = math.sqrt(2 / rounds) * float(np.sum(scales))
+    decentralisation = size / math.sqrt(rounds) * math.sqrt(variance)
+    return Bound.of("heterogeneous_online", "App. C.3, online", privacy, decentralisation)
+
+
+def _laplace(scale: float) -> float:
+    """Var Lap(b) = 2 b^2."""
+    return 2 * scale**2
+
+
+def _checked(size: int, beta_star: float, rounds: int) -> tuple[int, float]:
+    """n and beta*^t."""
+    _validate.at_least(MurmuraError, 1, size=size)
+    _validate.at_least(MurmuraError, 0, rounds=rounds)
+    if not 0 <= beta_star < 1:
+        raise MurmuraError(f"beta_star must lie in [0, 1); found {beta_star}")
+    return size, beta_star**rounds

@@ -1,0 +1,82 @@
+"""murmura reproduce: the table, JSON, the listing, exit codes."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from murmura import paper
+from murmura.cli.reproduce import reproduce
+from murmura.paper import registry
+
+app = typer.Typer(pretty_exceptions_enable=False)
+app.command()(reproduce)
+
+
+def call(*words):
+    return CliRunner().invoke(app, list(map(str, words)))
+
+
+@pytest.fixture(autouse=True)
+def nowhere(monkeypatch):
+    monkeypatch.delenv("MURMURA_DATA", raising=False)
+    monkeypatch.delenv("MURMURA_DATA_URL", raising=False)
+
+
+def test_list_names_every_entry():
+    done = call("--list")
+    assert done.exit_code == 0, done.output
+    assert all(name in done.stdout for name in paper.names())
+    told = json.loads(call("--list", "--json", "table-1").stdout)["entries"]
+    assert [entry["id"] for entry in told] == ["table-1"]
+    assert told[0]["statements"]
+
+
+def test_a_table_with_verdicts_and_where_the_outputs_are(tmp_path):
+    done = call("fig-directed", "--quick", "--seed", 3, "--out", tmp_path)
+    assert done.exit_code == 0, done.output
+    assert "fig-directed" in done.stdout
+    assert "Push-sum comes" in " ".join(done.stdout.split())
+    assert f"Outputs in {tmp_path}" in done.stdout
+    found = {path.name for path in tmp_path.iterdir()}
+    assert found >= {"fig-directed.png", "fig-directed.svg", "fig-directed.csv", "verdicts.json"}
+
+
+def test_json_is_one_object_and_a_second_call_computes_nothing(tmp_path):
+    first = call("fig-directed", "--quick", "--json", "--out", tmp_path)
+    before = (tmp_path / "fig-directed.png").stat().st_mtime_ns
+    second = call("fig-directed", "--quick", "--json", "--out", tmp_path)
+    assert first.stdout == second.stdout
+    assert (tmp_path / "fig-directed.png").stat().st_mtime_ns == before
+    (entry,) = json.loads(first.stdout)["entries"]
+    assert (entry["id"], entry["quick"]) == ("fig-directed", True)
+    assert entry["command"] == "murmura reproduce fig-directed --seed 0 --quick"
+
+
+def test_skipping_is_no_failure(tmp_path):
+    done = call("headline-real", "--quick", "--out", tmp_path)
+    assert done.exit_code == 0, done.output
+    assert "skipped" in done.stdout
+    assert "MURMURA_DATA" in done.stdout
+
+
+def test_failing_is(tmp_path, monkeypatch):
+    def fault(*_):
+        raise ValueError("a fault")
+
+    broken = replace(registry.ENTRIES["fig-directed"], measure=fault)
+    monkeypatch.setitem(registry.ENTRIES, "fig-directed", broken)
+    done = call("fig-directed", "--out", tmp_path)
+    assert done.exit_code == 1
+    assert "ValueError: a fault" in done.stdout
+
+
+def test_an_unknown_id_is_wrong_usage(tmp_path):
+    done = call("fig-dirced", "--out", tmp_path)
+    assert done.exit_code == 2
+    assert "did you mean fig-directed" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,87 @@
+"""Real readings: found in a directory, fetched and checked, or missed with a clear message."""
+
+from __future__ import annotations
+
+import hashlib
+
+import pytest
+
+from murmura import paper
+from murmura.paper import data
+
+BYTES = b"household,day,kwh\n1,0,2.5\n"
+FILE = data.File("small.csv", hashlib.sha256(BYTES).hexdigest())
+
+
+@pytest.fixture
+def nowhere(monkeypatch, tmp_path):
+    monkeypatch.delenv("MURMURA_DATA", raising=False)
+    monkeypatch.delenv("MURMURA_DATA_URL", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    return tmp_path
+
+
+def served(directory):
+    directory.mkdir(exist_ok=True)
+    (directory / FILE.name).write_bytes(BYTES)
+    return directory.as_uri()
+
+
+@pytest.mark.usefixtures("nowhere")
+def test_the_message_names_both_ways_and_the_source():
+    with pytest.raises(data.MissingDataError) as caught:
+        data.locate("swiss-daily")
+    message = str(caught.value)
+    for part in ("MURMURA_DATA", "MURMURA_DATA_URL", "households_daily_kwh.csv", "CC BY-SA"):
+        assert part in message
+    assert data.state() == "absent"
+
+
+def test_a_directory_without_the_file_is_named(nowhere, monkeypatch):
+    monkeypatch.setenv("MURMURA_DATA", str(nowhere))
+    with pytest.raises(data.MissingDataError, match=f"MURMURA_DATA = {nowhere} has no households"):
+        data.locate("swiss-daily")
+
+
+def test_entries_without_their_data_are_skipped_with_the_reason(nowhere):
+    entries = [entry for entry in paper.find() if entry.needs_data]
+    reports = paper.reproduce(entries, nowhere / "out", quick=True)
+    assert {report.verdict for report in reports} == {"skipped"}
+    assert all("MURMURA_DATA" in report.sentence for report in reports)
+
+
+def test_a_file_in_the_directory_is_used(nowhere, monkeypatch):
+    path = nowhere / "households_daily_kwh.csv"
+    path.write_bytes(BYTES)
+    monkeypatch.setenv("MURMURA_DATA", str(nowhere))
+    assert data.locate("swiss-daily") == path
+
+
+def test_a_download_is_checked_and_kept(nowhere):
+    address, kept = served(nowhere / "server"), nowhere / "cache"
+    path = data.fetch(FILE, address + "/", kept)
+    assert path.read_bytes() == BYTES
+    (nowhere / "server" / FILE.name).unlink()
+    assert data.fetch(FILE, address, kept) == path  # not fetched twice
+
+
+def test_a_wrong_checksum_is_refused_and_not_kept(nowhere):
+    address, kept = served(nowhere / "server"), nowhere / "cache"
+    (nowhere / "server" / FILE.name).write_bytes(BYTES + b"more")
+    with pytest.raises(data.MissingDataError, match=f"expected {FILE.sha256}"):
+        data.fetch(FILE, address, kept)
+    assert list(kept.iterdir()) == []
+
+
+def test_an_address_without_the_file_says_so(nowhere):
+    with pytest.raises(data.MissingDataError, match=r"small\.csv could not be fetched"):
+        data.fetch(FILE, (nowhere / "none").as_uri(), nowhere / "cache")
+    assert list((nowhere / "cache").iterdir()) == []
+    with pytest.raises(data.MissingDataError, match="must begin with one of https"):
+        data.fetch(FILE, "ftp://somewhere", nowhere / "cache")
+
+
+def test_the_address_of_the_environment_is_used(nowhere, monkeypatch):
+    monkeypatch.setitem(data.FILES, "swiss-daily", FILE)
+    monkeypatch.setenv("MURMURA_DATA_URL", served(nowhere / "server"))
+    assert data.locate("swiss-daily").read_bytes() == BYTES

@@ -1,0 +1,72 @@
+"""Every entry runs in a sketch, and its CSV files hold what its figure shows."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from murmura import paper
+from murmura.paper.runner import FAILED, SKIPPED
+
+BESIDE = Path(__file__).resolve().parents[3] / "shared" / "data"
+
+
+@pytest.fixture(autouse=True)
+def data(monkeypatch):
+    if "MURMURA_DATA" not in os.environ and BESIDE.is_dir():
+        monkeypatch.setenv("MURMURA_DATA", str(BESIDE))
+    monkeypatch.delenv("MURMURA_DATA_URL", raising=False)
+
+
+@pytest.mark.parametrize("id", paper.names())
+def test_an_entry_runs_in_a_sketch(id, tmp_path):
+    entry = paper.ENTRIES[id]
+    heard = []
+    (report,) = paper.reproduce([entry], tmp_path, seed=1, quick=True, tell=heard.append)
+    if report.verdict == SKIPPED:
+        assert entry.needs_data
+        pytest.skip(report.reason)
+    assert report.verdict != FAILED, report.reason
+    assert len(heard) == len(entry.runs)
+    assert {f"{id}.png", f"{id}.svg", f"{id}.csv"} <= set(report.outputs)
+    assert len(report.findings) == len(entry.claims)
+    assert all(finding["sentence"].endswith(".") for finding in report.findings)
+    assert any(ch.isdigit() for ch in report.sentence)
+    for name in report.outputs:
+        assert (tmp_path / name).stat().st_size > 0
+
+
+def plotted(figure):
+    """Ordinates of all lines of data, round after round."""
+    lines = [line for ax in figure.axes for line in ax.get_lines()]
+    return np.concatenate([np.asarray(line.get_ydata(), float) for line in lines])
+
+
+@pytest.mark.parametrize("id", ["fig-mse-us", "fig-paths-us", "fig-naive", "fig-dynamic"])
+def test_the_tables_hold_every_plotted_number(id, tmp_path):
+    entry = paper.ENTRIES[id]
+    measured = entry.measure(entry, paper.Context(seed=2, quick=True))
+    for name, table in measured.tables.items():
+        table.to_csv(tmp_path / f"{name}.csv", index=False)
+    read = [pd.read_csv(path) for path in tmp_path.glob("*.csv")]
+    known = np.concatenate([t.select_dtypes("number").to_numpy().ravel() for t in read])
+    known = np.sort(np.append(known[np.isfinite(known)], [1.67, 0.0, 1.0]))
+    wanted = plotted(entry.draw(measured))
+    near = known[np.clip(np.searchsorted(known, wanted), 0, len(known) - 1)]
+    below = known[np.clip(np.searchsorted(known, wanted) - 1, 0, len(known) - 1)]
+    off = np.minimum(np.abs(near - wanted), np.abs(below - wanted))
+    assert wanted.size >= 40
+    assert (off <= 1e-12 * np.abs(wanted)).all()
+
+
+def test_the_same_seed_gives_the_same_bytes(tmp_path):
+    entry = paper.ENTRIES["fig-directed"]
+    for name in ("a", "b"):
+        paper.reproduce([entry], tmp_path / name, seed=4, quick=True)
+    for suffix in ("csv", "svg", "png"):
+        one, two = (tmp_path / n / f"fig-directed.{suffix}" for n in ("a", "b"))
+        assert one.read_bytes() == two.read_bytes()

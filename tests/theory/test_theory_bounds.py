@@ -1,0 +1,159 @@
+"""measured <= sharper <= the paper's, on nine graphs; and what the paper's statements really do."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+from theory_cases import GRAPHS, mean_square, run
+
+from murmura import network, theory
+from murmura.errors import LawError, MurmuraError
+from murmura.privacy import NetworkDP, NoPrivacy, SignalDP
+from murmura.theory import Standing
+from murmura.theory.spectrum import dense
+
+pytestmark = pytest.mark.filterwarnings("ignore::murmura.errors.PrivacyWarning")
+
+ALGORITHMS = [
+    ("average", SignalDP),
+    ("average", NetworkDP),
+    ("learn", SignalDP),
+    ("learn-network", NetworkDP),
+]
+Z95 = norm.ppf(0.95)
+
+
+@pytest.mark.parametrize("graph", GRAPHS)
+def test_table_1_exact_below_sharper_below_the_papers(graph):
+    for rounds in (1, 2, 5, 40):
+        made = run("average", GRAPHS[graph], SignalDP(1.0, radius=0.3), rounds=rounds, replicas=1)
+        rows = theory.table_1(made.problem)
+        assert [(row.setting, row.protects) for row in rows] == [
+            ("offline", "signal"), ("offline", "network"), ("online", "signal"),
+            ("online", "network"),
+        ]  # fmt: skip
+        for row in rows:
+            assert row.holds, (row.law, row.protects, rounds)
+            assert row.exact.privacy <= row.order.privacy * (1 + 1e-9)
+            assert row.exact.decentralisation <= row.order.decentralisation * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("graph", GRAPHS)
+@pytest.mark.parametrize(("law", "want"), ALGORITHMS)
+def test_measured_below_sharper_with_95_percent(graph, law, want):
+    result = run(law, GRAPHS[graph], want(1.0, radius=0.3), epsilons=(1.0,), replicas=400)
+    sharp = theory.sharper(result.problem)
+    for measured, bound in (
+        (result.trace.privacy[-1], sharp.privacy[-1]),
+        (result.trace.decentralisation[-1], sharp.decentralisation[-1]),
+        (result.trace.total[-1], sharp.total[-1]),
+    ):
+        mean, error = mean_square(measured)
+        assert np.all(mean - Z95 * error <= bound**2 + 1e-20)
+
+
+def test_sharper_in_closed_form():
+    mixing = GRAPHS["geometric"]
+    n, beta = mixing.size, mixing.beta_star
+    for law, closed in (("average", theory.sharper_theorem_1), ("learn", theory.sharper_theorem_2)):
+        problem = run(law, mixing, SignalDP(1.0), rounds=7, epsilons=(1.0,), replicas=1).problem
+        noise = n * 2.0  # Lap(1)
+        assert theory.sharper(problem).privacy[-1, 0] == pytest.approx(closed(n, beta, 7, noise))
+
+
+def test_chebyshev_has_a_sharper_bound_and_jacobi_none():
+    for graph in ("path", "geometric"):
+        problem = run("chebyshev", GRAPHS[graph], SignalDP(1.0), replicas=1).problem
+        assert np.all(theory.expected(problem).total <= theory.sharper(problem).total * (1 + 1e-9))
+    with pytest.raises(LawError, match="exact"):
+        theory.sharper(run("jacobi", GRAPHS["path"], SignalDP(1.0), replicas=1).problem)
+
+
+def test_the_complete_graph_attains_the_constant_of_table_1_and_not_theorem_1():
+    """sqrt(2) Delta/eps in the root mean square, 2/sqrt(pi) Delta/eps in the mean; |z| < 6."""
+    n = 400
+    mixing = network.max_degree(network.complete(n))
+    result = run("average", mixing, SignalDP(1.0), rounds=1, epsilons=(1.0,), replicas=4000)
+    exact = theory.expected(result.problem).total[-1, 0]
+    assert exact == pytest.approx(math.sqrt(2), rel=1e-9)
+    assert theory.sharper(result.problem).total[-1, 0] == pytest.approx(exact, rel=1e-9)
+    paper = theory.theorem_1(n, 0.0, 1, 2.0 * n, largest=5.0)
+    assert paper.total == pytest.approx(math.sqrt(n) * exact)
+    norms = result.trace.total[-1, 0]
+    spread = norms.std() / math.sqrt(len(norms))
+    assert abs(norms.mean() - 2 / math.sqrt(math.pi)) < 6 * spread + 0.01  # not 1/eps
+
+
+def test_theorem_3_holds_though_its_proof_does_not():
+    """Responses at lambda add up to t/(3-2 lambda), not to 1/(3-2 lambda)."""
+    mixing, t = GRAPHS["torus"], 4000
+    problem = run("learn-network", mixing, NetworkDP(1.0), rounds=1, epsilons=(1.0,), replicas=1)
+    found = theory.expected(replace(problem.problem, rounds=t))
+    share = (1 / (3 - 2 * dense(mixing).values)).sum()
+    assert found.privacy[-1, 0] ** 2 * t / 2 == pytest.approx(1 + share, rel=1e-2)
+    claimed = (1 + share) / t**2  # what the proof's middle lines give per unit of sum of V/n
+    assert found.privacy[-1, 0] ** 2 > 100 * claimed
+    assert theory.STANDINGS["theorem_3"][0] is Standing.HOLDS_BY_ANOTHER_PROOF
+
+
+def test_the_heterogeneous_table_lost_a_factor_of_sqrt_n():
+    mixing, t, M = network.lazy_metropolis(network.hypercube(6)), 4, 3.0
+    xi = M * np.where(np.arange(64) & 1, 1.0, -1.0)
+    error = np.linalg.norm(np.linalg.matrix_power(mixing.weights.toarray(), t) @ xi)
+    bound = theory.heterogeneous_offline(64, mixing.beta_star, t, np.zeros(64), M)
+    assert error == pytest.approx(8 * bound.decentralisation)
+    assert bound.standing is Standing.REFUTED
+    assert error <= theory.theorem_1(64, mixing.beta_star, t, 0.0, M).total
+
+
+@pytest.mark.parametrize("graph", GRAPHS)
+def test_heterogeneous_privacy_terms_hold(graph):
+    mixing = GRAPHS[graph]
+    scales = np.random.default_rng(1).pareto(1.5, mixing.size) + 0.01
+    for law in ("average", "learn"):
+        problem = run(law, mixing, SignalDP(1.0), epsilons=(1.0,), replicas=1).problem
+        found = theory.expected(problem, scales=scales)
+        for t in (1, 5, 12):
+            if law == "learn":
+                bound = theory.heterogeneous_online(mixing.size, t, scales, 1.0)
+                assert found.decentralisation[t] <= bound.decentralisation
+            else:
+                bound = theory.heterogeneous_offline(mixing.size, mixing.beta_star, t, scales, 9.0)
+            assert found.privacy[t, 0] <= bound.privacy * (1 + 1e-9)
+
+
+def test_rounds_to_accuracy_is_about_agreement_only():
+    mixing, accuracy = GRAPHS["geometric"], 0.01
+    rounds = theory.rounds_to_accuracy(mixing.size, mixing.beta_star, accuracy, 6.0, 1.0, 1.0)
+    problem = run("average", mixing, SignalDP(1.0), epsilons=(1.0,), replicas=1).problem
+    found = theory.expected(replace(problem, rounds=rounds))
+    assert found.disagreement[-1, 0] <= accuracy
+    assert found.total[-1, 0] > math.sqrt(2)  # the mean of the noise stays for ever
+    assert theory.rounds_to_accuracy(5, 0.0, 0.1, 1.0, 1.0, 1.0) == 1
+    assert theory.rounds_to_accuracy(5, 0.5, 100.0, 1.0, 1.0, 1.0) == 0
+
+
+def test_no_isolated_nodes_is_not_enough_in_dynamic_networks():
+    pairs = np.kron(np.eye(2), np.full((2, 2), 0.5))  # modified weights 1/2, for ever
+    held = np.linalg.matrix_power(pairs, 10**6) @ np.array([0.0, 0.0, 1.0, 1.0])
+    assert np.abs(held - 0.5).max() == 0.5
+    assert math.isfinite(theory.dynamic_rounds(4, 0.1, 1.0, 0.0, 1.0))
+    assert theory.dynamic_rounds(2000, 0.1, 1.0, 1.0, 1.0) == math.inf
+    with pytest.raises(MurmuraError, match="1/2"):
+        theory.dynamic_rounds(4, 0.7, 1.0, 0.0, 1.0)
+
+
+def test_corollary_1_is_theorem_1_with_the_larger_reach():
+    a = theory.corollary_1(10, 0.5, 3, reach=2.0, epsilon=0.5, largest=1.0)
+    b = theory.theorem_1(10, 0.5, 3, noise=10 * 2 * 16.0, largest=1.0)
+    assert (a.privacy, a.decentralisation) == (b.privacy, b.decentralisation)
+    assert set(theory.STANDINGS) <= set(theory.__all__)
+
+
+def test_what_is_refused():
+    with pytest.raises(MurmuraError, match="beta_star"):
+        theory.theorem_1(5, 1.0, 3, 1.0, 1.0)
+    with pytest.raises(MurmuraError, match="protection"):
+        theory.table_1(run("average", GRAPHS["ring"], NoPrivacy(), epsilons=()).problem)
