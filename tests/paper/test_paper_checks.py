@@ -57,14 +57,26 @@ def test_online_is_faster_while_mixing_is_slow(offline, verdict):
     assert sample_paths.learn_is_faster(measured).verdict is Verdict.CONFIRMED
 
 
-@pytest.mark.parametrize(("power", "verdict"), [(0.5, Verdict.CONFIRMED), (0.0, Verdict.REFUTED)])
-def test_a_random_walk_is_recognised(power, verdict):
-    rows = [{"variant": "noise in every round", "round": t, "cop": 2 * max(t, 1) ** power}
-            for t in range(101)]  # fmt: skip
+@pytest.mark.parametrize(
+    ("power", "printed", "verdict"),
+    [
+        (0.5, 0.5, Verdict.CONFIRMED),
+        (0.5, 0.1, Verdict.CORRECTED),
+        (0.0, 0.5, Verdict.REFUTED),
+    ],
+)
+def test_a_random_walk_is_recognised(power, printed, verdict):
+    powers = {"noise in every round": power, extensions.AS_PRINTED: printed}
+    rows = [
+        {"variant": name, "round": t, "cop": 2 * max(t, 1) ** slope}
+        for name, slope in powers.items()
+        for t in range(101)
+    ]
     rows += [{"variant": "noise at the start", "round": t, "cop": 1.0} for t in range(101)]
     finding = extensions.diverges(Measured({"": pd.DataFrame(rows)}))
     assert finding.verdict is verdict
     assert f"power of {power:.2f}" in finding.sentence.replace("-0.00", "0.00")
+    assert f"the power is {printed:.2f}" in finding.sentence
 
 
 def audit(paper_refuted: bool, ours_refuted: bool) -> Measured:
