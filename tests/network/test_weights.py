@@ -124,3 +124,12 @@ def test_a_million_agents():
     assert mixing.size == 10**6
     assert mixing.weights.nnz == 5 * 10**6
     assert np.all(mixing.largest_neighbour_weight == 0.125)
+
+
+def test_fastest_weights_where_the_interior_point_solver_stalls():
+    """A star of 10 with one more link: Clarabel stops a few digits short; SCS finishes."""
+    graph = Graph(11, np.array([[0, i] for i in range(1, 10)] + [[1, 10]]))
+    mixing = weigh(graph, "fastest")
+    assert mixing.beta_star <= metropolis(graph).beta_star
+    W = mixing.weights.toarray()
+    np.testing.assert_allclose(W.sum(axis=0), 1, atol=1e-12)
