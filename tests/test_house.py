@@ -10,12 +10,12 @@ import pytest
 SOURCE = Path(__file__).resolve().parents[1] / "src" / "murmura"
 HEAVY = {
     "cvxpy", "dp_accounting", "matplotlib", "networkx", "numba", "pandas", "pyarrow", "pydantic",
-    "rich", "scipy", "typer", "xarray",
+    "rich", "scipy", "typer", "xarray", "zenoh", "cryptography", "prometheus_client", "mpi4py",
 }  # fmt: skip
 
 ORDER = (  # each part knows those before it at most
     "network", "families", "signals", "laws", "privacy", "engine", "audits", "theory", "report",
-    "scenario", "paper", "cli",
+    "scenario", "agent", "paper", "cli",
 )  # fmt: skip
 ALONE = {  # and these less than that
     "families": {"network"},

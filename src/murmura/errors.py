@@ -35,6 +35,14 @@ class ScenarioError(MurmuraError, ValueError):
     """A scenario that does not say what it should."""
 
 
+class AgentError(MurmuraError):
+    """An agent that cannot run as asked, or must not."""
+
+
+class LedgerError(AgentError):
+    """A ledger that cannot be trusted or written: nothing is released without it."""
+
+
 class MissingExtraError(MurmuraError, ImportError):
     """An optional dependency that the call needs and the environment lacks."""
 

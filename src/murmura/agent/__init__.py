@@ -1,0 +1,1 @@
+"""Real agents: the same scenario over a real network."""

@@ -1,0 +1,121 @@
+"""What an agent's core is told and what it asks for: frozen, and free of input and output.
+
+A driver feeds events to `Core.handle` and carries out the actions in their order. The order is a
+promise: a `Persist` stands before every `Send` that relies on it, so nothing is ever sent that a
+restart would not remember.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from murmura.agent.messages import Message
+
+
+class Released(NamedTuple):
+    """A reading's noised statistic, charged and committed by the ledger: the only way in.
+
+    `sums` is in units of 2^-unit, `weight` is the number of readings in it (1), in the same units.
+    """
+
+    reading: int  # 1, 2, ...: which reading of this agent
+    sums: tuple[int, ...]
+    weight: int
+
+
+class Started(NamedTuple):
+    """The agent begins a life: it holds nothing but what it has released."""
+
+    life: int
+    released: tuple[Released, ...] = ()
+
+
+class Restarted(NamedTuple):
+    """The agent comes back with the state it last persisted, and all it has released so far."""
+
+    life: int
+    state: bytes
+    released: tuple[Released, ...] = ()
+
+
+class Received(NamedTuple):
+    """A message arrived; the transport vouches that it comes from `message.sender`."""
+
+    message: Message
+
+
+class PeerUp(NamedTuple):
+    """A neighbour can be reached."""
+
+    peer: str
+
+
+class PeerDown(NamedTuple):
+    """A neighbour can no longer be reached."""
+
+    peer: str
+
+
+class Deadline(NamedTuple):
+    """A timer set by `SetTimer` ran out."""
+
+    timer: str
+
+
+class Reading(NamedTuple):
+    """A new reading was released; its raw value never comes here."""
+
+    released: Released
+
+
+class NoMoreReadings(NamedTuple):
+    """There is no further reading, or no budget for one: go on with what there is."""
+
+
+class Leave(NamedTuple):
+    """The agent is to leave for good, handing over what it holds."""
+
+
+Event = (
+    Started | Restarted | Received | PeerUp | PeerDown | Deadline | Reading | NoMoreReadings | Leave
+)
+
+
+class Persist(NamedTuple):
+    """Write this state down before anything that follows is carried out."""
+
+    state: bytes
+
+
+class Send(NamedTuple):
+    """Send a message to `message.receiver`; it may be lost."""
+
+    message: Message
+
+
+class SetTimer(NamedTuple):
+    """Feed `Deadline(timer)` after so many seconds; a timer of the same name is replaced."""
+
+    timer: str
+    seconds: float
+
+
+class Report(NamedTuple):
+    """Something worth a line in the log: `kind` is a short word, `peer` may be empty."""
+
+    kind: str  # "round", "rejected", "mismatch", "peer", "resumed", "deadline", "rolled-back", ...
+    round: int
+    peer: str
+    text: str
+    estimate: tuple[float, ...] = ()
+
+
+class Done(NamedTuple):
+    """The agent has its estimate; it lingers for its neighbours until the driver ends it."""
+
+    round: int
+    estimate: tuple[float, ...]
+    reason: str  # "rounds", "tolerance", "left", "rolled-back"
+
+
+Action = Persist | Send | SetTimer | Report | Done
