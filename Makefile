@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: run test test-slow check bench docs lock clean
+.PHONY: run test test-slow check bench bench-agents docs lock clean
 run: $(READY)
 	$(BIN)/murmura run examples/us-power-grid.toml
 
@@ -21,6 +21,9 @@ check: $(READY)
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks
+
+bench-agents: $(READY)
+	$(BIN)/python -m benchmarks.agents
 
 docs: $(READY)
 	$(BIN)/python docs/generate.py

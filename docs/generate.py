@@ -25,7 +25,8 @@ PACKAGES = (
     "murmura.privacy.accounting", "murmura.privacy.budgets", "murmura.privacy.exact",
     "murmura.privacy.mechanisms", "murmura.privacy.sensitivity", "murmura.audits",
     "murmura.theory", "murmura.paper",
-    "murmura.laws", "murmura.engine", "murmura.report", "murmura.scenario", "murmura.errors",
+    "murmura.laws", "murmura.engine", "murmura.report", "murmura.scenario", "murmura.agent",
+    "murmura.errors",
 )  # fmt: skip
 
 
@@ -74,13 +75,15 @@ def verbs() -> str:
 
 
 def commands() -> Iterator[tuple[str, Any]]:
-    """Give every verb of the command line with its click command."""
+    """Give every verb of the command line with its click command, those of groups one by one."""
     import typer.main
 
     from murmura.cli.app import app
 
     group: Any = typer.main.get_command(app)
-    yield from group.commands.items()
+    for name, command in group.commands.items():
+        for verb, one in getattr(command, "commands", {"": command}).items():
+            yield f"{name} {verb}".strip(), one
 
 
 def help_of(command: Any) -> str:

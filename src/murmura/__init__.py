@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from murmura import (
+        agent,
         audits,
         engine,
         errors,
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _MODULES = (
-    "audits", "engine", "errors", "families", "laws", "network", "paper", "privacy", "report",
+    "agent", "audits", "engine", "errors", "families", "laws", "network", "paper", "privacy", "report",
     "scenario", "signals", "theory",
 )  # fmt: skip
 _NAMES = {
@@ -53,6 +54,7 @@ __all__ = [
     "Record",
     "Result",
     "Scenario",
+    "agent",
     "audits",
     "engine",
     "errors",

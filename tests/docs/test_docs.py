@@ -77,7 +77,7 @@ def test_every_verb_is_documented_and_helps():
     for name, command in GENERATE.commands():
         assert f"### murmura {name}" in text
         assert GENERATE.help_of(command)
-        assert CliRunner().invoke(app, [name, "--help"]).exit_code == 0
+        assert CliRunner().invoke(app, [*name.split(), "--help"]).exit_code == 0
 
 
 def test_examples_of_scenarios_are_scenarios():

@@ -19,6 +19,7 @@ def same(graph, oracle):
         ("complete:8", nx.complete_graph(8)),
         ("erdos-renyi:30,0.2,5", nx.gnp_random_graph(30, 0.2, seed=5)),
         ("watts-strogatz:30,4,0.2,5", nx.watts_strogatz_graph(30, 4, 0.2, seed=5)),
+        ("power-law:30,3,5", nx.barabasi_albert_graph(30, 3, seed=5)),
         ("random-regular:30,3,5", nx.random_regular_graph(3, 30, seed=5)),
         ("random-geometric:80,0.2,5", nx.random_geometric_graph(80, 0.2, seed=5)),
     ],
@@ -35,6 +36,14 @@ def test_torus(rows, columns):
         nx.grid_2d_graph(rows, columns, periodic=True), ordering="sorted"
     )
     assert same(load(f"torus:{rows}x{columns}"), oracle)
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(3, 5), (1, 4), (6, 1)])
+def test_grid(rows, columns):
+    oracle = nx.convert_node_labels_to_integers(nx.grid_2d_graph(rows, columns), ordering="sorted")
+    graph = load(f"grid:{rows}x{columns}")
+    assert same(graph, oracle)
+    assert graph.positions[-1].tolist() == [columns - 1, rows - 1]
 
 
 def test_hypercube():
@@ -94,7 +103,8 @@ def test_every_name_is_described(name):
     assert entry.description
     sizes = {"size": 20, "dimension": 3, "rows": 4, "radius": 0.4, "probability": 0.4, "degree": 4}
     sizes |= {"trunk": 5, "laterals": 2, "neighbours": 4}
-    wanted = {k: v for k, v in sizes.items() if k in entry.options.replace("=", " ").split(", ")}
+    known = [option.partition("=")[0] for option in entry.options.split(", ")]
+    wanted = {k: v for k, v in sizes.items() if k in known}
     assert load(name, **wanted).size >= 2
 
 
@@ -113,6 +123,7 @@ def test_every_name_is_described(name):
         ("erdos-renyi:10,1.5", {}, "probability must lie"),
         ("watts-strogatz:10,2,1.5", {}, "probability must lie"),
         ("watts-strogatz:10,10,0.5", {}, "neighbours must be below size"),
+        ("power-law:3,3", {}, "links must be below size 3; found 3"),
         ("random-regular:5,3", {}, "size . degree even"),
         ("random-geometric:10,-1", {}, "radius must be"),
     ],

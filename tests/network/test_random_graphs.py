@@ -49,7 +49,49 @@ def test_watts_strogatz_keeps_the_number_of_links_and_rewires_the_right_share():
     assert abs(moved - mean) < 6 * np.sqrt(mean) + 5
 
 
-@pytest.mark.parametrize("name", ["random-regular:3000,4", "erdos-renyi:3000,0.01"])
+@pytest.mark.parametrize("probability", [0.5, 1.0])
+@pytest.mark.parametrize("neighbours", [4, 500])
+def test_watts_strogatz_is_simple_even_where_many_links_clash(probability, neighbours):
+    size = 2001
+    graph = load("watts-strogatz", size=size, neighbours=neighbours, probability=probability)
+    assert len(graph.links) == size * neighbours // 2  # distinct ones: none was lost
+    ring = np.minimum(np.diff(graph.links)[:, 0], size - np.diff(graph.links)[:, 0])
+    stayed = np.count_nonzero(ring <= neighbours // 2) / len(graph.links)
+    # A moved link falls on a place of the ring that another one left, or outside of it.
+    assert stayed < 1 - probability + probability * neighbours / size + 0.05
+
+
+def test_watts_strogatz_without_moves_is_the_ring():
+    graph = load("watts-strogatz", size=3000, neighbours=4, probability=0.0)
+    assert np.all(graph.degrees == 4)
+    apart = np.diff(graph.links)[:, 0]
+    assert np.all(np.minimum(apart, 3000 - apart) <= 2)
+
+
+def test_power_law_is_connected_with_the_degrees_of_preferential_attachment():
+    """P(d) = 2 m (m + 1) / (d (d + 1) (d + 2)) for m links each (Bollobas et al. 2001)."""
+    size, m = 100_000, 3
+    graph = load("power-law", size=size, links=m, seed=1)
+    assert graph.is_connected
+    assert len(graph.links) == (size - m) * m
+    assert graph.degrees[m + 1 :].min() == m
+    for d in (3, 4, 6, 10):
+        share = 2 * m * (m + 1) / (d * (d + 1) * (d + 2))
+        found = np.mean(graph.degrees == d)
+        assert abs(found - share) < 6 * np.sqrt(share / size) + 10 / size  # false alarm: 2e-9
+    assert graph.degrees.max() > 300  # a hub, of the order of m sqrt(n)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "random-regular:3000,4",
+        "erdos-renyi:3000,0.01",
+        "power-law:3000,3",
+        "watts-strogatz:3000,4,0.5",
+        "random-geometric:3000,0.05",
+    ],
+)
 def test_the_seed_decides(name):
     assert np.array_equal(load(name, seed=1).links, load(name, seed=1).links)
     assert not np.array_equal(load(name, seed=1).links, load(name, seed=2).links)

@@ -7,7 +7,7 @@ restart would not remember.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from murmura.agent.messages import Message
 
@@ -81,10 +81,17 @@ Event = (
 )
 
 
+class Snapshot(Protocol):
+    """A state that is made into bytes when it is written down, and not otherwise."""
+
+    def to_bytes(self) -> bytes:
+        """The state as it is now: of the present or a later event, never of an earlier one."""
+
+
 class Persist(NamedTuple):
     """Write this state down before anything that follows is carried out."""
 
-    state: bytes
+    state: Snapshot
 
 
 class Send(NamedTuple):
@@ -115,7 +122,7 @@ class Done(NamedTuple):
 
     round: int
     estimate: tuple[float, ...]
-    reason: str  # "rounds", "tolerance", "left", "rolled-back"
+    reason: str  # "rounds", "tolerance", "readings" (ran out), "left", "rolled-back"
 
 
 Action = Persist | Send | SetTimer | Report | Done

@@ -233,10 +233,10 @@ def _bits(scale: float) -> int:
 def _largest(problem: Problem, scale: float) -> float:
     """max |xi| over the bounds, and a tail of noise that is never seen; inf without bounds."""
     family = problem.family
-    if family.bounds is None or family.signal_shape or not np.isfinite(family.bounds).all():
+    ends = np.array([family.support.low, family.support.high], dtype=np.float64)
+    if family.signal_shape or not np.isfinite(ends).all():
         return math.inf
-    ends = np.abs(family.columns(np.asarray(family.bounds, dtype=np.float64)))
-    return float(np.max(ends)) + TAIL * scale
+    return float(np.max(np.abs(family.columns(ends)))) + TAIL * scale
 
 
 def _some(labels: list[str], most: int = 8) -> str:

@@ -7,15 +7,19 @@ from typing import Annotated
 import typer
 
 from murmura import __version__
+from murmura.cli.agent import agent
 from murmura.cli.audit import audit
 from murmura.cli.families import families
 from murmura.cli.graph import graph
 from murmura.cli.init import init
+from murmura.cli.keys import keys
 from murmura.cli.laws import laws
+from murmura.cli.ledger import ledger
 from murmura.cli.plan import plan
 from murmura.cli.reproduce import reproduce
 from murmura.cli.run import run
 from murmura.cli.sweep import sweep
+from murmura.cli.up import up
 
 # A pretty traceback may show local variables, and those may be signals.
 app = typer.Typer(
@@ -44,5 +48,7 @@ def root(
     del version
 
 
-for verb in (run, sweep, plan, audit, reproduce, graph, families, laws, init):
+for verb in (run, sweep, plan, audit, reproduce, graph, families, laws, init, agent, up):
     app.command()(verb)
+for name, group in (("keys", keys), ("ledger", ledger)):
+    app.add_typer(group, name=name)

@@ -37,12 +37,24 @@ def perform(
     scenario: Scenario, directory: Path, as_json: bool, figures: bool, strict: bool = False
 ) -> None:
     """Run every variant, write files, and print a table or a JSON object."""
-    from murmura.cli.summary import summary
-
     with warnings.catch_warnings():
         if not as_json:  # the sentences stand under the table
             warnings.simplefilter("ignore", PrivacyWarning)
         results, seconds = simulate(scenario, strict)
+    present(scenario, results, seconds, directory, as_json, figures)
+
+
+def present(
+    scenario: Scenario,
+    results: Mapping[str, Result],
+    seconds: Mapping[str, float],
+    directory: Path,
+    as_json: bool,
+    figures: bool,
+) -> None:
+    """Write the files of results, and print a table or a JSON object."""
+    from murmura.cli.summary import summary
+
     said = summary(scenario, results, seconds)
     outputs = write(results, said, directory, figures)
     if as_json:

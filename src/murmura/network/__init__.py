@@ -18,14 +18,18 @@ if TYPE_CHECKING:
     from murmura.network.directed import DirectedMixing, column_stochastic, row_stochastic
     from murmura.network.edges import read_edges
     from murmura.network.feeders import feeder
-    from murmura.network.generators import complete, hypercube, path, ring, star, torus
+    from murmura.network.files import read
+    from murmura.network.generators import complete, grid, hypercube, path, ring, star, torus
+    from murmura.network.geometric import random_geometric
     from murmura.network.graph import Graph
+    from murmura.network.joining import join
     from murmura.network.mixing import Mixing
     from murmura.network.named import Named, load, names
+    from murmura.network.order import arrange, permuted
     from murmura.network.protocol import Kind, Network
     from murmura.network.random_graphs import (
         erdos_renyi,
-        random_geometric,
+        power_law,
         random_regular,
         watts_strogatz,
     )
@@ -51,6 +55,7 @@ _HOMES = {
     "Network": "protocol",
     "SCHEMES": "weights",
     "Schedule": "schedule",
+    "arrange": "order",
     "as_graph": "convert",
     "asleep": "schedule",
     "best_constant": "weights",
@@ -61,7 +66,9 @@ _HOMES = {
     "fastest": "semidefinite",
     "feeder": "feeders",
     "from_callable": "schedule",
+    "grid": "generators",
     "hypercube": "generators",
+    "join": "joining",
     "lazy_metropolis": "weights",
     "link_failures": "schedule",
     "load": "named",
@@ -69,8 +76,11 @@ _HOMES = {
     "metropolis": "weights",
     "names": "named",
     "path": "generators",
-    "random_geometric": "random_graphs",
+    "permuted": "order",
+    "power_law": "random_graphs",
+    "random_geometric": "geometric",
     "random_regular": "random_graphs",
+    "read": "files",
     "read_edges": "edges",
     "ring": "generators",
     "row_stochastic": "directed",
@@ -90,6 +100,7 @@ __all__ = [
     "Named",
     "Network",
     "Schedule",
+    "arrange",
     "as_graph",
     "asleep",
     "best_constant",
@@ -100,7 +111,9 @@ __all__ = [
     "fastest",
     "feeder",
     "from_callable",
+    "grid",
     "hypercube",
+    "join",
     "lazy_metropolis",
     "link_failures",
     "load",
@@ -108,8 +121,11 @@ __all__ = [
     "metropolis",
     "names",
     "path",
+    "permuted",
+    "power_law",
     "random_geometric",
     "random_regular",
+    "read",
     "read_edges",
     "ring",
     "row_stochastic",

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array, issparse
 
 from murmura.errors import NetworkError
-from murmura.network import structure
-from murmura.network.graph import agent_name
+from murmura.network import layout, structure
+from murmura.network.links import agent_name
 from murmura.network.protocol import Kind
 
 TOLERANCE = 1e-9  # of a row's sum: far above rounding, far below any loss that an estimate notices
@@ -41,6 +41,23 @@ def is_canonical(matrix: Any) -> bool:
     own = matrix.indices == row_numbers(matrix)
     whole = np.count_nonzero(own) == matrix.shape[0]
     return whole and bool(matrix.has_canonical_format) and bool(np.all(own | (matrix.data != 0)))
+
+
+def is_sound(matrix: Any) -> bool:
+    """Whether a large matrix is canonical, symmetric and doubly stochastic, seen in one pass.
+
+    False says only that the other checks have to look: they name what is wrong.
+    """
+    if not (isinstance(matrix, csr_array) and layout.is_large(matrix.nnz)):
+        return False
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.dtype != np.float64:
+        return False
+    if matrix.indices.dtype != np.int32:
+        return False
+    from murmura.network import compiled
+
+    bits = matrix.data.view(np.uint64)
+    return compiled.is_sound(matrix.indptr, matrix.indices, matrix.data, bits, TOLERANCE)
 
 
 def row_numbers(weights: csr_array) -> NDArray[np.int32]:
@@ -121,43 +138,73 @@ def check_symmetric(weights: csr_array, labels: Labels) -> None:
 
 def check_connected(weights: csr_array, labels: Labels, directed: bool = False) -> None:
     """Every agent reaches every other, or an error that counts the components."""
+    if not directed and layout.is_large(weights.nnz):
+        return _check_one_component(weights, labels)
     links = links_of(weights)
     touched = np.zeros(weights.shape[0], dtype=np.bool_)
     touched[links.indices] = True
     alone = np.flatnonzero(~touched & (np.diff(links.indptr) == 0))
     if len(alone):
-        raise NetworkError(
-            f"{agent_name(labels, int(alone[0]))} is isolated: it has no neighbours "
-            f"({len(alone)} such of {len(labels)} agents); link it or leave it out"
-        )
+        raise _isolated(alone, labels)
     ids = structure.components(links)
     if ids.max() > 0:
         raise disconnected(ids, labels, directed)
+    return None
 
 
-def disconnected(ids: NDArray[np.int64], labels: Labels, directed: bool = False) -> NetworkError:
+def _check_one_component(weights: csr_array, labels: Labels) -> None:
+    """The same for a large symmetric matrix without zeros off the diagonal."""
+    from murmura.network import forest
+
+    parent = forest.of_rows(weights.indptr, weights.indices)
+    if not parent.any():  # every root is agent 0
+        return
+    ids = forest.numbered(parent)
+    alone = np.flatnonzero(np.bincount(ids)[ids] == 1)
+    raise _isolated(alone, labels) if len(alone) else disconnected(ids, labels)
+
+
+def _isolated(alone: NDArray[np.int64], labels: Labels) -> NetworkError:
+    return NetworkError(
+        f"{agent_name(labels, int(alone[0]))} is isolated: it has no neighbours "
+        f"({len(alone)} such of {len(labels)} agents); link it, leave it out or try "
+        "network.join(graph)"
+    )
+
+
+def disconnected(ids: NDArray[Any], labels: Labels, directed: bool = False) -> NetworkError:
     """The error for a network in several components."""
     sizes = np.bincount(ids)
     example = int(np.flatnonzero(ids == sizes.argmin())[0])
     shown = ", ".join(map(str, np.sort(sizes)[::-1][:5])) + (", ..." if len(sizes) > 5 else "")
     word = "strongly connected" if directed else "connected"
+    remedy = "add links" if directed else "add links (network.join(graph) does)"
     return NetworkError(
         f"network must be {word}: it has {len(sizes)} components of sizes {shown}; "
-        f"{agent_name(labels, example)} is in the smallest; add links or keep the largest component"
+        f"{agent_name(labels, example)} is in the smallest; {remedy} or keep the largest component"
     )
 
 
-def check_aperiodic(weights: csr_array, remedy: str) -> None:
+def check_aperiodic(weights: csr_array, remedy: str, directed: bool = True) -> None:
     """One self weight above 0, or cycles whose lengths have no common divisor; else an error."""
-    if np.any(weights.diagonal() > 0):
-        return
-    period = structure.period(links_of(weights))
+    period = _period(weights, directed)
     if period > 1:
         raise NetworkError(
             f"weights are periodic: every self weight is 0 and all cycles "
             f"have lengths divisible by {period}, so beta* = 1 and the agents never agree; "
             f"try {remedy}"
         )
+
+
+def _period(weights: csr_array, directed: bool) -> int:
+    if directed or not layout.is_large(weights.nnz):
+        idle = not np.any(weights.diagonal() > 0)
+        return structure.period(links_of(weights)) if idle else 1
+    from murmura.network import compiled, forest
+
+    if compiled.has_self_weight(weights.indptr, weights.indices, weights.data):
+        return 1
+    return 2 if forest.is_bipartite(weights.indptr, weights.indices) else 1
 
 
 def links_of(weights: csr_array) -> csr_array:
@@ -169,5 +216,9 @@ def links_of(weights: csr_array) -> csr_array:
 
 def largest_off_diagonal(weights: csr_array) -> NDArray[np.float64]:
     """(n,): max over j != i of a_ij; every row stores its diagonal, so that none is empty."""
+    if layout.is_large(weights.nnz):
+        from murmura.network import compiled
+
+        return compiled.largest_neighbours(weights.indptr, weights.indices, weights.data)
     data = np.where(row_numbers(weights) == weights.indices, 0.0, weights.data)
     return np.asarray(np.maximum.reduceat(data, weights.indptr[:-1]))

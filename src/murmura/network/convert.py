@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Hashable, Sequence
 from itertools import chain
 from typing import Any
 
@@ -16,12 +17,14 @@ from murmura.network.graph import Graph, self_loop
 
 
 def as_graph(source: Any) -> Graph:
-    """A Graph from a Graph, a networkx graph, an adjacency matrix, a name or a file.
+    """A Graph from a Graph, a networkx graph, an adjacency matrix, links, a name or a file.
 
     - networkx Graph or DiGraph: nodes become labels in their order, `pos` becomes positions;
     - scipy sparse array or square numpy array: a link wherever the entry is positive, undirected
       if the pattern is symmetric (the weights are not kept: see `Mixing.of` for those);
-    - str or path: what `load` accepts, such as "ring:20" or "links.csv".
+    - numpy array of whole numbers of shape (m, 2), m other than 2: undirected links between the
+      agents 0 .. largest (use Graph(size, links) for agents without links, or directed links);
+    - str or path: what `load` accepts, such as "ring:20", "links.csv" or "links.parquet".
     """
     if isinstance(source, Graph):
         return source
@@ -32,11 +35,14 @@ def as_graph(source: Any) -> Graph:
     networkx = sys.modules.get("networkx")  # without it no such graph can have been made
     if networkx is not None and isinstance(source, networkx.Graph):
         return _from_networkx(source)
+    if isinstance(source, np.ndarray) and _are_links(source):
+        return from_links(source)
     if issparse(source) or isinstance(source, np.ndarray):
-        return _from_matrix(source)
+        return from_matrix(source)
     raise NetworkError(
         f"a graph cannot be made from {type(source).__name__}: expected a Graph, a networkx graph, "
-        "an adjacency matrix (numpy or scipy), a name such as 'ring:20' or a path"
+        "an adjacency matrix (numpy or scipy), links of shape (m, 2), a name such as 'ring:20' or "
+        "a path"
     )
 
 
@@ -68,21 +74,56 @@ def _positions(source: Any, nodes: list[Any]) -> NDArray[np.float64] | None:
     return positions if fits else None
 
 
-def _from_matrix(source: Any) -> Graph:
+def _are_links(array: NDArray[Any]) -> bool:
+    return array.ndim == 2 and array.shape[1] == 2 != array.shape[0] and array.dtype.kind in "iu"
+
+
+def from_links(
+    links: NDArray[Any],
+    size: int | None = None,
+    labels: Sequence[Hashable] = (),
+    directed: bool = False,
+    name: str = "links",
+    positions: NDArray[Any] | None = None,
+) -> Graph:
+    """The Graph of an array of links; without a size, of the agents 0 .. largest."""
+    if size is None:
+        if links.size == 0:
+            raise NetworkError("there are no links: expected pairs of agent indices, shape (m, 2)")
+        size = int(links.max()) + 1
+    return Graph(size, links, labels, directed, name, positions)
+
+
+def from_matrix(source: Any) -> Graph:
+    """The Graph of an adjacency matrix, undirected if its pattern is symmetric."""
     if source.ndim != 2 or source.shape[0] != source.shape[1]:
-        raise NetworkError(f"adjacency must be square; found shape {source.shape}")
+        raise NetworkError(
+            f"adjacency must be square, or links whole numbers of shape (m, 2); found shape "
+            f"{source.shape} of {source.dtype}"
+        )
     if source.dtype.kind not in "biuf":
         raise NetworkError(f"adjacency must hold real numbers; found {source.dtype}")
     entries = coo_array(source)
     _check_entries(entries)
     kept = entries.data != 0
-    rows, columns = entries.row[kept].astype(np.int64), entries.col[kept].astype(np.int64)
-    size = source.shape[0]
+    rows, columns, size = entries.row[kept], entries.col[kept], source.shape[0]
     if np.any(rows == columns):
         raise self_loop(range(size), int(rows[rows == columns].min()))
-    forth, back = np.unique(rows * size + columns), np.unique(columns * size + rows)
-    links = np.stack([rows, columns], axis=1)
-    return Graph(size, links, directed=not np.array_equal(forth, back), name="adjacency")
+    directed = not _is_symmetric(rows, columns, size)
+    once = slice(None) if directed else rows < columns
+    links = np.stack([rows[once], columns[once]], axis=1)
+    return Graph(size, links, directed=directed, name="adjacency")
+
+
+def _is_symmetric(rows: NDArray[Any], columns: NDArray[Any], size: int) -> bool:
+    """Whether every (i, j) has its (j, i): both patterns are sorted by counting, then compared."""
+    forth, back = (
+        coo_array((np.ones(len(rows), np.int8), at), shape=(size, size)).tocsr()
+        for at in ((rows, columns), (columns, rows))
+    )
+    for pattern in (forth, back):
+        pattern.sum_duplicates()
+    return np.array_equal(forth.indptr, back.indptr) and np.array_equal(forth.indices, back.indices)
 
 
 def _check_entries(entries: coo_array) -> None:

@@ -16,14 +16,14 @@ LARGEST_HYPERCUBE = 24  # 2^24 agents, 2 * 10^8 links: as many as the largest co
 def ring(size: int) -> Graph:
     """Agent i linked to i + 1 mod n."""
     sized(3, size=size)
-    i = np.arange(size)
-    return Graph(size, np.stack([i, (i + 1) % size], axis=1), name="ring", positions=_circle(size))
+    i = np.arange(size, dtype=np.int32)
+    return Graph(size, np.stack([i, np.roll(i, -1)], axis=1), name="ring", positions=_circle(size))
 
 
 def path(size: int) -> Graph:
     """Agent i linked to i + 1."""
     sized(2, size=size)
-    i = np.arange(size)
+    i = np.arange(size, dtype=np.int32)
     places = np.stack([i.astype(np.float64), np.zeros(size)], axis=1)
     return Graph(size, np.stack([i[:-1], i[1:]], axis=1), name="path", positions=places)
 
@@ -54,13 +54,23 @@ def torus(rows: int, columns: int | None = None) -> Graph:
     columns = rows if columns is None else columns
     sized(2, rows=rows, columns=columns)
     sized(4, size=rows * columns)
-    agents = np.arange(rows * columns).reshape(rows, columns)
-    down = np.stack([agents.ravel(), np.roll(agents, -1, axis=0).ravel()], axis=1)
-    right = np.stack([agents.ravel(), np.roll(agents, -1, axis=1).ravel()], axis=1)
-    down_right = np.unravel_index(agents.ravel(), (rows, columns))
-    places = np.stack(down_right[::-1], axis=1).astype(np.float64)
-    links = np.concatenate([down, right])
-    return Graph(rows * columns, links, name="torus", positions=places)
+    agents = np.arange(rows * columns, dtype=np.int32).reshape(rows, columns)
+    links = np.empty((rows, columns, 2, 2), dtype=np.int32)
+    links[..., 0] = agents[..., None]
+    links[:, :, 0, 1], links[:, :, 1, 1] = np.roll(agents, -1, axis=1), np.roll(agents, -1, axis=0)
+    pairs, places = links.reshape(-1, 2), _lattice(rows, columns)
+    return Graph(rows * columns, pairs, name="torus", positions=places)
+
+
+def grid(rows: int, columns: int | None = None) -> Graph:
+    """Agent (r, c), index r * columns + c, linked to (r+1, c) and (r, c+1) where there are such."""
+    columns = rows if columns is None else columns
+    sized(1, rows=rows, columns=columns)
+    sized(2, size=rows * columns)
+    agents = np.arange(rows * columns, dtype=np.int32).reshape(rows, columns)
+    ends = [(agents[:-1], agents[1:]), (agents[:, :-1], agents[:, 1:])]
+    pairs = np.concatenate([np.stack([a.ravel(), b.ravel()], axis=1) for a, b in ends])
+    return Graph(rows * columns, pairs, name="grid", positions=_lattice(rows, columns))
 
 
 def hypercube(dimension: int) -> Graph:
@@ -74,6 +84,13 @@ def hypercube(dimension: int) -> Graph:
         [np.stack([i, i | bit], axis=1) for i, bit in zip(low, bits, strict=True)]
     )
     return Graph(len(agents), links, name="hypercube")
+
+
+def _lattice(rows: int, columns: int) -> NDArray[np.float64]:
+    """(rows * columns, 2): x = c, y = r, row by row."""
+    places = np.empty((rows, columns, 2))
+    places[..., 0], places[..., 1] = np.arange(columns), np.arange(rows)[:, None]
+    return places.reshape(-1, 2)
 
 
 def _circle(size: int) -> NDArray[np.float64]:

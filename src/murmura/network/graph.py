@@ -6,6 +6,7 @@ the source sends to the target. Agents are 0 .. n-1 inside; `labels` keeps the n
 
 from __future__ import annotations
 
+import os
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,10 +18,15 @@ from scipy.sparse import csr_array
 
 from murmura._validate import at_least, at_most
 from murmura.errors import NetworkError
-from murmura.network import structure
+from murmura.network import layout, structure
+from murmura.network.links import Links, agent_name, canonical_links, is_frozen, self_loop
 
 Ints = NDArray[np.int64]
 LARGEST = 2**31 - 1  # agents: weights are stored with indices of 32 bits
+__all__ = [
+    "LARGEST", "Graph", "Ints", "Links", "agent_name", "checked_labels", "relabelled", "self_loop",
+    "sized", "undirected",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,10 +34,13 @@ class Graph:
     """n agents and the links between them; valid, sorted and without duplicates once constructed.
 
     Graph(3, [(0, 1), (1, 2)], labels=["a", "b", "c"])
+
+    Links have 32 bits an end. An int32 array that is sorted, owns its memory and cannot be written
+    is kept; everything else is copied.
     """
 
     size: int
-    links: Ints
+    links: Links
     labels: Sequence[Hashable] = ()
     directed: bool = False
     name: str = "graph"
@@ -41,9 +50,9 @@ class Graph:
         """Check, then put the links in canonical order."""
         _check_size(self.size)
         labels = checked_labels(self.labels, self.size)
-        links = _checked_links(self.links, self.size, labels)
+        links = canonical_links(self.links, self.size, labels, self.directed)
         object.__setattr__(self, "labels", labels)
-        object.__setattr__(self, "links", _canonical(links, self.size, self.directed))
+        object.__setattr__(self, "links", links)
         if self.positions is not None:
             object.__setattr__(self, "positions", _checked_positions(self.positions, self.size))
 
@@ -52,20 +61,29 @@ class Graph:
         kind = "directed links" if self.directed else "links"
         return f"Graph({self.name!r}, {self.size} agents, {len(self.links)} {kind})"
 
-    @cached_property
-    def arcs(self) -> Ints:
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a .npz (all of the graph) or .parquet file (without positions) for `load`."""
+        from murmura.network.files import write
+
+        write(self, path)
+
+    @property
+    def arcs(self) -> Links:
         """(k, 2): every (source, target); an undirected link gives both directions."""
         return self.links if self.directed else np.concatenate([self.links, self.links[:, ::-1]])
 
     @cached_property
     def out_degrees(self) -> Ints:
         """(n,): how many agents each one sends to."""
-        return np.bincount(self.arcs[:, 0], minlength=self.size)
+        return self._ends(0) if self.directed else self._ends(0) + self._ends(1)
 
     @cached_property
     def in_degrees(self) -> Ints:
         """(n,): how many agents each one hears."""
-        return np.bincount(self.arcs[:, 1], minlength=self.size)
+        return self._ends(1) if self.directed else self.out_degrees
+
+    def _ends(self, column: int) -> Ints:
+        return np.bincount(self.links[:, column], minlength=self.size)
 
     @property
     def degrees(self) -> Ints:
@@ -79,11 +97,15 @@ class Graph:
     @cached_property
     def adjacency(self) -> csr_array:
         """(n, n) of ones: row i holds the agents that i sends to."""
-        return structure.pattern(self.size, self.arcs[:, 0], self.arcs[:, 1])
+        return structure.pattern(self.size, *self.arcs.T)
 
     @cached_property
     def components(self) -> Ints:
         """(n,): the number of each agent's component (strongly connected if directed)."""
+        if layout.is_large(len(self.links)) and not self.directed:
+            from murmura.network import forest
+
+            return forest.numbered(forest.of_links(self.links, self.size)).astype(np.int64)
         return structure.components(self.adjacency)
 
     @property
@@ -139,11 +161,6 @@ def relabelled(graph: Graph, labels: Sequence[Hashable]) -> Graph:
     return Graph(graph.size, place[graph.links], labels, graph.directed, graph.name, positions)
 
 
-def agent_name(labels: Sequence[Hashable], i: int) -> str:
-    """How a message names agent i: its index, with its label where that says more."""
-    return f"agent {i}" if labels[i] == i else f"agent {labels[i]!r} (index {i})"
-
-
 def checked_labels(labels: Sequence[Hashable] | None, size: int) -> Sequence[Hashable]:
     """The labels if there is one for each agent and no two are the same; 0 .. n-1 if none given."""
     if labels is None or len(labels) == 0:
@@ -176,46 +193,9 @@ def _check_size(size: int) -> None:
         raise NetworkError(f"a network needs at least 2 agents; found {size}")
 
 
-def _checked_links(links: Any, size: int, labels: Sequence[Hashable]) -> Ints:
-    pairs = np.asarray(links)
-    if pairs.size == 0:
-        return np.empty((0, 2), dtype=np.int64)
-    if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
-        raise NetworkError(
-            f"links must be pairs of agent indices, shape (m, 2); found shape {pairs.shape} "
-            f"of {pairs.dtype}"
-        )
-    pairs = pairs.astype(np.int64)
-    outside = np.flatnonzero(((pairs < 0) | (pairs >= size)).any(axis=1))
-    if len(outside):
-        pair = tuple(pairs[outside[0]].tolist())
-        raise NetworkError(f"link {pair} is out of range: agents are 0..{size - 1}")
-    loops = np.flatnonzero(pairs[:, 0] == pairs[:, 1])
-    if len(loops):
-        raise self_loop(labels, int(pairs[loops[0], 0]))
-    return pairs
-
-
-def self_loop(labels: Sequence[Hashable], i: int) -> NetworkError:
-    """The error for a link from an agent to itself."""
-    return NetworkError(
-        f"graph has a self-loop at {agent_name(labels, i)}: an agent always hears itself (a_ii); "
-        "remove the link, e.g. graph.remove_edges_from(list(networkx.selfloop_edges(graph)))"
-    )
-
-
-def _canonical(links: Ints, size: int, directed: bool) -> Ints:
-    pairs = links if directed else np.sort(links, axis=1)
-    keys = pairs[:, 0] * size + pairs[:, 1]
-    if np.any(np.diff(keys) <= 0):
-        keys = np.unique(keys)
-    ordered = np.stack([keys // size, keys % size], axis=1)
-    ordered.flags.writeable = False
-    return ordered
-
-
 def _checked_positions(positions: Any, size: int) -> NDArray[np.float64]:
-    places = np.array(positions, dtype=np.float64)
+    places = np.asarray(positions, dtype=np.float64)
+    places = places if is_frozen(places) else places.copy()
     if places.shape != (size, 2):
         raise NetworkError(f"positions must have shape ({size}, 2); found {places.shape}")
     places.flags.writeable = False

@@ -39,10 +39,12 @@ class Mixing(Fixed):
 
     def __post_init__(self) -> None:
         """Check everything that the class promises."""
-        self._settle()
-        checks.check_symmetric(self.weights, self.labels)
+        sound = checks.is_sound(self.weights)
+        self._settle(sound)
+        if not sound:
+            checks.check_symmetric(self.weights, self.labels)
         checks.check_connected(self.weights, self.labels)
-        checks.check_aperiodic(self.weights, "network.lazy_metropolis(graph)")
+        checks.check_aperiodic(self.weights, "network.lazy_metropolis(graph)", directed=False)
 
     @classmethod
     def of(cls, matrix: Any, labels: checks.Labels | None = None, scheme: str = "given") -> Mixing:

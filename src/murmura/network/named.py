@@ -1,4 +1,4 @@
-"""load: a graph by name ("us-power-grid", "ring:20", "torus:30x40") or from an edge-list file."""
+"""load: a graph by name ("us-power-grid", "ring:20", "torus:30x40") or from a file of links."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from murmura.errors import NetworkError
-from murmura.network import feeders, generators, random_graphs
+from murmura.network import feeders, generators, geometric, random_graphs
 from murmura.network.convert import as_graph
 from murmura.network.edges import read_edges
+from murmura.network.files import FORMATS, read
 from murmura.network.graph import Graph
 
 
@@ -55,10 +56,12 @@ BUILDERS: dict[str, Callable[..., Graph]] = {
     "star": generators.star,
     "complete": generators.complete,
     "torus": generators.torus,
+    "grid": generators.grid,
     "hypercube": generators.hypercube,
-    "random-geometric": random_graphs.random_geometric,
+    "random-geometric": geometric.random_geometric,
     "erdos-renyi": random_graphs.erdos_renyi,
     "watts-strogatz": random_graphs.watts_strogatz,
+    "power-law": random_graphs.power_law,
     "random-regular": random_graphs.random_regular,
 }
 
@@ -69,10 +72,10 @@ def names() -> tuple[Named, ...]:
 
 
 def load(source: str | os.PathLike[str], **options: Any) -> Graph:
-    """The graph of that name, or of that edge-list file.
+    """The graph of that name, or of that file: a CSV, .parquet or .npz, told by its ending.
 
     load("us-power-grid"), load("ring", size=20), load("ring:20"), load("torus:30x40"),
-    load("random-geometric:969,0.1,0"), load("links.csv", directed=True)
+    load("random-geometric:969,0.1,0"), load("links.csv", directed=True), load("links.parquet")
     """
     text = os.fspath(source)
     name, _, rest = text.partition(":")
@@ -114,14 +117,16 @@ def _read(path: str, options: dict[str, Any]) -> Graph:
     unknown = options.keys() - {"directed"}
     if unknown:
         raise NetworkError(f"a file takes the option (directed); found {sorted(unknown)[0]!r}")
-    return read_edges(path, **options)
+    known = Path(path).suffix.lower() in FORMATS
+    return read(path, **options) if known else read_edges(path, **options)
 
 
 def _unknown(text: str, key: str) -> str:
     close = difflib.get_close_matches(key, BUILDERS, n=1, cutoff=0.4)
     hint = f"did you mean {close[0]!r}? " if close else ""
     return (
-        f"no graph is named {text!r}: {hint}known names: {', '.join(BUILDERS)}; or a path to a CSV"
+        f"no graph is named {text!r}: {hint}known names: {', '.join(BUILDERS)}; or a path "
+        "to a CSV, Parquet or .npz file"
     )
 
 

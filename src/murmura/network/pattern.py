@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 
-from murmura.network.graph import Graph, undirected
+from murmura.network.graph import Graph, Links, undirected
 
 Floats = NDArray[np.float64]
 DUST = 1e-12  # a self weight below this is rounding: on regular graphs 1 - d * (1/d) is 0
@@ -18,7 +18,7 @@ DUST = 1e-12  # a self weight below this is rounding: on regular graphs 1 - d * 
 class Pattern:
     """Where the weights of n agents and m links stand: data = [w, w, diagonal][order]."""
 
-    links: NDArray[np.int64]
+    links: Links
     indices: NDArray[np.int32]
     indptr: NDArray[np.int32]
     order: NDArray[np.int64]
@@ -26,7 +26,7 @@ class Pattern:
     @classmethod
     def of(cls, graph: Graph) -> Pattern:
         """The pattern of an undirected graph, diagonal included."""
-        i, j = undirected(graph).links.astype(np.int32).T
+        i, j = undirected(graph).links.T
         own = np.arange(graph.size, dtype=np.int32)
         rows, columns = np.concatenate([i, j, own]), np.concatenate([j, i, own])
         entries = (np.arange(len(rows)), (rows, columns))

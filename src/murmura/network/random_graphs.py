@@ -1,40 +1,24 @@
-"""Random graphs from a seed.
+"""Random graphs from a seed, without coordinates (see `geometric` for those with).
 
-`random_geometric` is networkx's graph at every size. The others are networkx's, link for link,
-up to 2,000 agents; above that a vectorised draw from the same model serves a million agents.
-They may come out disconnected: the weights say so.
+They are networkx's, link for link, up to 2,000 agents; above that a vectorised draw from the same
+model serves ten million. Some may come out disconnected: the weights say so, `join` mends it.
 """
 
 from __future__ import annotations
 
-import random
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from murmura._validate import as_float, at_least, found, positive
+from murmura._validate import as_float, at_least, found
 from murmura.errors import NetworkError
 from murmura.network.convert import as_graph
-from murmura.network.graph import Graph, Ints, sized
+from murmura.network.graph import Graph, Ints, Links, sized
+from murmura.network.links import freeze
 
 NETWORKX_UP_TO = 2_000
 ATTEMPTS = 1_000
-
-
-def random_geometric(size: int, radius: float, seed: int = 0) -> Graph:
-    """Uniform points in the unit square, linked when at most `radius` apart.
-
-    The same points and links as networkx.random_geometric_graph(size, radius, seed=seed).
-    """
-    from scipy.spatial import cKDTree
-
-    _check(2, size, seed)
-    positive(NetworkError, radius=radius)
-    source = random.Random(seed)  # networkx draws from Python's generator, two numbers a node
-    places = np.array([source.random() for _ in range(2 * size)]).reshape(size, 2)
-    links = cKDTree(places).query_pairs(radius, output_type="ndarray")
-    return Graph(size, links.astype(np.int64), name="random-geometric", positions=places)
 
 
 def erdos_renyi(size: int, probability: float, seed: int = 0) -> Graph:
@@ -61,6 +45,24 @@ def watts_strogatz(size: int, neighbours: int, probability: float, seed: int = 0
         return _networkx("watts-strogatz", name, size, neighbours, probability, seed=seed)
     rng = np.random.default_rng(seed)
     return Graph(size, _rewired(size, neighbours, probability, rng), name="watts-strogatz")
+
+
+def power_law(size: int, links: int = 3, seed: int = 0) -> Graph:
+    """Each agent after the first few linked to `links` earlier ones, in proportion to degree.
+
+    Preferential attachment (Barabasi and Albert 1999): degrees d in proportion to d^-3 in the tail,
+    2 * links on average; always connected.
+    """
+    _check(2, size, seed)
+    at_least(NetworkError, 1, links=links)
+    if links >= size:
+        raise NetworkError(f"links must be below size {size}; found {links}")
+    if size <= NETWORKX_UP_TO:
+        return _networkx("power-law", "barabasi_albert_graph", size, links, seed=seed)
+    from murmura.network.attachment import attached
+
+    state = np.random.SeedSequence(seed).generate_state(1, np.uint64)[0]
+    return Graph(size, freeze(attached(size, links, state)), name="power-law")
 
 
 def random_regular(size: int, degree: int, seed: int = 0) -> Graph:
@@ -119,19 +121,52 @@ def _unusable(links: Ints, size: int) -> NDArray[np.bool_]:
     return bad
 
 
-def _rewired(size: int, neighbours: int, probability: float, rng: np.random.Generator) -> Ints:
-    i = np.arange(size)
-    steps = range(1, neighbours // 2 + 1)
-    links = np.concatenate([np.stack([i, (i + step) % size], axis=1) for step in steps])
-    moved = rng.random(len(links)) < probability
-    links = np.concatenate([links[~moved], links[moved]])  # a link that stayed wins over a copy
-    bad = np.arange(len(links)) >= np.count_nonzero(~moved)
+def _rewired(size: int, neighbours: int, probability: float, rng: np.random.Generator) -> Links:
+    """Every moved link draws its other end, again if that makes a loop or a link that exists.
+
+    Moved links need comparing with one another only: which links of the ring stay is a table.
+    """
+    moved = np.stack([rng.random(size) < probability for _ in range(neighbours // 2)])
+    waiting = np.concatenate([np.flatnonzero(row).astype(np.int32) for row in moved])
+    taken = np.empty(0, dtype=np.int64)  # low * size + high of the links that have moved, sorted
     for _ in range(ATTEMPTS):
-        if not bad.any():
-            return links
-        links[bad, 1] = rng.integers(size, size=np.count_nonzero(bad))
-        bad = _unusable(links, size)
+        if len(waiting) == 0:
+            return np.concatenate([_staying(moved), _unpacked(taken, size)])
+        target = rng.integers(size, size=len(waiting), dtype=np.int32)
+        keys = np.minimum(waiting, target) * np.int64(size) + np.maximum(waiting, target)
+        new, first = np.unique(keys, return_index=True)
+        at = np.searchsorted(taken, new)
+        free = at == np.searchsorted(taken, new, side="right")
+        free &= _open(_unpacked(new, size), moved)
+        taken = np.insert(taken, at[free], new[free])
+        waiting = np.delete(waiting, first[free])
     raise NetworkError(f"no simple rewiring found in {ATTEMPTS} attempts: too many neighbours")
+
+
+def _staying(moved: NDArray[np.bool_]) -> Links:
+    """The links of the ring, (i, i + step), that did not move: row step - 1 of the table."""
+    size = moved.shape[1]
+    rows = [np.flatnonzero(~row).astype(np.int32) for row in moved]
+    return np.concatenate(
+        [np.stack([i, (i + np.int32(k + 1)) % np.int32(size)], axis=1) for k, i in enumerate(rows)]
+    )
+
+
+def _open(pairs: Links, moved: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Which pairs (low, high) would be neither a loop nor a link of the ring that stays.
+
+    The ring joins them if high is low + step, or low is high + step past the end.
+    """
+    (steps, size), (low, high) = moved.shape, pairs.T
+    found: NDArray[np.bool_] = low != high
+    for start, step in ((low, high - low), (high, size - (high - low))):
+        near = np.flatnonzero((step >= 1) & (step <= steps))
+        found[near] &= moved[step[near] - 1, start[near]]
+    return found
+
+
+def _unpacked(keys: Ints, size: int) -> Links:
+    return np.stack([(keys // size).astype(np.int32), (keys % size).astype(np.int32)], axis=1)
 
 
 def _matched(size: int, degree: int, rng: np.random.Generator) -> Ints:

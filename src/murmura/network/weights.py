@@ -10,13 +10,15 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from murmura._validate import one_of
 from murmura.errors import NetworkError
+from murmura.network import layout
 from murmura.network.convert import as_graph
 from murmura.network.graph import Graph, undirected
 from murmura.network.mixing import Mixing
-from murmura.network.pattern import Floats, Pattern
+from murmura.network.pattern import Pattern
 from murmura.network.semidefinite import fastest
 from murmura.network.spectrum import extremes
 
@@ -28,19 +30,19 @@ def metropolis(graph: Any) -> Mixing:
     that is an error, and `lazy_metropolis` is the remedy.
     """
     net = undirected(as_graph(graph))
-    return _mixing(net, 1.0 / _larger_degree(net), "metropolis")
+    return _mixing(net, "metropolis", ratio=1.0)
 
 
 def lazy_metropolis(graph: Any) -> Mixing:
     """a_ij = 1/(2 max(d_i, d_j)): App. C.1; aperiodic on every graph, since a_ii >= 1/2."""
     net = undirected(as_graph(graph))
-    return _mixing(net, 0.5 / _larger_degree(net), "lazy-metropolis")
+    return _mixing(net, "lazy-metropolis", ratio=0.5)
 
 
 def max_degree(graph: Any) -> Mixing:
     """a_ij = 1/(d_max + 1): the + 1 keeps a_ii > 0, so that no graph is periodic."""
     net = undirected(as_graph(graph))
-    return _mixing(net, _constant(net, 1.0 / (net.degrees.max() + 1)), "max-degree")
+    return _mixing(net, "max-degree", constant=1.0 / (net.degrees.max() + 1))
 
 
 def best_constant(graph: Any) -> Mixing:
@@ -57,7 +59,7 @@ def best_constant(graph: Any) -> Mixing:
     alpha = 2.0 / ((d_max + 1) * (2.0 - lambda_2 - lambda_n))
     capped = alpha > 1.0 / d_max
     scheme = "best-constant, capped" if capped else "best-constant"
-    return _mixing(net, _constant(net, min(alpha, 1.0 / d_max)), scheme)
+    return _mixing(net, scheme, constant=min(alpha, 1.0 / d_max))
 
 
 SCHEMES: dict[str, Callable[[Any], Mixing]] = {
@@ -76,14 +78,21 @@ def weigh(graph: Any, scheme: str = "metropolis") -> Mixing:
     return SCHEMES[name](graph)
 
 
-def _larger_degree(graph: Graph) -> Floats:
-    i, j = graph.links.T
-    return np.asarray(np.maximum(graph.degrees[i], graph.degrees[j]), dtype=np.float64)
+def _mixing(graph: Graph, scheme: str, ratio: float = 0.0, constant: float = 0.0) -> Mixing:
+    """a_ij = ratio/max(d_i, d_j) + constant for every link."""
+    if layout.is_large(len(graph.links)):
+        weights = _filled(graph, ratio, constant)
+    else:
+        larger = np.maximum(*graph.degrees[graph.links.T])
+        weights = Pattern.of(graph).fill(ratio / larger + constant)
+    return Mixing(weights, graph.labels, scheme, graph)
 
 
-def _constant(graph: Graph, value: float) -> Floats:
-    return np.full(len(graph.links), value)
+def _filled(graph: Graph, ratio: float, constant: float) -> csr_array:
+    """The same weights, row by row, without arrays of links beside them."""
+    from murmura.network import compiled
 
-
-def _mixing(graph: Graph, w: Floats, scheme: str) -> Mixing:
-    return Mixing(Pattern.of(graph).fill(w), graph.labels, scheme, graph)
+    indptr, indices = compiled.lay_rows(graph.links, graph.size)
+    weights = layout.csr(np.empty(len(indices)), indices, indptr, graph.size)
+    compiled.fill_rows(weights.indptr, weights.indices, ratio, constant, weights.data)
+    return weights

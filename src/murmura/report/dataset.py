@@ -15,7 +15,16 @@ if TYPE_CHECKING:
     import xarray as xr
 
 
-def build(problem: Problem, trace: Trace, guarantee: str, remarks: list[str]) -> xr.Dataset:
+SIMULATED, EXACT = "simulated", "exact"
+
+
+def build(
+    problem: Problem,
+    trace: Trace,
+    guarantee: str,
+    remarks: list[str],
+    noise: str = SIMULATED,
+) -> xr.Dataset:
     """Label everything a run left; without protection the private variables are absent."""
     import xarray as xr
 
@@ -49,7 +58,7 @@ def build(problem: Problem, trace: Trace, guarantee: str, remarks: list[str]) ->
     data = xr.Dataset(variables, coords=coordinates)
     order = ("agent", "recorded", "round", "replica", "epsilon", "component")
     data = data.transpose(*(axis for axis in order if axis in data.dims))
-    data.attrs = attributes(problem, guarantee, remarks)
+    data.attrs = attributes(problem, guarantee, remarks, noise)
     return data
 
 
@@ -70,7 +79,9 @@ def _squeeze(axes: tuple[str, ...], values: Any, d: int) -> tuple[tuple[str, ...
     return axes, values
 
 
-def attributes(problem: Problem, guarantee: str, remarks: list[str]) -> dict[str, Any]:
+def attributes(
+    problem: Problem, guarantee: str, remarks: list[str], noise: str = SIMULATED
+) -> dict[str, Any]:
     """What ran, as attributes that travel with the file."""
     return {
         "law": problem.law.name,
@@ -78,7 +89,7 @@ def attributes(problem: Problem, guarantee: str, remarks: list[str]) -> dict[str
         "network": describe_network(problem.network),
         "protects": problem.want.protects,
         "guarantee": guarantee,
-        "noise": "simulated" if problem.budgets else "none",
+        "noise": noise if problem.budgets else "none",
         "seed": str(problem.seed),  # netCDF 3 has no 64-bit integers
         "notes": " ".join(remarks),
     }
@@ -91,7 +102,7 @@ def describe_network(network: Any) -> str:
     return f"{name} ({network.size:,} agents, {network.scheme} weights)"
 
 
-def notes(problem: Problem) -> list[str]:
+def notes(problem: Problem, noise: str = SIMULATED) -> list[str]:
     """What a reader must know beside the numbers."""
     remarks = []
     if problem.network.kind == "row-stochastic":
@@ -107,7 +118,7 @@ def notes(problem: Problem) -> list[str]:
             "The signals are measured: targets, errors and a known seed tell of them, so these "
             "numbers are as secret as the signals."
         )
-    if problem.budgets:
+    if problem.budgets and noise == SIMULATED:
         remarks.append("The noise is simulated in floating point: nothing here may be released.")
     return remarks
 

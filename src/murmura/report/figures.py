@@ -4,7 +4,7 @@
     figures.compare({"signal": a, "network": b})                              all of them
     figures.save_all(results, Path("figures"))                                PNG and SVG
 
-Errors are l2 norms over agents. All noise in a figure is simulated, and the caption says so.
+Errors are l2 norms over agents. The caption says whether the noise was simulated or exact.
 """
 
 from __future__ import annotations
@@ -200,5 +200,6 @@ def _what(result: Result) -> list[str]:
 def _caption(results: Mapping[str, Result], width: float) -> str:
     """The standing of every promise, in few words, and what the noise is."""
     standing = "; ".join(f"{name} ({result.guarantee.status})" for name, result in results.items())
-    noise = "simulated" if any(r.problem.budgets for r in results.values()) else "none"
+    words = dict.fromkeys(r.noise for r in results.values() if r.problem.budgets)
+    noise = " and ".join(words) or "none"
     return textwrap.fill(f"guarantees: {standing}. noise: {noise}", int(width * 17))

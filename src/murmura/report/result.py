@@ -47,15 +47,19 @@ class Result:
     problem: Problem
     trace: Trace
     name: str = "run"
+    noise: str = dataset.SIMULATED  # or EXACT: drawn by real agents, charged to their ledgers
+    stated: Guarantee | None = None  # in place of the one that the law promises in a simulation
 
     @cached_property
     def data(self) -> xr.Dataset:
         """Everything measured, as one labelled dataset."""
-        return dataset.build(self.problem, self.trace, str(self.guarantee), self.notes)
+        return dataset.build(self.problem, self.trace, str(self.guarantee), self.notes, self.noise)
 
     @property
     def guarantee(self) -> Guarantee:
         """What is promised at the (largest) epsilon of the run."""
+        if self.stated is not None:
+            return self.stated
         want = self.problem.want
         if self.problem.budgets and hasattr(want, "at"):
             want = want.at(max(self.problem.budgets))
@@ -148,7 +152,7 @@ class Result:
     @property
     def notes(self) -> list[str]:
         """What a reader must know beside the numbers."""
-        return dataset.notes(self.problem)
+        return dataset.notes(self.problem, self.noise)
 
     def to_netcdf(self, path: str | PathLike[str]) -> None:
         """Write the dataset as netCDF, readable by xarray, R, Julia and MATLAB.

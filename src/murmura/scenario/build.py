@@ -71,8 +71,11 @@ class Builder:
     scenario: Scenario
     kept: dict[Hashable, Any] = field(default_factory=dict)
 
-    def job(self, index: int) -> Job:
-        """Build one variant and check that its parts fit together."""
+    def job(self, index: int, signals: bool = True) -> Job:
+        """Build one variant and check that its parts fit together.
+
+        Without `signals` no file of readings is opened: real agents bring their own.
+        """
         spec = self.scenario.variants[index]
         net, family = self._network(spec, index), check.family_of(spec)
         with self._at(index, "law"):
@@ -82,7 +85,11 @@ class Builder:
             noise = calibrate(want, law, family, net, spec.law.rounds)
         with self._at(index, "privacy", "epsilon"):
             _check_noise(noise, spec)
-        source = self._source(spec, index, family, net)
+        source = (
+            self._source(spec, index, family, net)
+            if signals
+            else Drawn(family, {}, net.size, spec.seed)
+        )
         with self._at(index, "signals", keep=SignalError):
             problem = Problem(
                 net, law, family, source, want, spec.law.rounds, spec.privacy.epsilon,

@@ -101,6 +101,12 @@ class Scenario:
 
         return Builder(self).job(self._index(variant))
 
+    def terms(self, variant: str | Spec | None = None) -> Job:
+        """Build one variant without its signals: what real agents have in common."""
+        from murmura.scenario.build import Builder
+
+        return Builder(self).job(self._index(variant), signals=False)
+
     def jobs(self) -> list[Job]:
         """Build every variant; what they share is built once."""
         from murmura.scenario.build import Builder

@@ -199,6 +199,22 @@ class Record(Section):
     estimates: bool = True
 
 
+class Agents(Section):
+    """[agents]: what real agents agree on beside the rest; a simulation has no use for it."""
+
+    epoch: int = Field(default=1, ge=1)  # counts changes of membership
+    asynchronous: bool = False
+    open_ended: bool = False
+    tolerance: float = Field(default=0.0, ge=0)  # 0: all rounds are run
+    certificates: dict[str, str] = {}
+
+    @whole(mode="after")
+    def _ends(self) -> Self:
+        if self.asynchronous and self.tolerance:
+            raise ValueError("tolerance needs rounds in common, which asynchronous agents lack")
+        return self
+
+
 class Spec(Section):
     """One run in full: the base of a scenario with one variant merged over it."""
 
@@ -212,6 +228,7 @@ class Spec(Section):
     privacy: Privacy
     law: Law
     record: Record = Record()
+    agents: Agents = Agents()
 
 
 def _either(words: tuple[str, ...]) -> str:

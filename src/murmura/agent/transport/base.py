@@ -35,7 +35,13 @@ class Transport(Protocol):
         """Begin: `deliver` is called from any thread, and returns at once."""
 
     def send(self, message: Message) -> None:
-        """Send from a local agent to a neighbour; it may be lost, and never waits for the peer."""
+        """Send from a local agent to a neighbour; it may be lost, and never waits for the peer.
+
+        A transport may hold it back until `flush`, to send several together.
+        """
+
+    def flush(self) -> None:
+        """Send what was held back."""
 
     def close(self) -> None:
         """End: links are closed, nothing is delivered afterwards; may be called twice."""

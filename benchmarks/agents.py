@@ -1,0 +1,155 @@
+"""Real agents under load: `make bench-agents`. Ratios to a bare zenoh exchange in the same run."""
+
+import json
+import os
+import platform
+import resource
+import subprocess
+import sys
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from murmura.agent.fleet.fleet import Fleet
+from murmura.agent.fleet.launch import Terms, prepare
+from murmura.agent.fleet.plan import Plan
+from murmura.agent.messages import Totals
+from murmura.agent.wire import encode
+from murmura.scenario import Scenario
+
+HERE = Path(__file__).parent
+SCENARIO = """
+name = "load"
+seed = 5
+network = {{ graph = "random-geometric", options = {{ {options}, seed = 1 }} }}
+family = {{ name = "normal", sigma = 1.0, bounds = [0.0, 10.0] }}
+signals = {{ draw = {{ mu = 5.0 }} }}
+privacy = {{ protect = "signal", epsilon = 1.0 }}
+law = {{ name = "average", rounds = {rounds} }}
+"""
+SIZE = len(encode(Totals("17", "23", 1, 1, 500, 499, (5 << 72,), 1 << 72)))
+
+
+def plan(folder: Path, options: str, rounds: int, processes: int) -> Plan:
+    scenario = Scenario.parse(SCENARIO.format(options=options, rounds=rounds), name="load")
+    terms = Terms(processes=processes, deadline=60.0, resend=5.0)
+    return prepare(scenario, terms, folder)[0]
+
+
+def bare_rate(made: Plan, rounds: int) -> float:
+    """Rounds a second of the same messages without agents."""
+    path = made.save()
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-m", "benchmarks.bare", str(path), str(k), str(rounds), str(SIZE)],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for k in range(len(made.shares))
+    ]
+    try:
+        said = [json.loads(process.communicate(timeout=120)[0]) for process in started]
+    finally:
+        for process in started:
+            process.kill()
+    return rounds / max(each["seconds"] for each in said)
+
+
+def fleet_rate(made: Plan, rounds: int) -> float:
+    """Rounds a second of the agents, from the first round of all to the end."""
+    began = 0.0
+    with Fleet(made) as fleet:
+        while not fleet.done:
+            fleet._hear(0.02)
+            moving = len(fleet.status) == len(made.shares) and all(
+                s["rounds"][0] >= 1 for s in fleet.status.values()
+            )
+            if moving and not began:
+                began = time.perf_counter()
+                first = min(s["rounds"][0] for s in fleet.status.values())
+        seconds = time.perf_counter() - began
+        fleet.stop()
+    return (rounds - first) / seconds
+
+
+def over_sockets(rounds: int = 3000) -> dict[str, Any]:
+    """50 agents in 4 processes with mutual TLS, against the same messages without agents."""
+    with TemporaryDirectory() as folder:
+        made = plan(Path(folder), "size = 50, radius = 0.3", rounds, 4)
+        before = bare_rate(made, rounds)
+    with TemporaryDirectory() as folder:
+        made = plan(Path(folder), "size = 50, radius = 0.3", rounds, 4)
+        agents = fleet_rate(made, rounds)
+    with TemporaryDirectory() as folder:
+        made = plan(Path(folder), "size = 50, radius = 0.3", rounds, 4)
+        after = bare_rate(made, rounds)
+    bare = max(before, after)
+    return {
+        "what": "50 agents, 4 processes, mutual TLS: rounds against a bare exchange",
+        "measured": agents / bare,
+        "target": ">= 0.5",
+        "met": agents / bare >= 0.5,
+        "detail": f"{agents:.0f} rounds/s by agents, {bare:.0f} of bare messages of {SIZE} bytes",
+    }
+
+
+def in_one_process(rounds: int = 300) -> list[dict[str, Any]]:
+    """1,000 agents in one process: rounds a second and memory, measured in a child of its own."""
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.agents", "--thousand", str(rounds)],
+        stdout=subprocess.PIPE, text=True, check=True, timeout=600,
+    )  # fmt: skip
+    said = json.loads(done.stdout)
+    detail = f"{said['degree']:.1f} neighbours each; {said['start']:.1f} s to start"
+    return [
+        {
+            "what": "1,000 agents in one process: rounds/s",
+            "measured": said["rate"], "target": ">= 10", "met": said["rate"] >= 10,
+            "detail": detail,
+        },
+        {
+            "what": "1,000 agents in one process: memory, MB",
+            "measured": said["memory"], "target": "< 500", "met": said["memory"] < 500,
+            "detail": "peak resident size of the process, ledgers and TLS session included",
+        },
+    ]  # fmt: skip
+
+
+def thousand(rounds: int) -> None:
+    """The child of `in_one_process`."""
+    from murmura.agent.fleet.worker import Worker
+
+    with TemporaryDirectory() as folder:
+        made = plan(Path(folder), "size = 1000, radius = 0.055", rounds, 1)
+        began = time.perf_counter()
+        worker = Worker(made, 0)
+        node = worker.node
+        node.start()
+        node.run(lambda: min(s.core.round for s in node.sites.values()) >= 1)
+        moving = time.perf_counter()
+        node.run(lambda: node.all_done)
+        ended = time.perf_counter()
+        node.close()
+    links = len(worker.manifest.links)
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    rate = (rounds - 1) / (ended - moving)
+    said = {"rate": rate, "memory": memory, "start": moving - began, "degree": links / 1000}
+    print(json.dumps(said))
+
+
+def main() -> None:
+    rows = [over_sockets(), *in_one_process()]
+    for row in rows:
+        met = "yes" if row["met"] else "NO"
+        print(f"{row['what']}: {row['measured']:.3g} (target {row['target']}, met: {met})")
+        print(f"    {row['detail']}")
+    report = {"cores": os.cpu_count(), "machine": platform.machine(), "rows": rows}
+    (HERE / "agents.json").write_text(json.dumps(report, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    if "--thousand" in sys.argv:
+        thousand(int(sys.argv[-1]))
+    else:
+        main()

@@ -1,0 +1,80 @@
+"""A bare exchange: python -m benchmarks.bare PLAN NUMBER ROUNDS SIZE
+
+The same processes, certificates, sessions and links as a fleet's; in every round each process puts
+one message of SIZE bytes on each link to another process and waits for one from each. No agents, no
+ledger, no codec: what zenoh itself takes. It prints the seconds of its rounds.
+"""
+
+import json
+import sys
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+
+from murmura.agent.fleet.plan import Plan
+from murmura.agent.keys import Authority
+from murmura.agent.manifest import Manifest
+from murmura.agent.transport import zenoh_names as names
+from murmura.agent.transport.zenoh import load_zenoh
+from murmura.agent.transport.zenoh_config import Endpoint, settings
+
+
+def main() -> None:
+    plan, number = Plan.load(sys.argv[1]), int(sys.argv[2])
+    rounds, size = int(sys.argv[3]), int(sys.argv[4])
+    manifest, share = Manifest.from_json(plan.manifest), plan.shares[number]
+    home, local = manifest.certificates, set(share.agents)
+    links = [(a, p) for a in share.agents for p in manifest.shares(a) if p not in local]
+    others = {home[p] for _, p in links}
+    keys = Authority.load(Path(plan.folder) / "keys").credentials(share.device)
+    ends = {s.device: Endpoint.parse(s.endpoint, insecure=False) for s in plan.shares}
+    earlier = [ends[s.device] for s in plan.shares[:number] if s.device in others]
+    told = settings(manifest.name, share.device, [ends[share.device]], earlier, others, keys)
+    zenoh = load_zenoh()
+    config = zenoh.Config()
+    for key, value in told.items():
+        config.insert_json5(key, json.dumps(value))
+    got: Counter[int] = Counter()
+    full = threading.Condition()
+
+    def take(sample: object) -> None:
+        data = sample.payload.to_bytes()  # type: ignore[attr-defined]
+        with full:
+            got[int.from_bytes(data[:4], "big")] += 1
+            full.notify()
+
+    with zenoh.open(config) as session:
+        subscriber = session.declare_subscriber(
+            f"{names.space(manifest.name, '*', share.device)}/data/**", take
+        )
+        publishers = [
+            session.declare_publisher(
+                names.data(manifest.name, share.device, home[p], a, p),
+                congestion_control=zenoh.CongestionControl.BLOCK,
+            )
+            for a, p in links
+        ]
+        began = 0.0
+        for t in range(rounds + 1):  # round 0 is said again until everybody is there
+            while True:
+                for publisher in publishers:
+                    publisher.put(t.to_bytes(4, "big") + bytes(size - 4))
+                with full:
+                    enough = full.wait_for(
+                        lambda t=t: got[t] >= len(links), timeout=0.2 if t == 0 else 60
+                    )
+                if enough or t:
+                    break
+            if t == 0:
+                for publisher in publishers:
+                    publisher.put((0).to_bytes(4, "big") + bytes(size - 4))
+                time.sleep(1.0)
+                began = time.perf_counter()
+        print(json.dumps({"seconds": time.perf_counter() - began, "links": len(links)}))
+        time.sleep(1.0)
+        subscriber.undeclare()
+
+
+if __name__ == "__main__":
+    main()

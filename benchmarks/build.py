@@ -1,0 +1,122 @@
+"""Building large networks: generation, order, Metropolis weights; seconds and peak memory.
+
+Each is measured in a process of its own, so that its peak is its own; compiled code is loaded, or
+compiled on the first run ever, before the clock starts.
+"""
+
+import json
+import subprocess
+import sys
+
+GENERATORS = {
+    "random geometric": "'random-geometric', size={n}, mean_degree=6",
+    "random geometric, connected": "'random-geometric', size={n}, mean_degree=6, connect=True",
+    "torus": "'torus', rows={side}, columns={side}",
+    "Watts-Strogatz": "'watts-strogatz', size={n}, neighbours=6, probability=0.1",
+    "power law": "'power-law', size={n}, links=3",
+}
+CLOCK = """
+import json, resource, time
+import numpy as np
+from murmura import network
+from murmura.network import layout
+
+def warm(work):
+    kept, layout.LARGE = layout.LARGE, 0
+    work()
+    layout.LARGE = kept
+
+def seconds(work):
+    start = time.perf_counter()
+    made = work()
+    return time.perf_counter() - start, made
+
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+"""
+GENERATE = """
+network.load(SMALL)
+elapsed, graph = seconds(lambda: network.load(LARGE))
+print(json.dumps({"seconds": elapsed, "GiB": peak(), "links": len(graph.links)}))
+"""
+WEIGH = """
+warm(lambda: network.metropolis(network.load("random-geometric:300,0.2")))
+graph = network.load("random-geometric", size=SIZE, mean_degree=6, connect=True)
+elapsed, mixing = seconds(lambda: network.metropolis(graph))
+print(json.dumps({"seconds": elapsed, "GiB": peak(), "links": len(graph.links)}))
+"""
+ORDER = """
+small = network.load("random-geometric:300,0.2").adjacency
+warm(lambda: network.permuted(small, network.arrange(small)))
+graph = network.load("random-geometric", size=SIZE, mean_degree=6, connect=True)
+weights, x = network.metropolis(graph).weights, np.ones(SIZE)
+arranging, order = seconds(lambda: network.arrange(weights, graph.positions if PLACES else None))
+moving, ordered = seconds(lambda: network.permuted(weights, order))
+before = min(seconds(lambda: weights @ x)[0] for _ in range(7))
+after = min(seconds(lambda: ordered @ x)[0] for _ in range(7))
+print(json.dumps({"arrange": arranging, "permute": moving, "before": before, "after": after}))
+"""
+
+
+def run(code: str) -> dict:
+    done = subprocess.run(
+        [sys.executable, "-c", CLOCK + code], check=True, capture_output=True, text=True
+    )
+    return json.loads(done.stdout)
+
+
+def generated(call: str, agents: int) -> dict:
+    small, large = (call.format(n=n, side=int(n**0.5)) for n in (150_000, agents))
+    return run(GENERATE.replace("SMALL", small).replace("LARGE", large))
+
+
+def generation(agents: int, limit: float):
+    for name, call in GENERATORS.items():
+        found = generated(call, agents)
+        yield {
+            "what": f"{name}, {agents:.0e} agents, seconds",
+            "measured": found["seconds"],
+            "target": f"< {limit:g}",
+            "met": found["seconds"] < limit,
+            "detail": f"{found['links']:,} links, peak {found['GiB']:.2f} GiB, without networkx",
+        }
+
+
+def weights():
+    for agents, limit in ((3_330_000, 5), (10_000_000, 30)):
+        found = run(WEIGH.replace("SIZE", str(agents)))
+        yield {
+            "what": f"Metropolis weights, {found['links']:.0e} links, seconds",
+            "measured": found["seconds"],
+            "target": f"< {limit}",
+            "met": found["seconds"] < limit,
+            "detail": f"all checks included; peak {found['GiB']:.2f} GiB with the graph's making",
+        }
+
+
+def order():
+    for agents in (1_000_000, 10_000_000):
+        for name, places in (("Morton", True), ("Cuthill-McKee", False)):
+            found = run(ORDER.replace("SIZE", str(agents)).replace("PLACES", str(places)))
+            gain = found["before"] / found["after"]
+            yield {
+                "what": f"{name} order, {agents:.0e} agents, scipy's product times faster",
+                "measured": gain,
+                "target": ">= 1.5",
+                "met": gain >= 1.5,
+                "detail": (
+                    f"{1e3 * found['before']:.1f} ms before, {1e3 * found['after']:.1f} ms after; "
+                    f"order {found['arrange']:.1f} s, moving {found['permute']:.1f} s"
+                ),
+            }
+
+
+def measure():
+    yield from generation(1_000_000, 3)
+    yield from generation(10_000_000, 30)
+    yield from weights()
+    yield from order()
+
+
+if __name__ == "__main__":
+    print(json.dumps(list(measure()), indent=2))

@@ -1,0 +1,164 @@
+"""Sessions: who a neighbour is, in which of its lives, and under which terms.
+
+A link is open when both sides know both lives and follow the same manifest; totals count only
+within that session. A neighbour's new life undoes the old flows; an old life is stale; a life or
+round of this agent that it does not remember means that its ledger was rolled back.
+"""
+
+from __future__ import annotations
+
+from murmura.agent import events as ev
+from murmura.agent.core.flows import Flows
+from murmura.agent.core.link import Link
+from murmura.agent.core.options import Options
+from murmura.agent.manifest import Manifest
+from murmura.agent.messages import Extremes, Hello, Totals
+
+
+class Sessions(Flows):
+    """Links that open, close and speak."""
+
+    def __init__(self, manifest: Manifest, label: str, options: Options) -> None:
+        """Nobody is known yet."""
+        super().__init__(manifest, label, options)
+        self.reason = ""  # why it is done
+        self.leaving = False
+        self._out: list[ev.Action] = []
+        self._relies = False  # a message of this batch tells of something not yet persisted
+        self._mute = False
+        self.began = 0  # the round that this run of the agent began with
+
+    def _changed(self) -> None:
+        """A reading came, ended, or a link changed: go on if possible."""
+        raise NotImplementedError
+
+    def _told(self, link: Link, message: Totals) -> None:
+        """Totals of the present session came."""
+        raise NotImplementedError
+
+    def finish(self, reason: str) -> None:
+        """Say that the estimate is there."""
+        raise NotImplementedError
+
+    def _extremes(self) -> Extremes:
+        return Extremes()
+
+    def _peer_up(self, event: ev.PeerUp) -> None:
+        link = self.by_peer.get(event.peer)
+        if link is not None and self.life:
+            link.down = link.silent = False
+            link.since = self.round
+            self._greet(link)
+            self._changed()
+
+    def _peer_down(self, event: ev.PeerDown) -> None:
+        link = self.by_peer.get(event.peer)
+        if link is not None and self.life:
+            link.down = True
+            self.report("peer", link.peer, "cannot be reached")
+            self._changed()
+
+    def _greet(self, link: Link) -> None:
+        self._hello(link)
+        if link.open:
+            self.tell(link)
+
+    def _hello(self, link: Link) -> None:
+        own = self.manifest
+        self._out.append(ev.Send(Hello(
+            self.label, link.peer, self.life, link.peer_life, own.epoch, own.digest,
+            own.field_digests,
+        )))  # fmt: skip
+
+    def tell(self, link: Link) -> None:
+        """Send the totals of a link as they stand; a change is persisted first."""
+        if self.dirty:
+            self._relies = True
+        self._out.append(ev.Send(Totals(
+            self.label, link.peer, self.life, link.peer_life, self.round, link.in_round,
+            link.out_sums, link.out_weight, self._extremes(), self.leaving,
+        )))  # fmt: skip
+
+    def _received(self, event: ev.Received) -> None:
+        message = event.message
+        link = self.by_peer.get(message.sender)
+        if link is None or message.receiver != self.label:
+            self.reject(message.sender, f"not a link of {self.label}, to {message.receiver!r}")
+        elif isinstance(message, Hello):
+            self._greeted(link, message)
+        elif message.peer_life != self.life or message.life != link.peer_life or link.refused:
+            self._stranger(link, message)
+        elif message.heard > self.round:
+            self._overheard(link, message.heard)
+        else:
+            self._told(link, message)
+
+    def _greeted(self, link: Link, hello: Hello) -> None:
+        if hello.manifest != self.manifest.digest:
+            self._mismatch(link, hello)
+        elif hello.life < max(link.peer_life, 1):
+            self.reject(link.peer, f"a Hello of life {hello.life} after one of {link.peer_life}")
+        elif hello.peer_life > self.life:
+            self._rolled_back(link, f"it knows life {hello.peer_life}, here is life {self.life}")
+        else:
+            link.refused, link.down = b"", False
+            if hello.life > link.peer_life:
+                self.undo(link, hello.life)
+            if hello.peer_life == self.life:
+                self.opened(link)
+                self.tell(link)
+            else:
+                self._hello(link)
+            self._changed()
+
+    def _mismatch(self, link: Link, hello: Hello) -> None:
+        if link.refused != hello.manifest:
+            link.refused, link.open = hello.manifest, False
+            differs = self.manifest.first_difference(hello.fields)
+            own, other = self.manifest.digest.hex(), hello.manifest.hex()
+            text = f"its manifest is {other}, the one here is {own}; they differ first in {differs}"
+            self.report("mismatch", link.peer, text)
+            self._hello(link)
+            self._changed()
+
+    def _stranger(self, link: Link, message: Totals) -> None:
+        """Totals of a session that is not the present one."""
+        if link.refused:
+            self.reject(link.peer, "it follows another manifest")
+        elif message.life < link.peer_life:
+            self.reject(link.peer, f"totals of life {message.life} after {link.peer_life}")
+        elif message.peer_life > self.life:
+            self._rolled_back(link, f"it knows life {message.peer_life}, here is life {self.life}")
+        else:
+            self._hello(link)
+
+    def _overheard(self, link: Link, heard: int) -> None:
+        """A neighbour heard more than was said: since this agent began, a lie; before, its word.
+
+        Whoever has confirmed a round of this run has named the last it knew of by then.
+        """
+        text = f"it heard round {heard}, here is round {self.round}"
+        if link.acked > self.began:
+            self.reject(link.peer, f"{text}, and round {link.acked} was the last it confirmed")
+        else:
+            self._rolled_back(link, text)
+
+    def _rolled_back(self, link: Link, text: str) -> None:
+        """The ledger is older than what neighbours saw: to go on would release anew."""
+        self.report("rolled-back", link.peer, f"{text}; the ledger was rolled back")
+        self.finish("rolled-back")
+        self._mute = True
+
+    def _reached(self, link: Link) -> bool:
+        return link.open and not (link.down or link.closed)
+
+    def _unheard(self, link: Link) -> bool:
+        return self._reached(link) and link.acked < self.round
+
+    def report(self, kind: str, peer: str = "", text: str = "") -> None:
+        """Add a line for the log."""
+        self._out.append(ev.Report(kind, self.round, peer, text, self.estimate))
+
+    def reject(self, peer: str, text: str) -> None:
+        """Say whose message was not taken, and why."""
+        self._out.append(ev.Report("rejected", self.round, peer, text))

@@ -1,0 +1,293 @@
+"""Drives the agents of one process: feeds events to their cores, carries out what they ask for.
+
+One thread does everything in turn, so an agent's state needs no lock; transports and sources of
+readings leave what arrives in a queue. Actions are carried out in the order the core gives them:
+state is written down before the message that relies on it is sent.
+
+    reading --> ledger.charge (draws, commits) --> core <--> transport
+
+An agent's readings go to its drawer and nowhere else.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import queue
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from murmura.agent.core import Core, Options
+from murmura.agent.events import (
+    Deadline,
+    Done,
+    Event,
+    NoMoreReadings,
+    PeerDown,
+    PeerUp,
+    Persist,
+    Reading,
+    Received,
+    Report,
+    Restarted,
+    Send,
+    SetTimer,
+    Started,
+)
+from murmura.agent.ledger import Ledger
+from murmura.agent.manifest import Manifest
+from murmura.agent.node.log import Log, Metrics
+from murmura.agent.node.readings import Now, Readings
+from murmura.agent.node.voice import Told, Voice
+from murmura.agent.release import Drawer
+from murmura.agent.transport.base import Arrival, Refused, Transport
+from murmura.errors import SignalError
+from murmura.privacy.accounting import BudgetExceeded
+
+BATCH = 512  # events between two looks at the timers
+POLL = 0.05  # seconds between two looks at a source that had nothing
+READ = "node/read"  # the node's own timer; the core's have other names
+
+
+@dataclass(eq=False)
+class Site:
+    """One agent of this process: its core, its ledger and where its readings come from."""
+
+    label: str
+    core: Core
+    ledger: Ledger
+    drawer: Drawer
+    readings: Readings
+    life: int = 0
+    fed: int = 0  # the last reading that was taken from the source
+    ended: bool = False
+    up: set[str] = field(default_factory=set)
+    done: Done | None = None
+    timers: dict[str, int] = field(default_factory=dict)
+
+
+class Node:
+    """Runs the agents of one process until they are done and told to stop."""
+
+    def __init__(
+        self,
+        manifest: Manifest,
+        transport: Transport,
+        *,
+        options: Options | None = None,
+        log: Log | None = None,
+        metrics: Metrics | None = None,
+        told: Told | None = None,
+        checkpoints: bool = False,
+    ) -> None:
+        """`told` hears every report.
+
+        With `checkpoints` the state of mixing is written down when the node stops, not in every
+        round: after a crash an agent begins a new life, its neighbours undo what they exchanged
+        with the old one, and nothing is lost but time. Releases are committed as ever.
+        """
+        self.manifest, self.transport = manifest, transport
+        self.options = options or Options()
+        self.voice = Voice(log or Log(level="warning"), metrics, told)
+        self.checkpoints = checkpoints
+        self.sites: dict[str, Site] = {}
+        self._inbox: queue.SimpleQueue[tuple[str, Arrival] | None] = queue.SimpleQueue()
+        self._timers: list[tuple[float, int, str, str]] = []
+        self._ticket = itertools.count()
+        self._stopping = False
+        self._states: dict[str, Any] = {}
+
+    def add(self, label: str, ledger: Ledger, drawer: Drawer, readings: Readings) -> None:
+        """Take in one agent; before `start`."""
+        core = Core(self.manifest, label, self.options)
+        self.sites[label] = Site(label, core, ledger, drawer, readings)
+        self.transport.attach(label, tuple(self.manifest.shares(label)))
+
+    def start(self) -> None:
+        """Open the transport, and let every agent begin or come back."""
+        self.transport.open(lambda agent, arrival: self._inbox.put((agent, arrival)))
+        for site in self.sites.values():
+            self._begin(site)
+        self.transport.flush()
+
+    def run(self, until: Callable[[], bool] | None = None, seconds: float | None = None) -> bool:
+        """Work until `until` holds, `stop` is called or the time is up; False if it was up."""
+        end = None if seconds is None else time.monotonic() + seconds
+        while not self._stopping and not (until is not None and until()):
+            if end is not None and time.monotonic() >= end:
+                return False
+            self._turn(end)
+        return True
+
+    def stop(self) -> None:
+        """Ask `run` to end; from any thread or a signal handler."""
+        self._stopping = True
+        self._inbox.put(None)
+
+    def close(self) -> None:
+        """Write down what was not, and let go of everything; may be called twice."""
+        self.transport.close()
+        for site in self.sites.values():
+            if site.label in self._states:
+                site.ledger.save(self._states.pop(site.label).to_bytes())
+            site.readings.close()
+            site.ledger.close()
+        if self.voice.metrics is not None:
+            self.voice.metrics.close()
+
+    def tell(self, label: str, event: Event) -> None:
+        """Feed an event to an agent, as a driver of one's own may."""
+        self._handle(self.sites[label], event)
+
+    @property
+    def all_done(self) -> bool:
+        """Whether every agent has its estimate."""
+        return all(site.done is not None for site in self.sites.values())
+
+    @property
+    def settled(self) -> bool:
+        """Whether every agent is done and no neighbour still waits for it."""
+        return all(site.done is not None and site.core.settled for site in self.sites.values())
+
+    def _begin(self, site: Site) -> None:
+        resumed = site.ledger.resume()
+        released = site.ledger.released()
+        site.life = resumed.life
+        site.fed = max((r.reading for r in released), default=0)
+        site.readings.skip(site.fed)
+        event: Event = (
+            Restarted(site.life, resumed.state, released)
+            if resumed.state
+            else Started(site.life, released)
+        )
+        self.voice.began(site.label, site.life, len(released), resumed=bool(resumed.state))
+        if self.checkpoints:
+            site.ledger.save(b"")  # from here on a crash ends this life
+        self.voice.budget(site.label, site.ledger)
+        self._handle(site, event)
+
+    def _turn(self, end: float | None) -> None:
+        """Handle what has arrived, then the timers that are due."""
+        try:
+            item = self._inbox.get(timeout=self._patience(end))
+            for _ in range(BATCH):
+                if item is not None:
+                    self._arrived(*item)
+                item = self._inbox.get_nowait()
+            if item is not None:
+                self._arrived(*item)
+        except queue.Empty:
+            pass
+        now = time.monotonic()
+        while self._timers and self._timers[0][0] <= now:
+            _, ticket, label, name = heapq.heappop(self._timers)
+            site = self.sites[label]
+            if site.timers.get(name) == ticket:
+                del site.timers[name]
+                self._due(site, name)
+        self.transport.flush()
+
+    def _patience(self, end: float | None) -> float:
+        """How long to wait for something to arrive."""
+        now = time.monotonic()
+        next_timer = self._timers[0][0] - now if self._timers else 1.0
+        left = 1.0 if end is None else end - now
+        return max(0.0, min(1.0, next_timer, left))
+
+    def _due(self, site: Site, name: str) -> None:
+        if name == READ:
+            self._feed(site)
+        else:
+            self._handle(site, Deadline(name))
+
+    def _arrived(self, label: str, arrival: Arrival) -> None:
+        site, kind = self.sites[label], type(arrival)
+        if isinstance(arrival, Refused):
+            self.voice.refused(label, arrival.peer, arrival.reason)
+            return
+        if kind is Received:
+            self.voice.count("received", label)
+        elif isinstance(arrival, PeerUp | PeerDown):
+            (site.up.add if kind is PeerUp else site.up.discard)(arrival.peer)
+            self.voice.peer(label, arrival.peer, kind is PeerUp, len(site.up))
+        self._handle(site, arrival)
+
+    def _handle(self, site: Site, event: Event) -> None:
+        self._perform(site, site.core.handle(event))
+        if not site.ended and READ not in site.timers:
+            self._feed(site)
+
+    def _perform(self, site: Site, actions: Iterable[Any]) -> None:
+        for action in actions:
+            kind = type(action)
+            if kind is Send:
+                self.transport.send(action.message)
+                self.voice.count("sent", site.label)
+            elif kind is Persist:
+                self._persist(site, action)
+            elif kind is SetTimer:
+                self._set(site, action.timer, action.seconds)
+            elif kind is Report:
+                self.voice.report(site.label, action)
+            else:
+                self._finish(site, action)
+
+    def _persist(self, site: Site, action: Persist) -> None:
+        if self.checkpoints:
+            self._states[site.label] = action.state
+        else:
+            site.ledger.save(action.state.to_bytes())
+
+    def _set(self, site: Site, name: str, seconds: float) -> None:
+        ticket = next(self._ticket)
+        site.timers[name] = ticket
+        heapq.heappush(self._timers, (time.monotonic() + seconds, ticket, site.label, name))
+
+    def _finish(self, site: Site, done: Done) -> None:
+        if site.done is None:
+            self.voice.done(site.label, done)
+        site.done, site.ended = done, True
+
+    def _feed(self, site: Site) -> None:
+        """Take readings from the source while the agent has use for one."""
+        while not site.ended and self._wants(site):
+            try:
+                value = site.readings.next()
+            except SignalError as problem:
+                site.fed += 1
+                self.voice.log.say("reading", site.label, str(problem))
+                continue
+            if value is Now.WAITING:
+                self._set(site, READ, POLL)
+                return
+            if isinstance(value, Now):
+                self._no_more(site)
+                return
+            self._release(site, value)
+
+    def _wants(self, site: Site) -> bool:
+        """One reading for an offline estimate, one ahead of each round for an online one."""
+        if not self.manifest.made_law.online:
+            return site.fed < 1
+        return self.manifest.asynchronous or site.fed <= site.core.round
+
+    def _release(self, site: Site, value: Any) -> None:
+        site.fed += 1
+        try:
+            enters = max(site.fed, site.core.round + 1)  # noise that grows must cover that round
+            released = site.drawer.release(site.ledger, site.fed, value, enters)
+        except BudgetExceeded as refused:
+            self.voice.log.say("budget", site.label, str(refused))
+            self._no_more(site)
+            return
+        except SignalError as problem:
+            self.voice.log.say("reading", site.label, str(problem))
+            return
+        self.voice.budget(site.label, site.ledger, released=True)
+        self._perform(site, site.core.handle(Reading(released)))
+
+    def _no_more(self, site: Site) -> None:
+        site.ended = True
+        self._perform(site, site.core.handle(NoMoreReadings()))

@@ -1,0 +1,224 @@
+"""Where an agent's readings come from: a CSV file that grows, a command's output, or Python.
+
+A source gives one reading at a time and never waits: `Waiting` means that there is none yet, `End`
+that there will be none. Readings are numbered 1, 2, ... in their order; an agent that restarts
+passes over those it has already released. A reading that is not a number is an error that names
+its place and never its text.
+"""
+
+from __future__ import annotations
+
+import csv
+import queue
+import subprocess
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from enum import Enum
+from os import PathLike
+from pathlib import Path
+from typing import Any, Protocol
+
+from murmura.errors import SignalError
+
+Value = float | tuple[float, ...]
+
+
+class Now(Enum):
+    """What a source says when it has no reading to give."""
+
+    WAITING = "waiting"
+    END = "end"
+
+
+class Readings(Protocol):
+    """Gives readings in their order."""
+
+    def skip(self, count: int) -> None:
+        """Pass over readings that were released before a restart."""
+
+    def next(self) -> Value | Now:
+        """Give the next reading, or say why there is none; never waits."""
+
+    def close(self) -> None:
+        """Let go of files and processes; may be called twice."""
+
+
+class Given:
+    """Readings from Python: any iterable of numbers, or of tuples for several components."""
+
+    def __init__(self, values: Iterable[Any]) -> None:
+        """Nothing is read before it is asked for."""
+        self._values: Iterator[Any] = iter(values)
+        self._count = 0
+
+    def skip(self, count: int) -> None:
+        """Draw and drop."""
+        for _ in range(count):
+            next(self._values, None)
+            self._count += 1
+
+    def next(self) -> Value | Now:
+        """The next value, until the iterable ends."""
+        value = next(self._values, Now.END)
+        if isinstance(value, Now):
+            return value
+        self._count += 1
+        where = f"reading {self._count}"
+        if isinstance(value, tuple | list):
+            return tuple(_one(component, where) for component in value)
+        return _one(value, where)
+
+    def close(self) -> None:
+        """Nothing to let go of."""
+
+
+class Follow:
+    """The rows of a CSV file, followed as it grows; a row counts when its line has ended.
+
+    With `follow=False` the file is read to its end.
+    """
+
+    def __init__(
+        self, path: str | PathLike[str], columns: str | Sequence[str] | None = None,
+        follow: bool = True,
+    ) -> None:  # fmt: skip
+        """Open the file and find the columns; without `columns` the last one is read."""
+        self.path, self.follow = Path(path), follow
+        try:
+            self._file = self.path.open("rb")
+        except OSError as problem:
+            raise SignalError(
+                f"cannot read the readings {self.path}: {problem.strerror}; expected a CSV file "
+                "with a line of column names"
+            ) from None
+        self._rest, self._row = b"", 0
+        self._wanted = [columns] if isinstance(columns, str) else columns
+        self._places: list[int] | None = None
+
+    def skip(self, count: int) -> None:
+        """Pass over rows without looking at their values."""
+        for _ in range(count):
+            if self._line() is None:
+                raise SignalError(
+                    f"{self.path} has {self._row} readings and {count} were released from it "
+                    "before; it was cut or replaced: give the agent the file it had"
+                )
+            self._row += 1
+
+    def next(self) -> Value | Now:
+        """The next complete row."""
+        line = self._line()
+        if line is None:
+            return Now.WAITING if self.follow else Now.END
+        self._row += 1
+        assert self._places is not None
+        cells = next(csv.reader([line]))
+        where = f"{self.path}, reading {self._row}"
+        if len(cells) <= max(self._places):
+            raise SignalError(f"{where}: the row has {len(cells)} columns, too few")
+        return _several(_one(cells[place], where) for place in self._places)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def _line(self) -> str | None:
+        if self._places is None:
+            header = self._raw()
+            if header is None:
+                return None
+            self._places = self._find(header)
+        return self._raw()
+
+    def _raw(self) -> str | None:
+        while b"\n" not in self._rest:
+            more = self._file.read(65536)
+            if not more:
+                if self.follow or not self._rest:
+                    return None
+                self._rest += b"\n"  # the last line of a file that no longer grows
+            self._rest += more
+        line, self._rest = self._rest.split(b"\n", 1)
+        text = line.decode("utf-8", errors="replace").strip()
+        return text or self._raw()
+
+    def _find(self, header: str) -> list[int]:
+        names = [name.strip() for name in next(csv.reader([header.lstrip("\ufeff")]))]
+        if self._wanted is None:
+            return [len(names) - 1]
+        absent = [name for name in self._wanted if name not in names]
+        if absent:
+            raise SignalError(
+                f"{self.path} has no column {', '.join(absent)}; it has {', '.join(names)}"
+            )
+        return [names.index(name) for name in self._wanted]
+
+
+class Command:
+    """The lines that a command prints: one reading each, components apart by commas.
+
+    What is printed after a restart counts as new, so a command must not repeat itself.
+    """
+
+    def __init__(self, command: Sequence[str]) -> None:
+        """Start the command; its lines are read by a thread of their own."""
+        self.command = list(command)
+        try:
+            self._process = subprocess.Popen(
+                self.command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
+            )
+        except OSError as problem:
+            raise SignalError(
+                f"cannot start {self.command[0]!r} for readings: {problem.strerror}"
+            ) from None
+        self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        self._count = 0
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def skip(self, count: int) -> None:
+        """Count on from what was released: the lines that come are new ones."""
+        self._count = count
+
+    def next(self) -> Value | Now:
+        """The next line, if there is one."""
+        try:
+            line = self._lines.get_nowait()
+        except queue.Empty:
+            return Now.WAITING
+        if line is None:
+            self._lines.put(None)
+            return Now.END
+        self._count += 1
+        where = f"line {self._count} of {self.command[0]}"
+        return _several(_one(cell, where) for cell in line.split(","))
+
+    def close(self) -> None:
+        """End the command."""
+        if self._process.poll() is None:
+            self._process.terminate()
+            try:
+                self._process.wait(2)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+        self._process.wait()
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        with self._process.stdout as lines:
+            for line in lines:
+                if line.strip():
+                    self._lines.put(line.strip())
+        self._lines.put(None)
+
+
+def _several(values: Iterable[float]) -> Value:
+    """One number as itself, several as a tuple."""
+    found = tuple(values)
+    return found[0] if len(found) == 1 else found
+
+
+def _one(value: Any, where: str) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise SignalError(f"{where} is not a number; expected one such as 3.5") from None

@@ -1,0 +1,67 @@
+"""What a node says of its agents: lines in the log, and numbers for Prometheus."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+from murmura.agent.events import Done, Report
+from murmura.agent.ledger import Ledger
+from murmura.agent.node.log import Log, Metrics
+
+Told = Callable[[str, Report], None]
+
+
+class Voice:
+    """Log and metrics together, and whoever else listens to reports."""
+
+    def __init__(self, log: Log, metrics: Metrics | None, told: Told | None) -> None:
+        """Without metrics only counts of all agents together are kept."""
+        self.log, self.metrics, self.told = log, metrics, told
+        self.counts: Counter[str] = Counter()
+
+    def began(self, agent: str, life: int, releases: int, resumed: bool) -> None:
+        """An agent began, or came back."""
+        kind, text = ("resumed", "resumed life") if resumed else ("started", "began life")
+        self.log.say(kind, agent, f"{text} {life}", releases=releases)
+
+    def peer(self, agent: str, peer: str, up: bool, links: int) -> None:
+        """A neighbour came or went."""
+        self.log.say("peer", agent, f"{peer} is {'up' if up else 'down'}", peer=peer)
+        if self.metrics is not None:
+            self.metrics.links.labels(agent).set(links)
+
+    def report(self, agent: str, report: Report) -> None:
+        """What a core reports."""
+        if report.kind == "rejected":
+            self.refused(agent, report.peer, report.text, report.round)
+        elif report.kind != "round" or self.log.hears("debug"):
+            self.log.say(report.kind, agent, report.text, round=report.round, peer=report.peer)
+        if self.metrics is not None and report.kind == "round":
+            self.metrics.round.labels(agent).set(report.round)
+        if self.told is not None:
+            self.told(agent, report)
+
+    def refused(self, agent: str, peer: str, reason: str, round: int | None = None) -> None:
+        """A message was not accepted."""
+        self.count("refused", agent, peer)
+        self.log.say("refused", agent, reason, peer=peer, round=round)
+
+    def done(self, agent: str, done: Done) -> None:
+        """An agent has its estimate."""
+        self.log.say("done", agent, f"done: {done.reason}", round=done.round)
+
+    def count(self, what: str, *labels: str) -> None:
+        """One more of something."""
+        self.counts[what] += 1
+        if self.metrics is not None:
+            getattr(self.metrics, what).labels(*labels).inc()
+
+    def budget(self, agent: str, ledger: Ledger, released: bool = False) -> None:
+        """What was spent and what is left."""
+        if self.metrics is None:
+            return
+        self.metrics.spent.labels(agent).set(ledger.spent.epsilon)
+        self.metrics.remaining.labels(agent).set(ledger.remaining.epsilon)
+        if released:
+            self.metrics.releases.labels(agent).inc()

@@ -1,0 +1,85 @@
+"""What an agent may promise: proved, of a public scale, and for as many messages as it sends."""
+
+from dataclasses import replace
+
+import pytest
+
+from murmura import families
+from murmura.agent.manifest import Manifest
+from murmura.agent.release import Drawer, check_promise, guarantee, want_of
+from murmura.errors import AgentError
+from murmura.privacy import NetworkDP, NoPrivacy, SignalDP, Status, promise
+
+LOG = families.LogNormal(1.0, bounds=(0.5, 8.0))
+
+
+def custom():
+    support = families.Support(0.0, 1.0)
+    return families.Custom(lambda s: 2 * s, support, 2.0, mean=lambda mean: mean)
+
+
+@pytest.mark.parametrize("law", ["average", "learn", "learn-network", "push-sum-learn"])
+def test_signal_protection_is_proved(problem_of, law):
+    problem = problem_of(law, SignalDP(0.5))
+    made = guarantee(problem)
+    assert made.status is Status.PROVED
+    assert made == guarantee(Manifest.of(problem), problem.family)
+    assert (made.epsilon, str(made.adversary)) == (0.5, "whoever sees all messages of all agents")
+    Drawer(Manifest.of(problem), problem, "0")
+
+
+def test_network_protection_is_for_as_many_messages_as_rounds(problem_of):
+    problem = problem_of("learn-network", NetworkDP(0.5), rounds=40)
+    made = guarantee(problem)
+    assert made.status is Status.PROVED
+    assert made.epsilon == pytest.approx(20.0)
+    assert made.adversary.messages == 40
+    assert "running totals" in made.reason
+    assert made == guarantee(Manifest.of(problem), problem.family)
+    one = promise(problem.want, problem.law, 40, problem.family)
+    assert one.epsilon == 0.5  # what it would be wrong to state
+    Drawer(Manifest.of(problem), problem, "0")
+
+
+def test_the_epsilon_that_runs_is_the_one_that_is_stated(problem_of):
+    problem = replace(problem_of("learn", SignalDP(0.5)), epsilons=(2.0,))
+    assert guarantee(problem).epsilon == 2.0
+    assert want_of(Manifest.of(problem)) == SignalDP(2.0)
+
+
+@pytest.mark.parametrize(
+    ("law", "want", "family", "terms", "said"),
+    [
+        ("learn", NoPrivacy(), None, {}, "no noise is added"),
+        ("average", NetworkDP(1.0), None, {}, "Claimed, not proved"),
+        ("push-sum-learn", NetworkDP(1.0), None, {}, "No privacy is promised"),
+        ("learn", SignalDP(1.0, 0.01, 1.0, "smooth"), LOG, {}, "off the signal"),
+        ("learn", SignalDP(1.0, 0.01, 1.0, "smooth-printed"), LOG, {}, "off the signal"),
+        ("learn", SignalDP(1.0), "custom", {}, "author's word"),
+        ("learn-network", NetworkDP(1.0), None, {"asynchronous": True}, "without common rounds"),
+        ("learn-network", NetworkDP(1.0), None, {"rounds": 0}, "without a last round"),
+    ],
+)
+def test_anything_else_is_for_research(problem_of, law, want, family, terms, said):
+    problem = problem_of(law, want, custom() if family == "custom" else family)
+    manifest = Manifest.of(problem, **terms)
+    with pytest.raises(AgentError, match=said) as caught:
+        Drawer(manifest, problem, "0")
+    assert "--research" in str(caught.value)
+    with pytest.raises(AgentError):
+        check_promise(manifest, problem.family)
+    Drawer(manifest, problem, "0", research=True)
+
+
+def test_open_ended_signal_protection_is_proved(problem_of):
+    problem = problem_of("learn", SignalDP(1.0))
+    for terms in ({"rounds": 0}, {"asynchronous": True}):
+        manifest = Manifest.of(problem, **terms)
+        assert guarantee(manifest, problem.family).status is Status.PROVED
+        Drawer(manifest, problem, "0")
+
+
+def test_a_stranger_is_refused(problem_of):
+    problem = problem_of()
+    with pytest.raises(AgentError, match="no member of murmura is called 'nobody'"):
+        Drawer(Manifest.of(problem), problem, "nobody")

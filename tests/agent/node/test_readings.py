@@ -1,0 +1,99 @@
+"""Sources of readings: each gives one at a time, never waits, never tells a value in an error."""
+
+import sys
+import time
+
+import pytest
+
+from murmura.agent.node.readings import Command, Follow, Given, Now
+from murmura.errors import SignalError
+
+
+def test_python_values_in_their_order_and_the_end():
+    source = Given([1, 2.5, (3, 4)])
+    assert [source.next() for _ in range(4)] == [1.0, 2.5, (3.0, 4.0), Now.END]
+    source = Given(iter([1, 2, 3]))
+    source.skip(2)
+    assert source.next() == 3.0
+
+
+def test_a_csv_file_is_followed_as_it_grows(tmp_path):
+    path = tmp_path / "readings.csv"
+    path.write_text("day,kwh\n1,2.5\n2,")
+    source = Follow(path, "kwh")
+    assert source.next() == 2.5
+    assert source.next() is Now.WAITING  # the second line has not ended
+    with path.open("a") as file:
+        file.write('3.5\n"3",4.5\n')
+    assert [source.next() for _ in range(3)] == [3.5, 4.5, Now.WAITING]
+    source.close()
+
+
+def test_a_file_that_no_longer_grows_ends_with_its_last_line(tmp_path):
+    path = tmp_path / "readings.csv"
+    path.write_text("\ufeffa,b\n1,2\n\n3,4")
+    source = Follow(path, ["a", "b"], follow=False)
+    assert [source.next() for _ in range(3)] == [(1.0, 2.0), (3.0, 4.0), Now.END]
+    source.close()
+
+
+def test_a_restart_passes_over_what_was_released(tmp_path):
+    path = tmp_path / "readings.csv"
+    path.write_text("kwh\nsecret\n2\n3\n")
+    source = Follow(path)
+    source.skip(2)
+    assert source.next() == 3.0
+    source.close()
+    cut = Follow(path)
+    with pytest.raises(SignalError, match="has 3 readings and 4 were released"):
+        cut.skip(4)
+    cut.close()
+
+
+def test_errors_name_the_place_and_never_the_text(tmp_path):
+    path = tmp_path / "readings.csv"
+    path.write_text("day,kwh\n1,confidential\n2\n")
+    source = Follow(path, "kwh")
+    with pytest.raises(SignalError, match="reading 1 is not a number") as caught:
+        source.next()
+    assert "confidential" not in str(caught.value)
+    with pytest.raises(SignalError, match="reading 2: the row has 1 columns, too few"):
+        source.next()
+    source.close()
+    missing = Follow(path, "watts")
+    with pytest.raises(SignalError, match="no column watts; it has day, kwh"):
+        missing.next()
+    missing.close()
+    with pytest.raises(SignalError, match="cannot read the readings"):
+        Follow(tmp_path / "nowhere.csv")
+    with pytest.raises(SignalError, match="cannot start"):
+        Command(["./no-such-program"])
+
+
+def test_the_lines_of_a_command_are_readings():
+    source = Command([sys.executable, "-c", "print(1.5); print('2, 3'); print('x')"])
+    found = []
+    end = time.monotonic() + 10
+    while len(found) < 2 and time.monotonic() < end:
+        value = source.next()
+        if value is Now.WAITING:
+            time.sleep(0.01)
+        else:
+            found.append(value)
+    assert found == [1.5, (2.0, 3.0)]
+    with pytest.raises(SignalError, match=r"line 3 of .* is not a number"):
+        patient(source, end)
+    source.close()
+    source.close()
+
+
+def patient(source, end):
+    while time.monotonic() < end:
+        assert source.next() is Now.WAITING
+
+
+def test_closing_ends_a_command_that_goes_on():
+    source = Command([sys.executable, "-c", "import time\nwhile True: time.sleep(1)"])
+    assert source.next() is Now.WAITING
+    source.close()
+    assert source._process.poll() is not None

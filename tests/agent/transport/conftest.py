@@ -1,0 +1,26 @@
+"""One authority with certificates for the devices that the suites use."""
+
+import datetime as dt
+
+import pytest
+
+from murmura.agent.keys import Authority
+
+HERE = ("localhost", "127.0.0.1")
+
+
+@pytest.fixture(scope="session")
+def authority(tmp_path_factory):
+    made = Authority.create(tmp_path_factory.mktemp("authority"))
+    for name in ("p", "q", "r", "stranger"):
+        made.issue(name, HERE)
+    yesterday = dt.datetime.now(dt.UTC) - dt.timedelta(days=1)
+    made.issue("old", HERE, not_after=yesterday)
+    return made
+
+
+@pytest.fixture(scope="session")
+def other_authority(tmp_path_factory):
+    made = Authority.create(tmp_path_factory.mktemp("other"))
+    made.issue("q", HERE)
+    return made

@@ -1,0 +1,224 @@
+"""The wire: what may leave, one encoding for each message, and a decoder that nothing surprises."""
+
+from __future__ import annotations
+
+import random
+import tracemalloc
+from fractions import Fraction
+from time import perf_counter
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from murmura.agent import wire
+from murmura.agent.events import Released
+from murmura.agent.messages import Extremes, Hello, Totals
+from murmura.agent.wire import MOST_BYTES, MOST_COUNT, WireError, decode, encode
+from murmura.errors import AgentError
+
+LARGEST = 2**511 - 1
+LABELS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=50)
+COUNTS = st.integers(0, MOST_COUNT)
+NUMBERS = st.integers(-LARGEST, LARGEST)
+SUMS = st.lists(NUMBERS, max_size=5).map(tuple)
+HELLOS = st.builds(
+    Hello, LABELS, LABELS, COUNTS, COUNTS, COUNTS, st.binary(min_size=32, max_size=32),
+    st.lists(st.binary(min_size=8, max_size=8), max_size=20).map(tuple),
+)  # fmt: skip
+TOTALS = st.builds(
+    Totals, LABELS, LABELS, COUNTS, COUNTS, COUNTS, COUNTS, SUMS, NUMBERS,
+    st.builds(Extremes, COUNTS, COUNTS, SUMS, SUMS, COUNTS), st.booleans(),
+)  # fmt: skip
+GOOD = Totals("Medici", "Strozzi", 3, 2, 57, 56, (-(10**30), 0, 7), 10**20, Extremes(1, 2, (3,)))
+HELLO = Hello("Medici", "Strozzi", 3, 2, 1, bytes(range(32)), (b"abcdefgh",) * 20)
+
+
+@given(st.one_of(HELLOS, TOTALS))
+def test_there_and_back(message):
+    data = encode(message)
+    again = decode(data)
+    assert again == message
+    assert type(again) is type(message)
+    assert encode(again) == data
+    assert decode(memoryview(data)) == message
+
+
+@given(st.one_of(HELLOS, TOTALS), st.data())
+def test_no_other_bytes_mean_the_same(message, data):
+    """Canonical: change any byte, and it is another message or none."""
+    frame = bytearray(encode(message))
+    place = data.draw(st.integers(0, len(frame) - 1))
+    frame[place] ^= data.draw(st.integers(1, 255))
+    try:
+        changed = decode(frame)
+    except WireError:
+        return
+    assert changed != message
+    assert encode(changed) == frame
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        None,
+        (1.0,),
+        "signal",
+        np.arange(3.0),
+        Released(1, (5,), 1),
+        tuple(GOOD),
+        type("Totals", (Totals,), {})(*GOOD),
+        GOOD._replace(sums=(0.5,)),
+        GOOD._replace(sums=(float("nan"),)),
+        GOOD._replace(sums=(Fraction(1, 2),)),
+        GOOD._replace(sums=(np.int64(5),)),
+        GOOD._replace(sums=(True,)),
+        GOOD._replace(sums=(LARGEST + 1,)),
+        GOOD._replace(sums=(1,) * 1025),
+        GOOD._replace(sums=None),
+        GOOD._replace(weight=1e308),
+        GOOD._replace(weight=None),
+        GOOD._replace(round=-1),
+        GOOD._replace(round=2.0),
+        GOOD._replace(round=2**63),
+        GOOD._replace(bye=1),
+        GOOD._replace(sender=""),
+        GOOD._replace(sender="x" * 201),
+        GOOD._replace(sender="\ud800"),
+        GOOD._replace(sender=b"bytes"),
+        GOOD._replace(extremes=(0, 0, (), (), 0)),
+        GOOD._replace(extremes=None),
+        GOOD._replace(sums=(LARGEST,) * 1024),  # too long as a whole
+        HELLO._replace(manifest=bytes(31)),
+        HELLO._replace(fields=(b"short",)),
+        HELLO._replace(fields=(bytes(8),) * 65),
+        HELLO._replace(life=True),
+    ],
+    ids=repr,
+)
+def test_nothing_else_leaves(message):
+    with pytest.raises(AgentError) as refused:
+        encode(message)
+    assert "1e+308" not in str(refused.value)  # an error quotes no value
+    assert "nan" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"", "too short"),
+        (b"xx\x01\x02", "not a message"),
+        (b"mu\x02\x02", "version 2"),
+        (b"mu\x01\x07", "unknown kind 7"),
+        (b"mu\x01\x02", "within its head"),
+        (b"mu\x01\x01", "within its head"),
+        (bytes(MOST_BYTES + 1), "65,537 bytes"),
+        (encode(GOOD) + b"\0", "after the last number"),
+        (encode(GOOD)[:-1], "cut off"),
+        (encode(HELLO)[:-1], "expected"),
+        (encode(GOOD).replace(b"Medici", b"\xff\xfeedic"), "not UTF-8"),
+    ],
+)
+def test_reasons(data, reason):
+    with pytest.raises(WireError, match=reason) as refused:
+        decode(data)
+    assert refused.value.reason == str(refused.value)
+
+
+def test_two_forms_of_one_number_are_not_both_taken():
+    frame = encode(GOOD._replace(sums=(), extremes=Extremes(), weight=5))
+    assert frame.endswith(b"\x01\x05")
+    with pytest.raises(WireError, match="padded"):
+        decode(frame[:-2] + b"\x02\x00\x05")
+
+
+def _inputs(count, draw):
+    """Random bytes, and good messages that were changed, cut, lengthened or spliced."""
+    good = [encode(m) for m in (GOOD, HELLO, GOOD._replace(sums=tuple(range(-40, 40))))]
+    for k in range(count):
+        base = bytearray(good[k % 3])
+        match k % 6:
+            case 0:
+                yield draw.randbytes(draw.randrange(200))
+            case 1:
+                yield (
+                    b"mu\x01" + bytes([draw.randrange(1, 3)]) + draw.randbytes(draw.randrange(250))
+                )
+            case 2:
+                for _ in range(draw.randrange(1, 5)):
+                    base[draw.randrange(len(base))] = draw.randrange(256)
+                yield bytes(base)
+            case 3:
+                yield bytes(base[: draw.randrange(len(base))])
+            case 4:
+                yield bytes(base) + draw.randbytes(draw.randrange(1, 20))
+            case _:
+                cut = draw.randrange(len(base))
+                yield bytes(base[:cut]) + good[(k + 1) % 3][cut:]
+
+
+def _fuzz(count):
+    """How many were taken and how many refused; any other outcome raises."""
+    taken = refused = 0
+    for data in _inputs(count, random.Random(20)):
+        try:
+            message = decode(data)
+        except WireError:
+            refused += 1
+        else:
+            taken += 1
+            assert encode(message) == data
+    return taken, refused
+
+
+def test_a_hundred_thousand_wrong_inputs():
+    """Nothing but WireError; what is taken after all is a message in its one encoding."""
+    taken, refused = _fuzz(120_000)
+    assert refused > 80_000
+    assert taken > 100  # the fuzzer reaches the inside of messages
+
+
+def _trusting_end(frame, at):
+    return at + 1 + frame[at]
+
+
+def _trusting_numbers(frame, at, count):
+    found = []
+    for _ in range(count):
+        end = at + 1 + frame[at]
+        found.append(int.from_bytes(frame[at + 1 : end], "big", signed=True))
+        at = end
+    return tuple(found)
+
+
+@pytest.mark.parametrize(
+    ("part", "twin"), [("_end_of_label", _trusting_end), ("_read_numbers", _trusting_numbers)]
+)
+def test_the_fuzzer_catches_a_decoder_that_trusts_lengths(part, twin, monkeypatch):
+    monkeypatch.setattr(wire, part, twin)
+    with pytest.raises((IndexError, UnicodeDecodeError, AssertionError)):
+        _fuzz(20_000)
+
+
+def test_a_claim_of_much_allocates_little():
+    head = wire._TOTALS.pack(b"mu\x01\x02", *[MOST_COUNT] * 7, 1, 1024, 1024, 1024)
+    tracemalloc.start()
+    with pytest.raises(WireError):
+        decode(head + b"\x01a\x01b" + b"\x00" * 100)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 100_000
+
+
+def test_it_is_quick():
+    message = GOOD._replace(sums=(10**30,))
+    best = min(_time(message) for _ in range(20))
+    assert best < 60e-6  # 7 us on a machine of 2024
+
+
+def _time(message, repeats=200):
+    began = perf_counter()
+    for _ in range(repeats):
+        decode(encode(message))
+    return (perf_counter() - began) / repeats

@@ -1,0 +1,77 @@
+"""murmura keys, as users call it."""
+
+from __future__ import annotations
+
+import json
+import stat
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from murmura.cli.keys import keys
+
+
+def call(*words):
+    return CliRunner().invoke(keys, list(map(str, words)))
+
+
+@pytest.fixture
+def home(tmp_path):
+    assert call("init", tmp_path / "keys").exit_code == 0
+    return tmp_path / "keys"
+
+
+def test_from_nothing_to_a_list(home):
+    made = call("issue", "meter 1", "meter-2", "--dir", home, "--host", "localhost",
+                "--host", "192.0.2.7", "--days", "30")  # fmt: skip
+    assert made.exit_code == 0, made.output
+    assert "meter-2" in made.output
+    listed = call("list", "--dir", home)
+    assert listed.exit_code == 0
+    assert "192.0.2.7" in listed.output
+    found = json.loads(call("list", "--dir", home, "--json").output)["certificates"]
+    assert [entry["name"] for entry in found] == ["meter 1", "meter-2"]
+    assert {entry["state"] for entry in found} == {"valid"}
+    assert all(len(entry["fingerprint"]) == 64 for entry in found)
+    assert stat.S_IMODE((home / "meter 1.key").stat().st_mode) == 0o600
+
+
+def test_nothing_is_replaced_unless_told(home):
+    assert call("issue", "a", "--dir", home).exit_code == 0
+    before = (home / "a.key").read_bytes(), (home / "a.pem").read_bytes()
+    for words in (("issue", "a", "--dir", home), ("init", home)):
+        refused = call(*words)
+        assert refused.exit_code == 1
+        assert "--force" in refused.output
+    assert before == ((home / "a.key").read_bytes(), (home / "a.pem").read_bytes())
+    assert call("issue", "a", "--dir", home, "--renew").exit_code == 0
+    assert (home / "a.key").read_bytes() == before[0]
+    assert (home / "a.pem").read_bytes() != before[1]
+    assert call("issue", "a", "--dir", home, "--force").exit_code == 0
+    assert (home / "a.key").read_bytes() != before[0]
+
+
+def test_mistakes_are_explained(home, tmp_path):
+    for words, expected in (
+        (("issue", "a", "--dir", tmp_path / "none"), "murmura keys init"),
+        (("issue", "../a", "--dir", home), "name on a certificate"),
+        (("issue", "a", "--dir", home, "--days", "0"), "days must lie in"),
+        (("issue", "a", "--dir", home, "--host", "x:7447"), "without a port"),
+        (("list", "--dir", tmp_path), "is no authority"),
+    ):
+        said = call(*words)
+        assert said.exit_code == 1, words
+        assert expected in said.output
+        assert "Traceback" not in said.output
+    assert "no certificates yet" in call("list", "--dir", home).output
+
+
+def test_help_imports_nothing_heavy():
+    heavy = "{'cryptography', 'zenoh', 'numpy'}"
+    code = f"import sys, murmura.cli.keys; print({heavy} & set(sys.modules))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout == "set()\n"

@@ -1,0 +1,135 @@
+"""The three machines of docs/agents.md, on loopback: its files and commands as they are printed."""
+
+import re
+import shutil
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from murmura.agent.fleet.plan import free_ports
+from murmura.agent.ledger import look
+
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "agents.md").read_text()
+SITES = {"north": ["east"], "east": ["north", "west"], "west": ["east"]}
+MURMURA = [sys.executable, "-m", "murmura.cli"]
+
+
+def file_of(name):
+    return re.search(rf"^`{re.escape(name)}`:\n\n```\w+\n(.*?)^```", PAGE, re.S | re.M)[1]
+
+
+def commands(starting):
+    found = re.findall(rf"^(murmura {starting}.*)$", PAGE, re.M)
+    assert found
+    return [line.split()[1:] for line in found]
+
+
+def murmura(*words, cwd):
+    done = subprocess.run([*MURMURA, *words], cwd=cwd, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture
+def machines(tmp_path):
+    """Three folders, each with its files and its own certificate, and nothing else."""
+    home = tmp_path / "home"
+    home.mkdir()
+    for words in commands("keys"):
+        murmura(*(w.replace(".example", "") if "--host" in words else w for w in words), cwd=home)
+    listed = murmura("keys", "list", "--dir", "keys", cwd=home)
+    assert all(site in listed for site in SITES)
+    ports = dict(zip(SITES, free_ports(3), strict=True))
+    murmura("keys", "issue", *SITES, "--dir", "keys", "--host", "127.0.0.1", "--force", cwd=home)
+    for k, (site, around) in enumerate(SITES.items()):
+        folder = tmp_path / site
+        (folder / "keys").mkdir(parents=True)
+        for name in ("ca.pem", f"{site}.pem", f"{site}.key"):
+            shutil.copy2(home / "keys" / name, folder / "keys" / name)
+        for name in ("scenario.toml", "links.csv"):
+            (folder / name).write_text(file_of(name))
+        (folder / "readings.csv").write_text(f"hour,load\n1,{40 + k}\n")
+        peers = "\n".join(f'{p} = "tls/127.0.0.1:{ports[p]}"' for p in around)
+        text = file_of("agent.toml").replace("north", site)
+        text = text.replace("0.0.0.0:7447", f"127.0.0.1:{ports[site]}")
+        text = re.sub(r'^east = "tls/east.*$', peers, text, flags=re.M)
+        (folder / "agent.toml").write_text(text)
+    return tmp_path
+
+
+def start(folder, *options):
+    return subprocess.Popen(
+        [*MURMURA, "agent", "agent.toml", *options],
+        cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+def test_three_machines_agree(machines):
+    checked = {
+        site: murmura("agent", "agent.toml", "--check", cwd=machines / site) for site in SITES
+    }
+    hashes = {re.search(r"manifest (\w{64})", text)[1] for text in checked.values()}
+    assert len(hashes) == 1
+    assert "Proved: differential privacy with epsilon = 1" in checked["north"]
+    port = free_ports(1)[0]
+    running = {"north": start(machines / "north", "--metrics", str(port))}
+    running |= {site: start(machines / site) for site in ("east", "west")}
+    try:
+        said = {site: process.communicate(timeout=60) for site, process in running.items()}
+    finally:
+        for process in running.values():
+            process.kill()
+    estimates = [
+        float(re.search(r": ([-\d.]+) after 60 rounds", out)[1]) for out, _ in said.values()
+    ]
+    assert max(estimates) - min(estimates) < 1e-3
+    for site, (_, log) in said.items():
+        assert '"kind": "done"' in log
+        for value in ("40.0", "41.0", "42.0", "40", "41", "42"):
+            assert f'"{value}"' not in log
+        shown = murmura("ledger", "show", f"{site}.ledger", cwd=machines / site)
+        assert site in shown
+        key = f"{site}.ledger.key"
+        murmura("ledger", "verify", f"{site}.ledger", "--key", key, cwd=machines / site)
+
+
+def test_sigterm_is_graceful_and_the_agent_goes_on_where_it_was(machines):
+    north = start(machines / "north", "--metrics", "0")
+    port = None
+    for line in north.stderr:
+        if found := re.search(r"http://127.0.0.1:(\d+)/metrics", line):
+            port = found[1]
+        if '"kind": "started"' in line:
+            break
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as page:
+        assert 'murmura_epsilon_spent{agent="north"}' in page.read().decode()
+    north.terminate()
+    _, log = north.communicate(timeout=20)
+    assert north.returncode == 0
+    assert "start again to go on" in log
+    running = {site: start(machines / site) for site in SITES}
+    try:
+        said = {site: process.communicate(timeout=60) for site, process in running.items()}
+    finally:
+        for process in running.values():
+            process.kill()
+    assert all("after 60 rounds" in out for out, _ in said.values())
+    assert '"releases": 1' in said["north"][1]  # the one it made before it was stopped
+    assert len(look(machines / "north" / "north.ledger").entries) == 1
+
+
+def test_an_agent_without_certificates_refuses_to_start(machines):
+    file = machines / "north" / "agent.toml"
+    file.write_text(re.sub(r"\[keys\]\nfolder.*\n", "", file.read_text()))
+    refused = start(machines / "north")
+    _, log = refused.communicate(timeout=30)
+    assert refused.returncode == 1
+    assert "north has no certificate" in log
+    file.write_text(file.read_text().replace("127.0.0.1", "0.0.0.0").replace("tls/", "tcp/"))
+    refused = start(machines / "north", "--insecure")
+    _, log = refused.communicate(timeout=30)
+    assert refused.returncode == 1
+    assert "not on the loopback" in log
