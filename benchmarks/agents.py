@@ -121,7 +121,7 @@ def thousand(rounds: int) -> None:
     from murmura.agent.fleet.worker import Worker
 
     with TemporaryDirectory() as folder:
-        made = plan(Path(folder), "size = 1000, radius = 0.055", rounds, 1)
+        made = plan(Path(folder), "size = 1000, mean_degree = 6, connect = true", rounds, 1)
         began = time.perf_counter()
         worker = Worker(made, 0)
         node = worker.node

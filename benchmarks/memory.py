@@ -3,15 +3,23 @@
 import subprocess
 import sys
 
-CODE = """
-import resource
+# not ru_maxrss, which a new process inherits from the one that started it
+PEAK = """
+def peak():
+    status = dict(line.split(":", 1) for line in open("/proc/self/status"))
+    return int(status["VmHWM"].split()[0]) / 2**20
+"""
+CODE = (
+    PEAK
+    + """
 import murmura as mm
 graph = mm.network.load("torus:1000x1000")
 result = mm.sweep({"mu": 0.0}, mm.network.lazy_metropolis(graph), mm.families.Normal(sigma=1.0),
                   mm.privacy.SignalDP(1.0), LAW, 20)
 assert result.errors.total > 0
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20)
+print(peak())
 """
+)
 
 
 def peak(law: str) -> float:

@@ -6,13 +6,13 @@ from scipy import stats
 
 from murmura.engine import noise
 
-VECTORS = [  # Philox4x32-10, from the known answers of Random123
-    ([0] * 4, [0] * 2, "6627e8d5 e169c58d bc57ac4c 9b00dbd8"),
-    ([0xFFFFFFFF] * 4, [0xFFFFFFFF] * 2, "408f276d 41c83b0e a20bc7c6 6d5451fd"),
+VECTORS = [  # Philox4x32-7, from the known answers of Random123
+    ([0] * 4, [0] * 2, "5f6fb709 0d893f64 4f121f81 4f730a48"),
+    ([0xFFFFFFFF] * 4, [0xFFFFFFFF] * 2, "5207ddc2 45165e59 4d8ee751 8c52f662"),
     (
         [0x243F6A88, 0x85A308D3, 0x13198A2E, 0x03707344],
         [0xA4093822, 0x299F31D0],
-        "d16cfe09 94fdcceb 5001e420 24126ea1",
+        "4dfccaba 190a87f0 c47362ba b6b5242a",
     ),
 ]
 COUNT = 400_000
@@ -28,11 +28,17 @@ def draws(seed=7, t=3, stream=5):
     return noise.laplace(seed, t, np.arange(COUNT), stream)
 
 
-def test_draws_follow_the_laplace_law_and_no_other_scale():
-    """Two-sided: false alarm 1e-7 at the stated scale, certain rejection at 0.9 and 1.1 of it."""
-    x = draws()
+@pytest.mark.parametrize("stream", [0, 4, 11, 15])
+def test_draws_follow_the_laplace_law_and_no_other_scale(stream):
+    """Two-sided: false alarm 1e-7 at the stated scale, sure rejection at 0.97 and 1.03 of it.
+
+    A scale off by 3% moves the distribution function by up to 0.03/(2e) = 0.0055, so that 1.6
+    million draws reject it with p near 2 exp(-2 x 49) = 1e-42. Streams 0 and 11 are made of the
+    first half of a block of words, 4 and 15 of the second.
+    """
+    x = noise.laplace(7, 3, np.arange(4 * COUNT), stream)
     assert stats.kstest(x, "laplace").pvalue > 1e-7
-    for wrong in (0.9, 1.1):
+    for wrong in (0.97, 1.03):
         assert stats.kstest(x / wrong, "laplace").pvalue < 1e-20
 
 
@@ -51,15 +57,26 @@ def test_moments_and_tails():
         ({"seed": 1}, {"seed": 2}),
         ({"t": 1}, {"t": 2}),
         ({"stream": 1}, {"stream": 2}),
+        ({"stream": 1}, {"stream": 5}),
+        ({"stream": 5}, {"stream": 13}),
         ({"seed": 1}, {"seed": 1 + 2**32}),
     ],
-    ids=["seed", "round", "stream", "high word of the seed"],
+    ids=["seed", "round", "stream", "halves of a block", "blocks", "high word of the seed"],
 )
 def test_different_keys_give_independent_noise(first, second):
     """Correlation of 400,000 pairs: false alarm below 1e-8 at z = 6."""
     x, y = draws(**first), draws(**second)
     assert abs(np.corrcoef(x, y)[0, 1]) < 6 / np.sqrt(COUNT)
     assert abs(np.corrcoef(np.abs(x), np.abs(y))[0, 1]) < 6 / np.sqrt(COUNT)
+    assert abs(np.corrcoef(np.sign(x), np.sign(y))[0, 1]) < 6 / np.sqrt(COUNT)
+
+
+def test_neighbouring_agents_and_signs_are_independent():
+    """Correlations of a draw with the next agent's, and of its sign with its size: z < 6."""
+    x = draws(seed=10)
+    assert abs(np.corrcoef(x[1:], x[:-1])[0, 1]) < 6 / np.sqrt(COUNT)
+    assert abs(np.corrcoef(np.sign(x), np.abs(x))[0, 1]) < 6 / np.sqrt(COUNT)
+    assert abs(np.sign(x).mean()) < 6 / np.sqrt(COUNT)
 
 
 def test_links_have_noise_apart_from_the_agents():

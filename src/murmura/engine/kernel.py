@@ -1,190 +1,249 @@
-"""The compiled round: product, coefficients, noise and error norms in one pass.
+"""The compiled round: product, coefficients, noise and error norms in one pass over the agents.
 
-The columns of `nu` are runs that advance together: first the clean ones (no noise, mu in the
-paper), then the private ones, each of which knows its clean twin. Rows are cut into blocks of
-fixed size; a thread takes whole blocks and norms are added block by block, so the numbers do not
-depend on how many threads there are.
+A row of `nu` holds an agent's estimates in all runs, `width` = stream blocks x groups x W of them:
+
+    column (k G + g) W + l  =  group g of stream k W + l
+
+A stream is one replica and component: it has one sequence of signals and one of noise. Group 0 is
+the clean run (no noise, mu in the paper), groups 1..G-1 the private ones, one for each epsilon.
+The W streams of a block sit side by side in the lanes of a register.
+
+Rows are taken in blocks of `BLOCK`; the squared errors of a block are added up row by row, so the
+sums depend neither on the number of threads nor on who computes which block.
+
+Who may call it: `advance` takes rows first..last of the matrix, of which blocks begin..end. It
+reads `nu` at every index that the matrix has, writes `out` in its own rows alone, and draws the
+noise of row i for agent `agents[i]`, a global number. A process that holds a part of a network
+gives the rows of its neighbours' agents after its own (`nu` and `agents` longer than `out`), and
+calls once for the rows that need none of them and once for those that do, with squares for each.
+Several rounds in one call are for callers that pass all rows.
 
 Indices are unsigned: a signed index makes numba test for negative ones at every access, which
 costs more than the multiplication.
 """
 
+# What is compiled is typed by the compiler, from the arrays it is given.
+# mypy: disable-error-code="no-untyped-def,no-untyped-call,call-arg,type-var,var-annotated"
+# mypy: disable-error-code="assignment"
+
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from typing import Any, NamedTuple, cast
 
 import numba
 import numpy as np
+from numpy.typing import NDArray
 
-from murmura.engine.noise import fill_laplace
+from murmura.engine.lanes import load, load_halves, maximum, splat, store
+from murmura.engine.noise import HALF, PAIRED, fill_laplace
 from murmura.laws.base import combine as _combine
 
-combine = numba.njit(inline="always")(_combine)
+combine = numba.njit(_combine)
 
-_ONE = np.uint64(1)
-_FEW = np.uint64(6)  # columns that are mixed one at a time
-_SMALL = 20_000  # numbers per round below which waking a second thread costs more than it gives
+BLOCK = 128  # rows that are added up together: fixed, so that sums depend on nothing else
+SHARED, BY_STREAM, BY_COLUMN = 0, 1, 2  # what `Scales.signal` has one column for
 
-
-@contextmanager
-def threads_for(numbers: int) -> Iterator[None]:
-    """Use one thread for small rounds, all for large ones; the numbers do not depend on it."""
-    before = numba.get_num_threads()
-    numba.set_num_threads(1 if numbers < _SMALL else before)
-    try:
-        yield
-    finally:
-        numba.set_num_threads(before)
+Floats = NDArray[np.float64]
+_U = np.uint64
+_ZERO, _ONE = np.uint64(0), np.uint64(1)
 
 
-@numba.njit(inline="always")
-def _mix_row(mixed, i, indptr, indices, weights, nu):  # type: ignore[no-untyped-def]
-    """mixed = sum_j a_ij nu_j over the stored entries of row i.
+class Matrix(NamedTuple):
+    """The weights in rows (csr); pointers of 32 or of 64 bits, unsigned as the indices."""
 
-    Many columns: one entry at a time, a vector of columns each. Few columns: one column at a
-    time in a register, where the set-up of a vector loop would cost more than the work.
-    """
-    columns = np.uint64(mixed.size)
-    start, stop = np.uint64(indptr[i]), np.uint64(indptr[i + _ONE])
-    if columns <= _FEW:
-        for c in range(columns):
-            total = 0.0
-            for p in range(start, stop):
-                total += weights[p] * nu[np.uint64(indices[p]), c]
-            mixed[c] = total
-        return
-    for c in range(columns):
-        mixed[c] = 0.0
-    for p in range(start, stop):
-        a, j = weights[p], np.uint64(indices[p])
-        for c in range(columns):
-            mixed[c] += a * nu[j, c]
+    indptr: NDArray[Any]
+    indices: NDArray[Any]
+    weights: Floats
 
 
-@numba.njit
-def _add_link_noise(mixed, i, indptr, indices, weights, scale, streams, t, key):  # type: ignore[no-untyped-def]
-    """mixed += sum_j a_ij g_ij on the private columns, g fresh for every link and column."""
-    count = streams.size
-    clean = mixed.size - scale.size
-    draws, exponents = np.empty(count), np.empty(count)
-    signs, agents = np.empty(count, np.uint64), np.full(count, i)
-    for p in range(np.uint64(indptr[i]), np.uint64(indptr[i + _ONE])):
-        slots = np.full(count, np.uint64(indices[p]) + _ONE)
-        fill_laplace(draws, agents, streams, slots, t, key, exponents, signs)
-        for q in range(scale.size):
-            mixed[clean + q] += weights[p] * scale[q] * draws[q % count]
+class State(NamedTuple):
+    """(rows, width) each: the present, where the next goes, and the past of laws that recall it."""
+
+    nu: Floats
+    out: Floats
+    before: Floats
 
 
-@numba.njit
-def _draw_block(first, last, streams, t, key):  # type: ignore[no-untyped-def]
-    """Laplace noise of scale 1 for rows first..last and every stream."""
-    count = np.int64(last - first) * streams.size
-    agents, wide = np.empty(count, np.uint64), np.empty(count, np.uint64)
-    q = 0
-    for i in range(first, last):
-        for c in range(streams.size):
-            agents[q], wide[q] = i, streams[c]
-            q += 1
-    draws, exponents = np.empty(count), np.empty(count)
-    signs, slots = np.empty(count, np.uint64), np.zeros(count, np.uint64)
-    fill_laplace(draws, agents, wide, slots, t, key, exponents, signs)
-    return draws
+class Inputs(NamedTuple):
+    """What the rounds k = 0, 1, ... of a call take in; a first axis of 1 serves all of them."""
+
+    law: Floats  # (k, 6): the coefficients
+    xi: Floats  # (k or 1, rows, streams): the statistics
+    target: Floats  # (1, streams): what the estimates are to reach
+    linked: Floats  # (k, rows, streams): the noise of the links (`engine.links`), or (1, 0, 0)
+    divisor: Floats  # (k, rows): the weights of a ratio law, or (1, 0)
+    agents: NDArray[np.uint32]  # (rows of nu,): whose noise it is
+    key: NDArray[np.uint64]  # (2,)
 
 
-@numba.njit(inline="always")
-def _scale_row(d, i, draws, network, per_network, signal, per_signal, twin, mass, spread):  # type: ignore[no-untyped-def]
-    """d = b * draws with b = max(network_i per_network_c, signal_i per_signal_c).
+class Scales(NamedTuple):
+    """The scale of the noise: b = max(network_i per_network_g, signal_i per_signal_g)."""
 
-    `spread` gathers (mass_i b)^2, from which the variance of the released total follows.
-    """
-    count, streams = np.uint64(per_signal.size), np.uint64(draws.size)
-    clean = np.uint64(d.size) - count
-    shared = signal.shape[1] == 1  # one sensitivity for all replicas; else one for each of them,
-    own = signal.shape[1] == per_signal.size  # or one for each column
-    for start in range(np.uint64(0), count, streams):  # one epsilon after the other
-        for k in range(streams):
-            q = start + k
-            level = signal[i, 0] if shared else signal[i, q if own else twin[clean + q]]
-            b = max(network[i] * per_network[q], level * per_signal[q])
-            d[clean + q] = b * draws[k]
-            spread[clean + q] += (mass[i] * b) ** 2
+    network: Floats  # (rows,)
+    mass: Floats  # (rows,): the weight of an agent in the limit
+    signal: Floats  # (k or 1, rows, 1 or streams or width)
+    per_network: Floats  # (k, groups)
+    per_signal: Floats  # (k, groups)
+    per_edge: Floats  # (groups,): of the noise on a link
+
+
+class Span(NamedTuple):
+    """Which part of the work a call does."""
+
+    first: int  # rows first..last, cut into blocks, of which begin..end
+    last: int
+    begin: int
+    end: int
+    stream: int  # the first of the streams that are columns here
+    groups: int
+    t: int  # the first round
+    reads: int  # SHARED, BY_STREAM or BY_COLUMN
+    recalls: bool  # whether three states are turned round, or two
+
+
+def matrix_of(weights: Any) -> Matrix:
+    """The kernel's view of a csr array, without a copy."""
+    pointers, wide = weights.indptr, weights.indptr.dtype.itemsize == np.dtype(np.int64).itemsize
+    indices = np.asarray(weights.indices, dtype=np.int32).view(np.uint32)
+    return Matrix(pointers.view(np.uint64 if wide else np.uint32), indices, weights.data)
 
 
 @numba.njit(error_model="numpy")
-def _mix_block(indptr, indices, weights, mix, nu, out, target, first, last):  # type: ignore[no-untyped-def]
-    """out = mix A nu for one column, and its squared error: the round without anything else."""
+def _advance_one(indptr, indices, weights, mix, nu, out, target, first, last):
+    """out = mix A nu and its squared error for a single run: the round without anything else."""
     square = 0.0
     for i in range(first, last):
         mixed = 0.0
-        for p in range(np.uint64(indptr[i]), np.uint64(indptr[i + _ONE])):
-            mixed += weights[p] * nu[np.uint64(indices[p]), 0]
-        out[i, 0] = mix * mixed
-        square += (out[i, 0] - target) ** 2
+        for p in range(_U(indptr[i]), _U(indptr[i + _ONE])):
+            mixed += weights[p] * nu[_U(indices[p])]
+        new = combine(0.0, mix, 0.0, 0.0, 0.0, 0.0, mixed, 0.0, 0.0, 0.0)
+        out[i] = new
+        square += (new - target) * (new - target)
     return square
 
 
 @numba.njit(error_model="numpy")
-def _advance_block(  # type: ignore[no-untyped-def]
-    indptr, indices, weights, coefficients, nu, before, out, xi, twin, streams, t, key,
-    network, per_network, signal, per_signal, per_edge, divisor, mass, target,
-    first, last, off, apart, spread,
+def _advance_group(
+    like, indptr, indices, weights, nu, out, before, xi, target, divisor,
+    network, mass, signal, shared, draws, linked, law, per_network, per_signal, per_edge,
+    first, last, column, twin, stream, scale_at, at, per_row, sums,
 ):  # fmt: skip
-    """Take one block of rows through the round, adding up its squared errors."""
-    keep, mix, recall, learn, noise, edge = coefficients
-    columns, count = np.uint64(nu.shape[1]), np.uint64(streams.size)
-    mixed, d = np.zeros(nu.shape[1]), np.zeros(nu.shape[1])
-    noisy = noise != 0.0 and streams.size > 0
-    draws = _draw_block(first, last, streams, t, key) if noisy else np.empty(0)
+    """Take one group of W runs through the round in rows first..last; add its squared errors up.
+
+    Arrays come one by one: members of a tuple would be counted as references in every row.
+    """
+    keep, mix, recall, learn, noise = law[0], law[1], law[2], law[3], law[4]
+    private, ratio = column != twin, divisor.size > 0
+    noisy, linking = private and noise != 0.0, private and linked.size > 0
+    bare = keep == 0.0 and recall == 0.0 and learn == 0.0 and noise == 0.0
+    aim, zero = load(like, target, _ZERO, stream), splat(like, 0.0)
+    off, apart, spread = zero, zero, zero
     for i in range(first, last):
+        mixed, d, level = zero, zero, zero
         if mix != 0.0:
-            _mix_row(mixed, i, indptr, indices, weights, nu)
-        if edge != 0.0 and streams.size > 0:
-            _add_link_noise(mixed, i, indptr, indices, weights, per_edge, streams, t, key)
+            for p in range(_U(indptr[i]), _U(indptr[i + _ONE])):
+                mixed = mixed + weights[p] * load(like, nu, _U(indices[p]), column)
+        if linking:
+            mixed = mixed + per_edge * load(like, linked, i, stream)
         if noisy:
-            q = (i - first) * count
-            row = draws[q : q + count]
-            _scale_row(d, i, row, network, per_network, signal, per_signal, twin, mass, spread)
-        for c in range(columns):
-            out[i, c] = combine(
+            level = splat(like, signal[i, _ZERO]) if shared else load(like, signal, i, scale_at)
+            b = maximum(splat(like, network[i] * per_network), level * per_signal)
+            d = b * load_halves(like, draws, (i - first) * per_row + at)
+            weighed = mass[i] * b
+            spread = spread + weighed * weighed
+        if bare:  # the same sum, without reading what is multiplied by 0
+            new = combine(0.0, mix, 0.0, 0.0, 0.0, zero, mixed, zero, zero, zero)
+        else:
+            new = combine(
                 keep, mix, recall, learn, noise,
-                nu[i, c], mixed[c], before[i, c], xi[i, twin[c]], d[c],
+                load(like, nu, i, column), mixed, load(like, before, i, column),
+                load(like, xi, i, stream), d,
             )  # fmt: skip
+        store(out, i, column, new)
         share = 1.0
-        if divisor.size:  # a ratio law; before anything is released the estimate is 0
+        if ratio:  # before anything is released the estimate is 0
             share = 1.0 / divisor[i] if divisor[i] > 0.0 else 0.0
-        for c in range(columns):
-            error = out[i, c] * share - target[twin[c]]
-            cost = (out[i, c] - out[i, twin[c]]) * share
-            off[c] += error * error
-            apart[c] += cost * cost
+        error = new * share - aim
+        off = off + error * error
+        if private:
+            cost = (new - load(like, out, i, twin)) * share
+            apart = apart + cost * cost
+    store(sums, _ZERO, column, off)
+    store(sums, _ONE, column, apart)
+    store(sums, _ONE + _ONE, column, spread)
 
 
-@numba.njit(parallel=True, cache=True, error_model="numpy")
-def advance_all(  # type: ignore[no-untyped-def]
-    indptr, indices, weights, coefficients, nu, before, out, xi, twin, streams, t, key,
-    network, per_network, signal, per_signal, per_edge, divisor, mass, target, rows, squares,
-):  # fmt: skip
+def advance(
+    like: tuple[float, ...], matrix: Matrix, state: State, inputs: Inputs, scales: Scales,
+    span: Span, squares: Floats,
+) -> None:  # fmt: skip
     """out = keep nu + mix A nu + recall before + learn xi + noise b d, and the squared errors.
 
-    `twin[c]` is the clean column of column c, which also indexes `xi` and `target`. The scale of
-    the noise is b = max(network_i per_network_c, signal_i per_signal_c). `divisor` holds the
-    weights of a ratio law, or is empty. `squares` (blocks, 3, columns) receives the sums over a
-    block of (out - target)^2, (out - twin)^2 and (mass b)^2.
+    `like` holds W zeros. `squares` (k, blocks, 3, width) receives the sums over a block of
+    (out - target)^2, (out - clean run)^2 and (mass b)^2, from which the variance of the released
+    total follows; blocks count from row `first`. After an odd number of rounds the present is in
+    `out`; with `recalls` the three states have moved on by one place for every round.
     """
-    keep, mix, recall, learn, _, _ = coefficients
-    agents = nu.shape[0]
-    bare = nu.shape[1] == 1 and keep == 0.0 and recall == 0.0 and learn == 0.0 and not divisor.size
-    for block in numba.prange(squares.shape[0]):
-        first, last = np.uint64(block * rows), np.uint64(min(agents, (block + 1) * rows))
-        squares[block] = 0.0
-        if bare:
-            squares[block, 0, 0] = _mix_block(
-                indptr, indices, weights, mix, nu, out, target[0], first, last
-            )
-        else:
-            _advance_block(
-                indptr, indices, weights, coefficients, nu, before, out, xi, twin, streams, t,
-                key, network, per_network, signal, per_signal, per_edge, divisor, mass, target,
-                first, last, squares[block, 0], squares[block, 1], squares[block, 2],
-            )  # fmt: skip
+    # plain tuples: numba types them many times faster than named ones
+    cast(Any, _advance)(
+        like, tuple(matrix), tuple(state), tuple(inputs), tuple(scales), tuple(span), squares
+    )
+
+
+@numba.njit(nogil=True, cache=True, error_model="numpy")
+def _advance(like, matrix, state, inputs, scales, span, squares):
+    indptr, indices, weights = matrix
+    nu, out, before = state
+    laws, statistics, target, links, divisors, agents, key = inputs
+    network, mass, signals, per_network, per_signal, per_edge = scales
+    row, rows, begin, end, stream, groups, t, reads, recalls = span
+    W, G, stream = _U(len(like)), _U(groups), _U(stream)
+    stacks = _U(nu.shape[1]) // (G * W)
+    half = min(W, HALF)
+    per_row = stacks * half
+    size = BLOCK * per_row
+    draws = np.empty((2, size))
+    who, block = np.empty(size, np.uint32), np.empty(size, np.uint32)
+    for q in range(size):
+        block[q] = stream // PAIRED * HALF + _U(q) % per_row
+    for k in range(laws.shape[0]):
+        noisy = laws[k, 4] != 0.0 and G > _ONE
+        law, xi = laws[k], statistics[min(k, statistics.shape[0] - 1)]
+        signal = signals[min(k, signals.shape[0] - 1)]
+        divisor, linked = divisors[min(k, divisors.shape[0] - 1)], links[min(k, links.shape[0] - 1)]
+        alone = nu.shape[1] == 1 and law[1] != 0.0 and law[0] == law[2] == law[3] == 0.0
+        alone = alone and divisor.size == 0
+        for part in range(begin, end):
+            first = _U(row + part * BLOCK)
+            last = min(_U(rows), first + _U(BLOCK))
+            if alone:
+                sums = squares[k, part]
+                sums[1, 0], sums[2, 0] = 0.0, 0.0
+                sums[0, 0] = _advance_one(
+                    indptr, indices, weights, law[1], nu.reshape(nu.size), out.reshape(out.size),
+                    target[0, 0], first, last,
+                )  # fmt: skip
+                continue
+            if noisy:
+                q = _ZERO
+                for i in range(first, last):
+                    for _ in range(per_row):
+                        who[q] = agents[i]
+                        q += _ONE
+                fill_laplace(draws, who, block, 0, t + k, key, q)
+            for stack in range(stacks):
+                lane = stream + stack * W
+                for g in range(G):
+                    _advance_group(
+                        like, indptr, indices, weights, nu, out, before, xi, target,
+                        divisor, network, mass, signal, reads == SHARED,
+                        draws, linked, law, per_network[k, g], per_signal[k, g],
+                        per_edge[g], first, last,
+                        (stack * G + g) * W, stack * G * W, lane,
+                        lane if reads == BY_STREAM else lane * G + g * W,
+                        stack * half, per_row, squares[k, part],
+                    )  # fmt: skip
+        if recalls:
+            nu, out, before = out, before, nu
+        else:  # nothing is recalled: any finite past will do
+            nu, out, before = out, nu, out

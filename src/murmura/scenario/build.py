@@ -173,6 +173,8 @@ def _as_written(problem: Exception) -> str:
     """What the library advises, as a scenario says it: weights = "lazy-metropolis"."""
 
     def key(call: re.Match[str]) -> str:
+        if call[1] == "join":
+            return "connect = true in options, for graphs that are drawn"
         return f'weights = "{call[1].replace("_", "-")}"'
 
     return re.sub(r"network\.(\w+)\(graph\)", key, told(problem))

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from murmura.laws import Law
     from murmura.privacy import Want
 
+_SWITCHES = ("connect",)  # options that are true or false
 _ALLOWED = "a number, or a list of numbers with rows of equal length; none beyond 1e308"
 REFUSALS = (MurmuraError, TypeError, ValueError, ArithmeticError)
 
@@ -190,6 +191,8 @@ def _options(section: str, given: Mapping[str, Any], known: Any, *inside: str) -
         path = (section, *inside, key)
         if key not in known:
             yield Fault(path, unknown(key, [*own, *known]))
+        elif key in _SWITCHES and isinstance(value, bool):
+            continue
         elif not _numeric(value):
             yield Fault(path, f"found {shown(value)}; allowed: {_ALLOWED}")
 

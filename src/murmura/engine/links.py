@@ -1,0 +1,50 @@
+"""Noise on the links, for laws in which every message carries its own.
+
+Link j -> i has a draw for every stream in every round: slot j + 1 of agent i's noise. What the
+round needs of them is one sum for each agent and stream, worked out before the kernel runs. Few
+laws ask for it, so it is compiled apart from them.
+"""
+
+# What is compiled is typed by the compiler, from the arrays it is given.
+# mypy: disable-error-code="no-untyped-def,no-untyped-call,call-arg,type-var,var-annotated"
+# mypy: disable-error-code="assignment"
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from murmura.engine.kernel import Matrix
+from murmura.engine.layout import aligned
+from murmura.engine.noise import HALF, PAIRED, fill_laplace
+
+Floats = NDArray[np.float64]
+NONE = np.zeros((1, 0, 0))
+
+
+def link_noise(
+    matrix: Matrix, agents: NDArray[np.uint32], key: NDArray[np.uint64], rounds: range, width: int
+) -> Floats:
+    """(rounds, rows, width): sum_j a_ij g_ij for every row and stream, g of scale 1."""
+    linked = aligned(len(rounds), len(matrix.indptr) - 1, width)
+    blocks = np.arange(-(-width // int(PAIRED)) * int(HALF), dtype=np.uint32)
+    for k, t in enumerate(rounds):
+        cast(Any, _add)(linked[k], *matrix, agents, blocks, key, t)
+    return linked
+
+
+@numba.njit(nogil=True, cache=True, error_model="numpy")
+def _add(linked, indptr, indices, weights, agents, blocks, key, t):
+    width = np.uint64(linked.shape[1])
+    draws, who = np.empty((2, blocks.size)), np.empty(blocks.size, np.uint32)
+    for i in range(linked.shape[0]):
+        who[:] = agents[i]
+        for p in range(indptr[i], indptr[i + 1]):
+            slot = np.uint64(agents[indices[p]]) + np.uint64(1)
+            fill_laplace(draws, who, blocks, slot, t, key, blocks.size)
+            for s in range(width):
+                block = s // PAIRED * HALF + s % HALF
+                linked[i, s] += weights[p] * draws[s % PAIRED // HALF, block]

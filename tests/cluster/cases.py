@@ -1,0 +1,98 @@
+"""Problems for the tests, made alike by the test and by every rank of a job."""
+
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from murmura import families, laws, network
+from murmura.engine import Drawn, Observed, Problem
+from murmura.network import Mixing
+from murmura.privacy import NetworkDP, NoPrivacy, SignalDP
+from murmura.signals import as_signals
+
+SIZE = 300
+HERE = Path(__file__).parent
+
+
+@cache
+def graph(size: int = SIZE):
+    return network.join(network.random_geometric(size, mean_degree=6, seed=3))
+
+
+def _made(net, law, want, rounds=12, source=None, replicas=2, epsilons=(0.5, 2.0), **options):
+    family = families.get("normal", sigma=1.0)
+    made = laws.get(law, net, **options)
+    given = source(net) if source else Drawn(family, {"mu": 3.0}, net.size, 5)
+    return Problem(net, made, family, given, want, rounds, epsilons, replicas, seed=7)
+
+
+def mixing() -> Mixing:
+    return network.metropolis(graph())
+
+
+def readings(rounds: int = 12):
+    def source(net):
+        values = np.random.default_rng(1).normal(3.0, 1.0, (net.size, rounds))
+        return Observed(as_signals(values, labels=net.labels))
+
+    return source
+
+
+class Blocked(Drawn):
+    """Signals drawn in blocks of agents, any stretch of them alone."""
+
+    block = 64
+
+    def signals(self, t, replicas):
+        return self.signals_of(t, replicas, 0, self.agents)
+
+    def signals_of(self, t, replicas, first, last):
+        drawn = [
+            np.random.default_rng([self.seed, t, b]).normal(3.0, 1.0, (replicas, self.block)).T
+            for b in range(first // self.block, -(-last // self.block))
+        ]
+        start = first // self.block * self.block
+        return np.concatenate(drawn)[first - start : last - start]
+
+
+def blocked(net):
+    return Blocked(families.get("normal", sigma=1.0), {"mu": 3.0}, net.size, 5)
+
+
+CASES = {
+    "average": lambda: _made(mixing(), "average", SignalDP(1.0)),
+    "average-network": lambda: _made(mixing(), "average", NetworkDP(1.0), replicas=11),
+    "learn": lambda: _made(mixing(), "learn", SignalDP(1.0), replicas=3),
+    "learn-network": lambda: _made(mixing(), "learn-network", NetworkDP(1.0)),
+    "measured": lambda: _made(mixing(), "learn", SignalDP(1.0), source=readings()),
+    "bare": lambda: _made(mixing(), "average", NoPrivacy(), epsilons=(), replicas=1),
+    # its spectrum is given: Lanczos on another number of threads differs in the last digit
+    "chebyshev": lambda: _made(
+        mixing(), "chebyshev", SignalDP(1.0), lambda_2=0.99, lambda_n=-0.4, replicas=1
+    ),
+    "dealt": lambda: _made(mixing(), "learn", SignalDP(1.0), source=blocked),
+    "long": lambda: _made(mixing(), "learn", SignalDP(1.0), rounds=60),
+    "edges": lambda: _made(mixing(), "first-order-edges", NetworkDP(1.0)),
+    "push-sum": lambda: _made(network.column_stochastic(graph()), "push-sum", SignalDP(1.0)),
+    "row": lambda: _made(network.row_stochastic(graph()), "average", SignalDP(1.0)),
+    "failures": lambda: _made(network.link_failures(graph(), 0.3), "average", SignalDP(1.0)),
+    "sequence": lambda: _made(
+        network.sequence([graph(), network.ring(SIZE)]), "learn-dynamic", NetworkDP(1.0)
+    ),
+    "shares": lambda: _made(
+        mixing(), "average", SignalDP(1.0, shares=tuple(1.0 + k % 3 for k in range(SIZE)))
+    ),
+}
+
+
+SHORT = [name for name in CASES if name != "long"]
+
+
+def case(name: str) -> Problem:
+    return CASES[name]()
+
+
+def arranged() -> Problem:
+    """Large enough for one machine to put the agents in an order of its own."""
+    return _made(network.metropolis(network.torus(250, 201)), "average", SignalDP(1.0), 4)

@@ -1,0 +1,198 @@
+"""What needs no ranks: cuts, slices of files, tasks, the model."""
+
+import json
+import math
+import sys
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from types import SimpleNamespace
+
+import cases
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from murmura.cluster import Machine, Task, Workload, divide, predict, run_jobs
+from murmura.cluster.compare import compare
+from murmura.cluster.partition import Partition, cut
+from murmura.cluster.slices import read_slice
+from murmura.cluster.sweeps import apart, joined
+from murmura.engine import Record, simulate
+from murmura.errors import MissingExtraError, MurmuraError, NetworkError
+
+
+@given(st.lists(st.integers(1, 50), min_size=1, max_size=200), st.integers(1, 8))
+def test_cuts_are_even_to_within_the_largest_item(work, ranks):
+    if len(work) < ranks:
+        with pytest.raises(MurmuraError, match="too few"):
+            Partition(cut(np.array(work), ranks))
+        return
+    starts = cut(np.array(work), ranks)
+    sums = [sum(work[a:b]) for a, b in pairwise(starts)]
+    assert starts[0] == 0
+    assert starts[-1] == len(work)
+    assert min(np.diff(starts)) >= 1
+    assert max(sums) <= sum(work) / ranks + max(work) * (ranks if len(work) < 2 * ranks else 1)
+
+
+def test_a_partition_owns_every_agent_once_and_keeps_neighbours_together():
+    net = cases.mixing()
+    parts = divide(net, 4, "order")
+    assert sorted(parts.order) == list(range(net.size))
+    assert np.array_equal(parts.order[parts.places()], np.arange(net.size))
+    owner = parts.owners(parts.places())
+    rows, columns = net.weights.nonzero()
+    scattered = np.random.default_rng(0).permutation(owner)
+    assert np.mean(owner[rows] != owner[columns]) < 0.3
+    assert np.mean(scattered[rows] != scattered[columns]) > 0.5
+    lengths = np.bincount(owner, np.diff(net.weights.indptr))
+    assert lengths.max() < 1.1 * lengths.mean()
+
+
+def test_metis_is_used_where_it_is_installed(monkeypatch):
+    net = cases.mixing()
+
+    def part_graph(count, xadj, adjncy, vweights):
+        assert len(xadj) == net.size + 1
+        assert len(adjncy) == net.weights.nnz - net.size
+        assert np.array_equal(vweights, np.diff(net.weights.indptr))
+        return 0, [k % count for k in range(net.size)]
+
+    monkeypatch.setitem(sys.modules, "pymetis", SimpleNamespace(part_graph=part_graph))
+    parts = divide(net, 3)
+    agents = [parts.order[slice(*parts.bounds(r))] for r in range(3)]
+    assert all(set(part % 3) == {r} for r, part in enumerate(agents))
+    monkeypatch.setitem(sys.modules, "pymetis", None)
+    with pytest.raises(MissingExtraError, match="pymetis"):
+        divide(net, 3, "metis")
+    assert divide(net, 3).ranks == 3
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 9)), max_size=30), st.integers(1, 9)
+)
+def test_slices_of_text_have_every_line_once(tmp_path_factory, pairs, ranks):
+    path = tmp_path_factory.mktemp("lines") / "links.csv"
+    path.write_text("".join(f"{a},{b}\n" for a, b in pairs))
+    parts = [read_slice(path, r, ranks).pairs for r in range(ranks)]
+    assert np.concatenate(parts).tolist() == [list(pair) for pair in pairs]
+
+
+def test_slices_say_what_they_cannot_read(tmp_path):
+    np.savez_compressed(tmp_path / "packed.npz", links=np.zeros((3, 2), int))
+    np.savez(tmp_path / "named.npz", links=np.zeros((3, 2), int), labels=["a", "b"])
+    np.save(tmp_path / "flat.npy", np.zeros(4, int))
+    np.save(tmp_path / "real.npy", np.zeros((4, 2)))
+    for name, words in {
+        "packed.npz": "is compressed",
+        "named.npz": "labels of their own",
+        "flat.npy": "shape",
+        "real.npy": "whole numbers",
+    }.items():
+        with pytest.raises(NetworkError, match=words):
+            read_slice(tmp_path / name, 0, 2)
+
+
+def test_epsilons_apart_and_joined_are_one_sweep():
+    task = Task("learn", cases.case("learn"), Record(every=5))
+    whole = simulate(task.problem, task.record)
+    parts = apart(task)
+    assert [p.name for p in parts] == ["learn, epsilon 0.5", "learn, epsilon 2"]
+    traces = run_jobs(parts, "serial")
+    again = joined([traces[p.name] for p in parts])
+    for name in ("total", "privacy", "private", "clean", "final", "mean", "noise_variance"):
+        assert np.array_equal(getattr(whole, name), getattr(again, name)), name
+
+
+def test_a_pool_gives_the_same_numbers_and_a_shelf_keeps_them(tmp_path):
+    tasks = apart(Task("learn", cases.case("learn"), Record(every=5)))
+    told = []
+    options = {"resume_folder": tmp_path, "progress": lambda *news: told.append(news)}
+    pooled = run_jobs(tasks, "pool", workers=2, **options)
+    alone = run_jobs(tasks, "serial")
+    kept = run_jobs(tasks, "serial", **options)
+    for task in tasks:
+        for trace in (pooled[task.name], kept[task.name]):
+            assert np.array_equal(trace.private, alone[task.name].private)
+            assert trace.kept == alone[task.name].kept
+    assert [(done, of) for _, done, of in told] == [(1, 2), (2, 2)] * 2
+    kinds = {path.suffix for path in tmp_path.iterdir()}
+    assert kinds == {".npz"}
+
+
+def test_a_shelf_forgets_what_is_torn_or_another_problem(tmp_path):
+    task = Task("one", cases.case("bare"))
+    trace = run_jobs([task], "serial", resume_folder=tmp_path)["one"]
+    (file,) = tmp_path.iterdir()
+    file.write_bytes(file.read_bytes()[:-9])
+    again = run_jobs([task], "serial", resume_folder=tmp_path)["one"]
+    assert np.array_equal(trace.decentralisation, again.decentralisation)
+    other = Task("one", cases.case("average"))
+    assert run_jobs([other], "serial", resume_folder=tmp_path)["one"].total.size
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_errors_of_a_task_carry_its_name_and_measured_signals_stay_here(tmp_path):
+    measured = Task("meters", cases.case("measured"))
+    with pytest.raises(MurmuraError, match="measured signals are not copied"):
+        run_jobs([measured, Task("b", cases.case("bare"))], "pool")
+    with pytest.raises(MurmuraError, match="'meters' runs on measured signals"):
+        run_jobs([measured], "serial", resume_folder=tmp_path)
+    wrong = Task("wrong", cases.case("average"), Record(agents=["nobody"]))
+    with pytest.raises(MurmuraError, match="task 'wrong': record names agents"):
+        run_jobs([wrong], "serial")
+    with pytest.raises(MurmuraError, match="names of their own"):
+        run_jobs([measured, measured], "serial")
+
+
+MACHINE = Machine(bandwidth=1e10, latency=1e-6, link=1e9)
+
+
+def test_the_model_is_its_formula():
+    work = Workload(10**6, degree=6, groups=2)
+    alone = predict(work, MACHINE, 1)
+    assert alone.seconds == pytest.approx(10**6 * (12 * 7 + 16 * 2) / 1e10)
+    assert alone.exchange == alone.halo == 0
+    four = predict(work, MACHINE, 4)
+    assert four.halo == 5 * math.sqrt(250_000)
+    assert four.exchange == pytest.approx(3e-6 + 8 * 2 * 2500 / 1e9)
+    assert four.seconds == pytest.approx(alone.seconds / 4 + four.exchange)
+    assert four.memory < alone.memory / 3.9
+    online = Workload(10**6, groups=2, online=True)
+    drawing = Machine(bandwidth=1e10, latency=1e-6, link=1e9, draw=1e-9)
+    assert predict(online, drawing, 1).seconds == pytest.approx(alone.seconds + 1e-3)
+
+
+def test_overlap_hides_the_smaller_of_the_two():
+    hiding = Machine(bandwidth=1e10, latency=1e-6, link=1e9, overlap=1.0)
+    found = predict(Workload(10**8), hiding, 64)
+    assert found.seconds == pytest.approx(max(found.compute, found.exchange))
+    assert found.hidden == min(found.compute, found.exchange) > 0
+
+
+@given(st.integers(10**3, 10**9), st.integers(1, 4096))
+def test_more_ranks_never_need_more_memory_each(agents, ranks):
+    work = Workload(agents)
+    assert predict(work, MACHINE, 2 * ranks).memory <= predict(work, MACHINE, ranks).memory * 1.7
+
+
+def test_the_model_agrees_with_what_was_measured():
+    """Time to a factor of 2.5, for the machine was shared; memory to a tenth."""
+    path = Path(__file__).parents[2] / "benchmarks" / "ranks.json"
+    found = compare(json.loads(path.read_text()))
+    assert sorted({c.ranks for c in found}) == [1, 2, 4]
+    for c in found:
+        assert c.factor < 2.5, c
+        assert c.model.memory == pytest.approx(c.held, rel=0.1), c
+        assert c.model.loading == pytest.approx(c.peak, rel=0.1), c
+    twice = [replace(c, held=2 * c.held) for c in found]  # a twin that must be noticed
+    assert all(c.model.memory != pytest.approx(c.held, rel=0.1) for c in twice)
+
+
+def test_the_model_refuses_nonsense():
+    with pytest.raises(MurmuraError, match="overlap"):
+        Machine(bandwidth=1e10, latency=1e-6, link=1e9, overlap=2)
+    with pytest.raises(MurmuraError, match="ranks"):
+        predict(Workload(10), MACHINE, 0)
