@@ -25,8 +25,8 @@ PACKAGES = (
     "murmura.privacy.accounting", "murmura.privacy.budgets", "murmura.privacy.exact",
     "murmura.privacy.mechanisms", "murmura.privacy.sensitivity", "murmura.audits",
     "murmura.theory", "murmura.paper",
-    "murmura.laws", "murmura.engine", "murmura.report", "murmura.scenario", "murmura.agent",
-    "murmura.errors",
+    "murmura.laws", "murmura.engine", "murmura.cluster", "murmura.report", "murmura.scenario",
+    "murmura.agent", "murmura.errors",
 )  # fmt: skip
 
 
@@ -207,6 +207,77 @@ def standings() -> str:
     return table(["statement", "standing", "why"], rows)
 
 
+def _ranks() -> dict[str, Any]:
+    return dict(json.loads((ROOT / "benchmarks" / "ranks.json").read_text()))
+
+
+def scaling_measured() -> str:
+    """Rounds on 1, 2 and 4 ranks, measured and modelled."""
+    from murmura.cluster.compare import compare
+
+    report, rows = _ranks(), []
+    found = compare(report)
+    for c in found:
+        columns = "1 column" if c.columns == 1 else f"{c.columns} columns"
+        times = [f"{1e3 * seconds:.1f} ms" for seconds in (c.seconds, c.model.seconds)]
+        sizes = (c.held, c.model.memory, c.peak, c.model.loading)
+        held = [f"{size / 1e6:.0f} MB" for size in sizes]
+        rows.append([str(c.ranks), f"`{c.law}`, {columns}", *times, *held, f"{c.halo:.0f}"])
+    heads = ["ranks", "rounds of", "measured", "model", "held", "model", "loading", "model", "halo"]
+    about = (
+        f"{report['jobs'][0]['agents']:,} agents on {report['cores']} cores; times are within a "
+        f"factor of {max(c.factor for c in found):.2g} of the model, the best of 60 rounds each."
+    )
+    return f"{about}\n\n{table(heads, rows)}"
+
+
+def scaling_patches() -> str:
+    """How many agents a patch of a random geometric graph hears beyond it."""
+    rows = [
+        [
+            str(p["patches"]), f"{p['agents']:,}", f"{p['mean']:.0f}", f"{p['largest']}",
+            f"{p['largest'] / p['agents'] ** 0.5:.1f}", str(p["neighbours"]),
+        ]
+        for p in _ranks()["patches"]
+    ]  # fmt: skip
+    heads = ["patches", "agents each", "heard, mean", "heard, largest", "over sqrt", "neighbours"]
+    return table(heads, rows)
+
+
+def scaling_predicted() -> str:
+    """10^8 and 10^9 agents on 16 to 256 nodes, by the model."""
+    from murmura.cluster import Machine, Workload, predict
+
+    cores = 32
+    machine = Machine(0.3 * 200e9 / cores, 2e-6, 12.5e9 / cores, 10e-9)
+    rows = []
+    for agents in (10**8, 10**9):
+        for nodes in (16, 64, 256):
+            for title, work in (
+                ("`average`, 1 column", Workload(agents)),
+                ("`learn`, 8 replicas x (clean, private)", Workload(agents, 6, 8, 2, online=True)),
+            ):
+                cost = predict(work, machine, nodes * cores)
+                rows.append(
+                    [
+                        f"10^{len(str(agents)) - 1}", str(nodes), title,
+                        f"{1e3 * cost.seconds:.3g} ms", f"{1e3 * cost.exchange:.2g} ms",
+                        f"{cost.memory * cores / 1e9:.3g} GB",
+                        f"{cost.loading * cores / 1e9:.3g} GB",
+                    ]
+                )  # fmt: skip
+    heads = [
+        "agents",
+        "nodes",
+        "rounds of",
+        "a round",
+        "of it exchange",
+        "held per node",
+        "loading",
+    ]
+    return table(heads, rows)
+
+
 PARTS: dict[str, Callable[[], str]] = {
     f.__name__.replace("_", "-"): f
     for f in (
@@ -222,6 +293,9 @@ PARTS: dict[str, Callable[[], str]] = {
         reproduction,
         tally,
         standings,
+        scaling_measured,
+        scaling_patches,
+        scaling_predicted,
     )
 }
 

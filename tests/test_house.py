@@ -14,8 +14,8 @@ HEAVY = {
 }  # fmt: skip
 
 ORDER = (  # each part knows those before it at most
-    "network", "families", "signals", "laws", "privacy", "engine", "audits", "theory", "report",
-    "scenario", "agent", "paper", "cli",
+    "network", "families", "signals", "laws", "privacy", "engine", "cluster", "audits", "theory",
+    "report", "scenario", "agent", "paper", "cli",
 )  # fmt: skip
 ALONE = {  # and these less than that
     "families": {"network"},

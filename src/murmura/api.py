@@ -15,6 +15,7 @@ from murmura.errors import DivergenceWarning, MurmuraError, NetworkError
 from murmura.privacy import Want, announce, promise
 from murmura.report import Result
 
+ENGINES = ("local", "mpi")
 Seed = int | np.random.Generator
 
 
@@ -58,12 +59,19 @@ def sweep(
     progress: Progress | None = None,
     name: str = "run",
     strict: bool = False,
+    engine: str = "local",
+    checkpoint: Any = None,
+    every: int | None = None,
+    resume: bool = False,
     **options: Any,
 ) -> Result:
     """Run one law for several epsilons and replicas at once.
 
     `signals` as in `estimate`, or a mapping of the family's parameters, such as {"mu": 10.0}, to
     draw fresh signals from for every replica.
+
+    With engine="mpi" all ranks that mpiexec started make the same call and share the agents; the
+    folder `checkpoint` keeps the state after each `every` rounds, and `resume` goes on from there.
     """
     _check_network(network)
     made = laws.get(law, network, **options)
@@ -83,7 +91,18 @@ def sweep(
         replicas=replicas,
         seed=seed,
     )
-    return Result(problem, simulate(problem, record or Record(estimates=False), progress), name)
+    kept = record or Record(estimates=False)
+    _validate.one_of(MurmuraError, ENGINES, engine=engine)
+    if engine == "mpi":
+        from murmura import cluster
+
+        trace = cluster.simulate(
+            problem, kept, progress, checkpoint=checkpoint, every=every, resume=resume
+        )
+        return Result(problem, trace, name)
+    if checkpoint is not None or every is not None or resume:
+        raise MurmuraError('checkpoints are kept by engine="mpi"; leave them out, or choose it')
+    return Result(problem, simulate(problem, kept, progress), name)
 
 
 def _check_network(network: Any) -> None:

@@ -45,6 +45,8 @@ from murmura.privacy.accounting import Budget
 from murmura.scenario import Scenario
 from murmura.scenario.model import Spec
 
+KEY_BYTES = 32
+
 
 class Table(BaseModel):
     """A table of agent.toml: no unknown key, never changed."""
@@ -108,7 +110,7 @@ class RoundsTable(Table):
     deadline: float = Field(default=Options().deadline, gt=0)
     resend: float = Field(default=Options().resend, gt=0)
     tick: float = Field(default=Options().tick, gt=0)
-    linger: float = Field(default=60.0, ge=0)
+    linger: float = Field(default=60.0, gt=0)
 
 
 class AgentConfig(Table):
@@ -166,7 +168,12 @@ class Setup:
     def options(self) -> Options:
         """How long the core waits."""
         rounds = self.config.rounds
-        return Options(deadline=rounds.deadline, resend=rounds.resend, tick=rounds.tick)
+        return Options(
+            deadline=rounds.deadline,
+            resend=rounds.resend,
+            tick=rounds.tick,
+            linger=rounds.linger,
+        )
 
     @property
     def budget(self) -> Budget | None:
@@ -206,15 +213,17 @@ class Setup:
         asked = self.config.ledger.key
         file = ledger.with_name(f"{ledger.name}.key") if asked is None else self.path(asked)
         if file.exists():
-            return key_of(file.read_bytes())
+            return key_of(_secret(file))
         if ledger.exists():
             raise LedgerError(
                 f"the key {file} of the ledger {ledger} is missing; put it back: without it "
                 "nobody can tell whether the ledger was altered"
             )
         with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as made:
-            made.write(secrets.token_bytes(32))
-        return key_of(file.read_bytes())
+            made.write(secrets.token_bytes(KEY_BYTES))
+            made.flush()
+            os.fsync(made.fileno())
+        return key_of(_secret(file))
 
     def transport(self, insecure: bool) -> ZenohTransport:
         """The session of this agent, not yet open."""
@@ -236,6 +245,18 @@ class Setup:
             return Command(asked.command)
         assert asked.csv is not None, "the model has checked that there is one source"
         return Follow(self.path(asked.csv), asked.column, asked.follow)
+
+
+def _secret(file: Path) -> bytes:
+    """The bytes of a ledger's key, if it is whole and nobody else's."""
+    found = file.read_bytes()
+    if len(found) != KEY_BYTES:
+        raise LedgerError(
+            f"the key {file} has {len(found)} bytes, expected {KEY_BYTES}; restore it"
+        )
+    if file.stat().st_mode & 0o077:
+        raise LedgerError(f"the key {file} can be read by others; run `chmod 600 {file}`")
+    return found
 
 
 def terms(scenario: Scenario, variant: str | None = None) -> tuple[Problem, Manifest]:

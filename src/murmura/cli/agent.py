@@ -50,7 +50,7 @@ def agent(
         if check:
             typer.echo(f"{setup.config.name} of {setup.manifest.name}")
             typer.echo(f"manifest {setup.manifest.digest.hex()}")
-            typer.echo(str(guarantee(setup.problem)))
+            typer.echo(str(guarantee(setup.manifest, setup.problem.family)))
             return
         node = build(setup, insecure, research, metrics, metrics_host, log)
         for number in (signal.SIGTERM, signal.SIGINT):

@@ -24,7 +24,9 @@ ledger = typer.Typer(
 Place = Annotated[Path, typer.Argument(metavar="PATH", help="The ledger's file.")]
 Last = Annotated[int, typer.Option(min=0, help="How many of the last releases to list.")]
 Values = Annotated[bool, typer.Option("--values", help="Show the released (noised) values.")]
-Key = Annotated[Path | None, typer.Option(help="The agent's private key, which seals it.")]
+Key = Annotated[
+    Path | None, typer.Option(help="The key that seals it [default: PATH.key, if there].")
+]
 
 
 @ledger.command()
@@ -53,7 +55,9 @@ def verify(path: Place, key: Key = None, as_json: AsJson = False, debug: Debug =
         from murmura.agent.ledger import key_of
         from murmura.agent.ledger import verify as check
 
-        found = check(path, None if key is None else key_of(key.read_bytes()))
+        beside = path.with_name(f"{path.name}.key")
+        secret = beside if key is None and beside.exists() else key
+        found = check(path, None if secret is None else key_of(secret.read_bytes()))
         if as_json:
             print_json(_findings(found))
         else:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from murmura.cli.engines import Engine, Means
 from murmura.cli.guard import print_json
 from murmura.cli.progress import Bar
 from murmura.errors import PrivacyWarning
@@ -18,6 +19,7 @@ from murmura.errors import PrivacyWarning
 if TYPE_CHECKING:
     from murmura.report import Result
     from murmura.scenario import Scenario
+    from murmura.scenario.build import Job
 
 File = Annotated[str, typer.Argument(metavar="SCENARIO", help="A scenario, in TOML.")]
 Out = Annotated[Path | None, typer.Option(help="Where outputs go [default: murmura-out/NAME].")]
@@ -34,14 +36,29 @@ NoFigures = Annotated[bool, typer.Option("--no-figures", help="Write no figures.
 
 
 def perform(
-    scenario: Scenario, directory: Path, as_json: bool, figures: bool, strict: bool = False
+    scenario: Scenario,
+    directory: Path,
+    as_json: bool,
+    figures: bool,
+    strict: bool = False,
+    means: Means | None = None,
+    apart: bool = False,
 ) -> None:
-    """Run every variant, write files, and print a table or a JSON object."""
-    with warnings.catch_warnings():
-        if not as_json:  # the sentences stand under the table
-            warnings.simplefilter("ignore", PrivacyWarning)
-        results, seconds = simulate(scenario, strict)
-    present(scenario, results, seconds, directory, as_json, figures)
+    """Run every variant, write files, and print a table or a JSON object.
+
+    `apart` says that variants and epsilons are runs of their own, one to a process or rank.
+    """
+    means = means or Means()
+    with means.at_work(directory) as leads:
+        with warnings.catch_warnings():
+            if not as_json:  # the sentences stand under the table
+                warnings.simplefilter("ignore", PrivacyWarning)
+            if apart or means.jobs > 1:
+                results, seconds = _shared(scenario, strict, means, directory)
+            else:
+                results, seconds = simulate(scenario, strict, means, directory)
+        if leads:
+            present(scenario, results, seconds, directory, as_json, figures)
 
 
 def present(
@@ -63,18 +80,58 @@ def present(
         _say(scenario, results, directory, outputs)
 
 
+def _shared(
+    scenario: Scenario, strict: bool, means: Means, directory: Path
+) -> tuple[dict[str, Result], dict[str, float]]:
+    """The same over processes or ranks; time is shared out evenly. Nothing on ranks but 0."""
+    from murmura.cluster.sweeps import Task, joined, run_jobs
+    from murmura.cluster.sweeps import apart as cut
+    from murmura.report import Result
+
+    jobs, began = _jobs(scenario, strict, means, apart=True), time.perf_counter()
+    tasks = {job.name: cut(Task(job.name, job.problem, job.record)) for job in jobs}
+    every = [task for parts in tasks.values() for task in parts]
+    engine = "mpi" if means.engine is Engine.MPI else "pool" if means.jobs > 1 else "serial"
+    with Bar(len(every)) as bar:
+        traces = run_jobs(
+            every, engine, means.jobs, directory / "tasks" if means.resume else None,
+            lambda name, _done, _of: bar.tell(name),
+        )  # fmt: skip
+    share = (time.perf_counter() - began) / len(jobs)
+    results = {
+        job.name: Result(job.problem, joined([traces[t.name] for t in tasks[job.name]]), job.name)
+        for job in jobs
+        if traces
+    }
+    return results, dict.fromkeys(results, share)
+
+
 def simulate(
-    scenario: Scenario, strict: bool = False
+    scenario: Scenario,
+    strict: bool = False,
+    means: Means | None = None,
+    directory: Path = Path(),
 ) -> tuple[dict[str, Result], dict[str, float]]:
     """The result of every variant, and how long each took."""
-    jobs = scenario.jobs()
+    means = means or Means()
+    jobs = _jobs(scenario, strict, means)
     results, seconds = {}, {}
     with Bar(sum(job.problem.rounds + 1 for job in jobs)) as bar:
         for job in jobs:
             began = time.perf_counter()
-            results[job.name] = job.run(_teller(bar, job.name), strict)
+            how = means.of_run(directory, job.name)
+            results[job.name] = job.run(_teller(bar, job.name), strict, **how)
             seconds[job.name] = time.perf_counter() - began
     return results, seconds
+
+
+def _jobs(scenario: Scenario, strict: bool, means: Means, apart: bool = False) -> list[Job]:
+    """Everything is built, and promises are checked, before anything runs."""
+    with means.together():
+        jobs = scenario.jobs()
+        for job in jobs if strict or apart else ():
+            job.announce(strict)
+        return jobs
 
 
 def _teller(bar: Bar, name: str) -> Callable[[int, int], None]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from murmura.cli.engines import Engine, EngineOption, Every, Jobs, Means, Resume
 from murmura.cli.guard import AsJson, Debug, guarded
 from murmura.cli.perform import File, NoFigures, Out, Replicas, Seed, Strict, perform
 
@@ -16,12 +17,18 @@ def run(
     strict: Strict = False,
     as_json: AsJson = False,
     no_figures: NoFigures = False,
+    engine: EngineOption = Engine.LOCAL,
+    jobs: Jobs = 1,
+    checkpoint_every: Every = None,
+    resume: Resume = False,
     debug: Debug = False,
 ) -> None:
     """Run every variant of a scenario; print errors and promises, write figures and data."""
     with guarded(debug):
         from murmura.scenario import Scenario
 
+        means = Means(engine, jobs, checkpoint_every, resume)
+        means.hush()
         loaded = Scenario.load(scenario).with_(seed=seed, replicas=replicas)
         directory = out or Path("murmura-out") / loaded.name
-        perform(loaded, directory, as_json, not no_figures, strict)
+        perform(loaded, directory, as_json, not no_figures, strict, means)

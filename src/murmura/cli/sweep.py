@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from murmura.cli.engines import Engine, EngineOption, Jobs, Means, Resume
 from murmura.cli.guard import AsJson, Debug, guarded
 from murmura.cli.perform import File, NoFigures, Out, Replicas, Seed, Strict, perform
 
@@ -31,6 +32,9 @@ def sweep(
     strict: Strict = False,
     as_json: AsJson = False,
     no_figures: NoFigures = False,
+    engine: EngineOption = Engine.LOCAL,
+    jobs: Jobs = 1,
+    resume: Resume = False,
     debug: Debug = False,
 ) -> None:
     """Run a scenario over several privacy budgets: errors against epsilon."""
@@ -38,9 +42,12 @@ def sweep(
     with guarded(debug):
         from murmura.scenario import Scenario
 
+        means = Means(engine, jobs, None, resume)
+        means.hush()
         loaded = Scenario.load(scenario).with_(seed, replicas, epsilons)
         directory = out or Path("murmura-out") / f"{loaded.name}-sweep"
-        perform(loaded, directory, as_json, not no_figures, strict)
+        apart = engine is Engine.MPI or jobs > 1 or resume
+        perform(loaded, directory, as_json, not no_figures, strict, means, apart)
 
 
 def parse(spec: str) -> list[float]:

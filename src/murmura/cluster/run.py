@@ -20,7 +20,7 @@ from murmura.engine import Problem, noise
 from murmura.engine.feed import Feed, coefficients, group_scales
 from murmura.engine.layout import Layout, aligned
 from murmura.engine.problem import Columns
-from murmura.engine.simulate import _noise_seed
+from murmura.engine.simulate import noise_seed
 from murmura.engine.workers import Workers
 from murmura.privacy import Calibration, calibrate
 
@@ -55,7 +55,7 @@ class Run:
                 problem.horizon or problem.rounds,
             )  # fmt: skip
         self.layout = Layout.of(self.local, Columns.of(self.local))
-        self.key = noise.key_of(_noise_seed(problem.seed))
+        self.key = noise.key_of(noise_seed(problem.seed))
         self.mass = self._mass()
         self.network = self._blank if self.calibration is None else self.calibration.network
         self.feed = Feed(self.local, self.calibration, self.layout, None, 1)

@@ -37,7 +37,7 @@ def simulate(
     rows, kept = record.rows(problem.network.labels), record.rounds(problem.rounds)
     sums, stored = [], []
     with Workers(threads()) as workers:
-        run = Run(problem, calibration, workers, _noise_seed(problem.seed))
+        run = Run(problem, calibration, workers, noise_seed(problem.seed))
         spans = _spans(problem.rounds, kept, run.most)
         reading = run.feed.start(*spans[0], workers)
         for (first, last), then in zip(spans, [*spans[1:], None], strict=True):
@@ -55,7 +55,7 @@ def simulate(
     )  # fmt: skip
 
 
-def _noise_seed(seed: int) -> int:
+def noise_seed(seed: int) -> int:
     """Seed of the noise, apart from the seed of the signals."""
     return int(np.random.SeedSequence([seed, 0x6E6F6973]).generate_state(1, np.uint64)[0])
 

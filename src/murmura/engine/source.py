@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from murmura.errors import SignalError
 
 Floats = NDArray[np.float64]
+DRAWN_TOGETHER = 65_536  # agents: those of other blocks need not be drawn for them
 
 
 class Source(Protocol):
@@ -53,8 +54,22 @@ class Drawn:
 
     def signals(self, t: int, replicas: int) -> Floats:
         """Draw round t: replica r's signals do not depend on how many replicas there are."""
-        rng = np.random.Generator(np.random.SFC64(np.random.SeedSequence([self.seed, t])))
-        drawn = self.family.sample(rng, (replicas, self.agents), **self.parameters)
+        return self.signals_of(t, replicas, 0, self.agents)
+
+    def signals_of(self, t: int, replicas: int, first: int, last: int) -> Floats:
+        """Draw round t for agents first..last-1 alone: only the blocks that they are in."""
+        blocks = range(first // DRAWN_TOGETHER, -(-last // DRAWN_TOGETHER))
+        drawn = [self._block(t, replicas, block) for block in blocks]
+        start = blocks.start * DRAWN_TOGETHER
+        whole = drawn[0] if len(drawn) == 1 else np.concatenate(drawn)
+        return whole[first - start : last - start]
+
+    def _block(self, t: int, replicas: int, block: int) -> Floats:
+        """A block of agents is a pure function of (seed, t, block)."""
+        seed = [self.seed, t, block] if block else [self.seed, t]
+        rng = np.random.Generator(np.random.SFC64(np.random.SeedSequence(seed)))
+        count = min(DRAWN_TOGETHER, self.agents - block * DRAWN_TOGETHER)
+        drawn = self.family.sample(rng, (replicas, count), **self.parameters)
         drawn = np.asarray(drawn, dtype=np.float64).swapaxes(0, 1)
         return drawn if self.family.bounds is None else self.family.support.clip(drawn)
 

@@ -21,7 +21,7 @@ from murmura.api import sweep
 from murmura.engine import Drawn, Observed, Problem, Record, Source
 from murmura.engine.simulate import Progress
 from murmura.errors import MurmuraError, NetworkError, ScenarioError, SignalError
-from murmura.privacy import Calibration, calibrate
+from murmura.privacy import Calibration, announce, calibrate, promise
 from murmura.report import Result
 from murmura.scenario import check
 from murmura.scenario.faults import Fault, shown, told
@@ -41,10 +41,11 @@ class Job:
     problem: Problem
     record: Record
 
-    def run(self, progress: Progress | None = None, strict: bool = False) -> Result:
+    def run(self, progress: Progress | None = None, strict: bool = False, **engine: Any) -> Result:
         """Simulate; `progress` is told the round and the number of rounds.
 
-        With `strict`, a promise that is not proved is an error.
+        With `strict`, a promise that is not proved is an error. `engine`, `checkpoint`, `every`
+        and `resume` are as in `murmura.sweep`.
         """
         problem = self.problem
         return sweep(
@@ -61,6 +62,14 @@ class Job:
             progress=progress,
             name=self.name,
             strict=strict,
+            **engine,
+        )
+
+    def announce(self, strict: bool = False) -> None:
+        """Warn, or with `strict` refuse, if the promise is not proved: what `run` does first."""
+        problem = self.problem
+        announce(
+            promise(problem.want, problem.law, problem.rounds, problem.family), problem.want, strict
         )
 
 

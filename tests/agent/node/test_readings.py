@@ -6,7 +6,7 @@ import time
 import pytest
 
 from murmura.agent.node.readings import Command, Follow, Given, Now
-from murmura.errors import SignalError
+from murmura.errors import AgentError, SignalError
 
 
 def test_python_values_in_their_order_and_the_end():
@@ -37,6 +37,28 @@ def test_a_file_that_no_longer_grows_ends_with_its_last_line(tmp_path):
     source.close()
 
 
+def test_odd_files(tmp_path):
+    path = tmp_path / "readings.csv"
+    path.write_text("kwh\n" + "\n" * 5000 + "1\n2\r3\n" + "9" * 200_000 + "\n5\n")
+    source = Follow(path)
+    assert source.next() == 1.0
+    for _ in range(2):
+        with pytest.raises(SignalError, match=r"reading \d is not"):
+            source.next()
+    assert source.next() == 5.0
+    source.close()
+
+
+def test_columns_are_found_when_the_file_gets_its_first_line(tmp_path):
+    path = tmp_path / "readings.csv"
+    path.write_text("")
+    source = Follow(path, "kwh")
+    assert source.next() is Now.WAITING
+    path.write_text("day,kwh\n1,2\n")
+    assert source.next() == 2.0
+    source.close()
+
+
 def test_a_restart_passes_over_what_was_released(tmp_path):
     path = tmp_path / "readings.csv"
     path.write_text("kwh\nsecret\n2\n3\n")
@@ -60,10 +82,10 @@ def test_errors_name_the_place_and_never_the_text(tmp_path):
     with pytest.raises(SignalError, match="reading 2: the row has 1 columns, too few"):
         source.next()
     source.close()
-    missing = Follow(path, "watts")
-    with pytest.raises(SignalError, match="no column watts; it has day, kwh"):
-        missing.next()
-    missing.close()
+    path.write_text("17,confidential\n18,secret\n")  # the line of names was forgotten
+    with pytest.raises(AgentError, match="no column kwh among the 2 of its first line") as caught:
+        Follow(path, "kwh")
+    assert "confidential" not in str(caught.value)
     with pytest.raises(SignalError, match="cannot read the readings"):
         Follow(tmp_path / "nowhere.csv")
     with pytest.raises(SignalError, match="cannot start"):

@@ -15,6 +15,7 @@ from murmura.agent.fleet.collect import estimates, result
 from murmura.agent.fleet.fleet import Fleet
 from murmura.agent.fleet.plan import Plan, deal, restrict
 from murmura.agent.keys import Authority
+from murmura.agent.manifest import Manifest
 from murmura.agent.release import guarantee
 from murmura.errors import AgentError
 from murmura.report import Result
@@ -60,7 +61,7 @@ def up(scenario: Scenario, terms: Terms | None = None, told: Told | None = None)
             fleet.stop()
         seconds = time.monotonic() - began
         found = result(problem, estimates(plan, problem), name)
-        stated = guarantee(problem)
+        stated = guarantee(Manifest.from_json(plan.manifest), problem.family)
         return UpResult(replace(found, stated=stated), seconds, dict(fleet.status))
 
 
@@ -85,7 +86,12 @@ def prepare(scenario: Scenario, terms: Terms, home: Path) -> tuple[Plan, Any, st
     agreed = replace(agreed, members=tuple((label, devices[label]) for label, _ in agreed.members))
     if agreed.rounds == 0:
         raise AgentError("murmura up needs an end: leave open_ended out of [agents]")
-    (home / "ledgers").mkdir(parents=True, exist_ok=True)
+    if (home / "ledgers").exists():
+        raise AgentError(
+            f"{home} holds the ledgers of another run, whose releases would be used again; "
+            "choose a new folder"
+        )
+    (home / "ledgers").mkdir(parents=True)
     if not terms.insecure:
         authority = Authority.create(home / "keys")
         for share in shares:

@@ -27,7 +27,7 @@ def _canonical(*parts: Any) -> bytes:
 
 
 def key_of(secret: bytes) -> bytes:
-    """The key of a ledger, from the bytes of a secret file such as the agent's private key."""
+    """The key of a ledger, from the bytes of its secret file."""
     return hashlib.sha256(b"murmura ledger\n" + secret).digest()
 
 

@@ -18,7 +18,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Protocol
 
-from murmura.errors import SignalError
+from murmura.errors import AgentError, SignalError
 
 Value = float | tuple[float, ...]
 
@@ -82,7 +82,11 @@ class Follow:
         self, path: str | PathLike[str], columns: str | Sequence[str] | None = None,
         follow: bool = True,
     ) -> None:  # fmt: skip
-        """Open the file and find the columns; without `columns` the last one is read."""
+        """Open the file and find the columns; without `columns` the last one is read.
+
+        A wrong column is told now, by its name alone: what stands in the file's first line may be
+        a reading, if the line of names was forgotten.
+        """
         self.path, self.follow = Path(path), follow
         try:
             self._file = self.path.open("rb")
@@ -94,6 +98,7 @@ class Follow:
         self._rest, self._row = b"", 0
         self._wanted = [columns] if isinstance(columns, str) else columns
         self._places: list[int] | None = None
+        self._begin()
 
     def skip(self, count: int) -> None:
         """Pass over rows without looking at their values."""
@@ -112,8 +117,8 @@ class Follow:
             return Now.WAITING if self.follow else Now.END
         self._row += 1
         assert self._places is not None
-        cells = next(csv.reader([line]))
         where = f"{self.path}, reading {self._row}"
+        cells = _cells(line, where)
         if len(cells) <= max(self._places):
             raise SignalError(f"{where}: the row has {len(cells)} columns, too few")
         return _several(_one(cells[place], where) for place in self._places)
@@ -122,34 +127,42 @@ class Follow:
         """Close the file."""
         self._file.close()
 
-    def _line(self) -> str | None:
+    def _begin(self) -> bool:
+        """Find the columns in the first line, if it is there."""
         if self._places is None:
             header = self._raw()
-            if header is None:
-                return None
-            self._places = self._find(header)
-        return self._raw()
+            self._places = None if header is None else self._find(header)
+        return self._places is not None
+
+    def _line(self) -> str | None:
+        return self._raw() if self._begin() else None
 
     def _raw(self) -> str | None:
-        while b"\n" not in self._rest:
-            more = self._file.read(65536)
-            if not more:
-                if self.follow or not self._rest:
-                    return None
-                self._rest += b"\n"  # the last line of a file that no longer grows
-            self._rest += more
-        line, self._rest = self._rest.split(b"\n", 1)
-        text = line.decode("utf-8", errors="replace").strip()
-        return text or self._raw()
+        """The next line that is not blank, if it has ended."""
+        while True:
+            while b"\n" not in self._rest:
+                more = self._file.read(65536)
+                if not more:
+                    if self.follow or not self._rest:
+                        return None
+                    more = b"\n"  # the last line of a file that no longer grows
+                self._rest += more
+            line, self._rest = self._rest.split(b"\n", 1)
+            text = line.decode("utf-8", errors="replace").strip()
+            if text:
+                return text
 
     def _find(self, header: str) -> list[int]:
-        names = [name.strip() for name in next(csv.reader([header.lstrip("\ufeff")]))]
+        where = f"{self.path}, the line of column names"
+        names = [name.strip() for name in _cells(header.lstrip("\ufeff"), where)]
         if self._wanted is None:
             return [len(names) - 1]
         absent = [name for name in self._wanted if name not in names]
         if absent:
-            raise SignalError(
-                f"{self.path} has no column {', '.join(absent)}; it has {', '.join(names)}"
+            self._file.close()
+            raise AgentError(
+                f"{self.path} has no column {', '.join(absent)} among the {len(names)} of its "
+                "first line; check [readings] column, and that the first line holds the names"
             )
         return [names.index(name) for name in self._wanted]
 
@@ -215,6 +228,13 @@ def _several(values: Iterable[float]) -> Value:
     """One number as itself, several as a tuple."""
     found = tuple(values)
     return found[0] if len(found) == 1 else found
+
+
+def _cells(line: str, where: str) -> list[str]:
+    try:
+        return next(csv.reader([line]))
+    except csv.Error:
+        raise SignalError(f"{where} is not CSV; expected values with commas between") from None
 
 
 def _one(value: Any, where: str) -> float:
