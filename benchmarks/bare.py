@@ -36,12 +36,15 @@ def main() -> None:
     for key, value in told.items():
         config.insert_json5(key, json.dumps(value))
     got: Counter[int] = Counter()
+    met: set[str] = set()  # links heard in round 0, which is said more than once
     full = threading.Condition()
 
     def take(sample: object) -> None:
         data = sample.payload.to_bytes()  # type: ignore[attr-defined]
+        t, key = int.from_bytes(data[:4], "big"), str(sample.key_expr)  # type: ignore[attr-defined]
         with full:
-            got[int.from_bytes(data[:4], "big")] += 1
+            got[t] += 1 if t or key not in met else 0
+            met.update([key] if t == 0 else [])
             full.notify()
 
     with zenoh.open(config) as session:

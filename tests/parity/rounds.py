@@ -4,7 +4,7 @@ import numpy as np
 
 from murmura import laws
 from murmura.engine import noise
-from murmura.engine.simulate import _noise_seed
+from murmura.engine.simulate import noise_seed
 from murmura.privacy import calibrate
 
 
@@ -16,7 +16,7 @@ class Inputs:
         self.calibration = calibrate(
             problem.want, problem.law, problem.family, problem.network, problem.rounds
         )
-        self.seed = _noise_seed(problem.seed)
+        self.seed = noise_seed(problem.seed)
         self.agents = np.arange(problem.network.size)
 
     def xi(self, t):

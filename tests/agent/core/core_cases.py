@@ -7,7 +7,7 @@ from murmura import laws, network
 from murmura.agent.events import Released
 from murmura.agent.manifest import Manifest
 from murmura.engine import Drawn, Problem, noise
-from murmura.engine.simulate import _noise_seed
+from murmura.engine.simulate import noise_seed
 from murmura.families import LogNormal1p
 from murmura.privacy import NetworkDP, NoPrivacy, SignalDP, calibrate
 
@@ -52,7 +52,7 @@ def drawn(todo, t):
     calibration = calibrate(todo.want, todo.law, todo.family, todo.network, todo.rounds)
     scale = calibration.scale(signals, todo.want.epsilon, t)[:, 0]
     agents = np.arange(todo.network.size)
-    return values + scale * noise.laplace(_noise_seed(todo.seed), t, agents, 0)
+    return values + scale * noise.laplace(noise_seed(todo.seed), t, agents, 0)
 
 
 def releases(todo, manifest):

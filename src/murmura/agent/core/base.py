@@ -91,10 +91,6 @@ class Core(Sessions):
         """A timer of its own ran out."""
         raise NotImplementedError
 
-    def _arrived(self, link: Link, message: Totals) -> None:
-        """Totals of a later round came from an open link."""
-        raise NotImplementedError
-
     def _note(self, link: Link, extremes: Extremes) -> None:
         """A neighbour's extremes came."""
 

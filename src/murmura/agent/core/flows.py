@@ -75,13 +75,17 @@ class Flows:
     def absorb(self, link: Link, message: Totals) -> None:
         """S += what the neighbour's totals rose by."""
         sums = self.sums
-        for k, (now, before) in enumerate(zip(message.sums, link.in_sums, strict=True)):
-            sums[k] += now - before
-        self.weight += message.weight - link.in_weight
-        link.in_sums, link.in_weight, link.in_round = message.sums, message.weight, message.round
-        if link.newest < message.round:
-            link.newest = message.round
-        while link.buffer and link.buffer[0].round <= message.round:
+        _, _, _, _, number, _, totals, weight, _, _ = message
+        if len(sums) == 1:
+            sums[0] += totals[0] - link.in_sums[0]
+        else:
+            for k, (now, before) in enumerate(zip(totals, link.in_sums, strict=True)):
+                sums[k] += now - before
+        self.weight += weight - link.in_weight
+        link.in_sums, link.in_weight, link.in_round = totals, weight, number
+        if link.newest < number:
+            link.newest = number
+        while link.buffer and link.buffer[0].round <= number:
             del link.buffer[0]
         self.dirty = True
 
@@ -94,15 +98,19 @@ class Flows:
         if weight <= 0 or not part:
             return
         less = self.limits.excess(sums, weight)
-        left, kept = list(sums), weight
+        left, kept, single = list(sums), weight, len(sums) == 1
         for link in self.links:
             if link.share and self.usable(link):
                 factor = (link.share * part >> ONE) >> less
-                gift = [s * factor >> ONE for s in sums]
                 heavy = weight * factor >> ONE
-                link.give(gift, heavy)
-                left = [a - b for a, b in zip(left, gift, strict=True)]
                 kept -= heavy
+                if single:
+                    gift = [sums[0] * factor >> ONE]
+                    left[0] -= gift[0]
+                else:
+                    gift = [s * factor >> ONE for s in sums]
+                    left = [a - b for a, b in zip(left, gift, strict=True)]
+                link.give(gift, heavy)
         self.sums, self.weight = left, kept
 
     def give_all(self, near: list[Link]) -> None:

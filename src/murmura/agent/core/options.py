@@ -64,7 +64,10 @@ class Limits:
 
     def excess(self, sums: list[int], weight: int) -> int:
         """How many bits to shift a push down by so that it is believed; 0 but after mishaps."""
-        return max(_above(weight, self.weight), *[_above(abs(s), self.sums) for s in sums])
+        largest = max(map(abs, sums))
+        if weight <= self.weight and largest <= self.sums:
+            return 0
+        return max(_above(weight, self.weight), _above(largest, self.sums))
 
 
 def _above(value: int, limit: int) -> int:

@@ -36,6 +36,7 @@ class Rounds(Core):
         self.waiting = False  # has pushed in this round
         self.without = -1  # the round that goes on without its own reading
         self.phases = Phases.of(manifest)
+        self._lacks: Link | None = None  # the first link that round t was found to wait for
         self._told_extremes = Extremes()
         self._armed = (-1, False)  # where the agent was when the timers were set
         self._seen = (-1, False)
@@ -68,7 +69,9 @@ class Rounds(Core):
 
     def _arrived(self, link: Link, message: Totals) -> None:
         link.keep(message, self.options.buffer)
-        self._changed()
+        lacks, t = self._lacks, self.round
+        if lacks is None or lacks.newest >= t or not (self.waiting and lacks.waited):
+            self._changed()  # otherwise the round waits for another one yet
 
     def _changed(self) -> None:
         """Go on as far as what is there allows."""
@@ -108,6 +111,7 @@ class Rounds(Core):
         t = self.round
         for link in self.links:
             if link.newest < t and link.waited:
+                self._lacks = link
                 return False
         if self.phases is not None and not self._agreed():
             return False

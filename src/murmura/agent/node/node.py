@@ -25,7 +25,6 @@ from murmura.agent.events import (
     Done,
     Event,
     NoMoreReadings,
-    PeerDown,
     PeerUp,
     Persist,
     Reading,
@@ -98,6 +97,7 @@ class Node:
         self._ticket = itertools.count()
         self._stopping = False
         self._states: dict[str, Any] = {}
+        self._online = manifest.made_law.online
 
     def add(self, label: str, ledger: Ledger, drawer: Drawer, readings: Readings) -> None:
         """Take in one agent; before `start`."""
@@ -203,28 +203,32 @@ class Node:
             self._handle(site, Deadline(name))
 
     def _arrived(self, label: str, arrival: Arrival) -> None:
-        site, kind = self.sites[label], type(arrival)
-        if isinstance(arrival, Refused):
+        site = self.sites[label]
+        if isinstance(arrival, Received):
+            self.voice.count("received", label)
+        elif isinstance(arrival, Refused):
             self.voice.refused(label, arrival.peer, arrival.reason)
             return
-        if kind is Received:
-            self.voice.count("received", label)
-        elif isinstance(arrival, PeerUp | PeerDown):
-            (site.up.add if kind is PeerUp else site.up.discard)(arrival.peer)
-            self.voice.peer(label, arrival.peer, kind is PeerUp, len(site.up))
+        else:
+            up = isinstance(arrival, PeerUp)
+            (site.up.add if up else site.up.discard)(arrival.peer)
+            self.voice.peer(label, arrival.peer, up, len(site.up))
         self._handle(site, arrival)
 
     def _handle(self, site: Site, event: Event) -> None:
-        self._perform(site, site.core.handle(event))
-        if not site.ended and READ not in site.timers:
+        actions = site.core.handle(event)
+        if actions:
+            self._perform(site, actions)
+        if not site.ended and (self._online or not site.fed) and READ not in site.timers:
             self._feed(site)
 
     def _perform(self, site: Site, actions: Iterable[Any]) -> None:
+        send, sent = self.transport.send, 0
         for action in actions:
             kind = type(action)
             if kind is Send:
-                self.transport.send(action.message)
-                self.voice.count("sent", site.label)
+                send(action.message)
+                sent += 1
             elif kind is Persist:
                 self._persist(site, action)
             elif kind is SetTimer:
@@ -233,6 +237,8 @@ class Node:
                 self.voice.report(site.label, action)
             else:
                 self._finish(site, action)
+        if sent:
+            self.voice.count("sent", site.label, times=sent)
 
     def _persist(self, site: Site, action: Persist) -> None:
         if self.checkpoints:
@@ -269,7 +275,7 @@ class Node:
 
     def _wants(self, site: Site) -> bool:
         """One reading for an offline estimate, one ahead of each round for an online one."""
-        if not self.manifest.made_law.online:
+        if not self._online:
             return site.fed < 1
         return self.manifest.asynchronous or site.fed <= site.core.round
 

@@ -51,11 +51,11 @@ class Voice:
         """An agent has its estimate."""
         self.log.say("done", agent, f"done: {done.reason}", round=done.round)
 
-    def count(self, what: str, *labels: str) -> None:
-        """One more of something."""
-        self.counts[what] += 1
+    def count(self, what: str, *labels: str, times: int = 1) -> None:
+        """One more of something, or several."""
+        self.counts[what] += times
         if self.metrics is not None:
-            getattr(self.metrics, what).labels(*labels).inc()
+            getattr(self.metrics, what).labels(*labels).inc(times)
 
     def budget(self, agent: str, ledger: Ledger, released: bool = False) -> None:
         """What was spent and what is left."""

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 import threading
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from importlib import import_module
@@ -23,10 +24,11 @@ from typing import Any
 from murmura.agent.events import PeerDown, PeerUp, Received
 from murmura.agent.keys import Credentials, check
 from murmura.agent.messages import Message, Totals
+from murmura.agent.transport import zenoh_inbox as inbox
 from murmura.agent.transport import zenoh_names as names
 from murmura.agent.transport.base import Arrival, Deliver, Refused
 from murmura.agent.transport.zenoh_config import Endpoint, settings
-from murmura.agent.transport.zenoh_inbox import Link, Presence, judge, pack, stranger, unpack
+from murmura.agent.transport.zenoh_inbox import Link
 from murmura.agent.transport.zenoh_probe import refusal
 from murmura.agent.wire import encode
 from murmura.errors import AgentError, MissingExtraError
@@ -80,9 +82,9 @@ class ZenohTransport:
         self._incoming: dict[str, Link] = {}  # by key
         self._last: dict[Link, bytes] = {}  # totals
         self._together = together
-        self._held: dict[str, list[bytes]] = {}  # by device
+        self._held: defaultdict[str, list[bytes]] = defaultdict(list)  # by device
         self._to: dict[str, Any] = {}  # publishers of several messages, by device
-        self._presence = Presence(self._devices)
+        self._presence = inbox.Presence(self._devices)
         self._kept: list[Any] = []  # tokens and subscribers, which end when they are let go
         self._lock = threading.RLock()
         self._ended = threading.Event()
@@ -116,30 +118,32 @@ class ZenohTransport:
 
     def send(self, message: Message) -> None:
         """Send at once; one that has stopped reading makes this wait 0.2 s, and only once."""
-        link = message.sender, message.receiver
-        if link[1] not in self._around.get(link[0], ()):
-            raise AgentError(f"{link[0]} has no link to {link[1]}; attach it first")
+        sender, receiver = link = message[:2]
+        if receiver not in self._around.get(sender, ()):
+            raise AgentError(f"{sender} has no link to {receiver}; attach it first")
         if self._ended.is_set():
             return
         if self._deliver is None:
             raise AgentError("the transport must be opened before anything is sent")
-        if link[1] in self._around:
-            self._deliver(link[1], Received(message))
+        if receiver in self._around:
+            self._deliver(receiver, Received(message))
             return
         data = encode(message)
         if isinstance(message, Totals):
             self._last[link] = data
         if self._together:
-            self._held.setdefault(self._devices[link[1]], []).append(data)
+            self._held[self._devices[receiver]].append(data)
         else:
             self._put(self._publishers[link], data)
 
     def flush(self) -> None:
         """Send what was held back for each device, as few payloads as its size allows."""
-        held, self._held = self._held, {}
+        if not self._held:
+            return
+        held, self._held = self._held, defaultdict(list)
         for device, frames in held.items():
             for k in range(0, len(frames), MOST_TOGETHER):
-                self._put(self._to[device], pack(frames[k : k + MOST_TOGETHER]))
+                self._put(self._to[device], inbox.pack(frames[k : k + MOST_TOGETHER]))
 
     def close(self) -> None:
         """End the session; neighbours see it at once."""
@@ -152,7 +156,7 @@ class ZenohTransport:
 
     def _open_session(self) -> Any:
         config = self._zenoh.Config()
-        remote = self._remote_devices
+        remote = self._remote.devices
         connect = [where for name, where in self._connect.items() if name in remote]
         told = settings(
             self._network, self._device, self._listen, connect, remote, self._credentials
@@ -171,7 +175,7 @@ class ZenohTransport:
     def _declare(self) -> None:
         """Subscribe before saying that we are here: who sees us can be heard."""
         session, own = self._session, names.space(self._network, "*", self._device)
-        for agent, peer in self._remote_links:
+        for agent, peer in self._remote.links:
             there = self._devices[peer]
             key = names.data(self._network, self._device, there, agent, peer)
             self._publishers[agent, peer] = session.declare_publisher(
@@ -179,7 +183,7 @@ class ZenohTransport:
             )
             back = names.data(self._network, there, self._device, peer, agent)
             self._incoming[back] = peer, agent
-        for there in self._remote_devices:
+        for there in self._remote.devices:
             key = names.many(self._network, self._device, there)
             self._to[there] = session.declare_publisher(
                 key, congestion_control=self._zenoh.CongestionControl.DROP
@@ -187,7 +191,7 @@ class ZenohTransport:
         self._read(session, f"{own}/data/**", self._take_data)
         self._read(session, f"{own}/many", self._take_many)
         token = session.liveliness()
-        for agent, there in {(a, self._devices[p]) for a, p in self._remote_links}:
+        for agent, there in {(a, self._devices[p]) for a, p in self._remote.links}:
             key = names.live(self._network, self._device, there, agent, str(session.zid()))
             self._kept.append(token.declare_token(key))
         self._read(token, f"{own}/live/**", self._take_token, history=True)
@@ -197,36 +201,33 @@ class ZenohTransport:
             threading.Thread(target=self._look, daemon=True, name="murmura-look").start()
 
     def _read(self, source: Any, key: str, take: Any, **options: Any) -> None:
-        """Take all that has arrived in one turn: the interpreter changes threads less often."""
         arriving = source.declare_subscriber(
             key, self._zenoh.handlers.FifoChannel(QUEUE), **options
         )
         self._kept.append(arriving)
-
-        def read() -> None:
-            try:
-                while not self._ended.is_set():
-                    sample = arriving.recv()
-                    while sample is not None:
-                        take(sample)
-                        sample = arriving.try_recv()
-            except self._zenoh.ZError:
-                return  # the session is closed
-
-        threading.Thread(target=read, daemon=True, name="murmura-read").start()
+        read = threading.Thread(
+            target=inbox.drain,
+            args=(arriving, take, self._zenoh.ZError),
+            daemon=True,
+            name="murmura-read",
+        )
+        read.start()
 
     def _take_data(self, sample: Any) -> None:
         key = str(sample.key_expr)
         link = self._incoming.get(key)
         if link is None:
-            self._hand(next(iter(self._around)), stranger(key))
+            self._hand(next(iter(self._around)), inbox.stranger(key))
         else:
-            self._hand(link[1], judge(link, sample.payload))
+            self._hand(link[1], inbox.judge(link, sample.payload))
 
     def _take_many(self, sample: Any) -> None:
         source = names.source_of(str(sample.key_expr))
-        for receiver, arrival in unpack(source, sample.payload, self._heard_links):
-            self._hand(receiver or next(iter(self._around)), arrival)
+        found = list(inbox.unpack(source, sample.payload, self._remote.incoming))
+        with self._lock:
+            if self._deliver is not None and not self._ended.is_set():
+                for receiver, arrival in found:
+                    self._deliver(receiver or next(iter(self._around)), arrival)
 
     def _take_token(self, sample: Any) -> None:
         alive = sample.kind == self._zenoh.SampleKind.PUT
@@ -236,7 +237,7 @@ class ZenohTransport:
 
     def _tell(self, peer: str, up: bool) -> None:
         """A neighbour has come or gone; one that has come is sent the last totals again."""
-        for agent in self._hearers.get(peer, ()):
+        for agent in self._remote.hearers.get(peer, ()):
             self._hand(agent, PeerUp(peer) if up else PeerDown(peer))
             last = self._last.get((agent, peer))
             if up and last is not None:
@@ -245,14 +246,14 @@ class ZenohTransport:
     def _meet(self, event: Any) -> None:
         """Name a device that has a certificate of the authority, but no business here."""
         name = event.link.auth_identifier
-        if event.kind == self._zenoh.SampleKind.PUT and name not in self._remote_devices:
+        if event.kind == self._zenoh.SampleKind.PUT and name not in self._remote.devices:
             text = f"no neighbour of {self._device}: nothing it says is heard"
             self._hand(next(iter(self._around)), Refused(name or event.link.dst, text))
 
     def _look(self) -> None:
         """Say now and then why a link that should be there is not, once for each reason."""
         said: dict[str, str] = {}
-        pause, wanted = FIRST_LOOK, sorted(self._connect.keys() & self._remote_devices)
+        pause, wanted = FIRST_LOOK, sorted(self._connect.keys() & self._remote.devices)
         while wanted and not self._ended.wait(pause):
             pause, linked = NEXT_LOOK, {link.auth_identifier for link in self._session.info.links()}
             for device in (name for name in wanted if name not in linked):
@@ -260,7 +261,7 @@ class ZenohTransport:
                 reason = refusal(device, self._connect[device], self._credentials)
                 if reason and said.get(device) != reason:
                     said[device] = reason
-                    for agent, peer in self._remote_links:
+                    for agent, peer in self._remote.links:
                         if self._devices[peer] == device:
                             self._hand(agent, Refused(peer, f"no link to {device}: {reason}"))
 
@@ -277,26 +278,9 @@ class ZenohTransport:
                 self._deliver(agent, arrival)
 
     @cached_property
-    def _remote_links(self) -> list[Link]:
-        here = self._around
-        return [(agent, peer) for agent, near in here.items() for peer in near if peer not in here]
-
-    @cached_property
-    def _remote_devices(self) -> frozenset[str]:
-        return frozenset(self._devices[peer] for _, peer in self._remote_links)
-
-    @cached_property
-    def _heard_links(self) -> dict[Link, str]:
-        """The links to this device, with the device that each sender is on."""
-        return {(peer, agent): self._devices[peer] for agent, peer in self._remote_links}
-
-    @cached_property
-    def _hearers(self) -> dict[str, list[str]]:
-        """The local agents around each remote one."""
-        found: dict[str, list[str]] = {}
-        for agent, peer in self._remote_links:
-            found.setdefault(peer, []).append(agent)
-        return found
+    def _remote(self) -> inbox.Around:
+        """Who is to be reached over the network; what was attached by now."""
+        return inbox.Around(self._around, self._devices)
 
 
 def load_zenoh() -> Any:

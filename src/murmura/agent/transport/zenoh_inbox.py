@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from murmura.agent.events import Received
@@ -30,7 +30,7 @@ def judge(link: Link, payload: Any) -> Received | Refused:
 
 def pack(frames: Sequence[bytes]) -> bytes:
     """Several encoded messages as one payload: each after its length in four bytes."""
-    return b"".join(part for frame in frames for part in (len(frame).to_bytes(4, "big"), frame))
+    return b"".join([part for frame in frames for part in (len(frame).to_bytes(4, "big"), frame)])
 
 
 def unpack(
@@ -40,22 +40,23 @@ def unpack(
 
     `links` holds the links to this device, with the device that each sender is on.
     """
-    data, at = memoryview(bytes(payload)), 0
-    while at < len(data):
-        size = int.from_bytes(data[at : at + 4], "big")
-        frame = data[at + 4 : at + 4 + size]
-        if size > MOST_BYTES or len(frame) < size:
+    data = bytes(payload)
+    at, whole = 0, len(data)
+    while at < whole:
+        start = at + 4
+        size = int.from_bytes(data[at:start], "big")
+        at = start + size
+        if size > MOST_BYTES or at > whole:
             yield None, Refused(source, "several messages, of which one is cut short or too long")
             return
-        at += 4 + size
         try:
-            message = decode(frame)
+            message = decode(data[start:at])
         except WireError as problem:
             yield None, Refused(source, problem.reason)
             continue
-        link = message.sender, message.receiver
+        link = message[:2]  # sender and receiver
         if links.get(link) == source:
-            yield message.receiver, Received(message)
+            yield link[1], Received(message)
         else:
             text = f"a message from {link[0]!r} to {link[1]!r} under another's key"
             yield None, Refused(source, text)
@@ -66,6 +67,34 @@ def stranger(key: str) -> Refused:
     name = names.parse(key)
     peer = f"{name.sender} on {name.source}" if name else "unknown"
     return Refused(peer, "a key of no link of this device")
+
+
+def drain(arriving: Any, take: Callable[[Any], None], closed: type[Exception]) -> None:
+    """Take what arrives until the session is closed, all that is there in one turn.
+
+    The interpreter changes threads less often that way.
+    """
+    try:
+        while True:
+            sample = arriving.recv()
+            while sample is not None:
+                take(sample)
+                sample = arriving.try_recv()
+    except closed:
+        return
+
+
+class Around:
+    """Who is around the agents of a device, and where: a table for each question."""
+
+    def __init__(self, near: Mapping[str, Collection[str]], devices: Mapping[str, str]) -> None:
+        """`near` names the neighbours of each local agent, `devices` where every agent is."""
+        self.links = [(a, peer) for a, peers in near.items() for peer in peers if peer not in near]
+        self.devices = frozenset(devices[peer] for _, peer in self.links)
+        self.incoming = {(peer, agent): devices[peer] for agent, peer in self.links}
+        self.hearers: dict[str, list[str]] = {}  # the local agents around each remote one
+        for agent, peer in self.links:
+            self.hearers.setdefault(peer, []).append(agent)
 
 
 class Presence:
