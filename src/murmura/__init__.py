@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _MODULES = (
-    "agent", "audits", "engine", "errors", "families", "laws", "network", "paper", "privacy", "report",
-    "scenario", "signals", "theory",
+    "agent", "audits", "engine", "errors", "families", "laws", "network", "paper", "privacy",
+    "report", "scenario", "signals", "theory",
 )  # fmt: skip
 _NAMES = {
     "Record": "murmura.engine.record",

@@ -108,7 +108,7 @@ def prepare(scenario: Scenario, terms: Terms, home: Path) -> tuple[Plan, Any, st
         shares=shares,
         insecure=terms.insecure,
         research=terms.research,
-        checkpoints=not terms.every_round,
+        checkpoints=not (terms.every_round or agreed.hides_neighbours),
         deadline=terms.deadline,
         resend=terms.resend,
         tick=terms.tick,

@@ -135,8 +135,10 @@ class Worker:
         }
 
     def _write(self) -> None:
-        for site in self.node.sites.values():  # what is held now, be it after a late arrival
-            self.paths[site.label][site.core.round] = site.core.estimate
+        for site in self.node.sites.values():
+            now = (site.core.round, site.core.estimate)
+            t, estimate = now if site.done is None else (site.done.round, site.done.estimate)
+            self.paths[site.label][t] = estimate
         last = max((max(path) for path in self.paths.values() if path), default=0)
         d = self.manifest.dimension
         table = np.full((len(self.share.agents), last + 1, d), np.nan)

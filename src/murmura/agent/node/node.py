@@ -14,9 +14,10 @@ from __future__ import annotations
 import heapq
 import itertools
 import queue
+import threading
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from contextlib import ExitStack
 from typing import Any
 
 from murmura.agent.core import Core, Options
@@ -24,10 +25,8 @@ from murmura.agent.events import (
     Deadline,
     Done,
     Event,
-    NoMoreReadings,
     PeerUp,
     Persist,
-    Reading,
     Received,
     Report,
     Restarted,
@@ -37,34 +36,17 @@ from murmura.agent.events import (
 )
 from murmura.agent.ledger import Ledger
 from murmura.agent.manifest import Manifest
+from murmura.agent.node.intake import Intake
 from murmura.agent.node.log import Log, Metrics
-from murmura.agent.node.readings import Now, Readings
+from murmura.agent.node.readings import Readings
+from murmura.agent.node.site import Site
 from murmura.agent.node.voice import Told, Voice
 from murmura.agent.release import Drawer
 from murmura.agent.transport.base import Arrival, Refused, Transport
-from murmura.errors import SignalError
-from murmura.privacy.accounting import BudgetExceeded
 
 BATCH = 512  # events between two looks at the timers
-POLL = 0.05  # seconds between two looks at a source that had nothing
+MOST_WAITING = 20_000  # events in the queue before the network is held back
 READ = "node/read"  # the node's own timer; the core's have other names
-
-
-@dataclass(eq=False)
-class Site:
-    """One agent of this process: its core, its ledger and where its readings come from."""
-
-    label: str
-    core: Core
-    ledger: Ledger
-    drawer: Drawer
-    readings: Readings
-    life: int = 0
-    fed: int = 0  # the last reading that was taken from the source
-    ended: bool = False
-    up: set[str] = field(default_factory=set)
-    done: Done | None = None
-    timers: dict[str, int] = field(default_factory=dict)
 
 
 class Node:
@@ -97,7 +79,8 @@ class Node:
         self._ticket = itertools.count()
         self._stopping = False
         self._states: dict[str, Any] = {}
-        self._online = manifest.made_law.online
+        self._thread = 0  # the one that does the work
+        self._intake = Intake(manifest, self.voice, self._perform, self._read_again)
 
     def add(self, label: str, ledger: Ledger, drawer: Drawer, readings: Readings) -> None:
         """Take in one agent; before `start`."""
@@ -107,13 +90,25 @@ class Node:
 
     def start(self) -> None:
         """Open the transport, and let every agent begin or come back."""
-        self.transport.open(lambda agent, arrival: self._inbox.put((agent, arrival)))
+        self._thread = threading.get_ident()
+        self.transport.open(self._deliver)
         for site in self.sites.values():
             self._begin(site)
         self.transport.flush()
 
+    def _deliver(self, agent: str, arrival: Arrival) -> None:
+        """Leave what arrived in the queue; who fills it faster than it is emptied has to wait."""
+        while (
+            self._inbox.qsize() > MOST_WAITING
+            and threading.get_ident() != self._thread
+            and not self._stopping
+        ):
+            time.sleep(0.005)
+        self._inbox.put((agent, arrival))
+
     def run(self, until: Callable[[], bool] | None = None, seconds: float | None = None) -> bool:
         """Work until `until` holds, `stop` is called or the time is up; False if it was up."""
+        self._thread = threading.get_ident()
         end = None if seconds is None else time.monotonic() + seconds
         while not self._stopping and not (until is not None and until()):
             if end is not None and time.monotonic() >= end:
@@ -128,14 +123,19 @@ class Node:
 
     def close(self) -> None:
         """Write down what was not, and let go of everything; may be called twice."""
-        self.transport.close()
-        for site in self.sites.values():
-            if site.label in self._states:
-                site.ledger.save(self._states.pop(site.label).to_bytes())
-            site.readings.close()
-            site.ledger.close()
-        if self.voice.metrics is not None:
-            self.voice.metrics.close()
+        self._stopping = True
+        with ExitStack() as every:  # one that fails does not keep the others from it
+            if self.voice.metrics is not None:
+                every.callback(self.voice.metrics.close)
+            for site in self.sites.values():
+                every.callback(site.ledger.close)
+                every.callback(self._save, site)
+                every.callback(site.readings.close)
+            every.callback(self.transport.close)
+
+    def _save(self, site: Site) -> None:
+        if site.label in self._states:
+            site.ledger.save(self._states.pop(site.label).to_bytes())
 
     def tell(self, label: str, event: Event) -> None:
         """Feed an event to an agent, as a driver of one's own may."""
@@ -198,7 +198,7 @@ class Node:
 
     def _due(self, site: Site, name: str) -> None:
         if name == READ:
-            self._feed(site)
+            self._intake.feed(site)
         else:
             self._handle(site, Deadline(name))
 
@@ -219,8 +219,8 @@ class Node:
         actions = site.core.handle(event)
         if actions:
             self._perform(site, actions)
-        if not site.ended and (self._online or not site.fed) and READ not in site.timers:
-            self._feed(site)
+        if not site.ended and (self._intake.online or not site.fed) and READ not in site.timers:
+            self._intake.feed(site)
 
     def _perform(self, site: Site, actions: Iterable[Any]) -> None:
         send, sent = self.transport.send, 0
@@ -251,49 +251,10 @@ class Node:
         site.timers[name] = ticket
         heapq.heappush(self._timers, (time.monotonic() + seconds, ticket, site.label, name))
 
+    def _read_again(self, site: Site, seconds: float) -> None:
+        self._set(site, READ, seconds)
+
     def _finish(self, site: Site, done: Done) -> None:
         if site.done is None:
             self.voice.done(site.label, done)
         site.done, site.ended = done, True
-
-    def _feed(self, site: Site) -> None:
-        """Take readings from the source while the agent has use for one."""
-        while not site.ended and self._wants(site):
-            try:
-                value = site.readings.next()
-            except SignalError as problem:
-                site.fed += 1
-                self.voice.log.say("reading", site.label, str(problem))
-                continue
-            if value is Now.WAITING:
-                self._set(site, READ, POLL)
-                return
-            if isinstance(value, Now):
-                self._no_more(site)
-                return
-            self._release(site, value)
-
-    def _wants(self, site: Site) -> bool:
-        """One reading for an offline estimate, one ahead of each round for an online one."""
-        if not self._online:
-            return site.fed < 1
-        return self.manifest.asynchronous or site.fed <= site.core.round
-
-    def _release(self, site: Site, value: Any) -> None:
-        site.fed += 1
-        try:
-            enters = max(site.fed, site.core.round + 1)  # noise that grows must cover that round
-            released = site.drawer.release(site.ledger, site.fed, value, enters)
-        except BudgetExceeded as refused:
-            self.voice.log.say("budget", site.label, str(refused))
-            self._no_more(site)
-            return
-        except SignalError as problem:
-            self.voice.log.say("reading", site.label, str(problem))
-            return
-        self.voice.budget(site.label, site.ledger, released=True)
-        self._perform(site, site.core.handle(Reading(released)))
-
-    def _no_more(self, site: Site) -> None:
-        site.ended = True
-        self._perform(site, site.core.handle(NoMoreReadings()))

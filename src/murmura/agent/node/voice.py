@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Callable
 
 from murmura.agent.events import Done, Report
 from murmura.agent.ledger import Ledger
 from murmura.agent.node.log import Log, Metrics
+
+MOST_LINES = 50  # of one peer, before there is one a second
+MOST_PEERS = 1000  # names that are told apart
 
 Told = Callable[[str, Report], None]
 
@@ -19,6 +23,7 @@ class Voice:
         """Without metrics only counts of all agents together are kept."""
         self.log, self.metrics, self.told = log, metrics, told
         self.counts: Counter[str] = Counter()
+        self._lines: dict[tuple[str, str], tuple[int, float]] = {}  # refusals logged, and when last
 
     def began(self, agent: str, life: int, releases: int, resumed: bool) -> None:
         """An agent began, or came back."""
@@ -45,7 +50,13 @@ class Voice:
     def refused(self, agent: str, peer: str, reason: str, round: int | None = None) -> None:
         """A message was not accepted."""
         self.count("refused", agent, peer)
-        self.log.say("refused", agent, reason, peer=peer, round=round)
+        now = time.monotonic()
+        if len(self._lines) > MOST_PEERS:
+            self._lines.clear()
+        lines, last = self._lines.get((agent, peer), (0, 0.0))
+        if lines < MOST_LINES or now - last >= 1.0:  # a flood is counted, not written down
+            self._lines[agent, peer] = lines + 1, now
+            self.log.say("refused", agent, reason, peer=peer, round=round)
 
     def done(self, agent: str, done: Done) -> None:
         """An agent has its estimate."""

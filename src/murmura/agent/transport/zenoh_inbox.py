@@ -10,6 +10,8 @@ from murmura.agent.transport import zenoh_names as names
 from murmura.agent.transport.base import Refused
 from murmura.agent.wire import MOST_BYTES, WireError, decode
 
+MOST_TOGETHER_BYTES = 1 << 20
+
 Link = tuple[str, str]  # sender, receiver
 
 
@@ -38,8 +40,12 @@ def unpack(
 ) -> Iterator[tuple[str | None, Received | Refused]]:
     """The receiver and the verdict for each message of a payload from a device.
 
-    `links` holds the links to this device, with the device that each sender is on.
+    `links` holds the links to this device, with the device that each sender is on. An honest
+    device sends nothing amiss: at the first message that is, the rest is not looked at.
     """
+    if len(payload) > MOST_TOGETHER_BYTES:
+        yield None, Refused(source, f"{len(payload):,} bytes of messages together")
+        return
     data = bytes(payload)
     at, whole = 0, len(data)
     while at < whole:
@@ -53,13 +59,14 @@ def unpack(
             message = decode(data[start:at])
         except WireError as problem:
             yield None, Refused(source, problem.reason)
-            continue
+            return
         link = message[:2]  # sender and receiver
         if links.get(link) == source:
             yield link[1], Received(message)
         else:
             text = f"a message from {link[0]!r} to {link[1]!r} under another's key"
             yield None, Refused(source, text)
+            return
 
 
 def stranger(key: str) -> Refused:
