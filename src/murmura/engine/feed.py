@@ -44,12 +44,13 @@ class Feed:
         signals, xi = self._read(1)
         self._level, self.target = self._levels(signals), self._target(xi)
         self._first = (signals, xi) if self.problem.law.online else None
+        del signals  # memory counts at ten million agents
         rounds = self.most if self.problem.law.online else 1
         turns = 2 if self.problem.law.online else 1
         agents = self.problem.network.size
         self._xi = [aligned(rounds, agents, self.layout.padded) for _ in range(turns)]
         varying = self.calibration is not None and self.calibration.reads_signals
-        shape = (rounds if varying else 1, agents, self._level_width)
+        shape = (rounds if varying else 1, len(self._level), self._level_width)
         self._scales = [aligned(*shape) for _ in range(turns if varying else 1)]
         self._pack(xi, [self._xi[0][0]])
         self._pack_level(self._level, self._scales[0][0])
@@ -113,7 +114,7 @@ class Feed:
     def _levels(self, signals: Floats) -> Floats:
         """Sensitivities by agent, (agents, 1 or streams or private columns)."""
         if self.calibration is None:
-            return np.zeros((self.problem.network.size, 1))
+            return np.zeros((1, 1))  # without noise nobody reads it
         columns = self.layout.columns
         return self.calibration.signal(signals, columns.epsilons(self.problem))
 
@@ -122,7 +123,9 @@ class Feed:
             self.layout.by_stream(xi, self.order, place)
 
     def _pack_level(self, level: Floats, into: Floats) -> None:
-        if self.reads == 2:
+        if self.calibration is None:
+            into[:] = level
+        elif self.reads == 2:
             self.layout.by_column(level, self.order, into)
         elif self.reads == 1:
             self.layout.by_stream(level, self.order, into)

@@ -58,9 +58,9 @@ class Run:
         numbers = np.arange(size) if self.order is None else self.order
         self.agents: NDArray[np.uint32] = numbers.astype(np.uint32)
         self.key = noise.key_of(self.seed)
-        self.mass = self._by_agent(problem.mass)
-        made = self.calibration
-        self.network = self._by_agent(np.zeros(size) if made is None else made.network)
+        made = self.calibration  # without noise nobody reads what it would be made of
+        self.mass = np.zeros(0) if made is None else self._by_agent(problem.mass)
+        self.network = np.zeros(0) if made is None else self._by_agent(made.network)
         self.small = size * self.layout.stack_width <= CACHED
         self.feed = Feed(problem, self.calibration, self.layout, self.order, self.most)
         self.target = self.feed.target
@@ -166,7 +166,8 @@ class Run:
             place = np.empty(self.order.size, np.int64)
             place[self.order] = np.arange(self.order.size)
             at = place[rows]
-        nu = np.concatenate([trio[0][at] for trio in self.states], axis=1)
+        held = [trio[0][at] for trio in self.states]
+        nu = held[0] if rows is None and len(held) == 1 else np.concatenate(held, axis=1)
         kept = self.layout.kept
         nu = nu if kept.size == nu.shape[1] and (np.diff(kept) == 1).all() else nu[:, kept]
         if self.weight is None:

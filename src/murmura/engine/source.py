@@ -59,10 +59,18 @@ class Drawn:
     def signals_of(self, t: int, replicas: int, first: int, last: int) -> Floats:
         """Draw round t for agents first..last-1 alone: only the blocks that they are in."""
         blocks = range(first // DRAWN_TOGETHER, -(-last // DRAWN_TOGETHER))
-        drawn = [self._block(t, replicas, block) for block in blocks]
+        drawn = self._block(t, replicas, blocks.start)
         start = blocks.start * DRAWN_TOGETHER
-        whole = drawn[0] if len(drawn) == 1 else np.concatenate(drawn)
-        return whole[first - start : last - start]
+        if len(blocks) == 1:
+            return drawn[first - start : last - start]
+        out = np.empty((last - first, *drawn.shape[1:]))
+        for block in blocks:  # one at a time: all at once would be there twice
+            begin = max(block * DRAWN_TOGETHER, first)
+            end = min((block + 1) * DRAWN_TOGETHER, last)
+            part = drawn if block == blocks.start else self._block(t, replicas, block)
+            at = block * DRAWN_TOGETHER
+            out[begin - first : end - first] = part[begin - at : end - at]
+        return out
 
     def _block(self, t: int, replicas: int, block: int) -> Floats:
         """A block of agents is a pure function of (seed, t, block)."""

@@ -13,6 +13,8 @@ from murmura.privacy import Calibration
 
 Floats = NDArray[np.float64]
 
+PART = 1_000_000  # agents
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Trace:
@@ -64,10 +66,20 @@ def assemble(
         clean=None if both is None else both[..., :first].reshape(*both.shape[:2], -1, d),
         final=final if stored else None,
         mean=final.mean(axis=0),
-        disagreement=final.var(axis=0),
+        disagreement=_variance(final),
         noise_variance=_noise_variance(problem, columns, calibration, sums[:, 2, first:]),
         statistic_share=_statistic_share(problem),
     )
+
+
+def _variance(final: Floats) -> Floats:
+    """Variance over agents, a part at a time where a copy of them all would count."""
+    if len(final) <= PART:
+        return np.asarray(final.var(axis=0))
+    mean, total = final.mean(axis=0), 0.0
+    for first in range(0, len(final), PART):
+        total = total + ((final[first : first + PART] - mean) ** 2).sum(axis=0)
+    return np.asarray(total / len(final))
 
 
 def _statistic_share(problem: Problem) -> float:
@@ -77,7 +89,8 @@ def _statistic_share(problem: Problem) -> float:
     """
     shares = response(problem.law, problem.rounds).statistic
     rounds = (shares**2).sum() if problem.law.online else shares.sum() ** 2
-    return float(rounds * (problem.mass**2).sum())
+    mass = problem.mass
+    return float(rounds * (mass @ mass))
 
 
 def _noise_variance(
