@@ -5,13 +5,13 @@ import os
 import platform
 from pathlib import Path
 
-from benchmarks import cold, exact_noise, large, memory, noise, rounds, sweep
+from benchmarks import build, cold, exact_noise, large, memory, noise, rounds, sweep
 
 HERE = Path(__file__).parent
 
 
 def main() -> None:
-    parts = (sweep, rounds, noise, large, memory, cold, exact_noise)
+    parts = (sweep, rounds, noise, build, large, memory, cold, exact_noise)
     rows = [row for part in parts for row in part.measure()]
     width = max(len(row["what"]) for row in rows)
     print(f"\n{'what':<{width}}  {'measured':>10}  {'target':>10}  met")

@@ -156,7 +156,10 @@ def graphs() -> str:
     """Every named graph with its options."""
     from murmura.network import names
 
-    rows = [[f"`{g.name}`", ", ".join(f"`{o}`" for o in g.options), g.description] for g in names()]
+    rows = [
+        [f"`{g.name}`", ", ".join(f"`{o}`" for o in g.options.split(", ") if o), g.description]
+        for g in names()
+    ]
     return table(["graph", "options", ""], rows)
 
 
@@ -172,9 +175,18 @@ def template() -> str:
         return f"```toml\n{path.read_text().rstrip()}\n```"
 
 
+def agents_measured() -> str:
+    """What `make bench-agents` measured last."""
+    return _measured("agents.json")
+
+
 def benchmarks() -> str:
     """What `make bench` measured last."""
-    rows = json.loads((ROOT / "benchmarks" / "results.json").read_text())["rows"]
+    return _measured("results.json")
+
+
+def _measured(name: str) -> str:
+    rows = json.loads((ROOT / "benchmarks" / name).read_text())["rows"]
     cells = [[r["what"], f"{r['measured']:.3g}", r["target"], r["detail"]] for r in rows]
     return table(["what", "measured", "target", "detail"], cells)
 
@@ -290,6 +302,7 @@ PARTS: dict[str, Callable[[], str]] = {
         graphs,
         template,
         benchmarks,
+        agents_measured,
         reproduction,
         tally,
         standings,

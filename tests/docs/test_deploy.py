@@ -30,7 +30,7 @@ def commands(starting):
 
 
 def murmura(*words, cwd):
-    done = subprocess.run([*MURMURA, *words], cwd=cwd, capture_output=True, text=True, timeout=60)
+    done = subprocess.run([*MURMURA, *words], cwd=cwd, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -98,7 +98,7 @@ def test_three_machines_agree(machines):
     running = {"north": start(machines / "north", "--metrics", str(port))}
     running |= {site: start(machines / site) for site in ("east", "west")}
     try:
-        said = {site: process.communicate(timeout=60) for site, process in running.items()}
+        said = {site: process.communicate(timeout=120) for site, process in running.items()}
     finally:
         for process in running.values():
             process.kill()
@@ -126,12 +126,12 @@ def test_sigterm_is_graceful_and_the_agent_goes_on_where_it_was(machines):
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as page:
         assert 'murmura_epsilon_spent{agent="north"}' in page.read().decode()
     north.terminate()
-    _, log = north.communicate(timeout=20)
+    _, log = north.communicate(timeout=60)
     assert north.returncode == 0
     assert "start again to go on" in log
     running = {site: start(machines / site) for site in SITES}
     try:
-        said = {site: process.communicate(timeout=60) for site, process in running.items()}
+        said = {site: process.communicate(timeout=120) for site, process in running.items()}
     finally:
         for process in running.values():
             process.kill()
@@ -144,11 +144,11 @@ def test_an_agent_without_certificates_refuses_to_start(machines):
     file = machines / "north" / "agent.toml"
     file.write_text(re.sub(r"\[keys\]\nfolder.*\n", "", file.read_text()))
     refused = start(machines / "north")
-    _, log = refused.communicate(timeout=30)
+    _, log = refused.communicate(timeout=60)
     assert refused.returncode == 1
     assert "north has no certificate" in log
     file.write_text(file.read_text().replace("127.0.0.1", "0.0.0.0").replace("tls/", "tcp/"))
     refused = start(machines / "north", "--insecure")
-    _, log = refused.communicate(timeout=30)
+    _, log = refused.communicate(timeout=60)
     assert refused.returncode == 1
     assert "not on the loopback" in log

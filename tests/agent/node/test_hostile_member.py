@@ -100,7 +100,7 @@ def test_a_hostile_member_is_named_and_the_others_finish(problem, tmp_path):
         label: honest(problem, manifest, label, ports, authority, tmp_path) for label in HONEST
     }
     threads = [
-        threading.Thread(target=lambda n=node: (n.start(), n.run(seconds=60)))
+        threading.Thread(target=lambda n=node: (n.start(), n.run(seconds=120)))
         for node, _ in nodes.values()
     ]
     for thread in threads:
@@ -111,7 +111,7 @@ def test_a_hostile_member_is_named_and_the_others_finish(problem, tmp_path):
             key = names.data(manifest.name, "d", "b", "d", "b")
             for what, payloads in attacks(manifest):
                 before = lines_naming(log, "d")
-                end = time.monotonic() + 5
+                end = time.monotonic() + 60
                 while what == "hello" or lines_naming(log, "d") == before:
                     assert time.monotonic() < end, f"{what} left no line that names d"
                     for payload in payloads:  # the first may be too early for the link
@@ -119,7 +119,7 @@ def test_a_hostile_member_is_named_and_the_others_finish(problem, tmp_path):
                     time.sleep(0.1)
                     if what == "hello":
                         break
-            end = time.monotonic() + 30
+            end = time.monotonic() + 60
             while not all(node.all_done for node, _ in nodes.values()):
                 assert time.monotonic() < end, "the honest agents do not finish"
                 time.sleep(0.05)

@@ -17,7 +17,7 @@ from murmura.agent.transport.base import Arrival, Refused, Transport
 from murmura.agent.transport.zenoh import ZenohTransport
 
 KINDS = ("memory", "zenoh", "zenoh-mtls")
-PATIENCE = 10.0
+PATIENCE = 30.0
 
 
 class Ears:
