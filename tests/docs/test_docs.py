@@ -46,7 +46,9 @@ def test_links_lead_somewhere(page):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
 
 
-@pytest.mark.parametrize("name", [n for n in GENERATE.PARTS if n not in ("benchmarks", "agents-measured")])
+@pytest.mark.parametrize(
+    "name", [n for n in GENERATE.PARTS if n not in ("benchmarks", "agents-measured")]
+)
 def test_generated_parts_are_up_to_date(name):
     """`make docs` renews them; the benchmarks are as they were measured, and not measured here."""
     used = False

@@ -24,10 +24,15 @@ class Released(NamedTuple):
 
 
 class Started(NamedTuple):
-    """The agent begins a life: it holds nothing but what it has released."""
+    """The agent begins a life: it holds nothing but what it has released.
+
+    With the agent's `secret` neighbours can prove what it said to them; without one, a neighbour's
+    word that it said more than it remembers is believed.
+    """
 
     life: int
     released: tuple[Released, ...] = ()
+    secret: bytes = b""
 
 
 class Restarted(NamedTuple):
@@ -36,6 +41,7 @@ class Restarted(NamedTuple):
     life: int
     state: bytes
     released: tuple[Released, ...] = ()
+    secret: bytes = b""
 
 
 class Received(NamedTuple):
@@ -110,7 +116,7 @@ class SetTimer(NamedTuple):
 class Report(NamedTuple):
     """Something worth a line in the log: `kind` is a short word, `peer` may be empty."""
 
-    kind: str  # "round", "rejected", "mismatch", "peer", "resumed", "deadline", "rolled-back", ...
+    kind: str  # "round", "rejected", "mismatch", "peer", "resumed", "alone", "left", ...
     round: int
     peer: str
     text: str
@@ -122,7 +128,7 @@ class Done(NamedTuple):
 
     round: int
     estimate: tuple[float, ...]
-    reason: str  # "rounds", "tolerance", "readings" (ran out), "left", "rolled-back"
+    reason: str  # "rounds", "tolerance", "readings" (ran out), "left", "late", "rolled-back"
 
 
 Action = Persist | Send | SetTimer | Report | Done

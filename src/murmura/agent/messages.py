@@ -21,6 +21,10 @@ class Hello(NamedTuple):
     A life is the number of times that the agent began anew without its state of mixing; a restart
     with its ledger intact continues the same life. `peer_life` is the receiver's life as far as
     the sender knows (0: not yet), so a Hello that already names it needs no answer.
+
+    A token is what only its maker can make, of its life and round. `echo` is the receiver's token
+    that came with round `heard` of `peer_life`: who says that the receiver was further than it
+    remembers can prove it.
     """
 
     sender: str
@@ -30,6 +34,9 @@ class Hello(NamedTuple):
     epoch: int
     manifest: bytes  # 32 bytes, sha256 of the whole
     fields: tuple[bytes, ...]  # 8 bytes for each of Manifest.FIELDS, to name the first that differs
+    heard: int = 0  # the last round of the receiver's `peer_life` that the sender has taken in
+    token: bytes = b""  # the sender's, of (life, 0)
+    echo: bytes = b""
 
 
 class Extremes(NamedTuple):
@@ -55,6 +62,9 @@ class Totals(NamedTuple):
     weight: int
     extremes: Extremes = Extremes()
     bye: bool = False  # the sender leaves for good and has handed over all it held
+    done: bool = False  # the sender has its estimate and pushes nothing more
+    token: bytes = b""  # the sender's, of (life, round)
+    echo: bytes = b""  # the receiver's, that came with round `heard`
 
 
 Message = Hello | Totals

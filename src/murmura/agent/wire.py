@@ -4,9 +4,12 @@ A frame is a fixed head (numbers big-endian, counts last), then the labels of se
 each a length and UTF-8, then whole numbers, each a length and two's complement in
 bit_length // 8 + 1 bytes (0 in none):
 
-    Hello   "mu" 1 1 life peer_life epoch manifest[32] #fields | sender receiver | 8 bytes each
-    Totals  "mu" 1 2 life peer_life round heard phase depth stop bye #sums #low #high
-            | sender receiver | weight sums low high
+    Hello   "mu" 2 1 life peer_life epoch heard manifest[32] token[8] echo[8] #fields
+            | sender receiver | 8 bytes each
+    Totals  "mu" 2 2 life peer_life round heard phase depth stop flags token[8] echo[8]
+            #sums #low #high | sender receiver | weight sums low high
+
+The flags are bye (1) and done (2). No token is 8 bytes of 0, which is no token.
 
 Every message has one encoding, so encode(decode(b)) == b. Sizes and counts are bounded before
 anything is allocated. There are no floats: NaN and infinities cannot be said.
@@ -21,7 +24,7 @@ from struct import Struct
 from murmura.agent.messages import Extremes, Hello, Message, Totals
 from murmura.errors import AgentError
 
-MAGIC, VERSION = b"mu", 1
+MAGIC, VERSION = b"mu", 2
 MOST_BYTES = 65_536  # of a frame
 MOST_LABEL = 200  # bytes of UTF-8
 MOST_INTEGER = 64  # bytes: numbers below 2^511 in size
@@ -30,9 +33,10 @@ MOST_FIELDS = 64
 MOST_COUNT = 2**63 - 1  # of lives, rounds and the like
 
 _HELLO_START, _TOTALS_START = MAGIC + bytes([VERSION, 1]), MAGIC + bytes([VERSION, 2])
-_HELLO = Struct(">4s3Q32sB")
-_TOTALS = Struct(">4s7QB3H")
+_HELLO = Struct(">4s4Q32s8s8sB")
+_TOTALS = Struct(">4s7QB8s8s3H")
 _FIELD = 8
+_NO_TOKEN = bytes(8)
 _integer = int.from_bytes
 _make = tuple.__new__  # of a NamedTuple, all fields given: half the time of calling it
 _NO_EXTREMES = Extremes()
@@ -96,23 +100,31 @@ def _unknown(start: bytes) -> str:
 
 
 def _encode_hello(message: Hello) -> bytes:
-    sender, receiver, life, peer_life, epoch, manifest, fields = message
+    sender, receiver, life, peer_life, epoch, manifest, fields, heard, token, echo = message
     if len(manifest) != 32 or len(fields) > MOST_FIELDS or any(len(f) != _FIELD for f in fields):
         raise ValueError
-    _check_counts(life, peer_life, epoch)
-    head = _HELLO.pack(_HELLO_START, life, peer_life, epoch, manifest, len(fields))
+    _check_counts(life, peer_life, epoch, heard)
+    _check_tokens(token, echo)
+    head = _HELLO.pack(
+        _HELLO_START, life, peer_life, epoch, heard, manifest, token, echo, len(fields)
+    )
     return b"".join((head, _labels(sender, receiver), *fields))
 
 
 def _encode_totals(message: Totals) -> bytes:
-    sender, receiver, life, peer_life, now, heard, sums, weight, extremes, bye = message
+    sender, receiver, life, peer_life, now, heard, sums, weight, extremes = message[:9]
+    bye, done, token, echo = message[9:]
     phase, depth, low, high, stop = extremes
     counts = life, peer_life, now, heard, phase, depth, stop
     _check_counts(*counts)
+    _check_tokens(token, echo)
     sizes = len(sums), len(low), len(high)
-    if max(sizes) > MOST_COMPONENTS or type(bye) is not bool or type(extremes) is not Extremes:
+    if max(sizes) > MOST_COMPONENTS or type(extremes) is not Extremes:
         raise ValueError
-    parts = [_TOTALS.pack(_TOTALS_START, *counts, bye, *sizes), _labels(sender, receiver)]
+    if not type(bye) is type(done) is bool:
+        raise TypeError
+    head = _TOTALS.pack(_TOTALS_START, *counts, bye + 2 * done, token, echo, *sizes)
+    parts = [head, _labels(sender, receiver)]
     for number in (weight, *sums, *low, *high):
         if type(number) is not int:
             raise TypeError
@@ -126,6 +138,14 @@ def _check_counts(a: int, b: int, c: int, d: int = 0, e: int = 0, f: int = 0, g:
     if not type(a) is type(b) is type(c) is type(d) is type(e) is type(f) is type(g) is int:
         raise TypeError
     if not 0 <= a | b | c | d | e | f | g <= MOST_COUNT:
+        raise ValueError
+
+
+def _check_tokens(token: bytes, echo: bytes) -> None:
+    """Bytes, 8 of them or none, and not 8 zeros, which stand for none."""
+    if not type(token) is type(echo) is bytes:
+        raise TypeError
+    if len(token) not in (0, 8) or len(echo) not in (0, 8) or _NO_TOKEN in (token, echo):
         raise ValueError
 
 
@@ -144,8 +164,8 @@ def _label(text: str) -> bytes:
 def _decode_hello(frame: bytes) -> Hello:
     if len(frame) < _HELLO.size:
         raise WireError("a Hello that ends within its head")
-    _, life, peer_life, epoch, manifest, fields = _HELLO.unpack_from(frame)
-    if life > MOST_COUNT or peer_life > MOST_COUNT or epoch > MOST_COUNT:
+    _, life, peer_life, epoch, heard, manifest, token, echo, fields = _HELLO.unpack_from(frame)
+    if life | peer_life | epoch | heard > MOST_COUNT:
         raise WireError("a Hello with a count beyond 2^63")
     if fields > MOST_FIELDS:
         raise WireError(f"a Hello with {fields} fields, at most {MOST_FIELDS} are taken")
@@ -153,19 +173,22 @@ def _decode_hello(frame: bytes) -> Hello:
     if len(frame) != at + fields * _FIELD:
         raise WireError(f"a Hello of {len(frame)} bytes, expected {at + fields * _FIELD}")
     digests = tuple(frame[k : k + _FIELD] for k in range(at, len(frame), _FIELD))
-    return Hello(sender, receiver, life, peer_life, epoch, manifest, digests)
+    return Hello(
+        sender, receiver, life, peer_life, epoch, manifest, digests, heard,
+        b"" if token == _NO_TOKEN else token, b"" if echo == _NO_TOKEN else echo,
+    )  # fmt: skip
 
 
 def _decode_totals(frame: bytes, size: int) -> Totals:
     if size < _TOTALS.size:
         raise WireError("a Totals that ends within its head")
-    _, life, peer_life, now, heard, phase, depth, stop, bye, sums, low, high = _TOTALS.unpack_from(
-        frame
-    )
+    (
+        _, life, peer_life, now, heard, phase, depth, stop, flags, token, echo, sums, low, high,
+    ) = _TOTALS.unpack_from(frame)  # fmt: skip
     if life | peer_life | now | heard | phase | depth | stop > MOST_COUNT:
         raise WireError("a Totals with a count beyond 2^63")
-    if bye > 1:
-        raise WireError(f"a Totals with bye = {bye}, expected 0 or 1")
+    if flags > 3:
+        raise WireError(f"a Totals with flags {flags}, expected 0 to 3")
     if max(sums, low, high) > MOST_COMPONENTS:
         raise WireError(f"a Totals with more than {MOST_COMPONENTS:,} components")
     sender, receiver, at = _read_labels(frame, _TOTALS.size)
@@ -176,7 +199,8 @@ def _decode_totals(frame: bytes, size: int) -> Totals:
         extremes = Extremes(phase, depth, numbers[first:second], numbers[second:], stop)
     return _make(Totals, (
         sender, receiver, life, peer_life, now, heard, numbers[1:first], numbers[0], extremes,
-        bye == 1,
+        flags & 1 == 1, flags > 1, b"" if token == _NO_TOKEN else token,
+        b"" if echo == _NO_TOKEN else echo,
     ))  # fmt: skip
 
 

@@ -15,6 +15,11 @@ if TYPE_CHECKING:
     from murmura.agent.config import Setup
     from murmura.agent.node import Node
 
+UNFINISHED = {
+    "rolled-back": "its ledger is older than what its neighbours heard; put the newest one back",
+    "late": "its neighbours were done before it came back without its state; theirs stands",
+}
+
 File = Annotated[Path, typer.Argument(metavar="AGENT", help="An agent's file, in TOML.")]
 Insecure = Annotated[
     bool, typer.Option("--insecure", help="Without certificates; binds to loopback only.")
@@ -106,7 +111,8 @@ def _conclude(node: Node, name: str, finished: bool) -> None:
     if not finished or done is None:
         node.voice.log.say("stopped", name, "stopped before the end; start again to go on")
         return
-    if done.reason == "rolled-back":
+    if done.reason in UNFINISHED:
+        typer.echo(f"{name}: no estimate: {UNFINISHED[done.reason]}", err=True)
         raise typer.Exit(1)
     estimate = ", ".join(f"{value:.9g}" for value in done.estimate)
     typer.echo(f"{name}: {estimate} after {done.round} rounds ({done.reason})")

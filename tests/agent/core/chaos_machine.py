@@ -61,17 +61,26 @@ class Bag(Rehearsal):
             for link in core.links:
                 if link.down:
                     self.feed(core.label, PeerUp(link.peer))
-        goal = rounds + max(core.round for core in self.cores.values())
+        goal = 0
         for _ in range(20_000):
-            assert not any(core.reason for core in self.cores.values()), "an agent has stopped"
-            if min(core.round for core in self.cores.values()) >= goal:
+            cores = self.cores.values()
+            assert not any(core.reason for core in cores), "an agent has stopped"
+            if not goal and all(k.open and not k.silent for core in cores for k in core.links):
+                goal = rounds + max(core.round for core in cores)  # from here on all take part
+            if goal and min(core.round for core in cores) >= goal:
                 return
             self.step()
         raise AssertionError("the agents do not go on")
 
 
 class SavedTooLate(Bag):
-    """A twin that sends first and persists afterwards."""
+    """A twin that sends first and persists afterwards; its fuse burns down to just between."""
+
+    def perform(self, player, action):
+        fuse, self.fuse = self.fuse, 0 if self.fuse and isinstance(action, Persist) else None
+        super().perform(player, action)
+        if not isinstance(action, Persist):
+            self.fuse = fuse
 
     def feed(self, label, event):
         core = self.players[label].core
@@ -106,8 +115,8 @@ class Increments(Rounds):
 class Lifeless(Rounds):
     """A twin that takes a neighbour's new life for the old one."""
 
-    def undo(self, link, peer_life):
-        link.peer_life = peer_life
+    def undo(self, link, peer_life, token=b""):
+        link.peer_life, link.in_token = peer_life, token
 
 
 class Chaos(RuleBasedStateMachine):

@@ -33,16 +33,52 @@ def test_a_dead_neighbour_is_not_waited_for_for_ever():
     assert "goes on without 2" in " ".join(r.text for _, r in run.reports)
 
 
-def test_who_hears_nobody_does_not_rush_to_the_end():
-    run = Rehearsal(small(rounds=40))
+@pytest.mark.parametrize("asynchronous", [False, True], ids=["rounds", "ticks"])
+@pytest.mark.parametrize("announced", [False, True])
+def test_who_hears_nobody_waits_for_ever_and_then_goes_on(asynchronous, announced):
+    options = Options(patience=4)
+    run = Rehearsal(small(rounds=400, asynchronous=asynchronous), options=options)
     everyone(run)
     run.start()
     while run.cores["0"].round < 5:
         run.step()
     for label in "123":
-        run.crash(label)
-    run.run(11, until_done=False)
-    assert run.cores["0"].round <= 12
+        run.crash(label, announced=announced)
+    run.run(600, until_done=False)
+    assert run.cores["0"].round <= 5 + 1 + options.patience
+    alone = [r for who, r in run.reports if (who, r.kind) == ("0", "alone")]
+    assert 0 < len(alone) <= 300  # one for each deadline
+    for label in "123":
+        run.restart(label)
+    assert run.run(300)
+    assert all(abs(p.done.estimate[0] - 1.5) < 1e-6 for p in run.players.values())
+
+
+@pytest.mark.parametrize("asynchronous", [False, True], ids=["rounds", "ticks"])
+def test_who_starts_first_has_not_run_to_the_end_when_the_others_come(asynchronous):
+    run = Rehearsal(small(rounds=300, asynchronous=asynchronous))
+    everyone(run)
+    run.start("0")
+    run.run(3600, until_done=False)
+    assert (run.cores["0"].round, run.players["0"].done) == (0, None)
+    run.start("2")  # no neighbour of 0
+    run.run(3600, until_done=False)
+    run.start("1", "3")
+    assert run.run(600)
+    assert all(abs(p.done.estimate[0] - 1.5) < 1e-6 for p in run.players.values())
+
+
+def test_who_was_left_by_all_goes_on_to_the_end():
+    run = Rehearsal(small(rounds=60))
+    everyone(run)
+    run.start()
+    while run.cores["0"].round < 5:
+        run.step()
+    for label in "123":
+        run.feed(label, Leave())
+    assert run.run(60)
+    assert run.players["0"].done[::2] == (60, "rounds")
+    assert abs(run.players["0"].done.estimate[0] - 1.5) < 0.1
 
 
 @pytest.mark.parametrize("law", ["average", "learn"])

@@ -78,7 +78,8 @@ def test_the_next_round_is_expected():
 @pytest.mark.parametrize(
     "other",
     [
-        {"round": 4}, {"round": 6}, {"heard": -1}, {"bye": True}, {"extremes": Extremes(1)},
+        {"round": 4}, {"round": 6}, {"heard": -1}, {"bye": True}, {"done": True},
+        {"extremes": Extremes(1)},
         {"sums": (1021,)}, {"sums": (-981,)}, {"sums": (1, 2)}, {"sums": ()}, {"weight": 9},
         {"weight": 111},
     ],

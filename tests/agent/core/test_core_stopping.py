@@ -1,13 +1,19 @@
 """Agents stop at the same round, and only when they agree."""
 
+import networkx
 import pytest
 from core_cases import FLORENTINE, released, small
 
+from murmura import network
+from murmura.agent.core import Core, Options
 from murmura.agent.core.rehearsal import Rehearsal
 from murmura.agent.core.rounds import Rounds
+from murmura.agent.events import Send
+from murmura.agent.messages import Extremes, Totals
 from murmura.agent.transport.memory import Faults
 
 TOLERANCE = 1e-3
+MOMENTS = [3.5 + k / 400 for k in range(20)]  # just before the decision has reached all
 
 
 def stopped(rounds=400, **options):
@@ -15,7 +21,7 @@ def stopped(rounds=400, **options):
     for k, label in enumerate(run.players):
         run.release(label, [released(run.manifest, 1, float(k))])
     run.start()
-    assert run.run(2000)
+    run.run(2000)
     return run
 
 
@@ -36,6 +42,7 @@ def spread(run):
 @pytest.mark.parametrize("seed", [1, 2])
 def test_all_stop_at_the_same_round_and_agree(faults, seed):
     run = stopped(faults=faults, seed=seed)
+    assert run.all_done
     done = [p.done for p in run.players.values()]
     assert {d.reason for d in done} == {"tolerance"}
     assert len({d.round for d in done}) == 1
@@ -58,7 +65,7 @@ def test_one_step_too_few_would_be_seen():
             self.phases.depth = 1
 
     run = stopped(core=Short)
-    together = len({p.done.round for p in run.players.values()}) == 1
+    together = run.all_done and len({p.done.round for p in run.players.values()}) == 1
     assert not (together and spread(run) <= TOLERANCE)
 
 
@@ -86,3 +93,71 @@ def test_nobody_stops_while_somebody_cannot_be_heard():
     run.start(*labels[1:])
     run.run(500, until_done=False)
     assert {run.players[k].done.reason for k in labels[1:]} == {"rounds"}
+
+
+def cut_off(moment, core=Core):
+    """Six in a row, the halves of which lose each other for a while as they agree."""
+    terms = small(
+        net=network.lazy_metropolis(networkx.path_graph(6)), rounds=1500, tolerance=TOLERANCE
+    )
+    run = Rehearsal(terms, faults=Faults(delay=(0.02, 0.03)), core=core)
+    for k, label in enumerate(run.players):
+        run.release(label, [released(terms, 1, float(k))])
+    run.start()
+    labels = list(run.players)
+    run.run(moment)
+    run.network.partition(labels[:3], labels[3:])
+    run.run(10)
+    run.network.heal()
+    run.run(300)
+    return run
+
+
+def stop_together(run):
+    if not run.all_done or {p.done.reason for p in run.players.values()} != {"tolerance"}:
+        return False
+    rounds = [p.done.round for p in run.players.values()]
+    return max(rounds) - min(rounds) <= 2 * run.manifest.diameter and spread(run) <= TOLERANCE
+
+
+def test_who_misses_the_decision_stops_soon_after_the_others():
+    assert all(stop_together(cut_off(moment)) for moment in MOMENTS)
+
+
+def test_a_decision_that_is_passed_on_changed_would_be_seen():
+    """A twin that passes the round on, with another phase: the next one does not take it."""
+
+    class Changed(Rounds):
+        def __init__(self, *args):
+            super().__init__(*args)
+            self.phases.adopt = self.adopt
+
+        def adopt(self, _, link):
+            phases, said = self.phases, link.extremes
+            if said.stop and not phases.said.stop and phases._claims(said):
+                phases.said, phases.over = phases.said._replace(stop=said.stop), True
+            return phases.said.stop > 0
+
+    assert not all(stop_together(cut_off(moment, Changed)) for moment in MOMENTS)
+
+
+def test_a_stop_beyond_the_own_estimate_is_refused_and_named():
+    class Liar(Rehearsal):
+        def perform(self, player, action):
+            message = getattr(action, "message", None)
+            if player.label == "5" and isinstance(message, Totals):
+                deep = self.manifest.diameter
+                lie = Extremes(1, deep, (0,), (0,), 2 * deep + 2)
+                action = Send(message._replace(extremes=lie))
+            super().perform(player, action)
+
+    terms = small(net=network.lazy_metropolis(networkx.path_graph(6)), rounds=60, tolerance=1e-6)
+    run = Liar(terms, options=Options(deadline=1.0))
+    for label in run.players:
+        run.release(label, [released(terms, 1, float(label) + 1)])
+    run.start()
+    run.run(3000)
+    assert {run.players[label].done.reason for label in "01234"} == {"rounds"}
+    rejected = [(who, r.peer, r.text) for who, r in run.reports if r.kind == "rejected"]
+    assert [(who, peer) for who, peer, _ in rejected] == [("4", "5")]
+    assert "range does not hold" in rejected[0][2]

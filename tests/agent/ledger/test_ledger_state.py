@@ -7,6 +7,8 @@ from dataclasses import replace
 import pytest
 
 from murmura.agent.ledger import Ledger, session
+from murmura.agent.ledger.check import inspect
+from murmura.agent.ledger.store import Store
 from murmura.errors import LedgerError
 from murmura.privacy import Budget
 
@@ -175,3 +177,36 @@ def test_other_terms_of_release_are_refused(open_ledger, manifest, change):
     open_ledger().close()
     with pytest.raises(LedgerError, match="terms of release"):
         open_ledger(manifest=replace(manifest, **change))
+
+
+def test_the_secret_is_in_every_copy_and_nowhere_to_be_seen(tmp_path, open_ledger):
+    ledger = open_ledger()
+    secret = ledger.secret
+    assert len(secret) == 32
+    assert open_ledger("b.ledger").secret != secret
+    assert secret.hex() not in repr(ledger) + repr(vars(ledger.identity.__class__))
+    ledger.new_life()
+    ledger.close()
+    assert open_ledger().secret == secret
+    _, held = inspect(Store(tmp_path / "a.ledger", read_only=True), None, None)
+    assert secret.hex() not in repr(held)
+
+
+def test_a_ledger_of_before_there_were_secrets_gets_one(tmp_path, open_ledger):
+    open_ledger().close()
+    store = Store(tmp_path / "a.ledger")
+    store.db.execute("DELETE FROM meta WHERE name = 'secret'")
+    store.close()
+    ledger = open_ledger()
+    assert len(ledger.secret) == 32
+    ledger.close()
+    assert open_ledger().secret == ledger.secret
+
+
+def test_a_damaged_secret_is_refused(tmp_path, open_ledger):
+    open_ledger().close()
+    store = Store(tmp_path / "a.ledger")
+    store.put(secret="zz")
+    store.close()
+    with pytest.raises(LedgerError, match="does not say what a ledger says"):
+        open_ledger()

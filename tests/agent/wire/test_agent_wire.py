@@ -23,16 +23,31 @@ LABELS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=
 COUNTS = st.integers(0, MOST_COUNT)
 NUMBERS = st.integers(-LARGEST, LARGEST)
 SUMS = st.lists(NUMBERS, max_size=5).map(tuple)
+TOKENS = st.one_of(st.just(b""), st.binary(min_size=8, max_size=8).filter(any))
 HELLOS = st.builds(
     Hello, LABELS, LABELS, COUNTS, COUNTS, COUNTS, st.binary(min_size=32, max_size=32),
-    st.lists(st.binary(min_size=8, max_size=8), max_size=20).map(tuple),
+    st.lists(st.binary(min_size=8, max_size=8), max_size=20).map(tuple), COUNTS, TOKENS, TOKENS,
 )  # fmt: skip
 TOTALS = st.builds(
     Totals, LABELS, LABELS, COUNTS, COUNTS, COUNTS, COUNTS, SUMS, NUMBERS,
-    st.builds(Extremes, COUNTS, COUNTS, SUMS, SUMS, COUNTS), st.booleans(),
+    st.builds(Extremes, COUNTS, COUNTS, SUMS, SUMS, COUNTS), st.booleans(), st.booleans(), TOKENS,
+    TOKENS,
 )  # fmt: skip
-GOOD = Totals("Medici", "Strozzi", 3, 2, 57, 56, (-(10**30), 0, 7), 10**20, Extremes(1, 2, (3,)))
-HELLO = Hello("Medici", "Strozzi", 3, 2, 1, bytes(range(32)), (b"abcdefgh",) * 20)
+GOOD = Totals(
+    "Medici",
+    "Strozzi",
+    3,
+    2,
+    57,
+    56,
+    (-(10**30), 0, 7),
+    10**20,
+    Extremes(1, 2, (3,)),
+    token=b"t" * 8,
+)
+HELLO = Hello(
+    "Medici", "Strozzi", 3, 2, 1, bytes(range(32)), (b"abcdefgh",) * 20, 9, b"t" * 8, b"e" * 8
+)
 
 
 @given(st.one_of(HELLOS, TOTALS))
@@ -83,6 +98,12 @@ def test_no_other_bytes_mean_the_same(message, data):
         GOOD._replace(round=2.0),
         GOOD._replace(round=2**63),
         GOOD._replace(bye=1),
+        GOOD._replace(done=1),
+        GOOD._replace(token=bytes(8)),  # stands for none
+        GOOD._replace(token=b"1234567"),
+        GOOD._replace(echo=b"123456789"),
+        GOOD._replace(echo="12345678"),
+        GOOD._replace(echo=None),
         GOOD._replace(sender=""),
         GOOD._replace(sender="x" * 201),
         GOOD._replace(sender="\ud800"),
@@ -94,6 +115,9 @@ def test_no_other_bytes_mean_the_same(message, data):
         HELLO._replace(fields=(b"short",)),
         HELLO._replace(fields=(bytes(8),) * 65),
         HELLO._replace(life=True),
+        HELLO._replace(heard=-1),
+        HELLO._replace(token=b"short"),
+        HELLO._replace(echo=bytes(8)),
     ],
     ids=repr,
 )
@@ -108,11 +132,11 @@ def test_nothing_else_leaves(message):
     ("data", "reason"),
     [
         (b"", "too short"),
-        (b"xx\x01\x02", "not a message"),
-        (b"mu\x02\x02", "version 2"),
-        (b"mu\x01\x07", "unknown kind 7"),
-        (b"mu\x01\x02", "within its head"),
-        (b"mu\x01\x01", "within its head"),
+        (b"xx\x02\x02", "not a message"),
+        (b"mu\x01\x02", "version 1"),
+        (b"mu\x02\x07", "unknown kind 7"),
+        (b"mu\x02\x02", "within its head"),
+        (b"mu\x02\x01", "within its head"),
         (bytes(MOST_BYTES + 1), "65,537 bytes"),
         (encode(GOOD) + b"\0", "after the last number"),
         (encode(GOOD)[:-1], "cut off"),
@@ -143,7 +167,7 @@ def _inputs(count, draw):
                 yield draw.randbytes(draw.randrange(200))
             case 1:
                 yield (
-                    b"mu\x01" + bytes([draw.randrange(1, 3)]) + draw.randbytes(draw.randrange(250))
+                    b"mu\x02" + bytes([draw.randrange(1, 3)]) + draw.randbytes(draw.randrange(250))
                 )
             case 2:
                 for _ in range(draw.randrange(1, 5)):
@@ -202,7 +226,9 @@ def test_the_fuzzer_catches_a_decoder_that_trusts_lengths(part, twin, monkeypatc
 
 
 def test_a_claim_of_much_allocates_little():
-    head = wire._TOTALS.pack(b"mu\x01\x02", *[MOST_COUNT] * 7, 1, 1024, 1024, 1024)
+    head = wire._TOTALS.pack(
+        b"mu\x02\x02", *[MOST_COUNT] * 7, 1, b"1" * 8, b"2" * 8, 1024, 1024, 1024
+    )
     tracemalloc.start()
     with pytest.raises(WireError):
         decode(head + b"\x01a\x01b" + b"\x00" * 100)

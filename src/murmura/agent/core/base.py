@@ -12,16 +12,17 @@ from typing import Any
 
 from murmura.agent import events as ev
 from murmura.agent.core import state
+from murmura.agent.core.leaving import Leaving
 from murmura.agent.core.link import Link
 from murmura.agent.core.options import Options
-from murmura.agent.core.sessions import Sessions
+from murmura.agent.core.tokens import Tokens
 from murmura.agent.manifest import Manifest
 from murmura.agent.messages import Extremes, Totals
 
 MOST_LINGER = 5.0  # seconds between two last words, at most
 
 
-class Core(Sessions):
+class Core(Leaving):
     """One agent's behaviour; `Rounds` and `Ticks` say when it pushes and takes in.
 
     `Core(manifest, label)` makes the one that the manifest asks for.
@@ -95,11 +96,28 @@ class Core(Sessions):
         """A neighbour's extremes came."""
 
     def _started(self, event: ev.Started) -> None:
-        self.life = event.life
-        self._resume(event.released)
+        self.life, self.tokens = event.life, Tokens(event.secret)
+        if self.life > 1 and self.manifest.hides_neighbours:
+            self._stay_away()
+        else:
+            self._resume(event.released)
+
+    def _stay_away(self) -> None:
+        """Where neighbours are hidden too, releases serve one life.
+
+        A second life would push the same noise over other estimates: the difference of the two
+        lives is without noise.
+        """
+        text = (
+            f"life {self.life} would send the noise of an earlier life again, which then hides "
+            "nothing; nothing is sent; a new ledger with a budget of its own is needed"
+        )
+        self.report("readings", text=text)
+        self.finish("readings")
+        self._mute = True
 
     def _restarted(self, event: ev.Restarted) -> None:
-        self.life = event.life
+        self.life, self.tokens = event.life, Tokens(event.secret)
         state.restore(self, event.life, event.state)
         self.began = self.round
         self.report("resumed", text=f"life {self.life}, round {self.round}")
@@ -113,6 +131,8 @@ class Core(Sessions):
         for link in self.links:
             self._greet(link)
         self._out.append(ev.SetTimer("resend", self.options.resend))
+        if self.leaving and not self.reason:
+            self._limit_leaving()
         self._begin()
 
     def _reading(self, event: ev.Reading) -> None:
@@ -122,6 +142,17 @@ class Core(Sessions):
     def _no_more(self, _: ev.NoMoreReadings) -> None:
         self.exhausted = True
         self._changed()
+
+    @property
+    def late(self) -> bool:
+        """Whether all others were done before this agent had anything of them, or without it."""
+        done = [link for link in self.links if link.done]
+        if not done or any(link.buffer or link.waited for link in self.links):
+            return False
+        if not any(link.in_weight for link in self.links):
+            return True
+        behind = any(link.newest > self.round for link in done)
+        return not behind and all(link.done or link.closed for link in self.links)
 
     def _told(self, link: Link, message: Totals) -> None:
         """Totals of the present session."""
@@ -133,11 +164,15 @@ class Core(Sessions):
                 return
         if not link.open:
             self.opened(link)
+            if self.round:
+                self.tell(link)
+        if message.done:
+            link.done = True
         if message.heard > link.acked:
             link.acked = message.heard
         if message.extremes.phase:
             self._note(link, message.extremes)
-        if message.round > link.newest and (link.silent or link.down):
+        if (link.silent or link.down) and (message.round > link.newest or self.alone):
             self.awake(link)
             self.tell(link)
         if message.bye:
@@ -154,8 +189,11 @@ class Core(Sessions):
 
     def finish(self, reason: str) -> None:
         """Say that the estimate is there; from now on nothing more is pushed."""
-        self.reason = reason
-        self._out.append(ev.Done(self.round, self.estimate, reason))
+        estimate = self.estimate
+        if reason == "late" and not any(link.in_weight for link in self.links):
+            estimate = ()  # it would be its own release
+        self.reason, self.result, self.dirty = reason, estimate, True
+        self._out.append(ev.Done(self.round, estimate, reason))
         if reason not in ("left", "rolled-back"):
             for link in self.links:
                 if self._reached(link):
@@ -168,52 +206,10 @@ class Core(Sessions):
         elif fresh or message.heard < self.round:
             self.tell(link)
 
-    def _leave(self, _: ev.Leave) -> None:
-        """Leave for good; where a push without fresh noise is ruled out, keep what is held."""
-        if self.reason or self.leaving:
-            return
-        self.leaving = True
-        for link in self.links:
-            if link.buffer:
-                self.absorb(link, link.buffer[-1])
-        self._pass_on()
-
-    def _pass_on(self) -> None:
-        near = [link for link in self.links if self._reached(link)]
-        self.round += 1
-        if near and self._owns():
-            self.give_all(near)
-        self.dirty = True
-        for link in near:
-            self.tell(link)
-
-    def _owns(self) -> bool:
-        """Whether there is something to hand over, and it may be."""
-        some = self.weight > 0 or (self.weight == 0 and any(self.sums))
-        return some and not self.manifest.hides_neighbours
-
-    def _hand_over(self) -> None:
-        """Push what came since; done when nothing is left and everyone has heard so."""
-        near = [link for link in self.links if self._reached(link)]
-        if near and self._owns():
-            self._pass_on()
-        elif not any(map(self._unheard, near)) and (near or self._deserted()):
-            self.finish("left")
-
-    def _deserted(self) -> bool:
-        """Whether nobody is left to hand over to, or nothing is."""
-        return not self._owns() or all(link.closed for link in self.links)
-
-    def _farewell(self, link: Link, message: Totals, fresh: bool) -> None:
-        """A neighbour has left for good: keep what it handed over and say so."""
-        link.closed = True
-        if fresh:
-            self.absorb(link, message)
-        self.tell(link)
-        self._changed()
-
     def _deadline(self, event: ev.Deadline) -> None:
-        if event.timer != "resend":
+        if event.timer == "leave":
+            self._leave_now()
+        elif event.timer != "resend":
             self._timer(event.timer)
         elif self.reason:
             self._linger()

@@ -36,10 +36,14 @@ class Flows:
         self.skipped: set[int] = set()  # earlier ones that are not
         self.pending: dict[int, Released] = {}
         self.dirty = False  # something is not persisted
+        self.reason = ""  # why it is done
+        self.result: tuple[float, ...] = ()  # the estimate when it was done
 
     @property
     def estimate(self) -> tuple[float, ...]:
-        """S/w, correctly rounded; nothing while there is no weight."""
+        """S/w, correctly rounded, or as it was when done; nothing while there is no weight."""
+        if self.reason:
+            return self.result
         weight = self.weight
         if weight <= 0:
             return ()
@@ -75,14 +79,14 @@ class Flows:
     def absorb(self, link: Link, message: Totals) -> None:
         """S += what the neighbour's totals rose by."""
         sums = self.sums
-        _, _, _, _, number, _, totals, weight, _, _ = message
+        _, _, _, _, number, _, totals, weight, _, _, _, token, _ = message
         if len(sums) == 1:
             sums[0] += totals[0] - link.in_sums[0]
         else:
             for k, (now, before) in enumerate(zip(totals, link.in_sums, strict=True)):
                 sums[k] += now - before
         self.weight += weight - link.in_weight
-        link.in_sums, link.in_weight, link.in_round = totals, weight, number
+        link.in_sums, link.in_weight, link.in_round, link.in_token = totals, weight, number, token
         if link.newest < number:
             link.newest = number
         while link.buffer and link.buffer[0].round <= number:
@@ -137,7 +141,7 @@ class Flows:
         heard = link.acked if link.acked > link.since else link.since
         return (
             link.open
-            and not (link.down or link.silent or link.closed)
+            and not (link.down or link.silent or link.closed or link.done)
             and self.round - heard <= self.options.patience
         )
 
@@ -154,10 +158,10 @@ class Flows:
         link.since = self.round
         link.silent = link.down = False
 
-    def undo(self, link: Link, peer_life: int) -> None:
+    def undo(self, link: Link, peer_life: int, token: bytes = b"") -> None:
         """Begin a session with a new life of the neighbour: its old flows never were."""
         link.reset(peer_life, self.round, self.manifest.dimension)
-        link.closed = False
+        link.closed, link.in_token = False, token
         self.recount()
         self.dirty = True
 

@@ -23,9 +23,9 @@ class Link:
     """What is known of one neighbour."""
 
     __slots__ = (
-        "acked", "buffer", "closed", "down", "extremes", "in_round", "in_sums", "in_weight",
-        "newest", "open", "out_sums", "out_weight", "peer", "peer_life", "refused", "repeated",
-        "share", "silent", "since", "stirred",
+        "acked", "buffer", "closed", "done", "down", "extremes", "in_round", "in_sums",
+        "in_token", "in_weight", "newest", "open", "out_sums", "out_weight", "peer", "peer_life",
+        "refused", "repeated", "share", "silent", "since", "stirred",
     )  # fmt: skip
 
     def __init__(self, peer: str, share: int, dimension: int) -> None:
@@ -48,6 +48,8 @@ class Link:
         self.out_sums = self.in_sums = (0,) * dimension
         self.out_weight = self.in_weight = 0
         self.in_round = self.newest = self.acked = 0
+        self.in_token = b""  # the neighbour's token of that round
+        self.done = False  # has its estimate: nothing more will come
         self.since = now  # own round from which answers are counted
         self.buffer: list[Totals] = []
         self.extremes = Extremes()
@@ -55,7 +57,12 @@ class Link:
     @property
     def waited(self) -> bool:
         """Whether a round waits for it."""
-        return not (self.down or self.silent or self.closed or self.refused)
+        return not (self.down or self.silent or self.closed or self.done or self.refused)
+
+    @property
+    def absent(self) -> bool:
+        """Whether the others agree on when to stop without it: it has left, or stopped itself."""
+        return self.closed or (self.done and self.extremes.stop > 0)
 
     def give(self, sums: list[int], weight: int) -> None:
         """Add a push to the running totals."""
@@ -70,8 +77,8 @@ class Link:
 
         A short way past `wrong` for one component; False means no more than to look closer.
         """
-        _, _, _, _, number, heard, sums, weight, extremes, bye = message
-        if number != self.newest + 1 or number > limits.rounds > 0 or heard < 0 or bye:
+        _, _, _, _, number, heard, sums, weight, extremes, bye, done, _, _ = message
+        if number != self.newest + 1 or number > limits.rounds > 0 or heard < 0 or bye or done:
             return False
         if not self.open or self.silent or self.down or extremes.phase or len(sums) != 1:
             return False

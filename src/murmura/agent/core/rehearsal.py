@@ -10,6 +10,7 @@ import itertools
 from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from hashlib import blake2s
 
 from murmura.agent.core.base import Core
 from murmura.agent.core.options import Options
@@ -42,6 +43,7 @@ class Player:
     core: Core | None = None
     transport: MemoryTransport | None = None
     life: int = 0
+    secret: bytes = b""
     state: bytes = b""
     released: list[Released] = field(default_factory=list)
     timers: dict[str, int] = field(default_factory=dict)
@@ -63,7 +65,10 @@ class Rehearsal:
         """Nobody has started yet."""
         self.manifest, self.options, self._make = manifest, options or Options(), core
         self.network = MemoryNetwork(seed, faults or NONE)
-        self.players = {label: Player(label) for label, _ in manifest.members}
+        self.players = {
+            label: Player(label, secret=blake2s(label.encode()).digest())
+            for label, _ in manifest.members
+        }
         self.reports: list[tuple[str, Report]] = []
         self._inbox: deque[tuple[str, Arrival]] = deque()
         self._timers: list[tuple[float, int, str, str]] = []
@@ -96,13 +101,14 @@ class Rehearsal:
         for label in labels or tuple(self.players):
             player = self.players[label]
             player.life += 1
-            self._enter(player, Started(player.life, tuple(player.released)))
+            self._enter(player, Started(player.life, tuple(player.released), player.secret))
 
     def restart(self, label: str) -> None:
         """Bring an agent back with what it persisted; a new life if that is nothing."""
         player = self.players[label]
         if player.state:
-            self._enter(player, Restarted(player.life, player.state, tuple(player.released)))
+            released = tuple(player.released)
+            self._enter(player, Restarted(player.life, player.state, released, player.secret))
         else:
             self.start(label)
 

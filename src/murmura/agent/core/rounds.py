@@ -5,7 +5,8 @@ waited for, and for the own reading; take in, on each link, round t if it is the
 later one; add x_t. After a deadline the round goes on without who is silent: their shares stay
 here until they are heard again; who is behind but speaks is waited for a while longer. An agent
 that is behind waits for nobody who is ahead, and skips rounds if two neighbours are far ahead: on
-the word of one it does not, for a liar must not hurry others to the end.
+the word of one it does not, for a liar must not hurry others to the end. Who hears nobody waits,
+for ever if need be: its own release is not the answer.
 
 No noise, no push: where neighbours are hidden too, a round without the own release never ends.
 """
@@ -65,7 +66,12 @@ class Rounds(Core):
 
     def _note(self, link: Link, extremes: Extremes) -> None:
         if self.phases is not None and len(extremes.low) == len(extremes.high) == len(self.sums):
-            self.phases.note(link, extremes)
+            decided = self.phases.said.stop
+            why = self.phases.note(self, link, extremes)
+            if why and self.weight > 0:
+                self.reject(link.peer, why)
+            if self.phases.said.stop != decided:
+                self._lacks, self.dirty = None, True
 
     def _arrived(self, link: Link, message: Totals) -> None:
         link.keep(message, self.options.buffer)
@@ -78,7 +84,10 @@ class Rounds(Core):
         if not self.law.online and self.pending:
             self.enter()
         while not (self.reason or self.leaving):
-            if self.waiting:
+            if self.phases is not None and self.phases.passed(self.round, self.waiting):
+                self.take_rest()
+                self.finish("tolerance")
+            elif self.waiting:
                 if not self._complete():
                     break
                 self._take_in()
@@ -91,9 +100,16 @@ class Rounds(Core):
 
     def _ready(self) -> bool:
         """Whether round t+1 may begin: sessions are open, and the first release is there."""
+        heard = False
         for link in self.links:
-            if not link.open and link.waited:
-                return False
+            if link.waited:
+                if not link.open:
+                    return False
+                heard = True
+        if not heard and self.late:
+            self.finish("late")
+        if not heard and (self.reason or not self._accompanied(self.round + 1)):
+            return False
         return self.law.online or self.round > 0 or self._supplied(0, self.entered > 0)
 
     def _supplied(self, due: int, there: bool) -> bool:
@@ -113,24 +129,28 @@ class Rounds(Core):
             if link.newest < t and link.waited:
                 self._lacks = link
                 return False
-        if self.phases is not None and not self._agreed():
+        if not self._accompanied(t) or (self.phases is not None and not self._agreed()):
             return False
         there = self.law.online and (self.entered >= t or t in self.pending)
         if not there and not self._hurries():
             return False
         return not self.law.online or self._supplied(t, there)
 
-    def _hurries(self) -> bool:
-        """Who hears nobody has no reason to: a round without a reading takes until the deadline.
-
-        Unless nobody is left to come back, and the end is near.
-        """
+    def _accompanied(self, t: int) -> bool:
+        """Whether somebody takes part in round t or was ahead of it, or all have left for good."""
         for link in self.links:
-            if link.waited:
+            if link.open and (link.newest >= t or link.waited):
                 return True
-        if self.manifest.rounds and all(link.closed for link in self.links):
+        return all(link.closed for link in self.links)
+
+    def _hurries(self) -> bool:
+        """Whether a round without a reading need not take until the deadline.
+
+        Only where nobody is left to come back and no end is near it does.
+        """
+        if self.manifest.rounds or self.without >= self.round:
             return True
-        return self.without >= self.round
+        return not all(link.closed for link in self.links)
 
     def _push(self) -> None:
         self.round = self._skipped() + 1
@@ -178,7 +198,7 @@ class Rounds(Core):
         deeper = phases.step(self.links)
         if not phases.gate(self.round) or self._stalled >= self.options.patience:
             return True
-        if any(not link.closed and not link.waited for link in self.links):
+        if any(not (link.absent or link.waited) for link in self.links):
             return True  # who cannot be heard cannot agree: nobody stops in this phase
         if deeper:
             self.dirty = True
@@ -206,7 +226,9 @@ class Rounds(Core):
             late = [link for link in late if not link.stirred]
         for link in late:
             link.silent = True
-        if late:
+        if not self._accompanied(self.round + (not self.waiting)):
+            self.report("alone", text=f"no neighbour is heard; round {self.round} waits")
+        elif late:
             names = ", ".join(link.peer for link in late)
             self.report("deadline", text=f"round {self.round} goes on without {names}")
 

@@ -2,7 +2,9 @@
 
 A link is open when both sides know both lives and follow the same manifest; totals count only
 within that session. A neighbour's new life undoes the old flows; an old life is stale; a life or
-round of this agent that it does not remember means that its ledger was rolled back.
+round of this agent that it does not remember, and the neighbour proves with a token, means that
+its ledger was rolled back. Hellos and totals both carry the proof, and after a start nothing is
+pushed over a link before the neighbour's first word: it is found before anything new is said.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from murmura.agent import events as ev
 from murmura.agent.core.flows import Flows
 from murmura.agent.core.link import Link
 from murmura.agent.core.options import Options
+from murmura.agent.core.tokens import Tokens
 from murmura.agent.manifest import Manifest
 from murmura.agent.messages import Extremes, Hello, Totals
 
@@ -23,8 +26,8 @@ class Sessions(Flows):
     def __init__(self, manifest: Manifest, label: str, options: Options) -> None:
         """Nobody is known yet."""
         super().__init__(manifest, label, options)
-        self.reason = ""  # why it is done
         self.leaving = False
+        self.tokens = Tokens()
         self._out: list[ev.Action] = []
         self._relies = False  # a message of this batch tells of something not yet persisted
         self._mute = False
@@ -73,7 +76,7 @@ class Sessions(Flows):
         own = self.manifest
         self._out.append(ev.Send(Hello(
             self.label, link.peer, self.life, link.peer_life, own.epoch, own.digest,
-            own.field_digests,
+            own.field_digests, link.in_round, self.tokens.of(self.life, 0), link.in_token,
         )))  # fmt: skip
 
     def tell(self, link: Link) -> None:
@@ -82,7 +85,8 @@ class Sessions(Flows):
             self._relies = True
         self._out.append(_make(ev.Send, (_make(Totals, (
             self.label, link.peer, self.life, link.peer_life, self.round, link.in_round,
-            link.out_sums, link.out_weight, self._extremes(), self.leaving,
+            link.out_sums, link.out_weight, self._extremes(), self.leaving, self.reason != "",
+            self.tokens.of(self.life, self.round), link.in_token,
         )),)))  # fmt: skip
 
     def _received(self, event: ev.Received) -> None:
@@ -95,7 +99,7 @@ class Sessions(Flows):
         elif message.peer_life != self.life or message.life != link.peer_life or link.refused:
             self._stranger(link, message)
         elif message.heard > self.round:
-            self._overheard(link, message.heard)
+            self._overheard(link, message)
         elif link.expects(message, self.limits) and not (self.reason or self.leaving):
             if message.heard > link.acked:
                 link.acked = message.heard
@@ -108,12 +112,12 @@ class Sessions(Flows):
             self._mismatch(link, hello)
         elif hello.life < max(link.peer_life, 1):
             self.reject(link.peer, f"a Hello of life {hello.life} after one of {link.peer_life}")
-        elif hello.peer_life > self.life:
-            self._rolled_back(link, f"it knows life {hello.peer_life}, here is life {self.life}")
+        elif (hello.peer_life, hello.heard) > (self.life, self.round):
+            self._overheard(link, hello)
         else:
             link.refused, link.down = b"", False
             if hello.life > link.peer_life:
-                self.undo(link, hello.life)
+                self.undo(link, hello.life, hello.token)
             if hello.peer_life == self.life:
                 self.opened(link)
                 self.tell(link)
@@ -138,26 +142,39 @@ class Sessions(Flows):
         elif message.life < link.peer_life:
             self.reject(link.peer, f"totals of life {message.life} after {link.peer_life}")
         elif message.peer_life > self.life:
-            self._rolled_back(link, f"it knows life {message.peer_life}, here is life {self.life}")
+            self._overheard(link, message)
         else:
             self._hello(link)
 
-    def _overheard(self, link: Link, heard: int) -> None:
-        """A neighbour heard more than was said: since this agent began, a lie; before, its word.
+    def _overheard(self, link: Link, message: Hello | Totals) -> None:
+        """A neighbour says that it heard more than was said: proved, or not taken.
 
-        Whoever has confirmed a round of this run has named the last it knew of by then.
+        Without a secret there is no proof. Then whoever has confirmed a round of this run has
+        named the last it knew of by then, and all others are believed.
         """
-        text = f"it heard round {heard}, here is round {self.round}"
-        if link.acked > self.began:
+        life, heard = message.peer_life, message.heard
+        text = f"it heard round {heard} of life {life}, here is round {self.round} of {self.life}"
+        if not self.tokens and life == self.life and link.acked > self.began:
             self.reject(link.peer, f"{text}, and round {link.acked} was the last it confirmed")
-        else:
+        elif self.tokens.proves(message.echo, life, heard):
             self._rolled_back(link, text)
+        else:
+            self.reject(
+                link.peer,
+                f"{text}, which it does not prove; if the ledger here is new, the others need a "
+                "new epoch to go on with it",
+            )
 
     def _rolled_back(self, link: Link, text: str) -> None:
         """The ledger is older than what neighbours saw: to go on would release anew."""
         self.report("rolled-back", link.peer, f"{text}; the ledger was rolled back")
         self.finish("rolled-back")
         self._mute = True
+
+    @property
+    def alone(self) -> bool:
+        """Whether no neighbour is heard."""
+        return not any(link.open and link.waited for link in self.links)
 
     def _reached(self, link: Link) -> bool:
         return link.open and not (link.down or link.closed)

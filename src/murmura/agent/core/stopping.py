@@ -9,8 +9,13 @@ greater depth serves as well: it is still a hull of first ranges.
 
 The first range also covers the estimates of all pushes that may still be on their way. What
 agents hold later is a mean of what was held or on its way when the phase began, so without new
-readings it stays within the range. Extremes are taken on trust: a member that lies about them can
-stop the others early or keep them going, as it can by lying about its readings.
+readings it stays within the range.
+
+Where messages fail, some may decide and others miss it. So the range that decided is kept as it
+is and said from then on, by whoever found it and by whoever took it over: who hears it stops at
+its round or, if past that, at once. It is taken over only if the own estimate lies within it, so
+a member that lies about it stops nobody who does not agree already; it can keep others going.
+Who has stopped takes no part in later phases: those who are left may agree without it.
 """
 
 from __future__ import annotations
@@ -27,6 +32,7 @@ if TYPE_CHECKING:
     from murmura.agent.core.rounds import Rounds
 
 KEPT = 64  # ranges of past rounds; older ones are merged
+ROUNDING = 10  # bits below the tolerance: what rounding may move an estimate by
 Range = tuple[tuple[int, ...], tuple[int, ...]]
 
 
@@ -60,13 +66,34 @@ class Phases:
         self.said, self.over = read_extremes(read[0]), read[1]
         self.past = deque((t, (tuple(low), tuple(high))) for t, (low, high) in read[2])
 
-    def note(self, link: Link, extremes: Extremes) -> None:
-        """Keep a neighbour's latest, and its word that all stop."""
-        if extremes[:2] > link.extremes[:2] or extremes.stop > link.extremes.stop:
+    def note(self, core: Rounds, link: Link, extremes: Extremes) -> str:
+        """Keep a neighbour's latest; say once why its word that all stop is not taken."""
+        before = link.extremes
+        if extremes[:2] > before[:2] or extremes.stop > before.stop:
             link.extremes = extremes
-        if extremes.stop and not self.said.stop and self._claims(extremes):
-            self.said = self.said._replace(stop=extremes.stop)
-            self.over = True
+        if not extremes.stop or self.adopt(core, link) or link.extremes is before:
+            return ""
+        return f"a stop at round {extremes.stop} whose range does not hold the estimate here"
+
+    def adopt(self, core: Rounds, link: Link) -> bool:
+        """Whether it is decided that all stop, now perhaps by what a neighbour said."""
+        said = link.extremes
+        if not self.said.stop and said.stop and self._claims(said) and self._holds(core, said):
+            self.said, self.over = said, True
+        return self.said.stop > 0
+
+    def _holds(self, core: Rounds, extremes: Extremes) -> bool:
+        """Whether a range holds the present estimate, but for rounding."""
+        low, high = self._range(core)
+        slack = (self.tolerance >> ROUNDING) + 2
+        return all(a - slack <= b for a, b in zip(extremes.low, low, strict=True)) and all(
+            b <= a + slack for a, b in zip(extremes.high, high, strict=True)
+        )
+
+    def passed(self, t: int, waiting: bool) -> bool:
+        """Whether the round at which all stop lies behind."""
+        stop = self.said.stop
+        return stop > 0 and (t > stop or (t == stop and not waiting))
 
     def _claims(self, extremes: Extremes) -> bool:
         whole = extremes.depth == self.depth and extremes.stop == (extremes.phase + 1) * self.every
@@ -87,7 +114,7 @@ class Phases:
     def step(self, links: list[Link]) -> bool:
         """Take the hull with the neighbours' as often as they allow; whether it went deeper."""
         before = self.said.depth
-        near = [link for link in links if not link.closed]
+        near = [link for link in links if not link.absent]
         while not self.over:
             phase, depth = self.said.phase, self.said.depth
             if any(link.extremes.phase > phase for link in near):
@@ -112,6 +139,8 @@ class Phases:
         """After taking in a round: whether it was the last; begin a phase if one is due."""
         t = core.round
         self._remember(core)
+        for link in core.links:
+            self.adopt(core, link)
         if self.said.stop:
             return t >= self.said.stop
         if t % self.every == 0:

@@ -27,6 +27,7 @@ NO_KEY = (
     "and any change of the state of mixing"
 )
 NO_SEAL = "it was made without a key: who can write the file can change it and leave no trace"
+SECRET = 32  # bytes that the agent's neighbours prove its words with; not part of what is told
 OLD_COPY = "a whole older copy, lock file included: only neighbours, who remember rounds, see that"
 
 
@@ -111,6 +112,8 @@ def contents(store: Store) -> Contents:
             f"the ledger of {facts['agent']} has format {facts['format']} and this version of "
             f"murmura reads {chain.FORMAT}; use the version that wrote it"
         )
+    if len(bytes.fromhex(facts.pop("secret", ""))) not in (0, SECRET):
+        raise ValueError
     identity = Identity(
         facts["agent"],
         facts["terms"],

@@ -69,6 +69,7 @@ class Ledger:
         self._broken = ""
         held = store.meta()
         self._life, self._count, self._head = int(held["life"]), int(held["count"]), held["head"]
+        self.secret = bytes.fromhex(held["secret"])  # in every copy of it; for `core.tokens` only
         self._account = account.Account.of(identity, store.entries())
 
     @classmethod

@@ -6,11 +6,12 @@ marks the ledger as open: no crash can come between the two.
 
 from __future__ import annotations
 
+import secrets
 from contextlib import suppress
 from pathlib import Path
 
 from murmura.agent.ledger import chain
-from murmura.agent.ledger.check import Contents, inspect
+from murmura.agent.ledger.check import SECRET, Contents, inspect
 from murmura.agent.ledger.lock import Lock
 from murmura.agent.ledger.records import Identity, Spent
 from murmura.agent.ledger.store import Store, has_log, log_of
@@ -91,6 +92,7 @@ def _create(
         **identity._asdict(),
         **_terms(manifest),
         **_use(durability),
+        secret=_secret(),
         life=1,
         count=0,
         head=head,
@@ -131,7 +133,8 @@ def _resume(
     store.begin()
     if renewed:
         store.drop_state()
-    store.put(**_terms(manifest), **_use(durability), life=life, seal=seal)
+    secret = store.meta().get("secret") or _secret()  # there was none in the first ledgers
+    store.put(**_terms(manifest), **_use(durability), life=life, seal=seal, secret=secret)
     store.commit()
 
 
@@ -184,6 +187,11 @@ def _terms(manifest: Manifest) -> dict[str, str | int]:
         "name": manifest.name,
         "epoch": manifest.epoch,
     }
+
+
+def _secret() -> str:
+    """With it an agent recognises what it once said, also after an older copy was put back."""
+    return secrets.token_hex(SECRET)
 
 
 def _use(durability: str) -> dict[str, str | int]:

@@ -17,7 +17,17 @@ from murmura.errors import AgentError, MissingExtraError
 
 LEVELS = {"debug": 0, "info": 1, "warning": 2, "error": 3}
 QUIET = {"round", "duplicate"}  # once a round and agent: for debugging only
-LOUD = {"rejected", "refused", "mismatch", "rolled-back", "budget", "reading"}
+LOUD = {
+    "rejected",
+    "refused",
+    "mismatch",
+    "rolled-back",
+    "budget",
+    "reading",
+    "readings",
+    "alone",
+    "left",
+}
 
 
 def level_of(kind: str) -> str:

@@ -158,9 +158,9 @@ class Node:
         site.fed = max((r.reading for r in released), default=0)
         site.readings.skip(site.fed)
         event: Event = (
-            Restarted(site.life, resumed.state, released)
+            Restarted(site.life, resumed.state, released, site.ledger.secret)
             if resumed.state
-            else Started(site.life, released)
+            else Started(site.life, released, site.ledger.secret)
         )
         self.voice.began(site.label, site.life, len(released), resumed=bool(resumed.state))
         if self.checkpoints:
