@@ -82,7 +82,7 @@ class LogNormal(Normal):
         return moduli.log(self.support, radius, instead=", or use LogNormal1p (log(1 + s))")
 
     def _draw(self, rng: np.random.Generator, size: Size, theta: Array) -> Array:
-        return np.asarray(np.exp(theta + self.sigma * rng.standard_normal(size)))
+        return rng.lognormal(theta, self.sigma, size)
 
 
 @dataclass(frozen=True)
