@@ -16,7 +16,7 @@ GENERATORS = {
     "power law": "'power-law', size={n}, links=3",
 }
 CLOCK = """
-import json, resource, time
+import json, time
 import numpy as np
 from murmura import network
 from murmura.network import layout

@@ -28,6 +28,10 @@ Deliver = Callable[[str, Arrival], None]  # (the local agent it is for, what arr
 class Transport(Protocol):
     """Carries the messages of one or several local agents."""
 
+    @property
+    def only_remote(self) -> bool:
+        """Whether a node may hand messages between its own agents over by itself."""
+
     def attach(self, agent: str, neighbours: Collection[str]) -> None:
         """Name a local agent and who it talks to; before `open`."""
 

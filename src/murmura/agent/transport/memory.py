@@ -190,6 +190,8 @@ class MemoryTransport:
         if self._deliver is not None and message.receiver in self.around[message.sender]:
             self.network.send(message)
 
+    only_remote = False  # every message may meet a fault
+
     def flush(self) -> None:
         """Nothing is held back."""
 

@@ -41,6 +41,8 @@ FIRST_LOOK, NEXT_LOOK = 3.0, 10.0  # seconds until missing links are looked into
 class ZenohTransport:
     """The links of the agents of one device."""
 
+    only_remote = True  # agents of one device need no network
+
     def __init__(
         self,
         network: str,
