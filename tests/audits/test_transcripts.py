@@ -80,7 +80,7 @@ def test_one_message_hides_a_neighbours_estimate(law, t):
 def test_the_offline_average_shows_a_neighbours_estimate():
     """Erratum 5: from the second message on there is no noise that could hide it."""
     todo = problem("average", NetworkDP(1.0))
-    assert promise(todo.want, todo.law).status == "claimed"
+    assert promise(todo.want, todo.law).status == "refuted"
     report = audit(message(todo, 8, 1, 1.0), [(0.0, 1.0)], 1.0, trials=10_000, rng=1)
     assert report.refuted
     assert report.spent_delta > 0.98

@@ -137,7 +137,7 @@ def test_the_simulator_adds_the_calibrated_noise_and_a_twin_with_less_is_caught(
 def test_what_cannot_be_promised_is_refused():
     with pytest.raises(PrivacyError, match="infinite global sensitivity"):
         scale(SignalDP(1.0), family=NormalBoth())
-    with pytest.raises(PrivacyError, match="is known for the log-normal family"):
+    with pytest.raises(PrivacyError, match="is known where the statistic is log s"):
         scale(SignalDP(1.0, delta=0.1, sensitivity="smooth-printed"), family=Normal(sigma=1.0))
     assert calibrate(NoPrivacy(), laws.Average(), None, MIXING, 1) is None
 

@@ -45,7 +45,7 @@ def test_network_keeps_a_smooth_sensitivity_smooth():
     near = bound.at(np.clip(s + 1, 0.1, 50))
     assert (np.abs(np.log(bound.at(s) / near)) <= 0.3 + 1e-12).all()
     assert bound.smoothing == 0.3
-    assert sens.network(0.1, sens.printed(1.0, 0.1)).status == "claimed"
+    assert sens.network(0.1, sens.printed(1.0, 0.1)).status == "refuted"
 
 
 def test_a_scalar_statistic_of_a_vector_takes_the_largest_partial_derivative():

@@ -175,12 +175,12 @@ def test_distance_must_be_counted_in_moves():
     assert math.log(right[0] / right[1]) <= gamma + 1e-12
 
 
-def test_the_printed_formula_is_claimed_and_not_smooth():
+def test_the_printed_formula_is_refuted_and_not_smooth():
     bound = sens.printed(1.0, 0.01, radius=2.0)
     gamma = sens.smoothing(1.0, 0.01)
     assert gamma == pytest.approx(1 / (2 * math.log(200)))
     assert bound.at([0.5, 4.0]) == pytest.approx(2.0 / (math.e * gamma * np.array([0.5, 4.0])))
-    assert (bound.kind, bound.status, bound.finite) == ("smooth-printed", "claimed", False)
+    assert (bound.kind, bound.status, bound.finite) == ("smooth-printed", "refuted", False)
     assert "erratum 2" in str(bound)
     one, two = bound.at([2.1, 0.1])
     assert two / one > 10 * math.exp(gamma)

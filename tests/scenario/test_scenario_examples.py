@@ -32,11 +32,11 @@ def test_the_main_example_is_the_papers():
 
 
 def test_the_main_example_runs():
-    with pytest.warns(PrivacyWarning, match="Claimed, not proved"):
+    with pytest.warns(PrivacyWarning, match="Refuted"):
         results = run(Scenario.load(EXAMPLES / "us-power-grid.toml").with_(replicas=1))
     for result in results.values():
         assert result.data.sizes["agent"] == 12
-        assert result.guarantee.status == "claimed"
+        assert result.guarantee.status == "refuted"
         assert abs(result.estimate["mu"] - 10) < 0.1
 
 

@@ -20,13 +20,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from statistics import NormalDist
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from murmura.errors import FamilyError, SignalError
-from murmura.families.support import Bounds, Support, number
+from murmura.families.support import Bounds, Metric, Support, number
 
 Array = NDArray[np.float64]
 Size = int | tuple[int, ...]
@@ -65,6 +65,8 @@ class Family(ABC):
     """
 
     bounds: Bounds | None = field(default=None, kw_only=True)
+
+    statistic_is_log: ClassVar[bool] = False  # xi(s) = log s + constant: S* is known
 
     def __post_init__(self) -> None:
         """Refuse bounds that leave nothing of the support."""
@@ -111,6 +113,11 @@ class Family(ABC):
     def signal_shape(self) -> tuple[int, ...]:
         """The shape of one signal: () for a number, (d,) for a vector."""
         return ()
+
+    @property
+    def metric(self) -> Metric:
+        """How the radius of adjacent signals is measured."""
+        return Metric.L1 if self.signal_shape else Metric.ABSOLUTE
 
     @property
     def mean_domain(self) -> tuple[float, float]:

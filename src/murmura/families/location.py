@@ -62,6 +62,7 @@ class LogNormal(Normal):
 
     name: ClassVar[str] = "log-normal"
     formula: ClassVar[str] = "log s"
+    statistic_is_log: ClassVar[bool] = True
     modulus: ClassVar[str] = "min(log(1 + radius/low), log(high/low)), infinite without a floor"
     natural_support: ClassVar[Support] = POSITIVE
 

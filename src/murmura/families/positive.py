@@ -101,6 +101,7 @@ class GammaKnownRate(ScalarFamily):
     name: ClassVar[str] = "gamma-known-rate"
     parameters: ClassVar[tuple[str, ...]] = ("shape",)
     formula: ClassVar[str] = "log s"
+    statistic_is_log: ClassVar[bool] = True
     modulus: ClassVar[str] = "min(log(1 + radius/low), log(high/low)), infinite without a floor"
     natural_support: ClassVar[Support] = POSITIVE
     domain: ClassVar[Support] = POSITIVE
@@ -150,6 +151,7 @@ class Pareto(_Positive):
     name: ClassVar[str] = "pareto"
     parameters: ClassVar[tuple[str, ...]] = ("alpha",)
     formula: ClassVar[str] = "log(s/minimum)"
+    statistic_is_log: ClassVar[bool] = True
     modulus: ClassVar[str] = "min(log(1 + radius/low), log(high/low)), low >= minimum"
 
     def __post_init__(self) -> None:

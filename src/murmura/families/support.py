@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from enum import StrEnum
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,6 +12,14 @@ from numpy.typing import ArrayLike, NDArray
 from murmura.errors import FamilyError
 
 Bounds = tuple[float | None, float | None]
+
+
+class Metric(StrEnum):
+    """How the distance between two signals is measured, which adjacency rests on."""
+
+    ABSOLUTE = "absolute"  # |s - s'|
+    L1 = "l1"  # the sum of |s_k - s'_k| over the components of a vector
+    DISCRETE = "discrete"  # any two values are adjacent: categories have no distance
 
 
 def number(value: float) -> str:

@@ -14,7 +14,7 @@ from murmura.errors import FamilyError
 from murmura.families import moduli
 from murmura.families.base import Array, Family, Interval, Sensitivity, Size
 from murmura.families.scalar import REAL
-from murmura.families.support import Support, number
+from murmura.families.support import Metric, Support, number
 
 
 @dataclass(frozen=True)
@@ -114,6 +114,11 @@ class Categorical(Family):
         _validate.at_least(FamilyError, 2, categories=self.categories)
         if self.bounds is not None:
             raise FamilyError("categorical takes no bounds: its categories have no order")
+
+    @property
+    def metric(self) -> Metric:
+        """Any two categories are adjacent, whatever the radius."""
+        return Metric.DISCRETE
 
     @property
     def natural_support(self) -> Support:

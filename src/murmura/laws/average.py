@@ -24,6 +24,7 @@ class Average(Law):
     formula: ClassVar[str] = "nu_t = A nu_{t-1},  nu_0 = xi + d"
     start: ClassVar[Coefficients] = Coefficients(learn=1.0, noise=1.0)
     kinds: ClassVar[frozenset[str]] = frozenset({DOUBLY, ROW})
+    network_claim: ClassVar[bool] = True  # Cor. 1, refuted (erratum 5)
 
     def coefficients(self, t: int) -> Coefficients:  # noqa: ARG002 - the same in every round
         """Mix and nothing else."""

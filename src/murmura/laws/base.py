@@ -72,6 +72,7 @@ class Law(ABC):
     diverges: ClassVar[str | None] = None  # why, if it is known to
     splits_budget: ClassVar[bool] = False  # noise in every round shares one epsilon
     noises_links: ClassVar[bool] = False  # noise of its own on every link
+    network_claim: ClassVar[bool] = False  # the paper claims Network DP for noise at the start only
 
     @abstractmethod
     def coefficients(self, t: int) -> Coefficients:

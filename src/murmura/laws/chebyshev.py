@@ -37,6 +37,7 @@ class Chebyshev(Average):
     )
     static_only: ClassVar[bool] = True
     kinds: ClassVar[frozenset[str]] = frozenset({DOUBLY})
+    network_claim: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         """Check that the interval lies inside (-1, 1)."""

@@ -36,6 +36,7 @@ class Jacobi(Average):
     formula: ClassVar[str] = "nu_t = b_t nu_{t-1} + a_t A nu_{t-1} + c_t nu_{t-2},  nu_0 = xi + d"
     static_only: ClassVar[bool] = True
     kinds: ClassVar[frozenset[str]] = frozenset({DOUBLY})
+    network_claim: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         """Check the dimension."""

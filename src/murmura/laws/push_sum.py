@@ -28,6 +28,7 @@ class PushSum(Average):
     formula: ClassVar[str] = "nu_t = S_t / w_t,  (S, w)_t = P (S, w)_{t-1},  (S, w)_0 = (xi + d, 1)"
     ratio: ClassVar[bool] = True
     kinds: ClassVar[frozenset[str]] = frozenset({COLUMN, DOUBLY})
+    network_claim: ClassVar[bool] = False
 
 
 @dataclass(frozen=True)

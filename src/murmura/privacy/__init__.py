@@ -12,9 +12,9 @@ from murmura.privacy.accounting import (
     compose,
 )
 from murmura.privacy.auditing import AuditReport, audit
-from murmura.privacy.calibration import Calibration, calibrate
+from murmura.privacy.calibration import Calibration, calibrate, refusal
 from murmura.privacy.exact import ExactDiscreteLaplace, ExactLaplace, support_attack
-from murmura.privacy.guarantee import Adversary, Guarantee, Sees, Span, Status, Unit
+from murmura.privacy.guarantee import Adversary, Guarantee, Noise, Sees, Span, Status, Unit
 from murmura.privacy.mechanisms import (
     BoundedSignal,
     Choice,
@@ -23,6 +23,7 @@ from murmura.privacy.mechanisms import (
     RealStatistic,
     best,
 )
+from murmura.privacy.network_cost import network_cost
 from murmura.privacy.promise import announce, promise
 from murmura.privacy.sensitivity import SensitivityBound
 from murmura.privacy.want import NetworkDP, NoPrivacy, Protection, SignalDP, Want
@@ -45,6 +46,7 @@ __all__ = [
     "Mechanism",
     "NetworkDP",
     "NoPrivacy",
+    "Noise",
     "Protection",
     "RealStatistic",
     "Release",
@@ -60,6 +62,8 @@ __all__ = [
     "best",
     "calibrate",
     "compose",
+    "network_cost",
     "promise",
+    "refusal",
     "support_attack",
 ]

@@ -22,13 +22,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from murmura.errors import PrivacyError
+from murmura.errors import MurmuraError, PrivacyError
 from murmura.laws.base import Law
+from murmura.laws.table import table
 from murmura.privacy.sensitivity.definition import printed_smoothing
 from murmura.privacy.want import SMOOTH, SMOOTH_PRINTED, NoPrivacy, Protection, Want
 
@@ -116,23 +117,48 @@ class Calibration:
 def calibrate(want: Want, law: Law, family: Any, network: Any, rounds: int) -> Calibration | None:
     """Work out the noise for a protection, or None when none is wanted.
 
-    Raises `PrivacyError` when the sensitivity is infinite: no finite noise keeps that promise.
+    Raises `PrivacyError` where no finite noise keeps the promise (`refusal` says when), and
+    `LawError` for an algorithm whose coefficients are not numbers.
     """
     if isinstance(want, NoPrivacy):
         return None
-    sensitivity = math.nan if want.reads_signals else _finite(want, family)
-    bounds = _log_bounds(want, family) if want.reads_signals else (0.0, math.inf)
+    steps = table(law, rounds)
+    found = _statistic(want, family)
     hides = want.protects == "network"
     budgets = _budgets(want, network.size)
     return Calibration(
         want=want,
         law=law,
-        shares=releases(law, rounds) if law.splits_budget else 1,
-        sensitivity=sensitivity,
+        shares=steps.releases if law.splits_budget else 1,
+        sensitivity=found.sensitivity,
         network=hides * np.asarray(network.largest_neighbour_weight) / budgets,
-        bounds=bounds,
+        bounds=found.bounds,
         budgets=budgets,
     )
+
+
+def refusal(want: Protection | NoPrivacy, family: Any) -> str | None:
+    """Why no noise keeps the promise for a family, or None: what `calibrate` would refuse."""
+    if isinstance(want, NoPrivacy):
+        return None
+    try:
+        _statistic(want, family)
+    except MurmuraError as problem:
+        return str(problem)
+    return None
+
+
+class _Statistic(NamedTuple):
+    """What the noise needs to know of a statistic."""
+
+    sensitivity: float  # NaN where it is read off the signals
+    bounds: tuple[float, float]  # of the signals, for smooth sensitivity
+
+
+def _statistic(want: Protection, family: Any) -> _Statistic:
+    if want.reads_signals:
+        return _Statistic(math.nan, _log_bounds(want, family))
+    return _Statistic(_finite(want, family), (0.0, math.inf))
 
 
 def _budgets(want: Protection, agents: int) -> Floats:
@@ -145,14 +171,14 @@ def _budgets(want: Protection, agents: int) -> Floats:
 
 
 def _log_bounds(want: Protection, family: Any) -> tuple[float, float]:
-    """The public bounds of a log-normal signal; the true smooth sensitivity needs a floor."""
-    if family.name != "log-normal":
+    """The public bounds of a signal whose logarithm is taken; smooth sensitivity needs a floor."""
+    if not family.statistic_is_log:
         raise PrivacyError(
-            f"sensitivity {want.sensitivity} is known for the log-normal family, xi = log s; "
-            f"family {family.name} has none; try sensitivity global"
+            f"sensitivity {want.sensitivity} is known where the statistic is log s; "
+            f"that of {family.name} is {family.formula}; try sensitivity global"
         )
     low, high = float(family.support.low), float(family.support.high)
-    if want.sensitivity == SMOOTH and low <= 0:
+    if want.sensitivity == SMOOTH and not low > 0:
         raise PrivacyError(
             "the smooth sensitivity of log s is infinite without a floor (erratum 2); give the "
             "family bounds=(floor, None)"
@@ -160,16 +186,17 @@ def _log_bounds(want: Protection, family: Any) -> tuple[float, float]:
     return low, high
 
 
-def releases(law: Law, rounds: int) -> int:
-    """Count the rounds whose noise shares the budget, the start included."""
-    return sum(law.at(t).noise != 0 for t in range(rounds + 1))
-
-
 def _finite(want: Protection, family: Any) -> float:
+    """Delta, which must be finite and above 0: noise of scale 0 hides nothing."""
     found = family.sensitivity(want.radius)
-    if not math.isfinite(found.value):
+    if math.isinf(found.value):
         raise PrivacyError(
             f"family {family.name} has infinite global sensitivity, so no finite noise hides a "
             f"signal: {found.reason}"
+        )
+    if not (found.value > 0 and found.value / want.epsilon > 0):
+        raise PrivacyError(
+            f"family {family.name} has sensitivity {found.value:g} at radius {want.radius:g}, and "
+            "noise of that scale would hide nothing; choose a larger radius or wider bounds"
         )
     return float(found.value)

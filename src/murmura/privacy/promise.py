@@ -1,11 +1,14 @@
-"""What a law promises under a wanted protection, read off its coefficients.
+"""What an algorithm promises under a wanted protection, read off its coefficients.
 
 - A statistic that enters a round without noise is released as it is: nothing is promised.
 - A statistic that enters once, with noise that covers it, is protected for good, for all that
   follows is post-processing; one that enters k times must share its budget k ways.
-- Neighbours' estimates are protected in a message if noise of its round covers their weight.
+- Neighbours' estimates are protected in the next message if noise of its round covers their
+  weight; what later messages cost is bounded by `network_cost`.
+- Where no noise keeps the promise for the family, `calibration.refusal` says why, and nothing is
+  promised: promise and calibration ask the same function.
 
-The rules hold for a law of one's own as well.
+The rules hold for a custom algorithm as well.
 """
 
 from __future__ import annotations
@@ -14,11 +17,17 @@ import warnings
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from murmura.errors import PrivacyError, PrivacyWarning
-from murmura.laws.base import Coefficients, Law
+from murmura.families.support import Metric
+from murmura.laws.base import DOUBLY, Law
+from murmura.laws.first_order import FirstOrder
+from murmura.laws.table import Table, table
 from murmura.privacy.accounting import Loss
-from murmura.privacy.calibration import releases
+from murmura.privacy.calibration import refusal
 from murmura.privacy.guarantee import Adversary, Guarantee, Sees, Status, Unit
+from murmura.privacy.network_cost import Worst, growth, worst_cost
 from murmura.privacy.want import (
     SMOOTH,
     SMOOTH_PRINTED,
@@ -32,10 +41,11 @@ from murmura.privacy.want import (
 POST_PROCESSING = (
     "each signal is noised once and all later messages are computed from what was released"
 )
+SLACK = 1 - 1e-12  # of comparisons between floats that should be equal
 
 
 class Standing(NamedTuple):
-    """How a promise stands, why, and which erratum says more."""
+    """The status of a promise, why, and which erratum says more."""
 
     status: Status
     reason: str
@@ -43,29 +53,52 @@ class Standing(NamedTuple):
 
 
 def promise(want: Want, law: Law, rounds: int = 100, family: Any = None) -> Guarantee:
-    """State what a law promises under a wanted protection, over so many rounds.
+    """State what an algorithm promises under a wanted protection, over so many rounds.
 
-    Without a family, its sensitivity is taken to hold.
+    The promise is for ideal noise, real numbers of the stated law; agents, which draw exactly,
+    state the same for the bits that they release.
+
+    Parameters
+    ----------
+    want
+        The protection asked for.
+    law
+        The algorithm.
+    rounds
+        How many rounds are run: algorithms are checked round by round.
+    family
+        The family of the signals. Without it, its sensitivity is taken to hold.
+
+    Returns
+    -------
+    Guarantee
+        For one reading and, with Network DP, a neighbour's estimate of one round, against whoever
+        sees the next message of an agent; `for_transcript` gives all messages of an agent.
+
+    Examples
+    --------
+    >>> from murmura.laws import Average
+    >>> promise(SignalDP(epsilon=1.0), Average()).status
+    <Status.PROVED: 'proved'>
     """
     if isinstance(want, NoPrivacy):
         return Guarantee(
             float("inf"), 0.0, Unit(0.0), Adversary(Sees.EVERYONE), Status.NONE, "no noise is added"
         )
-    steps = [law.at(t) for t in range(rounds + 1)]
-    standing = _vouched(_standing(want, law, steps), family)
-    hides = want.protects == "network"
+    steps = table(law, rounds)
+    standing = _vouched(_standing(want, steps, family), family)
+    loss = _loss(want, steps)
     made = Guarantee(
-        epsilon=want.epsilon * max(want.shares or (1.0,)),
-        delta=want.delta,
-        unit=Unit(want.radius, online=law.online, neighbours=hides),
-        adversary=Adversary(Sees.MESSAGES if hides else Sees.EVERYONE),
+        epsilon=loss.epsilon * _uses(law, steps),
+        delta=want.delta if _uses(law, steps) > 1 else loss.delta,
+        unit=_unit(want, law, family),
+        adversary=Adversary(Sees.EVERYONE),
         status=standing.status,
         reason=standing.reason,
         erratum=standing.erratum,
-        loss=None if standing.status is Status.NONE else _loss(want, law, rounds),
+        loss=None if standing.status is Status.NONE else loss,
     )
-    alone = promise(_signals_alone(want), law, rounds, family) if hides else None
-    return replace(made, signals=alone)
+    return _hiding(made, want, steps, family) if isinstance(want, NetworkDP) else made
 
 
 def announce(guarantee: Guarantee, want: Want, strict: bool = False) -> None:
@@ -77,19 +110,55 @@ def announce(guarantee: Guarantee, want: Want, strict: bool = False) -> None:
     warnings.warn(str(guarantee), PrivacyWarning, stacklevel=3)
 
 
-def _signals_alone(want: Protection) -> SignalDP:
-    """The protection of the signals that a wider one contains: its noise is at least as large."""
-    assert isinstance(want, NetworkDP)
-    return SignalDP(want.epsilon, want.delta, want.radius, want.sensitivity, want.shares)
+def _unit(want: Protection, law: Law, family: Any) -> Unit:
+    metric = getattr(family, "metric", Metric.ABSOLUTE)
+    return Unit(want.radius, law.online, want.protects == "network", metric=metric)
 
 
-def _loss(want: Protection, law: Law, rounds: int) -> Loss:
-    """The price of one release: Laplace noise on a fixed sensitivity, or (epsilon, delta)."""
-    epsilon = want.epsilon * max(want.shares or (1.0,))
+def _hiding(made: Guarantee, want: NetworkDP, steps: Table, family: Any) -> Guarantee:
+    """The promise of Network DP: for the next message, the transcript, and the signals alone."""
+    alone = SignalDP(want.epsilon, want.delta, want.radius, want.sensitivity, want.shares)
+    signals = promise(alone, steps.law, steps.rounds, family)
+    made = replace(made, adversary=Adversary(Sees.NEXT), signals=signals)
+    if made.status is Status.NONE:
+        return made
+    assert made.loss is not None
+    epsilon = max(made.loss.epsilon, made.epsilon)  # of the next message, or of a reading
+    worst = worst_cost(steps.law, steps.rounds)
+    total = max(made.loss.epsilon * worst.cost, made.epsilon)
+    if made.status is Status.REFUTED:  # claimed for all messages alike
+        total = epsilon
+    else:
+        made = replace(made, reason=f"{made.reason}; {_later(worst, steps, total)}")
+    transcript = replace(
+        made,
+        epsilon=total,
+        adversary=Adversary(Sees.TRANSCRIPT, steps.rounds),
+        loss=None,
+    )
+    return replace(made, epsilon=epsilon, transcript=transcript, growth=growth(steps))
+
+
+def _later(worst: Worst, steps: Table, total: float) -> str:
+    return (
+        "a later message costs more, and several add up: all messages of an agent over "
+        f"{steps.rounds} rounds together at most epsilon = {total:.4g} "
+        f"(an estimate that moves in round {worst.moved})"
+    )
+
+
+def _uses(law: Law, steps: Table) -> int:
+    """In how many rounds one signal is used: 1, or all that share its budget."""
+    return steps.releases if law.splits_budget and not law.online else 1
+
+
+def _loss(want: Protection, steps: Table) -> Loss:
+    """The cost of one release: Laplace noise on a fixed sensitivity, or (epsilon, delta)."""
+    parts = steps.releases if steps.law.splits_budget else 1
+    epsilon = want.epsilon * max(want.shares or (1.0,)) / max(parts, 1)
     if want.delta:
-        return Loss(epsilon, want.delta, "approximate")
-    parts = releases(law, rounds) if law.splits_budget else 1
-    return Loss(epsilon / parts, mechanism="laplace")
+        return Loss(epsilon, want.delta / max(parts, 1), "approximate")
+    return Loss(epsilon, mechanism="laplace")
 
 
 def _vouched(standing: Standing, family: Any) -> Standing:
@@ -101,40 +170,53 @@ def _vouched(standing: Standing, family: Any) -> Standing:
     return Standing(Status.CLAIMED, reason + standing.reason)
 
 
-def _standing(want: Protection, law: Law, steps: list[Coefficients]) -> Standing:
-    broken = _broken(law, steps)
+def _standing(want: Protection, steps: Table, family: Any) -> Standing:
+    law = steps.law
+    broken = _broken(steps)
     if broken is not None:
         return broken
+    refused = None if family is None else refusal(want, family)
+    if refused is not None:
+        return Standing(Status.NONE, refused.rstrip("."))
     if want.protects == "network" and law.noises_links:
         return Standing(
             Status.NONE, "whoever sees several links of an agent averages the links' noise away"
         )
     if want.sensitivity == SMOOTH_PRINTED:
-        return Standing(Status.CLAIMED, "the printed smooth sensitivity is not smooth", 2)
+        reason = "the smooth sensitivity as published is not smooth, and the audit refutes it"
+        return Standing(Status.REFUTED, reason, 2)
     if want.protects == "network":
-        return _network_standing(law, steps)
-    if want.sensitivity == SMOOTH and not law.splits_budget:
+        return _network_standing(steps)
+    if law.splits_budget:
+        return Standing(Status.PROVED, _divided(want, steps))
+    if want.sensitivity == SMOOTH:
         reason = "the noise follows the smooth sensitivity of the bounded domain; "
         return Standing(Status.PROVED, reason + POST_PROCESSING)
-    if law.splits_budget:
-        return Standing(Status.PROVED, "each round has its share of the budget and they compose")
     return Standing(Status.PROVED, POST_PROCESSING)
 
 
-def _broken(law: Law, steps: list[Coefficients]) -> Standing | None:
+def _divided(want: Protection, steps: Table) -> str:
+    parts, whole = steps.releases, want.epsilon * max(want.shares or (1.0,))
+    if steps.law.online:
+        return f"each of {parts} readings has its share of epsilon = {whole:.4g} for all of them"
+    return f"each of {parts} rounds has its share of the budget, and they compose"
+
+
+def _broken(steps: Table) -> Standing | None:
     """Find a use of the signal that no noise covers."""
-    bare = [t for t, now in enumerate(steps) if now.learn and not now.noise]
-    if bare:
+    law = steps.law
+    bare = np.flatnonzero((steps.learn != 0) & (steps.noise == 0))
+    if bare.size:
         reason = f"law {law.name} uses the statistic without noise in round {bare[0]}"
-        return Standing(Status.NONE, reason, 9 if law.name.startswith("first-order") else None)
-    short = _understated(law, steps)
+        return Standing(Status.NONE, reason, 9 if isinstance(law, FirstOrder) else None)
+    short = _understated(steps)
     if short is not None:
         return Standing(
             Status.NONE, f"law {law.name} understates how far round {short} moves with the signal"
         )
     if law.online and law.start.learn:
         return Standing(Status.NONE, f"law {law.name} uses the first reading in rounds 0 and 1")
-    if not law.online and not law.splits_budget and sum(bool(now.learn) for now in steps) > 1:
+    if not law.online and not law.splits_budget and np.count_nonzero(steps.learn) > 1:
         return Standing(
             Status.NONE,
             f"law {law.name} uses a signal in several rounds that do not share the budget",
@@ -142,38 +224,47 @@ def _broken(law: Law, steps: list[Coefficients]) -> Standing | None:
     return None
 
 
-def _understated(law: Law, steps: list[Coefficients]) -> int | None:
-    """Find a round whose stated sensitivity is below what its coefficients say."""
-    for t, now in enumerate(steps):
-        if now.noise and law.sensitivities(t).signal < abs(now.learn / now.noise) * (1 - 1e-12):
-            return t
-    return None
+def _understated(steps: Table) -> int | None:
+    """Find a round whose stated sensitivity is not at least what its coefficients say."""
+    noisy = np.flatnonzero(steps.noise)
+    moved = np.abs(steps.learn[noisy] / steps.noise[noisy])
+    short = noisy[~(steps.signal[noisy] >= moved * SLACK)]
+    return int(short[0]) if short.size else None
 
 
-def _covers(law: Law, t: int, now: Coefficients) -> bool:
-    """Whether noise of the round covers the weight that neighbours have in it."""
-    return bool(now.noise) and law.sensitivities(t).network >= abs(now.mix / now.noise) * (
-        1 - 1e-12
-    )
+def _covered(steps: Table) -> bool:
+    """Whether noise of every round covers the weight that neighbours have in it."""
+    mixed = np.flatnonzero(steps.mix)
+    if not steps.noise[mixed].all():
+        return False
+    weight = np.abs(steps.mix[mixed] / steps.noise[mixed])
+    return bool((steps.network[mixed] >= weight * SLACK).all())
 
 
-def _network_standing(law: Law, steps: list[Coefficients]) -> Standing:
+def _network_standing(steps: Table) -> Standing:
+    law = steps.law
     if law.ratio:
         return Standing(
             Status.NONE,
             f"an estimate of law {law.name} that moves by 1 moves its sum by the weight, which "
             "grows and which the noise does not cover; ask for signal protection, which holds",
         )
-    if all(_covers(law, t, now) for t, now in enumerate(steps) if now.mix):
+    if _covered(steps):
+        if law.kinds != frozenset({DOUBLY}):
+            return Standing(
+                Status.NONE,
+                f"law {law.name} runs on weights that are not doubly stochastic, where an estimate "
+                "that moves can grow; ask for signal protection, which holds",
+            )
         return Standing(
             Status.PROVED,
-            "noise in every round covers the neighbours' weight; k messages cost k times",
+            "noise in every round covers the neighbours' weight in the next message",
         )
-    if law.name == "average":
+    if law.network_claim:
         return Standing(
-            Status.CLAIMED,
-            "the proof of Corollary 1 takes one coordinate of a vector map for the vector; "
-            "the signals alone are protected by post-processing",
+            Status.REFUTED,
+            "the proof of Corollary 1 takes one coordinate of a vector map for the vector, and "
+            "the audit refutes it; the signals alone are protected by post-processing",
             5,
         )
     return Standing(

@@ -14,7 +14,7 @@ from murmura.privacy import NoPrivacy, Status, promise
 
 OFFLINE, ONLINE = ("average", "jacobi", "chebyshev"), ("learn", "learn-network")
 SCHEMES = ("metropolis", "best-constant")
-_RANKS = (Status.NONE, Status.CLAIMED, Status.ESTIMATED, Status.PROVED)
+_RANKS = (Status.NONE, Status.REFUTED, Status.CLAIMED, Status.ESTIMATED, Status.PROVED)
 
 
 def status(problem: Problem) -> Status:

@@ -32,7 +32,8 @@ def test_network_protection_is_for_as_many_messages_as_rounds(problem_of):
     problem = problem_of("learn-network", NetworkDP(0.5), rounds=40)
     made = guarantee(problem)
     assert made.status is Status.PROVED
-    assert made.epsilon == pytest.approx(20.0)
+    worst = max(sum(s / (u - 1) for u in range(s + 1, 41)) for s in range(1, 40))
+    assert made.epsilon == pytest.approx(0.5 * worst)
     assert made.adversary.messages == 40
     assert "running totals" in made.reason
     assert made == guarantee(Manifest.of(problem), problem.family)
@@ -51,7 +52,7 @@ def test_the_epsilon_that_runs_is_the_one_that_is_stated(problem_of):
     ("law", "want", "family", "terms", "said"),
     [
         ("learn", NoPrivacy(), None, {}, "no noise is added"),
-        ("average", NetworkDP(1.0), None, {}, "Claimed, not proved"),
+        ("average", NetworkDP(1.0), None, {}, "Refuted: "),
         ("push-sum-learn", NetworkDP(1.0), None, {}, "No privacy is promised"),
         ("learn", SignalDP(1.0, 0.01, 1.0, "smooth"), LOG, {}, "off the signal"),
         ("learn", SignalDP(1.0, 0.01, 1.0, "smooth-printed"), LOG, {}, "off the signal"),

@@ -3,7 +3,11 @@
 An agent's message carries running totals: whoever sees the one of round k has in effect seen the
 k before it. Where noise enters once per signal that changes nothing, since all that follows is
 computed from what was released. Where neighbours' estimates are hidden by noise of every round,
-the promise is for as many messages as there are rounds, and composes.
+the promise is for all messages of an agent over all rounds (`Guarantee.for_transcript`).
+
+Readings of asynchronous agents enter when they come, whatever the algorithm: each is a reading of a
+stream, and the promise is for one of them. What agents release is drawn exactly, and the promise is
+for the bits that leave.
 """
 
 from __future__ import annotations
@@ -56,20 +60,27 @@ def guarantee(terms: Problem | Manifest, family: Any = None) -> Guarantee:
     if isinstance(terms, Problem):
         want = terms.want
         asked = want if isinstance(want, NoPrivacy) else want.at(terms.budgets[0])
-        return _for_agents(promise(asked, terms.law, terms.rounds, terms.family), terms.rounds)
+        made = promise(asked, terms.law, terms.rounds, terms.family)
+        return _for_agents(made, terms.rounds).released_exactly()
     last = terms.rounds or HORIZON
     made = promise(want_of(terms), terms.made_law, last, family)
-    return _for_agents(made, terms.rounds, terms.asynchronous)
+    return _for_agents(made, terms.rounds, terms.asynchronous).released_exactly()
 
 
 def _for_agents(made: Guarantee, rounds: int, asynchronous: bool = False) -> Guarantee:
+    if asynchronous:
+        made = _of_stream(made)
     if not made.unit.neighbours:
         return made
     if asynchronous:
         return _nothing(made, "without common rounds no noise is tied to what neighbours push")
     if rounds == 0:
-        return _nothing(made, "messages compose, and without a last round there is no end to them")
-    whole = made.for_messages(rounds)
+        return _nothing(
+            made,
+            "an estimate that moves in round s costs up to s/u times epsilon in each later round "
+            "u, and without a last round there is no end to s",
+        )
+    whole = made.for_transcript()
     if whole.status is Status.NONE:
         return whole
     reason = (
@@ -79,9 +90,15 @@ def _for_agents(made: Guarantee, rounds: int, asynchronous: bool = False) -> Gua
     return replace(whole, reason=reason)
 
 
+def _of_stream(made: Guarantee) -> Guarantee:
+    """The same promise for one reading of a stream: every reading is noised and released once."""
+    signals = None if made.signals is None else _of_stream(made.signals)
+    return replace(made, unit=replace(made.unit, online=True), signals=signals)
+
+
 def _nothing(made: Guarantee, reason: str) -> Guarantee:
     advice = f"{reason}; ask for signal protection, which holds"
-    return replace(made, status=Status.NONE, reason=advice, loss=None)
+    return replace(made, status=Status.NONE, reason=advice, loss=None, transcript=None)
 
 
 def check_promise(

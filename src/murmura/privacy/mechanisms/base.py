@@ -5,8 +5,9 @@
 What goes in is the statistic for additive noise of a fixed scale, a value of [low, high] for the
 local mechanisms, and the signal itself where the scale is read off it (smooth sensitivity).
 
-These releases are for simulation: numpy's floating-point noise is fast, and not private (its
-holes tell x from x'). What an agent releases is drawn by the exact sampler.
+Two claims must be kept apart. `ideal_status` speaks of the law above: real numbers. `status` speaks
+of what `release` gives, which is for simulation: numpy's floating-point noise is fast, and not
+private (its holes tell x from x', `privacy.exact.leak`). What an agent releases is drawn exactly.
 """
 
 from __future__ import annotations
@@ -25,6 +26,10 @@ from murmura.privacy.guarantee import Status
 Array = NDArray[np.float64]
 
 PURE = "the log density moves by at most epsilon between adjacent inputs"
+FLOATING = (
+    "release() draws noise in floating point, whose holes tell inputs apart; it is for simulation, "
+    "and privacy.exact draws what may be released"
+)
 
 
 @runtime_checkable
@@ -44,12 +49,16 @@ class Mechanism(Protocol):
         """0 for a pure mechanism."""
 
     @property
-    def status(self) -> Status:
-        """The standing of the promise: proved, claimed or estimated."""
+    def ideal_status(self) -> Status:
+        """The status of the promise for ideal noise: proved, claimed, estimated or refuted."""
 
     @property
     def reason(self) -> str:
-        """Why it stands."""
+        """Why `ideal_status` is what it is."""
+
+    @property
+    def status(self) -> Status:
+        """The status of the promise for the bits that `release` gives: none, in floating point."""
 
     @property
     def worst_variance(self) -> float:
@@ -80,8 +89,9 @@ class AdditiveNoise(ABC):
 
     name: ClassVar[str]
     delta: ClassVar[float] = 0.0
-    status: ClassVar[Status] = Status.PROVED
+    ideal_status: ClassVar[Status] = Status.PROVED
     reason: ClassVar[str] = PURE
+    status: ClassVar[Status] = Status.NONE  # FLOATING
 
     def __post_init__(self) -> None:
         """Refuse an epsilon or a sensitivity that no noise can serve."""

@@ -41,8 +41,9 @@ class LocalMechanism(ABC):
 
     name: ClassVar[str]
     delta: ClassVar[float] = 0.0
-    status: ClassVar[Status] = Status.PROVED
+    ideal_status: ClassVar[Status] = Status.PROVED
     reason: ClassVar[str] = PURE
+    status: ClassVar[Status] = Status.NONE  # mechanisms.base.FLOATING
 
     def __post_init__(self) -> None:
         """Refuse an epsilon that is not positive or bounds that hold no two values."""

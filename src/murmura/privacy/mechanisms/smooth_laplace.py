@@ -41,6 +41,7 @@ class SmoothLaplace(SmoothNoise):
 
     def __post_init__(self) -> None:
         """Work out the least factor, or refuse one that spends more than delta."""
+        super().__post_init__()
         _validate.positive(PrivacyError, epsilon=self.epsilon, delta=self.delta)
         _validate.probability(PrivacyError, delta=self.delta)
         least = laplace_factor(self.epsilon, self.delta, self.sensitivity.smoothing)

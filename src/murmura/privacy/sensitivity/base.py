@@ -27,6 +27,7 @@ Rule = Callable[[Array], Array]
 Kind = Literal["global", "smooth", "smooth-printed", "estimated", "network", "gradient"]
 
 PROVED, CLAIMED, ESTIMATED = Status.PROVED, Status.CLAIMED, Status.ESTIMATED
+REFUTED = Status.REFUTED
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +41,7 @@ class SensitivityBound:
     smoothing   gamma: S(s) <= e^gamma S(s') for adjacent s, s'; 0 for a constant
     domain      where signals must lie for the promise to hold, None for anywhere
     spread      (low, high), where `largest` is an estimate
+    statistic   the very function that is bounded, where there is one to name
     """
 
     kind: Kind
@@ -51,6 +53,7 @@ class SensitivityBound:
     smoothing: float = 0.0
     domain: Support | None = None
     spread: tuple[float, float] | None = None
+    statistic: Callable[[Array], ArrayLike] | None = None
 
     def __post_init__(self) -> None:
         """Refuse numbers that cannot be a sensitivity."""

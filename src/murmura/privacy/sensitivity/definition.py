@@ -30,7 +30,7 @@ from murmura import _validate
 from murmura.errors import PrivacyError
 from murmura.families import Support
 from murmura.families.support import number
-from murmura.privacy.sensitivity.base import CLAIMED, PROVED, Array, SensitivityBound, check_radius
+from murmura.privacy.sensitivity.base import PROVED, REFUTED, Array, SensitivityBound, check_radius
 
 
 def smoothing(epsilon: float, delta: float) -> float:
@@ -122,6 +122,7 @@ def smooth_log(
         rule=rule,
         smoothing=smoothing,
         domain=domain,
+        statistic=np.log,
     )
 
 
@@ -160,11 +161,12 @@ def printed(epsilon: float, delta: float, radius: float = 1.0) -> SensitivityBou
     _validate.positive(PrivacyError, radius=radius)
     return SensitivityBound(
         kind="smooth-printed",
-        status=CLAIMED,
+        status=REFUTED,
         reason=f"the paper's 1/(e gamma s) with gamma = {number(gamma)} is not smooth (erratum 2)",
         largest=math.inf,
         radius=radius,
         rule=_PrintedRule(epsilon, delta, radius),
         smoothing=gamma,
         domain=Support(0.0, open_low=True),
+        statistic=np.log,
     )

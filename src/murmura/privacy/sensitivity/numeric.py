@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -63,10 +63,12 @@ def smooth(
             f"smooth sensitivity needs a bounded domain; found {domain.describe()}; give bounds"
         )
     if domain.integer:
-        return _whole(statistic, domain, math.floor(radius), smoothing)
-    if lipschitz is not None:
-        return _certified(statistic, domain, radius, smoothing, lipschitz, resolution)
-    return _searched(statistic, domain, radius, smoothing, resolution)
+        found = _whole(statistic, domain, math.floor(radius), smoothing)
+    elif lipschitz is not None:
+        found = _certified(statistic, domain, radius, smoothing, lipschitz, resolution)
+    else:
+        found = _searched(statistic, domain, radius, smoothing, resolution)
+    return replace(found, statistic=statistic)
 
 
 @dataclass(frozen=True, eq=False)
