@@ -84,3 +84,14 @@ def test_a_stranger_is_refused(problem_of):
     problem = problem_of()
     with pytest.raises(AgentError, match="no member of murmura is called 'nobody'"):
         Drawer(Manifest.of(problem), problem, "nobody")
+
+
+def test_asynchronous_readings_are_a_stream(problem_of):
+    """Five readings were released under a promise of epsilon for "an agent's signal"."""
+    manifest = Manifest.of(problem_of("average", SignalDP(0.5)), asynchronous=True)
+    made = guarantee(manifest)
+    assert made.status is Status.PROVED
+    assert "any one reading of a stream" in str(made)
+    assert made.for_stream(5).epsilon == pytest.approx(2.5)
+    together = guarantee(Manifest.of(problem_of("average", SignalDP(0.5))))
+    assert "an agent's signal" in str(together)
