@@ -25,6 +25,7 @@ from murmura.privacy.mechanisms import (
 )
 from murmura.privacy.promise import announce, promise
 from murmura.privacy.sensitivity import SensitivityBound
+from murmura.privacy.stopping import check_stopping, stopping_conflict
 from murmura.privacy.want import NetworkDP, NoPrivacy, Protection, SignalDP, Want
 
 __all__ = [
@@ -59,7 +60,9 @@ __all__ = [
     "audit",
     "best",
     "calibrate",
+    "check_stopping",
     "compose",
     "promise",
+    "stopping_conflict",
     "support_attack",
 ]
