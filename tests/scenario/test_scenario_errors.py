@@ -227,3 +227,14 @@ def test_arguments_are_checked_too():
         scenario.with_(epsilons=[0.0])
     with pytest.raises(ScenarioError, match="there is no variant 'x'"):
         scenario.build("x")
+
+
+def test_network_dp_with_a_tolerance_is_refused_with_its_line():
+    """It used to pass, and `murmura up` said Proved while ranges went round without noise."""
+    text = edited('protect = "signal"', 'protect = "network"')
+    text += "\n[agents]\ntolerance = 0.001\n"
+    with pytest.raises(ScenarioError, match=r"agents\.tolerance: found 0\.001") as caught:
+        Scenario.parse(text, "s.toml")
+    assert f"line {line_of('tolerance =', text)}:" in str(caught.value)
+    assert "leave tolerance out" in str(caught.value)
+    Scenario.parse(text.replace("0.001", "0.0"), "s.toml")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import hashlib
 import ipaddress
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -86,6 +87,17 @@ def load_signer(key: bytes, certificate: bytes) -> tuple[Any, Any]:
     if signing.public_key() != found.public_key():
         raise ValueError("the key and the certificate are not a pair")
     return signing, found
+
+
+def secret_of(key: bytes) -> bytes:
+    """sha256 of the private key itself, whatever the file around it; ValueError if none."""
+    found = serialization.load_pem_private_key(key, password=None)
+    encoded = found.private_bytes(
+        serialization.Encoding.DER,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+    return hashlib.sha256(b"murmura device\n" + encoded).digest()
 
 
 def load_certificate(pem: bytes) -> Any:

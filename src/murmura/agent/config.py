@@ -37,7 +37,7 @@ from murmura.agent.core import Options
 from murmura.agent.keys import Credentials
 from murmura.agent.ledger import key_of
 from murmura.agent.manifest import Manifest
-from murmura.agent.node.readings import Command, Follow, Readings
+from murmura.agent.node.readings import FIRST, Command, Follow, Readings
 from murmura.agent.transport.zenoh import ZenohTransport
 from murmura.engine import Problem
 from murmura.errors import AgentError, LedgerError
@@ -90,10 +90,14 @@ class BudgetTable(Table):
 
 
 class ReadingsTable(Table):
-    """[readings]: a CSV file followed as it grows, or a command whose lines are readings."""
+    """[readings]: a CSV file followed as it grows, or a command whose lines are readings.
+
+    `key` names what tells readings apart, such as a column with the time.
+    """
 
     csv: str | None = None
     column: str | list[str] | None = None
+    key: str | list[str] | None = Field(default=None, min_length=1)
     follow: bool = True
     command: list[str] | None = Field(default=None, min_length=1)
 
@@ -101,6 +105,8 @@ class ReadingsTable(Table):
     def _one_source(self) -> Self:
         if (self.csv is None) == (self.command is None):
             raise ValueError('one of csv = "readings.csv" and command = ["program", "argument"]')
+        if self.command is not None and self.key not in (None, FIRST):
+            raise ValueError(f'with command, key = "{FIRST}": the first value of each line')
         return self
 
 
@@ -225,6 +231,11 @@ class Setup:
             os.fsync(made.fileno())
         return key_of(_secret(file))
 
+    def device_secret(self) -> bytes | None:
+        """What names readings and proves this agent's words; None if insecure."""
+        found = self.credentials()
+        return None if found is None else found.secret()
+
     def transport(self, insecure: bool) -> ZenohTransport:
         """The session of this agent, not yet open."""
         names = self.manifest.certificates
@@ -242,9 +253,9 @@ class Setup:
         """Open the source of readings."""
         asked = self.config.readings
         if asked.command is not None:
-            return Command(asked.command)
+            return Command(asked.command, keyed=asked.key is not None)
         assert asked.csv is not None, "the model has checked that there is one source"
-        return Follow(self.path(asked.csv), asked.column, asked.follow)
+        return Follow(self.path(asked.csv), asked.column, asked.follow, asked.key)
 
 
 def _secret(file: Path) -> bytes:

@@ -38,6 +38,13 @@ class Credentials(NamedTuple):
     certificate: Path
     key: Path
 
+    def secret(self) -> bytes:
+        """32 bytes that follow from the private key, and from nothing else of the file."""
+        try:
+            return _x509.secret_of(self.key.read_bytes())
+        except (OSError, ValueError) as problem:
+            raise AgentError(f"the private key {self.key} cannot be read: {problem}") from None
+
 
 class Entry(NamedTuple):
     """One certificate of an authority as it stands today."""

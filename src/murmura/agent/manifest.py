@@ -21,7 +21,7 @@ from murmura.agent import sums
 from murmura.engine import Problem
 from murmura.errors import AgentError
 from murmura.laws.base import Law
-from murmura.privacy import NoPrivacy, calibrate
+from murmura.privacy import NetworkDP, NoPrivacy, calibrate, check_stopping
 
 SHARE = 53  # a weight is a whole number of 2^-53: exactly the float
 FINER = 24  # a unit is this many bits below the grid of the finest release
@@ -58,6 +58,14 @@ class Manifest:
     links: tuple[Link, ...]  # (from, to, share pushed), both directions
 
     FIELDS: ClassVar[tuple[str, ...]]
+
+    def __post_init__(self) -> None:
+        """Refuse terms that break their own promise, however the manifest was made."""
+        if not 0 <= self.tolerance < math.inf:
+            raise AgentError(
+                f"tolerance must be a finite number of at least 0; found {self.tolerance:g}"
+            )
+        check_stopping(self.protect, self.tolerance, AgentError)
 
     @cached_property
     def digest(self) -> bytes:
@@ -107,7 +115,7 @@ class Manifest:
     @property
     def hides_neighbours(self) -> bool:
         """Whether noise must enter in every round (Network DP)."""
-        return self.protect == "network"
+        return self.protect == NetworkDP.protects
 
     def to_json(self) -> str:
         """Write it as it is hashed."""

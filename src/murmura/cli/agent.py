@@ -89,6 +89,7 @@ def build(
     ledger = Ledger.open(
         path, setup.manifest, name, setup.budget, unit=config.budget.unit,
         window=config.budget.window, key=setup.ledger_key(), durability=config.ledger.durability,
+        device=setup.device_secret(),
     )  # fmt: skip
     drawer = Drawer(setup.manifest, setup.problem, name, research=research)
     node.add(name, ledger, drawer, setup.readings())

@@ -26,6 +26,7 @@ from murmura.privacy.mechanisms import (
 from murmura.privacy.network_cost import network_cost
 from murmura.privacy.promise import announce, promise
 from murmura.privacy.sensitivity import SensitivityBound
+from murmura.privacy.stopping import check_stopping, stopping_conflict
 from murmura.privacy.want import NetworkDP, NoPrivacy, Protection, SignalDP, Want
 
 __all__ = [
@@ -61,9 +62,11 @@ __all__ = [
     "audit",
     "best",
     "calibrate",
+    "check_stopping",
     "compose",
     "network_cost",
     "promise",
     "refusal",
+    "stopping_conflict",
     "support_attack",
 ]

@@ -34,6 +34,7 @@ def faults(spec: Spec, folder: Path) -> Iterator[Fault]:
     yield from _signals(spec)
     yield from _privacy(spec)
     yield from _law(spec)
+    yield from _agents(spec)
 
 
 def graph_source(spec: Spec, folder: Path) -> str | Path | None:
@@ -158,6 +159,16 @@ def _privacy(spec: Spec) -> Iterator[Fault]:
         keys = ("delta", "epsilon", "radius", "sensitivity")
         given = [key for key in keys if key in spec.privacy.model_fields_set]
         yield blamed("privacy", given, problem)
+
+
+def _agents(spec: Spec) -> Iterator[Fault]:
+    """What real agents would have to refuse."""
+    from murmura.privacy import stopping_conflict
+
+    conflict = stopping_conflict(spec.privacy.protect, spec.agents.tolerance)
+    if conflict:
+        found = shown(spec.agents.tolerance)
+        yield Fault(("agents", "tolerance"), f'found {found} with protect = "network"; {conflict}')
 
 
 def _law(spec: Spec) -> Iterator[Fault]:

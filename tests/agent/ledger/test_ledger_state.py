@@ -192,15 +192,13 @@ def test_the_secret_is_in_every_copy_and_nowhere_to_be_seen(tmp_path, open_ledge
     assert secret.hex() not in repr(held)
 
 
-def test_a_ledger_of_before_there_were_secrets_gets_one(tmp_path, open_ledger):
+def test_a_ledger_without_its_secret_is_refused(tmp_path, open_ledger):
     open_ledger().close()
     store = Store(tmp_path / "a.ledger")
     store.db.execute("DELETE FROM meta WHERE name = 'secret'")
     store.close()
-    ledger = open_ledger()
-    assert len(ledger.secret) == 32
-    ledger.close()
-    assert open_ledger().secret == ledger.secret
+    with pytest.raises(LedgerError, match="does not say what a ledger says"):
+        open_ledger()
 
 
 def test_a_damaged_secret_is_refused(tmp_path, open_ledger):

@@ -40,7 +40,7 @@ def forge(path):
     held = contents(store)
     before, spent = chain.genesis(held.identity), 0.0
     for seq, entry in enumerate(held.entries, 1):
-        row = entry[1:7]
+        row = entry[1:8]
         hash = chain.link(before, seq, *row)
         store.db.execute(
             "UPDATE releases SET seq = ?, before = ?, hash = ? WHERE reading = ?",
@@ -181,8 +181,8 @@ def test_a_whole_older_copy_is_not_seen_here(open_ledger, tmp_path, draw, price)
 
 
 def test_a_ledger_of_another_format_is_refused(path, open_ledger):
-    change(path, "UPDATE meta SET value = '2' WHERE name = 'format'")
-    with pytest.raises(LedgerError, match="format 2"):
+    change(path, "UPDATE meta SET value = '1' WHERE name = 'format'")
+    with pytest.raises(LedgerError, match="format 1"):
         open_ledger(key=KEY)
 
 

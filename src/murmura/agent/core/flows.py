@@ -1,6 +1,16 @@
 """What an agent holds and how it moves: whole numbers that are only ever passed on.
 
 S = X + sum rho - sum sigma is kept as it changes; `recount` computes it anew.
+
+Where neighbours' estimates are hidden (Network DP), an agent holds a weight of at most t after its
+round t, and what came beyond that waits aside, outside its estimate, until there is room. The noise
+of a round is made for a neighbour's estimate S/w that moves by 1 and so moves S by w; a share
+a_ij p of it, p = 1/(t-1), arrives at agent i, whose noise covers a_ij. So w <= t - 1 is needed when
+round t is pushed. While all messages come in time w = t - 1. Without the bound, totals of several
+rounds that arrive at once, a push into silence that stays here, or a member that sends weight it
+never had make w larger, and the round costs w/(t-1) epsilon. For the same reason an agent that is
+behind takes in nothing that its neighbours pushed in rounds later than its own: of `learn`, the
+noise grows with the round.
 """
 
 from __future__ import annotations
@@ -12,6 +22,8 @@ from murmura.agent.core.options import ONE, Limits, Options
 from murmura.agent.events import Released
 from murmura.agent.manifest import Manifest
 from murmura.agent.messages import Totals
+
+ROUNDED = 4  # units of 2^-53: a share computed in floats is at most this much too large
 
 
 class Flows:
@@ -35,6 +47,10 @@ class Flows:
         self.entered = 0  # the last reading in X
         self.skipped: set[int] = set()  # earlier ones that are not
         self.pending: dict[int, Released] = {}
+        law = manifest.made_law  # a ratio law has weights of its own, and promises nothing here
+        self.bounded = manifest.hides_neighbours and not law.ratio  # the rest waits aside
+        self.aside_sums = [0] * manifest.dimension
+        self.aside_weight = 0
         self.dirty = False  # something is not persisted
         self.reason = ""  # why it is done
         self.result: tuple[float, ...] = ()  # the estimate when it was done
@@ -77,15 +93,18 @@ class Flows:
         self.dirty = True
 
     def absorb(self, link: Link, message: Totals) -> None:
-        """S += what the neighbour's totals rose by."""
-        sums = self.sums
+        """S += what the neighbour's totals rose by; under a bound it waits aside for `level`."""
+        sums = self.aside_sums if self.bounded else self.sums
         _, _, _, _, number, _, totals, weight, _, _, _, token, _ = message
         if len(sums) == 1:
             sums[0] += totals[0] - link.in_sums[0]
         else:
             for k, (now, before) in enumerate(zip(totals, link.in_sums, strict=True)):
                 sums[k] += now - before
-        self.weight += weight - link.in_weight
+        if self.bounded:
+            self.aside_weight += weight - link.in_weight
+        else:
+            self.weight += weight - link.in_weight
         link.in_sums, link.in_weight, link.in_round, link.in_token = totals, weight, number, token
         if link.newest < number:
             link.newest = number
@@ -98,6 +117,9 @@ class Flows:
 
         Whoever owes weight, because a flow was undone, pushes nothing until it has some.
         """
+        if self.bounded and part:
+            self.level(self.round - 1)
+            part = max(part - ROUNDED, 0)
         sums, weight = self.sums, self.weight
         if weight <= 0 or not part:
             return
@@ -116,6 +138,29 @@ class Flows:
                     left = [a - b for a, b in zip(left, gift, strict=True)]
                 link.give(gift, heavy)
         self.sums, self.weight = left, kept
+
+    def level(self, t: int) -> None:
+        """Hold a weight of at most t (1 for an offline law), the rest aside, and fill from there.
+
+        What is moved is a part of sums and weight alike, so estimates on either side stay.
+        """
+        room = ((t if self.manifest.made_law.online else 1) << self.manifest.unit) - self.weight
+        aside = self.aside_weight
+        if room >= aside:
+            self._move(self.aside_sums, 1, 1, aside)
+        elif room > 0:
+            self._move(self.aside_sums, room, aside, room)
+        elif room < 0 < self.weight:
+            self._move(self.sums, room, self.weight, room)
+
+    def _move(self, source: list[int], part: int, of: int, weight: int) -> None:
+        """Move part/of of some sums, and a weight, from aside to what is held, or back."""
+        moved = [s * part // of for s in source]
+        self.sums = [a + b for a, b in zip(self.sums, moved, strict=True)]
+        self.aside_sums = [a - b for a, b in zip(self.aside_sums, moved, strict=True)]
+        self.weight += weight
+        self.aside_weight -= weight
+        self.dirty = self.dirty or weight != 0 or any(moved)
 
     def give_all(self, near: list[Link]) -> None:
         """Push all that is held, split by share; the last takes what division leaves."""
@@ -166,9 +211,9 @@ class Flows:
         self.dirty = True
 
     def recount(self) -> None:
-        """S = X + sum rho - sum sigma."""
-        self.sums = list(self.put_sums)
-        self.weight = self.put_weight
+        """S = X + sum rho - sum sigma - what waits aside."""
+        self.sums = [x - a for x, a in zip(self.put_sums, self.aside_sums, strict=True)]
+        self.weight = self.put_weight - self.aside_weight
         for link in self.links:
             for k, (seen, pushed) in enumerate(zip(link.in_sums, link.out_sums, strict=True)):
                 self.sums[k] += seen - pushed

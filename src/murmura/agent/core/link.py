@@ -139,14 +139,19 @@ class Link:
         if len(buffer) > most:
             del buffer[most // 2]
 
-    def due(self, t: int) -> Totals:
-        """Take from the buffer: round t, else the first later one, else the last earlier one."""
+    def due(self, t: int, never_later: bool = False) -> Totals:
+        """Take from the buffer: round t, else the first later one, else the last earlier one.
+
+        With `never_later`, the last one up to round t, which must be there.
+        """
         buffer = self.buffer
         if len(buffer) == 1:
             return buffer.pop()
         at = 0
         while at < len(buffer) - 1 and buffer[at].round < t:
             at += 1
+        if never_later and buffer[at].round > t:
+            at -= 1
         found = buffer[at]
         del buffer[: at + 1]
         return found

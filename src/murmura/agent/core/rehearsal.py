@@ -206,6 +206,7 @@ class Rehearsal:
         held, coming, undone, put = ([0] * (self.manifest.dimension + 1) for _ in range(4))
         for core in self.cores.values():
             _add(held, (*core.sums, core.weight), 1)
+            _add(held, (*core.aside_sums, core.aside_weight), 1)
             _add(put, (*core.put_sums, core.put_weight), 1)
             for link in core.links:
                 into = coming if self.in_session(core, link.peer) else undone

@@ -179,10 +179,12 @@ class Rounds(Core):
     def _take_in(self) -> None:
         t = self.round
         for link in self.links:
-            if link.buffer:
-                self.absorb(link, link.due(t))
+            if link.buffer and not (self.bounded and link.buffer[0].round > t):
+                self.absorb(link, link.due(t, self.bounded))
         if self.law.online and self.pending:
             self.enter(t)
+        if self.bounded:
+            self.level(t)
         self.waiting = False
         estimate = self.estimate
         self._out.append(Report("round", t, "", "", estimate))

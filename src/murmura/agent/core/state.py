@@ -16,7 +16,7 @@ from murmura.errors import LedgerError
 if TYPE_CHECKING:
     from murmura.agent.core.base import Core
 
-VERSION = 2
+VERSION = 3
 
 
 def encode(core: Core) -> bytes:
@@ -33,7 +33,7 @@ def encode(core: Core) -> bytes:
     state = [
         VERSION, core.manifest.digest.hex(), core.label, core.life, core.round, core.put_sums,
         core.put_weight, core.entered, sorted(core.skipped), core.reason, core.result,
-        core.leaving, core.progress(), links,
+        core.leaving, core.progress(), links, core.aside_sums, core.aside_weight,
     ]  # fmt: skip
     return json.dumps(state, separators=(",", ":")).encode()
 
@@ -45,6 +45,7 @@ def restore(core: Core, life: int, state: bytes) -> None:
     core.skipped, core.reason, core.result = set(read[8]), read[9], tuple(read[10])
     core.leaving = read[11]
     core.proceed(read[12])
+    core.aside_sums, core.aside_weight = read[14:16]
     known = {link.peer: link for link in core.links}
     for peer, *values in read[13]:
         link = known[peer]

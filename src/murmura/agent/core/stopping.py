@@ -27,6 +27,8 @@ from murmura.agent.core.link import Link
 from murmura.agent.core.state import extremes as read_extremes
 from murmura.agent.manifest import Manifest
 from murmura.agent.messages import Extremes
+from murmura.errors import AgentError
+from murmura.privacy import check_stopping
 
 if TYPE_CHECKING:
     from murmura.agent.core.rounds import Rounds
@@ -54,6 +56,7 @@ class Phases:
         """Phases for a manifest with a tolerance; none without."""
         if not manifest.tolerance:
             return None
+        check_stopping(manifest.protect, manifest.tolerance, AgentError)
         scale = 1 << manifest.unit
         return cls(manifest.diameter, int(manifest.tolerance * scale), scale << 64)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from murmura.agent.ledger.chain import key_of
 from murmura.agent.ledger.check import Contents, Verification, look, verify
 from murmura.agent.ledger.ledger import Ledger, Resumed
+from murmura.agent.ledger.origins import Origin
 from murmura.agent.ledger.records import Entry, Identity, Spent, release_terms
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "Entry",
     "Identity",
     "Ledger",
+    "Origin",
     "Resumed",
     "Spent",
     "Verification",

@@ -18,7 +18,7 @@ from typing import Any
 
 from murmura.agent.ledger.records import Entry, Identity, Spent, words
 
-FORMAT = 1
+FORMAT = 2
 
 
 def _canonical(*parts: Any) -> bytes:
@@ -45,9 +45,11 @@ def link(
     delta: float,
     sums: tuple[int, ...],
     weight: int,
+    origin: str,
 ) -> str:
     """h_k = sha256(h_{k-1}, row k)."""
-    row = _canonical(before, seq, reading, round, epsilon, delta, words(sums), format(weight, "x"))
+    numbers = words(sums), format(weight, "x")
+    row = _canonical(before, seq, reading, round, epsilon, delta, *numbers, origin)
     return hashlib.sha256(row).hexdigest()
 
 
@@ -60,10 +62,11 @@ def follow(
     delta: float,
     sums: tuple[int, ...],
     weight: int,
+    origin: str,
 ) -> Entry:
     """The entry that comes after the one with the hash `before`."""
-    linked = link(before, seq, reading, round, epsilon, delta, sums, weight)
-    return Entry(seq, reading, round, epsilon, delta, sums, weight, before, linked)
+    linked = link(before, seq, reading, round, epsilon, delta, sums, weight, origin)
+    return Entry(seq, reading, round, epsilon, delta, sums, weight, origin, before, linked)
 
 
 def seal(

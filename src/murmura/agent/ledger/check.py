@@ -112,7 +112,7 @@ def contents(store: Store) -> Contents:
             f"the ledger of {facts['agent']} has format {facts['format']} and this version of "
             f"murmura reads {chain.FORMAT}; use the version that wrote it"
         )
-    if len(bytes.fromhex(facts.pop("secret", ""))) not in (0, SECRET):
+    if len(bytes.fromhex(facts.pop("secret"))) != SECRET:
         raise ValueError
     identity = Identity(
         facts["agent"],
@@ -170,7 +170,7 @@ def _chain(held: Contents) -> list[str]:
     before, problems = chain.genesis(held.identity), []
     for place, entry in enumerate(held.entries, 1):
         linked = entry.before == before and entry.seq == place
-        if not linked or chain.link(before, place, *entry[1:7]) != entry.hash:
+        if not linked or chain.link(before, place, *entry[1:8]) != entry.hash:
             problems.append(f"release {place} (reading {entry.reading}) breaks the chain")
             break
         before = entry.hash

@@ -27,8 +27,9 @@ from murmura.agent.events import Released
 from murmura.agent.ledger import account, chain
 from murmura.agent.ledger.faults import failed, told
 from murmura.agent.ledger.lock import Lock
+from murmura.agent.ledger.origins import Origin
 from murmura.agent.ledger.records import Entry, Identity, Spent
-from murmura.agent.ledger.session import DURABILITIES, FULL, begin, finish
+from murmura.agent.ledger.session import DURABILITIES, FULL, begin, finish, origins
 from murmura.agent.ledger.store import Store
 from murmura.agent.manifest import Manifest
 from murmura.errors import LedgerError
@@ -60,6 +61,7 @@ class Ledger:
         key: bytes | None,
         durability: str,
         probe: Probe,
+        device: bytes | None,
     ) -> None:
         """Use `open`."""
         self.path, self.identity = path, identity
@@ -70,6 +72,7 @@ class Ledger:
         held = store.meta()
         self._life, self._count, self._head = int(held["life"]), int(held["count"]), held["head"]
         self.secret = bytes.fromhex(held["secret"])  # in every copy of it; for `core.tokens` only
+        self._origins = origins(path, held, device)
         self._account = account.Account.of(identity, store.entries())
 
     @classmethod
@@ -85,8 +88,12 @@ class Ledger:
         key: bytes | None = None,
         durability: str = FULL,
         probe: Probe = lambda _: None,
+        device: bytes | None = None,
     ) -> Ledger:
         """Open an agent's ledger, or make it where there is none.
+
+        `device` is a secret of the device (`Credentials.secret`), which outlives the ledger: by it
+        readings are named, and what the agent said is recognised even if the ledger is lost.
 
         Refused, with a `LedgerError` that says why: a ledger that is open elsewhere, fails its
         verification, or was made for another agent, other terms of release, another unit or
@@ -100,7 +107,7 @@ class Ledger:
         with ExitStack() as undo, told(place, "open it"):
             lock = Lock(place)
             undo.callback(lock.close)
-            store = begin(place, lock, identity, manifest, key, durability)
+            store = begin(place, lock, identity, manifest, key, durability, device)
             undo.callback(store.close)
             made = cls(
                 place,
@@ -111,6 +118,7 @@ class Ledger:
                 key=key,
                 durability=durability,
                 probe=probe,
+                device=device,
             )
             lock.note(made._count, made._head)
             undo.pop_all()
@@ -154,8 +162,42 @@ class Ledger:
             found = self._open().find(reading)
         return None if found is None else found.released
 
-    def charge(self, reading: int, round: int, price: Loss | None, draw: Draw) -> Released:
+    def origin(self, origin: Origin | None, reading: int) -> str:
+        """The name by which a reading is written down: a keyed hash of what its source knows."""
+        return self._origins.name(origin, reading)
+
+    def origin_of(self, reading: int) -> str | None:
+        """The name by which a released reading is known, or None where it was not released."""
+        with self._mutex, told(self.path, "read it"):
+            found = self._open().find(reading)
+        return None if found is None else found.origin
+
+    def knows(self, origin: str) -> bool:
+        """Whether what goes by this name was released."""
+        with self._mutex, told(self.path, "read it"):
+            return self._open().find_origin(origin) is not None
+
+    def _known(self, reading: int, origin: str) -> Released | None:
+        """The release there is, by the reading's number or by what it is known by."""
+        with told(self.path, "read it"):
+            store = self._open()
+            found, same = store.find(reading), store.find_origin(origin)
+        if same is not None:
+            return same.released
+        if found is not None and origin and found.origin:
+            raise LedgerError(
+                f"ledger {self.path} holds the release of another reading under number {reading}: "
+                "the source was rewritten; nothing was released; give the agent the readings it had"
+            )
+        return None if found is None else found.released
+
+    def charge(
+        self, reading: int, round: int, price: Loss | None, draw: Draw, origin: str = ""
+    ) -> Released:
         """The release of a reading: the one there is, or a new one, charged and on the disk.
+
+        `origin` is what the reading is known by (`origin`): what was released under that name is
+        given again, whatever its number is now.
 
         Over budget `BudgetExceeded` is raised and `draw` is not called; if the ledger cannot be
         written, what was drawn is forgotten and nothing can be released until it is opened again.
@@ -164,7 +206,7 @@ class Ledger:
         _validate.at_least(LedgerError, 1, reading=reading)
         _validate.at_least(LedgerError, 0, round=round)
         with self._mutex:
-            known = self.find(reading)
+            known = self._known(reading, origin)
             if known is not None:
                 return known
             after = self._account.admit(
@@ -175,7 +217,7 @@ class Ledger:
             self._probe("drawn")
             cost = (math.inf, 0.0) if price is None else (float(price.epsilon), float(price.delta))
             entry = chain.follow(
-                self._head, self._count + 1, reading, round, *cost, sums, self._weight
+                self._head, self._count + 1, reading, round, *cost, sums, self._weight, origin
             )
             self._write(entry)
             self._account.add(entry, after)

@@ -74,6 +74,7 @@ class Entry(NamedTuple):
     delta: float
     sums: tuple[int, ...]
     weight: int
+    origin: str  # what the reading is known by; empty: by its number alone
     before: str
     hash: str
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from murmura.agent.ledger import chain
 from murmura.agent.ledger.check import SECRET, Contents, inspect
 from murmura.agent.ledger.lock import Lock
+from murmura.agent.ledger.origins import DEVICE, OWN, Origins, derive
 from murmura.agent.ledger.records import Identity, Spent
 from murmura.agent.ledger.store import Store, has_log, log_of
 from murmura.agent.manifest import Manifest
@@ -45,6 +46,7 @@ def begin(
     manifest: Manifest,
     key: bytes | None,
     durability: str,
+    device: bytes | None,
 ) -> Store:
     """Open or make the file, check it, and mark it as in use."""
     had_log = has_log(path)
@@ -53,7 +55,7 @@ def begin(
     try:
         store.settle()
         if store.empty and not _releases(lock):
-            _create(store, identity, manifest, key, durability)
+            _create(store, identity, manifest, key, durability, device)
         else:
             _resume(store, path, lock, identity, manifest, key, durability, had_log)
         store.settle()  # in use, says the database now; and the log is never empty until `finish`
@@ -82,9 +84,15 @@ def _check_there(path: Path, lock: Lock) -> None:
 
 
 def _create(
-    store: Store, identity: Identity, manifest: Manifest, key: bytes | None, durability: str
+    store: Store,
+    identity: Identity,
+    manifest: Manifest,
+    key: bytes | None,
+    durability: str,
+    device: bytes | None,
 ) -> None:
-    head = chain.genesis(identity)
+    head, secret = chain.genesis(identity), _secret(device, identity.agent)
+    source = OWN if device is None else DEVICE
     store.begin()
     store.create()
     store.put(
@@ -92,7 +100,9 @@ def _create(
         **identity._asdict(),
         **_terms(manifest),
         **_use(durability),
-        secret=_secret(),
+        secret=secret.hex(),
+        bound=source,
+        bound_check=Origins(device or secret, identity.agent).check,
         life=1,
         count=0,
         head=head,
@@ -133,8 +143,7 @@ def _resume(
     store.begin()
     if renewed:
         store.drop_state()
-    secret = store.meta().get("secret") or _secret()  # there was none in the first ledgers
-    store.put(**_terms(manifest), **_use(durability), life=life, seal=seal, secret=secret)
+    store.put(**_terms(manifest), **_use(durability), life=life, seal=seal)
     store.commit()
 
 
@@ -189,9 +198,26 @@ def _terms(manifest: Manifest) -> dict[str, str | int]:
     }
 
 
-def _secret() -> str:
-    """With it an agent recognises what it once said, also after an older copy was put back."""
-    return secrets.token_hex(SECRET)
+def _secret(device: bytes | None, agent: str) -> bytes:
+    """With it an agent recognises what it once said, also after an older copy was put back.
+
+    Made from the device's key where there is one: then also after the ledger was lost.
+    """
+    return secrets.token_bytes(SECRET) if device is None else derive(device, "words", agent)
+
+
+def origins(path: Path, facts: dict[str, str], device: bytes | None) -> Origins:
+    """What names the readings of a ledger, with the key that it was begun with."""
+    secret = bytes.fromhex(facts["secret"]) if facts["bound"] == OWN else device
+    found = None if secret is None else Origins(secret, facts["agent"])
+    if found is not None and found.check == facts["bound_check"]:
+        return found
+    raise LedgerError(
+        f"ledger {path} knows its readings by the private key of its device, and "
+        f"{'none was given' if secret is None else 'this is another one'}: which rows were "
+        "released could not be told; nothing was released; put the device's key back (a "
+        "certificate that is renewed keeps it)"
+    )
 
 
 def _use(durability: str) -> dict[str, str | int]:

@@ -19,11 +19,12 @@ SCHEMA = (
     "CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
     "CREATE TABLE releases (seq INTEGER PRIMARY KEY, reading INTEGER NOT NULL UNIQUE, "
     "round INTEGER NOT NULL, epsilon REAL NOT NULL, delta REAL NOT NULL, sums TEXT NOT NULL, "
-    "weight TEXT NOT NULL, before TEXT NOT NULL, hash TEXT NOT NULL)",
+    "weight TEXT NOT NULL, origin TEXT NOT NULL, before TEXT NOT NULL, hash TEXT NOT NULL)",
+    "CREATE UNIQUE INDEX origins ON releases (origin) WHERE origin <> ''",
     "CREATE TABLE state (id INTEGER PRIMARY KEY CHECK (id = 1), bytes BLOB NOT NULL, "
     "round INTEGER NOT NULL, mark BLOB NOT NULL)",
 )
-COLUMNS = "seq, reading, round, epsilon, delta, sums, weight, before, hash"
+COLUMNS = "seq, reading, round, epsilon, delta, sums, weight, origin, before, hash"
 PAGE = 2048  # bytes; half of the usual: a thousand ledgers then take 120 MB, not 190
 CACHE_KIB = 32  # of pages kept in memory for each ledger
 LOG_PAGES = 256  # pages in the log before they move into the database
@@ -127,7 +128,7 @@ class Store:
     def append(self, entry: Entry) -> None:
         """Add a release."""
         values = (*entry[:5], words(entry.sums), format(entry.weight, "x"), *entry[7:])
-        self.db.execute(f"INSERT INTO releases ({COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?)", values)
+        self.db.execute(f"INSERT INTO releases ({COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?,?)", values)
 
     def entries(self) -> Iterator[Entry]:
         """Every release, in the order in which it was made."""
@@ -142,12 +143,15 @@ class Store:
         """The release of a reading."""
         return next(self._select("WHERE reading = ?", reading), None)
 
-    def _select(self, which: str, *values: int) -> Iterator[Entry]:
+    def find_origin(self, origin: str) -> Entry | None:
+        """The release of whatever is known by this name."""
+        return next(self._select("WHERE origin = ? AND origin <> ''", origin), None)
+
+    def _select(self, which: str, *values: int | str) -> Iterator[Entry]:
         for row in self.db.execute(f"SELECT {COLUMNS} FROM releases {which}", values):
-            seq, reading, round, epsilon, delta, sums, weight, before, hash = row
-            yield Entry(
-                seq, reading, round, epsilon, delta, numbers(sums), int(weight, 16), before, hash
-            )
+            seq, reading, round, epsilon, delta, sums, weight, *rest = row
+            size = int(weight, 16)
+            yield Entry(seq, reading, round, epsilon, delta, numbers(sums), size, *rest)
 
     def state(self) -> tuple[bytes, int, bytes] | None:
         """The state of mixing, its round and its checksum."""

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from murmura.agent.events import NoMoreReadings, Reading
+from murmura.agent.ledger import Origin
 from murmura.agent.manifest import Manifest
 from murmura.agent.node.readings import Now
 from murmura.agent.node.site import Site
@@ -14,6 +15,7 @@ from murmura.errors import SignalError
 from murmura.privacy.accounting import BudgetExceeded
 
 POLL = 0.05  # seconds between two looks at a source that had nothing
+TURN = 1000  # readings passed over before others have their turn
 SOON = 0.0  # until the next reading of an agent that takes them as they come
 
 Perform = Callable[[Site, Any], None]
@@ -30,7 +32,11 @@ class Intake:
         self._perform, self._again = perform, again
 
     def feed(self, site: Site) -> None:
-        """Take readings while the agent has use for one; others have their turn in between."""
+        """Take readings while the agent has use for one; others have their turn in between.
+
+        What a source with a key gives again was released, and is passed over.
+        """
+        passed = 0
         while not site.ended and self.wants(site):
             try:
                 value = site.readings.next()
@@ -44,10 +50,37 @@ class Intake:
                 else:
                     self._no_more(site)
                 return
-            self._release(site, value)
+            origin = site.ledger.origin(site.readings.origin, site.fed + 1)
+            if site.readings.keyed and site.ledger.knows(origin):
+                passed += 1
+                if passed % TURN == 0:
+                    self._again(site, SOON)
+                    return
+                continue
+            self._release(site, value, origin)
             if self.manifest.asynchronous:
                 self._again(site, SOON)
                 return
+
+    @staticmethod
+    def pass_over(site: Site) -> None:
+        """Find the readings that were released where they were, or raise: they are not given again.
+
+        A row that is not the one that was released under its number was changed, or rows were
+        inserted, put in another order or taken out before it; nobody can tell which.
+        """
+
+        def check(reading: int, origin: Origin) -> None:
+            known = site.ledger.origin_of(reading)
+            if known and known != site.ledger.origin(origin, reading):
+                raise SignalError(
+                    f"reading {reading} of agent {site.label} is not the one that was released "
+                    "under this number: the source was rewritten, or readings were inserted, "
+                    "changed, put in another order or taken out before it; nothing was released; "
+                    "give the agent the readings it had and add new ones at the end"
+                )
+
+        site.readings.skip(site.fed, check)
 
     def wants(self, site: Site) -> bool:
         """One reading for an offline estimate, one ahead of each round for an online one."""
@@ -55,11 +88,11 @@ class Intake:
             return site.fed < 1
         return self.manifest.asynchronous or site.fed <= site.core.round
 
-    def _release(self, site: Site, value: Any) -> None:
+    def _release(self, site: Site, value: Any, origin: str) -> None:
         site.fed += 1
         try:
             enters = max(site.fed, site.core.round + 1)  # noise that grows must cover that round
-            released = site.drawer.release(site.ledger, site.fed, value, enters)
+            released = site.drawer.release(site.ledger, site.fed, value, enters, origin=origin)
         except BudgetExceeded as refused:
             self.voice.log.say("budget", site.label, str(refused))
             self._no_more(site)

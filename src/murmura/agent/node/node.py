@@ -160,7 +160,7 @@ class Node:
         released = site.ledger.released()
         site.life = resumed.life
         site.fed = max((r.reading for r in released), default=0)
-        site.readings.skip(site.fed)
+        self._intake.pass_over(site)
         event: Event = (
             Restarted(site.life, resumed.state, released, site.ledger.secret)
             if resumed.state

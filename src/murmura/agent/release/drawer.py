@@ -38,7 +38,9 @@ GRID = 40  # bits between the least scale and the grid
 class Charges(Protocol):
     """What a drawer needs of a ledger."""
 
-    def charge(self, reading: int, round: int, price: Loss | None, draw: Any) -> Released:
+    def charge(
+        self, reading: int, round: int, price: Loss | None, draw: Any, origin: str = ""
+    ) -> Released:
         """Charge and commit a release, drawing it if there is none yet."""
 
 
@@ -120,14 +122,19 @@ class Drawer:
         signal: Any,
         round: int | None = None,
         *,
+        origin: str = "",
         entropy: Entropy = SYSTEM,
     ) -> Released:
-        """The release of a reading: the one that the ledger knows, or a new one that it charged."""
+        """The release of a reading: the one that the ledger knows, or a new one that it charged.
+
+        `origin` is the name that the ledger gave to what the reading is known by.
+        """
         return ledger.charge(
             reading,
             self._round(reading, round),
             self.price(reading, round),
             lambda: self.draw(reading, signal, round, entropy=entropy),
+            origin,
         )
 
     def _round(self, reading: int, round: int | None) -> int:

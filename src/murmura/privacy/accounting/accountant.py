@@ -14,7 +14,9 @@ mechanisms fixed beforehand (what is released when must not depend on what was r
 
 from __future__ import annotations
 
+import copy
 import math
+import threading
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Self
@@ -87,6 +89,9 @@ class Accountant:
 
     `budget` holds for every agent, or is a mapping from agents to budgets (as an allocation gives
     them); an agent without a budget may release nothing.
+
+    Safe to use from any number of threads: a charge looks and adds in one step, under a lock that
+    every reader of totals takes as well. Copies for other processes are accountants of their own.
     """
 
     def __init__(
@@ -110,16 +115,30 @@ class Accountant:
         self._releases: list[Release] = []
         self._keys: set[tuple[Agent, int, str]] = set()
         self._histories: dict[Agent, History] = {}
+        self._lock = threading.RLock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All but the lock, as it was between two charges."""
+        with self._lock:
+            kept = {key: value for key, value in vars(self).items() if key != "_lock"}
+            return copy.deepcopy(kept)
+
+    def __setstate__(self, kept: dict[str, Any]) -> None:
+        """An accountant with a lock of its own."""
+        vars(self).update(kept)
+        self._lock = threading.RLock()
 
     @property
     def releases(self) -> tuple[Release, ...]:
         """Every release charged so far, in order."""
-        return tuple(self._releases)
+        with self._lock:
+            return tuple(self._releases)
 
     @property
     def agents(self) -> tuple[Agent, ...]:
         """Every agent that has released something."""
-        return tuple(self._histories)
+        with self._lock:
+            return tuple(self._histories)
 
     def charge(self, release: Release, *, again: bool = False) -> Composition:
         """Charge a release and give the new total, or raise `BudgetExceeded` and change nothing.
@@ -128,24 +147,29 @@ class Accountant:
         which costs as much again: refused unless `again=True`. (Re-sending a value that was
         released before costs nothing and is not charged.)
         """
+        with self._lock:
+            self._check_new(release, again)
+            after = self._after(release)
+            if after is None:
+                spent = self._spent(release.agent, release.round)
+                raise BudgetExceeded(release, spent, self.budget_of(release.agent), self._per)
+            self._histories.setdefault(release.agent, History()).add(release.round, release.loss)
+            self._releases.append(release)
+            self._keys.add(release.key)
+            return after
+
+    def _check_new(self, release: Release, again: bool) -> None:
         if release.key in self._keys and not again:
             raise PrivacyError(
                 f"agent {release.agent!r} has released {release.what} of round {release.round} "
                 "already; re-send the stored value, which is free, or charge a second release "
                 "with again=True"
             )
-        after = self._after(release)
-        if after is None:
-            spent = self._spent(release.agent, release.round)
-            raise BudgetExceeded(release, spent, self.budget_of(release.agent), self._per)
-        self._histories.setdefault(release.agent, History()).add(release.round, release.loss)
-        self._releases.append(release)
-        self._keys.add(release.key)
-        return after
 
     def would_exceed(self, release: Release) -> bool:
         """Whether `charge` would refuse it for want of budget."""
-        return self._after(release) is None
+        with self._lock:
+            return self._after(release) is None
 
     def budget_of(self, agent: Agent) -> Budget:
         """The agent's budget."""
@@ -161,7 +185,8 @@ class Accountant:
         eps_budget - eps_spent, which is right for tight totals too: (eps, delta) and a pure eps'
         compose to (eps + eps', delta).
         """
-        spent = self._spent(agent, round)
+        with self._lock:
+            spent = self._spent(agent, round)
         return max(0.0, self.budget_of(agent).epsilon - spent.epsilon)
 
     def totals(
@@ -174,9 +199,10 @@ class Accountant:
         width = self.window if window is None else window
         if width is not None:
             _validate.at_least(PrivacyError, 1, window=width)
-        histories = [h for a, h in self._histories.items() if agent is None or a == agent]
-        event, stream = (_largest([_total(h, w, delta) for h in histories]) for w in (1, None))
-        in_window = [] if width is None else [_total(h, width, delta) for h in histories]
+        with self._lock:
+            histories = [h for a, h in self._histories.items() if agent is None or a == agent]
+            event, stream = (_largest([_total(h, w, delta) for h in histories]) for w in (1, None))
+            in_window = [] if width is None else [_total(h, width, delta) for h in histories]
         return Totals(event, None if width is None else _largest(in_window), stream)
 
     def to_dict(self) -> dict[str, Any]:
@@ -189,7 +215,7 @@ class Accountant:
             "unit": self.unit,
             "window": self.window,
             "composition": self.composition,
-            "releases": [release.to_dict() for release in self._releases],
+            "releases": [release.to_dict() for release in self.releases],
         }
 
     @classmethod
