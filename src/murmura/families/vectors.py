@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
@@ -256,8 +257,9 @@ class MultivariateNormal(Family):
         return s.copy()
 
     def _sensitivity(self, radius: float) -> Sensitivity:
-        width = self.dimension * (self.support.high - self.support.low)
-        value = min(radius, width)
+        width = moduli.difference(self.support.high, self.support.low)
+        whole = moduli.ceiling(self.dimension * Fraction(width)) if width < math.inf else width
+        value = min(radius, whole)
         if math.isinf(value):
             return Sensitivity(value, "any two vectors may be arbitrarily far apart: give bounds")
         return Sensitivity(value, f"the vector s moves by at most {number(value)} in l1 norm")
