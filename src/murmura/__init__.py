@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from murmura import (
         agent,
         audits,
+        cluster,
         engine,
         errors,
         families,
@@ -38,8 +39,8 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _MODULES = (
-    "agent", "audits", "engine", "errors", "families", "laws", "network", "paper", "privacy",
-    "report", "scenario", "signals", "theory",
+    "agent", "audits", "cluster", "engine", "errors", "families", "laws", "network", "paper",
+    "privacy", "report", "scenario", "signals", "theory",
 )  # fmt: skip
 _NAMES = {
     "Record": "murmura.engine.record",
@@ -56,6 +57,7 @@ __all__ = [
     "Scenario",
     "agent",
     "audits",
+    "cluster",
     "engine",
     "errors",
     "estimate",

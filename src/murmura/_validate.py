@@ -7,9 +7,13 @@ import numbers
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from murmura.errors import MurmuraError
 
 _SHOWN = 40
+_STRANGE = (str, bytes, complex, np.complexfloating, np.datetime64, np.timedelta64)
 
 
 def positive(error: type[MurmuraError], **values: float) -> None:
@@ -49,8 +53,26 @@ def one_of(error: type[MurmuraError], allowed: Iterable[str], **values: str) -> 
     """Raise unless every value is one of the allowed words."""
     words = list(allowed)
     for name, value in values.items():
-        if value not in words:
-            raise error(f"{name} must be one of {', '.join(words)}; found {value!r}")
+        if not isinstance(value, str) or value not in words:
+            raise error(f"{name} must be one of {', '.join(words)}; found {found(value)}")
+
+
+def real_array(error: type[MurmuraError], **values: Any) -> NDArray[np.float64]:
+    """The one value as an array of floats; raise if it holds what is not a real number."""
+    ((name, value),) = values.items()
+    try:
+        array = np.asarray(value)
+        strange = array.dtype.kind in "mMcSUV" or (
+            array.dtype.kind == "O" and any(isinstance(x, _STRANGE) for x in array.flat)
+        )
+        if not strange:
+            return np.asarray(array, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise error(
+        f"{name} must be real numbers, in rows of equal length; found {_kind(value)}; convert them "
+        "to floats first"
+    )
 
 
 def as_float(value: Any) -> float:
@@ -74,6 +96,12 @@ def found(value: Any) -> str:
     if isinstance(plain, str):
         return repr(plain if len(plain) <= _SHOWN else f"{plain[:_SHOWN]}...")
     return f"a value of type {type(value).__name__}"
+
+
+def _kind(value: Any) -> str:
+    """The type of a value, and of its entries if it is an array; never the entries."""
+    entries = getattr(value, "dtype", None)
+    return f"{type(value).__name__}{'' if entries is None else f' of {entries}'}"
 
 
 def _plain(value: Any) -> Any:

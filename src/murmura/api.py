@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from murmura import _validate, laws
+from murmura import _edge, _validate, laws
 from murmura.engine import Drawn, Observed, Problem, Record, Source, simulate
 from murmura.engine.simulate import Progress
-from murmura.errors import DivergenceWarning, MurmuraError, NetworkError
+from murmura.errors import DivergenceWarning, MurmuraError
 from murmura.privacy import Want, announce, promise
 from murmura.report import Result
 
@@ -40,8 +40,8 @@ def estimate(
     A promise that is not proved gives a `PrivacyWarning`; with `strict` it is an error.
     """
     return sweep(
-        signals, network, family, want, law, rounds, rng=rng, record=record or Record(),
-        strict=strict, **options,
+        signals, network, family, want, law, rounds, rng=rng,
+        record=_edge.record_of(record, Record()), strict=strict, **options,
     )  # fmt: skip
 
 
@@ -73,8 +73,9 @@ def sweep(
     With engine="mpi" all ranks that mpiexec started make the same call and share the agents; the
     folder `checkpoint` keeps the state after each `every` rounds, and `resume` goes on from there.
     """
-    _check_network(network)
-    made = laws.get(law, network, **options)
+    network, family, want = _edge.network_of(network), _edge.family_of(family), _edge.want_of(want)
+    _edge.check_options(sweep, law, options)
+    made = laws.get(_edge.law_of(law), network, **options)
     if made.diverges:
         warnings.warn(f"law {made.name} diverges: {made.diverges}", DivergenceWarning, 2)
     _validate.at_least(MurmuraError, 1, rounds=rounds)
@@ -87,11 +88,12 @@ def sweep(
         source=_source(signals, network, family, seed),
         want=want,
         rounds=rounds,
-        epsilons=tuple(float(e) for e in epsilons),
+        epsilons=_edge.epsilons_of(epsilons),
         replicas=replicas,
         seed=seed,
     )
-    kept = record or Record(estimates=False)
+    kept = _edge.record_of(record, Record(estimates=False))
+    progress = _edge.progress_of(progress)
     _validate.one_of(MurmuraError, ENGINES, engine=engine)
     if engine == "mpi":
         from murmura import cluster
@@ -103,14 +105,6 @@ def sweep(
     if checkpoint is not None or every is not None or resume:
         raise MurmuraError('checkpoints are kept by engine="mpi"; leave them out, or choose it')
     return Result(problem, simulate(problem, kept, progress), name)
-
-
-def _check_network(network: Any) -> None:
-    if not hasattr(network, "largest_neighbour_weight"):
-        raise NetworkError(
-            f"a network with weights is needed; found {type(network).__name__}; try "
-            "network.metropolis(graph)"
-        )
 
 
 def _seed(rng: Seed) -> int:
@@ -130,5 +124,5 @@ def _source(signals: Any, network: Any, family: Any, seed: int) -> Source:
     if hasattr(signals, "signals") and hasattr(signals, "expected"):
         return signals  # type: ignore[no-any-return]
     if isinstance(signals, Mapping) and set(signals) == set(family.parameters):
-        return Drawn(family, signals, network.size, seed)
+        return Drawn(family, _edge.parameters_of(family, signals, network.size), network.size, seed)
     return Observed(as_signals(signals, labels=network.labels))

@@ -25,6 +25,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from murmura import _validate
 from murmura.errors import FamilyError, SignalError
 from murmura.families.support import Bounds, Metric, Support, number
 
@@ -145,7 +146,7 @@ class Family(ABC):
 
         Signals outside the support are refused, for there the sensitivity promises nothing.
         """
-        s = np.asarray(signals, dtype=np.float64)
+        s = _validate.real_array(SignalError, signals=signals)
         self._check_shape(s)
         outside = self.support.violations(s)
         if outside.any():
@@ -155,11 +156,32 @@ class Family(ABC):
                 f"{self.name} ({self.support.describe()}), the first at index {first}; "
                 f"{self.remedy}"
             )
-        return np.asarray(self._xi(s), dtype=np.float64)
+        with np.errstate(over="ignore"):
+            return self._finite(self._xi(s), s)
+
+    def first_not_finite(self, signals: Array) -> int | None:
+        """The first row of signals, all in the support, whose statistic is not finite, or None."""
+        with np.errstate(all="ignore"):
+            xi = np.asarray(self._xi(signals), dtype=np.float64)
+        wrong = ~np.isfinite(xi).reshape(len(signals), -1).all(axis=-1)
+        return int(np.argmax(wrong)) if wrong.any() else None
+
+    def _finite(self, xi: Any, s: Array) -> Array:
+        """xi(s), if it is a finite real number for every signal; where it is not is named."""
+        values = _validate.real_array(FamilyError, **{f"xi(s) of {self.name}": xi})
+        if not np.isfinite(values).all():
+            first = tuple(int(k) for k in np.argwhere(~np.isfinite(values))[0][: s.ndim])
+            raise FamilyError(
+                f"the statistic of {self.name} is not finite for "
+                f"{int((~np.isfinite(values)).sum())} of {values.size} signals inside its support "
+                f"({self.support.describe()}), the first at index {first}; narrow the bounds, or "
+                "change the statistic"
+            )
+        return values
 
     def columns(self, signals: ArrayLike) -> Array:
         """xi(s) with the trailing axis `dimension` always there."""
-        s = np.asarray(signals, dtype=np.float64)
+        s = _validate.real_array(SignalError, signals=signals)
         outer = s.shape[: s.ndim - len(self.signal_shape)]
         return self.statistic(s).reshape((*outer, self.dimension))
 
@@ -168,8 +190,7 @@ class Family(ABC):
 
         An infinite radius asks for the whole range of xi: any two values of the domain.
         """
-        if not radius > 0:
-            raise FamilyError(f"radius must be a number above 0; found {radius}")
+        check_radius(radius)
         if self.support.integer and radius < 1:
             raise FamilyError(
                 f"radius must be at least 1 for whole numbers; found {number(radius)}: "
@@ -237,7 +258,7 @@ class Family(ABC):
 
     def _means(self, mean: ArrayLike) -> Array:
         """The estimate as an array (..., dimension); a bare number will do for dimension 1."""
-        m = np.asarray(mean, dtype=np.float64)
+        m = _validate.real_array(FamilyError, mean=mean)
         m = m.reshape(1) if m.ndim == 0 else m
         if m.shape[-1] != self.dimension:
             raise FamilyError(
@@ -248,7 +269,7 @@ class Family(ABC):
 
     def _covariances(self, covariance: ArrayLike) -> Array:
         """The covariance as an array (..., dimension, dimension); likewise."""
-        c = np.asarray(covariance, dtype=np.float64)
+        c = _validate.real_array(FamilyError, covariance=covariance)
         d = self.dimension
         c = c.reshape(1, 1) if c.ndim == 0 else c
         if c.shape[-2:] != (d, d):
@@ -267,19 +288,40 @@ class Family(ABC):
 
 def quantile(confidence: float) -> float:
     """z with P(|N(0, 1)| <= z) = confidence."""
-    if not 0 < confidence < 1:
-        raise FamilyError(f"confidence must lie strictly between 0 and 1; found {confidence}")
+    if not 0 < _validate.as_float(confidence) < 1:
+        raise FamilyError(
+            "confidence must lie strictly between 0 and 1; found "
+            f"{_validate.found(confidence)}; try 0.95"
+        )
     return NormalDist().inv_cdf((1 + confidence) / 2)
+
+
+def check_radius(radius: Any) -> None:
+    """Raise unless the radius is a number above 0; an infinite one is."""
+    if not _validate.as_float(radius) > 0:
+        raise FamilyError(
+            f"radius must be a number above 0; found {_validate.found(radius)}; it is how far a "
+            "signal may move, in its own units"
+        )
 
 
 def _pair(bounds: Any) -> Bounds:
     try:
         low, high = bounds
-        return (None if low is None else float(low), None if high is None else float(high))
     except (TypeError, ValueError):
+        low = high = "no pair"
+    ends = [None if end is None else _validate.as_float(end) for end in (low, high)]
+    words = any(
+        end is not None and math.isnan(number) and not isinstance(end, float)
+        for end, number in zip((low, high), ends, strict=True)
+        if number is not None
+    )
+    if isinstance(bounds, str | bytes) or words:
         raise FamilyError(
-            f"bounds must be a pair (low, high) of numbers or None; found {bounds!r}"
-        ) from None
+            "bounds must be a pair (low, high) of numbers or None; found "
+            f"{_validate.found(bounds)}; try (0.0, 10.0), or (0.0, None)"
+        )
+    return (ends[0], ends[1])
 
 
 def _edges(support: Support) -> tuple[float, float]:

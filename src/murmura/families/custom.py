@@ -54,6 +54,15 @@ class Custom(Family):
         _validate.at_least(FamilyError, 1, dimension=dimension)
         if not callable(sensitivity):
             _validate.positive(FamilyError, sensitivity=sensitivity)
+        if not callable(statistic):
+            raise FamilyError(
+                f"statistic must be a function of the signals; found {_validate.found(statistic)}"
+            )
+        if not isinstance(support, Support):
+            raise FamilyError(
+                f"support must be a Support; found {_validate.found(support)}; try "
+                "families.Support(low=0.0, high=1.0)"
+            )
         if parameter is None and parameters != ("mean",):
             raise FamilyError(f"parameters {parameters} need parameter=, a map from means to them")
         given = {
@@ -187,7 +196,9 @@ class Custom(Family):
         return widths
 
     def _xi(self, s: Array) -> Array:
-        xi = np.asarray(self._given("statistic")(s), dtype=np.float64)
+        xi = _validate.real_array(
+            FamilyError, **{f"xi(s) of {self.name}": self._given("statistic")(s)}
+        )
         outer = s.shape[: s.ndim - len(self.signal_shape)]
         expected = outer if self.dimension == 1 else (*outer, self.dimension)
         if xi.shape != expected:
@@ -199,9 +210,13 @@ class Custom(Family):
 
     def _sensitivity(self, radius: float) -> Sensitivity:
         L = self._given("sensitivity")
-        value = float(L(radius)) if callable(L) else L * radius
-        if not value >= 0:
-            raise FamilyError(f"the sensitivity of {self.name} must be >= 0; found {value}")
+        given = L(radius) if callable(L) else L * radius
+        value = _validate.as_float(given)
+        if not value > 0:
+            raise FamilyError(
+                f"the sensitivity of {self.name} must be a number above 0; found "
+                f"{_validate.found(given)} for a radius of {number(radius)}; 0 would mean no noise"
+            )
         return Sensitivity(value, f"stated by the author of {self.name}, and not checked")
 
     def _given(self, key: str) -> Any:

@@ -239,8 +239,10 @@ class Laplace(_Positive):
     def __post_init__(self) -> None:
         """Refuse a location that is not a number."""
         super().__post_init__()
-        if not math.isfinite(self.location):
-            raise FamilyError(f"location must be a finite number; found {self.location}")
+        if not math.isfinite(_validate.as_float(self.location)):
+            raise FamilyError(
+                f"location must be a finite number; found {_validate.found(self.location)}"
+            )
 
     def _xi(self, s: Array) -> Array:
         return np.abs(s - self.location)

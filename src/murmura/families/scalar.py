@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from murmura import _validate
 from murmura.errors import FamilyError
 from murmura.families.base import Array, Family, Interval, Size
 from murmura.families.support import Support
@@ -73,7 +74,7 @@ class ScalarFamily(Family):
         """The parameter, in its domain, or with `edges` what `parameter` gives at the edges."""
         self._check_names(parameters)
         (name,) = self.parameters
-        theta = np.asarray(parameters[name], dtype=np.float64)
+        theta = _validate.real_array(FamilyError, **{name: parameters[name]})
         outside = self.domain.violations(theta)
         if edges and outside.any():
             ends = np.array([end for end in self.mean_domain if np.isfinite(end)])

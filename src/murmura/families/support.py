@@ -9,7 +9,8 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from murmura.errors import FamilyError
+from murmura._validate import as_float, found, real_array
+from murmura.errors import FamilyError, SignalError
 
 Bounds = tuple[float | None, float | None]
 
@@ -39,6 +40,9 @@ class Support:
 
     def __post_init__(self) -> None:
         """Move the ends of whole numbers inwards; refuse fewer than two points."""
+        for name, end in (("low", self.low), ("high", self.high)):
+            if math.isnan(as_float(end)):
+                raise FamilyError(f"{name} of a support must be a number; found {found(end)}")
         if self.integer:
             low, high = _inwards(self.low, self.high)
             object.__setattr__(self, "low", low)
@@ -51,7 +55,7 @@ class Support:
 
     def violations(self, signals: ArrayLike) -> NDArray[np.bool_]:
         """True where a signal is outside the support; NaN and infinities always are."""
-        s = np.asarray(signals, dtype=np.float64)
+        s = real_array(SignalError, signals=signals)
         above = s > self.low if self.open_low else s >= self.low
         below = s < self.high if self.open_high else s <= self.high
         inside = above & below & np.isfinite(s)

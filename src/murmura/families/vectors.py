@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
@@ -12,7 +13,7 @@ from numpy.typing import ArrayLike
 from murmura import _validate
 from murmura.errors import FamilyError
 from murmura.families import moduli
-from murmura.families.base import Array, Family, Interval, Sensitivity, Size
+from murmura.families.base import Array, Family, Interval, Sensitivity, Size, check_radius
 from murmura.families.scalar import REAL
 from murmura.families.support import Metric, Support, number
 
@@ -87,7 +88,10 @@ class NormalBoth(Family):
 
     def _theta(self, parameters: dict[str, ArrayLike]) -> tuple[Array, Array]:
         self._check_names(parameters)
-        mu, sigma = (np.asarray(parameters[name], dtype=np.float64) for name in self.parameters)
+        mu, sigma = (
+            _validate.real_array(FamilyError, **{name: parameters[name]})
+            for name in self.parameters
+        )
         if not (np.isfinite(mu).all() and np.isfinite(sigma).all() and (sigma >= 0).all()):
             raise FamilyError(f"normal-both needs mu finite and sigma >= 0; found {mu}, {sigma}")
         mu, sigma = np.broadcast_arrays(mu, sigma)
@@ -137,8 +141,7 @@ class Categorical(Family):
 
     def sensitivity(self, radius: float = 1.0) -> Sensitivity:
         """||e_j - e_k||_1 = 2 for any two categories."""
-        if not radius > 0:
-            raise FamilyError(f"radius must be a number above 0; found {radius}")
+        check_radius(radius)
         return self._sensitivity(radius)
 
     def sample(self, rng: np.random.Generator, size: Size, **parameters: ArrayLike) -> Array:
@@ -178,7 +181,7 @@ class Categorical(Family):
 
     def _theta(self, parameters: dict[str, ArrayLike]) -> Array:
         self._check_names(parameters)
-        p = np.asarray(parameters["p"], dtype=np.float64)
+        p = _validate.real_array(FamilyError, p=parameters["p"])
         right = p.ndim > 0 and p.shape[-1] == self.categories
         if not right or not (p >= 0).all() or not np.allclose(p.sum(axis=-1), 1, atol=1e-9):
             raise FamilyError(
@@ -206,7 +209,7 @@ class MultivariateNormal(Family):
     def __post_init__(self) -> None:
         """Refuse a matrix that is not a covariance."""
         super().__post_init__()
-        S = np.asarray(self.sigma, dtype=np.float64)
+        S = _validate.real_array(FamilyError, sigma=self.sigma)
         if S.ndim != 2 or S.shape[0] != S.shape[1] or S.size == 0:
             raise FamilyError(f"sigma must be a d x d covariance matrix; found shape {S.shape}")
         if not np.isfinite(S).all() or not np.allclose(S, S.T, rtol=1e-9, atol=0):
@@ -261,15 +264,16 @@ class MultivariateNormal(Family):
         return s.copy()
 
     def _sensitivity(self, radius: float) -> Sensitivity:
-        width = self.dimension * (self.support.high - self.support.low)
-        value = min(radius, width)
+        width = moduli.difference(self.support.high, self.support.low)
+        whole = moduli.ceiling(self.dimension * Fraction(width)) if width < math.inf else width
+        value = min(radius, whole)
         if math.isinf(value):
             return Sensitivity(value, "any two vectors may be arbitrarily far apart: give bounds")
         return Sensitivity(value, f"the vector s moves by at most {number(value)} in l1 norm")
 
     def _theta(self, parameters: dict[str, ArrayLike]) -> Array:
         self._check_names(parameters)
-        mu = np.asarray(parameters["mu"], dtype=np.float64)
+        mu = _validate.real_array(FamilyError, mu=parameters["mu"])
         if mu.ndim == 0 or mu.shape[-1] != self.dimension or not np.isfinite(mu).all():
             raise FamilyError(f"mu must be {self.dimension} finite numbers; found {mu.tolist()}")
         return mu

@@ -11,12 +11,15 @@ and one agent (A is its row) alike. The estimate without noise, mu_t, is the sam
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+from murmura.errors import LawError
 
 Value = TypeVar("Value", float, NDArray[np.float64])
 
@@ -89,8 +92,15 @@ class Law(ABC):
         return self.start.learn != 0 and self.start.noise == 0
 
     def at(self, t: int) -> Coefficients:
-        """Give the numbers of round t, the start being round 0."""
-        return self.start if t == 0 else self.coefficients(t)
+        """Give the numbers of round t, the start being round 0; raise unless they are finite."""
+        now = self.start if t == 0 else self.coefficients(t)
+        try:
+            finite = len(now) == len(Coefficients._fields) and all(map(math.isfinite, now))
+        except TypeError:
+            finite = False
+        if not finite:
+            raise LawError(_not_numbers(self, t, now))
+        return now
 
     def sensitivities(self, t: int) -> Sensitivities:
         """Give how far what d_t hides can move: |learn/noise| a statistic, |mix/noise| an estimate.
@@ -120,6 +130,22 @@ def begin(law: Law, xi: Value, d: Value) -> State:
 
 def advance(law: Law, t: int, state: State, mixed: Value, xi: Value, d: Value) -> State:
     """Take round t, given mixed = A nu_{t-1}: a product for the network, a row for one agent."""
-    keep, mix, recall, learn, noise, _ = law.coefficients(t)
+    keep, mix, recall, learn, noise, _ = law.at(t)
     nu = combine(keep, mix, recall, learn, noise, state.nu, mixed, state.before, xi, d)
     return State(nu, state.nu)
+
+
+def _not_numbers(law: Law, t: int, now: Any) -> str:
+    """Which of the numbers of a round cannot be computed with."""
+    fields = Coefficients._fields
+    if not isinstance(now, tuple) or len(now) != len(fields):
+        return f"law {law.name} must give Coefficients for round {t}; found {type(now).__name__}"
+    wrong = [name for name, value in zip(fields, now, strict=True) if not _is_finite(value)]
+    return (
+        f"law {law.name} must give finite real numbers for round {t}; {', '.join(wrong)} "
+        f"{'is' if len(wrong) == 1 else 'are'} not; check its coefficients(t) and its options"
+    )
+
+
+def _is_finite(value: Any) -> bool:
+    return isinstance(value, int | float | np.integer | np.floating) and math.isfinite(value)

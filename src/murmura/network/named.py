@@ -12,6 +12,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from murmura._validate import found
 from murmura.errors import NetworkError
 from murmura.network import feeders, generators, geometric, random_graphs
 from murmura.network.convert import as_graph
@@ -77,6 +78,11 @@ def load(source: str | os.PathLike[str], **options: Any) -> Graph:
     load("us-power-grid"), load("ring", size=20), load("ring:20"), load("torus:30x40"),
     load("random-geometric:969,0.1,0"), load("links.csv", directed=True), load("links.parquet")
     """
+    if not isinstance(source, str | os.PathLike):
+        raise NetworkError(
+            f"a graph's name or the path of a file is needed; found {found(source)}; try "
+            "load('ring:20'), or as_graph(...) for a networkx graph or a matrix"
+        )
     text = os.fspath(source)
     name, _, rest = text.partition(":")
     key = name.strip().lower().replace("_", "-").replace(" ", "-")
@@ -90,7 +96,7 @@ def load(source: str | os.PathLike[str], **options: Any) -> Graph:
 def _build(name: str, rest: str, options: dict[str, Any]) -> Graph:
     build = BUILDERS[name]
     words = [word.strip() for word in re.split(r"[,x]", rest)] if rest.strip() else []
-    values = [_number(word, name) for word in words]
+    values = [_number(word, name, rest) for word in words]
     try:
         bound = inspect.signature(build).bind(*values, **options)
     except TypeError as error:
@@ -98,14 +104,17 @@ def _build(name: str, rest: str, options: dict[str, Any]) -> Graph:
     return build(*bound.args, **bound.kwargs)
 
 
-def _number(word: str, name: str) -> int | float:
+def _number(word: str, name: str, rest: str) -> int | float:
     for kind in (int, float):
         try:
             return kind(word)
         except ValueError:
             continue
     options = _options(BUILDERS[name])
-    raise NetworkError(f"{name} takes numbers ({options}) after the colon; found {word!r}")
+    raise NetworkError(
+        f"{name} takes numbers ({options}) after the colon; found {rest!r}; write "
+        f"{name}:{'30x40' if 'columns' in options else '20'}"
+    )
 
 
 def _looks_like_file(source: str | os.PathLike[str], text: str) -> bool:

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from murmura.errors import SignalError
+from murmura._validate import as_float, found
+from murmura.errors import FamilyError, SignalError
 
 if TYPE_CHECKING:
     from murmura.families.base import Family
@@ -123,6 +124,7 @@ class Signals:
         self._check_shape(family)
         outside = family.support.violations(self.values)
         if not outside.any():
+            self._check_statistic(family)
             return self
         cells = outside.reshape(self.agents, self.rounds, -1).any(axis=-1)
         agent, time = (int(k) for k in np.argwhere(cells)[0])
@@ -136,14 +138,28 @@ class Signals:
             f"{family.name}, which expects {family.support.describe()}{likewise}; {remedy}"
         )
 
+    def _check_statistic(self, family: Family) -> None:
+        """Raise if xi(s) is not a finite number: somebody's own statistic may not be."""
+        for time in range(self.rounds):
+            agent = family.first_not_finite(self.values[:, time])
+            if agent is not None:
+                raise FamilyError(
+                    f"the statistic of {family.name} is not a finite number for "
+                    f"{self.where(agent, time)}, though it lies in the support "
+                    f"({family.support.describe()}); narrow the bounds, or change the statistic"
+                )
+
     def clip(self, low: float | None = None, high: float | None = None) -> Signals:
         """min(max(s, low), high) with public bounds; `clipped` counts the numbers moved.
 
         NaN and infinities stay what they are: a broken reading is an error, not a large one.
         """
-        floor, ceiling = -math.inf if low is None else low, math.inf if high is None else high
+        floor = -math.inf if low is None else as_float(low)
+        ceiling = math.inf if high is None else as_float(high)
         if not floor < ceiling or (low is None and high is None):
-            raise SignalError(f"clip needs low < high, one of them given; found ({low}, {high})")
+            raise SignalError(
+                f"clip needs low < high, one of them given; found ({found(low)}, {found(high)})"
+            )
         finite = np.isfinite(self.values)
         values = np.where(finite, np.clip(self.values, floor, ceiling), self.values)
         moved = int((finite & (values != self.values)).sum())

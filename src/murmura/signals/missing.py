@@ -40,8 +40,11 @@ def check_policy(missing: Missing) -> None:
 
 
 def settle(signals: Signals, missing: Missing) -> Signals:
-    """Signals without NaN, by the policy; what was done is added to `notes`."""
-    cells = np.isnan(signals.values).reshape(signals.agents, signals.rounds, -1)
+    """Signals without NaN, by the policy; what was done is added to `notes`.
+
+    An infinite reading is no reading either: under a policy that fills gaps it is one.
+    """
+    cells = ~np.isfinite(signals.values).reshape(signals.agents, signals.rounds, -1)
     gaps = np.asarray(cells.any(axis=-1))
     if not gaps.any():
         return signals
@@ -54,9 +57,11 @@ def settle(signals: Signals, missing: Missing) -> Signals:
 
 def _refusal(signals: Signals, gaps: NDArray[np.bool_]) -> str:
     agent, time = (int(k) for k in np.argwhere(gaps)[0])
+    missing = bool(np.isnan(signals.values[agent, time]).any())
+    what = "missing" if missing else "not a finite number"
     return (
-        f"{signals.where(agent, time)} is missing; in all {int(gaps.sum())} of {gaps.size} "
-        "readings are; pass missing='drop-rounds' to keep the "
+        f"{signals.where(agent, time)} is {what}; in all {int(gaps.sum())} of {gaps.size} "
+        "readings are missing or infinite; pass missing='drop-rounds' to keep the "
         f"{count(int((~gaps.any(axis=0)).sum()), 'time')} at which every agent has a reading, or "
         "missing=0.0 (any public constant) to fill the gaps"
     )

@@ -24,8 +24,8 @@ from murmura.signals.columns import (
     recognise,
 )
 from murmura.signals.core import Array, Origin, Signals
+from murmura.signals.times import instants
 
-_ISO = re.compile(r"\d{4}-\d{2}(-\d{2}([T ]\d{2}(:\d{2}){0,2}(\.\d+)?(Z|[+-]\d{2}:?\d{2})?)?)?")
 _WHOLE = re.compile(r"0|-?[1-9]\d{0,17}")
 _ROOM, _SPARSE = 10_000_000, 20
 _OTHER = {"M", "m", "c"}  # dates, spans of time and complex numbers
@@ -111,23 +111,29 @@ def _times(
     if columns.time is None:
         return np.zeros(len(frame), dtype=np.int64), [0], ()
     codes, times = _codes(frame[columns.time], "time", source)
-    keys = _order(times)
+    keys = _order(times, source)
     if keys is None:
         return codes, times, (f"times of {source.name} are in order of appearance",)
     try:
         order = sorted(range(len(times)), key=keys.__getitem__)
     except TypeError:
         raise SignalError(f"the times of {source.name} are of kinds with no common order") from None
+    firsts = [k for j, k in enumerate(order) if not j or keys[order[j - 1]] != keys[k]]
     rank = np.empty(len(times), dtype=np.int64)
-    rank[order] = np.arange(len(times))
-    return rank[codes], [times[k] for k in order], ()
+    place = -1
+    for j, k in enumerate(order):  # one instant, written in two ways, is one time
+        place += not j or keys[order[j - 1]] != keys[k]
+        rank[k] = place
+    return rank[codes], [times[k] for k in firsts], ()
 
 
-def _order(times: list[Hashable]) -> list[Any] | None:
-    """What to sort times by: themselves, the numbers that all spell, or None if they are words."""
-    words = [time for time in times if isinstance(time, str)]
-    if not words or (len(words) == len(times) and all(map(_ISO.fullmatch, words))):
+def _order(times: list[Hashable], source: Source) -> list[Any] | None:
+    """What to sort times by: themselves, the instants or numbers that all spell, or None."""
+    if not any(isinstance(time, str) for time in times):
         return times
+    moments = instants(times, source.name)
+    if moments is not None:
+        return moments
     numbers = [number_of(time) for time in times]
     return None if any(map(math.isnan, numbers)) else numbers
 

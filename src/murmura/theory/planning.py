@@ -69,6 +69,16 @@ class Plan:
     rounds: NDArray[np.int64]  # (r,)
     surface: Floats  # (r, e): the error
 
+    def __repr__(self) -> str:
+        """The best answer and how many were compared."""
+        best = self.best
+        budget = "" if best.epsilon is None else f"epsilon = {best.epsilon:g}, "
+        return (
+            f"Plan({best.law} on {best.weights} weights, {budget}{best.rounds} rounds, "
+            f"error {best.error:.4g}{'' if best.reached else ' (not reached)'}; "
+            f"{len(self.candidates)} compared)"
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """Everything but the surface, in plain numbers."""
         return {
