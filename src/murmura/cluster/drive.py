@@ -54,10 +54,9 @@ def simulate(
     with together(comm):
         folder = _folder(problem, checkpoint, every, resume)
     with session(comm, folder):
-        keeping, traces = (folder, every, resume), []
-        for part in problem.apart:
-            traces.append(_simulated(part, record or Record(), progress, comm, keeping, method))
-        return joined(traces)
+        keeping, kept = (folder, every, resume), record or Record()
+        parts = problem.apart
+        return joined([_simulated(p, kept, progress, comm, keeping, method) for p in parts])
 
 
 def _simulated(
