@@ -10,6 +10,7 @@ import numpy as np
 
 from murmura import _edge, _validate, laws
 from murmura.engine import Drawn, Observed, Problem, Record, Source, simulate
+from murmura.engine.seeds import FreshSeed, seed_of
 from murmura.engine.simulate import Progress
 from murmura.errors import DivergenceWarning, MurmuraError
 from murmura.privacy import Want, announce, promise
@@ -26,7 +27,7 @@ def estimate(
     want: Want,
     law: str | laws.Law = "average",
     rounds: int = 100,
-    rng: Seed = 0,
+    rng: Seed | None = None,
     record: Record | None = None,
     strict: bool = False,
     **options: Any,
@@ -36,6 +37,9 @@ def estimate(
     `signals` is anything `murmura.signals.as_signals` takes: an array (agents,) or (agents,
     rounds), a pandas object, a path to CSV or Parquet. Agents are matched to the network by
     label. `options` go to the law (`dimension=2` for jacobi, `eta=` for first-order).
+
+    Without `rng` the noise comes from the operating system's entropy, and nobody can draw it again.
+    With a seed somebody can: the result is then as secret as the signals.
 
     A promise that is not proved gives a `PrivacyWarning`; with `strict` it is an error.
     """
@@ -54,7 +58,7 @@ def sweep(
     rounds: int = 100,
     epsilons: Sequence[float] = (),
     replicas: int = 1,
-    rng: Seed = 0,
+    rng: Seed | None = None,
     record: Record | None = None,
     progress: Progress | None = None,
     name: str = "run",
@@ -68,7 +72,8 @@ def sweep(
     """Run one law for several epsilons and replicas at once.
 
     `signals` as in `estimate`, or a mapping of the family's parameters, such as {"mu": 10.0}, to
-    draw fresh signals from for every replica.
+    draw fresh signals from for every replica. Without `rng`, measured signals get noise that nobody
+    can draw again, and of their own for every epsilon; signals that are drawn have the seed 0.
 
     With engine="mpi" all ranks that mpiexec started make the same call and share the agents; the
     folder `checkpoint` keeps the state after each `every` rounds, and `resume` goes on from there.
@@ -80,7 +85,8 @@ def sweep(
         warnings.warn(f"law {made.name} diverges: {made.diverges}", DivergenceWarning, 2)
     _validate.at_least(MurmuraError, 1, rounds=rounds)
     announce(promise(want, made, rounds, family), want, strict)
-    seed = _seed(rng)
+    drawn = isinstance(signals, Mapping) and set(signals) == set(family.parameters)
+    seed = seed_of(_given(rng), measured=not drawn and getattr(signals, "measured", True))
     problem = Problem(
         network=network,
         law=made,
@@ -107,7 +113,10 @@ def sweep(
     return Result(problem, simulate(problem, kept, progress), name)
 
 
-def _seed(rng: Seed) -> int:
+def _given(rng: Seed | None) -> int | None:
+    """The seed that was asked for; one that nobody chose stays one."""
+    if rng is None or isinstance(rng, FreshSeed):
+        return rng
     if isinstance(rng, np.random.Generator):
         return int(rng.integers(2**63))
     if isinstance(rng, bool) or not isinstance(rng, int | np.integer) or rng < 0:

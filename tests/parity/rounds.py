@@ -4,7 +4,7 @@ import numpy as np
 
 from murmura import laws
 from murmura.engine import noise
-from murmura.engine.simulate import noise_seed
+from murmura.engine.seeds import noise_seed
 from murmura.privacy import calibrate
 
 

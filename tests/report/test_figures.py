@@ -125,7 +125,7 @@ def test_errors_without_protection_are_the_cost_of_decentralisation():
 
 
 def test_errors_that_are_zero_leave_the_panel_empty():
-    ax = drawn(figures.errors(run(want=NoPrivacy(), signals=np.ones(9))))
+    ax = drawn(figures.errors(run(want=NoPrivacy(), signals=np.ones(9)), evaluation=True))
     assert all(np.all(line.get_ydata() > 0) for line in ax.lines)
 
 
@@ -184,11 +184,30 @@ def test_measured_signals_are_never_drawn_without_noise():
     signals = np.arange(9.0)
     shown = drawn(figures.paths(run(signals=signals)))
     assert len(dashed(shown)) == 0
-    assert len(shown.lines) == 9 + 1
-    with pytest.raises(MurmuraError, match="measured signals with protection"):
-        figures.paths(run(signals=signals, want=NoPrivacy()))
-    raw = figures.paths(run("first-order", signals=signals))
-    assert raw.lines[1].get_xdata()[0] == 1
+    assert len(shown.lines) == 9
+    for bare in (run(signals=signals, want=NoPrivacy()), run("first-order", signals=signals)):
+        with pytest.raises(MurmuraError, match="measured signals with protection"):
+            figures.paths(bare)
+    told = drawn(figures.paths(run(signals=signals), evaluation=True))
+    assert (len(dashed(told)), len(told.lines)) == (9, 9 + 9 + 1)
+
+
+def test_what_compares_with_the_truth_about_measured_signals_must_be_asked_for():
+    """It used to be drawn: errors, the target in paths, and colours by the distance to it."""
+    result = run(signals=np.arange(9.0))
+    with pytest.raises(MurmuraError, match="evaluation=True"):
+        result.plot_errors()
+    drawn(result.plot_errors(evaluation=True))
+    held, target = result.trace.final[:, 0, 0, 0], result.trace.target[0, 0]
+    for asked, middle in ((False, held.mean()), (True, target)):
+        coloured = dots(drawn(result.plot_network(evaluation=asked)))[0]
+        np.testing.assert_allclose(coloured.get_array(), np.sort(np.abs(held - middle)))
+    shown = figures.compare({"a": result})
+    assert not [ax for ax in shown.axes if ax.get_ylabel() == style.NORM]
+    assert target not in [line.get_ydata()[0] for ax in shown.axes for line in ax.lines]
+    told = figures.compare({"a": result}, evaluation=True)
+    assert "SECRET" in told.get_supxlabel()
+    assert "noise:" not in told.get_supxlabel()
 
 
 def test_network_without_estimates_is_the_graph_alone():

@@ -76,7 +76,9 @@ def test_estimates_of_measured_signals_without_noise_stay_out_of_files(tmp_path)
         result = mm.estimate(
             values, MIXING, Normal(sigma=1.0), want, law, rounds=4, record=Record(every=1)
         )
-        assert np.array_equal(np.sort(result.data.clean.isel(recorded=0).values), values)
+        truth = result.evaluation()
+        assert np.array_equal(np.sort(truth.clean.isel(recorded=0).values), values)
+        assert next(iter(truth.attrs)) == "secret"
         result.to_netcdf(tmp_path / "r.nc")
         with xr.open_dataset(tmp_path / "r.nc", engine="scipy") as back:
             assert "clean" not in back
@@ -144,7 +146,9 @@ def test_words(result):
     assert "nothing here may be released" in text
     one = mm.estimate(np.arange(15.0), MIXING, Normal(sigma=1.0), SignalDP(1.0), rounds=5)
     assert "mu = " in str(one)
-    assert "cost of privacy" in str(one)
+    assert "cost of privacy" not in str(one)
+    drawn = mm.sweep({"mu": 2.0}, MIXING, Normal(sigma=1.0), SignalDP(1.0), rounds=5)
+    assert "cost of privacy" in str(drawn)
 
 
 def test_estimates_come_back_under_the_agents_labels():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import sys
 import time
 import warnings
 from collections.abc import Callable, Mapping
@@ -27,12 +27,19 @@ Seed = Annotated[int | None, typer.Option(min=0, max=2**63 - 1, help="In place o
 Replicas = Annotated[
     int | None, typer.Option(min=1, max=2**16 - 1, help="In place of the scenario's.")
 ]
+SECRET = "as secret as the signals"
 _LEGEND = """\
 TE total error, CoP cost of privacy, CoD cost of decentralisation:
 l2 norms over all agents at the last round, mean over replicas.
 """
 Strict = Annotated[bool, typer.Option("--strict", help="Refuse promises that are not proved.")]
 NoFigures = Annotated[bool, typer.Option("--no-figures", help="Write no figures.")]
+Evaluate = Annotated[
+    bool,
+    typer.Option(
+        "--evaluate", help="Of measured signals: compare with the truth, in secret files."
+    ),
+]
 
 
 def perform(
@@ -43,6 +50,7 @@ def perform(
     strict: bool = False,
     means: Means | None = None,
     apart: bool = False,
+    evaluate: bool = False,
 ) -> None:
     """Run every variant, write files, and print a table or a JSON object.
 
@@ -58,7 +66,7 @@ def perform(
             else:
                 results, seconds = simulate(scenario, strict, means, directory)
         if leads:
-            present(scenario, results, seconds, directory, as_json, figures)
+            present(scenario, results, seconds, directory, as_json, figures, evaluate)
 
 
 def present(
@@ -68,16 +76,38 @@ def present(
     directory: Path,
     as_json: bool,
     figures: bool,
+    evaluate: bool = False,
 ) -> None:
-    """Write the files of results, and print a table or a JSON object."""
-    from murmura.cli.summary import summary
+    """Write the files of results, and print a table or a JSON object.
 
-    said = summary(scenario, results, seconds)
-    outputs = write(results, said, directory, figures)
+    With `evaluate`, or where a variant of the scenario asks for it, the truth about measured
+    signals is written as well, apart; a table of it is printed, and no JSON.
+    """
+    from murmura.report import write
+    from murmura.report.files import evaluated, left_over
+    from murmura.report.summary import summary
+
+    about = about_of(scenario)
+    asked = True if evaluate else [v.name for v in scenario.variants if v.record.evaluate]
+    outputs = write(results, directory, about, seconds, asked, figures)
     if as_json:
+        said = summary(results, about, seconds)
         print_json(said | {"outputs": [str(path) for path in outputs]})
     else:
-        _say(scenario, results, directory, outputs)
+        _say(scenario, results, directory, outputs, evaluated(results, asked))
+    for path in left_over(directory, outputs):
+        print(f"note: {path} is of an earlier run, and secret", file=sys.stderr)
+
+
+def about_of(scenario: Scenario) -> dict[str, Any]:
+    """Where results come from; of a seed that nobody chose nothing is said."""
+    return {
+        "name": scenario.name,
+        "title": scenario.title,
+        "scenario": scenario.places.where,
+        "scenario_sha256": scenario.digest,
+        "seed": scenario.variants[0].seed or 0,
+    }
 
 
 def _shared(
@@ -138,46 +168,31 @@ def _teller(bar: Bar, name: str) -> Callable[[int, int], None]:
     return lambda _t, _last: bar.tell(name)
 
 
-def write(
-    results: Mapping[str, Result], said: dict[str, Any], directory: Path, figures: bool
-) -> list[Path]:
-    """summary.json, a netCDF file per variant and the figures; the paths of all of them."""
-    directory.mkdir(parents=True, exist_ok=True)
-    summary = directory / "summary.json"
-    text = json.dumps(said, indent=2, allow_nan=False, ensure_ascii=False)
-    summary.write_text(f"{text}\n", encoding="utf-8")
-    written = [summary]
-    for name, result in results.items():
-        written.append(directory / ("results.nc" if len(results) == 1 else f"results-{name}.nc"))
-        result.to_netcdf(written[-1])
-    shown = {n: r for n, r in results.items() if not r.interval_is_private}
-    return written + (_figures(shown, directory) if figures and shown else [])
-
-
-def _figures(results: Mapping[str, Result], directory: Path) -> list[Path]:
-    """Draw as many variants as fit one figure, and the others in folders of their own."""
-    from murmura.report import figures
-
-    names, most = list(results), figures.MOST_VARIANTS
-    written = figures.save_all({name: results[name] for name in names[:most]}, directory)
-    for k in range(most, len(names), most):
-        rest = {name: results[name] for name in names[k : k + most]}
-        written += figures.save_all(rest, directory / f"figures-{k // most + 1}")
-    return written
-
-
 def _say(
-    scenario: Scenario, results: Mapping[str, Result], directory: Path, outputs: list[Path]
+    scenario: Scenario,
+    results: Mapping[str, Result],
+    directory: Path,
+    outputs: list[Path],
+    evaluations: Mapping[str, Result],
 ) -> None:
-    from murmura.cli.tables import console, promises, results_table
+    from murmura.cli.tables import console, errors_table, promises, results_table
     from murmura.report.dataset import describe_network
 
     out = console()
     networks = dict.fromkeys(describe_network(r.problem.network) for r in results.values())
     out.print(f"{scenario.title}: {'; '.join(networks)}\n", soft_wrap=True)
-    out.print(results_table(results), "")
-    out.print(_LEGEND, soft_wrap=True)
+    drawn = {name: result for name, result in results.items() if not result.measured}
+    measured = {name: result for name, result in results.items() if result.measured}
+    if drawn:
+        out.print(errors_table(drawn), "")
+        out.print(_LEGEND, soft_wrap=True)
+    if measured:
+        out.print(results_table(measured), "")
     for sentence in promises(results):
         out.print(sentence, soft_wrap=True)
+    if evaluations:
+        out.print(f"\nSECRET, {SECRET}:\n", soft_wrap=True)
+        out.print(errors_table(evaluations), "")
+        out.print(_LEGEND, soft_wrap=True)
     names = ", ".join(str(path.relative_to(directory)) for path in outputs)
     out.print(f"\nOutputs in {directory}: {names}", soft_wrap=True)

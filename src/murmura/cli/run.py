@@ -6,7 +6,7 @@ from pathlib import Path
 
 from murmura.cli.engines import Engine, EngineOption, Every, Jobs, Means, Resume
 from murmura.cli.guard import AsJson, Debug, guarded
-from murmura.cli.perform import File, NoFigures, Out, Replicas, Seed, Strict, perform
+from murmura.cli.perform import Evaluate, File, NoFigures, Out, Replicas, Seed, Strict, perform
 
 
 def run(
@@ -17,6 +17,7 @@ def run(
     strict: Strict = False,
     as_json: AsJson = False,
     no_figures: NoFigures = False,
+    evaluate: Evaluate = False,
     engine: EngineOption = Engine.LOCAL,
     jobs: Jobs = 1,
     checkpoint_every: Every = None,
@@ -31,4 +32,4 @@ def run(
         means.hush()
         loaded = Scenario.load(scenario).with_(seed=seed, replicas=replicas)
         directory = out or Path("murmura-out") / loaded.name
-        perform(loaded, directory, as_json, not no_figures, strict, means)
+        perform(loaded, directory, as_json, not no_figures, strict, means, evaluate=evaluate)

@@ -10,7 +10,7 @@ import typer
 
 from murmura.cli.engines import Engine, EngineOption, Jobs, Means, Resume
 from murmura.cli.guard import AsJson, Debug, guarded
-from murmura.cli.perform import File, NoFigures, Out, Replicas, Seed, Strict, perform
+from murmura.cli.perform import Evaluate, File, NoFigures, Out, Replicas, Seed, Strict, perform
 
 MOST = 1000
 
@@ -32,6 +32,7 @@ def sweep(
     strict: Strict = False,
     as_json: AsJson = False,
     no_figures: NoFigures = False,
+    evaluate: Evaluate = False,
     engine: EngineOption = Engine.LOCAL,
     jobs: Jobs = 1,
     resume: Resume = False,
@@ -47,7 +48,7 @@ def sweep(
         loaded = Scenario.load(scenario).with_(seed, replicas, epsilons)
         directory = out or Path("murmura-out") / f"{loaded.name}-sweep"
         apart = engine is Engine.MPI or jobs > 1 or resume
-        perform(loaded, directory, as_json, not no_figures, strict, means, apart)
+        perform(loaded, directory, as_json, not no_figures, strict, means, apart, evaluate)
 
 
 def parse(spec: str) -> list[float]:

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
+import numpy as np
 from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
-from murmura.cli.summary import errors
+from murmura.report import totals
+from murmura.report.summary import errors
 
 if TYPE_CHECKING:
     from murmura.report import Result
 
 PIPE_WIDTH = 120
+_HEADS = ("variant", "law", "protects", "promise", "eps")
 
 
 def console() -> Console:
@@ -36,25 +40,53 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]], numbers: int = 
     return made
 
 
-def results_table(results: Mapping[str, Result]) -> Table:
+def errors_table(results: Mapping[str, Result]) -> Table:
     """A row for each variant and epsilon: the three errors, and how far the promise is proved."""
-    columns = ("variant", "law", "protects", "promise", "eps", "TE", "CoP", "CoD")
-    return table(columns, (row for n, r in results.items() for row in _rows(n, r)), numbers=4)
+    columns = (*_HEADS, "TE", "CoP", "CoD")
+    return table(columns, (row for n, r in results.items() for row in _errors(n, r)), numbers=4)
+
+
+def results_table(results: Mapping[str, Result]) -> Table:
+    """A row for each variant and epsilon: what may be shown of measured signals.
+
+    That is the average agent's estimate in the first replica, with its 95% interval; `eps` is that
+    of all replicas together, each of which is a release.
+    """
+    columns = (*_HEADS, "estimate", "95% interval")
+    return table(columns, (row for n, r in results.items() for row in _found(n, r)), numbers=3)
 
 
 def promises(results: Mapping[str, Result]) -> list[str]:
-    """Each promise once, after the variants that make it, and then the notes."""
+    """Each promise once, after the variants that make it; their total; and then the notes."""
     said: dict[str, list[str]] = {}
     for name, result in results.items():
         said.setdefault(str(result.guarantee), []).append(name)
-    notes = dict.fromkeys(note for result in results.values() for note in result.notes)
-    return [f"{', '.join(names)}: {sentence}" for sentence, names in said.items()] + list(notes)
+    lines = [f"{', '.join(names)}: {sentence}" for sentence, names in said.items()]
+    measured = [name for name, result in results.items() if result.measured and result.releases]
+    together = totals.of_all(results) if len(measured) > 1 else None
+    if together is not None:
+        lines.append(f"All of {', '.join(measured)} together: {together}")
+    return lines + list(dict.fromkeys(note for r in results.values() for note in r.notes))
 
 
-def _rows(name: str, result: Result) -> Iterable[tuple[str, ...]]:
-    problem = result.problem
-    for k, epsilon in enumerate(problem.budgets or (None,)):
-        found = errors(result, k)
-        words = (name, problem.law.name, problem.want.protects, result.guarantee.status)
-        budget = "-" if epsilon is None else f"{epsilon:g}"
-        yield (*words, budget, *(f"{value:.4g}" for value in found.values()))
+def _start(name: str, result: Result, epsilon: float | None) -> tuple[str, ...]:
+    """Status and epsilon of one and the same promise."""
+    problem, made = result.problem, result.guarantee_at(epsilon)
+    budget = f"{made.epsilon:.4g}" if math.isfinite(made.epsilon) else "-"
+    return name, problem.law.name, problem.want.protects, str(made.status), budget
+
+
+def _errors(name: str, result: Result) -> Iterable[tuple[str, ...]]:
+    for epsilon in result.problem.budgets or (None,):
+        found = errors(result, epsilon)
+        yield (*_start(name, result, epsilon), *(f"{value:.4g}" for value in found.values()))
+
+
+def _found(name: str, result: Result) -> Iterable[tuple[str, ...]]:
+    for epsilon in result.problem.budgets or (None,):
+        values, bars = result.found(epsilon)
+        shown = {key: value for key, value in values.items() if np.ndim(value) == 0}
+        estimate = ", ".join(f"{key} = {value:.4g}" for key, value in shown.items())
+        ends = [bars[key] for key in shown if key in bars]
+        interval = ", ".join(f"{low:.4g} to {high:.4g}" for low, high in ends)
+        yield (*_start(name, result, epsilon), estimate or "-", interval or "-")

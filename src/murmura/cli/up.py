@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from murmura.cli.guard import AsJson, Debug, guarded
-from murmura.cli.perform import File, NoFigures, Out, Seed, present
+from murmura.cli.perform import Evaluate, File, NoFigures, Out, Seed, present
 
 if TYPE_CHECKING:
     from murmura.agent.fleet import Fleet
@@ -47,6 +47,7 @@ def up(
     research: Research = False,
     as_json: AsJson = False,
     no_figures: NoFigures = False,
+    evaluate: Evaluate = False,
     debug: Debug = False,
 ) -> None:
     """Run a scenario by real agents: processes on this machine, mutual TLS, ledgers."""
@@ -65,7 +66,7 @@ def up(
         directory = out or Path("murmura-out") / f"{loaded.name}-agents"
         seconds = {found.result.name: found.seconds}
         chosen = loaded.with_(seed=seed, replicas=1)
-        present(chosen, results, seconds, directory, as_json, not no_figures)
+        present(chosen, results, seconds, directory, as_json, not no_figures, evaluate)
 
 
 class _Live:

@@ -27,6 +27,7 @@ from murmura.cluster.run import Run
 from murmura.cluster.watch import session
 from murmura.engine import Problem, Record, Trace
 from murmura.engine.simulate import Progress
+from murmura.engine.trace import joined
 from murmura.errors import MurmuraError
 
 
@@ -53,9 +54,9 @@ def simulate(
     with together(comm):
         folder = _folder(problem, checkpoint, every, resume)
     with session(comm, folder):
-        return _simulated(
-            problem, record or Record(), progress, comm, (folder, every, resume), method
-        )
+        keeping, kept = (folder, every, resume), record or Record()
+        parts = problem.apart
+        return joined([_simulated(p, kept, progress, comm, keeping, method) for p in parts])
 
 
 def _simulated(
@@ -65,8 +66,9 @@ def _simulated(
     folder, every, resume = keeping
     with together(comm):
         rows = _recorded(record, problem.network.labels)
-    # a law that reads the spectrum may differ in its last digit from rank to rank
-    problem = replace(problem, law=comm.bcast(problem.law))
+    # a law that reads the spectrum may differ in its last digit from rank to rank, and a seed from
+    # the operating system differs in all
+    problem = replace(problem, law=comm.bcast(problem.law), seed=comm.bcast(problem.seed))
     ground = _ground(problem, comm, method)
     run = Run(problem, ground, comm)
     held = Held(run, rows, record.rounds(problem.rounds))

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from murmura.cluster.comm import together, total
+from murmura.cluster.fingerprint import summed, weights_mark
 from murmura.cluster.ground import Ground, local_problem
 from murmura.cluster.halo import Exchange
 from murmura.cluster.part import Part, localise
@@ -20,7 +21,7 @@ from murmura.engine import Problem, noise
 from murmura.engine.feed import Feed, coefficients, group_scales
 from murmura.engine.layout import Layout, aligned
 from murmura.engine.problem import Columns
-from murmura.engine.simulate import noise_seed
+from murmura.engine.seeds import Marks, mark, noise_key, signal_mark
 from murmura.engine.workers import Workers
 from murmura.privacy import Calibration, calibrate
 
@@ -55,7 +56,7 @@ class Run:
                 problem.horizon or problem.rounds,
             )  # fmt: skip
         self.layout = Layout.of(self.local, Columns.of(self.local))
-        self.key = noise.key_of(noise_seed(problem.seed))
+        self.key = noise.key_of(noise_key(problem, self._marks()))
         self.mass = self._mass()
         self.network = self._blank if self.calibration is None else self.calibration.network
         self.feed = Feed(self.local, self.calibration, self.layout, None, 1)
@@ -75,6 +76,18 @@ class Run:
     @property
     def _blank(self) -> Floats:
         return np.zeros(self.part.own)
+
+    def _marks(self) -> Marks | None:
+        """What the noise of measured signals follows from, over the agents of all ranks."""
+        if not self.problem.source.measured:
+            return None
+        agents = self.part.agents[: self.part.own].astype(np.int64)
+        largest = np.asarray(self.local.network.largest_neighbour_weight, dtype=np.float64)
+        return (
+            weights_mark(self.part, self.comm),
+            summed(self.comm, mark(agents, np.zeros(1), largest)),
+            summed(self.comm, signal_mark(self.local, agents)),
+        )
 
     def _room(self, width: int) -> Floats:
         return aligned(len(self.part.places), width)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from murmura.cluster.fingerprint import described
 from murmura.engine import Trace
+from murmura.engine.describe import described
 
 if TYPE_CHECKING:
     from murmura.cluster.sweeps import Task

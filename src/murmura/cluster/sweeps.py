@@ -1,8 +1,8 @@
 """Many runs that do not talk to each other: variants and epsilons over processes or over ranks.
 
 A sweep is a list of tasks; `apart` cuts a problem into one task per epsilon, and `joined` puts
-their traces together again. Every epsilon scales the same draws, whichever others it is run with,
-so the numbers are those of one run with all of them.
+their traces together again. The noise of an epsilon does not depend on which others it is run
+with, so the numbers are those of one run with all of them.
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from murmura import _validate
 from murmura.cluster.comm import together
 from murmura.cluster.shelf import Shelf
 from murmura.cluster.watch import session
 from murmura.engine import Problem, Record, Trace, simulate
+from murmura.engine.trace import joined
 from murmura.errors import MurmuraError
+
+__all__ = ["Task", "apart", "joined", "run_jobs"]
 
 ENGINES = ("serial", "pool", "mpi")
 Finished = Callable[[str, int, int], None]  # name of the task, how many are done, of how many
@@ -47,20 +48,6 @@ def apart(task: Task) -> list[Task]:
         Task(f"{task.name}, epsilon {e:g}", replace(task.problem, epsilons=(e,)), task.record)
         for e in budgets
     ]
-
-
-def joined(parts: Sequence[Trace]) -> Trace:
-    """The trace of a problem with the epsilons of all parts, in their order."""
-
-    def beside(name: str, axis: int) -> Any:
-        arrays = [getattr(part, name) for part in parts]
-        return None if arrays[0] is None else np.concatenate(arrays, axis=axis)
-
-    axes = {
-        "total": 1, "privacy": 1, "private": 2, "final": 1, "mean": 0, "disagreement": 0,
-        "noise_variance": 0,
-    }  # fmt: skip
-    return replace(parts[0], **{name: beside(name, axis) for name, axis in axes.items()})
 
 
 def run_jobs(

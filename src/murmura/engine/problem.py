@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from murmura import _validate
+from murmura.engine.seeds import NOT_GIVEN, FreshSeed, seed_of
 from murmura.engine.source import Source
 from murmura.errors import MurmuraError, PrivacyError
 from murmura.laws.base import Law
@@ -29,11 +30,12 @@ class Problem:
     rounds: int
     epsilons: tuple[float, ...] = ()  # empty: the one of `want`
     replicas: int = 1
-    seed: int = 0
+    seed: int = field(default=NOT_GIVEN, repr=False)  # not given: see `engine.seeds`
     horizon: int | None = None  # rounds that a shared budget must last for, if not `rounds`
 
     def __post_init__(self) -> None:
-        """Check the counts and the signals before anything is drawn."""
+        """Choose a seed if none is given; check counts and signals before anything is drawn."""
+        object.__setattr__(self, "seed", seed_of(self.seed, self.source.measured))
         _validate.at_least(MurmuraError, 1, rounds=self.rounds, replicas=self.replicas)
         for epsilon in self.epsilons:
             _validate.positive(PrivacyError, epsilon=epsilon)
@@ -61,6 +63,18 @@ class Problem:
         own = getattr(self.want, "epsilon", None)
         return () if own is None else self.epsilons or (own,)
 
+    @property
+    def seed_is_known(self) -> bool:
+        """Whether somebody chose the seed, and can draw the noise again."""
+        return not isinstance(self.seed, FreshSeed)
+
+    @property
+    def apart(self) -> list[Problem]:
+        """The runs that must not share noise: of measured signals, one for each epsilon."""
+        if not self.source.measured or len(self.budgets) < 2:
+            return [self]
+        return [replace(self, epsilons=(epsilon,)) for epsilon in self.budgets]
+
 
 @dataclass(frozen=True, eq=False)
 class Columns:
@@ -68,6 +82,7 @@ class Columns:
 
     All epsilons share the streams of a replica: what differs between them is the scale alone, so
     curves over epsilon are smooth, and a run does not depend on which others it is swept with.
+    Measured signals are run one epsilon at a time (`Problem.apart`), each with noise of its own.
     """
 
     components: int

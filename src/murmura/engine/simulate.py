@@ -8,7 +8,8 @@ import numpy as np
 
 from murmura.engine.problem import Problem
 from murmura.engine.record import Record
-from murmura.engine.trace import Trace, assemble
+from murmura.engine.seeds import noise_key
+from murmura.engine.trace import Trace, assemble, joined
 from murmura.engine.workers import Workers, threads
 from murmura.privacy import Calibration, calibrate
 
@@ -27,6 +28,18 @@ def simulate(
     recorded, nor of how many other epsilons or replicas share the run. A `calibration` of one's own
     takes the place of the one that the problem's protection asks for.
     """
+    *before, last = problem.apart
+    traces = [_simulated(part, record, None, calibration) for part in before]
+    return joined([*traces, _simulated(last, record, progress, calibration)])
+
+
+def _simulated(
+    problem: Problem,
+    record: Record | None,
+    progress: Progress | None,
+    calibration: Calibration | None,
+) -> Trace:
+    """Run all columns of a problem that may share noise."""
     from murmura.engine.run import Run  # here, because loading the compiler takes a while
 
     record = record or Record()
@@ -37,7 +50,7 @@ def simulate(
     rows, kept = record.rows(problem.network.labels), record.rounds(problem.rounds)
     sums, stored = [], []
     with Workers(threads()) as workers:
-        run = Run(problem, calibration, workers, noise_seed(problem.seed))
+        run = Run(problem, calibration, workers, noise_key(problem))
         spans = _spans(problem.rounds, kept, run.most)
         reading = run.feed.start(*spans[0], workers)
         for (first, last), then in zip(spans, [*spans[1:], None], strict=True):
@@ -53,11 +66,6 @@ def simulate(
         problem, run.layout.columns, calibration, run.target, np.concatenate(sums), kept, rows,
         stored, held=run.estimates(slice(None) if stored else None),
     )  # fmt: skip
-
-
-def noise_seed(seed: int) -> int:
-    """Seed of the noise, apart from the seed of the signals."""
-    return int(np.random.SeedSequence([seed, 0x6E6F6973]).generate_state(1, np.uint64)[0])
 
 
 def _spans(rounds: int, kept: list[int], most: int) -> list[tuple[int, int]]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,6 +72,22 @@ def assemble(
         noise_variance=_noise_variance(problem, columns, calibration, sums[:, 2, first:]),
         statistic_share=_statistic_share(problem),
     )
+
+
+def joined(parts: Sequence[Trace]) -> Trace:
+    """The trace of a problem with the epsilons of all parts, in their order."""
+    if len(parts) == 1:
+        return parts[0]
+
+    def beside(name: str, axis: int) -> Any:
+        arrays = [getattr(part, name) for part in parts]
+        return None if arrays[0] is None else np.concatenate(arrays, axis=axis)
+
+    axes = {
+        "total": 1, "privacy": 1, "private": 2, "final": 1, "mean": 0, "disagreement": 0,
+        "noise_variance": 0,
+    }  # fmt: skip
+    return replace(parts[0], **{name: beside(name, axis) for name, axis in axes.items()})
 
 
 def _variance(final: Floats) -> Floats:

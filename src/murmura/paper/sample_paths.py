@@ -52,7 +52,7 @@ def record(run: Run) -> Record:
 
 def draw(measured: Measured) -> Figure:
     """Paths above, errors below, a column per algorithm."""
-    figure = figures.compare(measured.results)
+    figure = figures.compare(measured.results, evaluation=True)
     grid = np.array(figure.axes[: 2 * len(measured.results)]).reshape(2, -1)
     zoom(grid[0], measured.tables["paths"])
     for column, result in zip(grid.T, measured.results.values(), strict=True):

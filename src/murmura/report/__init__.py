@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from murmura.report.files import write
 from murmura.report.result import Errors, Result
 
-__all__ = ["Errors", "Result"]
+__all__ = ["Errors", "Result", "write"]

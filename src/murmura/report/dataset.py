@@ -16,6 +16,15 @@ if TYPE_CHECKING:
 
 
 SIMULATED, EXACT = "simulated", "exact"
+SECRET = "as secret as the signals: this is measured against the truth"
+WITHHELD = (
+    "The signals are measured: what compares with the truth (targets, errors, estimates without "
+    "noise) is an evaluation, as secret as they are, and is left out."
+)
+KNOWN_SEED = (
+    "A seed was given: whoever learns it can draw the noise again, so these results are as secret "
+    "as the signals; leave it out, and the noise comes from the operating system."
+)
 
 
 def build(
@@ -24,42 +33,85 @@ def build(
     guarantee: str,
     remarks: list[str],
     noise: str = SIMULATED,
+    releases: bool = True,
 ) -> xr.Dataset:
-    """Label everything a run left; without protection the private variables are absent."""
-    import xarray as xr
+    """Label what a run left and a reader may see.
 
+    Of signals that were drawn that is everything; without protection the private variables are
+    absent. Of measured signals it is what the agents would know: the estimates they hold and their
+    mean, or nothing where these are not protected (`releases`). No seed stands there.
+    """
+    measured = problem.source.measured
+    variables: dict[str, Any] = {} if measured else _truth(problem, trace)
+    if releases:
+        variables |= _held(problem, trace)
+    if measured and releases:
+        axes = ("epsilon", "replica", "component")
+        variables["mean"] = _squeeze(axes, trace.mean, trace.target.shape[1])
+    data = _labelled(problem, trace, variables)
+    if measured and problem.law.starts_raw and "private" in data:
+        data = data.sel(recorded=data.recorded > 0)
+    data.attrs = attributes(problem, guarantee, remarks, noise)
+    return data
+
+
+def evaluation(problem: Problem, trace: Trace) -> xr.Dataset:
+    """What is measured against the truth: targets, errors, and estimates without noise.
+
+    Of measured signals it is as secret as they are, and its first attribute says so; how exact the
+    noise was is said of what may be released alone.
+    """
+    data = _labelled(problem, trace, _truth(problem, trace))
+    about = attributes(problem, "", [])
+    kept = {name: about[name] for name in ("law", "family", "network", "protects")}
+    data.attrs = {"secret": SECRET, **kept} if problem.source.measured else kept
+    return data
+
+
+def _truth(problem: Problem, trace: Trace) -> dict[str, Any]:
+    """Targets, errors and the estimates without noise."""
     d = trace.target.shape[1]
     variables: dict[str, Any] = {
         "target": _clean(("component",), trace.target, problem, d),
         "cost_of_decentralisation": _clean(("round",), trace.decentralisation, problem, d),
     }
-    coordinates: dict[str, Any] = {"round": np.arange(len(trace.total))}
-    if problem.source.varies or problem.budgets:
-        coordinates["replica"] = np.arange(problem.replicas)
     if problem.budgets:
-        coordinates["epsilon"] = np.array(problem.budgets)
         axes = ("round", "epsilon", "replica")
         variables["total_error"] = (axes, trace.total)
         variables["cost_of_privacy"] = (axes, trace.privacy)
     else:
         variables["total_error"] = variables["cost_of_decentralisation"]
-    if d > 1:
-        coordinates["component"] = np.arange(d)
     if trace.clean is not None:
-        coordinates["recorded"] = np.array(trace.kept)
-        coordinates["agent"] = _labels(kept_labels(problem, trace))
         variables["clean"] = _clean(
             ("recorded", "agent", "component"), np.moveaxis(trace.clean, 2, 0), problem, d
         )
-        if problem.budgets:
-            variables["private"] = _squeeze(
-                ("recorded", "agent", "epsilon", "replica", "component"), trace.private, d
-            )
+    return variables
+
+
+def _held(problem: Problem, trace: Trace) -> dict[str, Any]:
+    """The estimates that agents hold, noise included."""
+    if not problem.budgets or trace.private is None:
+        return {}
+    axes = ("recorded", "agent", "epsilon", "replica", "component")
+    return {"private": _squeeze(axes, trace.private, trace.target.shape[1])}
+
+
+def _labelled(problem: Problem, trace: Trace, variables: dict[str, Any]) -> xr.Dataset:
+    import xarray as xr
+
+    coordinates: dict[str, Any] = {"round": np.arange(len(trace.total))}
+    if problem.source.varies or problem.budgets:
+        coordinates["replica"] = np.arange(problem.replicas)
+    if problem.budgets:
+        coordinates["epsilon"] = np.array(problem.budgets)
+    if trace.target.shape[1] > 1:
+        coordinates["component"] = np.arange(trace.target.shape[1])
+    if "clean" in variables or "private" in variables:
+        coordinates["recorded"] = np.array(trace.kept)
+        coordinates["agent"] = _labels(kept_labels(problem, trace))
     data = xr.Dataset(variables, coords=coordinates)
     order = ("agent", "recorded", "round", "replica", "epsilon", "component")
-    data = data.transpose(*(axis for axis in order if axis in data.dims))
-    data.attrs = attributes(problem, guarantee, remarks, noise)
-    return data
+    return data.transpose(*(axis for axis in order if axis in data.dims))
 
 
 def _clean(
@@ -82,7 +134,8 @@ def _squeeze(axes: tuple[str, ...], values: Any, d: int) -> tuple[tuple[str, ...
 def attributes(
     problem: Problem, guarantee: str, remarks: list[str], noise: str = SIMULATED
 ) -> dict[str, Any]:
-    """What ran, as attributes that travel with the file."""
+    """What ran, as attributes that travel with the file; the seed of measured signals does not."""
+    seed = {} if problem.source.measured else {"seed": str(problem.seed)}  # netCDF 3: 32 bits
     return {
         "law": problem.law.name,
         "family": problem.family.name,
@@ -90,7 +143,7 @@ def attributes(
         "protects": problem.want.protects,
         "guarantee": guarantee,
         "noise": noise if problem.budgets else "none",
-        "seed": str(problem.seed),  # netCDF 3 has no 64-bit integers
+        **seed,
         "notes": " ".join(remarks),
     }
 
@@ -114,10 +167,9 @@ def notes(problem: Problem, noise: str = SIMULATED) -> list[str]:
     if problem.law.diverges:
         remarks.append(f"Law {problem.law.name} diverges: {problem.law.diverges}.")
     if problem.source.measured:
-        remarks.append(
-            "The signals are measured: targets, errors and a known seed tell of them, so these "
-            "numbers are as secret as the signals."
-        )
+        remarks.append(WITHHELD)
+    if problem.source.measured and problem.seed_is_known and noise == SIMULATED:
+        remarks.append(KNOWN_SEED)
     if problem.budgets and noise == SIMULATED:
         remarks.append("The noise is simulated in floating point: nothing here may be released.")
     return remarks
@@ -142,22 +194,6 @@ def _labels(labels: list[Hashable]) -> NDArray[Any]:
         return np.array(labels, dtype=np.int64)
     texts = [str(x) for x in labels]
     return np.array(texts if len(set(texts)) == len(texts) else [repr(x) for x in labels])
-
-
-def writable(data: xr.Dataset, problem: Problem) -> xr.Dataset:
-    """Leave out what must not reach a file.
-
-    Of measured signals, estimates without noise; and, where the noise's scale is read off them,
-    the errors and the seed, which together give the scales away.
-    """
-    if not problem.source.measured:
-        return data
-    if problem.law.starts_raw and "private" in data:
-        data = data.sel(recorded=data.recorded > 0)
-    if getattr(problem.want, "reads_signals", False):
-        data = data.drop_vars(["total_error", "cost_of_privacy"], errors="ignore")
-        data.attrs = {key: value for key, value in data.attrs.items() if key != "seed"}
-    return data.drop_vars("clean", errors="ignore")
 
 
 def errors_frame(data: xr.Dataset) -> pd.DataFrame:

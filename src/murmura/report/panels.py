@@ -27,35 +27,39 @@ FLOOR = 1e-6  # of the largest error: what is smaller leaves the panel
 WIDE = 30.0  # ratio of errors above which colours follow their logarithm
 
 
-def has_paths(result: Result) -> bool:
+def has_paths(result: Result, truth: bool = False) -> bool:
     """Whether the run kept the estimates of two rounds that may be shown.
 
-    Measured signals without noise may not: a path begins with the signal itself.
+    Measured signals that nothing protects may not: a path begins with the signal itself.
     """
-    bare = result.problem.source.measured and not result.problem.budgets
-    return not bare and len(result.trace.kept) > 1 + _first_round(result)
+    shown = truth or result.releases
+    return shown and len(result.trace.kept) > 1 + _first_round(result, truth)
 
 
-def paths(result: Result, ax: Axes, agents: int = 10) -> None:
-    """Estimates of some agents over rounds: private, without noise (dashed), and their target."""
+def paths(result: Result, ax: Axes, agents: int = 10, truth: bool = False) -> None:
+    """Estimates of some agents over rounds: private, without noise (dashed), and their target.
+
+    The last two of measured signals are there if the `truth` is asked for.
+    """
     _validate.at_least(MurmuraError, 1, agents=agents)
-    need_paths(result)
-    first = _first_round(result)
+    need_paths(result, truth)
+    first, truth = _first_round(result, truth), truth or not result.measured
     rounds, private, clean = result.trace.kept[first:], *_sample(result, agents, first)
-    ax.axhline(result.trace.target[0, 0], color=style.INK, linewidth=1.2, zorder=4)
+    if truth:
+        ax.axhline(result.trace.target[0, 0], color=style.INK, linewidth=1.2, zorder=4)
     for k in range(clean.shape[1]):
         colour = style.PATHS[k % len(style.PATHS)]
         if private is not None:
             ax.plot(rounds, private[:, k], color=colour, linewidth=1.3, alpha=0.85)
-        if not result.problem.source.measured:
+        if truth:
             ax.plot(rounds, clean[:, k], color=colour, linewidth=0.8, linestyle="--")
     style.scale(ax, x="log" if result.problem.law.online and rounds[0] > 0 else "linear")
     ax.set(xlabel="round t", ylabel=_estimate_label(result))
 
 
-def need_paths(result: Result) -> None:
+def need_paths(result: Result, truth: bool = False) -> None:
     """Raise, with the remedy, unless there are paths to draw."""
-    if not has_paths(result):
+    if not has_paths(result, truth):
         raise MurmuraError(
             f"sample paths need two recorded rounds or more, and this run kept "
             f"{len(result.trace.kept)}; run it with Record(every=1, agents=[...]), and measured "
@@ -63,13 +67,13 @@ def need_paths(result: Result) -> None:
         )
 
 
-def _first_round(result: Result) -> int:
+def _first_round(result: Result, truth: bool) -> int:
     """Index of the first recorded round to draw.
 
     An online law knows nothing in round 0, and some laws begin with the signal without noise.
     """
     kept, law = result.trace.kept, result.problem.law
-    raw = law.starts_raw and result.problem.source.measured
+    raw = law.starts_raw and result.measured and not truth
     return int(bool(kept) and kept[0] == 0 and ((law.online and len(kept) > 2) or raw))
 
 
@@ -137,16 +141,36 @@ def banded(ax: Axes, x: Floats, runs: Floats, curve: style.Curve, marker: str = 
         ax.fill_between(x[order], low, high, color=curve.colour, alpha=style.BAND, linewidth=0)
 
 
+def estimates(result: Result, ax: Axes, colour: str = style.INK, marker: str = "o") -> None:
+    """The average agent's estimate of the first parameter over epsilon, with its 95% interval.
+
+    It is what a reader of measured signals may see in place of the errors.
+    """
+    budgets = result.problem.budgets
+    found = [result.found(epsilon) for epsilon in budgets or (None,)]
+    name = next((n for n, v in found[0][0].items() if np.ndim(v) == 0), None)
+    if name is None:
+        ax.text(0.5, 0.5, "estimates are in the file", transform=ax.transAxes, ha="center")
+        return
+    x = np.array(budgets) if budgets else np.ones(1)
+    y = np.array([values[name] for values, _ in found], dtype=np.float64)
+    low, high = np.array([bars.get(name, (v[name], v[name])) for v, bars in found]).T
+    ax.errorbar(x, y, (y - low, high - y), color=colour, marker=marker, markersize=3.5, capsize=2)
+    style.scale(ax, x="log")
+    ax.set(xlabel="privacy budget ε", ylabel=f"estimate of {name}, 95% interval")
+
+
 def raise_floor(ax: Axes) -> None:
     """Keep errors that have shrunk to rounding from squeezing those that have not."""
     low, high = ax.get_ylim()
     ax.set_ylim(max(low, FLOOR * high), high)
 
 
-def network(result: Result, ax: Axes, places: Floats) -> None:
+def network(result: Result, ax: Axes, places: Floats, truth: bool = False) -> None:
     """The network, each agent coloured by how far its final estimate is from the target.
 
-    Without recorded estimates, only the graph is drawn.
+    Of measured signals, unless the `truth` is asked for, from the mean of all final estimates.
+    Without estimates that are recorded and may be shown, only the graph is drawn.
     """
     mesh = result.problem.network
     many = mesh.size > layout.SPRING_LIMIT  # then the vector file holds a picture of the network
@@ -154,17 +178,21 @@ def network(result: Result, ax: Axes, places: Floats) -> None:
     ties = list(places[layout.links(mesh)])
     ax.add_collection(LineCollection(ties, colors=style.FAINT, linewidths=width, rasterized=many))
     area = float(np.clip(12000 / mesh.size, 3.0, 70.0))
-    if result.trace.final is None:
+    if result.trace.final is None or not (truth or result.releases):
         x, y = places.T
         ax.scatter(x, y, s=0.6 * area, color=style.FAINT, linewidths=0, rasterized=many)
     else:
-        apart = np.linalg.norm(result.trace.final[:, 0, 0] - result.trace.target[0], axis=-1)
-        _coloured(result, ax, places, apart, area)
+        held, truth = result.trace.final[:, 0, 0], truth or not result.measured
+        middle = result.trace.target[0] if truth else held.mean(axis=0)
+        apart = np.linalg.norm(held - middle, axis=-1)
+        _coloured(result, ax, places, apart, area, "target" if truth else "mean of all")
     ax.set_aspect("equal")
     ax.set_axis_off()
 
 
-def _coloured(result: Result, ax: Axes, places: Floats, apart: Floats, area: float) -> None:
+def _coloured(
+    result: Result, ax: Axes, places: Floats, apart: Floats, area: float, middle: str
+) -> None:
     order = np.argsort(apart)  # those farthest off are drawn last, on top
     norm, (x, y) = _colour_scale(apart), places[order].T
     dots = ax.scatter(
@@ -175,7 +203,7 @@ def _coloured(result: Result, ax: Axes, places: Floats, apart: Floats, area: flo
     assert figure is not None
     ends = "min" if isinstance(norm, LogNorm) else "neither"
     bar = figure.colorbar(dots, ax=ax, shrink=0.8, aspect=28, pad=0.02, extend=ends)
-    bar.set_label(f"|estimate - target| at round {result.trace.kept[-1]}", fontsize=9)
+    bar.set_label(f"|estimate - {middle}| at round {result.trace.kept[-1]}", fontsize=9)
     bar.ax.tick_params(which="both", labelsize=8)
     style.plain_numbers(bar.ax.yaxis)
     bar.outline.set_visible(False)

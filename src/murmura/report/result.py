@@ -10,6 +10,9 @@
 
 Errors are l2 norms over all agents and exist for every round; estimates exist for the rounds that
 were recorded. A statistic of several components adds the axis `component`.
+
+Of measured signals `data` holds what the agents would know: `private`, and its `mean` over agents.
+The rest compares with the truth: it is in `evaluation()`, and in a file on request only.
 """
 
 from __future__ import annotations
@@ -17,14 +20,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from murmura.engine import Problem, Trace
-from murmura.errors import MurmuraError
+from murmura.errors import FamilyError, MurmuraError
 from murmura.privacy import Guarantee, promise
-from murmura.report import dataset
+from murmura.report import dataset, totals
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,24 +56,64 @@ class Result:
 
     @cached_property
     def data(self) -> xr.Dataset:
-        """Everything measured, as one labelled dataset."""
-        return dataset.build(self.problem, self.trace, str(self.guarantee), self.notes, self.noise)
+        """What a reader may see, as one labelled dataset: of drawn signals, everything."""
+        return dataset.build(
+            self.problem, self.trace, str(self.guarantee), self.notes, self.noise, self.releases
+        )
+
+    def evaluation(self) -> xr.Dataset:
+        """What compares with the truth: targets, errors, and estimates without noise.
+
+        Of measured signals it is as secret as they are: its attribute `secret` says so.
+        """
+        return dataset.evaluation(self.problem, self.trace)
+
+    @property
+    def measured(self) -> bool:
+        """Whether the signals are real, so that what tells of them reaches no file unasked."""
+        return self.problem.source.measured
+
+    @property
+    def releases(self) -> bool:
+        """Whether estimates may be shown: the signals were drawn, or something protects them."""
+        return not self.measured or totals.protects(self.guarantee_of())
 
     @property
     def guarantee(self) -> Guarantee:
-        """What is promised at the (largest) epsilon of the run."""
+        """What is promised for everything that the result holds.
+
+        Of measured signals that is all epsilons and replicas together, each of which is a release
+        of its own. Signals that were drawn are nobody's: theirs is the promise of one run, at the
+        largest epsilon.
+        """
+        budgets = self.problem.budgets
+        if not (self.measured and budgets):
+            return self.guarantee_of(max(budgets, default=None))
+        return totals.total([(self.guarantee_of(e), self.problem.replicas) for e in budgets])
+
+    def guarantee_of(self, epsilon: float | None = None, replicas: int = 1) -> Guarantee:
+        """What is promised for one run at an epsilon (the first, if not said), or several."""
         if self.stated is not None:
             return self.stated
-        want = self.problem.want
-        if self.problem.budgets and hasattr(want, "at"):
-            want = want.at(max(self.problem.budgets))
-        return promise(want, self.problem.law, self.problem.rounds, self.problem.family)
+        want, budgets = self.problem.want, self.problem.budgets
+        if budgets and hasattr(want, "at"):
+            want = want.at(budgets[self._epsilon_index(epsilon)])
+        one = promise(want, self.problem.law, self.problem.rounds, self.problem.family)
+        return totals.total([(one, replicas)])
+
+    def guarantee_at(self, epsilon: float | None = None) -> Guarantee:
+        """What is promised for all that the result holds at an epsilon: its replicas, if measured.
+
+        It is what stands beside that epsilon's row in a table.
+        """
+        return self.guarantee_of(epsilon, self.problem.replicas if self.measured else 1)
 
     @property
     def errors(self) -> Errors:
         """Total error, cost of privacy and cost of decentralisation at the last round.
 
-        Numbers for one epsilon, arrays along the epsilons of a sweep.
+        Numbers for one epsilon, arrays along the epsilons of a sweep. Of measured signals they are
+        an evaluation: nothing prints or writes them unasked.
         """
         total = _plain(self.trace.total[-1].mean(axis=-1))
         privacy = _plain(self.trace.privacy[-1].mean(axis=-1))
@@ -113,7 +157,10 @@ class Result:
     def agents(
         self, epsilon: float | None = None, replica: int = 0, confidence: float = 0.95
     ) -> pd.DataFrame:
-        """Every agent's own parameter estimate at the last round, with its error bar."""
+        """Every agent's own parameter estimate at the last round, with its error bar.
+
+        The bar is left out where its width would betray signals (`interval_is_private`).
+        """
         import pandas as pd
 
         if self.trace.final is None:
@@ -124,6 +171,9 @@ class Result:
         held = self.trace.final[:, e, replica]
         table: dict[str, Any] = {}
         for name, i in self._intervals_of(held, e, replica, confidence).items():
+            if self.interval_is_private and np.ndim(i.value) == 1:
+                table |= {name: i.value}
+                continue
             if np.ndim(i.value) > 1:
                 for k in range(i.value.shape[1]):
                     table |= {f"{name}[{k}]": i.value[:, k]}
@@ -131,6 +181,24 @@ class Result:
             table |= {name: i.value, f"{name}_low": i.low, f"{name}_high": i.high}
         index = pd.Index(list(self.problem.network.labels), name="agent", tupleize_cols=False)
         return pd.DataFrame(table, index=index)
+
+    def found(self, epsilon: float | None = None) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Estimates by name, and their intervals, as far as they may be shown to anyone.
+
+        Nothing of measured signals that no noise protects; no interval whose width betrays signals,
+        or whose family does not know its covariance.
+        """
+        if not self.releases:
+            return {}, {}
+        mean = self.trace.mean[self._epsilon_index(epsilon), 0]
+        values = {
+            name: _plain(value) for name, value in self.problem.family.parameter(mean).items()
+        }
+        try:
+            bars = {} if self.interval_is_private else self.intervals(epsilon)
+        except FamilyError:
+            bars = {}
+        return values, {name: (_plain(i.low), _plain(i.high)) for name, i in bars.items()}
 
     def _intervals_of(self, mean: Any, e: int, replica: int, confidence: float) -> dict[str, Any]:
         family, trace = self.problem.family, self.trace
@@ -154,35 +222,64 @@ class Result:
         """What a reader must know beside the numbers."""
         return dataset.notes(self.problem, self.noise)
 
-    def to_netcdf(self, path: str | PathLike[str]) -> None:
-        """Write the dataset as netCDF, readable by xarray, R, Julia and MATLAB.
+    def write(
+        self, directory: str | PathLike[str], evaluation: bool = False, figures: bool = True
+    ) -> list[Path]:
+        """Write summary.json, results.nc and figures into a folder; give the paths of all files.
 
-        Of measured signals, estimates without noise stay behind: a round or two old, they are the
-        signals themselves.
+        Of measured signals these hold what may be released. With `evaluation` what compares with
+        the truth is written too, into files of its own that say `secret` in their names and that
+        their owner alone can read.
         """
-        dataset.writable(self.data, self.problem).to_netcdf(path, engine="scipy")
+        from murmura.report.files import write
 
-    def to_pandas(self) -> pd.DataFrame:
-        """Errors in long form: one row per round, replica and epsilon."""
-        return dataset.errors_frame(self.data)
+        return write({self.name: self}, directory, evaluation=evaluation, figures=figures)
 
-    def plot_paths(self, ax: Axes | None = None, agents: int = 10) -> Axes:
-        """Draw estimates over rounds, with and without noise, and the target."""
+    def to_netcdf(self, path: str | PathLike[str]) -> None:
+        """Write `data` as netCDF, readable by xarray, R, Julia and MATLAB."""
+        self.data.to_netcdf(path, engine="scipy")
+
+    def to_pandas(self, evaluation: bool = False) -> pd.DataFrame:
+        """Errors in long form: one row per round, replica and epsilon.
+
+        They compare with the truth: of measured signals, only with `evaluation`.
+        """
+        self.check_evaluation("errors", evaluation)
+        return dataset.errors_frame(self.evaluation())
+
+    def plot_paths(
+        self, ax: Axes | None = None, agents: int = 10, evaluation: bool = False
+    ) -> Axes:
+        """Draw estimates over rounds, with and without noise, and the target.
+
+        Of measured signals, the estimates alone unless `evaluation` is asked for.
+        """
         from murmura.report import figures
 
-        return figures.paths(self, ax, agents)
+        return figures.paths(self, ax, agents, evaluation)
 
-    def plot_errors(self, ax: Axes | None = None) -> Axes:
+    def plot_errors(self, ax: Axes | None = None, evaluation: bool = False) -> Axes:
         """Draw the errors over rounds; over epsilon, for a sweep."""
         from murmura.report import figures
 
-        return figures.errors(self, ax)
+        return figures.errors(self, ax, evaluation)
 
-    def plot_network(self, ax: Axes | None = None) -> Axes:
-        """Draw the network, each agent coloured by how far its estimate is from the target."""
+    def plot_network(self, ax: Axes | None = None, evaluation: bool = False) -> Axes:
+        """Draw the network, each agent coloured by how far its estimate is from the target.
+
+        Of measured signals, from the mean of all estimates unless `evaluation` is asked for.
+        """
         from murmura.report import figures
 
-        return figures.network(self, ax)
+        return figures.network(self, ax, evaluation)
+
+    def check_evaluation(self, what: str, asked: bool) -> None:
+        """Refuse what compares with the truth, unless it is asked for or the signals are drawn."""
+        if self.measured and not asked:
+            raise MurmuraError(
+                f"{what} of measured signals compare with the truth and are as secret as the "
+                "signals; ask for them with evaluation=True, and show them to nobody else"
+            )
 
     def __repr__(self) -> str:
         """Law, network and promise: never an estimate, which may be a signal."""

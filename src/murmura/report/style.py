@@ -21,6 +21,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import LogFormatterSciNotation
 
+from murmura.report.secret import SUFFIX, owned
+
 INK, MUTED, FAINT = "#000000", "#666666", "#bdbdbd"
 NORM = r"$\ell_2$ norm over agents"
 DOTS_PER_INCH = 160
@@ -135,9 +137,15 @@ def key_of_errors(private: bool, band: bool) -> list[Artist]:
     return entries
 
 
-def write(drawn: Figure, stem: Path) -> list[Path]:
-    """Save as PNG and SVG; the same figure gives the same bytes, whenever it is saved."""
-    png, svg = stem.with_suffix(".png"), stem.with_suffix(".svg")
+def write(drawn: Figure, stem: Path, secret: bool = False) -> list[Path]:
+    """Save as PNG and SVG; the same figure gives the same bytes, whenever it is saved.
+
+    A secret one says so in its name, and its owner alone can read it.
+    """
+    name = f"{stem.name}{SUFFIX}" if secret else stem.name
+    png, svg = (stem.with_name(f"{name}.{kind}") for kind in ("png", "svg"))
+    for path in (png, svg) if secret else ():
+        owned(path)
     drawn.savefig(png, dpi=DOTS_PER_INCH)
     with matplotlib.rc_context({"svg.hashsalt": "murmura"}):
         drawn.savefig(svg, dpi=DOTS_PER_INCH, metadata={"Date": None})

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from murmura.errors import FamilyError
 from murmura.report.dataset import describe_network
 
 if TYPE_CHECKING:
@@ -29,26 +28,25 @@ def _what(result: Result) -> str:
 
 
 def _found(result: Result) -> str:
+    if not result.releases:
+        return "Nothing protects the signals: estimates belong to the evaluation."
     if result.problem.family.dimension > 1:
         return ""
-    words = [
-        f"{name} = {_number(value)} (95% interval {_number(low)} to {_number(high)})"
-        for (name, value), (low, high) in zip(
-            result.estimate.items(), _bars(result).values(), strict=True
-        )
-    ]
+    values, bars = result.found()
+    words = [f"{name} = {_number(value)}{_bar(bars.get(name))}" for name, value in values.items()]
     return f"The average agent estimates {', '.join(words)}."
 
 
-def _bars(result: Result) -> dict[str, tuple[Any, Any]]:
-    """Intervals, or NaN for a family that does not know its covariance."""
-    try:
-        return result.interval
-    except FamilyError:
-        return dict.fromkeys(result.estimate, (np.nan, np.nan))
+def _bar(ends: tuple[Any, Any] | None) -> str:
+    """The interval, where there is one to show."""
+    if ends is None:
+        return ""
+    return f" (95% interval {_number(ends[0])} to {_number(ends[1])})"
 
 
 def _errors(result: Result) -> str:
+    if result.measured:
+        return ""
     errors = result.errors
     budgets = result.problem.budgets
     if len(budgets) > 1:

@@ -19,6 +19,7 @@ import numpy as np
 from murmura import laws, network
 from murmura.api import sweep
 from murmura.engine import Drawn, Observed, Problem, Record, Source
+from murmura.engine.seeds import seed_of
 from murmura.engine.simulate import Progress
 from murmura.errors import MurmuraError, NetworkError, ScenarioError, SignalError
 from murmura.privacy import Calibration, announce, calibrate, promise
@@ -40,6 +41,7 @@ class Job:
     title: str
     problem: Problem
     record: Record
+    evaluate: bool = False  # whether the scenario asks for an evaluation of measured signals
 
     def run(self, progress: Progress | None = None, strict: bool = False, **engine: Any) -> Result:
         """Simulate; `progress` is told the round and the number of rounds.
@@ -97,20 +99,20 @@ class Builder:
         source = (
             self._source(spec, index, family, net)
             if signals
-            else Drawn(family, {}, net.size, spec.seed)
+            else Drawn(family, {}, net.size, spec.seed or 0)
         )
         with self._at(index, "signals", keep=SignalError):
             problem = Problem(
                 net, law, family, source, want, spec.law.rounds, spec.privacy.epsilon,
-                spec.replicas, spec.seed,
+                spec.replicas, seed_of(spec.seed, source.measured),
             )  # fmt: skip
         with self._at(index, "record", "agents"):
             record = _record(spec, net.labels)
-        return Job(spec.name, spec.title or spec.name, problem, record)
+        return Job(spec.name, spec.title or spec.name, problem, record, spec.record.evaluate)
 
     def _network(self, spec: Spec, index: int) -> Any:
         asked = spec.network
-        seed = spec.seed if asked.dynamic else None
+        seed = (spec.seed or 0) if asked.dynamic else None
         key = ("network", seed, asked.model_dump_json())
         if key not in self.kept:
             graph = self._graph(spec, index)
@@ -132,7 +134,7 @@ class Builder:
 
     def _source(self, spec: Spec, index: int, family: Any, net: Any) -> Source:
         if spec.signals.draw is not None:
-            return Drawn(family, spec.signals.draw, net.size, spec.seed)
+            return Drawn(family, spec.signals.draw, net.size, spec.seed or 0)
         key = ("signals", spec.signals.model_dump_json(), tuple(net.labels))
         if key not in self.kept:
             with self._at(index, "signals", "file", keep=SignalError):
@@ -227,9 +229,9 @@ def _loaded(source: str | Path | None, spec: Spec) -> network.Graph:
 def _weighed(graph: network.Graph, spec: Spec) -> Any:
     asked = spec.network
     if asked.link_failures is not None:
-        return network.link_failures(graph, asked.link_failures, seed=spec.seed)
+        return network.link_failures(graph, asked.link_failures, seed=spec.seed or 0)
     if asked.asleep is not None:
-        return network.asleep(graph, asked.asleep, seed=spec.seed)
+        return network.asleep(graph, asked.asleep, seed=spec.seed or 0)
     if asked.weights == "row-stochastic":
         return network.row_stochastic(graph)
     if asked.weights == "column-stochastic":

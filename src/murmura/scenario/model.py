@@ -197,6 +197,7 @@ class Record(Section):
         _rule(_agents, '"all", a whole number of at least 1, or a list of agents'),
     ] = 12
     estimates: bool = True
+    evaluate: bool = False  # of measured signals: compare with the truth, in a secret file
 
 
 class Agents(Section):
@@ -220,7 +221,8 @@ class Spec(Section):
 
     name: Name
     title: str = ""
-    seed: int = Field(default=0, ge=0, le=LARGEST_SEED)
+    # without one: 0 for signals that are drawn, the operating system's entropy for measured ones
+    seed: int | None = Field(default=None, ge=0, le=LARGEST_SEED)
     replicas: int = Field(default=1, ge=1, le=MOST_REPLICAS)
     network: Network
     family: Family

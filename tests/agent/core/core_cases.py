@@ -7,7 +7,7 @@ from murmura import laws, network
 from murmura.agent.events import Released
 from murmura.agent.manifest import Manifest
 from murmura.engine import Drawn, Problem, noise
-from murmura.engine.simulate import noise_seed
+from murmura.engine.seeds import noise_seed
 from murmura.families import LogNormal1p
 from murmura.privacy import NetworkDP, NoPrivacy, SignalDP, calibrate
 
