@@ -98,9 +98,12 @@ class AuditReport:
 
     def to_dict(self) -> dict[str, Any]:
         """Give the fields as plain data that JSON can hold."""
-        infinite = self.exact is not None and math.isinf(self.exact)
-        plain = asdict(self) | ({"exact": "inf"} if infinite else {})
-        return plain | {"refuted": self.refuted}
+        return {k: _plain(v) for k, v in asdict(self).items()} | {"refuted": self.refuted}
+
+
+def _plain(value: Any) -> Any:
+    """JSON has no infinity: it becomes a word."""
+    return str(value) if isinstance(value, float) and math.isinf(value) else value
 
 
 def audit(
