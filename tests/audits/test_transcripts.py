@@ -69,19 +69,19 @@ def test_one_message_hides_a_neighbours_estimate(law, t):
     todo = problem(law, NetworkDP(1.0, **tiny))
     assert promise(todo.want, todo.law).status == "proved"
     claim = 1.0 / todo.rounds if todo.law.splits_budget else 1.0
-    report = audit(message(todo, 8, t, 1.0), pair, claim, trials=200_000, rng=1)
+    report = audit(message(todo, 8, t), pair, claim, trials=200_000, rng=1)
     assert not report.refuted, str(report)
     if not todo.law.splits_budget:
         assert report.lower_bound > 0.9
         weak = problem(law, NetworkDP(1 / 0.85, **tiny))
-        assert audit(message(weak, 8, t, 1.0), pair, 1.0, trials=400_000, rng=1).refuted
+        assert audit(message(weak, 8, t), pair, 1.0, trials=400_000, rng=1).refuted
 
 
 def test_the_offline_average_shows_a_neighbours_estimate():
     """Erratum 5: from the second message on there is no noise that could hide it."""
     todo = problem("average", NetworkDP(1.0))
     assert promise(todo.want, todo.law).status == "refuted"
-    report = audit(message(todo, 8, 1, 1.0), [(0.0, 1.0)], 1.0, trials=10_000, rng=1)
+    report = audit(message(todo, 8, 1), [(0.0, 1.0)], 1.0, trials=10_000, rng=1)
     assert report.refuted
     assert report.spent_delta > 0.98
 

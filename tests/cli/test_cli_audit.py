@@ -52,10 +52,27 @@ def test_a_promise_that_falls_is_answered_with_1(tmp_path):
 def test_under_network_protection_a_neighbour_is_attacked_too(law, code, tmp_path):
     done = call(tmp_path, "--json", "--no-figures", protect="network", law=law)
     assert done.exit_code == code, done.output
-    signal, neighbour = json.loads(done.stdout)["reports"]
+    signal, *neighbours = json.loads(done.stdout)["reports"]
     assert not signal["refuted"]
-    assert neighbour["name"].endswith("neighbour")
-    assert neighbour["refuted"] == bool(code)
+    named = {report["name"].removeprefix("small: "): report for report in neighbours}
+    assert list(named) == [
+        "neighbour, rounds 2..2", "neighbour, rounds 2..4", "neighbour: next message",
+        "neighbour: last message", "neighbour: all messages", "neighbour: all of two agents",
+    ]  # fmt: skip
+    assert named["neighbour: next message"]["refuted"] == bool(code)
+    assert named["neighbour, rounds 2..2"]["refuted"] == bool(code)
+    assert named["neighbour: all messages"]["epsilon"] > 1  # later messages cost more, and say so
+
+
+def test_the_smallest_fault_and_the_exact_loss_are_printed(tmp_path):
+    done = call(tmp_path, "--no-figures")
+    assert "would have been found with probability 0.95" in done.output
+    assert "epsilon is 1 exactly" in done.output
+    path = tmp_path / "s.toml"
+    words = ["audit", str(path), "--fault", "0.2", "--no-figures", "--json"]
+    (report,) = json.loads(CliRunner().invoke(app, words).stdout)["reports"]
+    assert report["asked_fault"] == 0.2
+    assert report["smallest_fault"] < 0.2
 
 
 def test_strict_refuses_what_is_not_proved(tmp_path):

@@ -6,6 +6,7 @@ can be reproduced exactly on that ball: a few agents instead of thousands.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, eq=False)
 class Ball:
-    """The rows and columns of a network's weights within some hops of an agent.
+    """The rows and columns of a network's weights within some hops of an agent, or of several.
 
     Rows at the rim have lost weight: what is computed there is wrong, and reaches the centre only
     after the rounds the ball was cut for.
@@ -62,14 +63,16 @@ class Ball:
         return inner
 
 
-def ball(network: Any, agent: int, hops: int) -> Ball:
-    """Cut out what an agent can have heard of after `hops` rounds."""
-    reached = np.zeros(network.size)
-    reached[agent] = 1.0
+def ball(network: Any, agents: int | Sequence[int], hops: int) -> Ball:
+    """Cut out what an agent, or several, can have heard of after `hops` rounds."""
+    reached, inner = np.zeros(network.size), np.atleast_1d(agents)
+    reached[inner] = 1.0
     rounds = range(1, hops + 1 if network.dynamic else 2)
     links = [abs(network.at(t)) for t in rounds]
     for _ in range(hops):
+        if reached.all():
+            break
         near = sum(A @ reached + A.T @ reached for A in links)
         reached = np.minimum(reached + near, 1.0)
     members = np.flatnonzero(reached)
-    return Ball(network, members, int(np.searchsorted(members, agent)))
+    return Ball(network, members, int(np.searchsorted(members, inner[0])))

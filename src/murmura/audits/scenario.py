@@ -1,4 +1,4 @@
-"""Audit what a scenario would do: its law, its noise and its promise, by attack."""
+"""Audit what a scenario would do: its algorithm, its noise and its promise, by attack."""
 
 from __future__ import annotations
 
@@ -6,64 +6,138 @@ from dataclasses import replace
 
 import numpy as np
 
-from murmura.audits.message import message
+from murmura.audits.claim import claimed_cost
+from murmura.audits.exact import (
+    Transcript,
+    View,
+    estimate_moves,
+    exact_loss,
+    ratio_score,
+    signal_moves,
+)
+from murmura.audits.observed import heaviest_neighbour, observed
 from murmura.audits.pairs import adjacent
 from murmura.audits.transcript import transcript
 from murmura.engine import Problem
 from murmura.errors import PrivacyError
 from murmura.privacy import NoPrivacy
-from murmura.privacy.auditing import AuditReport, audit
+from murmura.privacy.auditing import FAULT, AuditReport, audit
+from murmura.privacy.calibration import releases
 
 ROUNDS = 3
 
 
 def audit_problem(
     problem: Problem,
-    trials: int = 200_000,
+    trials: int | None = None,
     rounds: int = ROUNDS,
     rng: int = 0,
     name: str = "",
+    fault: float = FAULT,
 ) -> AuditReport:
     """Attack the signal of the best-connected agent through all that it sends in `rounds` rounds.
 
     Pairs of signals are tried all over the family's support, its edges included, at the smallest
-    epsilon of the problem.
+    epsilon of the problem. Where the noise is known, the exact loss against whoever sees all
+    messages of all agents stands beside it.
     """
-    want = problem.want
-    if isinstance(want, NoPrivacy):
-        raise PrivacyError("nothing is promised without protection, so there is nothing to audit")
-    epsilon = min(problem.budgets)
-    pairs = adjacent(problem.family, want.radius)
-    if not pairs:
-        raise PrivacyError(f"no two signals of {problem.family.name} are {want.radius:g} apart")
-    agent = int(np.argmax(np.diff(problem.network.at(1).indptr)))
-    mechanism = transcript(
-        problem if len(problem.budgets) == 1 else _at(problem, epsilon),
-        agent,
-        min(rounds, problem.rounds),
-        background=pairs[len(pairs) // 2][0],
-    )
-    claim = epsilon * (want.shares[agent] if want.shares else 1.0)
-    return audit(mechanism, pairs, claim, want.delta, trials, rng, name=name or problem.law.name)
-
-
-def audit_neighbour(
-    problem: Problem, trials: int = 200_000, t: int = 2, rng: int = 0, name: str = ""
-) -> AuditReport:
-    """Attack what Network DP hides besides: a neighbour's estimate, in one message of round t."""
-    epsilon = min(problem.budgets)
-    todo = problem if len(problem.budgets) == 1 else _at(problem, epsilon)
+    todo = at_smallest_budget(problem)
     assert not isinstance(todo.want, NoPrivacy)
-    pairs = adjacent(problem.family, todo.want.radius)
-    agent = int(np.argmax(np.diff(problem.network.at(t).indptr)))
-    mechanism = message(todo, agent, t, background=pairs[len(pairs) // 2][0])
-    claim = epsilon * (todo.want.shares[agent] if todo.want.shares else 1.0)
+    pairs = adjacent(todo.family, todo.want.radius)
+    if not pairs:
+        raise PrivacyError(f"no two signals of {todo.family.name} are {todo.want.radius:g} apart")
+    agent = best_connected(todo)
+    seen = transcript(todo, agent, min(rounds, todo.rounds), background=pairs[len(pairs) // 2][0])
     return audit(
-        mechanism, [(0.0, 1.0)], claim, todo.want.delta, trials, rng,
-        name=name or f"{problem.law.name}, neighbour",
+        seen, pairs, budget_of(todo, agent), todo.want.delta, trials, rng,
+        name=name or todo.law.name, fault=fault, exact=_exact_signal(todo, agent, pairs),
     )  # fmt: skip
 
 
-def _at(problem: Problem, epsilon: float) -> Problem:
+def audit_neighbour(
+    problem: Problem,
+    trials: int | None = None,
+    moved: int = 1,
+    view: View | None = None,
+    rng: int = 0,
+    name: str = "",
+    fault: float = FAULT,
+    neighbour: int | None = None,
+) -> AuditReport:
+    """Attack what Network DP hides besides: a neighbour's estimate of round `moved`, moved by 1.
+
+    The adversary sees what `view` says: the next message of the best-connected agent unless told
+    otherwise, or a later one, or several, of one agent or of more. It is compared with the claim
+    for exactly that (`claimed_cost`).
+    """
+    todo = at_smallest_budget(problem)
+    assert not isinstance(todo.want, NoPrivacy)
+    view = view or Transcript((best_connected(todo),), moved + 1)
+    if neighbour is None:
+        neighbour = heaviest_neighbour(todo, view.agents[0], moved + 1)
+    _check(todo, moved, view, neighbour)
+    move = estimate_moves(todo, neighbour, moved)
+    scores = [ratio_score(todo, move, view)] if isinstance(view, Transcript) else []
+    return audit(
+        observed(todo, move, view), [(0.0, 1.0)], claim_for(todo, moved, view), todo.want.delta,
+        trials, rng, name=name or f"{problem.law.name}, neighbour", fault=fault, scores=scores,
+        exact=exact_loss(todo, move, view),
+    )  # fmt: skip
+
+
+def claim_for(problem: Problem, moved: int, view: View) -> float:
+    """Epsilon claimed against whoever sees these messages, for an estimate that moves in a round.
+
+    An agent's noise is calibrated to its share of epsilon, and to a part of it where the rounds
+    divide one budget; `claimed_cost` says how many of those are spent.
+    """
+    each = sum(budget_of(problem, agent) for agent in view.agents)
+    horizon = problem.horizon or problem.rounds
+    parts = releases(problem.law, horizon) if problem.law.splits_budget else 1
+    return each / parts * claimed_cost(problem.law, moved, view.last)
+
+
+def budget_of(problem: Problem, agent: int) -> float:
+    """The agent's epsilon: the smallest of the problem, times its share."""
+    want = problem.want
+    assert not isinstance(want, NoPrivacy)
+    return min(problem.budgets) * (want.shares[agent] if want.shares else 1.0)
+
+
+def best_connected(problem: Problem) -> int:
+    """The agent with most links in round 1."""
+    return int(np.argmax(np.diff(problem.network.at(1).indptr)))
+
+
+def at_smallest_budget(problem: Problem) -> Problem:
+    """The same problem at its smallest epsilon alone."""
+    if isinstance(problem.want, NoPrivacy):
+        raise PrivacyError("nothing is promised without protection, so there is nothing to audit")
+    return replace(problem, want=problem.want.at(min(problem.budgets)), epsilons=())
+
+
+def _exact_signal(problem: Problem, agent: int, pairs: list[tuple[float, float]]) -> float | None:
+    """The exact loss of the worst pair against all messages of all agents."""
     assert not isinstance(problem.want, NoPrivacy)
-    return replace(problem, want=problem.want.at(epsilon), epsilons=())
+    if problem.want.reads_signals or problem.law.noises_links:
+        return None
+    xi = problem.family.columns(np.array(pairs)).reshape(len(pairs), 2, -1)
+    by = float(np.abs(xi[:, 0] - xi[:, 1]).sum(axis=-1).max())
+    everyone = Transcript(tuple(range(problem.network.size)), problem.rounds)
+    readings = {1, problem.rounds} if problem.law.online else {1}
+    return max(
+        exact_loss(problem, signal_moves(problem, agent, by, reading), everyone)
+        for reading in readings
+    )
+
+
+def _check(problem: Problem, moved: int, view: View, neighbour: int) -> None:
+    if not 0 <= moved < view.last <= problem.rounds:
+        raise PrivacyError(
+            f"an estimate of round {moved} is seen in later rounds, up to {problem.rounds}; "
+            f"found round {view.last}"
+        )
+    if neighbour in view.agents:
+        raise PrivacyError(
+            f"agent {neighbour} is seen itself, so its estimate is no secret; watch other agents"
+        )

@@ -57,7 +57,7 @@ def transcript(
         raise PrivacyError("transcripts are audited for signals that are single numbers")
     if not everyone:
         inside = ball(problem.network, agent, rounds)
-        want = _among(problem.want, inside.members)
+        want = among(problem.want, inside.members)
         problem, agent = replace(problem, network=inside, want=want), inside.centre
     labels = list(problem.network.labels)
     record = Record(every=1, agents=None if everyone else [labels[agent]])
@@ -82,8 +82,8 @@ def transcript(
     return mechanism
 
 
-def _among(want: Want, members: NDArray[np.int64]) -> Want:
-    """The same protection for some of the agents, whose budgets may be their own."""
+def among(want: Want, members: NDArray[np.int64]) -> Want:
+    """Ask for the same protection for some of the agents, whose budgets may be their own."""
     if isinstance(want, NoPrivacy) or want.shares is None:
         return want
     return replace(want, shares=tuple(want.shares[i] for i in members))

@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from murmura.privacy.auditing.audit import AuditReport, audit
+from murmura.privacy.auditing.power import FAULT, runs_for, smallest_fault
 
-__all__ = ["AuditReport", "audit"]
+__all__ = ["FAULT", "AuditReport", "audit", "runs_for", "smallest_fault"]
