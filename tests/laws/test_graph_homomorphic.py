@@ -67,23 +67,30 @@ def test_what_the_messages_show_is_one_noised_statistic_per_round():
 
 
 def loss(law, epsilon=1.0):
-    """The privacy loss of all z_t together: the sum of Delta/b_t over the rounds."""
-    family = Normal(sigma=1.0)
-    made = calibrate(SignalDP(epsilon), law, family, MIXING, ROUNDS)
-    b = [made.scale(np.ones((MIXING.size, 1)), epsilon, t)[:, 0] for t in range(1, ROUNDS + 1)]
-    return float(sum(family.sensitivity(1.0).value / each for each in b).max())
+    """Of all messages: Delta/b_0 for the start and c_t Delta/b_t for every round."""
+    made = calibrate(SignalDP(epsilon), law, Normal(sigma=1.0), MIXING, ROUNDS)
+    ones = np.ones((MIXING.size, 1))
+    shown = [1.0, *(1 - (1 - law.eta) ** (t - 1) for t in range(1, ROUNDS + 1))]
+    return sum(c / float(made.scale(ones, epsilon, t).min()) for t, c in enumerate(shown))
 
 
-def test_the_promise_is_kept_and_a_weakened_twin_breaks_it():
-    """Calibrated for eta xi, which is all that a round adds, noise is ten times too small."""
+@pytest.mark.parametrize("eta", [1e-4, 0.1, 1.0])
+def test_the_promise_is_kept_and_a_weakened_twin_breaks_it(eta):
+    """Calibrated for eta xi, which is all that a round adds, later rounds would show too much."""
 
     class Weak(laws.GraphHomomorphic):
-        def sensitivities(self, t):  # noqa: ARG002 - the same in every round
-            return laws.Sensitivities(signal=self.eta, network=1.0)
+        def sensitivities(self, t):
+            return laws.Sensitivities(signal=self.eta if t else 1.0, network=1.0)
 
-    assert promise(SignalDP(1.0), laws.GraphHomomorphic(eta=ETA), ROUNDS).status == "proved"
-    assert loss(laws.GraphHomomorphic(eta=ETA)) == pytest.approx(ROUNDS / (ROUNDS + 1))
-    assert loss(Weak(eta=ETA)) > 9
+    assert promise(SignalDP(1.0), laws.GraphHomomorphic(eta=eta), ROUNDS).status == "proved"
+    assert 1 / (ROUNDS + 1) < loss(laws.GraphHomomorphic(eta=eta)) <= 1 + 1e-12
+    if eta < 1:
+        assert loss(Weak(eta=eta)) > 3
+
+
+def test_a_step_beyond_one_is_refused():
+    with pytest.raises(LawError, match="at most 1"):
+        laws.GraphHomomorphic(eta=1.5)
 
 
 def test_scales_that_follow_signals_are_refused():

@@ -158,11 +158,12 @@ def group_scales(
     return network, signal, cast(Floats, edge)
 
 
-def carried_scales(calibration: Calibration) -> Floats:
-    """(agents,): b_j at epsilon = 1 of the noise that messages carry; it goes with 1/epsilon."""
+def carried_scales(calibration: Calibration, rounds: range) -> Floats:
+    """(rounds, agents): b_j at epsilon = 1 of the noise that messages carry; it goes with 1/eps."""
     if calibration.reads_signals:
         raise LawError(
             f"law {calibration.law.name} sends its noise along, whose scale must not follow the "
             "signal; ask for sensitivity global"
         )
-    return np.asarray(calibration.scale(np.ones((len(calibration.network), 1)), 1.0, 1)[:, 0])
+    ones = np.ones((len(calibration.network), 1))
+    return np.stack([calibration.scale(ones, 1.0, t)[:, 0] for t in rounds])

@@ -45,13 +45,16 @@ def carried_noise(
     width: int,
     scales: Floats,
 ) -> Floats:
-    """(rounds, rows, width): sum_j a_ij b_j d_j, d the agents' own draws; `scales` are the b_j."""
+    """(rounds, rows, width): sum_j a_ij b_j d_j, d the agents' own draws.
+
+    `scales` has the b_j, (rounds, agents).
+    """
     carried = aligned(len(rounds), len(matrix.indptr) - 1, width)
     blocks = np.arange(-(-width // int(PAIRED)) * int(HALF), dtype=np.uint32)
     for k, t in enumerate(rounds):
         if t:  # nothing travels before round 1
-            own = np.zeros((len(scales), width))
-            cast(Any, _draw)(own, scales, agents, blocks, key, t)
+            own = np.zeros((scales.shape[1], width))
+            cast(Any, _draw)(own, scales[k], agents, blocks, key, t)
             cast(Any, _mix)(carried[k], *matrix, own)
     return carried
 

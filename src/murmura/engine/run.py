@@ -133,7 +133,8 @@ class Run:
             return NONE
         about = (matrix, self.agents, self.key, rounds, self.layout.padded)
         if self.problem.law.noises_messages:
-            return carried_noise(*about, self._by_agent(carried_scales(self._calibrated)))
+            scales = [self._by_agent(b) for b in carried_scales(self._calibrated, rounds)]
+            return carried_noise(*about, np.stack(scales))
         return link_noise(*about) if law[:, 5].any() else NONE
 
     @property
