@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from murmura.theory.verdict import Verdict
+from murmura.theory.verdict import Verdict as Verdict
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
