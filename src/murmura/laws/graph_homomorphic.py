@@ -18,8 +18,8 @@ messages. Then z_1 = m_1 and z_t = m_t + (1 - eta) z_{t-1} are
 c_t = 1 - (1 - eta)^{t-1}: given the release xi + d_0, each round shows the share c_t of the
 statistic with noise of its own. They compose, so of T + 1 shares of the budget the start has one
 and each round one: d_0 has the scale (T + 1) Delta/eps, and q_t has 1 - (1 - eta)^t times that,
-which is at least c_t. A gradient step on the noised statistic would need no q at all: it would be the
-average, with a detour.
+which is at least c_t. A gradient step on the noised statistic would need no q at all: it would be
+the average, with a detour.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ integral runs over a few intervals, whose ends and masses are in closed form.
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -52,7 +53,7 @@ def spent(one: Laplace, other: Laplace, epsilon: float) -> float:
     low, high = sorted((one.mode, other.mode))
     ends = [low - far, low, high, high + far]
     total = 0.0
-    for a, b in zip(ends, ends[1:], strict=False):
+    for a, b in pairwise(ends):
         u, v = excess(a), excess(b)
         if u <= 0 and v <= 0:
             continue

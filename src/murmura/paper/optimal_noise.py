@@ -1,7 +1,7 @@
 """Is Laplace noise optimal (part 2 of Theorems 1 to 3, and the abstract)? It depends on privacy.
 
-The proof asks |p'(u)| <= (eps/Delta) p(u) of the noise's density, the derivative form: the loss of a
-small move is in proportion to it. There Laplace has the least variance (Koufogiannis, Han and
+The proof asks |p'(u)| <= (eps/Delta) p(u) of the noise's density, the derivative form: the loss of
+a small move is in proportion to it. There Laplace has the least variance (Koufogiannis, Han and
 Pappas 2015), which a linear programme over densities on a grid finds here. Differential privacy as
 the paper defines it, for moves of up to 1, asks p(u + x) <= e^eps p(u) for |x| <= Delta only, and
 there the staircase has less (Geng and Viswanath 2014).

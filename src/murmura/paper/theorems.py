@@ -236,14 +236,15 @@ ENTRIES_CLAIMS = (
           "rounds.", accuracy,
           quote="convergence time that we obtain for static networks"),
     Claim("Dynamic networks without isolated nodes converge to the MVUE in the stated rounds.",
-          isolated, quote="If $G_t$ contains no isolated nodes for all $t \\in \\Nbb$, for accuracy"),
+          isolated,
+          quote="If $G_t$ contains no isolated nodes for all $t \\in \\Nbb$, for accuracy"),
     Claim("The offline cell of the heterogeneous table bounds the error.", table_offline,
           quote="Total Error Bounds for heterogeneous privacy budgets"),
     Claim("The online cell of the heterogeneous table bounds the error.", table_online,
           quote="Minimum Variance Unbiased Estimation & Online Learning of Expected Values"),
     Claim("Offline, Network DP is preserved at the eps level for all times.", for_all_t,
-          quote="we use induction to show that Network DP is preserved at the $\\eps$ level for all "
-          "times $t$ when the mixing matrix $A$ is non-singular"),
+          quote="we use induction to show that Network DP is preserved at the $\\eps$ level for "
+          "all times $t$ when the mixing matrix $A$ is non-singular"),
 )  # fmt: skip
 NAMES = tuple(theory.VERDICTS)  # of the first eight claims, in their order
 
