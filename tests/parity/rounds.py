@@ -51,6 +51,8 @@ def by_matrix(problem):
         if law.at(t).edge:
             grid = inputs.g(t, inputs.agents[:, None], inputs.agents[None, :])
             links = (A * grid).sum(axis=1)
+        if law.noises_messages:
+            links = A @ inputs.d(t)
         state = laws.advance(law, t, state, A @ state.nu + links, inputs.xi(t), inputs.d(t))
         weight = laws.advance(law, t, weight, A @ weight.nu, np.ones(n), np.zeros(n))
     return state.nu / weight.nu if law.ratio else state.nu
@@ -87,5 +89,7 @@ def by_agents(problem):
             own = slice(A.indptr[i], A.indptr[i + 1])
             near, row = A.indices[own], A.data[own]
             heard = [said[j][0] + (inputs.g(t, i, j) if law.at(t).edge else 0.0) for j in near]
+            if law.noises_messages:
+                heard = [value + d[j] for value, j in zip(heard, near, strict=True)]
             agent.step(t, row, heard, [said[j][1] for j in near], xi[i], d[i])
     return np.array([a.estimate for a in agents])

@@ -11,7 +11,7 @@ from theory_cases import GRAPHS, mean_square, run
 from murmura import network, theory
 from murmura.errors import LawError, MurmuraError
 from murmura.privacy import NetworkDP, NoPrivacy, SignalDP
-from murmura.theory import Standing
+from murmura.theory import Verdict
 from murmura.theory.spectrum import dense
 
 pytestmark = pytest.mark.filterwarnings("ignore::murmura.errors.PrivacyWarning")
@@ -95,7 +95,7 @@ def test_theorem_3_holds_though_its_proof_does_not():
     assert found.privacy[-1, 0] ** 2 * t / 2 == pytest.approx(1 + share, rel=1e-2)
     claimed = (1 + share) / t**2  # what the proof's middle lines give per unit of sum of V/n
     assert found.privacy[-1, 0] ** 2 > 100 * claimed
-    assert theory.STANDINGS["theorem_3"][0] is Standing.HOLDS_BY_ANOTHER_PROOF
+    assert theory.VERDICTS["theorem_3"][0] is Verdict.CONFIRMED
 
 
 def test_the_heterogeneous_table_lost_a_factor_of_sqrt_n():
@@ -104,7 +104,7 @@ def test_the_heterogeneous_table_lost_a_factor_of_sqrt_n():
     error = np.linalg.norm(np.linalg.matrix_power(mixing.weights.toarray(), t) @ xi)
     bound = theory.heterogeneous_offline(64, mixing.beta_star, t, np.zeros(64), M)
     assert error == pytest.approx(8 * bound.decentralisation)
-    assert bound.standing is Standing.REFUTED
+    assert bound.verdict is Verdict.CORRECTED
     assert error <= theory.theorem_1(64, mixing.beta_star, t, 0.0, M).total
 
 
@@ -149,7 +149,7 @@ def test_corollary_1_is_theorem_1_with_the_larger_reach():
     a = theory.corollary_1(10, 0.5, 3, reach=2.0, epsilon=0.5, largest=1.0)
     b = theory.theorem_1(10, 0.5, 3, noise=10 * 2 * 16.0, largest=1.0)
     assert (a.privacy, a.decentralisation) == (b.privacy, b.decentralisation)
-    assert set(theory.STANDINGS) <= set(theory.__all__)
+    assert set(theory.VERDICTS) <= set(theory.__all__)
 
 
 def test_what_is_refused():

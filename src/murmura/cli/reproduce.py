@@ -50,7 +50,10 @@ def reproduce(
         page = _page(reports, out) if html else None
         if as_json:
             entries_said = [asdict(report) for report in reports]
-            print_json({"out": str(out), "page": page and str(page), "entries": entries_said})
+            print_json(
+                {"out": str(out), "page": page and str(page), "counts": _counts(reports),
+                 "entries": entries_said}
+            )  # fmt: skip
         else:
             _say(reports, out, page)
     if any(report.verdict == "failed" for report in reports):
@@ -86,10 +89,27 @@ def _described(entry: Entry) -> dict[str, Any]:
         "id": entry.id,
         "title": entry.title,
         "reference": entry.reference,
-        "statements": [claim.statement for claim in entry.claims],
+        "statements": [
+            {"statement": claim.statement, "origin": str(claim.origin), "quote": claim.quote}
+            for claim in entry.claims
+        ],
         "runs": len(entry.runs),
         "needs_data": entry.needs_data,
     }
+
+
+def _counts(reports: list[Report]) -> dict[str, dict[str, int]]:
+    from murmura.paper.entry import counts
+
+    found = counts(f for report in reports for f in report.findings)
+    return {str(o): {str(v): n for v, n in each.items()} for o, each in found.items()}
+
+
+def _tally(reports: list[Report]) -> list[str]:
+    """How many statements fared how, the paper's apart from ours."""
+    from murmura.paper.entry import tally
+
+    return tally(f for report in reports for f in report.findings)
 
 
 def _say(reports: list[Report], out: Path, page: Path | None) -> None:
@@ -98,11 +118,16 @@ def _say(reports: list[Report], out: Path, page: Path | None) -> None:
 
     rows = []
     for report in reports:
-        said = [(f["verdict"], f"{f['statement']} {f['sentence']}") for f in report.findings]
-        for k, (verdict, words) in enumerate(said or [(report.verdict, report.reason)]):
-            rows.append((report.id if k == 0 else "", verdict, words))
+        said = [
+            (f["origin"], f["verdict"], f"{f['statement']} {f['sentence']}")
+            for f in report.findings
+        ]
+        for k, words in enumerate(said or [("", report.verdict, report.reason)]):
+            rows.append((report.id if k == 0 else "", *words))
     screen = console()
-    screen.print(table(("id", "verdict", "statement and numbers"), rows), "")
+    screen.print(table(("id", "whose", "verdict", "statement and numbers"), rows), "")
+    for line in _tally(reports):
+        screen.print(line, soft_wrap=True)
     screen.print(
         f"Outputs in {out}: figures (PNG, SVG), numbers (CSV), verdicts.json", soft_wrap=True
     )

@@ -23,6 +23,7 @@ from murmura.engine.layout import Layout, aligned
 from murmura.engine.problem import Columns
 from murmura.engine.seeds import Marks, mark, noise_key, signal_mark
 from murmura.engine.workers import Workers
+from murmura.errors import LawError
 from murmura.privacy import Calibration, calibrate
 
 Floats = NDArray[np.float64]
@@ -171,6 +172,11 @@ class Run:
         """The noise of the links into this rank's agents, in laws that have it."""
         from murmura.engine.links import NONE, link_noise
 
+        if self.problem.law.noises_messages and groups > 1:
+            raise LawError(
+                f"law {self.problem.law.name} sends its noise along, which ranks do not exchange; "
+                "run it with murmura.engine.simulate"
+            )
         noisy = bool(law[0, 5]) and groups > 1
         width, rounds = self.layout.padded, range(t, t + 1)
         return link_noise(matrix, self.part.agents, self.key, rounds, width) if noisy else NONE

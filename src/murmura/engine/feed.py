@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from murmura.engine.layout import Layout, Order, aligned
 from murmura.engine.problem import Problem
 from murmura.engine.workers import Workers
+from murmura.errors import LawError
 from murmura.privacy import Calibration
 
 Floats = NDArray[np.float64]
@@ -151,5 +152,18 @@ def group_scales(
         if problem.law.at(t).noise:
             network[k, 1:] = calibration.per_network(epsilons, t)
             signal[k, 1:] = calibration.per_signal(epsilons, t)
-    edge = np.concatenate([[0.0], calibration.per_edge(epsilons)])
+    carried = problem.law.noises_messages
+    each = 1 / epsilons if carried else calibration.per_edge(epsilons)
+    edge = np.concatenate([[0.0], each])
     return network, signal, cast(Floats, edge)
+
+
+def carried_scales(calibration: Calibration, rounds: range) -> Floats:
+    """(rounds, agents): b_j at epsilon = 1 of the noise that messages carry; it goes with 1/eps."""
+    if calibration.reads_signals:
+        raise LawError(
+            f"law {calibration.law.name} sends its noise along, whose scale must not follow the "
+            "signal; ask for sensitivity global"
+        )
+    ones = np.ones((len(calibration.network), 1))
+    return np.stack([calibration.scale(ones, 1.0, t)[:, 0] for t in rounds])

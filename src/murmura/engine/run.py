@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from murmura.engine import kernel, noise
-from murmura.engine.feed import Feed, coefficients, group_scales
+from murmura.engine.feed import Feed, carried_scales, coefficients, group_scales
 from murmura.engine.layout import Layout, Order, aligned, arranged
 from murmura.engine.problem import Columns, Problem
 from murmura.engine.workers import Workers
@@ -126,12 +126,21 @@ class Run:
         return [self.workers.submit(work, piece) for piece in self._pieces(blocks)], squares
 
     def _links(self, matrix: kernel.Matrix, law: Floats, rounds: range) -> Floats:
-        """The noise of the links in laws that have it, else nothing."""
-        from murmura.engine.links import NONE, link_noise  # few laws need it compiled
+        """The noise that comes over links in laws that have it, else nothing."""
+        from murmura.engine.links import NONE, carried_noise, link_noise  # few laws need them
 
-        noisy = law[:, 5].any() and self.layout.groups > 1
-        width = self.layout.padded
-        return link_noise(matrix, self.agents, self.key, rounds, width) if noisy else NONE
+        if self.layout.groups == 1:
+            return NONE
+        about = (matrix, self.agents, self.key, rounds, self.layout.padded)
+        if self.problem.law.noises_messages:
+            scales = [self._by_agent(b) for b in carried_scales(self._calibrated, rounds)]
+            return carried_noise(*about, np.stack(scales))
+        return link_noise(*about) if law[:, 5].any() else NONE
+
+    @property
+    def _calibrated(self) -> Calibration:
+        assert self.calibration is not None  # private groups have one
+        return self.calibration
 
     def _pieces(self, blocks: int) -> Iterator[tuple[int, int, int]]:
         """(state, blocks of rows begin..end): what a thread takes at a time."""

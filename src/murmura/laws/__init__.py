@@ -25,6 +25,7 @@ from murmura.laws.base import (
 )
 from murmura.laws.chebyshev import Chebyshev
 from murmura.laws.first_order import FirstOrder, FirstOrderEdges, FirstOrderOnline
+from murmura.laws.graph_homomorphic import GraphHomomorphic
 from murmura.laws.jacobi import Jacobi
 from murmura.laws.learn import Learn
 from murmura.laws.learn_network import LearnDynamic, LearnDynamicPrinted, LearnNetwork
@@ -40,6 +41,7 @@ __all__ = [
     "FirstOrder",
     "FirstOrderEdges",
     "FirstOrderOnline",
+    "GraphHomomorphic",
     "Jacobi",
     "Law",
     "Learn",
@@ -72,6 +74,7 @@ LAWS: dict[str, type[Law]] = {
         FirstOrder,
         FirstOrderOnline,
         FirstOrderEdges,
+        GraphHomomorphic,
         NaiveNetwork,
         Chebyshev,
         Jacobi,

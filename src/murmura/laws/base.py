@@ -7,6 +7,7 @@ Every algorithm here is one linear round,
 from nu_0 = start.learn xi + start.noise d. A law says which numbers stand in round t; `combine`
 is the only place where the sum is written, and it serves the compiled simulator (A is the matrix)
 and one agent (A is its row) alike. The estimate without noise, mu_t, is the same law with d = 0.
+Where messages carry the noise (`noises_messages`), A nu_{t-1} stands for A (nu_{t-1} + d_t).
 """
 
 from __future__ import annotations
@@ -76,6 +77,7 @@ class Law(ABC):
     splits_budget: ClassVar[bool] = False  # noise in every round shares one epsilon
     noises_links: ClassVar[bool] = False  # noise of its own on every link
     network_claim: ClassVar[bool] = False  # the paper claims Network DP for noise at the start only
+    noises_messages: ClassVar[bool] = False  # what travels in round t is nu_{t-1} + d_t
 
     @abstractmethod
     def coefficients(self, t: int) -> Coefficients:
@@ -101,6 +103,12 @@ class Law(ABC):
         if not finite:
             raise LawError(_not_numbers(self, t, now))
         return now
+
+    def noise_gain(self, t: int, values: Value) -> Value:
+        """What d_t is multiplied by along an eigenvector of A: noise, or noise + mix lambda."""
+        now = self.at(t)
+        carried = now.mix if self.noises_messages and t else 0.0
+        return now.noise + carried * values
 
     def sensitivities(self, t: int) -> Sensitivities:
         """Give how far what d_t hides can move: |learn/noise| a statistic, |mix/noise| an estimate.
@@ -129,7 +137,10 @@ def begin(law: Law, xi: Value, d: Value) -> State:
 
 
 def advance(law: Law, t: int, state: State, mixed: Value, xi: Value, d: Value) -> State:
-    """Take round t, given mixed = A nu_{t-1}: a product for the network, a row for one agent."""
+    """Take round t, given mixed = A nu_{t-1}: a product for the network, a row for one agent.
+
+    Where messages carry noise, mixed is made of them: A (nu_{t-1} + d_t).
+    """
     keep, mix, recall, learn, noise, _ = law.at(t)
     nu = combine(keep, mix, recall, learn, noise, state.nu, mixed, state.before, xi, d)
     return State(nu, state.nu)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from murmura._lazy import lazily
 
 if TYPE_CHECKING:
-    from murmura.paper.entry import Claim, Context, Entry, Finding, Measured, Verdict
+    from murmura.paper.entry import Claim, Context, Entry, Finding, Measured, Origin, Verdict
     from murmura.paper.registry import ENTRIES, find, names
     from murmura.paper.runner import Report, reproduce
 
@@ -25,6 +25,7 @@ _HOMES = {
     "Entry": "entry",
     "Finding": "entry",
     "Measured": "entry",
+    "Origin": "entry",
     "Report": "runner",
     "Verdict": "entry",
     "find": "registry",
@@ -39,6 +40,7 @@ __all__ = [
     "Entry",
     "Finding",
     "Measured",
+    "Origin",
     "Report",
     "Verdict",
     "find",

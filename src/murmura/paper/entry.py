@@ -4,14 +4,21 @@
                                         --check--> Finding: verdict and a sentence with the numbers
 
 Drawings read what was measured and compute nothing, so that the tables hold every plotted number.
+
+A verdict never depends on the seed. Checks read expected errors, which are exact (`expected`);
+where there are none, what is measured is so far from the line, or repeated so often, that the
+chance of another verdict is below 1e-6, and the check says why.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
+
+from murmura.theory.verdict import Verdict as Verdict
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -20,16 +27,14 @@ if TYPE_CHECKING:
 
 Tables = Mapping[str, Any]  # name -> pandas.DataFrame; "" is the main one
 
-
-class Verdict(StrEnum):
-    """How a statement of the paper stands against the numbers."""
-
-    CONFIRMED = "confirmed"
-    CORRECTED = "corrected"  # true once something in it is put right, or only in part
-    REFUTED = "refuted"
-
-
 SEVERITY = {Verdict.CONFIRMED: 0, Verdict.CORRECTED: 1, Verdict.REFUTED: 2}
+
+
+class Origin(StrEnum):
+    """Whose statement it is."""
+
+    PAPER = "paper"
+    MURMURA = "murmura"
 
 
 @dataclass(frozen=True)
@@ -55,10 +60,20 @@ class Measured:
 
 @dataclass(frozen=True)
 class Claim:
-    """A statement, and the check that turns numbers into a finding."""
+    """A statement, and the check that turns numbers into a finding.
+
+    A statement of the paper comes with its words there (`quote`, as the source of the paper has
+    them); one without a quote is murmura's own.
+    """
 
     statement: str
     check: Callable[[Measured], Finding]
+    quote: str = ""
+
+    @property
+    def origin(self) -> Origin:
+        """The paper's if it is quoted, else ours."""
+        return Origin.PAPER if self.quote else Origin.MURMURA
 
 
 @dataclass(frozen=True)
@@ -77,7 +92,7 @@ class Entry:
     id: str
     title: str
     reference: str
-    runs: tuple[Run, ...]
+    runs: tuple[Run, ...]  # none where everything is worked out without sampling
     measure: Callable[[Entry, Context], Measured]
     draw: Callable[[Measured], Figure]
     claims: tuple[Claim, ...]
@@ -92,3 +107,18 @@ def worst(findings: list[Finding]) -> Verdict:
 def judged(holds: bool, sentence: str, otherwise: Verdict = Verdict.REFUTED) -> Finding:
     """Confirmed if it holds."""
     return Finding(Verdict.CONFIRMED if holds else otherwise, sentence)
+
+
+def counts(findings: Iterable[Mapping[str, str]]) -> dict[Origin, dict[Verdict, int]]:
+    """How many statements fared how, the paper's apart from ours."""
+    found = Counter((each["origin"], each["verdict"]) for each in findings)
+    return {o: {v: found[str(o), str(v)] for v in Verdict} for o in Origin}
+
+
+def tally(findings: Iterable[Mapping[str, str]]) -> list[str]:
+    """A sentence for the paper's statements and one for ours."""
+    whose = {Origin.PAPER: "Statements of the paper", Origin.MURMURA: "Statements of our own"}
+    return [
+        f"{whose[origin]}: " + ", ".join(f"{count} {verdict}" for verdict, count in each.items())
+        for origin, each in counts(findings).items()
+    ]

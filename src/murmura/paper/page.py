@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import csv
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
 from murmura import __version__
+from murmura.paper.entry import tally
 from murmura.paper.runner import Report
-from murmura.report.page import Section, render
+from murmura.report.page import Section, Statement, render
 
 PAGE = "reproduction.html"
+WHOSE = {"paper": "the paper", "murmura": "our own"}
 MOST_ROWS = 24  # of a table that the page shows; the CSV has them all
 
 
@@ -29,24 +30,27 @@ def _title() -> str:
 
 def _introduction(reports: Sequence[Report]) -> str:
     """How many statements fared how."""
-    verdicts = Counter(f["verdict"] for report in reports for f in report.findings)
-    counted = ", ".join(f"{count} {verdict}" for verdict, count in sorted(verdicts.items()))
+    counted = ". ".join(tally(f for report in reports for f in report.findings))
     return (
         f"Every figure and table of the paper by Papachristou and Rahimian, computed by murmura "
-        f"{__version__}; of its statements {counted or 'none was judged'}. Errors are l2 norms "
-        "over all agents. All noise is simulated."
+        f"{__version__}. {counted}. Confirmed is what holds, corrected what holds once something "
+        "in it is put right or only in part, refuted what does not hold. No verdict depends on the "
+        "seed. Errors are l2 norms over all agents. All noise is simulated."
     )
 
 
 def _section(report: Report, out: Path) -> Section:
-    words = " ".join(f"[{f['verdict']}] {f['statement']} {f['sentence']}" for f in report.findings)
     tables = [name for name in report.outputs if name == f"{report.id}.csv"]
     heads, rows = _table(out / tables[0]) if tables else ([], [])
     return Section(
         id=report.id,
         title=f"{report.title} ({report.reference})",
         verdict=report.verdict,
-        words=words or report.reason,
+        words=report.reason,
+        statements=[
+            Statement(f["verdict"], WHOSE[f["origin"]], f["statement"], f["sentence"], f["quote"])
+            for f in report.findings
+        ],
         images=[out / name for name in report.outputs if name.endswith(".png")],
         heads=heads,
         rows=rows,

@@ -11,17 +11,20 @@ from murmura.paper import (
     extensions,
     headline,
     heterogeneous,
+    optimal_noise,
     real,
     sample_paths,
     sweeps,
     tables,
+    theorems,
 )
 from murmura.paper.entry import Entry
 
 ENTRIES: dict[str, Entry] = {
     entry.id: entry
     for part in (
-        distributions, sample_paths, sweeps, tables, heterogeneous, extensions, headline, real,
+        theorems, optimal_noise, distributions, sample_paths, sweeps, tables, heterogeneous,
+        extensions, headline, real,
     )
     for entry in part.ENTRIES
 }  # fmt: skip

@@ -20,7 +20,7 @@ from typing import Any
 
 from murmura import __version__
 from murmura.paper import data
-from murmura.paper.entry import Context, Entry, Finding, Measured, Verdict, worst
+from murmura.paper.entry import Claim, Context, Entry, Finding, Measured, Verdict, worst
 
 SKIPPED, FAILED = "skipped", "failed"
 RECORD = "verdicts.json"
@@ -36,7 +36,7 @@ class Report:
     title: str
     reference: str
     verdict: str  # of `Verdict`, or skipped, or failed
-    findings: list[dict[str, str]]  # statement, verdict, sentence
+    findings: list[dict[str, str]]  # statement, origin, verdict, sentence, quote
     command: str
     seed: int
     quick: bool
@@ -104,14 +104,14 @@ def _attempt(entry: Entry, out: Path, context: Context, inputs: str) -> Report:
     try:
         measured = entry.measure(entry, context)
         outputs = _outputs(entry, measured, out)
-        findings = [(claim.statement, claim.check(measured)) for claim in entry.claims]
+        findings = [(claim, claim.check(measured)) for claim in entry.claims]
     except data.MissingDataError as problem:
         return report(verdict=SKIPPED, reason=str(problem))
     except Exception as problem:  # a fault in one entry must not cost the others
         return report(verdict=FAILED, reason=f"{type(problem).__name__}: {problem}")
     return report(
         verdict=str(worst([finding for _, finding in findings])),
-        findings=[_plain(statement, finding) for statement, finding in findings],
+        findings=[_plain(claim, finding) for claim, finding in findings],
         outputs=outputs,
         seconds=round(time.perf_counter() - began, 2),
     )
@@ -131,11 +131,13 @@ def _report(entry: Entry, context: Context, inputs: str) -> Callable[..., Report
     return made
 
 
-def _plain(statement: str, finding: Finding) -> dict[str, str]:
+def _plain(claim: Claim, finding: Finding) -> dict[str, str]:
     return {
-        "statement": statement,
+        "statement": claim.statement,
+        "origin": str(claim.origin),
         "verdict": str(finding.verdict),
         "sentence": finding.sentence,
+        "quote": claim.quote,
     }
 
 

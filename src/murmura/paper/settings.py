@@ -31,14 +31,17 @@ class Place:
     sigma: float
     rounds: int
     mu: float | None = None  # None: real readings
-    floor: float | None = None  # public lower bound, where murmura's own run uses one
+    floor: float | None = None  # public lower bound: below it no signal can be
 
 
 PLACES = {
     US: Place("US power grid", sigma=1.0, rounds=100, mu=10.0, floor=100.0),
-    HOUSEHOLDS: Place("households, as in the authors' code", sigma=1.04, rounds=1096, mu=1.67),
-    DAILY: Place("537 Swiss households, daily", sigma=1.04, rounds=49),
-    HOURLY: Place("537 Swiss households, hourly", sigma=1.04, rounds=1176),
+    # the authors' signals are s = 1 + kWh, so that log s is log(1 + kWh) and s is at least 1
+    HOUSEHOLDS: Place(
+        "households, as in the authors' code", sigma=1.04, rounds=1096, mu=1.67, floor=1.0
+    ),
+    DAILY: Place("537 Swiss households, daily", sigma=1.04, rounds=49, floor=1.0),
+    HOURLY: Place("537 Swiss households, hourly", sigma=1.04, rounds=1176, floor=1.0),
 }
 
 
@@ -98,13 +101,15 @@ def want(run: Run) -> Any:
     return kind(epsilon=run.epsilons[0], delta=delta, sensitivity=run.sensitivity)
 
 
-def signals(place: str) -> Any:
-    """Parameters to draw from, or the real readings, negative ones moved to 0."""
-    if PLACES[place].mu is not None:
-        return {"mu": PLACES[place].mu}
+def signals(run: Run) -> Any:
+    """Parameters to draw from, or the real readings: kWh for log(1 + s), 1 + kWh for log s."""
+    if PLACES[run.place].mu is not None:
+        return {"mu": PLACES[run.place].mu}
     from murmura.paper import data
+    from murmura.signals import as_signals
 
-    return data.readings(place)
+    found = data.readings(run.place)
+    return found if run.family == "log-normal-1p" else as_signals(1 + found.values)
 
 
 def law(run: Run) -> Any:
@@ -123,7 +128,7 @@ def perform(run: Run, context: Context, record: Record | None = None, where: Any
         warnings.simplefilter("ignore", PrivacyWarning)
         warnings.simplefilter("ignore", DivergenceWarning)
         return sweep(
-            signals(run.place), where or network(run.place), family(run), want(run), law(run),
+            signals(run), where or network(run.place), family(run), want(run), law(run),
             run.rounds, epsilons=run.epsilons, replicas=run.replicas, rng=context.seed,
             record=record or Record(estimates=False), name=run.name,
         )  # fmt: skip

@@ -78,6 +78,25 @@ def value(table: Any, column: str, method: str, algorithm: str, epsilon: float) 
     return float(found[column].iloc[0])
 
 
+def expected_columns(found: Any, rounds: slice | int) -> dict[str, Any]:
+    """Expected errors at the first epsilon, against what a run measures and against E xi."""
+    from murmura.paper.expected import truth
+
+    clean, private = truth(found)
+    return {
+        "te": found.total[rounds, 0], "cop": found.privacy[rounds, 0],
+        "cod": found.decentralisation[rounds], "truth": private[rounds, 0],
+        "truth_clean": clean[rounds],
+    }  # fmt: skip
+
+
+def expected_rounds(found: Any, **labels: Any) -> list[dict[str, Any]]:
+    """Expected errors over rounds at the first epsilon."""
+    columns = expected_columns(found, slice(None))
+    rounds = range(len(found.total))
+    return [{**labels, "round": t, **{k: v[t] for k, v in columns.items()}} for t in rounds]
+
+
 def last(table: Any, column: str, variant: str) -> float:
     """A variant's number in the last round of a table over rounds."""
     part = table[table.variant == variant]

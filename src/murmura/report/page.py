@@ -26,13 +26,27 @@ img { max-width: 100%; height: auto; background: #ffffff; border-radius: 4px; }
 .verdict { font-weight: 600; text-transform: uppercase; font-size: .8rem; }
 .confirmed { color: var(--good); } .corrected { color: var(--mend); }
 .refuted { color: var(--bad); }
-.skipped, .how { color: var(--faint); }
+.skipped, .failed, .how, .whose, blockquote { color: var(--faint); }
+.statement { margin: .6rem 0 .9rem; padding-left: .8rem; border-left: 3px solid var(--line); }
+.statement p { margin: .1rem 0; } .whose { font-size: .8rem; }
+blockquote { margin: .1rem 0; font-size: .85rem; font-style: italic; overflow-wrap: anywhere; }
 .how { font: .8rem/1.4 ui-monospace, monospace; overflow-wrap: anywhere; }
 .wide { overflow-x: auto; } table { border-collapse: collapse; font-size: .9rem; }
 th, td { padding: .25rem .6rem; text-align: left; border-bottom: 1px solid var(--line);
   white-space: nowrap; } td.number { text-align: right; font-variant-numeric: tabular-nums; }
 nav a { color: inherit; margin-right: .8rem; white-space: nowrap; display: inline-block; }
 """
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A statement with its verdict, whose it is, its numbers, and its words in the source."""
+
+    verdict: str
+    whose: str
+    statement: str
+    sentence: str
+    quote: str = ""
 
 
 @dataclass(frozen=True)
@@ -43,6 +57,7 @@ class Section:
     title: str
     verdict: str = ""
     words: str = ""
+    statements: Sequence[Statement] = ()
     images: Sequence[Path] = ()
     heads: Sequence[str] = ()
     rows: Sequence[Sequence[str]] = field(default=())
@@ -67,12 +82,23 @@ def _section(section: Section) -> str:
     if section.verdict:
         kind = _text(section.verdict)
         parts.append(f'<p><span class="verdict {kind}">{kind}</span> {_text(section.words)}</p>')
+    parts += [_statement(each) for each in section.statements]
     parts += [_image(path, section.title) for path in section.images]
     if section.rows:
         parts.append(_table(section.heads, section.rows))
     if section.how:
         parts.append(f'<p class="how">{_text(section.how)}</p>')
     return "\n".join([*parts, "</section>"])
+
+
+def _statement(each: Statement) -> str:
+    kind = _text(each.verdict)
+    quote = f"<blockquote>{_text(each.quote)}</blockquote>" if each.quote else ""
+    return (
+        f'<div class="statement"><p><span class="verdict {kind}">{kind}</span> '
+        f'<span class="whose">{_text(each.whose)}</span> <b>{_text(each.statement)}</b></p>'
+        f"{quote}<p>{_text(each.sentence)}</p></div>"
+    )
 
 
 def _image(path: Path, title: str) -> str:

@@ -17,9 +17,8 @@ from murmura._lazy import lazily
 
 if TYPE_CHECKING:
     from murmura.theory.bounds import (
-        STANDINGS,
+        VERDICTS,
         Bound,
-        Standing,
         corollary_1,
         dynamic_rounds,
         heterogeneous_offline,
@@ -39,17 +38,16 @@ if TYPE_CHECKING:
         sharper_theorem_2,
     )
     from murmura.theory.table import Row, table_1
+    from murmura.theory.verdict import Verdict
 
 # No name here may also be a submodule's: importing the submodule would replace the function.
 _HOMES = {
-    "STANDINGS": "bounds",
     "Bound": "bounds",
     "Candidate": "planning",
     "Expected": "exact",
     "Headroom": "limits",
     "Plan": "planning",
     "Row": "table",
-    "Standing": "bounds",
     "best_polynomial": "limits",
     "central": "limits",
     "corollary_1": "bounds",
@@ -62,6 +60,8 @@ _HOMES = {
     "plan": "planning",
     "rounds_to_accuracy": "bounds",
     "SharperBound": "sharper_bounds",
+    "VERDICTS": "bounds",
+    "Verdict": "verdict",
     "sharper": "sharper_bounds",
     "sharper_theorem_1": "sharper_bounds",
     "sharper_theorem_2": "sharper_bounds",
@@ -72,7 +72,7 @@ _HOMES = {
 }
 
 __all__ = [
-    "STANDINGS",
+    "VERDICTS",
     "Bound",
     "Candidate",
     "Expected",
@@ -80,7 +80,7 @@ __all__ = [
     "Plan",
     "Row",
     "SharperBound",
-    "Standing",
+    "Verdict",
     "best_polynomial",
     "central",
     "corollary_1",

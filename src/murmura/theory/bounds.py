@@ -2,51 +2,44 @@
 
 n agents, beta* = max(lambda_2, |lambda_n|), t rounds, V = Var d. A bound has two terms that add up
 by the triangle inequality: what privacy costs and what decentralisation costs, as expected l2
-norms over agents. `Standing` says whether it holds; `note` says what numbers showed.
+norms over agents. `verdict` says whether it holds; `note` says what numbers showed.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from enum import StrEnum
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from murmura import _validate
 from murmura.errors import MurmuraError
+from murmura.theory.verdict import Verdict
 
-
-class Standing(StrEnum):
-    """How a statement of the paper stands."""
-
-    HOLDS = "holds"
-    HOLDS_BY_ANOTHER_PROOF = "holds by another proof"
-    REFUTED = "refuted"
-
-
-STANDINGS: dict[str, tuple[Standing, str]] = {  # each is tested
-    "theorem_1": (Standing.HOLDS, "loose by sqrt(n) as t grows; the tightness claim is refuted"),
-    "corollary_1": (Standing.HOLDS, "the error; its Network DP is only claimed (erratum 5)"),
-    "theorem_2": (Standing.HOLDS, "loose: the norm of A is 1, so the bracket could be 1"),
+VERDICTS: dict[str, tuple[Verdict, str]] = {  # each is computed anew by `murmura reproduce`
+    "theorem_1": (Verdict.CONFIRMED, "loose by sqrt(n) as t grows, so not tight"),
+    "corollary_1": (Verdict.CONFIRMED, "the error; its Network DP is refuted (erratum 5)"),
+    "theorem_2": (Verdict.CONFIRMED, "loose: the norm of A is 1, so the bracket could be 1"),
     "theorem_3": (
-        Standing.HOLDS_BY_ANOTHER_PROOF,
-        "responses add up to t/(3-2 lambda), not 1/(3-2 lambda); contraction saves the bound",
+        Verdict.CONFIRMED,
+        "by another proof: the printed one takes responses that add up to t/(3-2 lambda) for "
+        "1/(3-2 lambda), and contraction saves the bound (erratum 15)",
     ),
     "rounds_to_accuracy": (
-        Standing.REFUTED,
-        "holds for agreement; from the MVUE agents stay sqrt(2) Delta/eps away for ever",
+        Verdict.CORRECTED,
+        "so many rounds bring agreement; from the MVUE agents stay sqrt(2) Delta/eps away for ever",
     ),
     "dynamic_rounds": (
-        Standing.REFUTED,
-        "two links that never meet leave no node isolated, and the pairs never agree",
+        Verdict.CORRECTED,
+        "no isolated nodes is not enough: links that never meet leave pairs that never agree; "
+        "every long stretch of rounds must connect all agents",
     ),
     "heterogeneous_offline": (
-        Standing.REFUTED,
-        "M_n lacks a factor sqrt(n): hypercube, signals +-M along one direction",
+        Verdict.CORRECTED,
+        "with a factor sqrt(n) on M_n: hypercube, signals +-M along one direction",
     ),
-    "heterogeneous_online": (Standing.HOLDS, ""),
+    "heterogeneous_online": (Verdict.CONFIRMED, ""),
 }
 
 
@@ -57,13 +50,13 @@ class Bound:
     privacy: float
     decentralisation: float
     reference: str
-    standing: Standing = Standing.HOLDS
+    verdict: Verdict = Verdict.CONFIRMED
     note: str = ""
 
     @classmethod
     def of(cls, function: str, reference: str, privacy: float, decentralisation: float) -> Bound:
-        """A bound of the paper, with the standing of its function."""
-        return cls(privacy, decentralisation, reference, *STANDINGS[function])
+        """A bound of the paper, with the verdict on its function."""
+        return cls(privacy, decentralisation, reference, *VERDICTS[function])
 
     @property
     def total(self) -> float:
@@ -89,7 +82,7 @@ def corollary_1(
 ) -> Bound:
     """Theorem 1 for Lap(reach/eps), reach = max(a, Delta)   (Corollary 1, offline, network).
 
-    The error holds; that it buys Network DP for all t is only claimed (erratum 5).
+    The error holds; that it buys Network DP for all t is refuted (erratum 5).
     """
     made = theorem_1(size, beta_star, rounds, size * _laplace(reach / epsilon), largest)
     return Bound.of("corollary_1", "Corollary 1", made.privacy, made.decentralisation)
@@ -128,7 +121,7 @@ def rounds_to_accuracy(
 
     After so many rounds the agents are within rho of one another's mean, in expected l2 norm, for
     n >= 2. The paper says: of the minimum variance estimate; from that they stay sqrt(2) Delta/eps
-    away for ever (the mean of the noise), so for rho below it the statement is refuted.
+    away for ever (the mean of the noise), so that for rho below it the statement is corrected.
     """
     _validate.positive(MurmuraError, accuracy=accuracy, epsilon=epsilon)
     n, _ = _checked(size, beta_star, 1)
@@ -150,7 +143,7 @@ def dynamic_rounds(
     """min(2^(first n) R/rho, log(R/rho)^(n-1) 2^(n^2 - second n))   (App. C.1, dynamic networks).
 
     R = M_n + Delta/eps; the constants of both O(n) are not printed: they are `first` and `second`.
-    Refuted as stated: that no node is isolated is not enough, for two links that never meet
+    Corrected: that no node is isolated is not enough, for two links that never meet
     (n = 4) isolate none, and the pairs never agree; every long stretch of rounds must connect all.
     """
     if not 0 < accuracy < 0.5:
@@ -170,8 +163,8 @@ def heterogeneous_offline(
     """sqrt(2) (1 + beta*^t) sum_i Delta_i/eps_i + beta*^t M_n   (App. C.3, table, offline).
 
     `scales` are Delta_i/eps_i; sqrt(2) is the Laplace law's deviation per scale. The privacy term
-    holds. The other is refuted for any constant: it lost Theorem 1's n, and on a hypercube the
-    statistics +-M along an edge direction err by sqrt(n) beta*^t M.
+    holds. The other fails for any constant: it lost Theorem 1's n, and on a hypercube the
+    statistics +-M along an edge direction err by sqrt(n) beta*^t M; with sqrt(n) M_n it holds.
     """
     _, fade = _checked(size, beta_star, rounds)
     privacy = math.sqrt(2) * (1 + fade) * float(np.sum(scales))

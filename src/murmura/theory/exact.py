@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from murmura.engine import Problem
 from murmura.errors import LawError, NetworkError
+from murmura.laws import Law
 from murmura.theory import moments, spectrum
 from murmura.theory.inputs import Noise, Statistic, noise_of, statistic_of
 
@@ -109,12 +110,24 @@ def _noise_squares(problem: Problem, noise: Noise, probes: int) -> tuple[Floats,
     def mean(t: int) -> Floats:
         return np.asarray(noise.at(t).mean(axis=0, keepdims=True))
 
-    shared = moments.spread(law, _ONE, _ONE, rounds, mean)
+    shared = moments.spread(law, _ONE, _ONE, rounds, _passed(law, _ONE, mean))
     each = [
-        moments.spread(law, part.values, part.weights, rounds, inputs)
+        moments.spread(law, part.values, part.weights, rounds, _passed(law, part.values, inputs))
         for part, inputs in _noise_parts(problem, noise, probes)
     ]
     return d * shared, d * np.stack(each)
+
+
+def _passed(law: Law, values: Floats, inputs: moments.Inputs) -> moments.Inputs:
+    """What enters along each eigenvalue where messages carry noise: (1 + mix/noise lambda)^2."""
+    if not law.noises_messages:
+        return inputs
+
+    def entering(t: int) -> Floats:
+        gain = law.noise_gain(t, values) / law.at(t).noise
+        return np.asarray(gain[:, None] ** 2 * inputs(t))
+
+    return entering
 
 
 def _noise_parts(problem: Problem, noise: Noise, probes: int) -> list[tuple[spectrum.Part, Any]]:

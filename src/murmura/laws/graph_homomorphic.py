@@ -1,0 +1,59 @@
+"""graph-homomorphic: the private scheme of Rizk et al. (2023), whose noise cancels in the mean.
+
+    nu_0 = xi + d_0,    nu_t = A (nu_{t-1} + q_t) - q_t - eta (nu_{t-1} - xi)
+
+Agent j sends nu_j + q_j to its neighbours, one draw for all of them, and takes its own estimate
+with the noise -(1 - a_jj)/a_jj q_j, so that it subtracts q_j in all. What remains of the noise is
+(A - I) q_t: its columns add up to 0, so it cancels in the mean of all agents and in no agent by
+itself. Nothing is divided by a_jj, which may be 0.
+
+App. B of the paper gives both the noise of agent i the index of the receiver, q_i, and then it
+cancels at every agent and hides nothing (erratum 12); `first-order` is that baseline as printed.
+
+Privacy. Take what everyone knows, (A m)_i for the messages m_t = nu_{t-1} + q_t, out of agent i's
+messages. Then z_1 = m_1 and z_t = m_t + (1 - eta) z_{t-1} are
+
+    z_t = xi + (1 - eta)^{t-1} d_0 + q_t = (1 - eta)^{t-1} (xi + d_0) + c_t xi + q_t,
+
+c_t = 1 - (1 - eta)^{t-1}: given the release xi + d_0, each round shows the share c_t of the
+statistic with noise of its own. They compose, so of T + 1 shares of the budget the start has one
+and each round one: d_0 has the scale (T + 1) Delta/eps, and q_t has 1 - (1 - eta)^t times that,
+which is at least c_t. A gradient step on the noised statistic would need no q at all: it would be
+the average, with a detour.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from murmura.errors import LawError
+from murmura.laws.base import Coefficients, Sensitivities
+from murmura.laws.first_order import FirstOrder
+
+
+@dataclass(frozen=True)
+class GraphHomomorphic(FirstOrder):
+    """nu_t = A (nu_{t-1} + q_t) - q_t - eta (nu_{t-1} - xi)."""
+
+    name: ClassVar[str] = "graph-homomorphic"
+    reference: ClassVar[str] = "Rizk et al. 2023, with a start that is noised"
+    formula: ClassVar[str] = (
+        "nu_t = -eta nu_{t-1} + A (nu_{t-1} + q_t) - q_t + eta xi,  nu_0 = xi + d_0"
+    )
+    start: ClassVar[Coefficients] = Coefficients(learn=1.0, noise=1.0)
+    noises_messages: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        """A step beyond 1 would overshoot."""
+        super().__post_init__()
+        if self.eta > 1:
+            raise LawError(f"eta must be at most 1; found {self.eta}")
+
+    def coefficients(self, t: int) -> Coefficients:  # noqa: ARG002 - the same in every round
+        """A gradient step after mixing; the own noise is taken off again."""
+        return Coefficients(keep=-self.eta, mix=1.0, learn=self.eta, noise=-1.0)
+
+    def sensitivities(self, t: int) -> Sensitivities:
+        """The statistic at the start; then the share of it that a round shows on its own."""
+        return Sensitivities(signal=1 - (1 - self.eta) ** t if t else 1.0, network=1.0)
