@@ -11,7 +11,6 @@ from murmura.audits import (
     Messages,
     Transcript,
     audit_neighbour,
-    claimed_cost,
     estimate_moves,
     estimate_off,
     exact_loss,
@@ -23,7 +22,7 @@ from murmura.audits.exact import gains, ratio_score, scales, worst_direction
 from murmura.engine import Drawn, Problem
 from murmura.errors import PrivacyError
 from murmura.families import LogNormal, Normal
-from murmura.privacy import NetworkDP, NoPrivacy, SignalDP, audit
+from murmura.privacy import NetworkDP, NoPrivacy, SignalDP, audit, network_cost
 
 FAMILY = Normal(sigma=1.0)
 TINY = 1e-6  # a radius so small that the neighbours set the scale
@@ -60,7 +59,7 @@ def test_one_late_message_tells_ten_times_what_was_printed_for_it(graph, agent, 
     todo = problem(graph=graph)
     found = exact_loss(todo, estimate_moves(todo, neighbour, 20), Messages(((agent, 50),)))
     assert found == pytest.approx(loss, abs=0.01)
-    assert 1 < found <= claimed_cost(todo.law, 20, 50)
+    assert 1 < found <= network_cost(todo.law, 20, 50)
 
 
 def test_sampling_refutes_the_old_claim_for_a_late_message_too():

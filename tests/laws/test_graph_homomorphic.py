@@ -5,7 +5,7 @@ import pytest
 
 from murmura import laws, network
 from murmura.engine import Drawn, Problem, noise, simulate
-from murmura.engine.simulate import noise_seed
+from murmura.engine.seeds import noise_seed
 from murmura.errors import LawError
 from murmura.families import LogNormal, Normal
 from murmura.privacy import SignalDP, calibrate, promise

@@ -162,7 +162,10 @@ def test_the_worst_round_is_found(law):
     """Against the two nested loops that it stands for."""
     start = 0 if law.start.noise else 1
     costs = [network_cost(law, s, 60) for s in range(start, 60)]
-    assert worst_cost(law, 60) == (start + int(np.argmax(costs)), pytest.approx(max(costs)))
+    found = worst_cost(law, 60)
+    assert found.cost >= max(costs) * (1 - 1e-12)
+    if not law.at(9).recall:
+        assert found == (start + int(np.argmax(costs)), pytest.approx(max(costs)))
 
 
 def test_the_formula_of_the_derivation():
@@ -233,7 +236,7 @@ def test_what_is_not_a_number_is_neither_promised_nor_calibrated(law, what):
         lambda: promise(SignalDP(1.0), law, 5),
         lambda: calibrate(SignalDP(1.0), law, Normal(sigma=1.0), mixing, 5),
     ):
-        with pytest.raises(LawError, match=f"gives nan for {what} in round"):
+        with pytest.raises(LawError, match=f"{what} (is not|in round)"):
             ask()
 
 
@@ -338,3 +341,20 @@ def test_runs_on_the_same_signals_add_up():
         promise(SignalDP(0.1), laws.Learn()).for_runs(
             [promise(SignalDP(0.1), laws.Learn())]
         ).for_window(2)
+
+
+class Returned(laws.GraphHomomorphic):
+    """A custom algorithm that takes the noise of its messages off again."""
+
+
+def test_noise_that_is_taken_off_again_hides_no_neighbour():
+    """An estimate that moves stays in nu_i and shows in every message, each with fresh noise.
+
+    With i's messages m_t = nu_{t-1} + q_t known, nu_t moves by a_ij once and by (1 - eta)^k of that
+    k rounds later: k messages cost about k times one, where the rule for noise that stays in the
+    estimate would charge for one.
+    """
+    law = laws.GraphHomomorphic(eta=0.05)
+    assert promise(SignalDP(1.0), law, 40).status is Status.PROVED
+    assert promise(NetworkDP(1.0), law, 40).status is Status.NONE
+    assert promise(SignalDP(1.0), Returned(), 40).status is Status.NONE

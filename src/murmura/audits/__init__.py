@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from murmura.audits.ball import Ball, ball
-from murmura.audits.claim import claimed_cost
 from murmura.audits.exact import (
     Messages,
     Move,
@@ -29,7 +28,6 @@ __all__ = [
     "audit_neighbour",
     "audit_problem",
     "ball",
-    "claimed_cost",
     "estimate_moves",
     "estimate_off",
     "exact_loss",

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from murmura.audits.claim import claimed_cost
 from murmura.audits.exact import (
     Transcript,
     View,
@@ -20,9 +19,9 @@ from murmura.audits.pairs import adjacent
 from murmura.audits.transcript import transcript
 from murmura.engine import Problem
 from murmura.errors import PrivacyError
-from murmura.privacy import NoPrivacy
+from murmura.laws.table import table
+from murmura.privacy import NoPrivacy, network_cost
 from murmura.privacy.auditing import FAULT, AuditReport, audit
-from murmura.privacy.calibration import releases
 
 ROUNDS = 3
 
@@ -68,7 +67,7 @@ def audit_neighbour(
 
     The adversary sees what `view` says: the next message of the best-connected agent unless told
     otherwise, or a later one, or several, of one agent or of more. It is compared with the claim
-    for exactly that (`claimed_cost`).
+    for exactly that (`privacy.network_cost`).
     """
     todo = at_smallest_budget(problem)
     assert not isinstance(todo.want, NoPrivacy)
@@ -89,12 +88,12 @@ def claim_for(problem: Problem, moved: int, view: View) -> float:
     """Epsilon claimed against whoever sees these messages, for an estimate that moves in a round.
 
     An agent's noise is calibrated to its share of epsilon, and to a part of it where the rounds
-    divide one budget; `claimed_cost` says how many of those are spent.
+    divide one budget; `privacy.network_cost` says how many of those are spent.
     """
     each = sum(budget_of(problem, agent) for agent in view.agents)
     horizon = problem.horizon or problem.rounds
-    parts = releases(problem.law, horizon) if problem.law.splits_budget else 1
-    return each / parts * claimed_cost(problem.law, moved, view.last)
+    parts = table(problem.law, horizon).releases if problem.law.splits_budget else 1
+    return each / parts * network_cost(problem.law, moved, view.last)
 
 
 def budget_of(problem: Problem, agent: int) -> float:

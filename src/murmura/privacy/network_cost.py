@@ -76,12 +76,20 @@ def network_cost(law: Law, moved: int, last: int, agents: int = 1) -> float:
     _validate.at_least(PrivacyError, first_move(law), moved=moved)
     _validate.at_least(PrivacyError, moved + 1, last=last)
     _validate.at_least(PrivacyError, 1, agents=agents)
-    until = _until(table(law, last))
-    return agents * float((until.sum[last] - until.sum[moved]) / until.norm[moved])
+    steps = table(law, last)
+    before, now, total = 0.0, 1.0, 0.0
+    for u in range(moved + 1, last + 1):
+        total += now
+        kept = abs(steps.keep[u]) + abs(steps.mix[u])
+        before, now = now, kept * now + abs(steps.recall[u]) * before
+    return agents * float(total)
 
 
 def worst_cost(law: Law, rounds: int) -> Worst:
-    """max over s of the cost of all messages that one agent sends after round s, up to `rounds`."""
+    """max over s of the cost of all messages that one agent sends after round s, up to `rounds`.
+
+    Without a recall n_u is a product, and all s are done at once; with one, a product bounds it.
+    """
     first = first_move(law)
     if rounds <= first:
         return Worst(first, 0.0)

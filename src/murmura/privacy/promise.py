@@ -23,6 +23,7 @@ from murmura.errors import PrivacyError, PrivacyWarning
 from murmura.families.support import Metric
 from murmura.laws.base import DOUBLY, Law
 from murmura.laws.first_order import FirstOrder
+from murmura.laws.graph_homomorphic import GraphHomomorphic
 from murmura.laws.table import Table, table
 from murmura.privacy.accounting import Loss
 from murmura.privacy.calibration import refusal
@@ -214,6 +215,11 @@ def _broken(steps: Table) -> Standing | None:
         return Standing(
             Status.NONE, f"law {law.name} understates how far round {short} moves with the signal"
         )
+    if law.noises_messages and type(law) is not GraphHomomorphic:
+        return Standing(
+            Status.NONE,
+            f"law {law.name} takes its noise off again, and nobody has derived what that reveals",
+        )
     if law.online and law.start.learn:
         return Standing(Status.NONE, f"law {law.name} uses the first reading in rounds 0 and 1")
     if not law.online and not law.splits_budget and np.count_nonzero(steps.learn) > 1:
@@ -243,6 +249,12 @@ def _covered(steps: Table) -> bool:
 
 def _network_standing(steps: Table) -> Standing:
     law = steps.law
+    if law.noises_messages:
+        return Standing(
+            Status.NONE,
+            f"law {law.name} takes its noise off again, so that an estimate that moves shows in "
+            "every later message; ask for signal protection, which holds",
+        )
     if law.ratio:
         return Standing(
             Status.NONE,
