@@ -210,6 +210,22 @@ def test_what_compares_with_the_truth_about_measured_signals_must_be_asked_for()
     assert "noise:" not in told.get_supxlabel()
 
 
+def test_sweeps_over_measured_signals_show_estimates_with_their_intervals(tmp_path):
+    result = run(signals=np.arange(9.0), epsilons=(0.5, 1.0))
+    ax = figures.compare({"a": result}).axes[0]
+    assert ax.get_ylabel() == "estimate of mu, 95% interval"
+    for k, epsilon in enumerate((0.5, 1.0)):
+        x, y = (part[k] for part in ax.containers[0].lines[0].get_data())
+        assert (x, y) == (epsilon, result.found(epsilon)[0]["mu"])
+    told = figures._network_figure("a", result, evaluation=True).axes[0]
+    assert told.get_title().startswith("SECRET")
+    assert not figures._network_figure("a", result, False).axes[0].get_title().startswith("SECRET")
+    names = {path.name for path in figures.save_all({"a": result}, tmp_path, evaluation=True)}
+    assert names == {
+        f"{n}.secret.{kind}" for n in ("compare", "network") for kind in ("png", "svg")
+    }
+
+
 def test_network_without_estimates_is_the_graph_alone():
     ax = drawn(figures.network(run(record=Record(estimates=False))))
     assert len(dots(ax)) == 1

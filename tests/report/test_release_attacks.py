@@ -110,9 +110,12 @@ def test_run_leaves_nothing_that_tells_of_a_signal(law, kind, tmp_path):
     assert attack(tmp_path, scenario, printed) == []
 
 
+SWEEPS = [(law, "global") for law in LAWS]
+SWEEPS += [(law, "smooth") for law in ("average", "jacobi", "learn", "learn-network")]
+
+
 @pytest.mark.parametrize("protect", ["signal", "network"])
-@pytest.mark.parametrize("kind", ["global", "smooth"])
-@pytest.mark.parametrize("law", ["average", "jacobi", "learn", "learn-network"])
+@pytest.mark.parametrize(("law", "kind"), SWEEPS)
 def test_sweep_leaves_nothing_that_tells_of_a_signal(law, kind, protect, tmp_path):
     scenario = plant(tmp_path, law, kind, protect)
     words = ("--epsilon", "0.25,0.5,2", "--replicas", 3)

@@ -12,6 +12,7 @@ from murmura.cli.perform import Evaluate, File, NoFigures, Out, Seed, present
 
 if TYPE_CHECKING:
     from murmura.agent.fleet import Fleet
+    from murmura.scenario import Scenario
 
 Agents = Annotated[
     int | None,
@@ -60,7 +61,7 @@ def up(
             agents, processes, variant, seed, insecure, research, every_round,
             deadline=deadline, timeout=timeout, folder=keep,
         )  # fmt: skip
-        with _Live(shown=not as_json) as live:
+        with _Live(not as_json, _tells(loaded, variant)) as live:
             found = up(loaded, terms, live.show)
         results = {found.result.name: found.result}
         directory = out or Path("murmura-out") / f"{loaded.name}-agents"
@@ -69,11 +70,17 @@ def up(
         present(chosen, results, seconds, directory, as_json, not no_figures, evaluate)
 
 
+def _tells(scenario: Scenario, variant: str | None) -> bool:
+    """Whether estimates may be shown: not of measured signals that nothing protects."""
+    chosen = [spec for spec in scenario.variants if variant in (None, spec.name)][:1]
+    return all(s.signals.file is None or s.privacy.protect != "nothing" for s in chosen)
+
+
 class _Live:
     """A table of the processes while they run, on a terminal; nothing elsewhere."""
 
-    def __init__(self, shown: bool) -> None:
-        self._shown = shown
+    def __init__(self, shown: bool, tells: bool = True) -> None:
+        self._shown, self._tells = shown, tells
         self._live: Any = None
 
     def __enter__(self) -> _Live:
@@ -92,13 +99,18 @@ class _Live:
 
     def show(self, fleet: Fleet) -> None:
         if self._live is not None:
-            self._live.update(table(fleet.status))
+            self._live.update(table(fleet.status, self._tells))
 
 
-def table(status: dict[str, dict[str, Any]]) -> Any:
-    """Rounds, disagreement, estimate, budget and links of each process, and of all."""
+def table(status: dict[str, dict[str, Any]], tells: bool = True) -> Any:
+    """Rounds, disagreement, estimate, budget and links of each process, and of all.
+
+    Without `tells` it has no estimates: nothing protects the signals that they are made of.
+    """
     from rich.table import Table
 
+    if not tells:
+        status = {device: said | {"held": []} for device, said in status.items()}
     shown = Table(title="agents")
     for name in ("process", "agents", "round", "estimate", "disagreement", "spent", "links"):
         shown.add_column(name, justify="left" if name == "process" else "right")

@@ -30,7 +30,8 @@ def error_rows(result: Any, **labels: Any) -> list[dict[str, Any]]:
                 **labels, "law": result.problem.law.name, "protects": result.problem.want.protects,
                 "rounds": result.problem.rounds, "replicas": result.problem.replicas,
                 "epsilon": epsilon, "te": total.mean(), "cop": privacy.mean(), "cod": apart,
-                "cop_low": low, "cop_high": high, "promise": str(result.guarantee.status),
+                "cop_low": low, "cop_high": high,
+                "promise": str(result.guarantee_of(epsilon).status),
             }
         )  # fmt: skip
     return rows

@@ -122,7 +122,8 @@ def save_all(
 
 def _network_figure(name: str, result: Result, evaluation: bool) -> Figure:
     ax = network(result, None, evaluation)
-    ax.set_title(f"{name}: {', '.join(_what(result))}", fontsize=9)
+    mark = "SECRET: " if evaluation and result.measured else ""
+    ax.set_title(f"{mark}{name}: {', '.join(_what(result))}", fontsize=9)
     figure = ax.get_figure(root=True)
     assert figure is not None
     return figure
@@ -163,8 +164,9 @@ def _compare_estimates(results: Mapping[str, Result], evaluation: bool) -> Figur
     figure = style.figure(6.4, 4.2)
     grid = figure.subplots(1, 1, squeeze=False)
     handles: list[Artist] = []
-    for colour, (name, result) in zip(style.VARIANTS, results.items(), strict=False):
-        panels.estimates(result, grid[0, 0], colour)
+    for k, (name, result) in enumerate(results.items()):
+        colour = style.VARIANTS[k % len(style.VARIANTS)]
+        panels.estimates(result, grid[0, 0], colour, shift=1.02**k)
         handles.append(Line2D([], [], color=colour, label=f"{name}: {_what(result)[0]}"))
     _finish(figure, grid, results, handles, evaluation)
     return figure

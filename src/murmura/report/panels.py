@@ -141,10 +141,11 @@ def banded(ax: Axes, x: Floats, runs: Floats, curve: style.Curve, marker: str = 
         ax.fill_between(x[order], low, high, color=curve.colour, alpha=style.BAND, linewidth=0)
 
 
-def estimates(result: Result, ax: Axes, colour: str = style.INK, marker: str = "o") -> None:
+def estimates(result: Result, ax: Axes, colour: str = style.INK, shift: float = 1.0) -> None:
     """The average agent's estimate of the first parameter over epsilon, with its 95% interval.
 
-    It is what a reader of measured signals may see in place of the errors.
+    It is what a reader of measured signals may see in place of the errors. `shift` moves the bars
+    of one variant aside, so that they do not hide another's.
     """
     budgets = result.problem.budgets
     found = [result.found(epsilon) for epsilon in budgets or (None,)]
@@ -152,10 +153,11 @@ def estimates(result: Result, ax: Axes, colour: str = style.INK, marker: str = "
     if name is None:
         ax.text(0.5, 0.5, "estimates are in the file", transform=ax.transAxes, ha="center")
         return
-    x = np.array(budgets) if budgets else np.ones(1)
+    x = shift * np.array(budgets or (1.0,))
     y = np.array([values[name] for values, _ in found], dtype=np.float64)
     low, high = np.array([bars.get(name, (v[name], v[name])) for v, bars in found]).T
-    ax.errorbar(x, y, (y - low, high - y), color=colour, marker=marker, markersize=3.5, capsize=2)
+    ends = np.maximum([y - low, high - y], 0.0)
+    ax.errorbar(x, y, ends, color=colour, fmt="o", markersize=3.5, capsize=2)
     style.scale(ax, x="log")
     ax.set(xlabel="privacy budget ε", ylabel=f"estimate of {name}, 95% interval")
 

@@ -87,6 +87,8 @@ class Result:
         largest epsilon.
         """
         budgets = self.problem.budgets
+        if self.stated is not None:
+            return self.stated
         if not (self.measured and budgets):
             return self.guarantee_of(max(budgets, default=None))
         return totals.total([(self.guarantee_of(e), self.problem.replicas) for e in budgets])

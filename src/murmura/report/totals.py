@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import chain, repeat
 from typing import TYPE_CHECKING
 
 from murmura.privacy import Guarantee, Loss, Status, compose
@@ -27,7 +28,7 @@ _WEAKEST = (Status.NONE, Status.ESTIMATED, Status.CLAIMED, Status.PROVED)
 
 def protects(guarantee: Guarantee) -> bool:
     """Whether something is promised for the signals: what they are computed into may be shown."""
-    if guarantee.status is not Status.NONE:
+    if guarantee.status in (Status.PROVED, Status.CLAIMED, Status.ESTIMATED):
         return True
     return guarantee.signals is not None and protects(guarantee.signals)
 
@@ -42,7 +43,7 @@ def total(runs: Runs) -> Guarantee:
     signals = total(alone) if len(alone) == len(runs) else None
     if first.status is Status.NONE:
         return replace(first, signals=signals)
-    spent = compose([_price(made) for made, times in runs for _ in range(times)])
+    spent = compose(chain.from_iterable(repeat(_price(made), times) for made, times in runs))
     words = f"{count:,} runs over the same signals, composed ({spent.method})"
     if spent.delta >= 1:
         void = f"{words}, add up to a delta of {spent.delta:.3g}"

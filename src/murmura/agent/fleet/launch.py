@@ -91,6 +91,7 @@ def prepare(scenario: Scenario, terms: Terms, home: Path) -> tuple[Plan, Any, st
             f"{home} holds the ledgers of another run, whose releases would be used again; "
             "choose a new folder"
         )
+    home.mkdir(mode=0o700, parents=True, exist_ok=True)  # ledgers, keys and a plan with its text
     (home / "ledgers").mkdir(parents=True)
     if not terms.insecure:
         authority = Authority.create(home / "keys")
