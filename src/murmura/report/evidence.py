@@ -16,30 +16,33 @@ from murmura.report import style
 
 BOUND, CLAIM, BROKEN, BLIND = "#0072B2", "#000000", "#D55E00", "#B0B0B0"
 MARK: dict[str, Any] = {"markersize": 5, "markeredgecolor": "white"}
+MOST_SHOWN = 2.0  # claims
 MOST_FAULT = 0.5  # drawn in full; a larger one runs into the frame
 
 
 def evidence(reports: Sequence[AuditReport]) -> Figure:
     """A row per mechanism, in units of the claimed epsilon: a bar up to the proved lower bound.
 
-    A bar that passes the line at 1 refutes the claim. A diamond is the exact loss, where it is
-    known (an arrow, if it is infinite); the grey strip beyond the line ends where samples would
-    have found the noise too small.
+    A bar that passes the line at 1 refutes the claim; one that leaves the frame says how far it
+    goes. A diamond is the exact loss, where it is known; the grey strip beyond the line ends where
+    samples would have found the noise too small.
     """
     figure = style.figure(7.2, 0.9 + 0.32 * len(reports))
     ax = figure.subplots()
     rows = np.arange(len(reports))[::-1]
-    reach = 1.12 * max(_shown(r) for r in reports)
+    reach = min(1.12 * max(_shown(r) for r in reports), MOST_SHOWN)
     for row, report in zip(rows, reports, strict=True):
         colour = BROKEN if report.refuted else BOUND
+        bound, exact = (x / report.epsilon for x in (report.lower_bound, report.exact or 0.0))
         if report.trials:
-            bound = max(report.lower_bound, 0.0) / report.epsilon
-            ax.barh(row, bound, height=0.55, color=colour, alpha=0.85)
+            ax.barh(row, max(bound, 0.0), height=0.55, color=colour, alpha=0.85)
             ax.barh(row, min(_found(report), reach) - 1, left=1, height=0.22, color=BLIND, zorder=1)
-        if report.exact is not None:
-            mark = "D" if math.isfinite(report.exact) else ">"
-            ax.plot(min(report.exact / report.epsilon, 0.985 * reach), row, mark, color=colour,
-                    **MARK)  # fmt: skip
+        if report.exact is not None and exact <= reach:
+            ax.plot(exact, row, "D", color=colour, **MARK)
+        if max(bound, exact) > reach:
+            words = f"{max(bound, exact):.3g} →".replace("inf", "∞")
+            ink = CLAIM if report.trials else colour
+            ax.text(0.985 * reach, row, words, ha="right", va="center", fontsize=8, color=ink)
     ax.axvline(1.0, color=CLAIM, linewidth=2, zorder=1.5)
     ax.set_yticks(rows, [_label(report) for report in reports], fontsize=8)
     ax.set(xlabel="epsilon over the claimed epsilon", ylim=(-0.7, len(reports) - 0.3))
