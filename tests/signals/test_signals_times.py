@@ -31,7 +31,7 @@ def test_one_instant_in_two_zones_is_one_time(tmp_path: Path) -> None:
 
 def test_one_instant_twice_for_one_agent_is_refused(tmp_path: Path) -> None:
     rows = ("a,2024-06-01T10:00+02:00,1", "a,2024-06-01T08:00:00Z,2")
-    with pytest.raises(SignalError, match="has two readings, line 2 of meters.csv and line 3"):
+    with pytest.raises(SignalError, match=r"has two readings, line 2 of meters\.csv and line 3"):
         read(tmp_path, *rows)
 
 
@@ -52,7 +52,7 @@ def test_order(tmp_path: Path, first: str, second: str) -> None:
 
 
 def test_zones_for_some_only_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(SignalError, match="some times of meters.csv have a zone"):
+    with pytest.raises(SignalError, match=r"some times of meters\.csv have a zone"):
         read(tmp_path, "a,2024-01-01T10:00Z,1", "a,2024-01-01T11:00,2")
 
 

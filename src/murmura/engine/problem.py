@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from murmura import _validate
+from murmura._memory import check_rounds
 from murmura.engine.source import Source
 from murmura.errors import MurmuraError, PrivacyError
 from murmura.laws.base import Law
@@ -35,6 +36,7 @@ class Problem:
     def __post_init__(self) -> None:
         """Check the counts and the signals before anything is drawn."""
         _validate.at_least(MurmuraError, 1, rounds=self.rounds, replicas=self.replicas)
+        check_rounds(self.rounds)
         for epsilon in self.epsilons:
             _validate.positive(PrivacyError, epsilon=epsilon)
         if len(set(self.epsilons)) < len(self.epsilons):

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from murmura.engine import Problem, Trace
+from murmura.engine.limits import limits
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -118,6 +119,7 @@ def notes(problem: Problem, noise: str = SIMULATED) -> list[str]:
             "The signals are measured: targets, errors and a known seed tell of them, so these "
             "numbers are as secret as the signals."
         )
+    remarks.extend(limits(problem))
     if problem.budgets and noise == SIMULATED:
         remarks.append("The noise is simulated in floating point: nothing here may be released.")
     return remarks

@@ -37,7 +37,17 @@ def _found(result: Result) -> str:
             result.estimate.items(), _bars(result).values(), strict=True
         )
     ]
-    return f"The average agent estimates {', '.join(words)}."
+    return f"The average agent estimates {', '.join(words)}{_anyone(result)}."
+
+
+def _anyone(result: Result) -> str:
+    """The interval of any one agent's estimate, where agents do not agree yet."""
+    try:
+        bars = result.intervals(of="agent")
+    except FamilyError:
+        return ""
+    words = [f"{_number(i.low)} to {_number(i.high)}" for i in bars.values()]
+    return f"; any one agent's interval is {', '.join(words)}"
 
 
 def _bars(result: Result) -> dict[str, tuple[Any, Any]]:
