@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from murmura import _edge, _validate, laws
+from murmura._memory import check_rounds
 from murmura.engine import Drawn, Observed, Problem, Record, Source, simulate
+from murmura.engine.limits import warn_of_limits
 from murmura.engine.seeds import FreshSeed, seed_of
 from murmura.engine.simulate import Progress
 from murmura.errors import DivergenceWarning, MurmuraError
@@ -84,6 +86,7 @@ def sweep(
     if made.diverges:
         warnings.warn(f"law {made.name} diverges: {made.diverges}", DivergenceWarning, 2)
     _validate.at_least(MurmuraError, 1, rounds=rounds)
+    check_rounds(rounds)
     announce(promise(want, made, rounds, family), want, strict)
     drawn = isinstance(signals, Mapping) and set(signals) == set(family.parameters)
     seed = seed_of(_given(rng), measured=not drawn and getattr(signals, "measured", True))
@@ -98,6 +101,8 @@ def sweep(
         replicas=replicas,
         seed=seed,
     )
+    if problem.source is not signals:  # a scenario's notes say it
+        warn_of_limits(problem)
     kept = _edge.record_of(record, Record(estimates=False))
     progress = _edge.progress_of(progress)
     _validate.one_of(MurmuraError, ENGINES, engine=engine)

@@ -35,6 +35,14 @@ class ScenarioError(MurmuraError, ValueError):
     """A scenario that does not say what it should."""
 
 
+class CommandError(MurmuraError, ValueError):
+    """A command whose options do not go together, or have values that make no sense."""
+
+
+class CostError(MurmuraError):
+    """A run that does not fit the memory of this machine."""
+
+
 class AgentError(MurmuraError):
     """An agent that cannot run as asked, or must not."""
 
@@ -49,6 +57,14 @@ class MissingExtraError(MurmuraError, ImportError):
 
 class MurmuraWarning(UserWarning):
     """Base of every warning that murmura gives."""
+
+
+class CostWarning(MurmuraWarning):
+    """The run asked for takes hours."""
+
+
+class LimitWarning(MurmuraWarning):
+    """The answer holds for less than it may seem: readings left out, bounds that bite."""
 
 
 class DivergenceWarning(MurmuraWarning):

@@ -11,6 +11,7 @@ from murmura.engine import Record
 from murmura.errors import MurmuraError
 from murmura.families import Bernoulli, Categorical, Custom, Normal, Support
 from murmura.privacy import NetworkDP, NoPrivacy, SignalDP
+from murmura.report.intervals import agent_interval
 
 pytestmark = pytest.mark.filterwarnings("ignore::murmura.errors.PrivacyWarning")
 
@@ -211,7 +212,8 @@ def test_intervals_cover_the_truth_for_a_random_agent(law, want, rounds):
     pick = np.random.default_rng(1).integers(0, 80, COVERAGE_RUNS)
     hits = 0
     for r, i in enumerate(pick):
-        bar = result._intervals_of(result.trace.private[-1][i, 0, r], 0, r, 0.95)["mu"]
+        own = result.trace.private[-1][i, 0, r]
+        bar = agent_interval(result.problem, result.trace, 0, r, estimates=own)["mu"]
         hits += bool(bar.low <= mu <= bar.high)
     assert 0.90 <= hits / COVERAGE_RUNS <= 0.99
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from murmura.errors import MurmuraError
+from murmura.errors import CommandError
 
 
 class Engine(StrEnum):
@@ -46,9 +46,9 @@ class Means:
     def __post_init__(self) -> None:
         """Refuse choices that do not go together."""
         if self.engine is Engine.MPI and self.jobs > 1:
-            raise MurmuraError("--jobs is for one machine; with --engine mpi, mpiexec -n says it")
+            raise CommandError("--jobs is for one machine; with --engine mpi, mpiexec -n says it")
         if self.every is not None and self.engine is not Engine.MPI:
-            raise MurmuraError("--checkpoint-every needs --engine mpi")
+            raise CommandError("--checkpoint-every needs --engine mpi")
 
     def hush(self) -> None:
         """Let one process print, if there are several."""

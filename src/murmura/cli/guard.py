@@ -11,9 +11,10 @@ from typing import Annotated, Any
 
 import typer
 
-from murmura.errors import MurmuraError, MurmuraWarning, ScenarioError
+from murmura.errors import CommandError, CostError, MurmuraError, MurmuraWarning, ScenarioError
 
 FAILED, WRONG, INTERRUPTED = 1, 2, 130
+WRONGLY_ASKED = (ScenarioError, CommandError, CostError)
 
 Debug = Annotated[
     bool, typer.Option("--debug", envvar="MURMURA_DEBUG", help="Show the traceback of an error.")
@@ -32,7 +33,7 @@ def guarded(debug: bool) -> Iterator[None]:
         except (MurmuraError, OSError, MemoryError) as problem:
             if debug:
                 raise
-            code = WRONG if isinstance(problem, ScenarioError) else FAILED
+            code = WRONG if isinstance(problem, WRONGLY_ASKED) else FAILED
             raise _stop(f"error: {_words(problem)}", code) from None
 
 

@@ -13,6 +13,7 @@ import typer
 
 from murmura.cli.engines import Engine, Means
 from murmura.cli.guard import print_json
+from murmura.cli.outputs import kept_tasks
 from murmura.cli.progress import Bar
 from murmura.errors import PrivacyWarning
 
@@ -122,11 +123,11 @@ def _shared(
     tasks = {job.name: cut(Task(job.name, job.problem, job.record)) for job in jobs}
     every = [task for parts in tasks.values() for task in parts]
     engine = "mpi" if means.engine is Engine.MPI else "pool" if means.jobs > 1 else "serial"
-    with Bar(len(every)) as bar:
+    measured = any(job.problem.source.measured for job in jobs)
+    with Bar(len(every)) as bar, kept_tasks(directory, means.resume, measured) as folder:
         traces = run_jobs(
-            every, engine, means.jobs, directory / "tasks" if means.resume else None,
-            lambda name, _done, _of: bar.tell(name),
-        )  # fmt: skip
+            every, engine, means.jobs, folder, lambda name, _done, _of: bar.tell(name)
+        )
     share = (time.perf_counter() - began) / len(jobs)
     results = {
         job.name: Result(job.problem, joined([traces[t.name] for t in tasks[job.name]]), job.name)

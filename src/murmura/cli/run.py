@@ -6,6 +6,7 @@ from pathlib import Path
 
 from murmura.cli.engines import Engine, EngineOption, Every, Jobs, Means, Resume
 from murmura.cli.guard import AsJson, Debug, guarded
+from murmura.cli.outputs import Force, fresh_directory
 from murmura.cli.perform import Evaluate, File, NoFigures, Out, Replicas, Seed, Strict, perform
 
 
@@ -22,6 +23,7 @@ def run(
     jobs: Jobs = 1,
     checkpoint_every: Every = None,
     resume: Resume = False,
+    force: Force = False,
     debug: Debug = False,
 ) -> None:
     """Run every variant of a scenario; print errors and promises, write figures and data."""
@@ -31,5 +33,5 @@ def run(
         means = Means(engine, jobs, checkpoint_every, resume)
         means.hush()
         loaded = Scenario.load(scenario).with_(seed=seed, replicas=replicas)
-        directory = out or Path("murmura-out") / loaded.name
+        directory = fresh_directory(out, Path("murmura-out") / loaded.name, force, resume)
         perform(loaded, directory, as_json, not no_figures, strict, means, evaluate=evaluate)

@@ -10,6 +10,7 @@ import typer
 
 from murmura.cli.engines import Engine, EngineOption, Jobs, Means, Resume
 from murmura.cli.guard import AsJson, Debug, guarded
+from murmura.cli.outputs import Force, fresh_directory
 from murmura.cli.perform import Evaluate, File, NoFigures, Out, Replicas, Seed, Strict, perform
 
 MOST = 1000
@@ -36,6 +37,7 @@ def sweep(
     engine: EngineOption = Engine.LOCAL,
     jobs: Jobs = 1,
     resume: Resume = False,
+    force: Force = False,
     debug: Debug = False,
 ) -> None:
     """Run a scenario over several privacy budgets: errors against epsilon."""
@@ -46,7 +48,8 @@ def sweep(
         means = Means(engine, jobs, None, resume)
         means.hush()
         loaded = Scenario.load(scenario).with_(seed, replicas, epsilons)
-        directory = out or Path("murmura-out") / f"{loaded.name}-sweep"
+        usual = Path("murmura-out") / f"{loaded.name}-sweep"
+        directory = fresh_directory(out, usual, force, resume)
         apart = engine is Engine.MPI or jobs > 1 or resume
         perform(loaded, directory, as_json, not no_figures, strict, means, apart, evaluate)
 

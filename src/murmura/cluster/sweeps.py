@@ -9,8 +9,12 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-from collections.abc import Callable, Iterator, Sequence
+import signal
+import threading
+import warnings
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -20,13 +24,15 @@ from murmura.cluster.comm import together
 from murmura.cluster.shelf import Shelf
 from murmura.cluster.watch import session
 from murmura.engine import Problem, Record, Trace, simulate
+from murmura.engine.cost import check_cost
 from murmura.engine.trace import joined
-from murmura.errors import MurmuraError
+from murmura.errors import CostWarning, MurmuraError
 
 __all__ = ["Task", "apart", "joined", "run_jobs"]
 
 ENGINES = ("serial", "pool", "mpi")
 Finished = Callable[[str, int, int], None]  # name of the task, how many are done, of how many
+Traces = Generator[tuple[str, Trace], None, None]
 TAG = 9
 
 
@@ -79,9 +85,10 @@ def run_jobs(
     for k, name in enumerate(found):
         _tell(progress, name, k + 1, len(tasks))
     alone = engine == "serial" or workers == 1
-    for name, trace in _alone(left, shelf) if alone else _pooled(left, shelf, workers):
-        found[name] = trace
-        _tell(progress, name, len(found), len(tasks))
+    with closing(_alone(left, shelf) if alone else _pooled(left, shelf, workers)) as traces:
+        for name, trace in traces:
+            found[name] = trace
+            _tell(progress, name, len(found), len(tasks))
     return {name: found[name] for name in names}
 
 
@@ -115,19 +122,18 @@ def _do(task: Task, shelf: Shelf | None) -> Trace:
     return trace
 
 
-def _alone(tasks: Sequence[Task], shelf: Shelf | None) -> Iterator[tuple[str, Trace]]:
+def _alone(tasks: Sequence[Task], shelf: Shelf | None) -> Traces:
     for task in tasks:
         yield task.name, _do(task, shelf)
 
 
 def _one_thread() -> None:
-    """A worker of a pool is one of many."""
+    """A worker of a pool is one of many; what it takes was said before it started."""
     os.environ["MURMURA_THREADS"] = "1"
+    warnings.simplefilter("ignore", CostWarning)
 
 
-def _pooled(
-    tasks: Sequence[Task], shelf: Shelf | None, workers: int | None
-) -> Iterator[tuple[str, Trace]]:
+def _pooled(tasks: Sequence[Task], shelf: Shelf | None, workers: int | None) -> Traces:
     if any(task.problem.source.measured for task in tasks):
         raise MurmuraError(
             "measured signals are not copied to other processes; use engine serial, or mpi, where "
@@ -135,14 +141,37 @@ def _pooled(
         )
     count = min(workers or os.cpu_count() or 1, max(len(tasks), 1))
     fresh = multiprocessing.get_context("spawn")  # a fork would share threads that it cannot run
+    for task in tasks:
+        check_cost(task.problem, task.record, share=1 / count)
     with ProcessPoolExecutor(count, mp_context=fresh, initializer=_one_thread) as pool:
-        started = {pool.submit(_do, task, shelf): task.name for task in tasks}
+        with _deaf():
+            started = {pool.submit(_do, task, shelf): task.name for task in tasks}
         try:
             for done in as_completed(started):
                 yield started[done], done.result()
-        except BaseException:
-            pool.shutdown(cancel_futures=True)
+        except BaseException:  # the consumer's too: it closes this generator
+            _end(pool)
             raise
+
+
+@contextmanager
+def _deaf() -> Iterator[None]:
+    """Processes started in here never hear Ctrl-C: their parent does, and ends them."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    usual = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, usual)
+
+
+def _end(pool: ProcessPoolExecutor) -> None:
+    """End the workers of a pool, whatever they are at: waiting for a long run would look hung."""
+    for worker in list((pool._processes or {}).values()):
+        worker.terminate()
+    pool.shutdown(cancel_futures=True)
 
 
 def _over_ranks(

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from murmura import _validate
+from murmura._memory import check_rounds
 from murmura.engine.seeds import NOT_GIVEN, FreshSeed, seed_of
 from murmura.engine.source import Source
 from murmura.errors import MurmuraError, PrivacyError
@@ -37,6 +38,7 @@ class Problem:
         """Choose a seed if none is given; check counts and signals before anything is drawn."""
         object.__setattr__(self, "seed", seed_of(self.seed, self.source.measured))
         _validate.at_least(MurmuraError, 1, rounds=self.rounds, replicas=self.replicas)
+        check_rounds(self.rounds)
         for epsilon in self.epsilons:
             _validate.positive(PrivacyError, epsilon=epsilon)
         if len(set(self.epsilons)) < len(self.epsilons):

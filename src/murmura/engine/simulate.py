@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from murmura.engine.cost import check_cost
 from murmura.engine.problem import Problem
 from murmura.engine.record import Record
 from murmura.engine.seeds import noise_key
@@ -43,6 +44,7 @@ def _simulated(
     from murmura.engine.run import Run  # here, because loading the compiler takes a while
 
     record = record or Record()
+    check_cost(problem, record)
     horizon = problem.horizon or problem.rounds
     calibration = calibration or calibrate(
         problem.want, problem.law, problem.family, problem.network, horizon

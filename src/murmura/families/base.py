@@ -126,6 +126,11 @@ class Family(ABC):
         return (-math.inf, math.inf)
 
     @property
+    def variance_in_mean(self) -> tuple[float, float, float] | None:
+        """(a, b, c) with Var xi = a + b m + c m^2 at E xi = m, by coordinate; None if it is not."""
+        return None
+
+    @property
     def sensitivity_is_proved(self) -> bool:
         """Whether the sensitivity is derived in this package, or somebody's word."""
         return type(self).__module__.startswith("murmura.families.")
@@ -158,6 +163,11 @@ class Family(ABC):
             )
         with np.errstate(over="ignore"):
             return self._finite(self._xi(s), s)
+
+    def raw_columns(self, signals: Array) -> Array:
+        """`columns` without the check of the support, for what is asked beyond the bounds."""
+        outer = signals.shape[: signals.ndim - len(self.signal_shape)]
+        return np.asarray(self._xi(signals), dtype=np.float64).reshape((*outer, self.dimension))
 
     def first_not_finite(self, signals: Array) -> int | None:
         """The first row of signals, all in the support, whose statistic is not finite, or None."""

@@ -42,6 +42,11 @@ class Bernoulli(_Count):
         """0 <= E xi <= 1."""
         return (0.0, 1.0)
 
+    @property
+    def variance_in_mean(self) -> tuple[float, float, float]:
+        """Var xi = m - m^2."""
+        return (0.0, 1.0, -1.0)
+
     def _expectation(self, theta: Array) -> Array:
         return theta.copy()
 
@@ -69,6 +74,11 @@ class Poisson(_Count):
         """E xi >= 0."""
         return (0.0, math.inf)
 
+    @property
+    def variance_in_mean(self) -> tuple[float, float, float]:
+        """Var xi = m."""
+        return (0.0, 1.0, 0.0)
+
     def _expectation(self, theta: Array) -> Array:
         return theta.copy()
 
@@ -95,6 +105,11 @@ class Geometric(_Count):
     def mean_domain(self) -> tuple[float, float]:
         """E xi >= 1."""
         return (1.0, math.inf)
+
+    @property
+    def variance_in_mean(self) -> tuple[float, float, float]:
+        """Var xi = m^2 - m."""
+        return (0.0, -1.0, 1.0)
 
     def _expectation(self, theta: Array) -> Array:
         return 1 / theta

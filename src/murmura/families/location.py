@@ -33,6 +33,11 @@ class Normal(ScalarFamily):
         super().__post_init__()
         _validate.positive(FamilyError, sigma=self.sigma)
 
+    @property
+    def variance_in_mean(self) -> tuple[float, float, float]:
+        """Var xi = sigma^2."""
+        return (self.sigma**2, 0.0, 0.0)
+
     def _xi(self, s: Array) -> Array:
         return s.copy()
 
@@ -107,6 +112,11 @@ class LogNormal1p(Normal):
     def mean_domain(self) -> tuple[float, float]:
         """E xi > 0."""
         return (0.0, math.inf)
+
+    @property
+    def variance_in_mean(self) -> None:  # type: ignore[override]
+        """Var xi is no polynomial of E xi."""
+        return
 
     def _xi(self, s: Array) -> Array:
         return np.log1p(s)

@@ -30,6 +30,11 @@ class _Positive(ScalarFamily):
         """E xi > 0; the edge 0 gives the parameter its limit, 0 or inf."""
         return (0.0, math.inf)
 
+    @property
+    def variance_in_mean(self) -> tuple[float, float, float]:
+        """Var xi = m^2."""
+        return (0.0, 0.0, 1.0)
+
 
 @dataclass(frozen=True)
 class _WaitingTime(_Positive):
@@ -43,6 +48,11 @@ class _WaitingTime(_Positive):
     @property
     @abstractmethod
     def _k(self) -> float: ...
+
+    @property
+    def variance_in_mean(self) -> tuple[float, float, float]:
+        """Var xi = m^2/k."""
+        return (0.0, 0.0, 1 / self._k)
 
     def _xi(self, s: Array) -> Array:
         return s.copy()

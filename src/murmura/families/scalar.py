@@ -60,8 +60,12 @@ class ScalarFamily(Family):
     def interval(
         self, mean: ArrayLike, covariance: ArrayLike, confidence: float = 0.95
     ) -> dict[str, Interval]:
-        """f^{-1}(m -+ z sd), sorted: exact for a monotone f, no linearisation."""
-        m = self._means(mean)[..., 0]
+        """f^{-1}(m -+ z sd), sorted: exact for a monotone f, no linearisation.
+
+        m is first moved into the domain of E xi: no value there gets further away, and an estimate
+        far outside keeps an interval with a width.
+        """
+        m = np.clip(self._means(mean)[..., 0], *self.mean_domain)
         margin = self._margins(covariance, confidence)[..., 0]
         value, one, two = (self._solve(x) for x in (m + 0 * margin, m - margin, m + margin))
         return {self.parameters[0]: Interval(value, np.minimum(one, two), np.maximum(one, two))}

@@ -139,6 +139,11 @@ class Categorical(Family):
         """0 <= p_j <= 1; together they add up to 1."""
         return (0.0, 1.0)
 
+    @property
+    def variance_in_mean(self) -> tuple[float, float, float]:
+        """Var xi_j = p_j - p_j^2."""
+        return (0.0, 1.0, -1.0)
+
     def sensitivity(self, radius: float = 1.0) -> Sensitivity:
         """||e_j - e_k||_1 = 2 for any two categories."""
         check_radius(radius)
@@ -169,7 +174,8 @@ class Categorical(Family):
         """p_j = m_j -+ z sd_j clipped to [0, 1], one coordinate at a time, widened to hold p_j."""
         m, margin = self._means(mean), self._margins(covariance, confidence)
         p = _simplex(m) + 0 * margin
-        low, high = (np.clip(edge, 0.0, 1.0) for edge in (m - margin, m + margin))
+        inside = np.clip(m, 0.0, 1.0)  # no share gets further away, and the width stays
+        low, high = (np.clip(edge, 0.0, 1.0) for edge in (inside - margin, inside + margin))
         return {"p": Interval(p, np.minimum(low, p), np.maximum(high, p))}
 
     def _xi(self, s: Array) -> Array:

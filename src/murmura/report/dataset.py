@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from murmura.engine import Problem, Trace
+from murmura.engine.limits import limits
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -170,6 +171,7 @@ def notes(problem: Problem, noise: str = SIMULATED) -> list[str]:
         remarks.append(WITHHELD)
     if problem.source.measured and problem.seed_is_known and noise == SIMULATED:
         remarks.append(KNOWN_SEED)
+    remarks.extend(limits(problem))
     if problem.budgets and noise == SIMULATED:
         remarks.append("The noise is simulated in floating point: nothing here may be released.")
     return remarks

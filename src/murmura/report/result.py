@@ -21,27 +21,21 @@ from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from murmura import _validate
 from murmura.engine import Problem, Trace
 from murmura.errors import FamilyError, MurmuraError
 from murmura.privacy import Guarantee, promise
-from murmura.report import dataset, totals
+from murmura.report import dataset, intervals, totals
+from murmura.report.units import Errors, per_agent
 
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
     from matplotlib.axes import Axes
-
-
-class Errors(NamedTuple):
-    """Final errors, mean over replicas: norms over all agents, never an MSE."""
-
-    total: Any
-    privacy: Any
-    decentralisation: Any
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -125,6 +119,11 @@ class Result:
         return Errors(total, privacy, apart)
 
     @property
+    def errors_per_agent(self) -> Errors:
+        """The same as root mean square errors of an agent: the norms over sqrt(n)."""
+        return per_agent(self.errors, self.problem.network.size)
+
+    @property
     def estimate(self) -> dict[str, Any]:
         """The parameters that the average agent of the first replica would report."""
         found = self.problem.family.parameter(self.trace.mean[0, 0])
@@ -132,7 +131,7 @@ class Result:
 
     @property
     def interval(self) -> dict[str, tuple[Any, Any]]:
-        """95% intervals for them: sampling, privacy noise and remaining disagreement."""
+        """95% intervals for them: sampling and privacy noise, of the mean of all agents."""
         return {n: (_plain(i.low), _plain(i.high)) for n, i in self.intervals().items()}
 
     @property
@@ -144,17 +143,26 @@ class Result:
         return getattr(self.problem.want, "reads_signals", False) and self.problem.source.measured
 
     def intervals(
-        self, epsilon: float | None = None, replica: int = 0, confidence: float = 0.95
+        self,
+        epsilon: float | None = None,
+        replica: int = 0,
+        confidence: float = 0.95,
+        of: str = "network",
+        correlation: float = 1.0,
     ) -> dict[str, Any]:
-        """Parameters with error bars, for any agent, at one epsilon and replica.
+        """Parameters with error bars at one epsilon and replica.
 
-        The variance of an agent's estimate of E xi is a sum of three: Cov(xi) times the squared
-        shares of all signals (sampling), the variance of the noise in the mean (from the scales),
-        and the variance between agents (disagreement).
+        `of` says whose: "network", the mean of all agents' estimates; "agent", any one agent's,
+        which adds the variance between agents; "batches", the network's again, its variance read
+        off batches of a stream. `correlation` says how many times fewer readings of a stream are
+        worth than independent ones (`murmura.report.intervals`).
         """
         e = self._epsilon_index(epsilon)
-        mean = self.trace.mean[e, replica]
-        return self._intervals_of(mean, e, replica, confidence)
+        _validate.one_of(MurmuraError, ("network", "agent", "batches"), of=of)
+        if of == "batches":
+            return intervals.batch_interval(self.problem, self.trace, e, replica, confidence)
+        made = intervals.network_interval if of == "network" else intervals.agent_interval
+        return made(self.problem, self.trace, e, replica, confidence, correlation)
 
     def agents(
         self, epsilon: float | None = None, replica: int = 0, confidence: float = 0.95
@@ -170,9 +178,13 @@ class Result:
                 "this run recorded error norms only; run it with Record(), which keeps estimates"
             )
         e = self._epsilon_index(epsilon)
-        held = self.trace.final[:, e, replica]
+        intervals.check_run(self.trace, e, replica)
+        bars = intervals.agent_interval(
+            self.problem, self.trace, e, replica, confidence,
+            estimates=self.trace.final[:, e, replica],
+        )  # fmt: skip
         table: dict[str, Any] = {}
-        for name, i in self._intervals_of(held, e, replica, confidence).items():
+        for name, i in bars.items():
             if self.interval_is_private and np.ndim(i.value) == 1:
                 table |= {name: i.value}
                 continue
@@ -202,16 +214,10 @@ class Result:
             bars = {}
         return values, {name: (_plain(i.low), _plain(i.high)) for name, i in bars.items()}
 
-    def _intervals_of(self, mean: Any, e: int, replica: int, confidence: float) -> dict[str, Any]:
-        family, trace = self.problem.family, self.trace
-        parameters = {n: np.asarray(v) for n, v in family.parameter(trace.mean[e, replica]).items()}
-        sampling = family.covariance(**parameters) * trace.statistic_share
-        extra = trace.noise_variance[e, replica] + trace.disagreement[e, replica]
-        return dict(family.interval(mean, sampling + np.diag(extra), confidence))
-
     def _epsilon_index(self, epsilon: float | None) -> int:
         if epsilon is None:
             return 0
+        _validate.positive(MurmuraError, epsilon=epsilon)
         found = np.flatnonzero(np.isclose(self.problem.budgets, epsilon))
         if not found.size:
             raise MurmuraError(

@@ -34,7 +34,15 @@ def _found(result: Result) -> str:
         return ""
     values, bars = result.found()
     words = [f"{name} = {_number(value)}{_bar(bars.get(name))}" for name, value in values.items()]
-    return f"The average agent estimates {', '.join(words)}."
+    anyone = _anyone(result) if bars else ""
+    return f"The average agent estimates {', '.join(words)}{anyone}."
+
+
+def _anyone(result: Result) -> str:
+    """The interval of any one agent's estimate, where agents do not agree yet."""
+    bars = result.intervals(of="agent")
+    words = [f"{_number(i.low)} to {_number(i.high)}" for i in bars.values()]
+    return f"; any one agent's interval is {', '.join(words)}"
 
 
 def _bar(ends: tuple[Any, Any] | None) -> str:

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from murmura import laws, network
+from murmura._memory import check_rounds
 from murmura.api import sweep
 from murmura.engine import Drawn, Observed, Problem, Record, Source
 from murmura.engine.seeds import seed_of
@@ -92,6 +93,9 @@ class Builder:
         with self._at(index, "law"):
             law = laws.get(spec.law.name, net, **spec.law.options)
         want = check.want_of(spec)
+        if signals:
+            with self._at(index, "law", "rounds"):
+                check_rounds(spec.law.rounds)
         with self._at(index, "privacy"):
             noise = calibrate(want, law, family, net, spec.law.rounds)
         with self._at(index, "privacy", "epsilon"):
