@@ -57,12 +57,24 @@ def test_deltas_add_up_until_nothing_is_left():
 
 
 def test_a_law_that_shares_its_budget_over_rounds_pays_all_of_it_in_every_run():
-    """`Guarantee.loss` is one round's share: summing that would state a fraction."""
     stream = np.tile(VALUES[:, None], 5)
     one = run(SignalDP(1.0), "first-order-online", signals=stream)
     several = run(SignalDP(1.0), "first-order-online", signals=stream, replicas=5)
-    assert one.guarantee.loss.epsilon < one.guarantee.epsilon
-    assert several.guarantee.epsilon == 5 * one.guarantee.epsilon
+    assert several.guarantee.epsilon == pytest.approx(5 * one.guarantee.epsilon)
+    assert several.guarantee.for_stream(5).epsilon == pytest.approx(
+        5 * one.guarantee.for_stream(5).epsilon
+    ), "a total composes on"
+
+
+def made_once(want, law):
+    return run(want, law, signals=np.tile(VALUES[:, None], 5)).guarantee
+
+
+def test_variants_that_state_nothing_for_neighbours_still_add_up_for_the_signals():
+    """A total whose status is none would state the signals' promise of one run."""
+    made = run(NetworkDP(1.0), "jacobi", replicas=6).guarantee
+    assert made.status in ("none", "refuted")
+    assert (made.signals.status, made.signals.epsilon) == ("proved", 6.0)
 
 
 def test_network_protection_adds_up_for_the_signals_alone_too():
@@ -70,7 +82,9 @@ def test_network_protection_adds_up_for_the_signals_alone_too():
         NetworkDP(1.0), "learn-network", signals=np.tile(VALUES[:, None], 5), replicas=4
     ).guarantee
     assert (made.epsilon, made.signals.epsilon) == (4.0, 4.0)
-    assert made.for_messages(3).epsilon == 12.0
+    one = made_once(NetworkDP(1.0), "learn-network")
+    assert made.for_messages(3).epsilon == pytest.approx(4 * one.for_messages(3).epsilon)
+    assert made.transcript.epsilon == pytest.approx(4 * one.transcript.epsilon)
 
 
 def test_signals_that_were_drawn_keep_the_promise_of_one_run():

@@ -10,20 +10,17 @@ for what may change in all of them, against whoever sees them all.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import chain, repeat
 from typing import TYPE_CHECKING
 
-from murmura.privacy import Guarantee, Loss, Status, compose
-from murmura.privacy.accounting import Composition
+from murmura.privacy import Guarantee, Loss, Status
 
 if TYPE_CHECKING:
     from murmura.report.result import Result
 
 Runs = Sequence[tuple[Guarantee, int]]  # what a run promises, and how many there are
-
-_WEAKEST = (Status.NONE, Status.ESTIMATED, Status.CLAIMED, Status.PROVED)
 
 
 def protects(guarantee: Guarantee) -> bool:
@@ -34,28 +31,27 @@ def protects(guarantee: Guarantee) -> bool:
 
 
 def total(runs: Runs) -> Guarantee:
-    """What holds for all runs together; they protect the same unit."""
-    first = min((made for made, _ in runs), key=_rank)
-    count = sum(times for _, times in runs)
-    if count == 1:
+    """What holds for all runs together; they protect the same unit (`Guarantee.for_runs`).
+
+    What holds for the signals alone, and against a transcript, adds up in the same way, whatever
+    becomes of the rest.
+    """
+    first, *others = [made for made, times in runs for _ in range(times)]
+    if not others:
         return first
-    alone = [(made.signals, times) for made, times in runs if made.signals is not None]
-    signals = total(alone) if len(alone) == len(runs) else None
-    if first.status is Status.NONE:
-        return replace(first, signals=signals)
-    spent = compose(chain.from_iterable(repeat(_price(made), times) for made, times in runs))
-    words = f"{count:,} runs over the same signals, composed ({spent.method})"
-    if spent.delta >= 1:
-        void = f"{words}, add up to a delta of {spent.delta:.3g}"
-        return replace(first, status=Status.NONE, reason=void, delta=1.0, loss=None)
+    made = first.for_runs(others)
     return replace(
-        first,
-        epsilon=spent.epsilon,
-        delta=spent.delta,
-        loss=_loss(spent),
-        reason=f"{first.reason}; {words}",
-        signals=signals,
+        made,
+        loss=_price(made),
+        signals=_part([(made.signals, times) for made, times in runs]),
+        transcript=_part([(made.transcript, times) for made, times in runs]),
     )
+
+
+def _part(runs: Sequence[tuple[Guarantee | None, int]]) -> Guarantee | None:
+    """The total of what each run states of a part; None if one of them states nothing."""
+    stated = [(made, times) for made, times in runs if made is not None]
+    return total(stated) if len(stated) == len(runs) else None
 
 
 def of_all(results: Mapping[str, Result]) -> Guarantee | None:
@@ -74,6 +70,9 @@ def of_all(results: Mapping[str, Result]) -> Guarantee | None:
         return None
     if len({(made.unit, made.adversary) for made, _ in runs}) > 1:
         runs = _in_common(runs)
+    if len({made.unit for made, _ in runs}) > 1:
+        reason = "the variants measure moves of a signal in different ways, which do not add up"
+        return replace(runs[0][0], status=Status.NONE, reason=reason, loss=None)
     return total(runs)
 
 
@@ -87,15 +86,8 @@ def _in_common(runs: Runs) -> Runs:
     ]
 
 
-def _rank(made: Guarantee) -> int:
-    """A standing that is not in the list is weaker than all that are."""
-    return _WEAKEST.index(made.status) if made.status in _WEAKEST else -1
-
-
-def _price(made: Guarantee) -> Loss:
-    """The price of a whole run, which `loss`, of one release, may be a part of."""
+def _price(made: Guarantee) -> Loss | None:
+    """The price of all runs, which further composition (of readings, of messages) needs."""
+    if made.status is Status.NONE or not math.isfinite(made.epsilon):
+        return None
     return Loss(made.epsilon, made.delta, "approximate" if made.delta else "pure")
-
-
-def _loss(spent: Composition) -> Loss:
-    return Loss(spent.epsilon, spent.delta, "approximate" if spent.delta else "pure")
