@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 UNFINISHED = {
     "rolled-back": "its ledger is older than what its neighbours heard; put the newest one back",
+    "conflicting-releases": "its neighbours remember releases of this name that its ledger does "
+    "not know of, or another copy of it runs; the log says which, and what to do",
     "late": "its neighbours were done before it came back without its state; theirs stands",
 }
 
