@@ -6,6 +6,7 @@ import json
 import os
 import re
 from collections import Counter
+from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 
@@ -40,7 +41,7 @@ def renewed(id, folder):
 
 
 def compare(id, folder):
-    held = next(entry for entry in RECORD["entries"] if entry["id"] == id)
+    held = deepcopy(next(entry for entry in RECORD["entries"] if entry["id"] == id))
     found = renewed(id, folder)
     for old, new in zip(held.pop("findings"), found.pop("findings"), strict=True):
         one, two = numbers(old.pop("sentence")), numbers(new.pop("sentence"))
