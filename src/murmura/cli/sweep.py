@@ -49,8 +49,7 @@ def sweep(
         loaded = Scenario.load(scenario).with_(seed, replicas, epsilons)
         usual = Path("murmura-out") / f"{loaded.name}-sweep"
         directory = fresh_directory(out, usual, force, resume)
-        apart = engine is Engine.MPI or jobs > 1 or resume
-        perform(loaded, directory, as_json, not no_figures, strict, means, apart)
+        perform(loaded, directory, as_json, not no_figures, strict, means, apart=True)
 
 
 def parse(spec: str) -> list[float]:
