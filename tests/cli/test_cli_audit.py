@@ -96,7 +96,7 @@ def test_strict_refuses_what_is_not_proved(tmp_path):
     path = tmp_path / "s.toml"
     for law, code in (("learn-network", 0), ("average", 1)):
         path.write_text(SCENARIO.format(**{**PROVED, "protect": "network", "law": law}))
-        words = ["run", str(path), "--strict", "--no-figures", "--out", str(tmp_path / "o")]
+        words = ["run", str(path), "--strict", "--no-figures", "--out", str(tmp_path / law)]
         done = CliRunner().invoke(app, words)
         assert done.exit_code == code, done.output
         assert ("erratum 5" in done.output) == bool(code)
