@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from murmura.engine import Problem, Record, noise, simulate
-from murmura.engine.simulate import noise_seed
+from murmura.engine.seeds import noise_seed
 
 REPLICAS = 4  # so that one of the draws is not near 0
 

@@ -14,7 +14,7 @@ from murmura.audits.exact import scales
 from murmura.audits.scenario import claim_for
 from murmura.audits.search import adversaries
 from murmura.engine import Problem
-from murmura.privacy import NetworkDP, Sees, Status, promise
+from murmura.privacy import NetworkDP, Sees, Status, network_cost, promise
 
 ROUNDS = 16
 NETWORKS = {
@@ -75,48 +75,50 @@ def _with_replicas(todo):
     return replace(todo, replicas=4)
 
 
-LATER = (
-    "one message is promised to cost epsilon whichever it is, but an estimate that moves in round "
-    "s moves every later message; the promise must say so (claimed_cost has what holds)"
-)
-
-
-@pytest.mark.xfail(strict=True, reason=LATER)
 @pytest.mark.parametrize("name", ["learn-network", "learn-dynamic", "learn-dynamic-printed"])
-def test_the_printed_promise_for_one_message_holds_for_every_message(name):
-    """path:5, metropolis, epsilon = 1, moved in round 20, the message of round 50: 10.1."""
+def test_every_single_message_costs_at_most_what_is_stated_for_it(name):
+    """path:5, metropolis, epsilon = 1, moved in round 20, the message of round 50: 10.1.
+
+    It used to be promised at epsilon, whichever message it is; the twin that says so falls.
+    """
     net = NETWORKS["path"]
     law, family = laws.get(name, net), FAMILIES[0]
     want = NetworkDP(1.0, radius=1e-6)
     made = promise(want, law, 50, family)
-    if made.adversary.sees is not Sees.MESSAGES or made.adversary.messages != 1:
-        return  # the promise no longer speaks of one message
+    assert (made.adversary.sees, made.adversary.messages) == (Sees.NEXT, 1)
     todo = Problem(net, law, family, Fixed(inside(family, 5)), want, 50)
-    losses = [
-        exact_loss(todo, estimate_moves(todo, 3, moved), Messages(((4, t),)))
-        for moved in (1, 5, 20)
-        for t in (moved + 1, moved + 5, 50)
-    ]
-    assert max(losses) <= made.epsilon * (1 + 1e-9)
+    worst = 0.0
+    for moved in (1, 5, 20):
+        for t in (moved + 1, moved + 5, 50):
+            loss = exact_loss(todo, estimate_moves(todo, 3, moved), Messages(((4, t),)))
+            assert loss <= made.loss.epsilon * network_cost(law, moved, t) * (1 + 1e-9)
+            assert loss <= made.for_transcript().epsilon * (1 + 1e-9)
+            assert t > moved + 1 or loss <= made.epsilon * (1 + 1e-9)
+            worst = max(worst, loss / made.epsilon)
+            TRIED["neighbours' estimates"] += 3
+    assert worst > 1.5  # "one message costs epsilon" is false
 
 
-@pytest.mark.xfail(strict=True, reason=LATER)
 @pytest.mark.parametrize("k", [5, 20])
-def test_the_printed_promise_for_several_messages_holds(k):
-    """Two messages far apart cost more than twice: all that lies between moved as well."""
+def test_several_messages_cost_at_most_what_is_stated_for_them(k):
+    """Messages far apart cost more than k times one: all that lies between moved as well."""
     net, law, family = NETWORKS["path"], laws.LearnNetwork(), FAMILIES[0]
     want = NetworkDP(1.0, radius=1e-6)
-    made = promise(want, law, 400, family).for_messages(k)
+    made = promise(want, law, 400, family)
     todo = Problem(net, law, family, Fixed(inside(family, 5)), want, 400)
-    seen = Messages(tuple((4, t) for t in np.linspace(300, 400, k).astype(int).tolist()))
-    loss = exact_loss(todo, estimate_moves(todo, 3, 200), seen)
-    assert loss <= made.epsilon * (1 + 1e-9)
+    move = estimate_moves(todo, 3, 200)
+    following = Messages(tuple((4, t) for t in range(201, 201 + k)))
+    assert exact_loss(todo, move, following) <= made.for_messages(k).epsilon * (1 + 1e-9)
+    apart = Messages(tuple((4, t) for t in np.linspace(300, 400, k).astype(int).tolist()))
+    loss = exact_loss(todo, move, apart)
+    assert made.for_messages(k).epsilon < loss <= network_cost(law, 200, 400) * (1 + 1e-9)
+    TRIED["neighbours' estimates"] += 2
 
 
 def test_the_offline_average_is_not_called_proved():
     net, family = NETWORKS["path"], FAMILIES[0]
     want = NetworkDP(1.0)
-    assert promise(want, laws.Average(), ROUNDS, family).status is not Status.PROVED
+    assert promise(want, laws.Average(), ROUNDS, family).status is Status.REFUTED
     todo = Problem(net, laws.Average(), family, Fixed(inside(family, 5)), want, ROUNDS)
     loss = exact_loss(todo, estimate_moves(todo, 3, 1), Transcript((4,), 2))
     assert loss == math.inf

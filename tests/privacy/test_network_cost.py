@@ -160,12 +160,12 @@ def test_the_bound_is_reached_by_the_next_message_and_not_far_above_later_ones()
 @pytest.mark.parametrize("law", HIDING, ids=lambda law: law.name)
 def test_the_worst_round_is_found(law):
     """Against the two nested loops that it stands for."""
-    start = 0 if law.start.noise else 1
-    costs = [network_cost(law, s, 60) for s in range(start, 60)]
+    first = 0 if law.start.noise else 1  # all agents start from the number 0, which does not move
+    costs = [network_cost(law, s, 60) for s in range(first, 60)]
     found = worst_cost(law, 60)
     assert found.cost >= max(costs) * (1 - 1e-12)
     if not law.at(9).recall:
-        assert found == (start + int(np.argmax(costs)), pytest.approx(max(costs)))
+        assert found == (first + int(np.argmax(costs)), pytest.approx(max(costs)))
 
 
 def test_the_formula_of_the_derivation():

@@ -39,6 +39,11 @@ class Problem:
         object.__setattr__(self, "seed", seed_of(self.seed, self.source.measured))
         _validate.at_least(MurmuraError, 1, rounds=self.rounds, replicas=self.replicas)
         check_rounds(self.rounds)
+        if self.horizon is not None and self.horizon < self.rounds:
+            raise PrivacyError(
+                f"horizon must be at least rounds = {self.rounds}, for the budget must last; "
+                f"found {self.horizon}"
+            )
         for epsilon in self.epsilons:
             _validate.positive(PrivacyError, epsilon=epsilon)
         if len(set(self.epsilons)) < len(self.epsilons):

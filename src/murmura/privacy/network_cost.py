@@ -73,7 +73,7 @@ def network_cost(law: Law, moved: int, last: int, agents: int = 1) -> float:
     >>> round(network_cost(LearnNetwork(), 20, 50), 2)
     18.63
     """
-    _validate.at_least(PrivacyError, first_move(law), moved=moved)
+    _validate.at_least(PrivacyError, 0, moved=moved)
     _validate.at_least(PrivacyError, moved + 1, last=last)
     _validate.at_least(PrivacyError, 1, agents=agents)
     steps = table(law, last)
@@ -88,45 +88,30 @@ def network_cost(law: Law, moved: int, last: int, agents: int = 1) -> float:
 def worst_cost(law: Law, rounds: int) -> Worst:
     """max over s of the cost of all messages that one agent sends after round s, up to `rounds`.
 
-    Without a recall n_u is a product, and all s are done at once; with one, a product bounds it.
+    Backwards, cost(s) = 1 + f_{s+1} cost(s+1) with f = |keep| + |mix|. With a recall f is the larger
+    of 1 and the sum of all three: then max(n_u, n_{u-1}) <= f_u max(n_{u-1}, n_{u-2}).
     """
-    first = first_move(law)
-    if rounds <= first:
-        return Worst(first, 0.0)
-    until = _until(table(law, rounds))
-    costs = (until.sum[rounds] - until.sum[first:rounds]) / until.norm[first:rounds]
-    at = int(np.argmax(costs))
-    return Worst(first + at, float(costs[at]))
+    factors, first = _factors(table(law, rounds)).tolist(), _first(law)
+    cost, found = 0.0, Worst(first, 0.0)
+    for s in range(rounds - 1, first - 1, -1):
+        cost = 1.0 + factors[s + 1] * cost
+        found = max(found, Worst(s, cost), key=lambda one: one.cost)
+    return found
 
 
 def growth(steps: Table) -> float:
-    """The most that the norm of a moved estimate grows by in one round after the first."""
-    return float(max(1.0, np.max(_factors(steps)[2:], initial=1.0)))
-
-
-def first_move(law: Law) -> int:
-    """The first round whose estimate can move: 0, or 1 where all agents start from 0."""
-    return 0 if law.start.learn or law.start.noise else 1
-
-
-class _Until(NamedTuple):
-    norm: Floats  # prod of the factors up to round u, so that n_u = norm[u]/norm[s]
-    sum: Floats  # sum over v <= u of norm[v-1]
-
-
-def _until(steps: Table) -> _Until:
-    norm: Floats = np.cumprod(_factors(steps), dtype=np.float64)
-    return _Until(norm, np.concatenate([[0.0], np.cumsum(norm[:-1])]))
+    """The most that the norm of a moved estimate grows by in one round."""
+    return float(max(1.0, np.max(_factors(steps)[_first(steps.law) + 1 :], initial=1.0)))
 
 
 def _factors(steps: Table) -> Floats:
-    """|keep| + |mix| by round; with a recall the larger of 1 and the sum of all three.
-
-    With N_u = max(n_u, n_{u-1}) the recursion gives N_u <= max(1, |keep| + |mix| + |recall|)
-    N_{u-1}, again a product. The factor of the first round in which an estimate can move is 1.
-    """
+    """f by round."""
     factors = np.abs(steps.keep) + np.abs(steps.mix)
     if steps.recall.any():
         factors = np.maximum(1.0, factors + np.abs(steps.recall))
-    factors[: first_move(steps.law) + 1] = 1.0
-    return np.asarray(np.maximum(factors, np.finfo(np.float64).tiny))
+    return np.asarray(factors)
+
+
+def _first(law: Law) -> int:
+    """The first round whose estimate can move: 0, or 1 where all agents start from the number 0."""
+    return 0 if law.start.learn or law.start.noise else 1
