@@ -1,7 +1,9 @@
 """Write the generated parts of the docs: tables, help texts, lists of names, numbers.
 
 A part stands between `<!-- generated: NAME -->` and `<!-- end -->`. `python docs/generate.py`
-rewrites them all, `--check` fails if one is out of date.
+rewrites them all, `--check` fails if one is out of date. The sections of docs/reproduction.md
+(tally, reproduction) come from docs/verdicts.json, which `--verdicts` renews by reproducing the
+paper; it needs MURMURA_DATA.
 """
 
 from __future__ import annotations
@@ -196,27 +198,33 @@ def reproduction() -> str:
     found = json.loads((ROOT / "docs" / "verdicts.json").read_text())["entries"]
     parts = []
     for entry in found:
-        rows = [[f["verdict"], f["statement"], f["sentence"]] for f in entry["findings"]]
+        rows = [
+            [f["verdict"], f["origin"], f["statement"], f["sentence"]] for f in entry["findings"]
+        ]
         head = f"### {entry['title']}\n\n{entry['reference']}; `{entry['command']}`"
-        body = table(["verdict", "statement", "numbers"], rows) if rows else entry["reason"]
+        body = (
+            table(["verdict", "whose", "statement", "numbers"], rows) if rows else entry["reason"]
+        )
         parts.append(f"{head}\n\n{body}")
     return "\n\n".join(parts)
 
 
 def tally() -> str:
-    """How many statements fared how."""
+    """How many statements fared how, the paper's apart from ours."""
+    from murmura.paper.entry import counts
+
     found = json.loads((ROOT / "docs" / "verdicts.json").read_text())["entries"]
-    verdicts = [f["verdict"] for entry in found for f in entry["findings"]]
-    kinds = ("confirmed", "corrected", "refuted")
-    return table(list(kinds), [[str(verdicts.count(kind)) for kind in kinds]])
+    counted = counts(f for entry in found for f in entry["findings"])
+    rows = [[str(whose), *map(str, each.values())] for whose, each in counted.items()]
+    return table(["statements of", *map(str, counted["paper"])], rows)
 
 
 def standings() -> str:
-    """How the paper's theorems stand."""
-    from murmura.theory import STANDINGS
+    """How the paper's theorems stand, as the functions of `murmura.theory` say."""
+    from murmura.theory import VERDICTS
 
-    rows = [[f"`{name}`", str(status), why] for name, (status, why) in STANDINGS.items()]
-    return table(["statement", "standing", "why"], rows)
+    rows = [[f"`{name}`", str(verdict), why] for name, (verdict, why) in VERDICTS.items()]
+    return table(["statement", "verdict", "why"], rows)
 
 
 def _ranks() -> dict[str, Any]:
@@ -335,10 +343,26 @@ def draw() -> None:
     (ROOT / "docs" / "images" / "evidence.svg").unlink()
 
 
+def judge() -> None:
+    """Reproduce the paper and keep its verdicts in `docs/verdicts.json`; it takes some minutes."""
+    from murmura import paper
+    from murmura.paper.runner import lasting
+
+    with TemporaryDirectory() as folder:
+        reports = paper.reproduce(paper.find(), Path(folder), seed=0)
+    missing = [report.id for report in reports if not report.findings]
+    if missing:
+        raise SystemExit(f"no verdicts for {', '.join(missing)}: {reports[-1].reason}")
+    text = json.dumps(lasting(reports), indent=1, ensure_ascii=False)
+    (ROOT / "docs" / "verdicts.json").write_text(f"{text}\n", encoding="utf-8")
+
+
 def main() -> int:
-    """Rewrite the pages, or check them; with --draw, the pictures too."""
+    """Rewrite the pages, or check them; with --draw the pictures, with --verdicts those, too."""
     if "--draw" in sys.argv:
         draw()
+    if "--verdicts" in sys.argv:
+        judge()
     made: dict[str, str] = {}
     stale = []
     for page in PAGES:

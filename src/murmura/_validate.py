@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Iterable
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from murmura.errors import MurmuraError
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
 _SHOWN = 40
-_STRANGE = (str, bytes, complex, np.complexfloating, np.datetime64, np.timedelta64)
 
 
 def positive(error: type[MurmuraError], **values: float) -> None:
@@ -59,13 +59,16 @@ def one_of(error: type[MurmuraError], allowed: Iterable[str], **values: str) -> 
 
 def real_array(error: type[MurmuraError], **values: Any) -> NDArray[np.float64]:
     """The one value as an array of floats; raise if it holds what is not a real number."""
+    import numpy as np
+
+    others = (str, bytes, complex, np.complexfloating, np.datetime64, np.timedelta64)
     ((name, value),) = values.items()
     try:
         array = np.asarray(value)
-        strange = array.dtype.kind in "mMcSUV" or (
-            array.dtype.kind == "O" and any(isinstance(x, _STRANGE) for x in array.flat)
+        wrong = array.dtype.kind in "mMcSUV" or (
+            array.dtype.kind == "O" and any(isinstance(x, others) for x in array.flat)
         )
-        if not strange:
+        if not wrong:
             return np.asarray(array, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         pass

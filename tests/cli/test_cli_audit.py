@@ -56,12 +56,29 @@ def test_under_network_protection_a_neighbour_is_attacked_too(law, code, tmp_pat
     assert not signal["refuted"]
     named = {report["name"].removeprefix("small: "): report for report in neighbours}
     assert list(named) == [
-        "neighbour, rounds 2..2", "neighbour, rounds 2..4", "neighbour: next message",
-        "neighbour: last message", "neighbour: all messages", "neighbour: all of two agents",
+        "neighbour: next message", "neighbour: rounds 2..4", "neighbour: last message",
+        "neighbour: all messages", "neighbour: all of two agents",
     ]  # fmt: skip
     assert named["neighbour: next message"]["refuted"] == bool(code)
-    assert named["neighbour, rounds 2..2"]["refuted"] == bool(code)
+    assert (named["neighbour: next message"]["spent_delta"] > 0.9) == bool(code)
+    assert named["neighbour: rounds 2..4"]["refuted"] == bool(code)
+    assert named["neighbour: last message"]["trials"] == 20_000
     assert named["neighbour: all messages"]["epsilon"] > 1  # later messages cost more, and say so
+
+
+@pytest.mark.parametrize(
+    ("law", "rounds", "names"),
+    [("push-sum", 10, []), ("jacobi", 10, []), ("naive-network", 1, ["neighbour: next message"])],
+)
+def test_neighbours_are_attacked_where_something_is_claimed_for_them(law, rounds, names, tmp_path):
+    path = tmp_path / "s.toml"
+    text = SCENARIO.format(**{**PROVED, "protect": "network", "law": law})
+    path.write_text(text.replace("rounds = 10", f"rounds = {rounds}"))
+    words = ["audit", str(path), "--trials", "20000", "--json", "--no-figures"]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0, done.output
+    found = [report["name"] for report in json.loads(done.stdout)["reports"]]
+    assert found == ["small", *(f"small: {name}" for name in names)]
 
 
 def test_the_smallest_fault_and_the_exact_loss_are_printed(tmp_path):
@@ -79,7 +96,7 @@ def test_strict_refuses_what_is_not_proved(tmp_path):
     path = tmp_path / "s.toml"
     for law, code in (("learn-network", 0), ("average", 1)):
         path.write_text(SCENARIO.format(**{**PROVED, "protect": "network", "law": law}))
-        words = ["run", str(path), "--strict", "--no-figures", "--out", str(tmp_path / "o")]
+        words = ["run", str(path), "--strict", "--no-figures", "--out", str(tmp_path / law)]
         done = CliRunner().invoke(app, words)
         assert done.exit_code == code, done.output
         assert ("erratum 5" in done.output) == bool(code)

@@ -86,5 +86,5 @@ def test_verify_finds_a_change(path):
 def test_what_is_not_there(tmp_path):
     for verb in ("show", "verify"):
         done = call(verb, tmp_path / "none")
-        assert done.exit_code == 1
+        assert done.exit_code == 2
         assert "there is no ledger at" in done.output

@@ -80,7 +80,7 @@ def test_out_of_reach_and_refusals():
     assert short.exit_code == 1
     assert "Not reached" in short.stdout
     wrong = call("--error", 0.1, "--epsilon", 1, "--rounds", 3)
-    assert wrong.exit_code == 1
+    assert wrong.exit_code == 2
     assert "leave one" in wrong.stderr
     assert call("--variant", "none").exit_code == 2
     assert "Traceback" not in wrong.output

@@ -33,7 +33,9 @@ def test_list_names_every_entry():
     assert all(name in done.stdout for name in paper.names())
     told = json.loads(call("--list", "--json", "table-1").stdout)["entries"]
     assert [entry["id"] for entry in told] == ["table-1"]
-    assert told[0]["statements"]
+    (one,) = told[0]["statements"]
+    assert one["origin"] == "paper"
+    assert one["quote"]
 
 
 def test_a_table_with_verdicts_and_where_the_outputs_are(tmp_path):
@@ -44,6 +46,17 @@ def test_a_table_with_verdicts_and_where_the_outputs_are(tmp_path):
     assert f"Outputs in {tmp_path}" in done.stdout
     found = {path.name for path in tmp_path.iterdir()}
     assert found >= {"fig-directed.png", "fig-directed.svg", "fig-directed.csv", "verdicts.json"}
+
+
+def test_counts_are_told_apart_for_the_paper_and_for_us(tmp_path):
+    """One tally used to count our own statements as the paper's."""
+    done = call("fig-directed", "tightness", "--out", tmp_path)
+    lines = done.stdout.splitlines()
+    assert "Statements of the paper: 2 confirmed, 1 corrected, 2 refuted" in lines
+    assert "Statements of our own: 0 confirmed, 0 corrected, 0 refuted" in lines
+    told = json.loads(call("fig-directed", "tightness", "--json", "--out", tmp_path).stdout)
+    assert told["counts"]["paper"] == {"confirmed": 2, "corrected": 1, "refuted": 2}
+    assert told["counts"]["murmura"] == {"confirmed": 0, "corrected": 0, "refuted": 0}
 
 
 def test_json_is_one_object_and_a_second_call_computes_nothing(tmp_path):

@@ -54,15 +54,15 @@ def test_nothing_is_replaced_unless_told(home):
 
 
 def test_mistakes_are_explained(home, tmp_path):
-    for words, expected in (
-        (("issue", "a", "--dir", tmp_path / "none"), "murmura keys init"),
-        (("issue", "../a", "--dir", home), "name on a certificate"),
-        (("issue", "a", "--dir", home, "--days", "0"), "days must lie in"),
-        (("issue", "a", "--dir", home, "--host", "x:7447"), "without a port"),
-        (("list", "--dir", tmp_path), "is no authority"),
+    for words, code, expected in (
+        (("issue", "a", "--dir", tmp_path / "none"), 1, "murmura keys init"),
+        (("issue", "../a", "--dir", home), 2, "name on a certificate"),
+        (("issue", "a", "--dir", home, "--days", "0"), 2, "days must lie in"),
+        (("issue", "a", "--dir", home, "--host", "x:7447"), 2, "without a port"),
+        (("list", "--dir", tmp_path), 1, "is no authority"),
     ):
         said = call(*words)
-        assert said.exit_code == 1, words
+        assert said.exit_code == code, words
         assert expected in said.output
         assert "Traceback" not in said.output
     assert "no certificates yet" in call("list", "--dir", home).output

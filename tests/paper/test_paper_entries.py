@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
+from murmura_data import data  # noqa: F401 - a fixture for all
 
 from murmura import paper
 from murmura.paper.runner import FAILED, SKIPPED
-
-BESIDE = Path(__file__).resolve().parents[3] / "shared" / "data"
-
-
-@pytest.fixture(autouse=True)
-def data(monkeypatch):
-    if "MURMURA_DATA" not in os.environ and BESIDE.is_dir():
-        monkeypatch.setenv("MURMURA_DATA", str(BESIDE))
-    monkeypatch.delenv("MURMURA_DATA_URL", raising=False)
 
 
 @pytest.mark.parametrize("id", paper.names())

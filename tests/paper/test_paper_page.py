@@ -29,6 +29,9 @@ def test_the_page_holds_figures_verdicts_and_commands(page):
     text = page.read_text(encoding="utf-8")
     assert text.count("data:image/png;base64,") == 2
     assert "murmura reproduce fig-directed --seed 0 --quick" in text
+    assert "Statements of the paper: " in text
+    assert "Statements of our own: 0 confirmed" in text
+    assert "<blockquote>that is no longer minimum variance</blockquote>" in text
     assert 'src="http' not in text
     assert "<script" not in text
 

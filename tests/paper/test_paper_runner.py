@@ -45,8 +45,9 @@ def test_outputs_and_record(tmp_path):
     assert (held["verdict"], held["seed"], held["quick"]) == ("confirmed", 5, True)
     assert held["command"] == "murmura reproduce one --seed 5 --quick"
     assert held["findings"] == [
-        {"statement": "It holds.", "verdict": "confirmed", "sentence": "It is 1."}
-    ]
+        {"statement": "It holds.", "origin": "murmura", "verdict": "confirmed",
+         "sentence": "It is 1.", "quote": ""}
+    ]  # fmt: skip
 
 
 def test_a_finished_entry_is_not_computed_again(tmp_path):
@@ -120,7 +121,7 @@ def test_the_registry_is_sane():
         assert entry.id == id == id.lower()
         assert entry.title
         assert entry.reference
-        assert entry.runs
+        assert entry.claims
         assert len({run.name for run in entry.runs}) == len(entry.runs)
         assert all(claim.statement.endswith(".") for claim in entry.claims)
         real = any(run.place.startswith("swiss") for run in entry.runs)

@@ -29,7 +29,7 @@ import os
 import secrets
 import tomllib
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -78,6 +78,7 @@ class LedgerTable(Table):
     path: str
     key: str | None = None  # the file of the key that signs it; PATH.key unless named
     durability: Literal["full", "process"] = "full"
+    confirmations: Annotated[int, Field(ge=1)] | Literal["all"] = 1  # before anything is released
 
 
 class BudgetTable(Table):
@@ -179,6 +180,9 @@ class Setup:
             resend=rounds.resend,
             tick=rounds.tick,
             linger=rounds.linger,
+            confirmations=max(len(self.manifest.shares(self.config.name)), 1)
+            if self.config.ledger.confirmations == "all"
+            else self.config.ledger.confirmations,
         )
 
     @property

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
-from murmura.agent.messages import Message
+from murmura.agent.messages import Message, Standing
 
 
 class Released(NamedTuple):
@@ -27,12 +27,16 @@ class Started(NamedTuple):
     """The agent begins a life: it holds nothing but what it has released.
 
     With the agent's `secret` neighbours can prove what it said to them; without one, a neighbour's
-    word that it said more than it remembers is believed.
+    word that it said more than it remembers is believed. `start` and `run` tell this opening of
+    the ledger from all others, and `remembered` is where neighbours stood when last heard.
     """
 
     life: int
     released: tuple[Released, ...] = ()
     secret: bytes = b""
+    start: int = 0
+    run: bytes = b""
+    remembered: tuple[tuple[str, Standing], ...] = ()
 
 
 class Restarted(NamedTuple):
@@ -42,6 +46,9 @@ class Restarted(NamedTuple):
     state: bytes
     released: tuple[Released, ...] = ()
     secret: bytes = b""
+    start: int = 0
+    run: bytes = b""
+    remembered: tuple[tuple[str, Standing], ...] = ()
 
 
 class Received(NamedTuple):
@@ -100,6 +107,13 @@ class Persist(NamedTuple):
     state: Snapshot
 
 
+class Remember(NamedTuple):
+    """Keep where a neighbour stands, for this and all later epochs; with the next `Persist`."""
+
+    peer: str
+    standing: Standing
+
+
 class Send(NamedTuple):
     """Send a message to `message.receiver`; it may be lost."""
 
@@ -128,7 +142,9 @@ class Done(NamedTuple):
 
     round: int
     estimate: tuple[float, ...]
-    reason: str  # "rounds", "tolerance", "readings" (ran out), "left", "late", "rolled-back"
+    reason: str  # "rounds", "tolerance", "readings" (ran out), "left", "late", or one of UNSAID
 
 
-Action = Persist | Send | SetTimer | Report | Done
+UNSAID = ("left", "rolled-back", "conflicting-releases")  # ends after which nothing is said
+
+Action = Persist | Remember | Send | SetTimer | Report | Done

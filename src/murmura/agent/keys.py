@@ -201,6 +201,15 @@ def _state(facts: _x509.Facts, now: dt.datetime) -> str:
     return "expires soon" if now + SOON >= facts.not_after else "valid"
 
 
+def check_request(names: Iterable[str], hosts: Iterable[str], days: float) -> None:
+    """Raise unless certificates could be issued for these names, hosts and days."""
+    for name in names:
+        _check_name(name)
+    for host in hosts:
+        _host(host)
+    _positive(days)
+
+
 def _check_name(name: str) -> None:
     if not NAME.fullmatch(name) or name.casefold() == "ca":
         raise AgentError(

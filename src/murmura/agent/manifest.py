@@ -90,6 +90,12 @@ class Manifest:
         """The name on each member's certificate, by label."""
         return dict(self.members)
 
+    def lasting_name(self, label: str) -> str:
+        """What a member is known by in all epochs: its certificate, with the label if shared."""
+        name = self.certificates[label]
+        shared = sum(other == name for _, other in self.members) > 1
+        return f"{name}/{label}" if shared else name
+
     @cached_property
     def made_law(self) -> Law:
         """The law itself."""

@@ -15,6 +15,21 @@ from __future__ import annotations
 from typing import NamedTuple
 
 
+class Standing(NamedTuple):
+    """Where a member stands: which start of its ledger speaks, and what it has released.
+
+    `run` is random, so two copies of a ledger that were opened as often still differ. `head` is a
+    keyed hash over all releases in order. Both come with a proof that only the member can make.
+    """
+
+    start: int = 0  # how many times its ledger was opened
+    run: bytes = b""  # 8 bytes of this opening
+    proof: bytes = b""  # of (start, run), 8 bytes
+    releases: int = 0  # how many there are
+    head: bytes = b""  # 16 bytes; empty while there are none
+    seal: bytes = b""  # the proof of (releases, head), 8 bytes
+
+
 class Hello(NamedTuple):
     """The first message on a link, and the answer to one from a stranger.
 
@@ -25,6 +40,9 @@ class Hello(NamedTuple):
     A token is what only its maker can make, of its life and round. `echo` is the receiver's token
     that came with round `heard` of `peer_life`: who says that the receiver was further than it
     remembers can prove it.
+
+    `own` is where the sender stands, `known` what it remembers of the receiver, in this epoch or
+    any earlier one: a `known` that names the receiver's present run was said after it spoke.
     """
 
     sender: str
@@ -37,6 +55,9 @@ class Hello(NamedTuple):
     heard: int = 0  # the last round of the receiver's `peer_life` that the sender has taken in
     token: bytes = b""  # the sender's, of (life, 0)
     echo: bytes = b""
+    own: Standing = Standing()
+    known: Standing = Standing()
+    asks: bool = False  # the sender has not heard yet what the receiver remembers of it
 
 
 class Extremes(NamedTuple):
@@ -65,6 +86,10 @@ class Totals(NamedTuple):
     done: bool = False  # the sender has its estimate and pushes nothing more
     token: bytes = b""  # the sender's, of (life, round)
     echo: bytes = b""  # the receiver's, that came with round `heard`
+    run: bytes = b""  # the sender's, as in its `Standing`; and so are these three
+    releases: int = 0
+    head: bytes = b""
+    seal: bytes = b""
 
 
 Message = Hello | Totals

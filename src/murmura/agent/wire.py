@@ -4,12 +4,13 @@ A frame is a fixed head (numbers big-endian, counts last), then the labels of se
 each a length and UTF-8, then whole numbers, each a length and two's complement in
 bit_length // 8 + 1 bytes (0 in none):
 
-    Hello   "mu" 2 1 life peer_life epoch heard manifest[32] token[8] echo[8] #fields
+    Hello   "mu" 3 1 life peer_life epoch heard manifest[32] token[8] echo[8] own known asks #fields
             | sender receiver | 8 bytes each
-    Totals  "mu" 2 2 life peer_life round heard phase depth stop flags token[8] echo[8]
-            #sums #low #high | sender receiver | weight sums low high
+    Totals  "mu" 3 2 life peer_life round heard phase depth stop releases flags token[8] echo[8]
+            run[8] head[16] seal[8] #sums #low #high | sender receiver | weight sums low high
 
-The flags are bye (1) and done (2). No token is 8 bytes of 0, which is no token.
+`own` and `known` are each start releases run[8] proof[8] head[16] seal[8]. The flags are bye (1)
+and done (2). No token, run, proof, head or seal is as many bytes of 0, which is none.
 
 Every message has one encoding, so encode(decode(b)) == b. Sizes and counts are bounded before
 anything is allocated. There are no floats: NaN and infinities cannot be said.
@@ -20,11 +21,12 @@ from __future__ import annotations
 import struct
 from functools import lru_cache
 from struct import Struct
+from typing import Any
 
-from murmura.agent.messages import Extremes, Hello, Message, Totals
+from murmura.agent.messages import Extremes, Hello, Message, Standing, Totals
 from murmura.errors import AgentError
 
-MAGIC, VERSION = b"mu", 2
+MAGIC, VERSION = b"mu", 3
 MOST_BYTES = 65_536  # of a frame
 MOST_LABEL = 200  # bytes of UTF-8
 MOST_INTEGER = 64  # bytes: numbers below 2^511 in size
@@ -33,10 +35,10 @@ MOST_FIELDS = 64
 MOST_COUNT = 2**63 - 1  # of lives, rounds and the like
 
 _HELLO_START, _TOTALS_START = MAGIC + bytes([VERSION, 1]), MAGIC + bytes([VERSION, 2])
-_HELLO = Struct(">4s4Q32s8s8sB")
-_TOTALS = Struct(">4s7QB8s8s3H")
+_HELLO = Struct(">4s4Q32s8s8s" + 2 * "2Q8s8s16s8s" + "2B")
+_TOTALS = Struct(">4s8QB8s8s8s16s8s3H")
 _FIELD = 8
-_NO_TOKEN = bytes(8)
+_NO_TOKEN, _NO_HEAD = bytes(8), bytes(16)
 _integer = int.from_bytes
 _make = tuple.__new__  # of a NamedTuple, all fields given: half the time of calling it
 _NO_EXTREMES = Extremes()
@@ -100,30 +102,70 @@ def _unknown(start: bytes) -> str:
 
 
 def _encode_hello(message: Hello) -> bytes:
-    sender, receiver, life, peer_life, epoch, manifest, fields, heard, token, echo = message
+    sender, receiver, life, peer_life, epoch, manifest, fields, heard, token, echo, *both, asks = (
+        message
+    )
     if len(manifest) != 32 or len(fields) > MOST_FIELDS or any(len(f) != _FIELD for f in fields):
         raise ValueError
     _check_counts(life, peer_life, epoch, heard)
     _check_tokens(token, echo)
+    if type(asks) is not bool:
+        raise TypeError
+    standings = [part for one in both for part in _pack_standing(one)]
     head = _HELLO.pack(
-        _HELLO_START, life, peer_life, epoch, heard, manifest, token, echo, len(fields)
+        _HELLO_START,
+        life,
+        peer_life,
+        epoch,
+        heard,
+        manifest,
+        token,
+        echo,
+        *standings,
+        asks,
+        len(fields),
     )
     return b"".join((head, _labels(sender, receiver), *fields))
 
 
+def _pack_standing(standing: Standing) -> tuple[int | bytes, ...]:
+    if type(standing) is not Standing:
+        raise TypeError
+    start, run, proof, releases, head, seal = standing
+    _check_counts(start, releases, 0)
+    _check_tokens(run, proof)
+    _check_head(head, seal)
+    return start, releases, run, proof, head, seal
+
+
+def _read_standing(parts: list[Any]) -> Standing:
+    start, releases, run, proof, head, seal = parts
+    if start | releases > MOST_COUNT:
+        raise WireError("a Hello with a count beyond 2^63")
+    return Standing(
+        start, _some(run), _some(proof), releases, b"" if head == _NO_HEAD else head, _some(seal)
+    )
+
+
+def _some(token: bytes) -> bytes:
+    return b"" if token == _NO_TOKEN else token
+
+
 def _encode_totals(message: Totals) -> bytes:
     sender, receiver, life, peer_life, now, heard, sums, weight, extremes = message[:9]
-    bye, done, token, echo = message[9:]
+    bye, done, token, echo, run, releases, top, seal = message[9:]
     phase, depth, low, high, stop = extremes
-    counts = life, peer_life, now, heard, phase, depth, stop
+    counts = life, peer_life, now, heard, phase, depth, stop, releases
     _check_counts(*counts)
     _check_tokens(token, echo)
+    _check_tokens(run)
+    _check_head(top, seal)
     sizes = len(sums), len(low), len(high)
     if max(sizes) > MOST_COMPONENTS or type(extremes) is not Extremes:
         raise ValueError
     if not type(bye) is type(done) is bool:
         raise TypeError
-    head = _TOTALS.pack(_TOTALS_START, *counts, bye + 2 * done, token, echo, *sizes)
+    head = _TOTALS.pack(_TOTALS_START, *counts, bye + 2 * done, token, echo, run, top, seal, *sizes)
     parts = [head, _labels(sender, receiver)]
     for number in (weight, *sums, *low, *high):
         if type(number) is not int:
@@ -133,15 +175,18 @@ def _encode_totals(message: Totals) -> bytes:
     return b"".join(parts)
 
 
-def _check_counts(a: int, b: int, c: int, d: int = 0, e: int = 0, f: int = 0, g: int = 0) -> None:
+def _check_counts(
+    a: int, b: int, c: int, d: int = 0, e: int = 0, f: int = 0, g: int = 0, h: int = 0
+) -> None:
     """Whole numbers in 0..MOST_COUNT, which is all ones: so is every bit of theirs."""
-    if not type(a) is type(b) is type(c) is type(d) is type(e) is type(f) is type(g) is int:
+    first = type(a) is type(b) is type(c) is type(d) is int
+    if not (first and type(e) is type(f) is type(g) is type(h) is int):
         raise TypeError
-    if not 0 <= a | b | c | d | e | f | g <= MOST_COUNT:
+    if not 0 <= a | b | c | d | e | f | g | h <= MOST_COUNT:
         raise ValueError
 
 
-def _check_tokens(token: bytes, echo: bytes) -> None:
+def _check_tokens(token: bytes, echo: bytes = b"") -> None:
     """Bytes, 8 of them or none, and not 8 zeros, which stand for none."""
     if not type(token) is type(echo) is bytes:
         raise TypeError
@@ -150,6 +195,15 @@ def _check_tokens(token: bytes, echo: bytes) -> None:
 
 
 @lru_cache(maxsize=4096)
+def _check_head(head: bytes, seal: bytes) -> None:
+    """A head of 16 bytes or none, and its seal of 8."""
+    _check_tokens(seal)
+    if type(head) is not bytes:
+        raise TypeError
+    if len(head) not in (0, 16) or head == _NO_HEAD:
+        raise ValueError
+
+
 def _labels(sender: str, receiver: str) -> bytes:
     return _label(sender) + _label(receiver)
 
@@ -164,9 +218,13 @@ def _label(text: str) -> bytes:
 def _decode_hello(frame: bytes) -> Hello:
     if len(frame) < _HELLO.size:
         raise WireError("a Hello that ends within its head")
-    _, life, peer_life, epoch, heard, manifest, token, echo, fields = _HELLO.unpack_from(frame)
+    _, life, peer_life, epoch, heard, manifest, token, echo, *both, asks, fields = (
+        _HELLO.unpack_from(frame)
+    )
     if life | peer_life | epoch | heard > MOST_COUNT:
         raise WireError("a Hello with a count beyond 2^63")
+    if asks > 1:
+        raise WireError(f"a Hello that asks {asks}, expected 0 or 1")
     if fields > MOST_FIELDS:
         raise WireError(f"a Hello with {fields} fields, at most {MOST_FIELDS} are taken")
     sender, receiver, at = _read_labels(frame, _HELLO.size)
@@ -174,8 +232,8 @@ def _decode_hello(frame: bytes) -> Hello:
         raise WireError(f"a Hello of {len(frame)} bytes, expected {at + fields * _FIELD}")
     digests = tuple(frame[k : k + _FIELD] for k in range(at, len(frame), _FIELD))
     return Hello(
-        sender, receiver, life, peer_life, epoch, manifest, digests, heard,
-        b"" if token == _NO_TOKEN else token, b"" if echo == _NO_TOKEN else echo,
+        sender, receiver, life, peer_life, epoch, manifest, digests, heard, _some(token),
+        _some(echo), _read_standing(both[:6]), _read_standing(both[6:]), asks == 1,
     )  # fmt: skip
 
 
@@ -183,9 +241,10 @@ def _decode_totals(frame: bytes, size: int) -> Totals:
     if size < _TOTALS.size:
         raise WireError("a Totals that ends within its head")
     (
-        _, life, peer_life, now, heard, phase, depth, stop, flags, token, echo, sums, low, high,
+        _, life, peer_life, now, heard, phase, depth, stop, releases, flags, token, echo, run, top,
+        seal, sums, low, high,
     ) = _TOTALS.unpack_from(frame)  # fmt: skip
-    if life | peer_life | now | heard | phase | depth | stop > MOST_COUNT:
+    if life | peer_life | now | heard | phase | depth | stop | releases > MOST_COUNT:
         raise WireError("a Totals with a count beyond 2^63")
     if flags > 3:
         raise WireError(f"a Totals with flags {flags}, expected 0 to 3")
@@ -199,8 +258,8 @@ def _decode_totals(frame: bytes, size: int) -> Totals:
         extremes = Extremes(phase, depth, numbers[first:second], numbers[second:], stop)
     return _make(Totals, (
         sender, receiver, life, peer_life, now, heard, numbers[1:first], numbers[0], extremes,
-        flags & 1 == 1, flags > 1, b"" if token == _NO_TOKEN else token,
-        b"" if echo == _NO_TOKEN else echo,
+        flags & 1 == 1, flags > 1, _some(token), _some(echo), _some(run), releases,
+        b"" if top == _NO_HEAD else top, _some(seal),
     ))  # fmt: skip
 
 

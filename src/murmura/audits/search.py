@@ -14,28 +14,70 @@ import numpy as np
 from numpy.typing import NDArray
 
 from murmura.audits.exact import Messages, Transcript, View, estimate_moves, exact_loss
-from murmura.audits.scenario import at_smallest_budget, claim_for
+from murmura.audits.scenario import at_smallest_budget, audit_neighbour, claim_for
 from murmura.engine import Problem
 from murmura.privacy import NoPrivacy
-from murmura.privacy.auditing import AuditReport
+from murmura.privacy.auditing import FAULT, AuditReport
 
 AGENTS, NEIGHBOURS = 12, 3  # observed agents, and neighbours of each that move
+NEXT, LAST, ALL, TWO = "next message", "last message", "all messages", "all of two agents"
+SAMPLED = (NEXT, LAST)
+MOST_NUMBERS = 5_000  # agents times rounds of a run, for it to be sampled
 
 
-def worst_neighbours(problem: Problem, name: str = "") -> list[AuditReport]:
+class Found(NamedTuple):
+    """An adversary, what it learns and what it is claimed to learn at most."""
+
+    loss: float
+    claim: float
+    neighbour: int
+    moved: int
+    view: View
+    tried: int = 1  # adversaries of its kind, of which it is the worst
+
+
+def worst_adversaries(problem: Problem) -> dict[str, Found]:
     """For each kind of adversary, the one tried whose exact loss is largest for its claim."""
     todo = at_smallest_budget(problem)
     found: dict[str, list[Found]] = {}
     for kind, neighbour, moved, view in adversaries(todo):
         loss = exact_loss(todo, estimate_moves(todo, neighbour, moved), view)
-        found.setdefault(kind, []).append(Found(loss, claim_for(todo, moved, view), moved, view))
-    start = name or f"{problem.law.name}, neighbour"
-    return [_report(f"{start}: {kind}", tried, todo) for kind, tried in found.items()]
+        one = Found(loss, claim_for(todo, moved, view), neighbour, moved, view)
+        found.setdefault(kind, []).append(one)
+    return {
+        kind: max(tried, key=lambda one: one.loss / one.claim)._replace(tried=len(tried))
+        for kind, tried in found.items()
+    }
 
 
-def _report(name: str, tried: list[Found], problem: Problem) -> AuditReport:
+def worst_neighbours(
+    problem: Problem,
+    name: str = "",
+    trials: int | None = None,
+    rng: int = 0,
+    fault: float = FAULT,
+    sampled: bool = False,
+) -> list[AuditReport]:
+    """A report on the worst adversary of each kind, exactly; with samples too, where it is cheap.
+
+    Samples are taken of single messages in networks and runs that are small enough.
+    """
+    reports = []
+    for kind, found in worst_adversaries(problem).items():
+        title = f"{name or f'{problem.law.name}, neighbour'}: {kind}"
+        if sampled and kind in SAMPLED and problem.network.size * found.view.last <= MOST_NUMBERS:
+            reports.append(
+                audit_neighbour(
+                    problem, trials, found.moved, found.view, rng, title, fault, found.neighbour
+                )
+            )
+        else:
+            reports.append(_report(title, found, problem))
+    return reports
+
+
+def _report(name: str, worst: Found, problem: Problem) -> AuditReport:
     assert not isinstance(problem.want, NoPrivacy)
-    worst = max(tried, key=lambda one: one.loss / one.claim)
     return AuditReport(
         name=name,
         epsilon=worst.claim,
@@ -45,25 +87,16 @@ def _report(name: str, tried: list[Found], problem: Problem) -> AuditReport:
         confidence=1.0,
         trials=0,
         pair=f"an estimate of round {worst.moved} that moves by 1",
-        event=f"{worst.view}, the worst of {len(tried):,} for its claim",
+        event=f"{worst.view}, the worst of {worst.tried:,} for its claim",
         smallest_fault=0.0,
         exact=worst.loss,
     )
 
 
-class Found(NamedTuple):
-    """An adversary, what it learns and what it is claimed to learn at most."""
-
-    loss: float
-    claim: float
-    moved: int
-    view: View
-
-
 def adversaries(problem: Problem) -> Iterator[tuple[str, int, int, View]]:
     """(kind, who moves, in which round, what is seen)."""
     last = problem.rounds
-    for moved in sorted({1, last // 4, last // 2, last - 1} & set(range(1, last))):
+    for moved in sorted({0, 1, last // 4, last // 2, last - 1} & set(range(last))):
         A = problem.network.at(moved + 1)
         for agent in _watched(np.diff(A.indptr)):
             for neighbour in _neighbours(A, agent):
@@ -75,13 +108,13 @@ def _views(
     problem: Problem, A: Any, agent: int, neighbour: int, moved: int
 ) -> Iterator[tuple[str, View]]:
     last = problem.rounds
-    yield "next message", Transcript((agent,), moved + 1)
+    yield NEXT, Transcript((agent,), moved + 1)
     if moved + 1 == last:
         return
-    yield "last message", Messages(((agent, last),))
-    yield "all messages", Transcript((agent,), last)
+    yield LAST, Messages(((agent, last),))
+    yield ALL, Transcript((agent,), last)
     for other in [k for k in _neighbours(A, neighbour) if k != agent][:1]:
-        yield "all of two agents", Transcript((agent, other), last)
+        yield TWO, Transcript((agent, other), last)
 
 
 def _watched(degrees: NDArray[Any]) -> list[int]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from murmura.cli.guard import Debug, guarded
+from murmura.cli.guard import Debug, existing, guarded
 
 if TYPE_CHECKING:
     from murmura.agent.config import Setup
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 UNFINISHED = {
     "rolled-back": "its ledger is older than what its neighbours heard; put the newest one back",
+    "conflicting-releases": "its neighbours remember releases of this name that its ledger does "
+    "not know of, or another copy of it runs; the log says which, and what to do",
     "late": "its neighbours were done before it came back without its state; theirs stands",
 }
 
@@ -50,7 +52,7 @@ def agent(
         from murmura.agent.config import Setup
         from murmura.agent.release import Drawer, guarantee
 
-        setup = Setup.load(file)
+        setup = Setup.load(existing(file, "agent's file"))
         Drawer(setup.manifest, setup.problem, setup.config.name, research=research)
         if check:
             typer.echo(f"{setup.config.name} of {setup.manifest.name}")

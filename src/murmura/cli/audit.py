@@ -63,7 +63,7 @@ def _audits(
     """Audit every variant that promises something, and say how each promise stands."""
     from murmura.audits import audit_problem
     from murmura.cli.progress import Bar
-    from murmura.privacy import promise
+    from murmura.privacy import Status, promise
 
     jobs = [job for job in scenario.jobs() if job.problem.budgets]
     reports, standings = [], []
@@ -75,7 +75,7 @@ def _audits(
             alone = made.signals or made
             reports.append(audit_problem(problem, trials, rounds, problem.seed, job.name, fault))
             standings.append(alone.status.value)
-            if made.unit.neighbours:
+            if made.unit.neighbours and made.status is not Status.NONE:
                 more = _neighbours(problem, trials, rounds, f"{job.name}: neighbour", fault)
                 reports += more
                 standings += [made.status.value] * len(more)
@@ -85,19 +85,17 @@ def _audits(
 def _neighbours(
     problem: Any, trials: int | None, rounds: int, name: str, fault: float
 ) -> list[AuditReport]:
-    """Sample the messages that follow a move, next and later; then try all adversaries exactly."""
+    """All adversaries that are cheap to try, exactly; samples of the worst, and of what follows."""
     from murmura.audits import Transcript, audit_neighbour, worst_neighbours
     from murmura.audits.scenario import best_connected
 
-    seen = range(2, min(1 + max(rounds, 1), problem.rounds) + 1)
-    views = [Transcript((best_connected(problem),), last) for last in dict.fromkeys(seen)]
-    reports = [
-        audit_neighbour(
-            problem, trials, 1, view, problem.seed, f"{name}, rounds 2..{view.last}", fault
-        )
-        for view in dict.fromkeys([*views[:1], *views[-1:]])
-    ]
-    return reports + worst_neighbours(problem, name)
+    reports = worst_neighbours(problem, name, trials, problem.seed, fault, sampled=True)
+    last = min(1 + rounds, problem.rounds)
+    if last > 2:
+        view = Transcript((best_connected(problem),), last)
+        words = f"{name}: rounds 2..{last}"
+        reports.insert(1, audit_neighbour(problem, trials, 1, view, problem.seed, words, fault))
+    return reports
 
 
 def _figure(reports: list[AuditReport], directory: Path) -> list[Path]:

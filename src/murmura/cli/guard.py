@@ -7,6 +7,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -35,6 +36,22 @@ def guarded(debug: bool) -> Iterator[None]:
                 raise
             code = WRONG if isinstance(problem, WRONGLY_ASKED) else FAILED
             raise _stop(f"error: {_words(problem)}", code) from None
+
+
+@contextmanager
+def asked() -> Iterator[None]:
+    """What is refused in here was asked for wrongly: the exit code is that of a wrong command."""
+    try:
+        yield
+    except MurmuraError as problem:
+        raise CommandError(str(problem)) from problem
+
+
+def existing(path: Path, what: str) -> Path:
+    """A file that a command names, if it is there."""
+    if not path.exists():
+        raise CommandError(f"there is no {what} at {path}; check the path")
+    return path
 
 
 def print_json(value: Any) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from murmura.cli.guard import Debug, guarded
-from murmura.errors import ScenarioError
+from murmura.errors import CommandError, ScenarioError
 
 
 def init(
@@ -22,5 +22,7 @@ def init(
 
         if path.exists() and not force:
             raise ScenarioError(f"{path} exists; choose another path, or --force to overwrite it")
+        if not path.parent.is_dir():
+            raise CommandError(f"there is no folder {path.parent}; make it first")
         path.write_text(template(), encoding="utf-8")
         typer.echo(f"Wrote {path}. Now: murmura run {path}")

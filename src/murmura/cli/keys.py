@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from murmura.cli.guard import AsJson, Debug, guarded, print_json
+from murmura.cli.guard import AsJson, Debug, asked, guarded, print_json
 
 if TYPE_CHECKING:
     from murmura.agent.keys import Entry
@@ -53,8 +53,10 @@ def issue(
 ) -> None:
     """Make a key and a certificate for every device named, for both ends of its links."""
     with guarded(debug):
-        from murmura.agent.keys import Authority
+        from murmura.agent.keys import Authority, check_request
 
+        with asked():
+            check_request(names, host or (), days)
         authority = Authority.load(directory)
         for name in names:
             made = authority.issue(name, host or (), days, renew=renew, force=force)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from murmura.cli.guard import FAILED, AsJson, Debug, guarded, print_json
+from murmura.cli.guard import FAILED, AsJson, Debug, existing, guarded, print_json
 
 if TYPE_CHECKING:
     from murmura.agent.ledger import Contents, Entry, Verification
@@ -41,7 +41,7 @@ def show(
     with guarded(debug):
         from murmura.agent.ledger import look
 
-        said = _facts(look(path), last, values)
+        said = _facts(look(existing(path, "ledger")), last, values)
         if as_json:
             print_json(said)
         else:
@@ -57,7 +57,8 @@ def verify(path: Place, key: Key = None, as_json: AsJson = False, debug: Debug =
 
         beside = path.with_name(f"{path.name}.key")
         secret = beside if key is None and beside.exists() else key
-        found = check(path, None if secret is None else key_of(secret.read_bytes()))
+        sealed = None if secret is None else key_of(secret.read_bytes())
+        found = check(existing(path, "ledger"), sealed)
         if as_json:
             print_json(_findings(found))
         else:

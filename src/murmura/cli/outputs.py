@@ -7,11 +7,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from murmura.errors import CommandError
+
+if TYPE_CHECKING:
+    from murmura.cluster.sweeps import Task
 
 MARK = "summary.json"  # what a folder with results has
 TASKS = "tasks"  # the folder of finished tasks, inside the one of the outputs
@@ -54,6 +57,19 @@ def kept_tasks(directory: Path, resume: bool, measured: bool) -> Iterator[Path |
     yield folder
     if not resume:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def parts_of(task: Task, folder: Path | None, fine: bool) -> list[Task]:
+    """One task per epsilon if `fine`, for processes to share; else one for all of them together.
+
+    Together they are faster in one process, for they share their draws. What was finished that way
+    is taken up whole.
+    """
+    from murmura.cluster.shelf import Shelf
+    from murmura.cluster.sweeps import apart
+
+    together = folder is not None and Shelf(folder).get(task) is not None
+    return apart(task) if fine and not together else [task]
 
 
 def _taken(path: Path) -> bool:

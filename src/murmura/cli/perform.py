@@ -6,6 +6,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,7 +14,7 @@ import typer
 
 from murmura.cli.engines import Engine, Means
 from murmura.cli.guard import print_json
-from murmura.cli.outputs import kept_tasks
+from murmura.cli.outputs import kept_tasks, parts_of
 from murmura.cli.progress import Bar
 from murmura.errors import PrivacyWarning
 
@@ -116,15 +117,19 @@ def _shared(
 ) -> tuple[dict[str, Result], dict[str, float]]:
     """The same over processes or ranks; time is shared out evenly. Nothing on ranks but 0."""
     from murmura.cluster.sweeps import Task, joined, run_jobs
-    from murmura.cluster.sweeps import apart as cut
     from murmura.report import Result
 
     jobs, began = _jobs(scenario, strict, means, apart=True), time.perf_counter()
-    tasks = {job.name: cut(Task(job.name, job.problem, job.record)) for job in jobs}
-    every = [task for parts in tasks.values() for task in parts]
     engine = "mpi" if means.engine is Engine.MPI else "pool" if means.jobs > 1 else "serial"
     measured = any(job.problem.source.measured for job in jobs)
-    with Bar(len(every)) as bar, kept_tasks(directory, means.resume, measured) as folder:
+    with kept_tasks(directory, means.resume, measured) as folder, ExitStack() as shown:
+        fine = engine != "serial" or means.resume
+        tasks = {
+            job.name: parts_of(Task(job.name, job.problem, job.record), folder, fine)
+            for job in jobs
+        }
+        every = [task for parts in tasks.values() for task in parts]
+        bar = shown.enter_context(Bar(len(every)))
         traces = run_jobs(
             every, engine, means.jobs, folder, lambda name, _done, _of: bar.tell(name)
         )

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from murmura import _validate
 from murmura.cli.guard import FAILED, AsJson, Debug, guarded, print_json
 from murmura.cli.perform import File, NoFigures, Out
+from murmura.errors import CommandError
 
 if TYPE_CHECKING:
     from murmura.theory import Candidate, Plan
@@ -46,6 +48,7 @@ def plan(
         from murmura import theory
         from murmura.scenario import Scenario
 
+        _check(error, epsilon, rounds, norm, deviation)
         loaded = Scenario.load(scenario)
         problem = loaded.build(variant).problem
         made = theory.plan(problem, error, epsilon, rounds, norm, deviation)
@@ -57,6 +60,18 @@ def plan(
             _say(made, written)
     if not made.best.reached:
         raise typer.Exit(FAILED)
+
+
+def _check(
+    error: float | None, epsilon: float | None, rounds: int | None, norm: str, deviation: Any
+) -> None:
+    """Refuse values that make no sense, as a wrong command."""
+    given = {"--error": error, "--epsilon": epsilon, "--deviation": deviation}
+    numbers = {name: value for name, value in given.items() if value is not None}
+    _validate.positive(CommandError, **numbers)
+    _validate.one_of(CommandError, ("agent", "l2"), **{"--norm": norm})
+    if None not in (error, epsilon, rounds):
+        raise CommandError("--error, --epsilon and --rounds are all given; leave one to solve for")
 
 
 def _figure(made: Plan, directory: Path) -> list[Path]:

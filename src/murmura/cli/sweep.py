@@ -50,8 +50,7 @@ def sweep(
         loaded = Scenario.load(scenario).with_(seed, replicas, epsilons)
         usual = Path("murmura-out") / f"{loaded.name}-sweep"
         directory = fresh_directory(out, usual, force, resume)
-        apart = engine is Engine.MPI or jobs > 1 or resume
-        perform(loaded, directory, as_json, not no_figures, strict, means, apart, evaluate)
+        perform(loaded, directory, as_json, not no_figures, strict, means, True, evaluate)
 
 
 def parse(spec: str) -> list[float]:

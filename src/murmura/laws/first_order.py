@@ -2,7 +2,8 @@
 
     nu_0 = xi,    nu_t = A nu_{t-1} - eta (nu_{t-1} - xi) + d_t
 
-with graph-homomorphic noise, which cancels over the links, and before that simplification
+with graph-homomorphic noise as printed, which cancels at every agent (erratum 12; the scheme of
+Rizk et al. is `graph-homomorphic`), and before that simplification
 
     nu_t = A nu_{t-1} + sum_j a_ij g_ij,t - eta (nu_{t-1} - xi) + d_t
 
@@ -32,7 +33,7 @@ class FirstOrder(Law):
     eta: float = 0.001
 
     name: ClassVar[str] = "first-order"
-    reference: ClassVar[str] = "App. B (Rizk et al. 2023), graph-homomorphic noise"
+    reference: ClassVar[str] = "App. B (Rizk et al. 2023), as printed"
     formula: ClassVar[str] = "nu_t = -eta nu_{t-1} + A nu_{t-1} + eta xi + d_t,  nu_0 = xi"
     start: ClassVar[Coefficients] = Coefficients(learn=1.0)
     splits_budget: ClassVar[bool] = True

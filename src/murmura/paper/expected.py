@@ -12,6 +12,8 @@ X = log c - log s ~ N(log c - mu, sigma^2), a what Network DP asks, cap = log(c/
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -84,7 +86,11 @@ def scales(run: Run) -> Floats:
 
 def expected(run: Run, quick: bool = False) -> Expected | None:
     """Expected errors of a run in every round, or None where only sampling is affordable."""
-    run = run.sketch(quick)
+    return _expected(replace(run.sketch(quick), name="", replicas=1))
+
+
+@lru_cache(maxsize=64)
+def _expected(run: Run) -> Expected | None:
     where = network(run.place)
     mean, deviation = moments(run)
     normal = Normal(sigma=deviation)

@@ -10,6 +10,7 @@ of rounds, so it may also stop earlier.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,6 @@ import numpy as np
 from murmura import laws, theory
 from murmura.engine import Drawn, Problem
 from murmura.families import Normal
-from murmura.paper.entry import Context
 from murmura.paper.expected import moments
 from murmura.paper.settings import GLOBAL, Run, family, network
 from murmura.privacy import SignalDP
@@ -26,10 +26,11 @@ ETAS = tuple(float(eta) for eta in np.geomspace(1e-6, 1.0, 13))
 EPSILONS = (0.125, 1.0, 4.0)
 
 
-def compared(place: str, context: Context) -> list[dict[str, Any]]:
+@cache
+def compared(place: str, quick: bool = False) -> tuple[dict[str, Any], ...]:
     """Expected total errors offline, Signal DP: ours and theirs, with the best step and rounds."""
     ours = Run("ours", place, "average", epsilons=EPSILONS, sensitivity=GLOBAL, bounded=True)
-    ours = ours.sketch(context.quick)
+    ours = ours.sketch(quick)
     theirs = replace(ours, law="graph-homomorphic")
     errors = problem(ours, laws.Average())
     tried = {eta: problem(theirs, laws.GraphHomomorphic(eta=eta)) for eta in ETAS}
@@ -43,7 +44,7 @@ def compared(place: str, context: Context) -> list[dict[str, Any]]:
              "theirs_stopped": least, "eta_stopped": eta, "rounds_stopped": rounds,
              "ours_stopped": errors.total[rounds, k]}
         )  # fmt: skip
-    return rows
+    return tuple(rows)
 
 
 def problem(run: Run, law: Any) -> Any:

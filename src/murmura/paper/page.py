@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import csv
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
 from murmura import __version__
-from murmura.paper.entry import tally
+from murmura.paper.entry import Verdict, tally
 from murmura.paper.runner import Report
 from murmura.report.page import Section, Statement, render
 
@@ -45,8 +46,8 @@ def _section(report: Report, out: Path) -> Section:
     return Section(
         id=report.id,
         title=f"{report.title} ({report.reference})",
-        verdict=report.verdict,
-        words=report.reason,
+        verdict="" if report.findings else report.verdict,
+        words=_counted(report) if report.findings else report.reason,
         statements=[
             Statement(f["verdict"], WHOSE[f["origin"]], f["statement"], f["sentence"], f["quote"])
             for f in report.findings
@@ -56,6 +57,12 @@ def _section(report: Report, out: Path) -> Section:
         rows=rows,
         how=f"{report.command}; murmura {report.version}; {', '.join(report.outputs)}",
     )
+
+
+def _counted(report: Report) -> str:
+    """How the entry's statements fared; one that is refuted does not speak for the others."""
+    found = Counter(finding["verdict"] for finding in report.findings)
+    return ", ".join(f"{found[verdict]} {verdict}" for verdict in Verdict if found[verdict])
 
 
 def _table(path: Path) -> tuple[list[str], list[list[str]]]:

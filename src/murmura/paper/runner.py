@@ -80,6 +80,17 @@ def reproduce(
     return reports
 
 
+LASTING = (
+    "id", "title", "reference", "verdict", "findings", "command", "seed", "version", "reason",
+)  # fmt: skip
+
+
+def lasting(reports: Sequence[Report]) -> dict[str, Any]:
+    """The record without what differs between machines and days: `docs/verdicts.json`."""
+    entries = [{name: getattr(report, name) for name in LASTING} for report in reports]
+    return {"version": __version__, "entries": entries}
+
+
 def digest(entry: Entry, seed: int, quick: bool) -> str:
     """SHA-256 of everything that decides the numbers of an entry."""
     parts = [entry.id, repr(entry.runs), str(seed), str(quick), __version__, _code()]

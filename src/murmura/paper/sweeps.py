@@ -44,6 +44,7 @@ AUTHORS = {  # CoP of the authors' code at epsilon, on either network
     },
 }
 NEAR = 1.5  # a factor between what one run shows and what is expected
+HARDER = 1.01  # times the cost: less is as hard
 HALF_NORMAL = math.exp(-(math.log(2) + np.euler_gamma) / 2)  # exp(E log |Z|), Z standard normal
 
 
@@ -66,7 +67,7 @@ def measure(entry: Entry, context: Context) -> Measured:
         method, algorithm = run.name.split(": ")
         made = error_rows(perform(run, context), method=method, algorithm=algorithm)
         rows += [row | more for row, more in zip(made, predicted(run, context, made), strict=True)]
-    fairly = fair.compared(entry.runs[0].place, context)
+    fairly = fair.compared(entry.runs[0].place, context.quick)
     return Measured({"": frame(rows), "fair": frame(fairly)})
 
 
@@ -204,14 +205,14 @@ def _start(table: Any) -> str:
 
 def harder(measured: Measured) -> Finding:
     """CoP with Network DP over that with Signal DP, offline and online, at every epsilon."""
-    table, words, least, most = measured.table, [], math.inf, 0.0
+    table, words, least = measured.table, [], []
     for kind in ("offline", "online"):
         ratios = [
             value(table, "expected_cop", OURS, f"{kind}-network", e)
             / value(table, "expected_cop", OURS, f"{kind}-signal", e)
             for e in sorted(set(table.epsilon))
         ]
-        least, most = min(least, *ratios), max(most, *ratios)
+        least.append(min(ratios))
         words.append(f"{kind} {min(ratios):.3g} to {max(ratios):.3g}")
     sentence = (
         f"CoP with Network DP over that with Signal DP, over all epsilons: {'; '.join(words)}. "
@@ -219,7 +220,8 @@ def harder(measured: Measured) -> Finding:
         "signal's own is the larger; online Alg. 5 mixes more slowly besides. What Network DP "
         "promises offline is refuted (erratum 5)."
     )
-    return judged(least >= 1 - 1e-9 and most > 1.05, sentence)
+    partly = Verdict.CORRECTED if max(least) > HARDER else Verdict.REFUTED
+    return judged(min(least) > HARDER, sentence, partly)
 
 
 def entry(id: str, place: str) -> Entry:

@@ -57,11 +57,11 @@ class Section:
     title: str
     verdict: str = ""
     words: str = ""
-    statements: Sequence[Statement] = ()
     images: Sequence[Path] = ()
     heads: Sequence[str] = ()
     rows: Sequence[Sequence[str]] = field(default=())
     how: str = ""
+    statements: Sequence[Statement] = ()
 
 
 def render(title: str, introduction: str, sections: Sequence[Section]) -> str:
@@ -82,6 +82,8 @@ def _section(section: Section) -> str:
     if section.verdict:
         kind = _text(section.verdict)
         parts.append(f'<p><span class="verdict {kind}">{kind}</span> {_text(section.words)}</p>')
+    elif section.words:
+        parts.append(f'<p class="whose">{_text(section.words)}</p>')
     parts += [_statement(each) for each in section.statements]
     parts += [_image(path, section.title) for path in section.images]
     if section.rows:

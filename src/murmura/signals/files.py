@@ -22,7 +22,7 @@ def from_file(path: str | Path, wanted: Wanted) -> Signals:
     """The signals of a CSV (.csv, .tsv, .csv.gz) or Parquet (.parquet, .pq) file."""
     path = Path(path)
     if not path.is_file():
-        raise SignalError(f"there is no file {str(path)!r}")
+        raise SignalError(f"there is no file {str(path)!r}; check the path")
     kinds = set(path.suffixes)
     if kinds & {".parquet", ".pq"}:
         return _from_parquet(path, wanted)

@@ -15,6 +15,11 @@ from murmura.signals.columns import Wanted
 from murmura.signals.core import Array, Signals, count, not_numbers
 from murmura.signals.missing import Missing, check_policy, settle
 
+_UNEQUAL = (
+    "are not all numbers, or not of equal length; expected real numbers, as many for each agent, "
+    "and NaN for a missing one"
+)
+
 
 def as_signals(
     source: Any,
@@ -129,14 +134,14 @@ def _strange(source: Any, label: Hashable | None, kind: str) -> str:
 
 def _culprit(source: Any, label: Hashable | None) -> str:
     if label is not None:
-        return f"the readings of agent {label!r} are not all numbers, or not of equal length"
+        return f"the readings of agent {label!r} {_UNEQUAL}"
     if not isinstance(source, (list, tuple, np.ndarray)):
         return _unknown(source)
     for k, readings in enumerate(source):
         try:
             np.asarray(readings, dtype=np.float64)
         except (TypeError, ValueError, OverflowError):
-            return f"the readings of agent {k} are not all numbers, or not of equal length"
+            return f"the readings of agent {k} {_UNEQUAL}"
     return "agents have different numbers of readings; mark a missing reading by NaN"
 
 

@@ -19,7 +19,7 @@ from murmura.theory.verdict import Verdict
 
 VERDICTS: dict[str, tuple[Verdict, str]] = {  # each is computed anew by `murmura reproduce`
     "theorem_1": (Verdict.CONFIRMED, "loose by sqrt(n) as t grows, so not tight"),
-    "corollary_1": (Verdict.CONFIRMED, "the error; its Network DP is refuted (erratum 5)"),
+    "corollary_1": (Verdict.CONFIRMED, "for the error; its Network DP is refuted (erratum 5)"),
     "theorem_2": (Verdict.CONFIRMED, "loose: the norm of A is 1, so the bracket could be 1"),
     "theorem_3": (
         Verdict.CONFIRMED,
@@ -39,7 +39,7 @@ VERDICTS: dict[str, tuple[Verdict, str]] = {  # each is computed anew by `murmur
         Verdict.CORRECTED,
         "with a factor sqrt(n) on M_n: hypercube, signals +-M along one direction",
     ),
-    "heterogeneous_online": (Verdict.CONFIRMED, ""),
+    "heterogeneous_online": (Verdict.CONFIRMED, "term by term"),
 }
 
 

@@ -114,13 +114,13 @@ def test_an_old_copy_of_the_ledger_is_found_out_before_anything_is_pushed(
     run.run(0.05, until_done=False)
     run.said = []
     if copy == "before all":
-        me.life, me.released = 0, [released(run.manifest, 1, 1234.5)]
+        me.life, me.starts, me.released = 0, 0, [released(run.manifest, 1, 1234.5)]
         run.start("0")
     else:
         me.life, me.state = 1, old
         run.restart("0")
     run.run(5)
-    assert me.done.reason == "rolled-back"
+    assert me.done.reason == ("conflicting-releases" if copy == "before all" else "rolled-back")
     new = [m for m in pushed(run) if m.round > 20 or copy == "before all"]
     assert not new
     assert run.cores["0"].handle(Received(Hello("1", "0", 1, 1, 1, b"", ()))) == []
@@ -150,7 +150,7 @@ def test_after_a_restart_nothing_is_pushed_before_the_first_word(kind):
 
 
 def test_a_new_ledger_in_place_of_a_lost_one_pushes_nothing():
-    """Nobody can prove anything to it, and nobody's word is taken: it waits and says why."""
+    """Nobody can prove anything to it, so it waits and says why; nobody listens to it either."""
     run = Spied(small(rounds=200))
     everyone(run)
     run.start()
@@ -158,12 +158,13 @@ def test_a_new_ledger_in_place_of_a_lost_one_pushes_nothing():
         run.step()
     run.crash("0")
     run.said, me = [], run.players["0"]
-    me.life, me.secret, me.released = 0, SECRET, [released(run.manifest, 1, 1234.5)]
+    me.starts, me.life, me.secret, me.released = 0, 0, SECRET, [released(run.manifest, 1, 1234.5)]
     run.start("0")
     run.run(60)
     assert me.done is None
     assert not pushed(run)
-    assert any("new epoch" in a.text for a in run.said if isinstance(a, Report))
+    assert any("does not prove" in a.text for a in run.said if isinstance(a, Report))
+    assert {who for who, r in run.reports if r.kind == "conflicting-releases"} == {"1", "3"}
 
 
 def test_a_token_is_made_once_for_a_round(monkeypatch):

@@ -16,7 +16,7 @@ from murmura.agent.fleet.plan import free_ports
 from murmura.agent.keys import Authority
 from murmura.agent.ledger import Ledger
 from murmura.agent.manifest import Manifest
-from murmura.agent.messages import Hello, Totals
+from murmura.agent.messages import Hello, Standing, Totals
 from murmura.agent.node import Given, Log, Node
 from murmura.agent.release import Drawer
 from murmura.agent.transport import zenoh_names as names
@@ -71,10 +71,12 @@ def enemy(manifest, ports, authority):
     return zenoh.open(config)
 
 
-def attacks(manifest):
-    """Payloads that no honest agent sends, with what the log says of each."""
-    good = Totals("d", "b", 1, 1, 1, 0, (5 << manifest.unit,), 1 << manifest.unit)
+def attacks(manifest, run):
+    """Payloads that no honest agent sends to this run of b, with what the log says of each."""
+    good = Totals("d", "b", 1, 1, 1, 0, (5 << manifest.unit,), 1 << manifest.unit, run=b"d" * 8)
     hello = Hello("d", "b", 1, 1, 1, manifest.digest, manifest.field_digests)
+    hello = hello._replace(own=Standing(1, b"d" * 8), known=Standing(1, run))
+    forged = Standing(9, b"x" * 8, b"p" * 8, 7, b"h" * 16, b"s" * 8)
     rng = random.Random(3)
     yield "random bytes", [rng.randbytes(rng.randrange(1, 200)) for _ in range(200)]
     yield "truncated", [encode(good)[:k] for k in range(1, len(encode(good)))]
@@ -87,6 +89,8 @@ def attacks(manifest):
     yield "weight from nowhere", [encode(good._replace(weight=1 << 200))]
     yield "negative weight", [encode(good._replace(weight=-1))]
     yield "two components", [encode(good._replace(sums=(1, 2)))]
+    yield "another run", [encode(good._replace(run=b"e" * 8))]
+    yield "releases that never were", [encode(hello._replace(known=forged))]
     yield "stale life", [encode(good._replace(life=0, round=5)), encode(hello._replace(life=0))]
 
 
@@ -109,7 +113,7 @@ def test_a_hostile_member_is_named_and_the_others_finish(problem, tmp_path):
     try:
         with enemy(manifest, ports, authority) as session:
             key = names.data(manifest.name, "d", "b", "d", "b")
-            for what, payloads in attacks(manifest):
+            for what, payloads in attacks(manifest, nodes["b"][0].sites["b"].ledger.run):
                 before = lines_naming(log, "d")
                 end = time.monotonic() + 60
                 while what == "hello" or lines_naming(log, "d") == before:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from murmura.agent import wire
 from murmura.agent.events import Released
-from murmura.agent.messages import Extremes, Hello, Totals
+from murmura.agent.messages import Extremes, Hello, Standing, Totals
 from murmura.agent.wire import MOST_BYTES, MOST_COUNT, WireError, decode, encode
 from murmura.errors import AgentError
 
@@ -24,14 +24,17 @@ COUNTS = st.integers(0, MOST_COUNT)
 NUMBERS = st.integers(-LARGEST, LARGEST)
 SUMS = st.lists(NUMBERS, max_size=5).map(tuple)
 TOKENS = st.one_of(st.just(b""), st.binary(min_size=8, max_size=8).filter(any))
+HEADS = st.one_of(st.just(b""), st.binary(min_size=16, max_size=16).filter(any))
+STANDINGS = st.builds(Standing, COUNTS, TOKENS, TOKENS, COUNTS, HEADS, TOKENS)
 HELLOS = st.builds(
     Hello, LABELS, LABELS, COUNTS, COUNTS, COUNTS, st.binary(min_size=32, max_size=32),
     st.lists(st.binary(min_size=8, max_size=8), max_size=20).map(tuple), COUNTS, TOKENS, TOKENS,
+    STANDINGS, STANDINGS, st.booleans(),
 )  # fmt: skip
 TOTALS = st.builds(
     Totals, LABELS, LABELS, COUNTS, COUNTS, COUNTS, COUNTS, SUMS, NUMBERS,
     st.builds(Extremes, COUNTS, COUNTS, SUMS, SUMS, COUNTS), st.booleans(), st.booleans(), TOKENS,
-    TOKENS,
+    TOKENS, TOKENS, COUNTS, HEADS, TOKENS,
 )  # fmt: skip
 GOOD = Totals(
     "Medici",
@@ -44,10 +47,16 @@ GOOD = Totals(
     10**20,
     Extremes(1, 2, (3,)),
     token=b"t" * 8,
+    run=b"r" * 8,
+    releases=12,
+    head=b"h" * 16,
+    seal=b"s" * 8,
 )
+STANDING = Standing(4, b"r" * 8, b"p" * 8, 12, b"h" * 16, b"s" * 8)
 HELLO = Hello(
-    "Medici", "Strozzi", 3, 2, 1, bytes(range(32)), (b"abcdefgh",) * 20, 9, b"t" * 8, b"e" * 8
-)
+    "Medici", "Strozzi", 3, 2, 1, bytes(range(32)), (b"abcdefgh",) * 20, 9, b"t" * 8, b"e" * 8,
+    STANDING, STANDING._replace(start=9),
+)  # fmt: skip
 
 
 @given(st.one_of(HELLOS, TOTALS))
@@ -104,6 +113,19 @@ def test_no_other_bytes_mean_the_same(message, data):
         GOOD._replace(echo=b"123456789"),
         GOOD._replace(echo="12345678"),
         GOOD._replace(echo=None),
+        GOOD._replace(run=b"1234567"),
+        GOOD._replace(releases=-1),
+        GOOD._replace(releases=2**63),
+        GOOD._replace(head=b"h" * 8),
+        GOOD._replace(head=bytes(16)),
+        GOOD._replace(head="h" * 16),
+        GOOD._replace(seal=None),
+        HELLO._replace(own=tuple(STANDING)),
+        HELLO._replace(known=None),
+        HELLO._replace(asks=1),
+        HELLO._replace(own=STANDING._replace(start=2**63)),
+        HELLO._replace(known=STANDING._replace(run=bytes(8))),
+        HELLO._replace(known=STANDING._replace(head=b"")._replace(releases=0.0)),
         GOOD._replace(sender=""),
         GOOD._replace(sender="x" * 201),
         GOOD._replace(sender="\ud800"),
@@ -132,11 +154,11 @@ def test_nothing_else_leaves(message):
     ("data", "reason"),
     [
         (b"", "too short"),
-        (b"xx\x02\x02", "not a message"),
+        (b"xx\x03\x02", "not a message"),
         (b"mu\x01\x02", "version 1"),
-        (b"mu\x02\x07", "unknown kind 7"),
-        (b"mu\x02\x02", "within its head"),
-        (b"mu\x02\x01", "within its head"),
+        (b"mu\x03\x07", "unknown kind 7"),
+        (b"mu\x03\x02", "within its head"),
+        (b"mu\x03\x01", "within its head"),
         (bytes(MOST_BYTES + 1), "65,537 bytes"),
         (encode(GOOD) + b"\0", "after the last number"),
         (encode(GOOD)[:-1], "cut off"),
@@ -227,7 +249,17 @@ def test_the_fuzzer_catches_a_decoder_that_trusts_lengths(part, twin, monkeypatc
 
 def test_a_claim_of_much_allocates_little():
     head = wire._TOTALS.pack(
-        b"mu\x02\x02", *[MOST_COUNT] * 7, 1, b"1" * 8, b"2" * 8, 1024, 1024, 1024
+        b"mu\x03\x02",
+        *[MOST_COUNT] * 8,
+        1,
+        b"1" * 8,
+        b"2" * 8,
+        b"3" * 8,
+        b"4" * 16,
+        b"5" * 8,
+        1024,
+        1024,
+        1024,
     )
     tracemalloc.start()
     with pytest.raises(WireError):

@@ -15,7 +15,6 @@ from murmura.agent.core import state
 from murmura.agent.core.leaving import Leaving
 from murmura.agent.core.link import Link
 from murmura.agent.core.options import Options
-from murmura.agent.core.tokens import Tokens
 from murmura.agent.manifest import Manifest
 from murmura.agent.messages import Extremes, Totals
 
@@ -72,7 +71,7 @@ class Core(Leaving):
     @property
     def settled(self) -> bool:
         """Whether it is done, and every neighbour in reach has heard the last of it."""
-        if not self.reason or self.reason in ("left", "rolled-back"):
+        if not self.reason or self.reason in ev.UNSAID:
             return bool(self.reason)
         return self.lingered >= self.options.linger or not any(map(self._unheard, self.links))
 
@@ -96,7 +95,8 @@ class Core(Leaving):
         """A neighbour's extremes came."""
 
     def _started(self, event: ev.Started) -> None:
-        self.life, self.tokens = event.life, Tokens(event.secret)
+        self.life = event.life
+        self.recall(event)
         if self.life > 1 and self.manifest.hides_neighbours:
             self._stay_away()
         else:
@@ -117,7 +117,8 @@ class Core(Leaving):
         self._mute = True
 
     def _restarted(self, event: ev.Restarted) -> None:
-        self.life, self.tokens = event.life, Tokens(event.secret)
+        self.life = event.life
+        self.recall(event)
         state.restore(self, event.life, event.state)
         self.began = self.round
         self.report("resumed", text=f"life {self.life}, round {self.round}")
@@ -194,7 +195,7 @@ class Core(Leaving):
             estimate = ()  # it would be its own release
         self.reason, self.result, self.dirty = reason, estimate, True
         self._out.append(ev.Done(self.round, estimate, reason))
-        if reason not in ("left", "rolled-back"):
+        if reason not in ev.UNSAID:
             for link in self.links:
                 if self._reached(link):
                     self.tell(link)
@@ -220,6 +221,7 @@ class Core(Leaving):
     def _resend(self) -> None:
         """Say the last again where something is amiss."""
         for link in self.links:
+            link.warned = False
             if not (link.down or link.closed or link.refused):
                 if not link.open:
                     self._hello(link)
@@ -229,6 +231,7 @@ class Core(Leaving):
     def _linger(self) -> None:
         if self.lingered < self.options.linger and self.reason != "left":
             for link in self.links:
+                link.warned = False
                 if self._unheard(link):
                     self.tell(link)
             self.pause = min(2 * self.pause, MOST_LINGER)

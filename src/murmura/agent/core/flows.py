@@ -95,7 +95,7 @@ class Flows:
     def absorb(self, link: Link, message: Totals) -> None:
         """S += what the neighbour's totals rose by; under a bound it waits aside for `level`."""
         sums = self.aside_sums if self.bounded else self.sums
-        _, _, _, _, number, _, totals, weight, _, _, _, token, _ = message
+        _, _, _, _, number, _, totals, weight, _, _, _, token, *_ = message
         if len(sums) == 1:
             sums[0] += totals[0] - link.in_sums[0]
         else:

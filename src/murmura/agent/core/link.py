@@ -12,7 +12,7 @@ from bisect import bisect_left
 from operator import attrgetter
 
 from murmura.agent.core.options import Limits
-from murmura.agent.messages import Extremes, Totals
+from murmura.agent.messages import Extremes, Standing, Totals
 
 AHEAD = 2**20  # rounds that a neighbour may be ahead in an open-ended run
 FIRST = 2**62
@@ -23,9 +23,10 @@ class Link:
     """What is known of one neighbour."""
 
     __slots__ = (
-        "acked", "buffer", "closed", "done", "down", "extremes", "in_round", "in_sums",
-        "in_token", "in_weight", "newest", "open", "out_sums", "out_weight", "peer", "peer_life",
-        "refused", "repeated", "share", "silent", "since", "stirred",
+        "acked", "buffer", "closed", "confirmed", "conflict", "done", "down", "extremes", "forked",
+        "in_round", "in_sums", "in_token", "in_weight", "known", "newest", "open", "out_sums",
+        "out_weight", "peer", "peer_life", "refused", "repeated", "share", "silent", "since",
+        "stirred", "warned",
     )  # fmt: skip
 
     def __init__(self, peer: str, share: int, dimension: int) -> None:
@@ -39,6 +40,11 @@ class Link:
         self.closed = False  # has left for good
         self.refused = b""  # the other manifest that it follows
         self.repeated = 0  # messages that said nothing new
+        self.known = Standing()  # where it stood when last heard, in any life and epoch
+        self.confirmed = False  # has said in this run what it remembers of this agent
+        self.conflict = b""  # the run of it whose conflict was reported last
+        self.forked = False  # two that say they are the same run: neither is heard
+        self.warned = False  # was told what is remembered of it, since the last resend
         self.reset(0, 0, dimension)
 
     def reset(self, peer_life: int, now: int, dimension: int) -> None:
@@ -57,7 +63,8 @@ class Link:
     @property
     def waited(self) -> bool:
         """Whether a round waits for it."""
-        return not (self.down or self.silent or self.closed or self.done or self.refused)
+        gone = self.down or self.silent or self.closed or self.done
+        return not (gone or self.refused or self.forked)
 
     @property
     def absent(self) -> bool:
@@ -77,7 +84,7 @@ class Link:
 
         A short way past `wrong` for one component; False means no more than to look closer.
         """
-        _, _, _, _, number, heard, sums, weight, extremes, bye, done, _, _ = message
+        _, _, _, _, number, heard, sums, weight, extremes, bye, done, *_ = message
         if number != self.newest + 1 or number > limits.rounds > 0 or heard < 0 or bye or done:
             return False
         if not self.open or self.silent or self.down or extremes.phase or len(sums) != 1:

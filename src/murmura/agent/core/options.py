@@ -24,6 +24,7 @@ class Options:
     linger: float = 60.0  # after the end, say the last again for so long to who did not hear it
     patience: int = 16  # pushes without an answer before a link is left alone
     buffer: int = 64  # messages kept of one neighbour that is ahead
+    confirmations: int = 1  # neighbours that say what they remember, before anything is released
 
     def __post_init__(self) -> None:
         """Check the times and counts."""
@@ -31,6 +32,7 @@ class Options:
             AgentError, deadline=self.deadline, resend=self.resend, tick=self.tick,
             linger=self.linger,
         )  # fmt: skip
+        _validate.at_least(AgentError, 1, confirmations=self.confirmations)
         _validate.at_least(AgentError, 2, patience=self.patience, buffer=self.buffer)
 
 

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2s
+from typing import Any
 
 from murmura.agent.core.base import Core
 from murmura.agent.core.options import Options
@@ -22,6 +23,7 @@ from murmura.agent.events import (
     Persist,
     Reading,
     Released,
+    Remember,
     Report,
     Restarted,
     Send,
@@ -29,6 +31,7 @@ from murmura.agent.events import (
     Started,
 )
 from murmura.agent.manifest import Manifest
+from murmura.agent.messages import Standing
 from murmura.agent.transport.base import Arrival, Refused
 from murmura.agent.transport.memory import NONE, Faults, MemoryNetwork, MemoryTransport
 
@@ -44,6 +47,8 @@ class Player:
     transport: MemoryTransport | None = None
     life: int = 0
     secret: bytes = b""
+    starts: int = 0
+    memory: dict[str, Standing] = field(default_factory=dict)  # of neighbours, kept for ever
     state: bytes = b""
     released: list[Released] = field(default_factory=list)
     timers: dict[str, int] = field(default_factory=dict)
@@ -101,16 +106,22 @@ class Rehearsal:
         for label in labels or tuple(self.players):
             player = self.players[label]
             player.life += 1
-            self._enter(player, Started(player.life, tuple(player.released), player.secret))
+            self._enter(player, Started(player.life, *self._ledger(player)))
 
     def restart(self, label: str) -> None:
         """Bring an agent back with what it persisted; a new life if that is nothing."""
         player = self.players[label]
         if player.state:
-            released = tuple(player.released)
-            self._enter(player, Restarted(player.life, player.state, released, player.secret))
+            self._enter(player, Restarted(player.life, player.state, *self._ledger(player)))
         else:
             self.start(label)
+
+    def _ledger(self, player: Player) -> tuple[Any, ...]:
+        """Open the ledger once more: releases, secret, start, run and memory."""
+        player.starts += 1
+        run = blake2s(f"{player.label} {next(self._ticket)}".encode(), digest_size=8).digest()
+        memory = tuple(player.memory.items())
+        return tuple(player.released), player.secret, player.starts, run, memory
 
     def crash(self, label: str, *, announced: bool = True) -> None:
         """Drop an agent's core; its neighbours are told unless it happens too fast for that."""
@@ -146,6 +157,8 @@ class Rehearsal:
         """Carry one action out."""
         if isinstance(action, Persist):
             player.state = action.state.to_bytes()
+        elif isinstance(action, Remember):
+            player.memory[action.peer] = action.standing
         elif isinstance(action, Send):
             if player.transport is not None:
                 player.transport.send(action.message)

@@ -222,7 +222,8 @@ class Rounds(Core):
 
     def _give_up(self) -> None:
         """The deadline passed: go on without who and what is missing."""
-        self.without = self.round
+        if self.cleared:  # before, no reading could be released
+            self.without = self.round
         late = [link for link in self.links if link.waited and self._missing(link)]
         if self._stalled < self.options.patience:
             late = [link for link in late if not link.stirred]

@@ -10,27 +10,23 @@ pushed over a link before the neighbour's first word: it is found before anythin
 from __future__ import annotations
 
 from murmura.agent import events as ev
-from murmura.agent.core.flows import Flows
 from murmura.agent.core.link import Link
+from murmura.agent.core.memory import Memory
 from murmura.agent.core.options import Options
-from murmura.agent.core.tokens import Tokens
 from murmura.agent.manifest import Manifest
 from murmura.agent.messages import Extremes, Hello, Totals
 
 _make = tuple.__new__  # of a NamedTuple, all fields given: half the time of calling it
 
 
-class Sessions(Flows):
+class Sessions(Memory):
     """Links that open, close and speak."""
 
     def __init__(self, manifest: Manifest, label: str, options: Options) -> None:
         """Nobody is known yet."""
         super().__init__(manifest, label, options)
         self.leaving = False
-        self.tokens = Tokens()
-        self._out: list[ev.Action] = []
         self._relies = False  # a message of this batch tells of something not yet persisted
-        self._mute = False
         self.began = 0  # the round that this run of the agent began with
 
     def _changed(self) -> None:
@@ -43,10 +39,6 @@ class Sessions(Flows):
 
     def _arrived(self, link: Link, message: Totals) -> None:
         """Totals of a later round came from an open link."""
-        raise NotImplementedError
-
-    def finish(self, reason: str) -> None:
-        """Say that the estimate is there."""
         raise NotImplementedError
 
     def _extremes(self) -> Extremes:
@@ -77,6 +69,7 @@ class Sessions(Flows):
         self._out.append(ev.Send(Hello(
             self.label, link.peer, self.life, link.peer_life, own.epoch, own.digest,
             own.field_digests, link.in_round, self.tokens.of(self.life, 0), link.in_token,
+            self.standing, link.known, not link.confirmed,
         )))  # fmt: skip
 
     def tell(self, link: Link) -> None:
@@ -86,7 +79,7 @@ class Sessions(Flows):
         self._out.append(_make(ev.Send, (_make(Totals, (
             self.label, link.peer, self.life, link.peer_life, self.round, link.in_round,
             link.out_sums, link.out_weight, self._extremes(), self.leaving, self.reason != "",
-            self.tokens.of(self.life, self.round), link.in_token,
+            self.tokens.of(self.life, self.round), link.in_token, self.run, *self._said,
         )),)))  # fmt: skip
 
     def _received(self, event: ev.Received) -> None:
@@ -98,6 +91,11 @@ class Sessions(Flows):
             self._greeted(link, message)
         elif message.peer_life != self.life or message.life != link.peer_life or link.refused:
             self._stranger(link, message)
+        elif message.run != link.known.run or not link.confirmed:
+            self._unintroduced(link, message)
+        elif self._forked(link, message):
+            self.reject(link.peer, "two that say they are the same run of it have spoken")
+            self.warn(link)
         elif message.heard > self.round:
             self._overheard(link, message)
         elif link.expects(message, self.limits) and not (self.reason or self.leaving):
@@ -108,22 +106,48 @@ class Sessions(Flows):
             self._told(link, message)
 
     def _greeted(self, link: Link, hello: Hello) -> None:
+        if self.contradicted(link, hello.known):
+            return
         if hello.manifest != self.manifest.digest:
             self._mismatch(link, hello)
+        elif why := self.doubtful(link, hello):
+            self.reject(link.peer, f"a Hello of {why}")
+            self.warn(link)
         elif hello.life < max(link.peer_life, 1):
             self.reject(link.peer, f"a Hello of life {hello.life} after one of {link.peer_life}")
         elif (hello.peer_life, hello.heard) > (self.life, self.round):
             self._overheard(link, hello)
         else:
-            link.refused, link.down = b"", False
-            if hello.life > link.peer_life:
-                self.undo(link, hello.life, hello.token)
-            if hello.peer_life == self.life:
-                self.opened(link)
-                self.tell(link)
-            else:
-                self._hello(link)
-            self._changed()
+            self._welcome(link, hello)
+
+    def _welcome(self, link: Link, hello: Hello) -> None:
+        """A Hello of a neighbour that is who it says; answer until both know both runs."""
+        link.refused, link.down = b"", False
+        another = self.listen_to(link, hello.own)
+        named = hello.known.run == self.run
+        link.confirmed = link.confirmed or named
+        if hello.life > link.peer_life:
+            self.undo(link, hello.life, hello.token)
+        known = named and hello.peer_life == self.life
+        if another or hello.asks or not known:
+            self._hello(link)
+        if known and not link.forked:
+            self.opened(link)
+            self.tell(link)
+        self._changed()
+
+    def _unintroduced(self, link: Link, message: Totals) -> None:
+        """Totals of another run than the one that said Hello, or before it knows this one."""
+        if link.confirmed:
+            why = "an old message, or another copy of its ledger is in use"
+            self.reject(link.peer, f"round {message.round} of another run of it: {why}")
+        self.warn(link)
+
+    def _forked(self, link: Link, message: Totals) -> bool:
+        """Whether two histories speak as one run; keeps the last head otherwise."""
+        if message.releases != link.known.releases or message.head != link.known.head:
+            self.remember(link, message)
+        return link.forked
 
     def _mismatch(self, link: Link, hello: Hello) -> None:
         if link.refused != hello.manifest:

@@ -39,6 +39,28 @@ class Tokens:
         """Whether the token that a neighbour says back is that of this round."""
         return not self._secret or compare_digest(echo, self._make(life, number))
 
+    def of_start(self, start: int, run: bytes) -> bytes:
+        """The proof of a start of this agent's ledger."""
+        return self._vouch(b"start", start, run)
+
+    def of_releases(self, count: int, head: bytes) -> bytes:
+        """The proof of so many releases with this head."""
+        return self._vouch(b"releases", count, head)
+
+    def proves_start(self, proof: bytes, start: int, run: bytes) -> bool:
+        """Whether a start was this agent's."""
+        return not self._secret or compare_digest(proof, self.of_start(start, run))
+
+    def proves_releases(self, seal: bytes, count: int, head: bytes) -> bool:
+        """Whether a head was this agent's."""
+        return not self._secret or compare_digest(seal, self.of_releases(count, head))
+
+    def _vouch(self, kind: bytes, number: int, what: bytes) -> bytes:
+        if not self._secret:
+            return b""
+        said = number.to_bytes(8, "big") + what
+        return blake2s(said, key=self._secret, digest_size=SIZE, person=kind).digest()
+
     def _make(self, life: int, number: int) -> bytes:
         said = life.to_bytes(8, "big") + number.to_bytes(8, "big")
         return blake2s(said, key=self._secret, digest_size=SIZE).digest()

@@ -15,9 +15,10 @@ from __future__ import annotations
 
 import math
 import os
+import secrets
 import sqlite3
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
@@ -32,12 +33,14 @@ from murmura.agent.ledger.records import Entry, Identity, Spent
 from murmura.agent.ledger.session import DURABILITIES, FULL, begin, finish, origins
 from murmura.agent.ledger.store import Store
 from murmura.agent.manifest import Manifest
+from murmura.agent.messages import Standing
 from murmura.errors import LedgerError
 from murmura.privacy.accounting import Budget, Loss, Totals
 
 Draw = Callable[[], tuple[int, ...]]
 Probe = Callable[[str], None]  # told "checked", "drawn", "written" and "committed" during a charge
 CLOSED = "it is closed"
+RUN = 8  # bytes that tell one opening of a ledger from all others
 
 
 class Resumed(NamedTuple):
@@ -72,6 +75,7 @@ class Ledger:
         held = store.meta()
         self._life, self._count, self._head = int(held["life"]), int(held["count"]), held["head"]
         self.secret = bytes.fromhex(held["secret"])  # in every copy of it; for `core.tokens` only
+        self.start, self.run = int(held["starts"]), secrets.token_bytes(RUN)
         self._origins = origins(path, held, device)
         self._account = account.Account.of(identity, store.entries())
 
@@ -223,6 +227,21 @@ class Ledger:
             self._account.add(entry, after)
             self._probe("committed")
             return entry.released
+
+    def remembered(self) -> dict[str, Standing]:
+        """Where every neighbour stood when last heard, by its name: in any life and epoch."""
+        with self._mutex, told(self.path, "read it"):
+            return self._open().remembered()
+
+    def remember(self, seen: Mapping[str, Standing]) -> None:
+        """Keep where neighbours stand, beyond this life and epoch."""
+        with self._mutex:
+            store = self._open()
+            try:
+                store.durable(self._waits)
+                store.remember(seen)
+            except sqlite3.Error as problem:
+                raise self._fail("remember its neighbours", problem) from problem
 
     def save(self, state: bytes, round: int = 0) -> None:
         """Replace the state of mixing.

@@ -104,6 +104,7 @@ def _create(
         bound=source,
         bound_check=Origins(device or secret, identity.agent).check,
         life=1,
+        starts=1,
         count=0,
         head=head,
         spent_epsilon=0.0,
@@ -143,7 +144,8 @@ def _resume(
     store.begin()
     if renewed:
         store.drop_state()
-    store.put(**_terms(manifest), **_use(durability), life=life, seal=seal)
+    starts = int(held.facts["starts"]) + 1
+    store.put(**_terms(manifest), **_use(durability), life=life, starts=starts, seal=seal)
     store.commit()
 
 

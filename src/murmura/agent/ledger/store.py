@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from urllib.parse import quote
 
 from murmura.agent.ledger.records import Entry, numbers, words
+from murmura.agent.messages import Standing
 
 SCHEMA = (
     "CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
@@ -21,6 +22,9 @@ SCHEMA = (
     "round INTEGER NOT NULL, epsilon REAL NOT NULL, delta REAL NOT NULL, sums TEXT NOT NULL, "
     "weight TEXT NOT NULL, origin TEXT NOT NULL, before TEXT NOT NULL, hash TEXT NOT NULL)",
     "CREATE UNIQUE INDEX origins ON releases (origin) WHERE origin <> ''",
+    "CREATE TABLE seen (member TEXT PRIMARY KEY, start INTEGER NOT NULL, run BLOB NOT NULL, "
+    "proof BLOB NOT NULL, releases INTEGER NOT NULL, head BLOB NOT NULL, seal BLOB NOT NULL) "
+    "WITHOUT ROWID",
     "CREATE TABLE state (id INTEGER PRIMARY KEY CHECK (id = 1), bytes BLOB NOT NULL, "
     "round INTEGER NOT NULL, mark BLOB NOT NULL)",
 )
@@ -163,6 +167,15 @@ class Store:
     def save(self, state: bytes, round: int, mark: bytes) -> None:
         """Replace the state of mixing."""
         self.db.execute(SAVE, (state, round, mark))
+
+    def remember(self, seen: Mapping[str, Standing]) -> None:
+        """Replace where some members stood when they were last heard."""
+        rows = ((member, *standing) for member, standing in seen.items())
+        self.db.executemany("INSERT OR REPLACE INTO seen VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+
+    def remembered(self) -> dict[str, Standing]:
+        """Where every member stood that was ever heard."""
+        return {row[0]: Standing(*row[1:]) for row in self.db.execute("SELECT * FROM seen")}
 
     def drop_state(self) -> None:
         """Forget the state of mixing."""

@@ -83,7 +83,12 @@ class Intake:
         site.readings.skip(site.fed, check)
 
     def wants(self, site: Site) -> bool:
-        """One reading for an offline estimate, one ahead of each round for an online one."""
+        """One reading for an offline estimate, one ahead of each round for an online one.
+
+        None before neighbours have said what they remember of this agent.
+        """
+        if not site.core.cleared:
+            return False
         if not self.online:
             return site.fed < 1
         return self.manifest.asynchronous or site.fed <= site.core.round

@@ -22,6 +22,7 @@ LOUD = {
     "refused",
     "mismatch",
     "rolled-back",
+    "conflicting-releases",
     "budget",
     "reading",
     "readings",
@@ -89,6 +90,9 @@ class Metrics:
         self.sent = make(counter, "messages_sent", "Messages handed to the transport")
         self.received = make(counter, "messages_received", "Messages delivered")
         self.refused = make(counter, "messages_refused", "Messages not accepted", "peer")
+        self.conflicts = make(
+            counter, "conflicting_releases", "Releases of a name that contradict others", "peer"
+        )
         self._server: Any = None
 
     def serve(self, port: int, host: str = "127.0.0.1") -> int:

@@ -29,6 +29,7 @@ from murmura.agent.events import (
     PeerUp,
     Persist,
     Received,
+    Remember,
     Report,
     Restarted,
     Send,
@@ -37,6 +38,7 @@ from murmura.agent.events import (
 )
 from murmura.agent.ledger import Ledger
 from murmura.agent.manifest import Manifest
+from murmura.agent.messages import Standing
 from murmura.agent.node.intake import Intake
 from murmura.agent.node.log import Log, Metrics
 from murmura.agent.node.readings import Readings
@@ -138,6 +140,7 @@ class Node:
             every.callback(self.transport.close)
 
     def _save(self, site: Site) -> None:
+        self._write_seen(site)
         if site.label in self._states:
             site.ledger.save(self._states.pop(site.label).to_bytes())
 
@@ -161,16 +164,40 @@ class Node:
         site.life = resumed.life
         site.fed = max((r.reading for r in released), default=0)
         self._intake.pass_over(site)
+        told = (released, site.ledger.secret, site.ledger.start, site.ledger.run, self._met(site))
         event: Event = (
-            Restarted(site.life, resumed.state, released, site.ledger.secret)
+            Restarted(site.life, resumed.state, *told)
             if resumed.state
-            else Started(site.life, released, site.ledger.secret)
+            else Started(site.life, *told)
         )
         self.voice.began(site.label, site.life, len(released), resumed=bool(resumed.state))
         if self.checkpoints:
             site.ledger.save(b"")  # from here on a crash ends this life
         self.voice.budget(site.label, site.ledger)
         self._handle(site, event)
+
+    def _met(self, site: Site) -> tuple[tuple[str, Standing], ...]:
+        """Where the ledger says that neighbours stood, by their labels in this epoch."""
+        known = site.ledger.remembered()
+        names = {
+            peer: self.manifest.lasting_name(peer) for peer in self.manifest.shares(site.label)
+        }
+        found = tuple((peer, known[name]) for peer, name in names.items() if name in known)
+        site.met = {peer for peer, _ in found}
+        return found
+
+    def _remember(self, site: Site, peer: str, standing: Standing) -> None:
+        """A neighbour's first word is written down at once, later ones with the state."""
+        site.seen[peer] = standing
+        if peer not in site.met and not self.checkpoints:
+            self._write_seen(site)
+
+    def _write_seen(self, site: Site) -> None:
+        if site.seen:
+            names = {self.manifest.lasting_name(peer): s for peer, s in site.seen.items()}
+            site.ledger.remember(names)
+            site.met.update(site.seen)
+            site.seen.clear()
 
     def _turn(self, end: float | None) -> None:
         """Handle what agents of this node said to one another, what arrived, and due timers."""
@@ -252,6 +279,8 @@ class Node:
                 sent += 1
             elif kind is Persist:
                 self._persist(site, action)
+            elif kind is Remember:
+                self._remember(site, action.peer, action.standing)
             elif kind is SetTimer:
                 self._set(site, action.timer, action.seconds)
             elif kind is Report:
@@ -265,6 +294,7 @@ class Node:
         if self.checkpoints:
             self._states[site.label] = action.state
         else:
+            self._write_seen(site)
             site.ledger.save(action.state.to_bytes())
 
     def _set(self, site: Site, name: str, seconds: float) -> None:

@@ -42,6 +42,8 @@ class Voice:
             self.refused(agent, report.peer, report.text, report.round)
         elif report.kind != "round" or self.log.hears("debug"):
             self.log.say(report.kind, agent, report.text, round=report.round, peer=report.peer)
+        if report.kind == "conflicting-releases":
+            self.count("conflicts", agent, report.peer)
         if self.metrics is not None and report.kind == "round":
             self.metrics.round.labels(agent).set(report.round)
         if self.told is not None:

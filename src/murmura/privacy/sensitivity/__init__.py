@@ -4,7 +4,7 @@ sensitivity.from_family(family, radius)                   # exact modulus, prove
 sensitivity.smooth_log(0.1, 50.0, smoothing=gamma)        # closed form, proved
 sensitivity.smooth(xi, Support(0, 9), smoothing=gamma)    # any statistic
 sensitivity.printed(epsilon, delta)                       # the paper's, claimed (erratum 2)
-sensitivity.estimate(xi, 0.0, 9.0, rng)                   # Wood and Zhang, estimated
+sensitivity.estimate(xi, 0.0, 9.0, rng)                   # from samples, estimated
 sensitivity.network(mixing.largest_neighbour_weight, signal)
 sensitivity.gradient(jacobian, low, high)                 # several dimensions
 """
@@ -14,7 +14,12 @@ from __future__ import annotations
 from murmura.privacy.sensitivity.base import SensitivityBound, from_family, network
 from murmura.privacy.sensitivity.definition import envelope, printed, smooth_log, smoothing
 from murmura.privacy.sensitivity.derivatives import column_sums, gradient
-from murmura.privacy.sensitivity.estimated import ReverseWeibull, estimate, fit_reverse_weibull
+from murmura.privacy.sensitivity.estimated import (
+    ReverseWeibull,
+    estimate,
+    fit_reverse_weibull,
+    upper_end,
+)
 from murmura.privacy.sensitivity.numeric import smooth
 
 __all__ = [
@@ -31,4 +36,5 @@ __all__ = [
     "smooth",
     "smooth_log",
     "smoothing",
+    "upper_end",
 ]

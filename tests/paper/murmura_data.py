@@ -1,0 +1,15 @@
+"""The real readings for tests, where they are."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+BESIDE = Path(__file__).resolve().parents[3] / "shared" / "data"
+
+
+@pytest.fixture(autouse=True)
+def data(monkeypatch):
+    if "MURMURA_DATA" not in os.environ and BESIDE.is_dir():
+        monkeypatch.setenv("MURMURA_DATA", str(BESIDE))
+    monkeypatch.delenv("MURMURA_DATA_URL", raising=False)
