@@ -100,8 +100,15 @@ def attack(folder: Path, scenario: Path, printed: str, seeds: tuple[int, ...] = 
     return recovered(loot, victims(scenario), seeds)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("law", LAWS)
+RUNS = [  # graph-homomorphic refuses scales that follow the signal
+    (law, kind)
+    for law in LAWS
+    for kind in KINDS
+    if law != "graph-homomorphic" or not kind.startswith("smooth")
+]
+
+
+@pytest.mark.parametrize(("law", "kind"), RUNS)
 def test_run_leaves_nothing_that_tells_of_a_signal(law, kind, tmp_path):
     """Used to: the seed gave back smooth noise, and two epsilons or variants every signal."""
     scenario = plant(tmp_path, law, kind)
@@ -222,7 +229,7 @@ def test_an_evaluation_lies_in_secret_files_of_its_own(how, tmp_path):
     found = recovered(Loot("", {str(p): p.read_bytes() for p in secret}), victims(scenario))
     assert any(what.startswith("solve") for what in found)
     assert any(what.startswith("scan") for what in found)
-    again = call("run", scenario, "--out", out, "--no-figures") if how == "flag" else ""
+    again = call("run", scenario, "--out", out, "--no-figures", "--force") if how == "flag" else ""
     assert how == "scenario" or again.count("is of an earlier run, and secret") == len(secret)
 
 
