@@ -337,10 +337,12 @@ def test_runs_on_the_same_signals_add_up():
     assert mixed.status is Status.REFUTED
     with pytest.raises(PrivacyError, match="different units"):
         one.for_runs([promise(SignalDP(0.1, radius=2.0), laws.Average())])
-    with pytest.raises(PrivacyError, match="ask each run first"):
-        promise(SignalDP(0.1), laws.Learn()).for_runs(
-            [promise(SignalDP(0.1), laws.Learn())]
-        ).for_window(2)
+    daily = promise(SignalDP(0.1), laws.Learn())
+    assert daily.for_runs([daily]).for_window(2).epsilon == pytest.approx(0.4)
+    hidden = promise(NetworkDP(0.1), laws.LearnNetwork(), 50)
+    both = hidden.for_runs([hidden])
+    assert both.for_transcript().epsilon == pytest.approx(2 * hidden.for_transcript().epsilon)
+    assert both.against_everyone().epsilon == pytest.approx(0.2)
 
 
 class Returned(laws.GraphHomomorphic):

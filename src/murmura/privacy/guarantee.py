@@ -189,24 +189,31 @@ class Guarantee:
     def for_runs(self, others: Sequence[Self]) -> Self:
         """Promise for this run and others on the same signals together: their costs add up.
 
-        Raises `PrivacyError` where the units differ: then there is no common statement.
+        Runs with (eps_l, delta_l) are together (sum eps_l, sum delta_l)-DP, for what may change in
+        all of them; so are the signals alone and the transcripts. Raises `PrivacyError` where the
+        units differ: then there is no common statement.
         """
-        units = {one.unit for one in (self, *others)}
-        if len(units) > 1:
+        runs = (self, *others)
+        if len({run.unit for run in runs}) > 1:
             raise PrivacyError("runs that protect different units have no guarantee in common")
         if not others:
             return self
-        worst = max((self, *others), key=lambda one: _RANK.index(one.status))
-        epsilon = math.fsum(one.epsilon for one in (self, *others))
-        delta = math.fsum(one.delta for one in (self, *others))
-        runs = f"{len(others) + 1} runs on the same signals add up"
-        if worst.status is Status.NONE or delta >= 1:
-            reason = worst.reason if worst.status is Status.NONE else f"{runs} to delta >= 1"
-            return replace(worst, status=Status.NONE, reason=reason, loss=None, transcript=None)
-        signals = self.signals and self.signals.for_runs([o.signals for o in others if o.signals])
+        worst = max(runs, key=lambda run: _RANK.index(run.status))
+        epsilon, delta = (
+            math.fsum(values) for values in zip(*((r.epsilon, r.delta) for r in runs))
+        )
+        together = f"{len(runs)} runs on the same signals add up"
+        parts = {
+            "signals": _together([run.signals for run in runs]),
+            "transcript": _together([run.transcript for run in runs]),
+        }
+        if worst.status is Status.NONE or not delta < 1:
+            why = worst.reason if worst.status is Status.NONE else f"{together} to delta >= 1"
+            return replace(worst, status=Status.NONE, reason=why, loss=None, **parts)  # type: ignore[arg-type]
+        loss = Loss(epsilon, delta, "approximate" if delta else "pure")
         return replace(
-            worst, epsilon=epsilon, delta=delta, reason=f"{worst.reason}; {runs}", loss=None,
-            signals=signals, transcript=None,
+            worst, epsilon=epsilon, delta=delta, reason=f"{worst.reason}; {together}", loss=loss,
+            **parts,  # type: ignore[arg-type]
         )  # fmt: skip
 
     def released_exactly(self) -> Self:
@@ -264,12 +271,8 @@ class Guarantee:
         )
 
     def _composed(self, count: int, delta: float | None, what: str, **changes: Any) -> Self:
-        if self.status is Status.NONE:
+        if self.status is Status.NONE or self.loss is None:
             return replace(self, **changes)
-        if self.loss is None:
-            raise PrivacyError(
-                "a total over several runs cannot be asked for more; ask each run first, then add"
-            )
         total: Composition = compose(self._losses(count), delta)
         if total.delta >= 1:
             void = f"{what} add up to a delta of {total.delta:.3g}; state a smaller one"
@@ -317,6 +320,12 @@ class Guarantee:
 
 
 _RANK = (Status.PROVED, Status.ESTIMATED, Status.CLAIMED, Status.REFUTED, Status.NONE)
+
+
+def _together(parts: Sequence[Guarantee | None]) -> Guarantee | None:
+    """The total of what each run states of a part; None if one of them states nothing."""
+    stated = [part for part in parts if part is not None]
+    return stated[0].for_runs(stated[1:]) if len(stated) == len(parts) else None
 
 
 def _plain(value: Any) -> Any:

@@ -88,8 +88,8 @@ def network_cost(law: Law, moved: int, last: int, agents: int = 1) -> float:
 def worst_cost(law: Law, rounds: int) -> Worst:
     """max over s of the cost of all messages that one agent sends after round s, up to `rounds`.
 
-    Backwards, cost(s) = 1 + f_{s+1} cost(s+1) with f = |keep| + |mix|. With a recall f is the larger
-    of 1 and the sum of all three: then max(n_u, n_{u-1}) <= f_u max(n_{u-1}, n_{u-2}).
+    Backwards, cost(s) = 1 + f_{s+1} cost(s+1) with f = |keep| + |mix|. With a recall f is the
+    larger of 1 and the sum of all three: then max(n_u, n_{u-1}) <= f_u max(n_{u-1}, n_{u-2}).
     """
     factors, first = _factors(table(law, rounds)).tolist(), _first(law)
     cost, found = 0.0, Worst(first, 0.0)

@@ -10,12 +10,11 @@ for what may change in all of them, against whoever sees them all.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from murmura.privacy import Guarantee, Loss, Status
+from murmura.privacy import Guarantee, Status
 
 if TYPE_CHECKING:
     from murmura.report.result import Result
@@ -31,27 +30,9 @@ def protects(guarantee: Guarantee) -> bool:
 
 
 def total(runs: Runs) -> Guarantee:
-    """What holds for all runs together; they protect the same unit (`Guarantee.for_runs`).
-
-    What holds for the signals alone, and against a transcript, adds up in the same way, whatever
-    becomes of the rest.
-    """
+    """What holds for all runs together; they protect the same unit (`Guarantee.for_runs`)."""
     first, *others = [made for made, times in runs for _ in range(times)]
-    if not others:
-        return first
-    made = first.for_runs(others)
-    return replace(
-        made,
-        loss=_price(made),
-        signals=_part([(made.signals, times) for made, times in runs]),
-        transcript=_part([(made.transcript, times) for made, times in runs]),
-    )
-
-
-def _part(runs: Sequence[tuple[Guarantee | None, int]]) -> Guarantee | None:
-    """The total of what each run states of a part; None if one of them states nothing."""
-    stated = [(made, times) for made, times in runs if made is not None]
-    return total(stated) if len(stated) == len(runs) else None
+    return first.for_runs(others)
 
 
 def of_all(results: Mapping[str, Result]) -> Guarantee | None:
@@ -84,10 +65,3 @@ def _in_common(runs: Runs) -> Runs:
         (replace(made, unit=replace(made.unit, radius=radius, online=online)), times)
         for made, times in alone
     ]
-
-
-def _price(made: Guarantee) -> Loss | None:
-    """The price of all runs, which further composition (of readings, of messages) needs."""
-    if made.status is Status.NONE or not math.isfinite(made.epsilon):
-        return None
-    return Loss(made.epsilon, made.delta, "approximate" if made.delta else "pure")
