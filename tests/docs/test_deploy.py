@@ -136,8 +136,14 @@ def test_sigterm_is_graceful_and_the_agent_goes_on_where_it_was(machines):
         for process in running.values():
             process.kill()
     assert all("after 60 rounds" in out for out, _ in said.values())
-    assert '"releases": 1' in said["north"][1]  # the one it made before it was stopped
-    assert len(look(machines / "north" / "north.ledger").entries) == 1
+    assert '"releases": 0' in said["north"][1]  # alone it had nobody to ask, and released nothing
+    made = look(machines / "north" / "north.ledger").entries
+    assert len(made) == 1
+    again = start(machines / "north")
+    out, log = again.communicate(timeout=120)
+    assert "after 60 rounds" in out
+    assert '"releases": 1' in log
+    assert look(machines / "north" / "north.ledger").entries == made
 
 
 def test_an_agent_without_certificates_refuses_to_start(machines):
