@@ -68,7 +68,7 @@ def alone(scenario):
 
 
 def words(scenario, verb, *more):
-    out = ["--out", str(scenario.parent / verb), "--no-figures", "--json"]
+    out = ["--out", str(scenario.parent / verb), "--no-figures", "--json", "--force"]
     return ["-m", "murmura.cli", verb, str(scenario), *out, *more]
 
 

@@ -43,13 +43,13 @@ def fresh_directory(
 
 
 @contextmanager
-def kept_tasks(directory: Path, resume: bool, measured: bool) -> Iterator[Path | None]:
+def kept_tasks(directory: Path, resume: bool, unkept: bool = False) -> Iterator[Path | None]:
     """The folder of a sweep's finished tasks: emptied first unless it resumes, gone in the end.
 
-    What an interruption leaves there, --resume takes up. Of measured signals nothing is kept.
+    What an interruption leaves there, --resume takes up. Nothing is kept of measured signals.
     """
     folder = directory / TASKS
-    if measured and not resume:
+    if unkept and not resume:
         yield None
         return
     if not resume:

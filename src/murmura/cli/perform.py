@@ -122,7 +122,8 @@ def _shared(
     jobs, began = _jobs(scenario, strict, means, apart=True), time.perf_counter()
     engine = "mpi" if means.engine is Engine.MPI else "pool" if means.jobs > 1 else "serial"
     measured = any(job.problem.source.measured for job in jobs)
-    with kept_tasks(directory, means.resume, measured) as folder, ExitStack() as shown:
+    unkept = measured or engine == "mpi"  # ranks would empty the folder under one another
+    with kept_tasks(directory, means.resume, unkept) as folder, ExitStack() as shown:
         fine = engine != "serial" or means.resume
         tasks = {
             job.name: parts_of(Task(job.name, job.problem, job.record), folder, fine)

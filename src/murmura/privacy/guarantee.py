@@ -199,9 +199,8 @@ class Guarantee:
         if not others:
             return self
         worst = max(runs, key=lambda run: _RANK.index(run.status))
-        epsilon, delta = (
-            math.fsum(values) for values in zip(*((r.epsilon, r.delta) for r in runs))
-        )
+        epsilon = math.fsum(run.epsilon for run in runs)
+        delta = math.fsum(run.delta for run in runs)
         together = f"{len(runs)} runs on the same signals add up"
         parts = {
             "signals": _together([run.signals for run in runs]),
