@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from murmura.engine import Record
-from murmura.errors import DivergenceWarning, PrivacyWarning
+from murmura.errors import DivergenceWarning, LimitWarning, PrivacyWarning
 from murmura.laws.base import Sensitivities
 from murmura.laws.first_order import FirstOrder, FirstOrderOnline
 from murmura.paper.entry import Context
@@ -127,6 +127,7 @@ def perform(run: Run, context: Context, record: Record | None = None, where: Any
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyWarning)
         warnings.simplefilter("ignore", DivergenceWarning)
+        warnings.simplefilter("ignore", LimitWarning)  # the first day of many, as the paper has it
         return sweep(
             signals(run), where or network(run.place), family(run), want(run), law(run),
             run.rounds, epsilons=run.epsilons, replicas=run.replicas, rng=context.seed,
