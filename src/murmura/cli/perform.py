@@ -31,8 +31,9 @@ Replicas = Annotated[
 ]
 SECRET = "as secret as the signals"
 _LEGEND = """\
-TE total error, CoP cost of privacy, CoD cost of decentralisation:
-l2 norms over all agents at the last round, mean over replicas.
+Errors at the last round, mean over replicas. Total, privacy, decentralisation: root mean square
+error per agent. TE total error, CoP cost of privacy, CoD cost of decentralisation: the same as l2
+norms over all agents, sqrt(agents) times as large.
 """
 Strict = Annotated[bool, typer.Option("--strict", help="Refuse promises that are not proved.")]
 NoFigures = Annotated[bool, typer.Option("--no-figures", help="Write no figures.")]
@@ -184,22 +185,23 @@ def _say(
 ) -> None:
     from murmura.cli.tables import console, errors_table, promises, results_table
     from murmura.report.dataset import describe_network
+    from murmura.report.text import evaluated_limits
 
     out = console()
     networks = dict.fromkeys(describe_network(r.problem.network) for r in results.values())
     out.print(f"{scenario.title}: {'; '.join(networks)}\n", soft_wrap=True)
     drawn = {name: result for name, result in results.items() if not result.measured}
-    measured = {name: result for name, result in results.items() if result.measured}
+    out.print(results_table(results), "")
     if drawn:
         out.print(errors_table(drawn), "")
         out.print(_LEGEND, soft_wrap=True)
-    if measured:
-        out.print(results_table(measured), "")
     for sentence in promises(results):
         out.print(sentence, soft_wrap=True)
     if evaluations:
         out.print(f"\nSECRET, {SECRET}:\n", soft_wrap=True)
         out.print(errors_table(evaluations), "")
         out.print(_LEGEND, soft_wrap=True)
+        for sentence in evaluated_limits(evaluations):
+            out.print(sentence, soft_wrap=True)
     names = ", ".join(str(path.relative_to(directory)) for path in outputs)
     out.print(f"\nOutputs in {directory}: {names}", soft_wrap=True)

@@ -41,19 +41,19 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]], numbers: int = 
 
 
 def errors_table(results: Mapping[str, Result]) -> Table:
-    """A row for each variant and epsilon: the three errors, and how far the promise is proved."""
-    columns = (*_HEADS, "TE", "CoP", "CoD")
-    return table(columns, (row for n, r in results.items() for row in _errors(n, r)), numbers=4)
+    """A row for each variant and epsilon: the three errors, per agent and as norms."""
+    columns = ("variant", "run at eps", "total", "privacy", "decentral.", "TE", "CoP", "CoD")
+    return table(columns, (row for n, r in results.items() for row in _errors(n, r)), numbers=7)
 
 
 def results_table(results: Mapping[str, Result]) -> Table:
-    """A row for each variant and epsilon: what may be shown of measured signals.
+    """A row for each variant and epsilon: the answer, its intervals and the promise.
 
-    That is the average agent's estimate in the first replica, with its 95% interval; `eps` is that
-    of all replicas together, each of which is a release.
+    The answer is the mean of all agents' estimates in the first replica. Of measured signals `eps`
+    is that of all replicas together, each of which is a release.
     """
-    columns = (*_HEADS, "estimate", "95% interval")
-    return table(columns, (row for n, r in results.items() for row in _found(n, r)), numbers=3)
+    columns = (*_HEADS, "estimate", "95% interval", "any one agent's")
+    return table(columns, (row for n, r in results.items() for row in _found(n, r)), numbers=4)
 
 
 def promises(results: Mapping[str, Result]) -> list[str]:
@@ -77,9 +77,12 @@ def _start(name: str, result: Result, epsilon: float | None) -> tuple[str, ...]:
 
 
 def _errors(name: str, result: Result) -> Iterable[tuple[str, ...]]:
+    root = math.sqrt(result.problem.network.size)
     for epsilon in result.problem.budgets or (None,):
-        found = errors(result, epsilon)
-        yield (*_start(name, result, epsilon), *(f"{value:.4g}" for value in found.values()))
+        norms = errors(result, epsilon).values()
+        numbers = [*(value / root for value in norms), *norms]
+        budget = "-" if epsilon is None else f"{epsilon:.4g}"
+        yield (name, budget, *(f"{value:.4g}" for value in numbers))
 
 
 def _found(name: str, result: Result) -> Iterable[tuple[str, ...]]:
@@ -87,6 +90,14 @@ def _found(name: str, result: Result) -> Iterable[tuple[str, ...]]:
         values, bars = result.found(epsilon)
         shown = {key: value for key, value in values.items() if np.ndim(value) == 0}
         estimate = ", ".join(f"{key} = {value:.4g}" for key, value in shown.items())
-        ends = [bars[key] for key in shown if key in bars]
-        interval = ", ".join(f"{low:.4g} to {high:.4g}" for low, high in ends)
-        yield (*_start(name, result, epsilon), estimate or "-", interval or "-")
+        wide = result.intervals(epsilon, of="agent") if bars else {}
+        yield (
+            *_start(name, result, epsilon),
+            estimate or "-",
+            _ends([bars[key] for key in shown if key in bars]),
+            _ends([(float(wide[key].low), float(wide[key].high)) for key in shown if key in wide]),
+        )
+
+
+def _ends(intervals: Sequence[tuple[float, float]]) -> str:
+    return ", ".join(f"{low:.4g} to {high:.4g}" for low, high in intervals) or "-"

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from murmura.engine.limits import clipping, spread
+from murmura.privacy import Guarantee
 from murmura.report.dataset import describe_network
 
 if TYPE_CHECKING:
@@ -14,8 +17,26 @@ if TYPE_CHECKING:
 
 def paragraph(result: Result) -> str:
     """What was run, what came out and what is promised."""
-    parts = [_what(result), _found(result), _errors(result), str(result.guarantee), *result.notes]
+    parts = [_what(result), _found(result), _errors(result), str(_stated(result)), *result.notes]
     return " ".join(part for part in parts if part)
+
+
+def _stated(result: Result) -> Guarantee:
+    """The promise that goes with the estimate: its own epsilon's, or all runs' if measured."""
+    return result.guarantee if result.measured else result.guarantee_of()
+
+
+def evaluated_limits(results: Mapping[str, Result]) -> Iterator[str]:
+    """What measured signals show of clipping and spread: secrets, for whoever has the signals."""
+    for name, result in results.items():
+        clipped, found = clipping(result.problem), spread(result.problem)
+        if clipped is not None and clipped.share:
+            yield f"{name}: the bounds moved {100 * clipped.share:.3g}% of the signals."
+        if found is not None:
+            yield (
+                f"{name}: the statistic's standard deviation is {found.seen:.4g}, and the family "
+                f"assumes {found.assumed:.4g} (ratio {found.ratio:.3g})."
+            )
 
 
 def _what(result: Result) -> str:
@@ -35,7 +56,8 @@ def _found(result: Result) -> str:
     values, bars = result.found()
     words = [f"{name} = {_number(value)}{_bar(bars.get(name))}" for name, value in values.items()]
     anyone = _anyone(result) if bars else ""
-    return f"The average agent estimates {', '.join(words)}{anyone}."
+    at = f"At epsilon = {budgets[0]:g} the" if len(budgets := result.problem.budgets) > 1 else "The"
+    return f"{at} average agent estimates {', '.join(words)}{anyone}."
 
 
 def _anyone(result: Result) -> str:
@@ -63,9 +85,11 @@ def _errors(result: Result) -> str:
             f"The total error goes from {_number(first)} at epsilon {budgets[0]:g} to "
             f"{_number(last)} at epsilon {budgets[-1]:g}."
         )
+    own = result.errors_per_agent
     return (
-        f"Over all agents, total error {_number(errors.total)}, cost of privacy "
-        f"{_number(errors.privacy)}, cost of decentralisation "
+        f"An agent's error is {_number(own.total)}, of which privacy {_number(own.privacy)} and "
+        f"decentralisation {_number(own.decentralisation)} (root mean square); over all agents "
+        f"TE {_number(errors.total)}, CoP {_number(errors.privacy)}, CoD "
         f"{_number(errors.decentralisation)} (l2 norms)."
     )
 
