@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.optimize import linprog
 
 from murmura import laws, network
 from murmura.engine import Drawn, Problem, noise, simulate
@@ -97,3 +98,47 @@ def test_scales_that_follow_signals_are_refused():
     want = SignalDP(1.0, delta=0.01, sensitivity="smooth-printed")
     with pytest.raises(LawError, match="must not follow the signal"):
         simulate(problem(LogNormal(sigma=1.0), want))
+
+
+def exact_loss_of_all_messages(todo, agent, move):
+    """The least sum |z_k|/b_k of noise that hides a signal's move in every message of everyone.
+
+    By the triangle inequality that sum bounds the loss, and in the tails it is reached. Messages
+    are m_t = nu_{t-1} + q_t; they are affine in the signal and the noise, so a linear programme
+    finds it.
+    """
+    n, T, law = todo.network.size, todo.rounds, todo.law
+    made = calibrate(todo.want, law, todo.family, todo.network, T)
+    A = todo.network.at(1).toarray()
+    draws = n * (T + 1)  # d_0, then q_1 .. q_T
+    noise_in, signal_in = np.zeros((n, draws)), np.zeros(n)
+    noise_in[:, :n], signal_in[agent] = np.eye(n), move
+    moved, rows = signal_in.copy(), []
+    for t in range(1, T + 1):
+        q = np.zeros((n, draws))
+        q[:, n * t : n * (t + 1)] = np.eye(n)
+        rows.append((noise_in + q, moved.copy()))
+        noise_in = A @ (noise_in + q) - q - law.eta * noise_in
+        moved = A @ moved - law.eta * moved + law.eta * signal_in
+    L, m = np.concatenate([r for r, _ in rows]), np.concatenate([v for _, v in rows])
+    scale = [made.scale(np.ones((n, 1)), todo.want.epsilon, t)[:, 0] for t in range(T + 1)]
+    cost = 1 / np.concatenate(scale)
+    found = linprog(np.tile(cost, 2), A_eq=np.hstack([L, -L]), b_eq=-m, bounds=(0, None))
+    assert found.status == 0
+    return found.fun
+
+
+@pytest.mark.parametrize("eta", [0.02, 0.3, 1.0])
+@pytest.mark.parametrize("graph", ["path:4", "star:5", "complete:4"])
+def test_all_messages_of_everyone_cost_at_most_epsilon(graph, eta):
+    """The derivation of the module against the exact loss; half of the noise would be found."""
+    mixing = network.lazy_metropolis(network.load(graph))
+    family = Normal(sigma=1.0)
+    source = Drawn(family, {"mu": 0.0}, mixing.size, seed=1)
+    want = SignalDP(1.0)
+    todo = Problem(mixing, laws.GraphHomomorphic(eta=eta), family, source, want, 6)
+    assert promise(want, todo.law, 6, family).status == "proved"
+    losses = [exact_loss_of_all_messages(todo, j, 1.0) for j in range(mixing.size)]
+    assert max(losses) <= 1 + 1e-9
+    assert max(losses) > 0.14  # the start alone is a seventh of the budget
+    assert 2 * max(losses) > 1 or eta < 0.3

@@ -147,9 +147,9 @@ def test_words(result):
     assert "nothing here may be released" in text
     one = mm.estimate(np.arange(15.0), MIXING, Normal(sigma=1.0), SignalDP(1.0), rounds=5)
     assert "mu = " in str(one)
-    assert "cost of privacy" not in str(one)
+    assert "CoP" not in str(one)
     drawn = mm.sweep({"mu": 2.0}, MIXING, Normal(sigma=1.0), SignalDP(1.0), rounds=5)
-    assert "cost of privacy" in str(drawn)
+    assert "CoP" in str(drawn)
 
 
 def test_estimates_come_back_under_the_agents_labels():
@@ -253,3 +253,19 @@ def test_an_interval_without_the_privacy_noise_would_not_cover():
             hits[keep] += bool(abs(trace.mean[0, r, 0] - 0.4) <= 1.96 * np.sqrt(variance[0]))
     assert hits[True] / 400 > 0.90
     assert hits[False] / 400 < 0.90
+
+
+def test_estimates_that_are_not_messages_are_not_released():
+    """Noise of messages cancels in the mean of the estimates, whose steps give the mean of xi."""
+    mixing = mm.network.lazy_metropolis(mm.network.load("ring:6"))
+    signals = np.linspace(1.0, 2.0, 6)
+    result = mm.estimate(
+        signals, mixing, mm.families.Normal(sigma=1.0), mm.privacy.SignalDP(0.01),
+        "graph-homomorphic", rounds=5, eta=0.2, record=mm.engine.Record(every=1),
+    )  # fmt: skip
+    path = result.trace.private[:, :, 0, 0, 0].mean(axis=1)
+    leaked = (path[2] - 0.8 * path[1]) / 0.2  # y_t = (1 - eta) y_{t-1} + eta mean(xi)
+    assert leaked == pytest.approx(signals.mean(), abs=1e-9)
+    assert not result.releases
+    assert "private" not in result.data
+    assert result.found() == ({}, {})

@@ -137,6 +137,7 @@ def test_large_networks_have_error_bars():
     assert found.standard_error[20].max() < 0.05 * found.total[20].max()
 
 
+@pytest.mark.filterwarnings("ignore::murmura.errors.LimitWarning")
 def test_clipped_signals_and_private_scales_are_drawn():
     want = SignalDP(1.0, delta=0.01, sensitivity="smooth-printed")
     bounded = LogNormal(sigma=1.0, bounds=(1.0, None))

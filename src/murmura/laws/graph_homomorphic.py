@@ -20,6 +20,9 @@ statistic with noise of its own. They compose, so of T + 1 shares of the budget 
 and each round one: d_0 has the scale (T + 1) Delta/eps, and q_t has 1 - (1 - eta)^t times that,
 which is at least c_t. A gradient step on the noised statistic would need no q at all: it would be
 the average, with a detour.
+
+This is about messages. The estimates nu_t are not sent, and nothing protects them: the noise that
+messages carry cancels in their mean, which moves by eta times the mean of xi in every round.
 """
 
 from __future__ import annotations

@@ -198,6 +198,11 @@ def _standing(want: Protection, steps: Table, family: Any) -> Standing:
 
 def _divided(want: Protection, steps: Table) -> str:
     parts, whole = steps.releases, want.epsilon * max(want.shares or (1.0,))
+    if steps.law.noises_messages:
+        return (
+            f"the start and each of {parts - 1} messages have their share of the budget, and they "
+            "compose; the estimates themselves are not sent, and nothing protects them"
+        )
     if steps.law.online:
         return f"each of {parts} readings has its share of epsilon = {whole:.4g} for all of them"
     return f"each of {parts} rounds has its share of the budget, and they compose"

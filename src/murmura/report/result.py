@@ -69,8 +69,14 @@ class Result:
 
     @property
     def releases(self) -> bool:
-        """Whether estimates may be shown: the signals were drawn, or something protects them."""
-        return not self.measured or totals.protects(self.guarantee_of())
+        """Whether estimates may be shown: the signals were drawn, or something protects them.
+
+        A promise is about messages. Where these are not the estimates (`Law.noises_messages`: what
+        travels is nu + q), nothing is promised for the estimates themselves.
+        """
+        if not self.measured:
+            return True
+        return totals.protects(self.guarantee_of()) and not self.problem.law.noises_messages
 
     @property
     def guarantee(self) -> Guarantee:
