@@ -18,12 +18,13 @@ further from there than it was before, so the coverage cannot fall.
 
 Readings of a stream that resemble the ones before are worth fewer. `correlation` says how many
 times fewer: tau = 1 + 2 sum of autocorrelations; 1 for independent readings. Where it is not known,
-`batches` reads the spread off what was released, which costs no privacy.
+`batches` reads the spread over time off what was released, which costs no privacy; it cannot see
+what sets agents apart for good (a household that always uses little). correlation = inf allows for
+that as well: all readings of an agent are then worth one, and the share is 1/n.
 """
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,7 @@ from murmura import _validate
 from murmura.engine import Problem, Trace
 from murmura.errors import FamilyError, MurmuraError
 from murmura.families.base import Family, Interval, quantile
+from murmura.laws.response import response
 
 Floats = NDArray[np.float64]
 BATCHES = 20
@@ -50,7 +52,7 @@ def network_interval(
     """Error bars of the mean of all agents' estimates."""
     place = check_run(trace, e, replica)
     return interval_of(
-        problem.family, trace.mean[place], _share(trace, correlation),
+        problem.family, trace.mean[place], _share(problem, trace, correlation),
         trace.noise_variance[place], confidence,
     )  # fmt: skip
 
@@ -68,7 +70,9 @@ def agent_interval(
     place = check_run(trace, e, replica)
     extra = trace.noise_variance[place] + trace.disagreement[place]
     centre = trace.mean[place] if estimates is None else estimates
-    return interval_of(problem.family, centre, _share(trace, correlation), extra, confidence)
+    return interval_of(
+        problem.family, centre, _share(problem, trace, correlation), extra, confidence
+    )
 
 
 def batch_interval(
@@ -180,13 +184,19 @@ def check_run(trace: Trace, e: int, replica: int) -> tuple[int, int]:
     return int(e), int(replica)
 
 
-def _share(trace: Trace, correlation: float) -> float:
-    if not 1 <= _validate.as_float(correlation) < math.inf:
+def _share(problem: Problem, trace: Trace, correlation: float) -> float:
+    """Variance of the mean per variance of xi: never more than with one reading of each agent."""
+    if not _validate.as_float(correlation) >= 1:
         raise MurmuraError(
             f"correlation must be a number of at least 1; found {_validate.found(correlation)}; "
-            "1 is for independent readings, 4 for readings worth a fourth of as many"
+            "1 is for independent readings, 4 for readings worth a fourth of as many, inf for "
+            "readings of an agent that are worth one"
         )
-    return float(trace.statistic_share * correlation)
+    if correlation == 1:
+        return float(trace.statistic_share)
+    whole = response(problem.law, problem.rounds).statistic.sum() ** 2
+    alike = float(whole * (problem.mass @ problem.mass))
+    return float(min(trace.statistic_share * correlation, alike))
 
 
 def _centre(mean: Any) -> Floats:
