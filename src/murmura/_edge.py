@@ -138,6 +138,9 @@ def parameters_of(family: Family, parameters: Mapping[str, Any], agents: int) ->
     return parameters
 
 
+MEANT = {"seed": "rng", "random_state": "rng", "privacy": "want", "algorithm": "law"}
+
+
 def check_options(call: Callable[..., Any], law: Any, options: Mapping[str, Any]) -> None:
     """Refuse an option that neither the call nor the algorithm has, with the one that was meant."""
     if not options:
@@ -146,7 +149,7 @@ def check_options(call: Callable[..., Any], law: Any, options: Mapping[str, Any]
     known = LAWS.get(law) if isinstance(law, str) else None
     of_law = [] if known is None else list(getattr(known, "__dataclass_fields__", {}))
     for option in options:
-        near = difflib.get_close_matches(option, own, n=1, cutoff=0.75)
+        near = difflib.get_close_matches(MEANT.get(option, option), own, n=1, cutoff=0.75)
         if option not in of_law and near and (known is not None or isinstance(law, Law)):
             name = call.__name__
             raise MurmuraError(

@@ -1,6 +1,7 @@
 """Audits of the laws as the simulator runs them."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -210,3 +211,12 @@ def test_what_cannot_be_audited_is_said():
     todo = Problem(MIXING, laws.Average(), family, source, SignalDP(1.0), 5)
     with pytest.raises(PrivacyError, match="single numbers"):
         transcript(todo, 0, 1, background=0.0)
+
+
+def test_an_audit_holds_a_reading_to_what_is_printed_for_it():
+    """A reading of a shared stream is promised at epsilon/T, and was audited at epsilon."""
+    todo = replace(problem("first-order-online"), rounds=20)
+    made = promise(todo.want, todo.law, 20, todo.family)
+    report = audit_problem(todo, trials=1000, rng=1)
+    assert report.epsilon == pytest.approx(made.epsilon) == pytest.approx(1 / 20)
+    assert report.exact <= report.epsilon * (1 + 1e-9)

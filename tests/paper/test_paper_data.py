@@ -50,10 +50,15 @@ def test_entries_without_their_data_are_skipped_with_the_reason(nowhere):
     assert all("MURMURA_DATA" in report.sentence for report in reports)
 
 
-def test_a_file_in_the_directory_is_used(nowhere, monkeypatch):
+def test_a_file_in_the_directory_is_used_if_it_is_the_published_one(nowhere, monkeypatch):
+    """A reproduction writes what compares with the truth: somebody's own readings are refused."""
     path = nowhere / "households_daily_kwh.csv"
     path.write_bytes(BYTES)
     monkeypatch.setenv("MURMURA_DATA", str(nowhere))
+    with pytest.raises(data.MissingDataError, match="not the published households_daily_kwh"):
+        data.locate("swiss-daily")
+    known = data.File(path.name, data.digest(path))
+    monkeypatch.setitem(data.FILES, "swiss-daily", known)
     assert data.locate("swiss-daily") == path
 
 

@@ -23,7 +23,16 @@ from murmura.families import (
     Weibull,
 )
 from murmura.laws import Coefficients, Law, Sensitivities
-from murmura.privacy import NetworkDP, Sees, SignalDP, Status, calibrate, network_cost, promise
+from murmura.privacy import (
+    NetworkDP,
+    Noise,
+    Sees,
+    SignalDP,
+    Status,
+    calibrate,
+    network_cost,
+    promise,
+)
 from murmura.privacy.network_cost import worst_cost
 
 FAMILY = Normal(sigma=1.0, bounds=(0.0, 1e-6))  # next to no signal: the weights set the scale
@@ -360,3 +369,90 @@ def test_noise_that_is_taken_off_again_hides_no_neighbour():
     assert promise(SignalDP(1.0), law, 40).status is Status.PROVED
     assert promise(NetworkDP(1.0), law, 40).status is Status.NONE
     assert promise(SignalDP(1.0), Returned(), 40).status is Status.NONE
+
+
+def test_one_round_is_not_free():
+    """With a single round no estimate moves before a message, but a reading still costs epsilon."""
+    made = promise(NetworkDP(0.5), laws.LearnNetwork(), 1)
+    assert made.for_transcript().epsilon == 0.5
+
+
+class Rows(laws.NaiveNetwork):
+    """Noise in every round, on weights whose columns may add up to more than 1."""
+
+    kinds = frozenset({"row-stochastic", "doubly-stochastic"})
+
+
+def test_weights_that_can_amplify_promise_nothing_for_neighbours():
+    """A star whose leaves listen to the centre alone passes on more than it gets."""
+    assert promise(NetworkDP(1.0), Rows(), 5).status is Status.NONE
+    assert promise(SignalDP(1.0), Rows(), 5).status is Status.PROVED
+    assert promise(NetworkDP(1.0), laws.NaiveNetwork(), 5).status is Status.PROVED
+
+
+def test_readings_that_move_stay_paid_for_whatever_messages_are_asked_for():
+    made = promise(NetworkDP(0.1), laws.LearnNetwork(), 50)
+    assert made.for_stream(30).for_messages(5).epsilon == pytest.approx(3.0)
+    assert made.for_window(30).for_messages(50).epsilon == pytest.approx(5.0)
+
+
+def test_runs_are_added_only_against_the_same_adversary():
+    """A transcript and a next message were added up as if both were transcripts."""
+    made = promise(NetworkDP(0.5), laws.LearnNetwork(), 50)
+    with pytest.raises(PrivacyError, match="different adversaries"):
+        made.for_transcript().for_runs([made])
+    with pytest.raises(PrivacyError, match="different adversaries"):
+        made.for_messages(50).for_runs([made])
+    both = made.for_transcript().for_runs([made.for_transcript()])
+    assert both.epsilon == pytest.approx(2 * made.for_transcript().epsilon)
+
+
+def test_a_total_has_the_weakest_noise_and_the_largest_growth():
+    made = promise(SignalDP(1.0), laws.Average())
+    assert made.released_exactly().for_runs([made]).noise is Noise.IDEAL
+    assert str(made.released_exactly().for_runs([made])).startswith("Proved for ideal noise")
+    calm = promise(NetworkDP(0.1), laws.LearnNetwork(), 9)
+    wild = promise(NetworkDP(0.1), Growing(), 9)
+    separately = calm.for_messages(8).epsilon + wild.for_messages(8).epsilon
+    for one, other in ((calm, wild), (wild, calm)):
+        assert one.for_runs([other]).for_messages(8).epsilon >= separately * (1 - 1e-12)
+
+
+class Hidden(Law):
+    """A custom algorithm that is no dataclass: what it does hangs on an attribute."""
+
+    name, reference, formula = "hidden", "", ""
+    start = Coefficients(learn=1.0, noise=1.0)
+
+    def __init__(self, raw):
+        object.__setattr__(self, "raw", raw)
+
+    def coefficients(self, t):  # noqa: ARG002 - the same in every round
+        return Coefficients(mix=1.0, learn=self.raw)
+
+
+def test_two_algorithms_of_a_class_are_two_algorithms():
+    """A cache took the raw one for the other, since `==` sees the fields of a dataclass only."""
+    assert Hidden(0.0) == Hidden(0.5)
+    assert promise(SignalDP(1.0), Hidden(0.0)).status is Status.PROVED
+    assert promise(SignalDP(1.0), Hidden(0.5)).status is Status.NONE
+
+
+class Shared(laws.Average):
+    """A custom offline algorithm that divides its budget over the start and every round."""
+
+    splits_budget = True
+
+    def coefficients(self, t):  # noqa: ARG002 - the same in every round
+        return Coefficients(mix=0.5, learn=0.5, noise=0.5)
+
+    kinds = frozenset({"doubly-stochastic"})
+
+
+def test_a_message_never_costs_less_than_the_signal_in_it():
+    """`for_messages(1)` said a tenth of what `promise` says of the same message."""
+    made = promise(NetworkDP(1.0), Shared(), 9)
+    assert made.status is Status.PROVED
+    assert made.epsilon == pytest.approx(1.0)
+    assert made.for_messages(1).epsilon == pytest.approx(1.0)
+    assert made.for_transcript().epsilon >= 1.0

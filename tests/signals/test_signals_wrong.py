@@ -148,3 +148,16 @@ def test_an_array_of_the_wrong_length_for_the_network() -> None:
 def test_policies_of_the_wrong_kind(policy: object) -> None:
     with pytest.raises(SignalError, match="missing must be a finite number, 'error' or"):
         as_signals([1.0], missing=policy)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("columns", [{"agent": "kwh"}, {"time": "kwh"}])
+def test_readings_in_the_wrong_column_are_not_shown(tmp_path, columns):
+    """`agent = "kwh"` listed readings as the labels of agents that are not in the network."""
+    path = tmp_path / "meters.csv"
+    rows = [f"{k % 3},{k // 3},{1.3349 + k}" for k in range(6)]
+    path.write_text("agent,day,kwh\n" + "\n".join(rows) + "\n")
+    with pytest.raises(SignalError) as caught:
+        as_signals(
+            path, labels=[0, 1, 2], value="kwh", **{"agent": "agent", "time": "day"} | columns
+        )
+    assert ".3349" not in str(caught.value)

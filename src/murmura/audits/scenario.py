@@ -19,8 +19,7 @@ from murmura.audits.pairs import adjacent
 from murmura.audits.transcript import transcript
 from murmura.engine import Problem
 from murmura.errors import PrivacyError
-from murmura.laws.table import table
-from murmura.privacy import NoPrivacy, network_cost
+from murmura.privacy import Guarantee, NoPrivacy, Status, network_cost, promise
 from murmura.privacy.auditing import FAULT, AuditReport, audit
 
 ROUNDS = 3
@@ -48,7 +47,7 @@ def audit_problem(
     agent = best_connected(todo)
     seen = transcript(todo, agent, min(rounds, todo.rounds), background=pairs[len(pairs) // 2][0])
     return audit(
-        seen, pairs, budget_of(todo, agent), todo.want.delta, trials, rng,
+        seen, pairs, signal_claim(todo, agent), todo.want.delta, trials, rng,
         name=name or todo.law.name, fault=fault, exact=_exact_signal(todo, agent, pairs),
     )  # fmt: skip
 
@@ -87,20 +86,37 @@ def audit_neighbour(
 def claim_for(problem: Problem, moved: int, view: View) -> float:
     """Epsilon claimed against whoever sees these messages, for an estimate that moves in a round.
 
-    An agent's noise is calibrated to its share of epsilon, and to a part of it where the rounds
-    divide one budget; `privacy.network_cost` says how many of those are spent.
+    The promise states the cost of the next message; `privacy.network_cost` how many of those all
+    messages up to the last one seen cost. What is claimed and refuted is claimed for all alike.
     """
-    each = sum(budget_of(problem, agent) for agent in view.agents)
-    horizon = problem.horizon or problem.rounds
-    parts = table(problem.law, horizon).releases if problem.law.splits_budget else 1
-    return each / parts * network_cost(problem.law, moved, view.last)
+    made = _stated(problem)
+    each = sum(share_of(problem, agent) for agent in view.agents)
+    if made.status is Status.REFUTED or made.loss is None:
+        return each * min(problem.budgets)
+    return each * made.loss.epsilon * network_cost(problem.law, moved, view.last)
 
 
-def budget_of(problem: Problem, agent: int) -> float:
-    """The agent's epsilon: the smallest of the problem, times its share."""
-    want = problem.want
-    assert not isinstance(want, NoPrivacy)
-    return min(problem.budgets) * (want.shares[agent] if want.shares else 1.0)
+def signal_claim(problem: Problem, agent: int) -> float:
+    """Epsilon claimed for a signal of the agent: what the promise states, by the agent's share.
+
+    Where nothing is promised it is what was asked for, which an attack then refutes.
+    """
+    made = _stated(problem)
+    alone = made.signals or made
+    asked = min(problem.budgets)
+    return share_of(problem, agent) * (asked if alone.status is Status.NONE else alone.epsilon)
+
+
+def _stated(problem: Problem) -> Guarantee:
+    """The promise at the smallest epsilon, for an agent with the largest share."""
+    todo, rounds = at_smallest_budget(problem), problem.horizon or problem.rounds
+    return promise(todo.want, todo.law, rounds, todo.family)
+
+
+def share_of(problem: Problem, agent: int) -> float:
+    """The agent's share of epsilon, as a part of the largest, which the promise is for."""
+    shares = getattr(problem.want, "shares", None)
+    return float(shares[agent] / max(shares)) if shares else 1.0
 
 
 def best_connected(problem: Problem) -> int:

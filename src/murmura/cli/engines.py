@@ -50,6 +50,14 @@ class Means:
         if self.every is not None and self.engine is not Engine.MPI:
             raise CommandError("--checkpoint-every needs --engine mpi")
 
+    def check_resume(self) -> None:
+        """Refuse to resume where nothing was kept: it would be another run, over the first."""
+        if self.resume and self.engine is not Engine.MPI and self.jobs == 1:
+            raise CommandError(
+                "--resume takes up what --engine mpi or --jobs kept; a run in one process keeps "
+                "nothing: leave --resume out, and it goes to a folder of its own"
+            )
+
     def hush(self) -> None:
         """Let one process print, if there are several."""
         if self.engine is Engine.MPI:

@@ -192,6 +192,8 @@ def _say(
     out.print(f"{scenario.title}: {'; '.join(networks)}\n", soft_wrap=True)
     drawn = {name: result for name, result in results.items() if not result.measured}
     out.print(results_table(results), "")
+    if any(result.problem.replicas > 1 for result in results.values()):
+        out.print("Estimates and intervals are those of the first replica.\n", soft_wrap=True)
     if drawn:
         out.print(errors_table(drawn), "")
         out.print(_LEGEND, soft_wrap=True)

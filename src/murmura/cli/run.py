@@ -31,6 +31,7 @@ def run(
         from murmura.scenario import Scenario
 
         means = Means(engine, jobs, checkpoint_every, resume)
+        means.check_resume()
         means.hush()
         loaded = Scenario.load(scenario).with_(seed=seed, replicas=replicas)
         directory = fresh_directory(out, Path("murmura-out") / loaded.name, force, resume)

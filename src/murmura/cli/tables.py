@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from murmura.report import Result
 
 PIPE_WIDTH = 120
-_HEADS = ("variant", "law", "protects", "promise", "eps")
+_HEADS = ("variant", "law", "protects", "promise", "eps", "in all")
 
 
 def console() -> Console:
@@ -49,11 +49,11 @@ def errors_table(results: Mapping[str, Result]) -> Table:
 def results_table(results: Mapping[str, Result]) -> Table:
     """A row for each variant and epsilon: the answer, its intervals and the promise.
 
-    The answer is the mean of all agents' estimates in the first replica. Of measured signals `eps`
-    is that of all replicas together, each of which is a release.
+    The answer is the mean of all agents' estimates in the first replica, at epsilon `eps`; `in all`
+    is the epsilon of all replicas at it, where each is a release of measured signals.
     """
     columns = (*_HEADS, "estimate", "95% interval", "any one agent's")
-    return table(columns, (row for n, r in results.items() for row in _found(n, r)), numbers=4)
+    return table(columns, (row for n, r in results.items() for row in _found(n, r)), numbers=5)
 
 
 def promises(results: Mapping[str, Result]) -> list[str]:
@@ -70,10 +70,10 @@ def promises(results: Mapping[str, Result]) -> list[str]:
 
 
 def _start(name: str, result: Result, epsilon: float | None) -> tuple[str, ...]:
-    """Status and epsilon of one and the same promise."""
-    problem, made = result.problem, result.guarantee_at(epsilon)
-    budget = f"{made.epsilon:.4g}" if math.isfinite(made.epsilon) else "-"
-    return name, problem.law.name, problem.want.protects, str(made.status), budget
+    """Status of the promise, its epsilon for the run that is shown, and for all replicas."""
+    problem, made, one = result.problem, result.guarantee_at(epsilon), result.guarantee_of(epsilon)
+    budgets = (f"{g.epsilon:.4g}" if math.isfinite(g.epsilon) else "-" for g in (one, made))
+    return name, problem.law.name, problem.want.protects, str(made.status), *budgets
 
 
 def _errors(name: str, result: Result) -> Iterable[tuple[str, ...]]:

@@ -136,7 +136,8 @@ def _one_thread() -> None:
 def _pooled(tasks: Sequence[Task], shelf: Shelf | None, workers: int | None) -> Traces:
     if any(task.problem.source.measured for task in tasks):
         raise MurmuraError(
-            "measured signals are not copied to other processes; use engine serial, or mpi, where "
+            "measured signals are not copied to other processes; run them in one (leave --jobs "
+            "out, or say engine='serial'), or over mpi, where "
             "each rank reads them itself"
         )
     count = min(workers or os.cpu_count() or 1, max(len(tasks), 1))

@@ -48,7 +48,7 @@ class Spread:
 
 def limits(problem: Problem) -> list[str]:
     """Sentences for everyone: readings left out, bounds that bite, what the interval assumes."""
-    found = (_readings(problem), _bias(problem), _assumption(problem))
+    found = (_readings(problem), _bias(problem), _clipped(problem), _assumption(problem))
     return [sentence for sentence in found if sentence]
 
 
@@ -105,6 +105,16 @@ def _readings(problem: Problem) -> str | None:
     )
     return (
         f"The algorithm {problem.law.name} uses {first} of {have} readings of each agent; {other}."
+    )
+
+
+def _clipped(problem: Problem) -> str | None:
+    """That measured readings were clipped; how many is a fact about them."""
+    if not problem.source.measured or clipping(problem) is None:
+        return None
+    return (
+        "Readings beyond the public bounds are clipped to them, and intervals do not cover this; "
+        "an evaluation says how many."
     )
 
 

@@ -7,7 +7,7 @@ one of the two unseen.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from murmura.laws.base import Coefficients, Law
 Floats = NDArray[np.float64]
 
 KEPT = 100_000  # rounds up to which a table is kept for the next who asks
+MOST = 64  # tables kept
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,18 +48,21 @@ class Table:
 
 def table(law: Law, rounds: int) -> Table:
     """Tabulate a law; raise `LawError` for a coefficient or sensitivity that is not finite."""
+    key = (type(law), rounds, *sorted(getattr(law, "__dict__", {"": []}).items()))
     try:
-        hash(law)
-    except TypeError:  # a custom algorithm with an array for an option
+        found = _kept.get(key)
+    except TypeError:  # an algorithm with a list or an array for an option
         return _made(law, rounds)
-    return _cached(type(law), law, rounds) if rounds <= KEPT else _made(law, rounds)
+    if found is None:
+        found = _made(law, rounds)
+        if rounds <= KEPT:
+            while len(_kept) >= MOST:
+                _kept.pop(next(iter(_kept)), None)
+            _kept[key] = found
+    return found
 
 
-@lru_cache(maxsize=64)
-def _cached(kind: type[Law], law: Law, rounds: int) -> Table:
-    """Keyed by type too: two algorithms without options compare equal as dataclasses."""
-    del kind
-    return _made(law, rounds)
+_kept: dict[Any, Table] = {}  # by type and all attributes: `==` of algorithms sees fields only
 
 
 def _made(law: Law, rounds: int) -> Table:

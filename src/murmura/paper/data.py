@@ -59,7 +59,7 @@ def locate(place: str) -> Path:
     if directory:
         path = Path(directory) / file.name
         if path.is_file():
-            return path
+            return _published(path, file)
     address = os.environ.get(ADDRESS)
     if address:
         return fetch(file, address, Path.home() / CACHE)
@@ -69,6 +69,17 @@ def locate(place: str) -> Path:
         f"directory with {file.name}, or {ADDRESS} to an address to fetch it from. Its source is "
         f"{SOURCE}"
     )
+
+
+def _published(path: Path, file: File) -> Path:
+    """The file, if it is the published one: a reproduction writes what compares with the truth."""
+    if digest(path) != file.sha256:
+        raise MissingDataError(
+            f"{path} is not the published {file.name} (its SHA-256 is another). A reproduction "
+            "writes errors against the truth, which is for public data only; run your own "
+            "readings with `murmura run`"
+        )
+    return path
 
 
 def fetch(file: File, address: str, directory: Path) -> Path:

@@ -166,7 +166,14 @@ class Guarantee:
         if self.adversary.sees is Sees.TRANSCRIPT:
             return self
         most = max(k, self.unit.readings)  # readings that move were paid for, and stay so
-        return self._composed(most, delta, f"{most} messages", adversary=Adversary(Sees.NEXT, k))
+        made = self._composed(most, delta, f"{most} messages", adversary=Adversary(Sees.NEXT, k))
+        if self.signals is None or made.status is Status.NONE:
+            return made
+        return replace(  # a signal may cost more than a message: the unit has both
+            made,
+            epsilon=max(made.epsilon, self.signals.epsilon),
+            delta=max(made.delta, self.signals.delta),
+        )
 
     def for_transcript(self) -> Self:
         """Promise against whoever sees all messages that one agent sends in the run."""
@@ -190,30 +197,36 @@ class Guarantee:
         """Promise for this run and others on the same signals together: their costs add up.
 
         Runs with (eps_l, delta_l) are together (sum eps_l, sum delta_l)-DP, for what may change in
-        all of them; so are the signals alone and the transcripts. Raises `PrivacyError` where the
-        units differ: then there is no common statement.
+        all of them and against who sees the same of each; so are the signals alone and the
+        transcripts. Raises `PrivacyError` where units or adversaries differ: then there is no
+        common statement, and the caller must first ask each run for the same.
         """
         runs = (self, *others)
-        if len({run.unit for run in runs}) > 1:
-            raise PrivacyError("runs that protect different units have no guarantee in common")
+        if len({(run.unit, run.adversary) for run in runs}) > 1:
+            raise PrivacyError(
+                "runs that protect different units, or against different adversaries, have no "
+                "guarantee in common; ask each for the same first (for_transcript, "
+                "against_everyone, for_stream)"
+            )
         if not others:
             return self
         worst = max(runs, key=lambda run: _RANK.index(run.status))
+        total = replace(
+            worst,
+            signals=_together([run.signals for run in runs]),
+            transcript=_together([run.transcript for run in runs]),
+            growth=max(run.growth for run in runs),
+            noise=Noise.EXACT if all(run.noise is Noise.EXACT for run in runs) else Noise.IDEAL,
+        )
         epsilon = math.fsum(run.epsilon for run in runs)
         delta = math.fsum(run.delta for run in runs)
         together = f"{len(runs)} runs on the same signals add up"
-        parts = {
-            "signals": _together([run.signals for run in runs]),
-            "transcript": _together([run.transcript for run in runs]),
-        }
         if worst.status is Status.NONE or not delta < 1:
             why = worst.reason if worst.status is Status.NONE else f"{together} to delta >= 1"
-            return replace(worst, status=Status.NONE, reason=why, loss=None, **parts)  # type: ignore[arg-type]
+            return replace(total, status=Status.NONE, reason=why, loss=None)
         loss = Loss(epsilon, delta, "approximate" if delta else "pure")
-        return replace(
-            worst, epsilon=epsilon, delta=delta, reason=f"{worst.reason}; {together}", loss=loss,
-            **parts,  # type: ignore[arg-type]
-        )  # fmt: skip
+        reason = f"{worst.reason}; {together}"
+        return replace(total, epsilon=epsilon, delta=delta, reason=reason, loss=loss)
 
     def released_exactly(self) -> Self:
         """State the same for the bits that an exact sampler releases."""

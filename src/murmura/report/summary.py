@@ -92,16 +92,28 @@ def variant(result: Result, seconds: float | None = None) -> dict[str, Any]:
 
 
 def row(result: Result, epsilon: float | None) -> dict[str, Any]:
-    """Estimates at one epsilon, which is null without protection; of drawn signals errors too."""
-    made = result.guarantee_at(epsilon)
+    """Estimates at one epsilon, which is null without protection; of drawn signals errors too.
+
+    `promise` is that of the run whose estimate it is, the first replica; `all_replicas` what all of
+    them cost, where each is a release. Errors are norms over agents, and per agent.
+    """
+    made, one = result.guarantee_at(epsilon), result.guarantee_of(epsilon)
     found: dict[str, Any] = {
         "epsilon": epsilon,
-        "promise": {"status": made.status, "epsilon": made.epsilon, "delta": made.delta},
+        "promise": {"status": one.status, "epsilon": one.epsilon, "delta": one.delta},
+        "all_replicas": {"status": made.status, "epsilon": made.epsilon, "delta": made.delta},
     }
     if not result.measured:
         found["errors"] = errors(result, epsilon)
+        root = math.sqrt(result.problem.network.size)
+        found["errors_per_agent"] = {n: v / root for n, v in found["errors"].items()}
     values, bars = result.found(epsilon)
-    return found | {"estimate": values or None, "interval": bars or None}
+    wide = result.intervals(epsilon, of="agent") if bars else {}
+    return found | {
+        "estimate": values or None,
+        "interval": bars or None,
+        "agent_interval": {name: [i.low, i.high] for name, i in wide.items()} or None,
+    }
 
 
 def errors(result: Result, epsilon: float | None) -> dict[str, float]:

@@ -192,7 +192,8 @@ def _as_written(problem: Exception) -> str:
             return "connect = true in options, for graphs that are drawn"
         return f'weights = "{call[1].replace("_", "-")}"'
 
-    return re.sub(r"network\.(\w+)\(graph\)", key, told(problem))
+    text = re.sub(r"network\.(\w+)\(graph\)", key, told(problem))
+    return re.sub(r"signals\.clip\(([^)]*)\)", r"clip = [\1] under [signals]", text)
 
 
 def _check_noise(noise: Calibration | None, spec: Spec) -> None:

@@ -168,7 +168,8 @@ class Signals:
     def where(self, agent: int, time: int) -> str:
         """The name of a reading: its agent, its time and its row, never its value."""
         place = self.origin.place(agent, time) if self.origin else ""
-        return f"the signal of agent {self.labels[agent]!r} at time {self.times[time]!r}{place}"
+        who, when = as_label(self.labels[agent]), as_label(self.times[time])
+        return f"the signal of agent {who} at time {when}{place}"
 
     def _check_shape(self, family: Family) -> None:
         if self.values.shape[2:] != family.signal_shape:
@@ -192,8 +193,17 @@ def not_numbers(values: Any) -> str | None:
 
 def shown(items: Sequence[Any]) -> str:
     """The first few of a list, and how many there are: "'a', 'b' and 7 more"."""
-    first = ", ".join(repr(item) for item in items[:_SHOWN])
+    first = ", ".join(as_label(item) for item in items[:_SHOWN])
     return first if len(items) <= _SHOWN else f"{first} and {len(items) - _SHOWN} more"
+
+
+def as_label(item: Hashable) -> str:
+    """A label or time for a message; one with a fraction may be a reading in the wrong column."""
+    try:
+        whole = float(str(item)).is_integer()
+    except ValueError:
+        return repr(item)
+    return repr(item) if whole else "(not shown: a number with a fraction, as readings have)"
 
 
 def count(number: int, noun: str) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 
 from murmura.errors import SignalError
 from murmura.signals.columns import Wanted
-from murmura.signals.core import Array, Signals, count, not_numbers
+from murmura.signals.core import Array, Signals, as_label, count, not_numbers
 from murmura.signals.missing import Missing, check_policy, settle
 
 _UNEQUAL = (
@@ -90,8 +90,8 @@ def _from_mapping(source: Mapping[Hashable, Any]) -> Signals:
     for label, other in shapes.items():
         if other != shape:
             raise SignalError(
-                f"agent {label!r} has readings of shape {other}, agent {first!r} of shape {shape}; "
-                "all need the same times: mark a missing reading by NaN"
+                f"agent {as_label(label)} has readings of shape {other}, agent {as_label(first)} "
+                f"of shape {shape}; all need the same times: mark a missing reading by NaN"
             )
     return _from_array(_array(list(source.values())), tuple(source))
 
@@ -128,13 +128,13 @@ def _array(source: Any, label: Hashable | None = None) -> Array:
 
 
 def _strange(source: Any, label: Hashable | None, kind: str) -> str:
-    whose = type(source).__name__ if label is None else f"the readings of agent {label!r}"
+    whose = type(source).__name__ if label is None else f"the readings of agent {as_label(label)}"
     return f"cannot read signals from {whose} of {kind}; a signal is a real number"
 
 
 def _culprit(source: Any, label: Hashable | None) -> str:
     if label is not None:
-        return f"the readings of agent {label!r} {_UNEQUAL}"
+        return f"the readings of agent {as_label(label)} {_UNEQUAL}"
     if not isinstance(source, (list, tuple, np.ndarray)):
         return _unknown(source)
     for k, readings in enumerate(source):

@@ -23,7 +23,7 @@ from murmura.signals.columns import (
     number_of,
     recognise,
 )
-from murmura.signals.core import Array, Origin, Signals
+from murmura.signals.core import Array, Origin, Signals, as_label
 from murmura.signals.times import instants
 
 _WHOLE = re.compile(r"0|-?[1-9]\d{0,17}")
@@ -81,7 +81,7 @@ def from_wide(frame: Any, wanted: Wanted, source: Source) -> Signals:
         agents, body = frame.index.to_series(), frame
     agent, labels = _codes(agents, "agent", source)
     _check_repeats(
-        agent, _last(agent, len(labels)), lambda k: f"agent {labels[agent[k]]!r}", source
+        agent, _last(agent, len(labels)), lambda k: f"agent {as_label(labels[agent[k]])}", source
     )
     names = list(body.columns)
     if not names or not len(body):
@@ -199,8 +199,8 @@ def _check_repeats(
 
 def _name(label: Hashable, time: Hashable, columns: Columns) -> str:
     if columns.time is None:
-        return f"there is no time column, and agent {label!r}"
-    return f"agent {label!r} at time {time!r}"
+        return f"there is no time column, and agent {as_label(label)}"
+    return f"agent {as_label(label)} at time {as_label(time)}"
 
 
 def _numbered(positions: NDArray[np.int64], source: Source) -> NDArray[np.int64]:

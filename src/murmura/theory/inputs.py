@@ -41,7 +41,7 @@ def statistic_of(problem: Problem, deviation: float | None = None) -> Statistic:
     if source.measured or not isinstance(source, Drawn):
         raise SignalError(
             "measured signals are not read before a release; state the supposed standard "
-            "deviation of the statistic, deviation=..., or draw from the family"
+            "deviation of the statistic (deviation=..., or --deviation), or draw from the family"
         )
     target = source.expected(family, problem.rounds)
     if family.bounds is None:

@@ -210,3 +210,14 @@ def test_heads_are_keyed_and_follow_the_order_of_releases():
     heads = {history.at(1), history.at(2), swapped.head, *(other.head for other in others)}
     assert len(heads) == 5
     assert history.at(3) == b""
+
+
+def test_a_neighbour_refuses_a_later_start_with_fewer_releases():
+    """A ledger that was put back: the neighbour's side of it, whatever the member itself finds."""
+    near, _ = acquainted(8.0, 9.0)
+    back, hello = begun("0", 2, b"b", 8.0)
+    offered = [a.message for a in hello if isinstance(a, Send)]
+    done = [action for message in offered for action in near.handle(Received(message))]
+    assert any("put back or copied" in text for text in reports(done))
+    assert near.by_peer["0"].known.run == b"a" * 8  # it goes on listening to the other
+    assert not back.cleared

@@ -11,7 +11,7 @@ from murmura.agent.node import Command, Follow, Given, Log, Node
 from murmura.agent.node.readings import Now
 from murmura.agent.release import Drawer
 from murmura.agent.transport.memory import MemoryNetwork
-from murmura.errors import AgentError, SignalError
+from murmura.errors import AgentError, LedgerError, SignalError
 from murmura.privacy.accounting import Budget
 
 HEAD = "time,kwh\n"
@@ -95,6 +95,22 @@ def test_with_a_key_rows_may_move_and_only_new_ones_are_released(tmp_path):
 def test_a_key_twice_in_a_file_is_one_reading(tmp_path):
     found = read(tmp_path, [*ROWS, "3,8.5\n", "4,4.5\n"], 4, key="time")
     assert [entry.reading for entry in found] == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [(None, "time"), ("time", ["time", "kwh"]), ("time", None)]
+)
+def test_a_key_that_changes_is_refused(tmp_path, before, after):
+    """Under other names every reading was new: all were released a second time, unseen."""
+    first = read(tmp_path, ROWS, 3, key=before)
+    with pytest.raises(LedgerError, match="knows its readings by"):
+        read(tmp_path, ROWS, 3, key=after)
+    assert look(tmp_path / "0.ledger").entries == first
+
+
+def test_the_order_of_key_columns_does_not_matter(tmp_path):
+    first = read(tmp_path, ROWS, 3, key=["time", "kwh"])
+    assert read(tmp_path, [*ROWS, "4,4.5\n"], 4, key=["kwh", "time"])[:3] == first
 
 
 def test_values_from_python_are_bound_too(tmp_path):

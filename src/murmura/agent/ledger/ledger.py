@@ -166,6 +166,23 @@ class Ledger:
             found = self._open().find(reading)
         return None if found is None else found.released
 
+    def name_by(self, naming: str) -> None:
+        """Note what the source knows a reading by; raise if releases were named otherwise.
+
+        Under other names every reading would be new, and be released a second time.
+        """
+        with self._mutex, told(self.path, "read it"):
+            held = self._open().meta().get("naming")
+            if held is None or not self._count:
+                self._open().put(naming=naming)
+            elif held != naming:
+                raise LedgerError(
+                    f"ledger {self.path} knows its readings by {held}, and the source now names "
+                    f"them by {naming}: released readings could not be told from new ones; nothing "
+                    "was released; go back to the [readings] key it had, or begin a new ledger "
+                    "with readings that were never released"
+                )
+
     def origin(self, origin: Origin | None, reading: int) -> str:
         """The name by which a reading is written down: a keyed hash of what its source knows."""
         return self._origins.name(origin, reading)

@@ -163,7 +163,8 @@ def inspect_or_refuse(
     if not report.ok:
         raise LedgerError(
             f"ledger {path} cannot be trusted: {'; '.join(report.problems)}; nothing was "
-            "released; restore the latest copy, or begin a new ledger with a new budget"
+            "released; restore the latest copy, or begin a new ledger under a new name, for "
+            "neighbours remember this one"
         )
     return report.head, held
 

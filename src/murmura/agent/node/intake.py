@@ -80,6 +80,7 @@ class Intake:
                     "give the agent the readings it had and add new ones at the end"
                 )
 
+        site.ledger.name_by(site.readings.naming)
         site.readings.skip(site.fed, check)
 
     def wants(self, site: Site) -> bool:

@@ -42,6 +42,7 @@ class Readings(Protocol):
     """Gives readings in their order."""
 
     keyed: bool  # whether readings are known by a key, wherever they stand
+    naming: str  # what a reading is known by, in words: it stays the same for a ledger's life
 
     @property
     def origin(self) -> Origin | None:
@@ -67,9 +68,10 @@ class Given:
         """Nothing is read before it is asked for."""
         self._values: Iterator[Any] = iter(values)
         self._count = 0
-        self.keyed, self.origin = False, None
+        self.keyed, self.origin, self.naming = False, None, "its place and value"
 
     keyed: bool
+    naming: str
     origin: Origin | None
 
     def skip(self, count: int, check: Check | None = None) -> None:
@@ -127,13 +129,15 @@ class Follow:
             ) from None
         self._rest, self._row = b"", 0
         self._wanted = [columns] if isinstance(columns, str) else columns
-        self._key = [key] if isinstance(key, str) else list(key or ())
+        self._key = [key] if isinstance(key, str) else sorted(key or ())
         self.keyed, self.origin = bool(self._key), None
+        self.naming = f"key {', '.join(self._key)}" if self._key else "its place and row"
         self._places: list[int] | None = None
         self._key_places: list[int] = []
         self._begin()
 
     keyed: bool
+    naming: str
     origin: Origin | None
 
     def skip(self, count: int, check: Check | None = None) -> None:
@@ -245,12 +249,14 @@ class Command:
     """
 
     keyed: bool
+    naming: str
     origin: Origin | None
 
     def __init__(self, command: Sequence[str], keyed: bool = False) -> None:
         """Start the command; its lines are read by a thread of their own."""
         self.command = list(command)
         self.keyed, self.origin = keyed, None
+        self.naming = "key first" if keyed else "its number"
         try:
             self._process = subprocess.Popen(
                 self.command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
