@@ -186,8 +186,9 @@ def check(credentials: Credentials, name: str, now: dt.datetime | None = None) -
         raise AgentError(f"{credentials.certificate} is {state} (good from {when}); {renew}")
     if credentials.key.stat().st_mode & 0o077:
         raise AgentError(
-            f"{credentials.key} can be read by others; run `chmod 600 {credentials.key}`, and if "
-            f"others may have read it, {renew}"
+            f"{credentials.key} can be read by others; run `chmod 600 {credentials.key}`. If "
+            "others may have read it, it must not be used any more: issue a key under a new name, "
+            "take the old name out of the manifest, and begin a new epoch (renewing keeps the key)"
         )
 
 

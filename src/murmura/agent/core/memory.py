@@ -123,11 +123,9 @@ class Memory(Flows):
                 text += f", of which the first {count} are others"
             return text, self.tokens.proves_releases(known.seal, count, known.head)
         if (known.start, known.run != self.run) > (self.start, False):
-            theirs = f"start {known.start}" + (
-                " by another run" if known.start == self.start else ""
-            )
+            other = " by another run" if known.start == self.start else ""
             text = (
-                f"it knows {theirs} of this ledger, and here is start {self.start}: "
+                f"it knows start {known.start}{other} of this ledger, here is start {self.start}: "
                 "another copy of it is in use, or it was put back"
             )
             return text, self.tokens.proves_start(known.proof, known.start, known.run)

@@ -159,6 +159,8 @@ class Drawer:
                 f"{problem} has shape {value.shape}, and {self.family.name} takes "
                 f"{self.family.signal_shape}; nothing was released"
             )
+        if not np.isfinite(value).all():
+            raise SignalError(f"{problem} is not a finite number; nothing was released")
         support = self.family.support
         if self.family.bounds is not None:
             try:
