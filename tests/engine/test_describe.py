@@ -80,7 +80,7 @@ def law_class(noise, divisor):
         name, start = "local", Coefficients(learn=1.0, noise=noise)
 
         def coefficients(self, t):
-            return Coefficients(mix=1 / divisor)
+            return Coefficients(mix=1 / divisor, keep=0.0 * t)
 
     return Local
 

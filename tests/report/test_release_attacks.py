@@ -8,6 +8,7 @@ if a secret stands in a file to 9 digits (below 1e-9 for each file).
 import json
 import stat
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,7 @@ from murmura import families, laws, network
 from murmura.cli.app import app
 from murmura.engine import Observed, Problem, Record, simulate
 from murmura.laws.base import Coefficients, Law, Sensitivities
-from murmura.privacy import Calibration, SignalDP, calibrate
+from murmura.privacy import SignalDP, calibrate
 from murmura.scenario import Scenario
 from murmura.signals import as_signals
 
@@ -220,11 +221,12 @@ class Cautious(Law):
     def __init__(self, caution):
         object.__setattr__(self, "caution", caution)
 
-    def coefficients(self, t):
+    def coefficients(self, t):  # noqa: ARG002 - the same in every round
         return Coefficients(mix=1.0)
 
     def sensitivities(self, t):
-        return Sensitivities(self.caution, self.caution)
+        usual = super().sensitivities(t)
+        return Sensitivities(self.caution * usual.signal, self.caution * usual.network)
 
 
 def custom(statistic, sensitivity):
@@ -252,7 +254,7 @@ def first_estimates(family=None, law=None, net=None, calibration=None):
 
 def tripled(problem):
     made = calibrate(problem.want, problem.law, problem.family, problem.network, ROUNDS)
-    return _times(made, 3.0)
+    return replace(made, sensitivity=3 * made.sensitivity)
 
 
 PAIRS = {  # two runs, and what an attacker makes of their estimates if they share the draws

@@ -98,6 +98,7 @@ def _folder(problem: Problem, checkpoint: Any, every: int | None, resume: bool) 
             "the signals are measured, and a checkpoint would hold estimates without noise, which "
             "reach no file; run without checkpoints, or draw the signals"
         )
+    store.contents(problem)  # raises here, before anything is computed
     return Path(checkpoint)
 
 

@@ -12,24 +12,27 @@ from murmura.cluster.ground import Ground
 from murmura.engine import Problem, seeds
 from murmura.engine.describe import exactly
 
-__all__ = ["fingerprint", "schedule_mark", "summed"]
+__all__ = ["contents", "fingerprint", "schedule_mark", "summed"]
 
 
 def fingerprint(problem: Problem, ground: Ground, comm: Any, *more: Any) -> str:
-    """A hash of all that the numbers of a run follow from, and of anything `more`.
-
-    Raise, on every rank, where a part of the problem cannot be told from others.
-    """
+    """A hash of all that the numbers of a run follow from, and of anything `more`."""
     with together(comm):
-        parts = ("law", "family", "source", "want")
-        said = [exactly(getattr(problem, part), f"the {part} of this run") for part in parts]
-        said += [exactly(x, "the record of this run") for x in more]
+        said = contents(problem) + [exactly(x, "the record of this run") for x in more]
     said += [
         seeds.network_text(problem.network),
         f"{schedule_mark(problem, ground, comm):x}",
-        repr((problem.rounds, problem.epsilons, problem.replicas, int(problem.seed), problem.horizon)),
+        repr(
+            (problem.rounds, problem.epsilons, problem.replicas, int(problem.seed), problem.horizon)
+        ),
     ]
     return hashlib.sha256("\n".join(said).encode()).hexdigest()
+
+
+def contents(problem: Problem) -> list[str]:
+    """What the parts of a problem are made of; raise if one cannot be told from others."""
+    parts = ("law", "family", "source", "want")
+    return [exactly(getattr(problem, part), f"the {part} of this run") for part in parts]
 
 
 def schedule_mark(problem: Problem, ground: Ground, comm: Any) -> int:

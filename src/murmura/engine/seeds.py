@@ -97,7 +97,7 @@ def network_text(network: Any) -> str:
     Links that fail follow from the graph, the probability and the seed. All other networks are told
     apart by the marks of the rounds in `marked_rounds`.
     """
-    said = f"{network.size} {network.kind} {network.dynamic} {getattr(network, 'scheme', '')}"
+    said = f"{network.size} {network.kind} {network.dynamic}"
     return f"{said} {described(network)}" if _is_drawn(network) else said
 
 
