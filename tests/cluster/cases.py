@@ -20,8 +20,10 @@ def graph(size: int = SIZE):
     return network.join(network.random_geometric(size, mean_degree=6, seed=3))
 
 
-def _made(net, law, want, rounds=12, source=None, replicas=2, epsilons=(0.5, 2.0), **options):
-    family = families.get("normal", sigma=1.0)
+def _made(
+    net, law, want, rounds=12, source=None, replicas=2, epsilons=(0.5, 2.0), family=None, **options
+):
+    family = family or families.get("normal", sigma=1.0)
     made = laws.get(law, net, **options)
     given = source(net) if source else Drawn(family, {"mu": 3.0}, net.size, 5)
     return Problem(net, made, family, given, want, rounds, epsilons, replicas, seed=7)
@@ -60,6 +62,12 @@ def blocked(net):
     return Blocked(families.get("normal", sigma=1.0), {"mu": 3.0}, net.size, 5)
 
 
+def custom(held):
+    """A family of one's own whose statistic holds something."""
+    support = families.Support(-100.0, 100.0)
+    return families.Custom(lambda s: s + 0.0 * (held is None), support, 1.0)
+
+
 CASES = {
     "average": lambda: _made(mixing(), "average", SignalDP(1.0)),
     "average-network": lambda: _made(mixing(), "average", NetworkDP(1.0), replicas=11),
@@ -80,6 +88,15 @@ CASES = {
     "sequence": lambda: _made(
         network.sequence([graph(), network.ring(SIZE)]), "learn-dynamic", NetworkDP(1.0)
     ),
+    "measured-failures": lambda: _made(
+        network.link_failures(graph(), 0.3), "learn-dynamic", SignalDP(1.0), source=readings()
+    ),
+    "measured-sequence": lambda: _made(
+        network.sequence([graph(), network.ring(SIZE)]), "average", SignalDP(1.0), source=readings()
+    ),
+    "measured-custom": lambda: _made(
+        mixing(), "average", SignalDP(1.0), source=readings(), family=custom(2.0)
+    ),
     "shares": lambda: _made(
         mixing(), "average", SignalDP(1.0, shares=tuple(1.0 + k % 3 for k in range(SIZE)))
     ),
@@ -91,6 +108,13 @@ SHORT = [name for name in CASES if name != "long"]
 
 def case(name: str) -> Problem:
     return CASES[name]()
+
+
+def unreadable(measured: bool) -> Problem:
+    """Its family cannot be described: each rank alone would draw a key of its own."""
+    source = readings() if measured else None
+    family = custom(iter(range(3)))
+    return _made(mixing(), "average", SignalDP(1.0), source=source, family=family, epsilons=())
 
 
 def arranged() -> Problem:

@@ -230,6 +230,22 @@ def foreign(folder):
     say(folder, {"said": said, "begun": begun})
 
 
+def unreadable(folder):
+    """The key of each rank for a family that cannot be described, and why it has no checkpoint."""
+    from murmura.cluster.ground import Whole
+    from murmura.cluster.run import Run
+
+    comm, problem = cluster.world(), cases.unreadable(measured=True)
+    keys = []
+    for _ in range(2):
+        run = Run(problem, Whole(problem.network, comm), comm)
+        keys.append(comm.allgather(str(run.key)))
+    place = Path(folder) / "unreadable"
+    with pytest.raises(MurmuraError) as refused:
+        cluster.simulate(cases.unreadable(measured=False), checkpoint=place, every=5)
+    say(folder, {"keys": keys, "refused": str(refused.value), "files": place.exists()})
+
+
 def endless(folder):
     """Take rounds, with checkpoints, until somebody ends it; ranks say who they are."""
     comm = cluster.world()

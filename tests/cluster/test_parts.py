@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from murmura import families, network
 from murmura.cluster import Machine, Task, Workload, divide, predict, run_jobs
 from murmura.cluster.compare import compare
 from murmura.cluster.partition import Partition, cut
@@ -132,6 +133,44 @@ def test_a_shelf_forgets_what_is_torn_or_another_problem(tmp_path):
     other = Task("one", cases.case("average"))
     assert run_jobs([other], "serial", resume_folder=tmp_path)["one"].total.size
     assert len(list(tmp_path.iterdir())) == 2
+
+
+def drawn(family, net=None):
+    problem = cases.case("average")
+    source = replace(problem.source, parameters={"mean": 3.0}, family=family)
+    return Task(
+        "one", replace(problem, family=family, source=source, network=net or problem.network)
+    )
+
+
+def normal(rng, size, mean):
+    return rng.normal(mean, 1.0, size)
+
+
+def test_a_shelf_tells_families_and_schedules_by_their_contents(tmp_path):
+    """Used to: a family of one's own was its bounds, and a schedule its first round."""
+    support, net = families.Support(), cases.mixing()
+
+    def family(L):
+        return families.Custom(lambda s: s, support, L, mean=lambda mean: mean, sampler=normal)
+
+    def later(t):
+        return network.from_callable(lambda s: net.weights if s < t else cases.graph(), net.size)
+
+    tasks = [drawn(family(L)) for L in (1.0, 3.0)]
+    tasks += [drawn(family(1.0), later(t)) for t in (5, 6)]
+    for task in tasks:
+        run_jobs([task], "serial", resume_folder=tmp_path)
+    assert len(list(tmp_path.iterdir())) == len(tasks)
+    run_jobs(tasks[:1], "serial", resume_folder=tmp_path)
+    assert len(list(tmp_path.iterdir())) == len(tasks)
+
+
+def test_a_task_that_cannot_be_described_is_not_kept(tmp_path):
+    task = Task("odd", cases.unreadable(measured=False))
+    with pytest.raises(MurmuraError, match="the family of task 'odd' cannot be told from others"):
+        run_jobs([task], "serial", resume_folder=tmp_path)
+    assert not list(tmp_path.iterdir())
 
 
 def test_errors_of_a_task_carry_its_name_and_measured_signals_stay_here(tmp_path):

@@ -52,7 +52,7 @@ FAULTY = {
 }
 TWO = ["learn", "chebyshev", "push-sum", "sequence", "dealt"]
 SWEPT = ("average", "learn")
-VERBS = ("parity", "wrong", "arranged", "refuse", "sliced", "memory", "sweep")
+VERBS = ("parity", "unreadable", "wrong", "arranged", "refuse", "sliced", "memory", "sweep")
 
 
 @pytest.fixture(scope="module")
@@ -148,6 +148,17 @@ def test_signals_are_read_by_slices_too(two, values):
     for name, source in sources.items():
         trace = simulate(replace(whole, source=source), Record(every=5))
         assert_same(trace, two["sliced"] / f"{name}.npz")
+
+
+def test_a_family_that_cannot_be_described_has_one_fresh_key_and_no_checkpoint(two):
+    """Used to: its type alone was in the key, and another family's checkpoint was taken up."""
+    told = said(two["unreadable"])
+    first, second = told["keys"]
+    assert len(set(first)) == len(set(second)) == 1, "all ranks draw the same noise"
+    assert first != second
+    assert "the family of this run cannot be told from others" in told["refused"]
+    assert "statistic" in told["refused"]
+    assert not told["files"]
 
 
 def test_a_rank_holds_its_share_of_a_graph_and_no_more(two):

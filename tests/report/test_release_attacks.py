@@ -8,15 +8,20 @@ if a secret stands in a file to 9 digits (below 1e-9 for each file).
 import json
 import stat
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from murmura import laws
+from murmura import families, laws, network
 from murmura.cli.app import app
+from murmura.engine import Observed, Problem, Record, simulate
+from murmura.laws.base import Coefficients, Law, Sensitivities
+from murmura.privacy import SignalDP, calibrate
 from murmura.scenario import Scenario
+from murmura.signals import as_signals
 
 sys.path.insert(0, str(Path(__file__).parent))
 from attacks import Loot, Victim, recovered
@@ -165,7 +170,7 @@ def test_noise_that_follows_from_the_seed_alone_gives_the_signals_away(kind, tmp
     from murmura.engine import seeds
 
     module = sys.modules["murmura.engine.simulate"]  # by name it is the function
-    monkeypatch.setattr(module, "noise_key", lambda problem: seeds.noise_seed(problem.seed))
+    monkeypatch.setattr(module, "noise_key", lambda problem, **_: seeds.noise_seed(problem.seed))
     scenario = plant(tmp_path, "average", kind, seed=SEED)
     printed = call("run", scenario, "--out", tmp_path / "out", "--no-figures")
     found = attack(tmp_path, scenario, printed)
@@ -203,6 +208,115 @@ def test_the_same_run_with_the_same_seed_is_the_same_release(tmp_path):
     call("run", scenario, "--out", tmp_path / "d", "--no-figures")
     d = Loot().take(tmp_path).datasets[str(tmp_path / "d" / "results-first.nc")].private
     assert not np.isin(a.values, d.values).any(), "without a seed nobody draws it again"
+
+
+SUPPORT = families.Support(0.0, 100.0)
+
+
+class Cautious(Law):
+    """Averaging with more noise than it needs: an attribute of its own says how much."""
+
+    name, start = "cautious", Coefficients(learn=1.0, noise=1.0)
+
+    def __init__(self, caution):
+        object.__setattr__(self, "caution", caution)
+
+    def coefficients(self, t):  # noqa: ARG002 - the same in every round
+        return Coefficients(mix=1.0)
+
+    def sensitivities(self, t):
+        usual = super().sensitivities(t)
+        return Sensitivities(self.caution * usual.signal, self.caution * usual.network)
+
+
+def custom(statistic, sensitivity):
+    return families.Custom(statistic, SUPPORT, sensitivity)
+
+
+def steep(slope):
+    return lambda radius: slope * radius
+
+
+def identity(s):
+    return s
+
+
+def first_estimates(family=None, law=None, net=None, calibration=None):
+    """What the agents hold in round 0 under one seed: xi + b d."""
+    net = net or network.metropolis(network.ring(AGENTS))
+    source = Observed(as_signals(SIGNALS, labels=net.labels))
+    law, family = law or laws.get("average", net), family or custom(identity, 1.0)
+    problem = Problem(net, law, family, source, SignalDP(1.0), ROUNDS, seed=7)
+    made = calibration and calibration(problem)
+    trace = simulate(problem, Record(every=1), calibration=made)
+    return trace.private[0].reshape(AGENTS)
+
+
+def tripled(problem):
+    made = calibrate(problem.want, problem.law, problem.family, problem.network, ROUNDS)
+    return replace(made, sensitivity=3 * made.sensitivity)
+
+
+PAIRS = {  # two runs, and what an attacker makes of their estimates if they share the draws
+    "sensitivity": (
+        {"family": custom(identity, 1.0)}, {"family": custom(identity, 3.0)},
+        lambda a, b: (3 * a - b) / 2,
+    ),
+    "function for a sensitivity": (
+        {"family": custom(identity, steep(1.0))}, {"family": custom(identity, steep(3.0))},
+        lambda a, b: (3 * a - b) / 2,
+    ),
+    "lambda for a statistic": (
+        {"family": custom(lambda s: s, 1.0)}, {"family": custom(lambda s: 2 * s, 1.0)},
+        lambda a, b: b - a,
+    ),
+    "law": ({"law": Cautious(1.0)}, {"law": Cautious(3.0)}, lambda a, b: (3 * a - b) / 2),
+    "calibration": ({}, {"calibration": tripled}, lambda a, b: (3 * a - b) / 2),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_families_and_laws_of_ones_own_do_not_share_noise(name, monkeypatch):
+    """Used to: their contents were not in the key, and two runs gave every signal by subtraction.
+
+    The weakened twin has a key that follows from the seed alone, and is broken.
+    """
+    first, second, attack = PAIRS[name]
+    found = attack(first_estimates(**first), first_estimates(**second))
+    assert (np.abs(found / SIGNALS[:, 0] - 1) > 1e-4).sum() > AGENTS / 2
+    assert np.array_equal(first_estimates(**second), first_estimates(**second))
+    module = sys.modules["murmura.engine.simulate"]
+    monkeypatch.setattr(module, "noise_key", lambda *_, **__: 7)
+    found = attack(first_estimates(**first), first_estimates(**second))
+    assert np.allclose(found, SIGNALS[:, 0], rtol=1e-9)
+
+
+def test_what_cannot_be_read_has_fresh_noise_under_any_seed():
+    """Used to: a statistic that holds a generator had the noise of every other one."""
+    rest = iter(range(3))
+    family = custom(lambda s: s + 0 * (rest is None), 1.0)
+    first, again = first_estimates(family), first_estimates(family)
+    assert (np.abs(first - again) > 1e-9).all()
+
+
+LATER = {
+    "callable": lambda k: network.from_callable(
+        lambda t: network.ring(AGENTS) if t < 3 + k else network.complete(AGENTS), size=AGENTS
+    ),
+    "sequence": lambda k: network.sequence(
+        [network.ring(AGENTS), network.complete(AGENTS) if k else network.ring(AGENTS)]
+    ),
+    "link failures": lambda k: network.link_failures(network.ring(AGENTS), 1e-9, seed=k),
+    "asleep": lambda k: network.asleep(network.ring(AGENTS), 1e-9, seed=k),
+}
+
+
+@pytest.mark.parametrize("name", LATER)
+def test_networks_that_differ_in_later_rounds_do_not_share_noise(name):
+    """Used to: only the weights of round 1 were in the key."""
+    first, again, other = (first_estimates(net=LATER[name](k)) for k in (0, 0, 1))
+    assert np.array_equal(first, again)
+    assert (np.abs(first - other) > 1e-9).all()
 
 
 @pytest.mark.parametrize("how", ["flag", "scenario"])

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from murmura.cluster.comm import together
-from murmura.cluster.fingerprint import fingerprint
+from murmura.cluster.fingerprint import contents, fingerprint
 from murmura.errors import MurmuraError
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 KEPT = 2
 MANIFEST = "manifest.json"
-__all__ = ["fingerprint", "load", "newest", "save"]
+__all__ = ["contents", "fingerprint", "load", "newest", "save"]
 
 
 def save(folder: Path, name: str, t: int, held: Held) -> None:

@@ -73,7 +73,7 @@ def _simulated(
     run = Run(problem, ground, comm)
     held = Held(run, rows, record.rounds(problem.rounds))
     asked = None if isinstance(rows, slice) else rows
-    name = store.fingerprint(problem, run.part, comm, asked, held.kept) if folder else ""
+    name = store.fingerprint(problem, ground, comm, asked, held.kept) if folder else ""
     first = 0
     if folder and resume:
         first = store.load(folder, name, held)
@@ -98,6 +98,7 @@ def _folder(problem: Problem, checkpoint: Any, every: int | None, resume: bool) 
             "the signals are measured, and a checkpoint would hold estimates without noise, which "
             "reach no file; run without checkpoints, or draw the signals"
         )
+    store.contents(problem)  # raises here, before anything is computed
     return Path(checkpoint)
 
 

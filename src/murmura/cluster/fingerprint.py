@@ -7,33 +7,43 @@ from typing import Any
 
 import numpy as np
 
-from murmura.cluster.comm import total
-from murmura.cluster.part import Part
-from murmura.engine import Problem
-from murmura.engine.describe import described
-from murmura.engine.seeds import mark
+from murmura.cluster.comm import together, total
+from murmura.cluster.ground import Ground
+from murmura.engine import Problem, seeds
+from murmura.engine.describe import exactly
 
-__all__ = ["described", "fingerprint", "summed", "weights_mark"]
+__all__ = ["contents", "fingerprint", "schedule_mark", "summed"]
 
 
-def fingerprint(problem: Problem, part: Part, comm: Any, *more: Any) -> str:
+def fingerprint(problem: Problem, ground: Ground, comm: Any, *more: Any) -> str:
     """A hash of all that the numbers of a run follow from, and of anything `more`."""
-    network = problem.network
-    said = [
-        f"{network.size} {network.kind} {network.dynamic} {network.scheme}",
-        f"{weights_mark(part, comm):x}",
-        *(described(x) for x in (problem.law, problem.family, problem.source, problem.want)),
-        *(described(x) for x in more),
-        repr((problem.rounds, problem.epsilons, problem.replicas, problem.seed, problem.horizon)),
+    with together(comm):
+        said = contents(problem) + [exactly(x, "the record of this run") for x in more]
+    said += [
+        seeds.network_text(problem.network),
+        f"{schedule_mark(problem, ground, comm):x}",
+        repr(
+            (problem.rounds, problem.epsilons, problem.replicas, int(problem.seed), problem.horizon)
+        ),
     ]
     return hashlib.sha256("\n".join(said).encode()).hexdigest()
 
 
-def weights_mark(part: Part, comm: Any) -> int:
-    """A sum over all entries of a hash of (row, column, weight): the order does not matter."""
-    rows = np.repeat(part.agents[: part.own], part.lengths).astype(np.uint64)
-    columns = part.agents[part.indices].astype(np.uint64)
-    return summed(comm, mark(rows, columns, part.weights))
+def contents(problem: Problem) -> list[str]:
+    """What the parts of a problem are made of; raise if one cannot be told from others."""
+    parts = ("law", "family", "source", "want")
+    return [exactly(getattr(problem, part), f"the {part} of this run") for part in parts]
+
+
+def schedule_mark(problem: Problem, ground: Ground, comm: Any) -> int:
+    """The mark that `engine.seeds.schedule_mark` gives on one machine, from the ranks' rows."""
+    mine, agents = 0, ground.partition.agents
+    for t in seeds.marked_rounds(problem.network, problem.rounds):
+        rows = ground.rows(t)
+        places = np.repeat(rows.first + np.arange(rows.count), np.diff(rows.indptr))
+        entries = agents(places), agents(rows.columns), rows.data
+        mine += seeds.weights_mark(*entries, t, problem.network.size)
+    return summed(comm, mine % 2**64)
 
 
 def summed(comm: Any, mine: int) -> int:

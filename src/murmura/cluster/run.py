@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from murmura.cluster.comm import together, total
-from murmura.cluster.fingerprint import summed, weights_mark
+from murmura.cluster.fingerprint import schedule_mark, summed
 from murmura.cluster.ground import Ground, local_problem
 from murmura.cluster.halo import Exchange
 from murmura.cluster.part import Part, localise
@@ -57,7 +57,8 @@ class Run:
                 problem.horizon or problem.rounds,
             )  # fmt: skip
         self.layout = Layout.of(self.local, Columns.of(self.local))
-        self.key = noise.key_of(noise_key(problem, self._marks()))
+        # what cannot be read has a token that is drawn: rank 0's holds for all
+        self.key = noise.key_of(self.comm.bcast(noise_key(problem, self._marks())))
         self.mass = self._mass()
         self.network = self._blank if self.calibration is None else self.calibration.network
         self.feed = Feed(self.local, self.calibration, self.layout, None, 1)
@@ -85,7 +86,7 @@ class Run:
         agents = self.part.agents[: self.part.own].astype(np.int64)
         largest = np.asarray(self.local.network.largest_neighbour_weight, dtype=np.float64)
         return (
-            weights_mark(self.part, self.comm),
+            schedule_mark(self.problem, self.ground, self.comm),
             summed(self.comm, mark(agents, np.zeros(1), largest)),
             summed(self.comm, signal_mark(self.local, agents)),
         )

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from murmura.engine import Trace
-from murmura.engine.describe import described
+from murmura.engine.describe import exactly
+from murmura.engine.seeds import network_text, schedule_mark
 
 if TYPE_CHECKING:
     from murmura.cluster.sweeps import Task
@@ -55,15 +56,16 @@ class Shelf:
 
 def _name(task: Task) -> str:
     problem, network = task.problem, task.problem.network
-    digest = hashlib.sha256()
-    first = network.at(1)
-    for array in (first.indptr, first.indices, first.data):
-        digest.update(np.ascontiguousarray(array).data)
-    said = [task.name, network.scheme, network.kind, network.dynamic]
-    said += [problem.rounds, problem.epsilons, problem.replicas, problem.seed, problem.horizon]
-    parts = (problem.law, problem.family, problem.source, problem.want, task.record)
-    digest.update(repr([*said, *map(described, parts)]).encode())
-    return digest.hexdigest()[:32]
+    said = [task.name, network_text(network), schedule_mark(network, problem.rounds)]
+    said += [problem.rounds, problem.epsilons, problem.replicas, int(problem.seed), problem.horizon]
+    return hashlib.sha256(repr([*said, *contents(task)]).encode()).hexdigest()[:32]
+
+
+def contents(task: Task) -> list[str]:
+    """What the parts of a task are made of; raise if one of them cannot be told from others."""
+    names = ("law", "family", "source", "want")
+    parts = {name: getattr(task.problem, name) for name in names} | {"record": task.record}
+    return [exactly(part, f"the {name} of task {task.name!r}") for name, part in parts.items()]
 
 
 def _packed(trace: Trace) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from typing import Any
 
 from murmura import _validate
 from murmura.cluster.comm import together
-from murmura.cluster.shelf import Shelf
+from murmura.cluster.shelf import Shelf, contents
 from murmura.cluster.watch import session
 from murmura.engine import Problem, Record, Trace, simulate
 from murmura.engine.cost import check_cost
@@ -98,6 +98,7 @@ def _check_kept(task: Task) -> None:
             f"task {task.name!r} runs on measured signals: its estimates without noise reach no "
             "file; sweep it without a folder to resume from"
         )
+    contents(task)  # raises here, before any task has run
 
 
 def _tell(progress: Finished | None, name: str, done: int, of: int) -> None:

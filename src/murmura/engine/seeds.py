@@ -7,26 +7,29 @@ draws d at scales b and b' give the signals away by subtraction,
     (xi + b d) - (xi + b' d) = (b - b') d,
 
 so their key is a hash of the seed and of everything that a result depends on: the epsilon, the
-law, the family, the protection, the rounds, the weights and the signals themselves. The same run
-has the same noise, and any other run has noise that is independent of it.
+law, the family, the protection, the rounds, the weights of every round and the signals themselves,
+each by its contents (`engine.describe`). The same run has the same noise, and any other run has
+noise that is independent of it. A family or law whose contents cannot be read has noise of its own
+every time.
 """
 
 from __future__ import annotations
 
 import hashlib
 import secrets
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from murmura.engine.describe import described
+from murmura.engine.describe import described, is_exact
 
 if TYPE_CHECKING:
     from murmura.engine.problem import Problem
 
 NOT_GIVEN = -1
 Marks = tuple[int, int, int]  # of the weights, of the neighbours' largest, of the signals
+_FIRST: range = range(1, 2)  # a network that is described as a whole: its first round will do
 
 _PRIMES = np.array([0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9], dtype=np.uint64)
 
@@ -57,18 +60,20 @@ def noise_seed(seed: int) -> int:
     return int(np.random.SeedSequence([seed, 0x6E6F6973]).generate_state(1, np.uint64)[0])
 
 
-def noise_key(problem: Problem, marks: Marks | None = None) -> int:
+def noise_key(problem: Problem, marks: Marks | None = None, calibration: Any = None) -> int:
     """The 64 bits that the noise of a run follows from.
 
-    `marks` are those of all agents, for a caller that holds only some of them.
+    `marks` are those of all agents, for a caller that holds only some of them; a `calibration` is
+    one that takes the place of the problem's.
     """
     if not problem.source.measured:
         return noise_seed(problem.seed)
     want, budgets = problem.want, problem.budgets
     said = [
         repr((int(problem.seed), budgets, problem.rounds, problem.horizon)),
-        *map(described, (problem.law, problem.family)),
+        *map(described, (problem.law, problem.family, calibration)),
         described(want.at(budgets[0]) if budgets and hasattr(want, "at") else want),
+        network_text(problem.network),
         repr(marks or marks_of(problem)),
     ]
     digest = hashlib.sha256("\n".join(said).encode()).digest()
@@ -77,21 +82,64 @@ def noise_key(problem: Problem, marks: Marks | None = None) -> int:
 
 def marks_of(problem: Problem) -> Marks:
     """The marks of a problem whose agents are all here."""
-    weights, agents = problem.network.at(1), np.arange(problem.network.size)
-    rows = np.repeat(agents, np.diff(weights.indptr))
+    agents = np.arange(problem.network.size)
     largest = np.asarray(problem.network.largest_neighbour_weight, dtype=np.float64)
     return (
-        mark(rows, weights.indices, weights.data),
+        schedule_mark(problem.network, problem.rounds),
         mark(agents, np.zeros(1), largest),
         signal_mark(problem, agents),
     )
 
 
+def network_text(network: Any) -> str:
+    """What a network's weights follow from, where that is a few numbers; else only its kind.
+
+    Links that fail follow from the graph, the probability and the seed. All other networks are told
+    apart by the marks of the rounds in `marked_rounds`.
+    """
+    said = f"{network.size} {network.kind} {network.dynamic}"
+    return f"{said} {described(network)}" if _is_drawn(network) else said
+
+
+def marked_rounds(network: Any, rounds: int) -> range:
+    """The rounds whose weights tell a network from others, beside its text."""
+    every = network.dynamic and not _is_drawn(network)
+    return range(1, rounds + 1) if every else _FIRST
+
+
+def _is_drawn(network: Any) -> bool:
+    """Whether A_t follows from fields of the network that can be read."""
+    from murmura.network.schedule import Asleep, LinkFailures
+
+    return type(network) in (LinkFailures, Asleep) and is_exact(network)
+
+
+def schedule_mark(network: Any, rounds: int) -> int:
+    """A mark of the weights of all rounds that a run uses."""
+    total = 0
+    for t in marked_rounds(network, rounds):
+        weights = network.at(t)
+        rows = np.repeat(np.arange(network.size), np.diff(weights.indptr))
+        total += weights_mark(rows, weights.indices, weights.data, t, network.size)
+    return total % 2**64
+
+
+def weights_mark(
+    rows: NDArray[np.integer], columns: NDArray[np.integer], weights: NDArray[np.float64],
+    t: int, size: int,
+) -> int:  # fmt: skip
+    """A mark of entries of A_t in a network of `size` agents; in round t column j is j + t n."""
+    shifted = columns.astype(np.uint64) + np.uint64(t * size)
+    return mark(rows, shifted, np.asarray(weights, dtype=np.float64))
+
+
 def signal_mark(problem: Problem, agents: NDArray[np.int64]) -> int:
     """A mark of all readings that a run uses of these agents, whose source `problem` has."""
     total = 0
+    replicas = problem.replicas if problem.source.varies else 1
     for t in range(1, (problem.rounds if problem.law.online else 1) + 1):
-        values = np.asarray(problem.source.signals(t, 1), dtype=np.float64).reshape(len(agents), -1)
+        found = np.asarray(problem.source.signals(t, replicas), dtype=np.float64)
+        values = found.reshape(len(agents), -1)
         for k, column in enumerate(values.T):
             total += mark(agents, np.array([t * values.shape[1] + k]), column)
     return total % 2**64

@@ -46,13 +46,14 @@ def _simulated(
     record = record or Record()
     check_cost(problem, record)
     horizon = problem.horizon or problem.rounds
+    key = noise_key(problem, calibration=calibration)
     calibration = calibration or calibrate(
         problem.want, problem.law, problem.family, problem.network, horizon
     )
     rows, kept = record.rows(problem.network.labels), record.rounds(problem.rounds)
     sums, stored = [], []
     with Workers(threads()) as workers:
-        run = Run(problem, calibration, workers, noise_key(problem))
+        run = Run(problem, calibration, workers, key)
         spans = _spans(problem.rounds, kept, run.most)
         reading = run.feed.start(*spans[0], workers)
         for (first, last), then in zip(spans, [*spans[1:], None], strict=True):
