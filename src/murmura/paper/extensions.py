@@ -198,8 +198,8 @@ def converges(measured: Measured) -> Finding:
     sentence = (
         f"After {T:,} rounds the printed rule stands at {printed:.3g} (E xi times the harmonic "
         f"number: {harmonic:.3g}), the corrected one at {corrected:.4g}; E xi = "
-        f"{PLACES[HOUSEHOLDS].mu}. Weights that add up to 1 + 1/t are one 1/t too many (erratum 1). "
-        f"{exponents(measured)}"
+        f"{PLACES[HOUSEHOLDS].mu}. Weights that add up to 1 + 1/t are one 1/t too many (erratum "
+        f"1). {exponents(measured)}"
     )
     mu = PLACES[HOUSEHOLDS].mu
     assert mu is not None

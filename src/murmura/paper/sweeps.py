@@ -29,10 +29,10 @@ ALGORITHMS = {
 WIDTHS = (3.2, 2.2, 1.6, 1.0)
 OURS, PRINTED, CODED = "ours", "first-order, App. B", "first-order, as coded"
 
-# What the authors' code plots as solid lines: `mean_estimation.py --task mse_plot`, commit c866ba3 of
-# github.com/papachristoumarios/dp-distributed-estimation, run with its default seed 1 and its ten
+# What the authors' code plots as solid lines: `mean_estimation.py --task mse_plot`, commit c866ba3
+# of github.com/papachristoumarios/dp-distributed-estimation, run with its default seed 1 and ten
 # simulations, the mixing matrix held sparse. The households' signals are drawn as in
-# `plot_consumption.py` (numpy's seed 0, mean 1.67, deviation 1.04): one draw for all ten runs, whose
+# `plot_consumption.py` (numpy's seed 0, mean 1.67, deviation 1.04): one draw for all ten, whose
 # first day has 1.45 times the expected noise. The code's first-order method is offline only.
 AUTHORS = {  # CoP, the mean of ten runs, at each of EPSILONS
     HOUSEHOLDS: {
