@@ -3,7 +3,7 @@
 A part stands between `<!-- generated: NAME -->` and `<!-- end -->`. `python docs/generate.py`
 rewrites them all, `--check` fails if one is out of date. The sections of docs/reproduction.md
 (tally, reproduction) come from docs/verdicts.json, which `--verdicts` renews by reproducing the
-paper; it needs MURMURA_DATA.
+paper; it needs MURMURA_DATA. `--verdicts ID ...` renews those entries and keeps the others.
 """
 
 from __future__ import annotations
@@ -343,18 +343,23 @@ def draw() -> None:
     (ROOT / "docs" / "images" / "evidence.svg").unlink()
 
 
-def judge() -> None:
-    """Reproduce the paper and keep its verdicts in `docs/verdicts.json`; it takes some minutes."""
+def judge(ids: list[str]) -> None:
+    """Reproduce the paper, or some entries, and keep the verdicts in `docs/verdicts.json`."""
     from murmura import paper
     from murmura.paper.runner import lasting
 
     with TemporaryDirectory() as folder:
-        reports = paper.reproduce(paper.find(), Path(folder), seed=0)
-    missing = [report.id for report in reports if not report.findings]
+        reports = paper.reproduce(paper.find(ids), Path(folder), seed=0)
+    missing = [f"{report.id}: {report.reason}" for report in reports if not report.findings]
     if missing:
-        raise SystemExit(f"no verdicts for {', '.join(missing)}: {reports[-1].reason}")
-    text = json.dumps(lasting(reports), indent=1, ensure_ascii=False)
-    (ROOT / "docs" / "verdicts.json").write_text(f"{text}\n", encoding="utf-8")
+        raise SystemExit(f"no verdicts for {'; '.join(missing)}")
+    path = ROOT / "docs" / "verdicts.json"
+    made = lasting(reports)
+    held = json.loads(path.read_text(encoding="utf-8"))["entries"] if ids else []
+    known = {entry["id"]: entry for entry in [*held, *made["entries"]]}
+    made["entries"] = [known[id] for id in paper.names()]
+    text = json.dumps(made, indent=1, ensure_ascii=False)
+    path.write_text(f"{text}\n", encoding="utf-8")
 
 
 def main() -> int:
@@ -362,7 +367,7 @@ def main() -> int:
     if "--draw" in sys.argv:
         draw()
     if "--verdicts" in sys.argv:
-        judge()
+        judge(sys.argv[sys.argv.index("--verdicts") + 1 :])
     made: dict[str, str] = {}
     stale = []
     for page in PAGES:

@@ -18,7 +18,7 @@ from murmura.audits import (
     signal_moves,
     worst_neighbours,
 )
-from murmura.audits.exact import gains, ratio_score, scales, worst_direction
+from murmura.audits.exact import gains, ratio_score, scales
 from murmura.engine import Drawn, Problem
 from murmura.errors import PrivacyError
 from murmura.families import LogNormal, Normal
@@ -119,9 +119,6 @@ def test_least_noise_that_imitates_the_move_is_the_loss(law):
     both = np.concatenate([L, -L], axis=1)
     least = linprog(np.ones(both.shape[1]), A_eq=both, b_eq=m).fun
     assert exact_loss(todo, move, view) == pytest.approx(least, rel=1e-6)
-    g = worst_direction(todo, move, view)
-    assert np.abs(g @ L).max() <= 1 + 1e-9
-    assert g @ m == pytest.approx(least, rel=1e-6)
 
 
 @pytest.mark.parametrize("law", laws.names())

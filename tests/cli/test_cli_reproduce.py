@@ -34,6 +34,9 @@ def test_list_names_every_entry():
     told = json.loads(call("--list", "--json", "table-1").stdout)["entries"]
     assert [entry["id"] for entry in told] == ["table-1"]
     (one,) = told[0]["statements"]
+    assert (one["origin"], one["quote"]) == ("murmura", "")
+    told = json.loads(call("--list", "--json", "fig-naive").stdout)["entries"]
+    (one,) = told[0]["statements"]
     assert one["origin"] == "paper"
     assert one["quote"]
 
@@ -52,10 +55,10 @@ def test_counts_are_told_apart_for_the_paper_and_for_us(tmp_path):
     """One tally used to count our own statements as the paper's."""
     done = call("fig-directed", "tightness", "--out", tmp_path)
     lines = done.stdout.splitlines()
-    assert "Statements of the paper: 2 confirmed, 1 corrected, 2 refuted" in lines
+    assert "Statements of the paper: 1 confirmed, 2 corrected, 2 refuted" in lines
     assert "Statements of our own: 0 confirmed, 0 corrected, 0 refuted" in lines
     told = json.loads(call("fig-directed", "tightness", "--json", "--out", tmp_path).stdout)
-    assert told["counts"]["paper"] == {"confirmed": 2, "corrected": 1, "refuted": 2}
+    assert told["counts"]["paper"] == {"confirmed": 1, "corrected": 2, "refuted": 2}
     assert told["counts"]["murmura"] == {"confirmed": 0, "corrected": 0, "refuted": 0}
 
 

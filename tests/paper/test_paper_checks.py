@@ -20,7 +20,7 @@ from murmura.paper import (
     theorems,
 )
 from murmura.paper.entry import Context, Measured, Verdict, judged
-from murmura.paper.settings import US
+from murmura.paper.settings import EPSILONS, US
 
 FAIR = pd.DataFrame(
     [{"epsilon": 1.0, "rounds": 100, "ours": 1.0, "theirs": 2.0, "eta": 0.1, "theirs_stopped": 1.5,
@@ -35,21 +35,41 @@ def sweep(first_order: float, scale: float = 1.0, network: float = 1.0) -> Measu
         (sweeps.PRINTED, first_order),
         (sweeps.CODED, first_order),
     ):
-        for name, known in sweeps.AUTHORS[US].items():
-            for epsilon in (0.125, 1.0):
-                cop = scale * factor * known[epsilon]
-                cop *= network if "network" in name else 1.0
+        for name in sweeps.ALGORITHMS:
+            known = sweeps.AUTHORS[US].get(f"{name} of {method}", sweeps.AUTHORS[US][name])
+            for epsilon, cop in zip(EPSILONS, known, strict=True):
+                cop *= scale * factor * (network if "network" in name else 1.0)
                 rows.append({"method": method, "algorithm": name, "epsilon": epsilon,
                              "expected_cop": cop, "expected_te": cop, "expected_cod": cop / 2,
-                             "typical_cop": cop})  # fmt: skip
+                             "mean_cop": cop})  # fmt: skip
     return Measured({"": pd.DataFrame(rows), "fair": FAIR})
+
+
+def test_ours_is_smaller_only_if_it_is():
+    """An error 1% larger than the paper's used to confirm "a smaller error"."""
+
+    def at(**errors):
+        rows = [
+            {"method": m, "algorithm": task, "epsilon": e, "te": te}
+            for task, both in errors.items()
+            for m, te in zip((headline.PAPER, headline.OURS), both, strict=True)
+            for e in headline.EPSILONS
+        ]
+        return headline.improves(Measured({"": pd.DataFrame(rows)}))
+
+    assert at(one=(2.0, 1.0)).verdict is Verdict.CONFIRMED
+    assert at(one=(2.0, 1.0), two=(1.48, 1.49)).verdict is Verdict.CORRECTED
+    assert "not smaller on two" in at(one=(2.0, 1.0), two=(1.0, 1.0)).sentence
+    assert at(one=(1.0, 1.0)).verdict is Verdict.REFUTED
 
 
 @pytest.mark.parametrize(("times", "verdict"), [(1000, "confirmed"), (20, "corrected")])
 def test_a_thousandfold_is_at_least_hundreds(times, verdict):
+    """Of norms, and the sentence says why."""
     finding = sweeps.thousandfold(sweep(times))
     assert finding.verdict == verdict
     assert f"offline-signal {times:.3g}," in finding.sentence
+    assert "ratios of norms" in finding.sentence
     assert "their error is 2 times ours after 100 rounds" in finding.sentence
 
 
@@ -60,18 +80,28 @@ def test_the_authors_numbers_are_compared(scale, verdict):
     assert f"ratio {scale:.2f}" in finding.sentence
 
 
-def test_what_a_run_typically_shows_of_one_normal_number():
-    """exp(E log |Z|) for a standard normal Z, against a million draws."""
+def test_the_mean_norm_of_one_normal_number():
+    """E |Z| for a standard normal Z, against a million draws; 1% is 13 standard errors."""
     z = np.abs(np.random.default_rng(1).normal(size=1_000_000))
-    assert pytest.approx(np.exp(np.log(z).mean()), rel=0.01) == sweeps.HALF_NORMAL
+    assert pytest.approx(z.mean(), rel=0.01) == sweeps.HALF_NORMAL
 
 
 @pytest.mark.parametrize(
-    ("network", "verdict"), [(1.0, "confirmed"), (1e-3, "refuted"), (0.01, "corrected")]
+    ("network", "online", "both"),
+    [
+        (1.0, "confirmed", "confirmed"),
+        (1e-3, "refuted", "refuted"),
+        (0.01, "confirmed", "corrected"),
+    ],
 )
-def test_network_dp_must_be_harder_everywhere(network, verdict):
-    """The authors' numbers are 49 (offline) and 154 times larger with Network DP, at the least."""
-    assert sweeps.harder(sweep(1.0, network=network)).verdict == verdict
+def test_network_dp_must_be_harder_in_the_tasks_that_are_said(network, online, both):
+    """With Network DP the authors' numbers are at least 48 times larger offline, 157 online.
+
+    A caption about online learning used to be corrected for what holds offline.
+    """
+    measured = sweep(1.0, network=network)
+    assert sweeps.harder("online")(measured).verdict == online
+    assert sweeps.harder("offline", "online")(measured).verdict == both
 
 
 def over_rounds(**errors) -> Measured:
@@ -84,19 +114,59 @@ def over_rounds(**errors) -> Measured:
 
 
 @pytest.mark.parametrize(
-    ("offline", "verdict"),
-    [
-        ([9.0, 9.0, 9.0, 9.0], Verdict.CONFIRMED),
-        ([9.0, 1.0, 9.0, 9.0], Verdict.CORRECTED),
-        ([9.0, 9.0, 9.0, 1.0], Verdict.REFUTED),
-    ],
+    ("behind", "verdict"),
+    [(0, "confirmed"), (3, "confirmed"), (4, "corrected"), (39, "corrected"), (40, "refuted")],
 )
-def test_online_is_faster_once_it_has_caught_up(offline, verdict):
-    """It was refuted by comparing Alg. 3 with the mean of its signals, the others with E xi."""
-    named = {"offline-signal": offline, "online-signal": [8.0, 4.0, 3.0, 2.0]}
-    measured = over_rounds(**named, **{"online-network": [8.0, 4.0, 3.5, 3.0]})
-    assert sample_paths.online_is_faster(measured).verdict is verdict
-    assert sample_paths.learn_is_faster(measured).verdict is Verdict.CONFIRMED
+def test_faster_is_one_rule(behind, verdict):
+    """Ahead from the first tenth of the rounds on, whichever algorithms are compared.
+
+    Alg. 4 used to be excused for two rounds, and the online algorithms for none.
+    """
+    slow = np.array([9.0] + [1.0] * behind + [9.0] * (40 - behind))
+    online = {"online-signal": np.full(41, 3.0), "online-network": np.full(41, 4.0)}
+    measured = over_rounds(**{"offline-signal": slow}, **online)
+    assert sample_paths.online_is_faster(measured).verdict == verdict
+    measured = over_rounds(**{"online-signal": np.full(41, 3.0), "online-network": slow})
+    assert sample_paths.learn_is_faster(measured).verdict == verdict
+
+
+def at_the_end(**errors) -> Measured:
+    """TE and CoD by algorithm: over rounds where they are lists, else constant."""
+    rows = [
+        {"variant": name.replace("_", "-"), "round": t, "te": np.resize(te, 41)[t], "cod": cod}
+        for name, (te, cod) in errors.items()
+        for t in range(41)
+    ]
+    return Measured({"expected": pd.DataFrame(rows)})
+
+
+def test_each_caption_is_judged_by_its_own_algorithm():
+    """The caption of Alg. 3 used to be held against all four algorithms."""
+    online = {"online_signal": (0.1, 0.1), "online_network": (0.1, 0.1)}
+    assert (
+        sample_paths.costly(at_the_end(offline_signal=(1.0, 0.1), **online)).verdict == "confirmed"
+    )
+    assert sample_paths.costly(at_the_end(offline_signal=(0.11, 0.1))).verdict == "corrected"
+    assert sample_paths.moderate(at_the_end(offline_network=(6.0, 0.1))).verdict == "confirmed"
+    assert sample_paths.moderate(at_the_end(offline_network=(3.0, 0.1))).verdict == "refuted"
+    falls = 1 / np.sqrt(np.arange(1, 42))
+    settled = at_the_end(online_signal=(falls, falls[-1]))
+    assert sample_paths.convergent(settled).verdict == "confirmed"
+    for stays in ((0.1, 0.1), (falls + 0.1, falls[-1])):
+        assert sample_paths.convergent(at_the_end(online_signal=stays)).verdict == "refuted"
+    for network, signal, verdict in ((1.2, 1.0, "confirmed"), (1.0, 1.0, "refuted")):
+        found = at_the_end(online_network=(network, 1.0), online_signal=(signal, 1.0))
+        assert sample_paths.noticeable(found).verdict == verdict
+
+
+def test_the_noise_of_small_signals_is_counted_exactly():
+    """P(s < 1) and E[s^-2; s < 1]/E s^-2 by quadrature over log s."""
+    z, h = np.linspace(-14.0, 14.0, 2_800_001, retstep=True)
+    density = np.exp(-(((z - 1.67) / 1.04) ** 2) / 2) / (1.04 * np.sqrt(2 * np.pi)) * h
+    weight = density * np.exp(-2 * z)
+    below, share = sample_paths.small_signals()
+    assert below == pytest.approx(density[z < 0].sum(), rel=1e-4)
+    assert share == pytest.approx(weight[z < 0].sum() / weight.sum(), rel=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -114,12 +184,12 @@ def test_a_random_walk_is_recognised(power, printed, verdict):
     assert finding.verdict is verdict
 
 
-@pytest.mark.parametrize(("power", "verdict"), [(-0.5, "refuted"), (-0.1, "confirmed")])
-def test_a_slower_rate_would_be_seen(power, verdict):
-    rows = [
-        {"network": "n", "round": t, "error": t**power, "bound": t**-0.5} for t in (10, 100, 1000)
-    ]
-    assert extensions.slower(Measured({"rates": pd.DataFrame(rows)})).verdict == verdict
+@pytest.mark.parametrize("power", [-0.5, -0.1])
+def test_the_exponent_of_a_rate_is_said(power):
+    rows = [{"network": "n", "round": t, "error": t**power} for t in (10, 100, 1000)]
+    said = extensions.exponents(Measured({"rates": pd.DataFrame(rows)}))
+    assert f"n t^{power:.2f}." in said
+    assert "loose, as a bound" in said
 
 
 def test_exact_rates_are_those_of_sampled_streams():
@@ -200,23 +270,29 @@ def test_efficient_means_a_tenth_of_the_mean(cop, verdict):
 
 
 def test_theorems_are_judged_as_theory_says():
-    """One vocabulary: the eight standings of `murmura.theory` are what the entry computes."""
+    """One vocabulary: the standings of `murmura.theory` are what the entry computes, by name."""
     entry = theorems.ENTRIES[0]
     measured = entry.measure(entry, Context())
-    found = [claim.check(measured).verdict for claim in entry.claims]
-    assert found[:8] == [verdict for verdict, _ in theory.VERDICTS.values()]
-    assert found[8] is Verdict.REFUTED
-    weak = measured.table.assign(bound_privacy=measured.table.privacy / 2)
-    assert entry.claims[0].check(Measured({"": weak})).verdict is Verdict.REFUTED
+    found = {name: claim.check(measured).verdict for name, claim in theorems.STANDINGS.items()}
+    assert found == {name: verdict for name, (verdict, _) in theory.VERDICTS.items()}
+    assert entry.claims[-1].check(measured).verdict is Verdict.REFUTED
+    weak = Measured({"": measured.table.assign(bound_privacy=measured.table.privacy / 2)})
+    for name in ("theorem_1", "corollary_1", "theorem_2", "theorem_3"):
+        assert theorems.STANDINGS[name].check(weak).verdict is Verdict.REFUTED
 
 
 def test_tightness_is_loose_by_the_numbers():
     entry = theorems.ENTRIES[1]
     measured = entry.measure(entry, Context())
-    first, both = (claim.check(measured) for claim in entry.claims)
+    first, limit, both = (claim.check(measured) for claim in entry.claims)
     assert (first.verdict, both.verdict) == (Verdict.REFUTED, Verdict.REFUTED)
+    assert "attained up to sqrt(2)" in first.sentence
+    assert limit.verdict is Verdict.CORRECTED
+    assert "1.414/1.414/1.414" in limit.sentence
+    grows = measured.table.assign(over_order=np.sqrt(measured.table.agents))
+    assert theorems.one_over_epsilon(Measured({"": grows})).verdict is Verdict.REFUTED
     assert "Theorem 2 12.1/77.6/311; Theorem 3 4.31/11.5/33.2" in both.sentence
-    tight = Measured({"": measured.table.assign(loose=1.0)})
+    tight = Measured({"": measured.table.assign(loose=1.0, over_order=1.0)})
     assert all(claim.check(tight).verdict is Verdict.CONFIRMED for claim in entry.claims)
 
 

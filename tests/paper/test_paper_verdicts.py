@@ -5,18 +5,19 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections import Counter
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from murmura_data import data  # noqa: F401 - a fixture for all
 
 from murmura import paper
+from murmura.network import row_stochastic
 from murmura.paper import expected, extensions, fair, sweeps
-from murmura.paper.entry import Context, Verdict
+from murmura.paper.entry import Context, Origin, Verdict, counts
 from murmura.paper.runner import SKIPPED, lasting
 from murmura.paper.settings import GLOBAL, HOUSEHOLDS, US, Run, perform
 
@@ -52,7 +53,7 @@ def compare(id, folder):
 
 @pytest.mark.parametrize("id", QUICK)
 def test_the_record_in_the_docs_is_what_a_run_finds(id, tmp_path):
-    """docs/verdicts.json had 19/10/3 where `murmura reproduce` printed 20/9/3."""
+    """The docs print the verdicts and the numbers that `murmura reproduce` prints."""
     compare(id, tmp_path)
 
 
@@ -75,9 +76,22 @@ def test_the_record_has_every_statement_with_its_words():
     assert list(held) == paper.names()
 
 
-def test_most_statements_are_the_papers_and_all_verdicts_are_of_one_vocabulary():
-    whose = Counter(f["origin"] for entry in RECORD["entries"] for f in entry["findings"])
-    assert whose["paper"] > 5 * whose["murmura"]
+def test_a_statement_counts_once_with_its_worst_verdict():
+    """A quote tried on both networks used to count twice, once confirmed and once corrected."""
+    both = [
+        {"origin": "paper", "quote": "q", "statement": s, "verdict": v}
+        for s, v in (("on one", "confirmed"), ("on two", "corrected"), ("again", "confirmed"))
+    ]
+    ours = [{"origin": "murmura", "quote": "", "statement": s, "verdict": "refuted"} for s in "aab"]
+    found = counts([*both, *ours])
+    assert found[Origin.PAPER] == {"confirmed": 0, "corrected": 1, "refuted": 0}
+    assert found[Origin.MURMURA] == {"confirmed": 0, "corrected": 0, "refuted": 2}
+    findings = [f for entry in RECORD["entries"] for f in entry["findings"]]
+    quotes = {f["quote"] for f in findings if f["quote"]}
+    assert sum(counts(findings)[Origin.PAPER].values()) == len(quotes)
+
+
+def test_all_verdicts_are_of_one_vocabulary():
     said = {f["verdict"] for entry in RECORD["entries"] for f in entry["findings"]}
     assert said <= set(Verdict)
 
@@ -88,9 +102,13 @@ def test_quotes_are_in_the_paper():
     if not source:
         pytest.skip("MURMURA_PAPER is not set")
     text = " ".join(Path(source).read_text(encoding="utf-8").split())
+    heads = re.findall(r"\\(?:sub)*section\*?\{[^}]*\}|\\toprule[^$]*?\\\\", text)
+    assert len(heads) > 10
     for entry in paper.ENTRIES.values():
         for claim in entry.claims:
-            assert " ".join(claim.quote.split()) in text, claim.statement
+            quote = " ".join(claim.quote.split())
+            assert quote in text, claim.statement
+            assert not quote or not any(quote in head for head in heads), claim.statement
 
 
 def shortened(run, context, record=None, where=None):
@@ -100,7 +118,7 @@ def shortened(run, context, record=None, where=None):
 
 
 def test_noise_in_every_round_has_one_verdict_for_every_seed(monkeypatch):
-    """Five replicas of a random walk judged a theorem: confirmed for seed 0, refuted for 4."""
+    """Expected errors decide, and no replica of the random walk."""
     monkeypatch.setattr(extensions, "perform", shortened)
     entry = paper.ENTRIES["fig-naive"]
     for seed in SEEDS:
@@ -109,17 +127,18 @@ def test_noise_in_every_round_has_one_verdict_for_every_seed(monkeypatch):
 
 
 def test_the_households_curves_have_one_verdict_for_every_seed(monkeypatch):
-    """Ten replicas of a heavy-tailed mean decided; it flipped at seed 5."""
+    """Expected errors decide, and no replica of the heavy-tailed mean."""
     monkeypatch.setattr(sweeps, "perform", shortened)
     monkeypatch.setattr(fair, "compared", lambda *_: ())
     entry = paper.ENTRIES["fig-mse-households"]
     needed = [r for r in entry.runs if r.name.startswith(sweeps.OURS)]
-    needed += [r for r in entry.runs if r.name == f"{sweeps.CODED}: offline-network"]
+    needed += [r for r in entry.runs if r.name.startswith(f"{sweeps.CODED}: offline")]
     entry = replace(entry, runs=tuple(needed))
     for seed in SEEDS:
         measured = entry.measure(entry, Context(seed))
-        harder, agrees = (claim.check(measured).verdict for claim in entry.claims[1:])
-        assert (harder, agrees) == (Verdict.CORRECTED, Verdict.CONFIRMED)
+        online, both, agrees = (claim.check(measured).verdict for claim in entry.claims[1:])
+        assert (online, both) == (Verdict.CONFIRMED, Verdict.CORRECTED)
+        assert agrees is Verdict.CONFIRMED
 
 
 @pytest.mark.parametrize("id", ["fig-directed", "fig-dynamic"])
@@ -129,6 +148,33 @@ def test_small_entries_have_one_verdict_for_every_seed(id):
         measured = entry.measure(entry, Context(seed))
         found = [str(claim.check(measured).verdict) for claim in entry.claims]
         assert found == [f["verdict"] for f in held["findings"]], seed
+
+
+def test_what_one_way_links_are_judged_by_is_the_same_for_every_seed():
+    """A graph drawn with the run's seed crossed the line at these five of 700 seeds.
+
+    The graph is fixed now; what is drawn, the signals, decides with a chance near 1e-12.
+    """
+    entry = paper.ENTRIES["fig-directed"]
+    held = entry.measure(entry, Context(0))
+    for seed in (130, 230, 582, 667, 692):
+        measured = entry.measure(entry, Context(seed))
+        for name in ("limits", "stationary"):
+            pd.testing.assert_frame_equal(measured.tables[name], held.tables[name])
+        found = [claim.check(measured).verdict for claim in entry.claims]
+        assert found == [Verdict.CONFIRMED, Verdict.CORRECTED]
+
+
+def test_one_way_links_have_one_verdict_for_a_thousand_draws_of_signals():
+    """The distance of the weighted from the uniform mean, without the rounds in between."""
+    graph = extensions.directed_graph()
+    A = row_stochastic(graph).at(1).toarray()
+    q = np.linalg.matrix_power(A, 4096)[0]
+    off = [
+        abs((q - 1 / len(q)) @ np.random.default_rng(seed).normal(1.67, 1.04, len(q)))
+        for seed in range(1000)
+    ]
+    assert min(off) > 1e-6  # push-sum comes within 1e-13
 
 
 @pytest.mark.slow

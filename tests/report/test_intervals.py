@@ -12,7 +12,6 @@ import murmura as mm
 from murmura.engine import Observed, Problem, simulate
 from murmura.errors import MurmuraError
 from murmura.report import Result, intervals
-from murmura.report.units import NORM, PER_AGENT, in_both_units
 
 RING = mm.network.metropolis(mm.network.load("ring:41"))
 REPLICAS = 2000
@@ -146,15 +145,11 @@ def test_what_cannot_be_asked() -> None:
             result.intervals(**options)
 
 
-def test_errors_in_both_units() -> None:
+def test_errors_per_agent_are_norms_over_root_n() -> None:
     """`run` printed norms over agents and `plan` errors of one agent, under one name."""
     result = mm.sweep(
         {"mu": 0.0}, RING, mm.families.Normal(1.0), mm.privacy.SignalDP(1.0), rounds=4,
         epsilons=[0.5, 1.0], replicas=3,
     )  # fmt: skip
-    both = in_both_units(result)
-    assert np.allclose(both[PER_AGENT].total * math.sqrt(41), both[NORM].total)
-    assert both[PER_AGENT].decentralisation == pytest.approx(
-        result.errors.decentralisation / math.sqrt(41)
-    )
-    assert result.errors_per_agent.privacy == pytest.approx(both[PER_AGENT].privacy)
+    for norm, own in zip(result.errors, result.errors_per_agent, strict=True):
+        assert np.allclose(own * math.sqrt(41), norm)

@@ -164,12 +164,16 @@ def transcript_loss(problem: Problem, move: Move, view: Transcript) -> float:
 
 def message_loss(problem: Problem, move: Move, view: Messages) -> float:
     """min { sum_k |z_k|/b_k : L z = m } with everybody's noise unknown."""
-    return _solved(problem, move, view)[0]
-
-
-def worst_direction(problem: Problem, move: Move, view: Messages) -> Floats:
-    """The g of the module: the linear score whose tail has the exact loss for its limit."""
-    return _solved(problem, move, view)[1]
+    noises = np.array([problem.law.at(t).noise for t in range(problem.rounds + 1)])
+    cover = noises[:, None] * scales(problem)
+    reach = [gains(problem, *message) for message in view.messages]
+    m = np.array([float((g * move.impulses[: len(g)]).sum()) for g in reach])
+    L = np.zeros((len(m), *cover.shape))
+    for row, g in zip(L, reach, strict=True):
+        row[: len(g)] = g * cover[: len(g)]
+    if len(m) > 1:
+        return _programme(L.reshape(len(m), -1), m)
+    return _over(np.abs(m), np.array([float(np.abs(L).max())]))
 
 
 def ratio_score(problem: Problem, move: Move, view: Transcript) -> Callable[[Floats], Floats]:
@@ -253,21 +257,7 @@ def _over(shift: Floats, spread: Floats) -> float:
     return float(np.divide(shift, spread, out=np.zeros_like(shift), where=shift > 0).sum())
 
 
-def _solved(problem: Problem, move: Move, view: Messages) -> tuple[float, Floats]:
-    noises = np.array([problem.law.at(t).noise for t in range(problem.rounds + 1)])
-    cover = noises[:, None] * scales(problem)
-    reach = [gains(problem, *message) for message in view.messages]
-    m = np.array([float((g * move.impulses[: len(g)]).sum()) for g in reach])
-    L = np.zeros((len(m), *cover.shape))
-    for row, g in zip(L, reach, strict=True):
-        row[: len(g)] = g * cover[: len(g)]
-    if len(m) > 1:
-        return _programme(L.reshape(len(m), -1), m)
-    spread = float(np.abs(L).max())
-    return _over(np.abs(m), np.array([spread])), np.sign(m) / (spread or 1.0)
-
-
-def _programme(L: Floats, m: Floats) -> tuple[float, Floats]:
+def _programme(L: Floats, m: Floats) -> float:
     """max <g, m> subject to |L' g| <= 1, with L in units of its noise's scales."""
     from scipy.optimize import linprog
 
@@ -275,8 +265,8 @@ def _programme(L: Floats, m: Floats) -> tuple[float, Floats]:
     both = np.concatenate([used, -used])
     found = linprog(-m, A_ub=both, b_ub=np.ones(len(both)), bounds=(None, None), method="highs")
     if found.status == 3:  # unbounded: a direction without noise
-        return math.inf, np.zeros(len(m))
+        return math.inf
     if found.status != 0:
         raise PrivacyError(f"the exact loss could not be computed: {found.message}")
     g = np.asarray(found.x) / max(1.0, float(np.abs(used @ found.x).max(initial=0.0)))
-    return float(g @ m), g
+    return float(g @ m)

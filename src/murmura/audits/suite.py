@@ -44,11 +44,6 @@ def proved() -> list[Entry]:
     return [*_additive(), *_local(), *_smooth(), *_exact()]
 
 
-def audit_all(trials: int | None = None, rng: int = 0) -> list[AuditReport]:
-    """Attack every mechanism of the list."""
-    return [entry.audit(trials, rng) for entry in proved()]
-
-
 def released(mechanism: Any) -> Mechanism:
     """A mechanism of the package as the audit calls it: one value, released again and again."""
     return lambda value, trials, rng: mechanism.release(np.full(trials, float(value)), rng)

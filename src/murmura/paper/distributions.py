@@ -155,11 +155,7 @@ ENTRIES = (
                 sizes,
                 quote="the network contains $m = 13,236$ edges",
             ),
-            Claim(
-                "A log-normal law fits the degrees of the US grid.",
-                fits,
-                quote="US Power Network degree distribution with log-normal fit",
-            ),
+            Claim("A log-normal law fits the degrees of the US grid.", fits),
         ),
     ),
 )

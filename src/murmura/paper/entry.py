@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 Tables = Mapping[str, Any]  # name -> pandas.DataFrame; "" is the main one
 
 SEVERITY = {Verdict.CONFIRMED: 0, Verdict.CORRECTED: 1, Verdict.REFUTED: 2}
+LEAST = Verdict.CONFIRMED
 
 
 class Origin(StrEnum):
@@ -63,7 +64,7 @@ class Claim:
     """A statement, and the check that turns numbers into a finding.
 
     A statement of the paper comes with its words there (`quote`, as the source of the paper has
-    them); one without a quote is murmura's own.
+    them); one without a quote is murmura's own. A heading states nothing and is no quote.
     """
 
     statement: str
@@ -110,9 +111,17 @@ def judged(holds: bool, sentence: str, otherwise: Verdict = Verdict.REFUTED) -> 
 
 
 def counts(findings: Iterable[Mapping[str, str]]) -> dict[Origin, dict[Verdict, int]]:
-    """How many statements fared how, the paper's apart from ours."""
-    found = Counter((each["origin"], each["verdict"]) for each in findings)
-    return {o: {v: found[str(o), str(v)] for v in Verdict} for o in Origin}
+    """How many statements fared how, the paper's apart from ours.
+
+    A statement of the paper is its quote, one of ours its words: tried on two networks, or under
+    two schemes, it is still one statement, and its worst verdict counts.
+    """
+    fared: dict[tuple[str, str], Verdict] = {}
+    for each in findings:
+        key = each["origin"], each["quote"] or each["statement"]
+        fared[key] = max(fared.get(key, LEAST), Verdict(each["verdict"]), key=SEVERITY.__getitem__)
+    found = Counter((origin, verdict) for (origin, _), verdict in fared.items())
+    return {o: {v: found[str(o), v] for v in Verdict} for o in Origin}
 
 
 def tally(findings: Iterable[Mapping[str, str]]) -> list[str]:

@@ -26,7 +26,7 @@ LINEAR = (0.9, 1.1)  # growth of CoP^2 in the last half of the rounds over the q
 CHANGING = 12  # agents of the changing networks whose rates are worked out
 RATE_ROUNDS, QUICK_RATE_ROUNDS = 2000, 200
 FAILING = 0.3  # share of links down in a round
-DIRECTED_AGENTS, DIRECTED_LINKS = 300, 3
+DIRECTED_AGENTS, DIRECTED_LINKS, DIRECTED_SEED = 300, 3, 0  # one graph, whatever the run's seed
 
 
 def naive(entry: Entry, context: Context) -> Measured:
@@ -150,21 +150,21 @@ def modified(links: list[tuple[int, int]]) -> Any:
     return A + np.diag(1 - A.sum(axis=1))
 
 
-def slower(measured: Measured) -> Finding:
-    """The exponent of t over the last nine tenths of the rounds, and the bound sqrt(n/t)."""
-    words, lost, kept = [], False, True
+def exponents(measured: Measured) -> str:
+    """The power of t at which exact errors fall over the last nine tenths of the rounds, in words.
+
+    No verdict: as a bound t^(-1/n^3) is true of anything that falls as t^-1/2, and that much is
+    proved above for every sequence of networks, so no numbers could decide otherwise.
+    """
+    words = []
     for name, part in measured.tables["rates"].groupby("network", sort=False):
         first, final = part.iloc[1], part.iloc[-1]
         power = np.log(final.error / first.error) / np.log(final["round"] / first["round"])
-        lost = lost or power > -0.4
-        kept = kept and bool((part.error <= part.bound * (1 + 1e-9)).all())
         words.append(f"{name} t^{power:.2f}")
-    sentence = (
-        f"Exact errors of the corrected rule with {CHANGING} agents fall as: {'; '.join(words)}. "
-        "Each round is a contraction, so E||nu_t - m||^2 <= n Var xi/t for every sequence of "
-        "doubly stochastic weights, connected or not: the rate stays t^-1/2, and n^3 plays no part."
+    return (
+        f"So corrected, its exact errors with {CHANGING} agents fall as: {'; '.join(words)}. The "
+        "printed t^(-1/n^3) is loose, as a bound, and not the rate (erratum 18)."
     )
-    return judged(lost or not kept, sentence)
 
 
 def draw_dynamic(measured: Measured) -> Figure:
@@ -198,7 +198,8 @@ def converges(measured: Measured) -> Finding:
     sentence = (
         f"After {T:,} rounds the printed rule stands at {printed:.3g} (E xi times the harmonic "
         f"number: {harmonic:.3g}), the corrected one at {corrected:.4g}; E xi = "
-        f"{PLACES[HOUSEHOLDS].mu}. Weights that add up to 1 + 1/t are one 1/t too many (erratum 1)."
+        f"{PLACES[HOUSEHOLDS].mu}. Weights that add up to 1 + 1/t are one 1/t too many (erratum "
+        f"1). {exponents(measured)}"
     )
     mu = PLACES[HOUSEHOLDS].mu
     assert mu is not None
@@ -219,11 +220,11 @@ def average_converges(measured: Measured) -> Finding:
     )
 
 
-def directed_graph(seed: int) -> Any:
+def directed_graph() -> Any:
     """One-way links: a ring, and three more from each agent, mostly to a few much-heard ones."""
     import networkx
 
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(DIRECTED_SEED)
     drawn = networkx.DiGraph()
     drawn.add_edges_from((i, (i + 1) % DIRECTED_AGENTS) for i in range(DIRECTED_AGENTS))
     for i in range(DIRECTED_AGENTS):
@@ -237,7 +238,7 @@ def directed(entry: Entry, context: Context) -> Measured:
     """Plain averaging on row-stochastic weights, push-sum on column-stochastic ones."""
     from murmura.network import column_stochastic, row_stochastic
 
-    graph, rows, limits = directed_graph(context.seed), [], []
+    graph, rows, limits = directed_graph(), [], []
     for run, weigh in zip(entry.runs, (row_stochastic, column_stochastic), strict=True):
         made = weigh(graph)
         result = perform(run, context, Record(), made)
@@ -245,20 +246,16 @@ def directed(entry: Entry, context: Context) -> Measured:
         share = made.size * float((result.problem.mass**2).sum())
         limits.append({"variant": run.name, "variance_over_best": share, "agents": made.size})
     tables = {"": frame(rows), "limits": frame(limits)}
-    return Measured(tables | {"rate": frame([stationary(row_stochastic(graph))])})
+    return Measured(tables | {"stationary": frame([stationary(row_stochastic(graph))])})
 
 
 def stationary(made: Any) -> dict[str, float]:
-    """Where A^t goes and how fast: exact, from the matrix and its eigenvalues."""
+    """Where A^t goes: exact, from the matrix."""
     A = made.at(1).toarray()
-    n, values = len(A), np.linalg.eigvals(A)
-    power = np.linalg.matrix_power(A, 4096)
-    limit, uniform = power[0], np.full(n, 1 / n)
-    second = float(np.sort(np.abs(values))[-2])
-    apart = [np.linalg.norm(np.linalg.matrix_power(A, t) - limit) for t in (15, 30)]
+    n = len(A)
+    limit, uniform = np.linalg.matrix_power(A, 4096)[0], np.full(n, 1 / n)
     return {
-        "agents": n, "largest_weight": float(limit.max()), "second_eigenvalue": second,
-        "rate": float((apart[1] / apart[0]) ** (1 / 15)),
+        "agents": n, "largest_weight": float(limit.max()),
         "off_right": float(np.abs(A @ uniform - uniform).max()),  # A q = q has the uniform q
         "limit_off_right": float(np.abs(A @ limit - limit).max()),
         "limit_off_left": float(np.abs(A.T @ limit - limit).max()),
@@ -279,7 +276,11 @@ def draw_directed(measured: Measured) -> Figure:
 
 
 def weighted(measured: Measured) -> Finding:
-    """Where plain averaging goes, what it loses, and what push-sum restores."""
+    """Where plain averaging goes, what it loses, and what push-sum restores.
+
+    The graph is fixed, and with it the variance of the limit. How far that is from the uniform mean
+    is one normal number of deviation near 2: below 1e-12 with a chance near 1e-12.
+    """
     names = list(dict.fromkeys(measured.table.variant))
     plain, ratio = (last(measured.table, "cod", name) for name in names)
     share = float(measured.tables["limits"].variance_over_best.iloc[0])
@@ -293,7 +294,7 @@ def weighted(measured: Measured) -> Finding:
 
 def transposed(measured: Measured) -> Finding:
     """Which of A q = q and A' q = q the limit's weights obey."""
-    row = measured.tables["rate"].iloc[0]
+    row = measured.tables["stationary"].iloc[0]
     left, right = row.limit_off_left < 1e-9, row.limit_off_right < 1e-9
     sentence = (
         f"The weights of the limit, up to {row.largest_weight:.2g} and 1/n = {1 / row.agents:.2g} "
@@ -302,17 +303,6 @@ def transposed(measured: Measured) -> Finding:
         f"({row.off_right:.1g} off): the transpose is missing (erratum 14)."
     )
     return judged(right, sentence, Verdict.CORRECTED if left else Verdict.REFUTED)
-
-
-def directed_rate(measured: Measured) -> Finding:
-    """Whether the distance to the limit falls at the rate of the second eigenvalue."""
-    row = measured.tables["rate"].iloc[0]
-    return judged(
-        abs(row.rate - row.second_eigenvalue) < 0.02,
-        f"||A^t - 1 q'|| falls by {row.rate:.4f} a round between rounds 15 and 30; the second "
-        f"largest modulus among the eigenvalues of A is {row.second_eigenvalue:.4f}, although A is "
-        "neither symmetric nor doubly stochastic.",
-    )
 
 
 def _run(name: str, law: str, protects: str = "nothing", **more: Any) -> Run:
@@ -364,11 +354,6 @@ ENTRIES = (
                 quote="we will show that the MVUE and the OL algorithms converge under minimal "
                 "assumptions for the time-varying MH weights",
             ),
-            Claim(
-                "On dynamic networks the online rate falls from t^-1/2 to t^(-1/n^3).",
-                slower,
-                quote="we can show that the dependence on $t$ becomes slower",
-            ),
         ),
     ),
     Entry(
@@ -392,12 +377,6 @@ ENTRIES = (
                 "The weights of the limit satisfy A q = q.",
                 transposed,
                 quote=r"satisfying $A \ovec q_1 = \ovec q_1$",
-            ),
-            Claim(
-                "On directed networks asymptotic rates can be asserted.",
-                directed_rate,
-                quote="More limited conclusions about the asymptotic rates and finite-time "
-                "convergence can be asserted",
             ),
         ),
     ),

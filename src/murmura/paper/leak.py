@@ -4,19 +4,17 @@ The mechanism log s + Lap(b(s)), b = 2 S/eps, S = 1/(e gamma s), gamma = eps/(2 
 
     delta' = max over events of P_s(E) - e^eps P_s'(E) = integral of (f_s - e^eps f_s')+
 
-between s and s'. The logarithm of f_s/f_s' is linear between the two modes and beyond them, so the
-integral runs over a few intervals, whose ends and masses are in closed form.
+between s and s', which `laplace_delta` has in closed form.
 """
 
 from __future__ import annotations
 
 import math
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
-FAR = 1e4  # in scales: no mass lies beyond
+from murmura.privacy.mechanisms.smooth_laplace import laplace_delta
 
 
 class Laplace(NamedTuple):
@@ -24,18 +22,6 @@ class Laplace(NamedTuple):
 
     mode: float
     scale: float
-
-    def log_density(self, y: float) -> float:
-        """-|y - mode|/scale - log(2 scale)."""
-        return -abs(y - self.mode) / self.scale - math.log(2 * self.scale)
-
-    def mass(self, low: float, high: float) -> float:
-        """P(low < y < high)."""
-        return self._cdf(high) - self._cdf(low)
-
-    def _cdf(self, y: float) -> float:
-        z = (y - self.mode) / self.scale
-        return math.exp(z) / 2 if z < 0 else 1 - math.exp(-z) / 2
 
 
 def printed(s: float, epsilon: float, delta: float) -> Laplace:
@@ -45,24 +31,7 @@ def printed(s: float, epsilon: float, delta: float) -> Laplace:
 
 def spent(one: Laplace, other: Laplace, epsilon: float) -> float:
     """The integral of (f - e^epsilon g)+."""
-
-    def excess(y: float) -> float:
-        return one.log_density(y) - other.log_density(y) - epsilon
-
-    far = FAR * max(one.scale, other.scale)
-    low, high = sorted((one.mode, other.mode))
-    ends = [low - far, low, high, high + far]
-    total = 0.0
-    for a, b in pairwise(ends):
-        u, v = excess(a), excess(b)
-        if u <= 0 and v <= 0:
-            continue
-        root = a + (b - a) * u / (u - v) if u * v < 0 else (a if v > 0 else b)
-        left, right = (root, b) if v > 0 else (a, root)
-        if u > 0 and v > 0:
-            left, right = a, b
-        total += one.mass(left, right) - math.exp(epsilon) * other.mass(left, right)
-    return total
+    return laplace_delta(other.mode - one.mode, one.scale, other.scale, epsilon)
 
 
 class Worst(NamedTuple):

@@ -25,7 +25,6 @@ def _run(name: str, place: str, epsilons: tuple[float, ...] | None = None) -> Ru
     return made if epsilons is None else Run(**{**vars(made), "epsilons": epsilons})
 
 
-EFFICIENT = 0.1  # of the mean
 ONLINE = tuple(name for name in ALGORITHMS if name.startswith("online"))
 SWEEPS = (
     *(_run(f"{DAILY}: {name}", DAILY) for name in ALGORITHMS),
@@ -71,7 +70,7 @@ def efficient(measured: Measured) -> Finding:
         shares.append(error / row.target)
         words.append(f"{row.method} {row.algorithm} {100 * shares[-1]:.2g}%")
     return judged(
-        max(shares) < EFFICIENT,
+        max(shares) < sample_paths.MODERATE,
         f"Expected error of an agent over the mean, log(1 + s) at epsilon = 1: {'; '.join(words)}.",
         Verdict.CORRECTED,
     )
