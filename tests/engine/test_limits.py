@@ -65,8 +65,11 @@ def test_what_was_clipped_of_measured_signals_is_told_on_request_alone() -> None
     assert found.secret
     assert found.share == pytest.approx(10 / 21)
     told = " ".join([*result.notes, str(result), str(result.data.attrs)])
-    assert "clip" not in told
+    assert f"{100 * found.share:.3g}" not in told
     assert "%" not in " ".join(limits(result.problem))
+    inside = mm.signals.as_signals(np.linspace(0.0, 10.0, 21)).clip(0.0, 10.0)
+    same = mm.estimate(inside, RING, mm.families.Normal(1.0, bounds=(0.0, 10.0)), NONE, rounds=5)
+    assert limits(same.problem) == limits(result.problem)  # nothing that depends on a reading
 
 
 def test_the_assumed_spread_is_stated_and_the_seen_one_is_not() -> None:

@@ -109,12 +109,13 @@ def _readings(problem: Problem) -> str | None:
 
 
 def _clipped(problem: Problem) -> str | None:
-    """That measured readings were clipped; how many is a fact about them."""
-    if not problem.source.measured or clipping(problem) is None:
+    """What public bounds do to measured readings; how many they move is a fact about them."""
+    if not problem.source.measured or problem.family.bounds is None:
         return None
+    low, high = problem.family.support.low, problem.family.support.high
     return (
-        "Readings beyond the public bounds are clipped to them, and intervals do not cover this; "
-        "an evaluation says how many."
+        f"Readings beyond the public bounds ({low:g}, {high:g}) count as the bound itself where "
+        "they were clipped, and intervals do not cover this; an evaluation says how many."
     )
 
 
