@@ -137,3 +137,10 @@ def test_what_is_not_proved_warns_and_is_refused_when_strict(want, law, erratum)
 def test_what_is_proved_or_not_asked_for_is_silent():
     for want in (SignalDP(1.0), NoPrivacy()):
         assert mm.sweep({"mu": 0.0}, MIXING, Normal(sigma=1.0), want, rounds=3, strict=True)
+
+
+def test_a_transcript_tells_no_more_of_a_signal_than_everything_does():
+    """It was said to be "all messages over 1 rounds", whatever the run."""
+    assert DAILY.for_messages(3).for_transcript() == DAILY
+    assert "all messages of all agents" in str(DAILY.for_stream(7).for_transcript())
+    assert DAILY.for_stream(7).for_transcript().epsilon == 7

@@ -176,9 +176,12 @@ class Guarantee:
         )
 
     def for_transcript(self) -> Self:
-        """Promise against whoever sees all messages that one agent sends in the run."""
+        """Promise against whoever sees all messages that one agent sends in the run.
+
+        Signals are noised once: what holds for them holds against everyone.
+        """
         if not self.unit.neighbours:
-            return replace(self, adversary=Adversary(Sees.TRANSCRIPT, self.adversary.messages))
+            return self.against_everyone()
         if self.transcript is None:
             return self
         if self.unit.span is Span.EVENT:
