@@ -4,12 +4,27 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: run test test-slow check bench bench-agents docs lock clean
+.PHONY: run test quick test-slow check coverage mutants bench bench-agents docs dist lock clean
 run: $(READY)
 	$(BIN)/murmura run examples/us-power-grid.toml
 
 test: $(READY)
 	$(BIN)/pytest -n 2
+
+# Unit and property tests, without sockets or other processes: under a minute.
+quick: $(READY)
+	$(BIN)/pytest -n 2 --quick
+
+# What the tests execute; compiled kernels are not seen. Fails below the number in pyproject.toml.
+coverage: $(READY)
+	$(BIN)/pytest -n 2 --cov --cov-report=xml --cov-report=term:skip-covered
+
+# Change one expression of the privacy code at a time: does a test notice? Prints the score.
+mutants: $(READY)
+	$(BIN)/python tools/mutants.py $(MUTANTS)
+
+dist: $(READY)
+	$(BIN)/python -m hatchling build
 
 test-slow: $(READY)
 	$(BIN)/pytest -m slow
@@ -35,7 +50,7 @@ lock:
 	  -o requirements.lock
 
 clean:
-	rm -rf $(VENV) murmura-out
+	rm -rf $(VENV) murmura-out dist coverage.xml .coverage
 
 $(READY): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

@@ -11,11 +11,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from murmura.agent.fleet.fleet import Fleet
-from murmura.agent.fleet.launch import Terms, prepare
-from murmura.agent.fleet.plan import Plan
-from murmura.agent.messages import Totals
-from murmura.agent.wire import encode
+from murmura.agents.local_cluster.cluster import LaunchOptions, LocalCluster, prepare
+from murmura.agents.local_cluster.plan import DeploymentPlan
+from murmura.agents.messages import CumulativeMass
+from murmura.agents.wire import encode
 from murmura.scenario import Scenario
 
 HERE = Path(__file__).parent
@@ -26,18 +25,18 @@ network = {{ graph = "random-geometric", options = {{ {options}, seed = 1 }} }}
 family = {{ name = "normal", sigma = 1.0, bounds = [0.0, 10.0] }}
 signals = {{ draw = {{ mu = 5.0 }} }}
 privacy = {{ protect = "signal", epsilon = 1.0 }}
-law = {{ name = "average", rounds = {rounds} }}
+algorithm = {{ name = "average", rounds = {rounds} }}
 """
-SIZE = len(encode(Totals("17", "23", 1, 1, 500, 499, (5 << 72,), 1 << 72)))
+SIZE = len(encode(CumulativeMass("17", "23", 1, 1, 500, 499, (5 << 72,), 1 << 72)))
 
 
-def plan(folder: Path, options: str, rounds: int, processes: int) -> Plan:
-    scenario = Scenario.parse(SCENARIO.format(options=options, rounds=rounds), name="load")
-    terms = Terms(processes=processes, deadline=60.0, resend=5.0)
-    return prepare(scenario, terms, folder)[0]
+def plan(folder: Path, graph: str, rounds: int, processes: int) -> DeploymentPlan:
+    scenario = Scenario.parse(SCENARIO.format(options=graph, rounds=rounds), name="load")
+    options = LaunchOptions(processes=processes, deadline=60.0, resend=5.0)
+    return prepare(scenario, options, folder)[0]
 
 
-def bare_rate(made: Plan, rounds: int) -> float:
+def bare_rate(made: DeploymentPlan, rounds: int) -> float:
     """Rounds a second of the same messages without agents."""
     path = made.save()
     started = [
@@ -46,30 +45,30 @@ def bare_rate(made: Plan, rounds: int) -> float:
             stdout=subprocess.PIPE,
             text=True,
         )
-        for k in range(len(made.shares))
+        for k in range(len(made.assignments))
     ]
     try:
         said = [json.loads(process.communicate(timeout=120)[0]) for process in started]
     finally:
         for process in started:
             process.kill()
-    return rounds / max(each["seconds"] for each in said)
+    return rounds / max(float(each["seconds"]) for each in said)
 
 
-def fleet_rate(made: Plan, rounds: int) -> float:
+def cluster_rate(made: DeploymentPlan, rounds: int) -> float:
     """Rounds a second of the agents, from the first round of all to the end."""
-    began = 0.0
-    with Fleet(made) as fleet:
-        while not fleet.done:
-            fleet._hear(0.02)
-            moving = len(fleet.status) == len(made.shares) and all(
-                s["rounds"][0] >= 1 for s in fleet.status.values()
+    began, first = 0.0, 0
+    with LocalCluster(made) as cluster:
+        while not cluster.done:
+            cluster.read_status(0.02)
+            moving = len(cluster.status) == len(made.assignments) and all(
+                s["rounds"][0] >= 1 for s in cluster.status.values()
             )
             if moving and not began:
                 began = time.perf_counter()
-                first = min(s["rounds"][0] for s in fleet.status.values())
+                first = min(int(s["rounds"][0]) for s in cluster.status.values())
         seconds = time.perf_counter() - began
-        fleet.stop()
+        cluster.stop()
     return (rounds - first) / seconds
 
 
@@ -80,7 +79,7 @@ def over_sockets(rounds: int = 3000) -> dict[str, Any]:
         before = bare_rate(made, rounds)
     with TemporaryDirectory() as folder:
         made = plan(Path(folder), "size = 50, radius = 0.3", rounds, 4)
-        agents = fleet_rate(made, rounds)
+        agents = cluster_rate(made, rounds)
     with TemporaryDirectory() as folder:
         made = plan(Path(folder), "size = 50, radius = 0.3", rounds, 4)
         after = bare_rate(made, rounds)
@@ -118,7 +117,7 @@ def in_one_process(rounds: int = 300) -> list[dict[str, Any]]:
 
 def thousand(rounds: int) -> None:
     """The child of `in_one_process`."""
-    from murmura.agent.fleet.worker import Worker
+    from murmura.agents.local_cluster.worker import Worker
 
     with TemporaryDirectory() as folder:
         made = plan(Path(folder), "size = 1000, mean_degree = 6, connect = true", rounds, 1)
@@ -126,7 +125,7 @@ def thousand(rounds: int) -> None:
         worker = Worker(made, 0)
         node = worker.node
         node.start()
-        node.run(lambda: min(s.core.round for s in node.sites.values()) >= 1)
+        node.run(lambda: min(agent.protocol.round for agent in node.agents.values()) >= 1)
         moving = time.perf_counter()
         node.run(lambda: node.all_done)
         ended = time.perf_counter()

@@ -1,6 +1,6 @@
 """A bare exchange: python -m benchmarks.bare PLAN NUMBER ROUNDS SIZE
 
-The same processes, certificates, sessions and links as a fleet's; in every round each process puts
+The same processes, certificates, sessions and links as a local cluster's; in every round each process puts
 one message of SIZE bytes on each link to another process and waits for one from each. No agents, no
 ledger, no codec: what zenoh itself takes. It prints the seconds of its rounds.
 """
@@ -10,30 +10,33 @@ import sys
 import threading
 import time
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
-from murmura.agent.fleet.plan import Plan
-from murmura.agent.keys import Authority
-from murmura.agent.manifest import Manifest
-from murmura.agent.transport import zenoh_names as names
-from murmura.agent.transport.zenoh import load_zenoh
-from murmura.agent.transport.zenoh_config import Endpoint, settings
+from murmura.agents.local_cluster.plan import DeploymentPlan
+from murmura.agents.manifest import Manifest
+from murmura.agents.pki import Authority
+from murmura.agents.transport import zenoh_config as names
+from murmura.agents.transport.zenoh import load_zenoh
+from murmura.agents.transport.zenoh_config import Endpoint, settings
 
 
 def main() -> None:
-    plan, number = Plan.load(sys.argv[1]), int(sys.argv[2])
+    plan, number = DeploymentPlan.load(sys.argv[1]), int(sys.argv[2])
     rounds, size = int(sys.argv[3]), int(sys.argv[4])
-    manifest, share = Manifest.from_json(plan.manifest), plan.shares[number]
-    home, local = manifest.certificates, set(share.agents)
-    links = [(a, p) for a in share.agents for p in manifest.shares(a) if p not in local]
+    manifest, assignment = Manifest.from_json(plan.manifest), plan.assignments[number]
+    home, local = manifest.certificates, set(assignment.agents)
+    links = [(a, p) for a in assignment.agents for p in manifest.link_weights(a) if p not in local]
     others = {home[p] for _, p in links}
-    keys = Authority.load(Path(plan.folder) / "keys").credentials(share.device)
-    ends = {s.device: Endpoint.parse(s.endpoint, insecure=False) for s in plan.shares}
-    earlier = [ends[s.device] for s in plan.shares[:number] if s.device in others]
-    told = settings(manifest.name, share.device, [ends[share.device]], earlier, others, keys)
+    keys = Authority.load(Path(plan.folder) / "keys").credentials(assignment.device)
+    ends = {s.device: Endpoint.parse(s.endpoint, insecure=False) for s in plan.assignments}
+    earlier = [ends[s.device] for s in plan.assignments[:number] if s.device in others]
+    chosen = settings(
+        manifest.name, assignment.device, [ends[assignment.device]], earlier, others, keys
+    )
     zenoh = load_zenoh()
     config = zenoh.Config()
-    for key, value in told.items():
+    for key, value in chosen.items():
         config.insert_json5(key, json.dumps(value))
     got: Counter[int] = Counter()
     met: set[str] = set()  # links heard in round 0, which is said more than once
@@ -47,13 +50,16 @@ def main() -> None:
             met.update([key] if t == 0 else [])
             full.notify()
 
+    def complete(t: int) -> bool:
+        return got[t] >= len(links)
+
     with zenoh.open(config) as session:
         subscriber = session.declare_subscriber(
-            f"{names.space(manifest.name, '*', share.device)}/data/**", take
+            f"{names.key_prefix(manifest.name, '*', assignment.device)}/data/**", take
         )
         publishers = [
             session.declare_publisher(
-                names.data(manifest.name, share.device, home[p], a, p),
+                names.data_key(manifest.name, assignment.device, home[p], a, p),
                 congestion_control=zenoh.CongestionControl.BLOCK,
             )
             for a, p in links
@@ -64,9 +70,7 @@ def main() -> None:
                 for publisher in publishers:
                     publisher.put(t.to_bytes(4, "big") + bytes(size - 4))
                 with full:
-                    enough = full.wait_for(
-                        lambda t=t: got[t] >= len(links), timeout=0.2 if t == 0 else 60
-                    )
+                    enough = full.wait_for(partial(complete, t), timeout=0.2 if t == 0 else 60)
                 if enough or t:
                     break
             if t == 0:

@@ -7,6 +7,7 @@ compiled on the first run ever, before the clock starts.
 import json
 import subprocess
 import sys
+from typing import Any
 
 GENERATORS = {
     "random geometric": "'random-geometric', size={n}, mean_degree=6",
@@ -18,13 +19,13 @@ GENERATORS = {
 CLOCK = """
 import json, time
 import numpy as np
-from murmura import network
-from murmura.network import layout
+from murmura import networks
+from murmura.networks import kernels
 
 def warm(work):
-    kept, layout.LARGE = layout.LARGE, 0
+    kept, kernels.LARGE = kernels.LARGE, 0
     work()
-    layout.LARGE = kept
+    kernels.LARGE = kept
 
 def seconds(work):
     start = time.perf_counter()
@@ -36,42 +37,43 @@ def peak():  # not ru_maxrss, which a new process inherits from the one that sta
         return next(int(line.split()[1]) for line in status if line.startswith("VmHWM")) / 2**20
 """
 GENERATE = """
-network.load(SMALL)
-elapsed, graph = seconds(lambda: network.load(LARGE))
+networks.load(SMALL)
+elapsed, graph = seconds(lambda: networks.load(LARGE))
 print(json.dumps({"seconds": elapsed, "GiB": peak(), "links": len(graph.links)}))
 """
 WEIGH = """
-warm(lambda: network.metropolis(network.load("random-geometric:300,0.2")))
-graph = network.load("random-geometric", size=SIZE, mean_degree=6, connect=True)
-elapsed, mixing = seconds(lambda: network.metropolis(graph))
+warm(lambda: networks.metropolis(networks.load("random-geometric:300,0.2")))
+graph = networks.load("random-geometric", size=SIZE, mean_degree=6, connect=True)
+elapsed, mixing = seconds(lambda: networks.metropolis(graph))
 print(json.dumps({"seconds": elapsed, "GiB": peak(), "links": len(graph.links)}))
 """
 ORDER = """
-small = network.load("random-geometric:300,0.2").adjacency
-warm(lambda: network.permuted(small, network.arrange(small)))
-graph = network.load("random-geometric", size=SIZE, mean_degree=6, connect=True)
-weights, x = network.metropolis(graph).weights, np.ones(SIZE)
-arranging, order = seconds(lambda: network.arrange(weights, graph.positions if PLACES else None))
-moving, ordered = seconds(lambda: network.permuted(weights, order))
+small = networks.load("random-geometric:300,0.2").adjacency
+warm(lambda: networks.permuted(small, networks.arrange(small)))
+graph = networks.load("random-geometric", size=SIZE, mean_degree=6, connect=True)
+weights, x = networks.metropolis(graph).weights, np.ones(SIZE)
+arranging, order = seconds(lambda: networks.arrange(weights, graph.positions if PLACES else None))
+moving, ordered = seconds(lambda: networks.permuted(weights, order))
 before = min(seconds(lambda: weights @ x)[0] for _ in range(7))
 after = min(seconds(lambda: ordered @ x)[0] for _ in range(7))
 print(json.dumps({"arrange": arranging, "permute": moving, "before": before, "after": after}))
 """
 
 
-def run(code: str) -> dict:
+def run(code: str) -> dict[str, Any]:
     done = subprocess.run(
         [sys.executable, "-c", CLOCK + code], check=True, capture_output=True, text=True
     )
-    return json.loads(done.stdout)
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
 
 
-def generated(call: str, agents: int) -> dict:
+def generated(call: str, agents: int) -> dict[str, Any]:
     small, large = (call.format(n=n, side=int(n**0.5)) for n in (150_000, agents))
     return run(GENERATE.replace("SMALL", small).replace("LARGE", large))
 
 
-def generation(agents: int, limit: float):
+def generation(agents: int, limit: float) -> Any:
     for name, call in GENERATORS.items():
         found = generated(call, agents)
         yield {
@@ -83,7 +85,7 @@ def generation(agents: int, limit: float):
         }
 
 
-def weights():
+def weights() -> Any:
     for agents, limit in ((3_330_000, 5), (10_000_000, 30)):
         found = run(WEIGH.replace("SIZE", str(agents)))
         yield {
@@ -95,7 +97,7 @@ def weights():
         }
 
 
-def order():
+def order() -> Any:
     for agents in (1_000_000, 10_000_000):
         for name, places in (("Morton", True), ("Cuthill-McKee", False)):
             found = run(ORDER.replace("SIZE", str(agents)).replace("PLACES", str(places)))
@@ -112,7 +114,7 @@ def order():
             }
 
 
-def measure():
+def measure() -> Any:
     yield from generation(1_000_000, 3)
     yield from generation(10_000_000, 30)
     yield from weights()

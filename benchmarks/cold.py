@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from benchmarks.clock import row
 
@@ -47,7 +48,7 @@ def compiling(folder: str) -> float:
     return float(done.stdout.rsplit("COMPILED", 1)[1])
 
 
-def measure():
+def measure() -> Any:
     with tempfile.TemporaryDirectory() as folder:
         shutil.copy(EXAMPLE, folder)
         first, second = compiling(folder), compiling(folder)

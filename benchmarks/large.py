@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from typing import Any
 
 from benchmarks.clock import row
 from benchmarks.memory import PEAK
@@ -13,9 +14,9 @@ CODE = (
 import json, time
 import murmura as mm
 start = time.perf_counter()
-graph = mm.network.random_geometric(10**7, mean_degree=6, seed=1, connect=True)
+graph = mm.networks.random_geometric(10**7, mean_degree=6, seed=1, connect=True)
 built = time.perf_counter()
-weights = mm.network.lazy_metropolis(graph)
+weights = mm.networks.lazy_metropolis(graph)
 weighed = time.perf_counter()
 result = mm.sweep({"mu": 0.0}, weights, mm.families.Normal(sigma=1.0), mm.privacy.NoPrivacy(),
                   "average", 100)
@@ -27,7 +28,7 @@ print(json.dumps({"graph": built - start, "weights": weighed - built, "run": don
 )
 
 
-def measure():
+def measure() -> Any:
     made = subprocess.run([sys.executable, "-c", CODE], check=True, capture_output=True, text=True)
     found = json.loads(made.stdout.splitlines()[-1])
     detail = (

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from typing import Any
 
 # not ru_maxrss, which a new process inherits from the one that started it
 PEAK = """
@@ -13,29 +14,29 @@ CODE = (
     PEAK
     + """
 import murmura as mm
-graph = mm.network.load("torus:1000x1000")
-result = mm.sweep({"mu": 0.0}, mm.network.lazy_metropolis(graph), mm.families.Normal(sigma=1.0),
-                  mm.privacy.SignalDP(1.0), LAW, 20)
+graph = mm.networks.load("torus:1000x1000")
+result = mm.sweep({"mu": 0.0}, mm.networks.lazy_metropolis(graph), mm.families.Normal(sigma=1.0),
+                  mm.privacy.SignalDP(1.0), ALGORITHM, 20)
 assert result.errors.total > 0
 print(peak())
 """
 )
 
 
-def peak(law: str) -> float:
+def peak(algorithm: str) -> float:
     """GiB that a fresh process needs at its peak, the graph's construction included."""
     done = subprocess.run(
-        [sys.executable, "-c", CODE.replace("LAW", repr(law))],
+        [sys.executable, "-c", CODE.replace("ALGORITHM", repr(algorithm))],
         check=True, capture_output=True, text=True,
     )  # fmt: skip
     return float(done.stdout)
 
 
-def measure():
-    for law in ("average", "learn"):
-        found = peak(law)
+def measure() -> Any:
+    for algorithm in ("average", "learn"):
+        found = peak(algorithm)
         yield {
-            "what": f"peak memory at 10^6 agents, {law}, GiB",
+            "what": f"peak memory at 10^6 agents, {algorithm}, GiB",
             "measured": found,
             "target": "< 0.93",
             "met": found < 1e9 / 2**30,

@@ -1,23 +1,25 @@
 """Laplace noise inside the kernel against numpy's, per draw and core, and on all cores."""
 
+from typing import Any
+
 import numba
 import numpy as np
 
 from benchmarks.clock import race, row
-from murmura.engine import noise
-from murmura.engine.workers import Workers, threads
+from murmura.simulation import noise
+from murmura.simulation.workers import Workers, threads
 
 COUNT = 1_000_000
 BLOCK = 512  # draws at a time, as the kernel makes them
 
 
 @numba.njit(nogil=True)
-def _draw(draws, agents, blocks, key, repeats):
+def _draw(draws: Any, agents: Any, blocks: Any, key: Any, repeats: Any) -> None:
     for t in range(repeats):
         noise.fill_laplace(draws, agents, blocks, 0, t, key, agents.size)
 
 
-def measure():
+def measure() -> Any:
     rng, key, agents = np.random.default_rng(1), noise.key_of(1), np.arange(BLOCK, dtype=np.uint32)
     room = [np.empty((2, BLOCK)) for _ in range(threads())]
     repeats = COUNT // (2 * BLOCK)

@@ -1,4 +1,4 @@
-"""Rounds on 1, 2 and 4 ranks beside what the model of `murmura.cluster.model` says of them.
+"""Rounds on 1, 2 and 4 ranks beside what the model of `murmura.simulation.mpi.model` says of them.
 
     python -m benchmarks.ranks           writes benchmarks/ranks.json; a minute or two
 
@@ -14,6 +14,7 @@ import time
 import tracemalloc
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 
@@ -24,12 +25,12 @@ PINGS = 200
 PATCHES = (4, 16, 64, 256)
 
 
-def bandwidth(comm):
+def bandwidth(comm: Any) -> Any:
     """Bytes per second that each rank gets while all of them work: a = b + s c, 24 bytes each."""
     import numba
 
     @numba.njit
-    def triad(a, b, c):
+    def triad(a: Any, b: Any, c: Any) -> None:
         for k in range(a.size):
             a[k] = b[k] + 3.0 * c[k]
 
@@ -44,12 +45,12 @@ def bandwidth(comm):
     return 24 * a.size / usual(times[1:])
 
 
-def usual(times):
+def usual(times: Any) -> Any:
     """The best of many: a shared machine is disturbed now and then, and never hurried."""
     return float(min(times))
 
 
-def exchange(comm, size):
+def exchange(comm: Any, size: Any) -> Any:
     """Seconds that a message of so many numbers takes to the next rank, all ranks at once."""
     send, receive = np.zeros(size), np.zeros(size)
     right, left = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
@@ -66,85 +67,95 @@ class Quiet:
 
     varies, measured = True, False
 
-    def signals_of(self, t, replicas, first, last):
+    def signals(self, t: Any, replicas: Any) -> Any:
+        raise NotImplementedError("ranks draw their own agents' signals: signals_of")
+
+    def signals_of(self, t: Any, replicas: Any, first: Any, last: Any) -> Any:
         del t
         return np.zeros((last - first, replicas))
 
-    def expected(self, family, rounds):
+    def expected(self, family: Any, rounds: Any) -> Any:
         del rounds
         return np.zeros(family.dimension)
 
-    def check(self, family, rounds):
+    def check(self, family: Any, rounds: Any) -> None:
         pass
 
 
-def problem(net, law, replicas, private):
-    from murmura import families, laws
-    from murmura.engine import Problem
+def problem(net: Any, algorithm: Any, replicas: Any, private: Any) -> Any:
+    from murmura import algorithms, families
     from murmura.privacy import NoPrivacy, SignalDP
+    from murmura.simulation import Problem
 
     return Problem(
-        net, laws.get(law, net), families.get("normal", sigma=1.0), Quiet(),
+        net, algorithms.get(algorithm, net), families.get("normal", sigma=1.0), Quiet(),
         SignalDP(1.0) if private else NoPrivacy(), ROUNDS, replicas=replicas,
     )  # fmt: skip
 
 
-def timed(comm, made):
+def timed(comm: Any, made: Any) -> Any:
     """Seconds of a round, of the slowest rank, and the run."""
     from mpi4py import MPI
 
-    from murmura.cluster.run import Run
-
-    run = Run(made, made.network, comm)
-    run.advance(0)
+    run = begun(comm, made)
+    rounds = run.advance([(t, t + 1) for t in range(ROUNDS + 1)])
+    next(rounds)
     times = []
-    for t in range(1, ROUNDS + 1):
+    for _ in range(ROUNDS):
         comm.Barrier()
         began = time.perf_counter()
-        run.advance(t)
+        next(rounds)
         times.append(comm.allreduce(time.perf_counter() - began, op=MPI.MAX))
     return usual(times), run
 
 
-def held_by(comm, path, law, replicas, private):
+def begun(comm: Any, made: Any) -> Any:
+    """A run of one rank before its first round."""
+    from murmura.simulation.mpi.backend import MpiBackend
+    from murmura.simulation.run import Run
+    from murmura.simulation.workers import Workers
+
+    return Run(MpiBackend(made, comm), Workers(1))
+
+
+def held_by(comm: Any, path: Any, algorithm: Any, replicas: Any, private: Any) -> Any:
     """Bytes of arrays per rank: at the peak of loading, and held during a run."""
-    from murmura import cluster
-    from murmura.cluster.run import Run
+    from murmura.simulation import mpi
 
     tracemalloc.start()
-    net = cluster.load_slices(path)
+    net = mpi.load_slices(path)
     peak = tracemalloc.get_traced_memory()[1]
-    run = Run(problem(net, law, replicas, private), net, comm)
+    run = begun(comm, problem(net, algorithm, replicas, private))
     held = tracemalloc.get_traced_memory()[0]
     tracemalloc.stop()
-    assert run.part.own
+    assert run.rows.own
     return comm.allreduce(peak) / comm.size, comm.allreduce(held) / comm.size
 
 
 WORKS = (("average", 1, False), ("average", 8, False), ("learn", 8, True))
 
 
-def rank_main(path):
+def rank_main(path: Any) -> None:
     """What a rank does: rank 0 prints one JSON object."""
-    from murmura import cluster
+    from murmura.simulation import mpi
 
-    comm = cluster.world()
+    comm = mpi.world()
     small = exchange(comm, 1) if comm.size > 1 else 0.0
     large = exchange(comm, 100_000) if comm.size > 1 else 0.0
     speed = bandwidth(comm)
     comm.Barrier()
     began = time.perf_counter()
-    net = cluster.load_slices(path)
+    net = mpi.load_slices(path)
     loaded = time.perf_counter() - began
     rows = []
-    for law, replicas, private in WORKS:
-        seconds, run = timed(comm, problem(net, law, replicas, private))
-        halo = comm.allreduce(run.part.halo) / comm.size
+    for algorithm, replicas, private in WORKS:
+        seconds, run = timed(comm, problem(net, algorithm, replicas, private))
+        halo = comm.allreduce(len(run.rows.agents) - run.rows.own) / comm.size
         del run
-        peak, held = held_by(comm, path, law, replicas, private)
+        peak, held = held_by(comm, path, algorithm, replicas, private)
         rows.append(
             {
-                "law": law, "streams": replicas, "groups": 1 + private, "online": private,
+                "algorithm": algorithm, "streams": replicas, "groups": 1 + private, "online": private,
                 "seconds": seconds, "halo": halo, "held": held, "peak": peak,
             }
         )  # fmt: skip
@@ -162,7 +173,7 @@ def rank_main(path):
         )  # fmt: skip
 
 
-def launched(ranks, path):
+def launched(ranks: Any, path: Any) -> Any:
     mpiexec = str(Path(sys.executable).with_name("mpiexec"))
     inside = 'ip link set lo up && exec "$@"'
     command = ["unshare", "-n", *([] if os.geteuid() == 0 else ["-r"]), "sh", "-c", inside, "sh"]
@@ -174,13 +185,14 @@ def launched(ranks, path):
     return json.loads(done.stdout)
 
 
-def graph(folder):
+def graph(folder: Any) -> Any:
     """A random geometric graph, agents numbered along the Morton curve, saved for all ranks."""
-    from murmura import network
-    from murmura.network.order import morton
+    from murmura import networks
+    from murmura.networks.order import morton
 
-    made = network.random_geometric(SIZE, mean_degree=6, seed=1, connect=True)
+    made = networks.random_geometric(SIZE, mean_degree=6, seed=1, connect=True)
     place = np.empty(SIZE, np.int64)
+    assert made.positions is not None
     place[morton(made.positions)] = np.arange(SIZE)
     links = place[made.links]
     path = Path(folder) / "graph.npz"
@@ -188,7 +200,7 @@ def graph(folder):
     return path, [perimeter(links, patches) for patches in PATCHES]
 
 
-def perimeter(links, patches):
+def perimeter(links: Any, patches: Any) -> Any:
     """How many agents a patch hears beyond it, and how many patches they are in."""
     both = np.concatenate([links, links[:, ::-1]])
     owner = both * patches // SIZE
@@ -202,7 +214,7 @@ def perimeter(links, patches):
     }  # fmt: skip
 
 
-def main():
+def main() -> None:
     with TemporaryDirectory() as folder:
         path, patches = graph(folder)
         jobs = []

@@ -1,64 +1,74 @@
 """One round on large random geometric graphs of mean degree 6, against the memory and others.
 
-A round of one vector must at least move 12 bytes per stored weight and 16 per agent: its share of
+A round of one vector must at least move 12 bytes per stored weight and 16 per agent: its fraction of
 the triad's bandwidth says how near the limit it is. python-graphblas multiplies the same ordered
 matrix, in its own best format, on all threads. scipy multiplies the network as it is, and, for the
 detail, in our order of the agents.
 """
 
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
 from benchmarks.clock import race, row
 from benchmarks.triad import BYTES, triad
-from murmura import network
-from murmura.engine import kernel, noise
-from murmura.engine.layout import aligned, arranged
-from murmura.engine.workers import Workers, threads
+from murmura import networks
+from murmura.simulation import kernel, noise
+from murmura.simulation.layout import aligned, arranged
+from murmura.simulation.workers import Workers, threads
 
 MEAN = (0.0, 1.0, 0.0, 0.0, 0.0, 0.0)
 LEARN = (0.0, 0.9, 0.0, 0.1, 0.0, 0.0)
 NOISY = (0.0, 0.9, 0.0, 0.1, 0.1, 0.0)
 
 
-def one_round(matrix, law, lanes: int, stacks: int, groups: int, workers: Workers):
+def one_round(
+    matrix: Any, algorithm: Any, lanes: int, stacks: int, groups: int, workers: Workers
+) -> Any:
     """A closure that takes one round of lanes x stacks streams with so many groups."""
     n, streams = matrix.shape[0], lanes * stacks
     nu, out = aligned(n, streams * groups), aligned(n, streams * groups)
     nu[:] = np.random.default_rng(1).normal(size=nu.shape)
     blocks = -(-n // kernel.BLOCK)
     inputs = kernel.Inputs(
-        np.array([law]), aligned(1, n, streams), np.zeros((1, streams)), np.zeros((1, 0, 0)),
+        np.array([algorithm]), aligned(1, n, streams), np.zeros((1, streams)), np.zeros((1, 0, 0)),
         np.zeros((1, 0)), np.arange(n, dtype=np.uint32), noise.key_of(1),
     )  # fmt: skip
     ones = np.ones((1, groups))
     scales = kernel.Scales(np.zeros(n), np.full(n, 1 / n), np.ones((1, n, 1)), ones, ones, ones[0])
     squares = np.empty((1, blocks, 3, streams * groups))
-    view, state = kernel.matrix_of(matrix), kernel.State(nu, out, nu)
+    view, state = kernel.matrix_of(matrix), kernel.KernelState(nu, out, nu)
     edges = [blocks * k // (4 * threads()) for k in range(4 * threads() + 1)]
-    spans = [
-        kernel.Span(0, n, begin, end, 0, groups, 1, kernel.SHARED, False)
+    ranges = [
+        kernel.RowRange(0, n, begin, end, 0, groups, 1, kernel.SHARED, kernel.BY_STREAM, False)
         for begin, end in pairwise(edges)
     ]
     like = (0.0,) * lanes
     return lambda: workers.each(
-        lambda span: kernel.advance(like, view, state, inputs, scales, span, squares), spans
+        lambda rows: kernel.advance(like, view, state, inputs, scales, rows, squares), ranges
     )
 
 
-def graphblas(matrix):
+def graphblas(matrix: Any) -> Any:
     """A closure that multiplies one vector with python-graphblas."""
-    import graphblas as gb
+    import graphblas as gb  # type: ignore[import-untyped]
 
     held = gb.Matrix.from_csr(matrix.indptr, matrix.indices, matrix.data, ncols=matrix.shape[1])
     vector = gb.Vector.from_dense(np.random.default_rng(2).normal(size=matrix.shape[0]))
     return lambda: held.mxv(vector, gb.semiring.plus_times).new().wait()
 
 
-def single(name: str, made, workers: Workers, times: int):
+def ordered(made: Any) -> Any:
+    """The weights in the order that a run uses."""
+    found = arranged(made)
+    assert found is not None
+    return found[1]
+
+
+def single(name: str, made: Any, workers: Workers, times: int) -> Any:
     """The round of one vector against the triad and python-graphblas."""
-    matrix = arranged(made)[1]
+    matrix = ordered(made)
     found = race(
         {
             "triad": triad(workers),
@@ -68,22 +78,26 @@ def single(name: str, made, workers: Workers, times: int):
         times,
     )
     moved, bandwidth = 12 * matrix.nnz + 16 * matrix.shape[0], BYTES / found["triad"]
-    share, ratio = moved / found["ours"] / bandwidth, found["graphblas"] / found["ours"]
+    fraction, ratio = moved / found["ours"] / bandwidth, found["graphblas"] / found["ours"]
     detail = (
         f"ours {1e3 * found['ours']:.1f} ms with its error norm, graphblas "
         f"{1e3 * found['graphblas']:.1f} ms, triad {bandwidth / 1e9:.1f} GB/s"
     )
     yield row(
-        f"one vector at {name} agents, share of the triad", share, ">= 0.45", share >= 0.45, detail
+        f"one vector at {name} agents, fraction of the triad",
+        fraction,
+        ">= 0.45",
+        fraction >= 0.45,
+        detail,
     )
     yield row(
         f"one vector at {name} agents, times graphblas' speed", ratio, ">= 1", ratio >= 1, detail
     )
 
 
-def several(made, workers: Workers):
+def several(made: Any, workers: Workers) -> Any:
     """64 right-hand sides against scipy, and what noise adds to a round of learn."""
-    matrix, many = arranged(made)[1], np.random.default_rng(3).normal(size=(made.size, 64))
+    matrix, many = ordered(made), np.random.default_rng(3).normal(size=(made.size, 64))
     found = race(
         {
             "ours": one_round(matrix, MEAN, 8, 8, 1, workers),
@@ -109,16 +123,16 @@ def several(made, workers: Workers):
     ratio = found["noisy"] / found["noiseless"]
     yield row(
         "learn at 10^6 agents, a noisy round over a noiseless one", ratio, "< 2", ratio < 2,
-        f"clean and private run together: {1e3 * found['noisy']:.1f} ms with noise, "
-        f"{1e3 * found['noiseless']:.1f} ms without; the clean run alone "
+        f"noiseless and private run together: {1e3 * found['noisy']:.1f} ms with noise, "
+        f"{1e3 * found['noiseless']:.1f} ms without; the noiseless run alone "
         f"{1e3 * found['single']:.1f} ms",
     )  # fmt: skip
 
 
-def measure():
+def measure() -> Any:
     for name, size, times in (("10^6", 10**6, 25), ("10^7", 10**7, 6)):
-        graph = network.random_geometric(size, mean_degree=6, seed=1, connect=True)
-        made = network.lazy_metropolis(graph)
+        graph = networks.random_geometric(size, mean_degree=6, seed=1, connect=True)
+        made = networks.lazy_metropolis(graph)
         with Workers(threads()) as workers:
             yield from single(name, made, workers, times)
             if size == 10**6:

@@ -3,7 +3,7 @@
 A part stands between `<!-- generated: NAME -->` and `<!-- end -->`. `python docs/generate.py`
 rewrites them all, `--check` fails if one is out of date. The sections of docs/reproduction.md
 (tally, reproduction) come from docs/verdicts.json, which `--verdicts` renews by reproducing the
-paper; it needs MURMURA_DATA. `--verdicts ID ...` renews those entries and keeps the others.
+paper; it needs MURMURA_DATA. `--verdicts ID ...` renews those experiments and keeps the others.
 """
 
 from __future__ import annotations
@@ -23,12 +23,13 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 MARK = re.compile(r"(<!-- generated: (?P<name>[\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 PACKAGES = (
-    "murmura", "murmura.network", "murmura.families", "murmura.signals", "murmura.privacy",
-    "murmura.privacy.accounting", "murmura.privacy.budgets", "murmura.privacy.exact",
-    "murmura.privacy.mechanisms", "murmura.privacy.sensitivity", "murmura.audits",
+    "murmura", "murmura.networks", "murmura.families", "murmura.signals", "murmura.privacy",
+    "murmura.privacy.accounting", "murmura.privacy.allocation", "murmura.privacy.exact",
+    "murmura.privacy.mechanisms", "murmura.privacy.sensitivity", "murmura.auditing",
     "murmura.theory", "murmura.paper",
-    "murmura.laws", "murmura.engine", "murmura.cluster", "murmura.report", "murmura.scenario",
-    "murmura.agent", "murmura.errors",
+    "murmura.algorithms", "murmura.simulation", "murmura.simulation.mpi",
+    "murmura.results", "murmura.scenario",
+    "murmura.agents", "murmura.testing", "murmura.errors",
 )  # fmt: skip
 
 
@@ -38,19 +39,26 @@ def table(heads: list[str], rows: list[list[str]]) -> str:
     return "\n".join("| " + " | ".join(c.replace("|", "\\|") for c in row) + " |" for row in lines)
 
 
-def laws() -> str:
-    """Every law with its formula and what it is for."""
-    from murmura.laws import LAWS
+def algorithms() -> str:
+    """Every algorithm with its formula and what it is for."""
+    from murmura.algorithms import ALGORITHMS
 
     rows = []
-    for law in LAWS.values():
+    for algorithm in ALGORITHMS.values():
         traits = [
-            "online" if law.online else "offline",
-            *(["ratio"] if law.ratio else []),
-            *(["diverges"] if law.diverges else []),
+            "online" if algorithm.online else "offline",
+            *(["ratio"] if algorithm.ratio else []),
+            *(["diverges"] if algorithm.diverges else []),
         ]
-        rows.append([f"`{law.name}`", f"`{law.formula}`", ", ".join(traits), law.reference])
-    return table(["law", "formula", "kind", "reference"], rows)
+        rows.append(
+            [
+                f"`{algorithm.name}`",
+                f"`{algorithm.formula}`",
+                ", ".join(traits),
+                algorithm.reference,
+            ]
+        )
+    return table(["algorithm", "formula", "kind", "reference"], rows)
 
 
 def families() -> str:
@@ -104,12 +112,14 @@ def cli() -> str:
 
 def _flags(parameter: Any) -> list[str]:
     if parameter.param_type_name == "argument":
-        return [str(parameter.name).upper()]
+        return [str(parameter.metavar or parameter.name.upper())]
     return [*parameter.opts, *parameter.secondary_opts]
 
 
 def _about(parameter: Any) -> str:
-    return " ".join(str(getattr(parameter, "help", "") or "").split())
+    text = " ".join(str(getattr(parameter, "help", "") or "").split())
+    default = getattr(parameter, "show_default", None)
+    return f"{text} [default: {default}]" if isinstance(default, str) else text
 
 
 def api() -> str:
@@ -143,20 +153,20 @@ def main_job() -> str:
     from murmura.scenario import run
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PrivacyWarning)  # the table says how the promises stand
+        warnings.simplefilter("ignore", PrivacyWarning)  # the table says how the guarantees stand
         results = run(ROOT / "examples" / "us-power-grid.toml")
     rows = []
     for name, result in results.items():
         e = result.errors
         numbers = [f"{x:.4g}" for x in (e.total, e.privacy, e.decentralisation)]
-        rows.append([name, f"`{result.problem.law.name}`", *numbers, result.guarantee.status])
-    heads = ["algorithm", "law", "total error", "cost of privacy", "cost of decentralisation"]
-    return table([*heads, "promise"], rows)
+        rows.append([name, f"`{result.problem.algorithm.name}`", *numbers, result.guarantee.status])
+    heads = ["task", "algorithm", "total error", "cost of privacy", "cost of decentralisation"]
+    return table([*heads, "guarantee"], rows)
 
 
 def graphs() -> str:
     """Every named graph with its options."""
-    from murmura.network import names
+    from murmura.networks import names
 
     rows = [
         [f"`{g.name}`", ", ".join(f"`{o}`" for o in g.options.split(", ") if o), g.description]
@@ -195,28 +205,31 @@ def _measured(name: str) -> str:
 
 def reproduction() -> str:
     """What `murmura reproduce` found last, statement by statement."""
-    found = json.loads((ROOT / "docs" / "verdicts.json").read_text())["entries"]
+    found = json.loads((ROOT / "docs" / "verdicts.json").read_text())["experiments"]
     parts = []
-    for entry in found:
+    for experiment in found:
         rows = [
-            [f["verdict"], f["origin"], f["statement"], f["sentence"]] for f in entry["findings"]
+            [f["verdict"], f["source"], f["statement"], f["sentence"]]
+            for f in experiment["findings"]
         ]
-        head = f"### {entry['title']}\n\n{entry['reference']}; `{entry['command']}`"
+        head = f"### {experiment['title']}\n\n{experiment['reference']}; `{experiment['command']}`"
         body = (
-            table(["verdict", "whose", "statement", "numbers"], rows) if rows else entry["reason"]
+            table(["verdict", "source", "statement", "numbers"], rows)
+            if rows
+            else experiment["reason"]
         )
         parts.append(f"{head}\n\n{body}")
     return "\n\n".join(parts)
 
 
 def tally() -> str:
-    """How many statements fared how, the paper's apart from ours."""
-    from murmura.paper.entry import counts
+    """How many statements have which verdict, those of the paper and our own."""
+    from murmura.paper.experiment import ClaimSource, counts
 
-    found = json.loads((ROOT / "docs" / "verdicts.json").read_text())["entries"]
-    counted = counts(f for entry in found for f in entry["findings"])
+    found = json.loads((ROOT / "docs" / "verdicts.json").read_text())["experiments"]
+    counted = counts(f for experiment in found for f in experiment["findings"])
     rows = [[str(whose), *map(str, each.values())] for whose, each in counted.items()]
-    return table(["statements of", *map(str, counted["paper"])], rows)
+    return table(["statements of", *map(str, counted[ClaimSource.PAPER])], rows)
 
 
 def standings() -> str:
@@ -233,7 +246,7 @@ def _ranks() -> dict[str, Any]:
 
 def scaling_measured() -> str:
     """Rounds on 1, 2 and 4 ranks, measured and modelled."""
-    from murmura.cluster.compare import compare
+    from murmura.simulation.mpi.model import compare
 
     report, rows = _ranks(), []
     found = compare(report)
@@ -242,7 +255,7 @@ def scaling_measured() -> str:
         times = [f"{1e3 * seconds:.1f} ms" for seconds in (c.seconds, c.model.seconds)]
         sizes = (c.held, c.model.memory, c.peak, c.model.loading)
         held = [f"{size / 1e6:.0f} MB" for size in sizes]
-        rows.append([str(c.ranks), f"`{c.law}`, {columns}", *times, *held, f"{c.halo:.0f}"])
+        rows.append([str(c.ranks), f"`{c.algorithm}`, {columns}", *times, *held, f"{c.halo:.0f}"])
     heads = ["ranks", "rounds of", "measured", "model", "held", "model", "loading", "model", "halo"]
     about = (
         f"{report['jobs'][0]['agents']:,} agents on {report['cores']} cores; times are within a "
@@ -266,7 +279,7 @@ def scaling_patches() -> str:
 
 def scaling_predicted() -> str:
     """10^8 and 10^9 agents on 16 to 256 nodes, by the model."""
-    from murmura.cluster import Machine, Workload, predict
+    from murmura.simulation.mpi import Machine, Workload, predict
 
     cores = 32
     machine = Machine(0.3 * 200e9 / cores, 2e-6, 12.5e9 / cores, 10e-9)
@@ -275,7 +288,10 @@ def scaling_predicted() -> str:
         for nodes in (16, 64, 256):
             for title, work in (
                 ("`average`, 1 column", Workload(agents)),
-                ("`learn`, 8 replicas x (clean, private)", Workload(agents, 6, 8, 2, online=True)),
+                (
+                    "`learn`, 8 replicas x (noiseless, private)",
+                    Workload(agents, 6, 8, 2, online=True),
+                ),
             ):
                 cost = predict(work, machine, nodes * cores)
                 rows.append(
@@ -298,10 +314,26 @@ def scaling_predicted() -> str:
     return table(heads, rows)
 
 
+def link_states() -> str:
+    """The states of an agent's links, drawn and as tables."""
+    from murmura.agents.protocol import states
+
+    parts = []
+    tables: list[tuple[str, Any]] = [
+        ("session", states.SESSION),
+        ("reachability", states.REACHABILITY),
+    ]
+    for title, entries in tables:
+        heads, *rows = states.transitions(entries)
+        drawn = f"```mermaid\n{states.diagram(entries)}\n```"
+        parts += [f"The {title} of a link:", drawn, table(heads, rows)]
+    return "\n\n".join(parts)
+
+
 PARTS: dict[str, Callable[[], str]] = {
     f.__name__.replace("_", "-"): f
     for f in (
-        laws,
+        algorithms,
         families,
         verbs,
         cli,
@@ -311,6 +343,7 @@ PARTS: dict[str, Callable[[], str]] = {
         template,
         benchmarks,
         agents_measured,
+        link_states,
         reproduction,
         tally,
         standings,
@@ -334,19 +367,24 @@ def renew(text: str, made: dict[str, str]) -> str:
 
 def draw() -> None:
     """Draw the pictures of the pages anew."""
-    from murmura.audits import suite
-    from murmura.report import evidence, style
+    from murmura.auditing import suite
+    from murmura.results import plots, style
 
     entries = [*suite.proved(), *suite.broken()]
-    reports = [entry.audit(1_000_000, rng=1) for entry in entries]
-    style.write(evidence.evidence(reports), ROOT / "docs" / "images" / "evidence")
+    reports = [entry.audit(trials_for(entry.name), rng=1) for entry in entries]
+    style.write(plots.evidence(reports), ROOT / "docs" / "images" / "evidence")
     (ROOT / "docs" / "images" / "evidence.svg").unlink()
 
 
+def trials_for(name: str) -> int:
+    """Fewer for exact releases that are drawn one by one."""
+    return 100_000 if name.startswith("exact") and "laplace" not in name else 1_000_000
+
+
 def judge(ids: list[str]) -> None:
-    """Reproduce the paper, or some entries, and keep the verdicts in `docs/verdicts.json`."""
+    """Reproduce the paper, or some experiments, and keep the verdicts in `docs/verdicts.json`."""
     from murmura import paper
-    from murmura.paper.runner import lasting
+    from murmura.paper.reproduction import lasting
 
     with TemporaryDirectory() as folder:
         reports = paper.reproduce(paper.find(ids), Path(folder), seed=0)
@@ -355,9 +393,9 @@ def judge(ids: list[str]) -> None:
         raise SystemExit(f"no verdicts for {'; '.join(missing)}")
     path = ROOT / "docs" / "verdicts.json"
     made = lasting(reports)
-    held = json.loads(path.read_text(encoding="utf-8"))["entries"] if ids else []
-    known = {entry["id"]: entry for entry in [*held, *made["entries"]]}
-    made["entries"] = [known[id] for id in paper.names()]
+    held = json.loads(path.read_text(encoding="utf-8"))["experiments"] if ids else []
+    known = {each["id"]: each for each in [*held, *made["experiments"]]}
+    made["experiments"] = [known[id] for id in paper.names()]
     text = json.dumps(made, indent=1, ensure_ascii=False)
     path.write_text(f"{text}\n", encoding="utf-8")
 

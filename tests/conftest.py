@@ -1,12 +1,76 @@
-"""Shared by all tests: several workers share the machine, so idle threads must not spin."""
+"""Shared by all tests: fixed hypothesis examples, idle threads that do not spin, and `--quick`."""
 
 import os
+import socket
+import subprocess
+from pathlib import Path
+from typing import Any, NoReturn
 
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
+import pytest
 from hypothesis import settings
 
 # Fixed examples: a run that passes here passes everywhere. `--hypothesis-profile=search` looks on.
 settings.register_profile("fixed", derandomize=True, deadline=None)
 settings.register_profile("search", derandomize=False, deadline=None)
 settings.load_profile("fixed")
+
+ROOT = Path(__file__).resolve().parents[1]
+
+# What `make quick` leaves out: tests that open sockets or start processes, and long proofs.
+THOROUGH = (
+    "tests/agents/chaos",
+    "tests/agents/local_cluster",
+    "tests/agents/runtime",
+    "tests/agents/transport",
+    "tests/attacks",
+    "tests/auditing",
+    "tests/cli",
+    "tests/docs",
+    "tests/mpi",
+    "tests/paper",
+    "tests/parity",
+    "tests/results",
+    "tests/robustness",
+    "tests/test_house.py",
+    "tests/test_project.py",
+    "tests/testing",
+)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--quick",
+        action="store_true",
+        help="unit and property tests only: no sockets, no processes",
+    )
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    if not config.getoption("--quick"):
+        return None
+    return str(collection_path.relative_to(ROOT)).startswith(THOROUGH) or None
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("--quick"):
+        return
+    left = [item for item in items if "thorough" in item.keywords]
+    config.hook.pytest_deselected(items=left)
+    items[:] = [item for item in items if "thorough" not in item.keywords]
+
+
+@pytest.fixture(autouse=True)
+def _no_sockets_or_processes_when_quick(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A test that needs more than its own process is not quick: mark it `thorough`."""
+
+    def refuse(*_: Any, **__: Any) -> NoReturn:
+        pytest.fail("this test opens a socket or starts a process: mark it thorough")
+
+    if request.config.getoption("--quick"):
+        monkeypatch.setattr(socket.socket, "bind", refuse, raising=False)
+        monkeypatch.setattr(socket.socket, "connect", refuse, raising=False)
+        monkeypatch.setattr(subprocess.Popen, "__init__", refuse)

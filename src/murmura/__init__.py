@@ -1,9 +1,9 @@
 """Differentially private distributed estimation over a network of agents.
 
     import murmura as mm
-    mixing = mm.network.metropolis(mm.network.load("us-power-grid"))
+    mixing = mm.networks.metropolis(mm.networks.load("us-power-grid"))
     result = mm.estimate(signals, mixing, mm.families.LogNormal1p(sigma=1.0),
-                         mm.privacy.SignalDP(epsilon=1.0), law="jacobi", rounds=100, rng=7)
+                         mm.privacy.SignalDP(epsilon=1.0), algorithm="jacobi", rounds=100, rng=7)
     print(result)
 
 Names are imported when they are first used, so that `import murmura` is quick.
@@ -16,35 +16,35 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from murmura import (
-        agent,
-        audits,
-        cluster,
-        engine,
+        agents,
+        algorithms,
+        auditing,
         errors,
         families,
-        laws,
-        network,
+        networks,
         paper,
         privacy,
-        report,
+        results,
         scenario,
         signals,
+        simulation,
+        testing,
         theory,
     )
     from murmura.api import estimate, sweep
-    from murmura.engine.record import Record
-    from murmura.report.result import Result
+    from murmura.results.result import Result
     from murmura.scenario import Scenario, run
+    from murmura.simulation.recording import Record
 
 __version__ = "0.1.0"
 
 _MODULES = (
-    "agent", "audits", "cluster", "engine", "errors", "families", "laws", "network", "paper",
-    "privacy", "report", "scenario", "signals", "theory",
+    "agents", "auditing", "simulation", "errors", "families", "algorithms", "networks", "paper",
+    "privacy", "results", "scenario", "signals", "testing", "theory",
 )  # fmt: skip
 _NAMES = {
-    "Record": "murmura.engine.record",
-    "Result": "murmura.report.result",
+    "Record": "murmura.simulation.recording",
+    "Result": "murmura.results.result",
     "Scenario": "murmura.scenario",
     "estimate": "murmura.api",
     "run": "murmura.scenario",
@@ -55,22 +55,22 @@ __all__ = [
     "Record",
     "Result",
     "Scenario",
-    "agent",
-    "audits",
-    "cluster",
-    "engine",
+    "agents",
+    "algorithms",
+    "auditing",
     "errors",
     "estimate",
     "families",
-    "laws",
-    "network",
+    "networks",
     "paper",
     "privacy",
-    "report",
+    "results",
     "run",
     "scenario",
     "signals",
+    "simulation",
     "sweep",
+    "testing",
     "theory",
 ]
 

@@ -1,7 +1,7 @@
-"""What users pass to `estimate` and `sweep`, made into what the library computes with.
+"""Conversion of the arguments of `estimate` and `sweep` to the types of the library.
 
-Names stand for things here, as they do in a scenario: `family="bernoulli"`, `network="ring:21"`.
-Anything else is refused with what was found, what is expected and how to write it.
+A name stands for an object here, as in a scenario: `family="bernoulli"`, `network="ring:21"`.
+Anything else raises an error with what was found, what is expected and how to write it.
 """
 
 from __future__ import annotations
@@ -15,41 +15,41 @@ from typing import Any
 import numpy as np
 
 from murmura import _validate
+from murmura._types import Family, FamilyLike, Network, NetworkLike
+from murmura.algorithms import ALGORITHMS, Algorithm
 from murmura.errors import (
     FamilyError,
-    LawError,
     MurmuraError,
     NetworkError,
     PrivacyError,
     SignalError,
 )
-from murmura.families.base import Family
-from murmura.laws import LAWS, Law
+from murmura.families.base import ExponentialFamily
 
 _NEEDED = ("size", "labels", "kind", "dynamic", "stationary", "at", "largest_neighbour_weight")
 
 
-def network_of(network: Any) -> Any:
+def network_of(network: NetworkLike) -> Network:
     """A network with weights; the name or file of a graph gets metropolis weights."""
     if isinstance(network, str | os.PathLike):
-        from murmura.network import load, metropolis
+        from murmura.networks import load, metropolis
 
         return metropolis(load(network))
     if isinstance(network, type) or not all(hasattr(network, name) for name in _NEEDED):
         raise NetworkError(
             f"a network with weights is needed; found {_kind(network)}; try "
-            "network.metropolis(graph), or the name of a graph, such as 'ring:21'"
+            "networks.metropolis(graph), or the name of a graph, such as 'ring:21'"
         )
     return network
 
 
-def family_of(family: Any) -> Family:
-    """A family, or the one of a name that needs no options."""
+def family_of(family: FamilyLike) -> Family:
+    """A family, also by its name if it needs no options."""
     if isinstance(family, str):
         from murmura.families import get
 
         return get(family)
-    if not isinstance(family, Family):
+    if not isinstance(family, ExponentialFamily):
         raise FamilyError(
             f"family must be a family or the name of one; found {_kind(family)}; try "
             "families.Bernoulli(), or 'bernoulli'"
@@ -57,27 +57,20 @@ def family_of(family: Any) -> Family:
     return family
 
 
-def want_of(want: Any) -> Any:
-    """A request for protection: an object that says what it protects."""
-    if isinstance(want, type) or not isinstance(getattr(want, "protects", None), str):
+def request_of(privacy: Any) -> Any:
+    """A privacy request, checked."""
+    from murmura.privacy import DifferentialPrivacy, NoPrivacy
+
+    if not isinstance(privacy, DifferentialPrivacy | NoPrivacy):
         raise PrivacyError(
-            f"want must say what is protected; found {_kind(want)}; try "
+            f"privacy must be a privacy request; found {_kind(privacy)}; try "
             "privacy.SignalDP(epsilon=1.0), or privacy.NoPrivacy() for no noise"
         )
-    return want
-
-
-def law_of(law: Any) -> str | Law:
-    """The name of an algorithm, or one that was made."""
-    if not isinstance(law, str | Law):
-        raise LawError(
-            f"law must be a name or a Law; found {_kind(law)}; known names: {', '.join(LAWS)}"
-        )
-    return law
+    return privacy
 
 
 def epsilons_of(epsilons: Any) -> tuple[float, ...]:
-    """Several budgets; a text is none, although it can be iterated over."""
+    """Several epsilons; a text is refused, although it can be iterated over."""
     wrong = isinstance(epsilons, str | bytes | bytearray | Mapping | set | frozenset)
     if wrong or not isinstance(epsilons, Iterable) or np.ndim(_listed(epsilons)) > 1:
         raise PrivacyError(
@@ -91,7 +84,7 @@ def epsilons_of(epsilons: Any) -> tuple[float, ...]:
 
 
 def record_of(record: Any, default: Any) -> Any:
-    """What to keep, or the default for None."""
+    """What to record, or the default for None."""
     if record is None:
         return default
     if not isinstance(record, type(default)):
@@ -103,7 +96,7 @@ def record_of(record: Any, default: Any) -> Any:
 
 
 def progress_of(progress: Any) -> Any:
-    """None, or something to call with the round and the number of rounds."""
+    """None, or a function of the round and the number of rounds."""
     if progress is not None and not callable(progress):
         raise MurmuraError(
             f"progress must be a function of (round, rounds) or None; found {_kind(progress)}"
@@ -112,8 +105,8 @@ def progress_of(progress: Any) -> Any:
 
 
 def parameters_of(family: Family, parameters: Mapping[str, Any], agents: int) -> Mapping[str, Any]:
-    """Parameters to draw signals from, tried once so that a wrong one is named before the run."""
-    shown = ", ".join(parameters)
+    """Parameters to draw signals from, tried once so that a wrong one is reported before the run."""
+    names = ", ".join(parameters)
     try:
         with np.errstate(all="ignore"):
             one = family.sample(np.random.default_rng(0), (2, agents), **parameters)
@@ -122,39 +115,43 @@ def parameters_of(family: Family, parameters: Mapping[str, Any], agents: int) ->
         raise
     except (TypeError, ValueError, ArithmeticError):
         raise SignalError(
-            f"cannot draw signals of {family.name} from {shown}: a parameter is not a real number, "
+            f"cannot draw signals of {family.name} from {names}: a parameter is not a real number, "
             "or has the wrong shape; one value of each is needed for all agents"
         ) from None
     if np.shape(mean) != (family.dimension,):
         raise SignalError(
-            f"cannot draw signals of {family.name} from {shown}: one value of each is needed, the "
+            f"cannot draw signals of {family.name} from {names}: one value of each is needed, the "
             "same for all agents; draw them yourself where they differ, and pass the array"
         )
     if not (np.isfinite(one).all() and np.isfinite(mean).all()):
         raise SignalError(
-            f"cannot draw signals of {family.name} from {shown}: they are not finite; choose "
+            f"cannot draw signals of {family.name} from {names}: they are not finite; choose "
             "moderate parameters"
         )
     return parameters
 
 
-MEANT = {"seed": "rng", "random_state": "rng", "privacy": "want", "algorithm": "law"}
+SYNONYMS = {"seed": "rng", "random_state": "rng"}
 
 
-def check_options(call: Callable[..., Any], law: Any, options: Mapping[str, Any]) -> None:
-    """Refuse an option that neither the call nor the algorithm has, with the one that was meant."""
+def check_options(call: Callable[..., Any], algorithm: Any, options: Mapping[str, Any]) -> None:
+    """Raise for an option that neither the call nor the algorithm has, and suggest the nearest one."""
     if not options:
         return
     own = [name for name in inspect.signature(call).parameters if name != "options"]
-    known = LAWS.get(law) if isinstance(law, str) else None
-    of_law = [] if known is None else list(getattr(known, "__dataclass_fields__", {}))
+    known = ALGORITHMS.get(algorithm) if isinstance(algorithm, str) else None
+    of_algorithm = [] if known is None else list(getattr(known, "__dataclass_fields__", {}))
     for option in options:
-        near = difflib.get_close_matches(MEANT.get(option, option), own, n=1, cutoff=0.75)
-        if option not in of_law and near and (known is not None or isinstance(law, Law)):
+        near = difflib.get_close_matches(SYNONYMS.get(option, option), own, n=1, cutoff=0.75)
+        if (
+            option not in of_algorithm
+            and near
+            and (known is not None or isinstance(algorithm, Algorithm))
+        ):
             name = call.__name__
             raise MurmuraError(
                 f"{name} has no option {option!r}; did you mean {near[0]!r}? The algorithm takes "
-                f"{', '.join(of_law) or 'no options'}"
+                f"{', '.join(of_algorithm) or 'no options'}"
             )
 
 

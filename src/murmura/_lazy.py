@@ -1,4 +1,4 @@
-"""Packages whose public names are imported when they are first asked for (PEP 562)."""
+"""Packages whose public names are imported on first access (PEP 562)."""
 
 from __future__ import annotations
 
@@ -8,11 +8,20 @@ from typing import Any
 
 
 def lazily(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
-    """Make a package's `__getattr__` from a table of name -> submodule that defines it."""
+    """Make a package's `__getattr__` from a table of name -> module that defines it.
+
+    A module is a submodule of the package, such as "graph", or a full name, such as
+    "murmura._types".
+    """
 
     def getter(name: str) -> Any:
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return getattr(import_module(f"{package}.{homes[name]}"), name)
+        return getattr(import_module(home(package, homes[name])), name)
 
     return getter
+
+
+def home(package: str, module: str) -> str:
+    """The full name of a module in a table of `lazily`."""
+    return module if module.startswith("murmura.") else f"{package}.{module}"

@@ -1,4 +1,4 @@
-"""How much memory there is, and how many rounds it holds at most."""
+"""How much memory is available, and how many rounds fit into it."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from pathlib import Path
 from murmura._validate import found
 from murmura.errors import CostError
 
-LAW = 500  # bytes of one round's coefficients as Python objects
+ALGORITHM = 500  # bytes of one round's coefficients as Python objects
 NORM = 80  # bytes of one round's error norms, and of the sums that they are made from
-SHARE = 0.9  # of the memory that is available
+USABLE = 0.9  # of the memory that is available
 
 
 def check_rounds(rounds: int) -> None:
-    """Refuse more rounds than could be held, before anything loops over them."""
-    room, needed = available_memory(), float(min(rounds, 10**30)) * (LAW + NORM)
-    if room is not None and needed > SHARE * room:
-        most = int(SHARE * room / (LAW + NORM))
+    """Raise for more rounds than fit into memory, before anything loops over them."""
+    room, needed = available_memory(), float(min(rounds, 10**30)) * (ALGORITHM + NORM)
+    if room is not None and needed > USABLE * room:
+        most = int(USABLE * room / (ALGORITHM + NORM))
         raise CostError(
             f"{found(rounds)} rounds need about {in_bytes(needed)} of memory for their "
             f"coefficients and error norms alone, and {in_bytes(room)} are free; ask for "

@@ -1,4 +1,4 @@
-"""Checks at the edge of the API: `positive(epsilon=epsilon)` returns nothing or raises."""
+"""Argument checks: `positive(PrivacyError, epsilon=epsilon)` returns None or raises."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-_SHOWN = 40
+_LONGEST = 40  # digits or characters of a value in a message
 
 
 def positive(error: type[MurmuraError], **values: float) -> None:
@@ -50,15 +50,15 @@ def at_most(error: type[MurmuraError], most: int, **values: int) -> None:
 
 
 def one_of(error: type[MurmuraError], allowed: Iterable[str], **values: str) -> None:
-    """Raise unless every value is one of the allowed words."""
-    words = list(allowed)
+    """Raise unless every value is one of the allowed strings."""
+    names = list(allowed)
     for name, value in values.items():
-        if not isinstance(value, str) or value not in words:
-            raise error(f"{name} must be one of {', '.join(words)}; found {found(value)}")
+        if not isinstance(value, str) or value not in names:
+            raise error(f"{name} must be one of {', '.join(names)}; found {found(value)}")
 
 
 def real_array(error: type[MurmuraError], **values: Any) -> NDArray[np.float64]:
-    """The one value as an array of floats; raise if it holds what is not a real number."""
+    """Return the one value as an array of floats; raise if an entry is not a real number."""
     import numpy as np
 
     others = (str, bytes, complex, np.complexfloating, np.datetime64, np.timedelta64)
@@ -79,7 +79,7 @@ def real_array(error: type[MurmuraError], **values: Any) -> NDArray[np.float64]:
 
 
 def as_float(value: Any) -> float:
-    """The number as a float, infinite if none is so large; NaN for what is not a number."""
+    """Return the number as a float, infinite beyond the range of floats; NaN if it is no number."""
     plain = _plain(value)
     if isinstance(plain, bool) or not isinstance(plain, numbers.Real):
         return math.nan
@@ -90,23 +90,23 @@ def as_float(value: Any) -> float:
 
 
 def found(value: Any) -> str:
-    """What a message says was found: a number, a short word, or else only the type."""
+    """Format a value for a message: a number, a short string, or else only the type."""
     plain = _plain(value)
-    if isinstance(plain, numbers.Integral) and abs(plain) >= 10**_SHOWN:
-        return f"a whole number of more than {_SHOWN} digits"
+    if isinstance(plain, numbers.Integral) and abs(plain) >= 10**_LONGEST:
+        return f"a whole number of more than {_LONGEST} digits"
     if plain is None or isinstance(plain, numbers.Number):
         return str(plain)
     if isinstance(plain, str):
-        return repr(plain if len(plain) <= _SHOWN else f"{plain[:_SHOWN]}...")
+        return repr(plain if len(plain) <= _LONGEST else f"{plain[:_LONGEST]}...")
     return f"a value of type {type(value).__name__}"
 
 
 def _kind(value: Any) -> str:
-    """The type of a value, and of its entries if it is an array; never the entries."""
+    """Return the type of a value, and of its entries if it is an array; never the entries."""
     entries = getattr(value, "dtype", None)
     return f"{type(value).__name__}{'' if entries is None else f' of {entries}'}"
 
 
 def _plain(value: Any) -> Any:
-    """A numpy scalar or array without axes as the number that it holds."""
+    """Return a numpy scalar, or an array without axes, as a Python number."""
     return value.item() if getattr(value, "ndim", None) == 0 else value

@@ -1,22 +1,31 @@
-"""What murmura raises and what it warns of.
+"""The exceptions that murmura raises and the warnings that it issues.
 
-A message names the thing, its value, what was expected and the remedy. A signal is named by its
+A message names the argument, its value, what was expected and the remedy. A signal is named by its
 agent and row, never by its value: an error message is a release too.
+
+Every exception derives from `MurmuraError`, and those for invalid input from `ValueError` as well:
+
+>>> from murmura.privacy import SignalDP
+>>> try:
+...     SignalDP(epsilon=-1.0)
+... except MurmuraError as error:
+...     print(type(error).__name__, "-", error)
+PrivacyError - epsilon must be a finite number above 0; found -1.0
 """
 
 from __future__ import annotations
 
 
 class MurmuraError(Exception):
-    """Base of every error that murmura raises on purpose."""
+    """Base class of every exception that murmura raises on purpose."""
 
 
 class NetworkError(MurmuraError, ValueError):
-    """A graph, a weight matrix or a schedule that cannot carry an estimate."""
+    """An invalid graph, weight matrix or schedule."""
 
 
 class FamilyError(MurmuraError, ValueError):
-    """A family, a parameter or a bound that makes no sense."""
+    """An invalid family, parameter or bound."""
 
 
 class SignalError(MurmuraError, ValueError):
@@ -24,19 +33,19 @@ class SignalError(MurmuraError, ValueError):
 
 
 class PrivacyError(MurmuraError, ValueError):
-    """A promise that cannot be made, such as noise for an infinite sensitivity."""
+    """An invalid privacy request, or one that no finite noise satisfies."""
 
 
-class LawError(MurmuraError, ValueError):
-    """A law that does not exist or does not fit the network or the signals."""
+class AlgorithmError(MurmuraError, ValueError):
+    """An unknown algorithm, or one that does not apply to the network or the signals."""
 
 
 class ScenarioError(MurmuraError, ValueError):
-    """A scenario that does not say what it should."""
+    """A scenario with missing, unknown or invalid entries."""
 
 
 class CommandError(MurmuraError, ValueError):
-    """A command whose options do not go together, or have values that make no sense."""
+    """A command with incompatible or invalid options."""
 
 
 class CostError(MurmuraError):
@@ -44,32 +53,32 @@ class CostError(MurmuraError):
 
 
 class AgentError(MurmuraError):
-    """An agent that cannot run as asked, or must not."""
+    """An agent that cannot run as configured, or must not."""
 
 
 class LedgerError(AgentError):
-    """A ledger that cannot be trusted or written: nothing is released without it."""
+    """A ledger that fails verification or cannot be written: nothing is released without it."""
 
 
 class MissingExtraError(MurmuraError, ImportError):
-    """An optional dependency that the call needs and the environment lacks."""
+    """An optional dependency that the call needs is not installed."""
 
 
 class MurmuraWarning(UserWarning):
-    """Base of every warning that murmura gives."""
+    """Base class of every warning that murmura issues."""
 
 
 class CostWarning(MurmuraWarning):
-    """The run asked for takes hours."""
+    """The requested run takes hours."""
 
 
 class LimitWarning(MurmuraWarning):
-    """The answer holds for less than it may seem: readings left out, bounds that bite."""
+    """The result covers less than the input: readings were dropped, or bounds were reached."""
 
 
 class DivergenceWarning(MurmuraWarning):
-    """The rule asked for is known not to converge."""
+    """The requested algorithm is known not to converge."""
 
 
 class PrivacyWarning(MurmuraWarning):
-    """The promise asked for is not proved, or is known not to hold."""
+    """The requested guarantee is not proved, or is known not to hold."""

@@ -1,9 +1,11 @@
 """The suite says how many attacks were tried."""
 
-from attack_count import TRIED
+from typing import Any
+
+from tests.attacks.attack_count import TRIED
 
 
-def pytest_terminal_summary(terminalreporter):
+def pytest_terminal_summary(terminalreporter: Any) -> None:
     if TRIED:
         terminalreporter.section("attacks tried")
         for name, count in sorted(TRIED.items()):

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
 
-def laplace_delta(x, b, x2, b2, epsilon):
+def laplace_delta(x: Any, b: Any, x2: Any, b2: Any, epsilon: Any) -> Any:
     """max(0, p - e^epsilon q) integrated, p = Lap(x, b) and q = Lap(x2, b2), numbers each.
 
     log p/q is linear between the kinks x and x2: where it exceeds epsilon is a few intervals, whose
     probabilities the distribution functions give.
     """
 
-    def excess(y):
+    def excess(y: Any) -> Any:
         return np.log(b2 / b) - np.abs(y - x) / b + np.abs(y - x2) / b2 - epsilon
 
     low, high = min(x, x2), max(x, x2)
@@ -35,7 +36,7 @@ def laplace_delta(x, b, x2, b2, epsilon):
     return float(total)
 
 
-def _mass(ends, x, b):
+def _mass(ends: Any, x: Any, b: Any) -> Any:
     """P[left < y < right], without cancellation in the tails."""
     left, right = ((e - x) / b for e in ends)
     if left >= 0:

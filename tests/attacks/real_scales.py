@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from murmura.engine import Problem, Record, noise, simulate
-from murmura.engine.seeds import noise_seed
+from murmura.simulation import Problem, Record, noise, simulate
+from murmura.simulation.seeds import noise_seed
 
 REPLICAS = 4  # so that one of the draws is not near 0
 
@@ -20,17 +21,17 @@ class Fixed:
     varies: bool = False
     measured: bool = False
 
-    def signals(self, t, replicas):  # noqa: ARG002 - one set for all
+    def signals(self, t: Any, replicas: Any) -> Any:  # noqa: ARG002 - one set for all
         return self.values[:, None]
 
-    def expected(self, family, rounds):  # noqa: ARG002 - nobody asks
+    def expected(self, family: Any, rounds: Any) -> Any:  # noqa: ARG002 - nobody asks
         return np.zeros(family.dimension)
 
-    def check(self, family, rounds):
+    def check(self, family: Any, rounds: Any) -> None:
         pass
 
 
-def inside(family, agents):
+def inside(family: Any, agents: Any) -> Any:
     """A signal of the support for everyone."""
     low, high = family.support.low, family.support.high
     value = np.clip(0.5, low, high)
@@ -40,16 +41,18 @@ def inside(family, agents):
     )
 
 
-def real_scales(problem: Problem):
+def real_scales(problem: Problem) -> Any:
     """(epsilons, rounds + 1, agents, components): |noise_t| b, what a round's noise multiplies.
 
-    nu_t - keep nu_{t-1} - mix A nu_{t-1} - recall nu_{t-2} is learn xi + noise d: with the run
-    without noise subtracted, and divided by the draw, which is known, the scale is left.
+    nu_t - own nu_{t-1} - mixing A nu_{t-1} - momentum nu_{t-2} is innovation xi + noise d: with the
+    noiseless run subtracted, and divided by the draw, which is known, the scale is left.
     """
     trace = simulate(problem, Record(every=1))
-    shift = trace.private - trace.clean[:, :, None]
-    clean = trace.clean[:, :, None]
-    if problem.law.ratio:
+    assert trace.private is not None
+    assert trace.noiseless is not None
+    shift = trace.private - trace.noiseless[:, :, None]
+    clean = trace.noiseless[:, :, None]
+    if problem.algorithm.ratio:
         weight = _weights(problem)[:, :, None, None, None]
         shift, clean = shift * weight, clean * weight
     added, entered = _innovations(problem, shift), _innovations(problem, clean)
@@ -57,13 +60,13 @@ def real_scales(problem: Problem):
     draws = _draws(problem)
     best = np.abs(draws).argmax(axis=2)[:, :, None]
     scale = np.abs(np.take_along_axis(added / draws[:, :, None], best[:, :, None], axis=3))
-    silent = [problem.law.at(t).noise == 0 for t in range(problem.rounds + 1)]
+    silent = [problem.algorithm.at(t).noise == 0 for t in range(problem.rounds + 1)]
     assert np.abs(added[silent]).max(initial=0.0) < 1e-9
     scale[silent] = 0.0
     return np.moveaxis(scale[:, :, :, 0], 2, 0)
 
 
-def _draws(problem):
+def _draws(problem: Any) -> Any:
     """(rounds, agents, replicas, components)."""
     components = problem.family.dimension
     streams = np.arange(problem.replicas * components).reshape(problem.replicas, components)
@@ -74,32 +77,32 @@ def _draws(problem):
     ])  # fmt: skip
 
 
-def _innovations(problem, nu):
+def _innovations(problem: Any, nu: Any) -> Any:
     added = nu.copy()
     for t in range(1, problem.rounds + 1):
-        keep, mix, recall, *_ = problem.law.at(t)
+        own, mixing, momentum, *_ = problem.algorithm.at(t)
         A = problem.network.at(t).toarray()
-        added[t] -= keep * nu[t - 1] + mix * np.tensordot(A, nu[t - 1], 1)
+        added[t] -= own * nu[t - 1] + mixing * np.tensordot(A, nu[t - 1], 1)
         if t >= 2:
-            added[t] -= recall * nu[t - 2]
+            added[t] -= momentum * nu[t - 2]
     return added
 
 
-def _check_entry(problem, entered):
+def _check_entry(problem: Any, entered: Any) -> None:
     """The statistic enters where the algorithm says, and nothing else does."""
     xi = problem.family.columns(problem.source.signals(1, 1))[:, None]
     for t in range(problem.rounds + 1):
-        expected = problem.law.at(t).learn * xi
+        expected = problem.algorithm.at(t).innovation * xi
         assert np.abs(entered[t] - expected).max() < 1e-9 * (1 + np.abs(xi).max())
 
 
-def _weights(problem):
+def _weights(problem: Any) -> Any:
     """w of a ratio algorithm: its own rule with xi = 1 and no noise."""
     n, out = problem.network.size, []
     now = before = np.zeros(n)
     for t in range(problem.rounds + 1):
-        keep, mix, recall, learn, *_ = problem.law.at(t)
+        own, mixing, momentum, innovation, *_ = problem.algorithm.at(t)
         mixed = problem.network.at(t) @ now if t else now
-        now, before = keep * now + mix * mixed + recall * before + learn, now
+        now, before = own * now + mixing * mixed + momentum * before + innovation, now
         out.append(now)
     return np.array(out)

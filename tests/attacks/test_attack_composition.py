@@ -1,15 +1,17 @@
 """Windows, streams, messages and everyone: what several readings together really spend."""
 
+from typing import Any
+
 import numpy as np
 import pytest
-from attack_count import TRIED
-from real_scales import REPLICAS, Fixed, inside, real_scales
-from worst_moves import worst_move
 
+from murmura import algorithms, networks
 from murmura import families as f
-from murmura import laws, network
-from murmura.engine import Problem
-from murmura.privacy import NetworkDP, SignalDP, promise
+from murmura.privacy import NetworkDP, SignalDP, guarantee_of
+from murmura.simulation import Problem
+from tests.attacks.attack_count import TRIED
+from tests.attacks.real_scales import REPLICAS, Fixed, inside, real_scales
+from tests.attacks.worst_moves import worst_move
 
 ROUNDS, EPSILONS = 12, (0.1, 1.0)
 FAMILIES = (
@@ -20,22 +22,22 @@ FAMILIES = (
     f.MultivariateNormal(((1.0, 0.0), (0.0, 1.0))),
 )
 NETWORKS = (
-    network.lazy_metropolis(network.load("star:5")),
-    network.link_failures(network.load("ring:5"), 0.4, seed=3),
+    networks.lazy_metropolis(networks.load("star:5")),
+    networks.link_failures(networks.load("ring:5"), 0.4, seed=3),
 )
-ONLINE = [name for name in laws.names() if laws.LAWS[name].online]
+ONLINE = [name for name in algorithms.names() if algorithms.ALGORITHMS[name].online]
 
 
-def losses_by_round(law, net, family, want):
+def losses_by_round(algorithm: Any, net: Any, family: Any, privacy: Any) -> Any:
     """(epsilons, rounds): exact loss of the reading of each round, of the agent that pays most."""
     source = Fixed(inside(family, net.size))
-    todo = Problem(net, law, family, source, want, ROUNDS, EPSILONS, REPLICAS)
-    learn = np.array([abs(law.at(t).learn) for t in range(1, ROUNDS + 1)])
+    todo = Problem(net, algorithm, family, source, privacy, ROUNDS, EPSILONS, REPLICAS)
+    learn = np.array([abs(algorithm.at(t).innovation) for t in range(1, ROUNDS + 1)])
     scale = real_scales(todo)[:, 1:].min(axis=-1)
-    return (learn[None, :, None] * worst_move(family, want.radius) / scale).max(axis=2)
+    return (learn[None, :, None] * worst_move(family, privacy.radius) / scale).max(axis=2)
 
 
-def spent_delta(losses, epsilon):
+def spent_delta(losses: Any, epsilon: Any) -> Any:
     """A lower bound of the delta that Laplace releases with these losses spend together.
 
     The privacy loss of one is l with probability 1/2, -l with e^-l/2, and has the density
@@ -60,18 +62,18 @@ def spent_delta(losses, epsilon):
 
 @pytest.mark.parametrize("request_of", [SignalDP, NetworkDP])
 @pytest.mark.parametrize("name", ONLINE)
-def test_windows_and_streams_cost_what_is_promised(name, request_of):
+def test_windows_and_streams_cost_what_is_guaranteed(name: Any, request_of: Any) -> None:
     tried = 0
     for net in NETWORKS:
-        law = laws.get(name, net)
+        algorithm = algorithms.get(name, net)
         for family in FAMILIES:
             for row, epsilon in enumerate(EPSILONS):
-                want = request_of(epsilon, radius=1.0)
-                wide = promise(want, law, ROUNDS, family)
+                privacy = request_of(epsilon, radius=1.0)
+                wide = guarantee_of(privacy, algorithm, ROUNDS, family)
                 made = wide.against_everyone()
                 if made.status != "proved":
                     continue
-                losses = losses_by_round(law, net, family, want)[row]
+                losses = losses_by_round(algorithm, net, family, privacy)[row]
                 for w in (1, 3, 7, ROUNDS):
                     worst = np.sort(losses)[-w:]
                     claims = [made.for_window(w), made.for_stream(w)]
@@ -89,32 +91,32 @@ def test_windows_and_streams_cost_what_is_promised(name, request_of):
     TRIED[f"windows and streams, {request_of.__name__}, {name}"] += tried
 
 
-def test_an_epsilon_that_is_a_little_smaller_would_fall():
+def test_an_epsilon_that_is_a_little_smaller_would_fall() -> None:
     """The weakened twin: with 0.97 of the tight epsilon, the delta is exceeded."""
-    net, law, family = NETWORKS[0], laws.Learn(), FAMILIES[0]
-    want = SignalDP(1.0)
-    losses = losses_by_round(law, net, family, want)[1]
-    tight = promise(want, law, ROUNDS, family).for_window(7, delta=1e-3)
+    net, algorithm, family = NETWORKS[0], algorithms.Learn(), FAMILIES[0]
+    privacy = SignalDP(1.0)
+    losses = losses_by_round(algorithm, net, family, privacy)[1]
+    tight = guarantee_of(privacy, algorithm, ROUNDS, family).for_window(7, delta=1e-3)
     assert tight.epsilon < 7
     assert spent_delta(losses[:7], 0.97 * tight.epsilon) > 1e-3
 
 
-def test_more_messages_cost_the_signals_nothing():
-    for name in laws.names():
+def test_more_messages_cost_the_signals_nothing() -> None:
+    for name in algorithms.names():
         net = NETWORKS[0]
-        made = promise(SignalDP(1.0), laws.get(name, net), ROUNDS, FAMILIES[0])
+        made = guarantee_of(SignalDP(1.0), algorithms.get(name, net), ROUNDS, FAMILIES[0])
         if made.status == "proved":
             assert made.for_messages(50).epsilon == made.epsilon
             assert made.against_everyone().epsilon == made.epsilon
             TRIED["more messages"] += 2
 
 
-def test_budgets_of_ones_own_compose_at_the_largest():
-    """An agent with twice the budget pays twice: the promise is made at the largest share."""
-    net, law, family = NETWORKS[0], laws.Learn(), FAMILIES[0]
-    want = SignalDP(1.0, shares=(0.5, 2.0, 1.0, 1.0, 0.1))
-    losses = losses_by_round(law, net, family, want)[1]
-    made = promise(want, law, ROUNDS, family)
+def test_per_agent_budgets_compose_at_the_largest() -> None:
+    """An agent with twice the budget pays twice: the guarantee is made at the largest fraction."""
+    net, algorithm, family = NETWORKS[0], algorithms.Learn(), FAMILIES[0]
+    privacy = SignalDP(1.0, budget_fractions=(0.5, 2.0, 1.0, 1.0, 0.1))
+    losses = losses_by_round(algorithm, net, family, privacy)[1]
+    made = guarantee_of(privacy, algorithm, ROUNDS, family)
     for w in (1, 4, ROUNDS):
         assert losses[:w].sum() == pytest.approx(made.for_window(w).epsilon)
-        TRIED["windows with budgets of one's own"] += 1
+        TRIED["windows with per-agent budgets"] += 1

@@ -1,19 +1,20 @@
 """Statistics are computed in floating point: how much more than stated can they move?
 
 Far from 0 and for a small radius, xi(s) moves by so little that its own rounding counts. The
-sensitivity is a real number's, and so is the promise for ideal noise; what an agent releases is the
-rounded statistic, and its noise pays for the rounding (`release.precision`).
+sensitivity is a real number's, and so is the guarantee for ideal noise; what an agent releases is
+the rounded statistic, and its noise pays for the rounding (`calibration.input_error`).
 """
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
-from attack_count import TRIED
 
 from murmura import families as f
-from murmura.agent.release.precision import input_error
-from murmura.errors import AgentError
+from murmura.errors import PrivacyError
+from murmura.privacy.calibration import input_error
+from tests.attacks.attack_count import TRIED
 
 HOLD = [
     (f.LogNormal(1.0, bounds=(0.1, None)), 1.0),
@@ -31,7 +32,7 @@ COUNTS = [  # the excess, relative to what is stated
 ]
 
 
-def worst_rounded_move(family, radius):
+def worst_rounded_move(family: Any, radius: Any) -> Any:
     """The largest computed move over many pairs at most a radius apart, near both edges."""
     rng, support = np.random.default_rng(1), family.support
     low = support.low if math.isfinite(support.low) else -1e9
@@ -48,21 +49,21 @@ def worst_rounded_move(family, radius):
 
 
 @pytest.mark.parametrize(("family", "radius"), HOLD, ids=lambda x: getattr(x, "name", x))
-def test_the_computed_statistic_moves_no_further_than_stated(family, radius):
+def test_the_computed_statistic_moves_no_further_than_stated(family: Any, radius: Any) -> None:
     excess = worst_rounded_move(family, radius) / family.sensitivity(radius).value - 1
     TRIED["rounding of the statistic"] += 1
     assert excess <= 1e-9, f"{excess:.2e}"
 
 
 @pytest.mark.parametrize(("family", "radius"), COUNTS, ids=lambda x: getattr(x, "name", x))
-def test_where_its_rounding_counts_agents_pay_for_it_or_refuse(family, radius):
-    """The ideal promise is about real numbers; a release pays for 2^-49 max |xi| on either side."""
+def test_where_its_rounding_counts_agents_pay_for_it_or_refuse(family: Any, radius: Any) -> None:
+    """The ideal guarantee is about real numbers; a release pays for 2^-49 max |xi| on either side."""
     stated = family.sensitivity(radius).value
     excess = worst_rounded_move(family, radius) - stated
     TRIED["rounding of the statistic"] += 1
     assert excess > 0  # else there is nothing to pay for
     try:
         paid = 2 * input_error(family, stated)
-    except AgentError:
+    except PrivacyError:
         return  # no bound on |xi|: an agent does not release it
     assert excess <= paid

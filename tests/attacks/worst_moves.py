@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from murmura.errors import FamilyError
 PARTS = (1.0, 0.999, 0.9, 0.75, 0.5, 1 / 3, 0.25, 0.1, 0.01)  # of the radius, for humps inside it
 
 
-def specimens():
+def specimens() -> Any:
     """Families with and without bounds: wide, narrow, off centre, across 0, and fractional."""
     yield from (f.Normal(1.5), f.Normal(1.0, bounds=(-2.0, 0.7)), f.Normal(1.0, bounds=(5.0, 9.5)))
     yield from (f.LogNormal(0.8, bounds=(0.1, None)), f.LogNormal(0.8, bounds=(0.5, 8.0)))
@@ -36,8 +37,8 @@ RADII = (0.3, 1.0, 2.7, math.inf)
 
 
 @cache
-def attacks():
-    """(family, radius, worst move) wherever the family promises a finite sensitivity."""
+def attacks() -> Any:
+    """(family, radius, worst move) wherever the family guarantees a finite sensitivity."""
     made = []
     for family, radius in itertools.product(specimens(), RADII):
         try:
@@ -48,20 +49,25 @@ def attacks():
     return made
 
 
-def worst_move(family, radius):
+def worst_move(family: Any, radius: Any) -> Any:
     """max ||xi(s) - xi(s')||_1 over pairs of the support at most `radius` apart."""
-    if family.name == "categorical":  # any two
-        s = np.arange(family.categories, dtype=float)
-        pairs = np.array(list(itertools.product(s, s)))
-    elif family.signal_shape:
+    if family.signal_shape:
         return _worst_vector(family, radius)
-    else:
-        pairs = _pairs(family.support, radius)
-    xi = family.columns(pairs).reshape(len(pairs), 2, -1)
+    xi = pairs_of_statistics(family, radius)
     return float(np.abs(xi[:, 0] - xi[:, 1]).sum(axis=-1).max())
 
 
-def _pairs(support, radius):
+def pairs_of_statistics(family: Any, radius: Any) -> Any:
+    """(pairs, 2, components): xi of pairs of scalar signals at most `radius` apart."""
+    if family.name == "categorical":  # any two
+        s = np.arange(family.categories, dtype=float)
+        pairs = np.array(list(itertools.product(s, s)))
+    else:
+        pairs = _pairs(family.support, radius)
+    return family.columns(pairs).reshape(len(pairs), 2, -1)
+
+
+def _pairs(support: Any, radius: Any) -> Any:
     starts = _grid(support)
     if math.isinf(radius):
         return np.array(list(itertools.product((starts.min(), starts.max()), starts)))
@@ -74,7 +80,7 @@ def _pairs(support, radius):
     return pairs[near & ~support.violations(pairs).any(axis=1)]
 
 
-def _grid(support):
+def _grid(support: Any) -> Any:
     """Edges, a fine grid, and points ever nearer to the edges."""
     low = support.low if math.isfinite(support.low) else -50.0
     high = support.high if math.isfinite(support.high) else max(low, 0.0) + 200.0
@@ -93,7 +99,7 @@ def _grid(support):
     return np.unique(grid[~support.violations(grid)])
 
 
-def _worst_vector(family, radius):
+def _worst_vector(family: Any, radius: Any) -> Any:
     """Moves of l1 length `radius` shared over coordinates in many ways, from corners and inside."""
     (d,), rng = family.signal_shape, np.random.default_rng(1)
     low, high = (x if math.isfinite(x) else y for x, y in

@@ -1,6 +1,7 @@
 """murmura audit: what it prints, writes and answers with."""
 
 import json
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -20,37 +21,39 @@ draw = {{ mu = 1.0 }}
 protect = "{protect}"
 epsilon = 1.0
 {more}
-[law]
-name = "{law}"
+[algorithm]
+name = "{algorithm}"
 rounds = 10
 """
-PROVED = {"family": "log-normal-1p", "protect": "signal", "law": "learn", "more": ""}
-PRINTED = 'delta = 0.01\nsensitivity = "smooth-printed"'
+PROVED = {"family": "log-normal-1p", "protect": "signal", "algorithm": "learn", "more": ""}
+AS_PUBLISHED = 'delta = 0.01\nsensitivity = "smooth-as-published"'
 
 
-def call(folder, *options, **changes):
+def call(folder: Any, *options: Any, **changes: Any) -> Any:
     path = folder / "s.toml"
     path.write_text(SCENARIO.format(**{**PROVED, **changes}))
     words = ["audit", str(path), "--trials", "20000", "--out", str(folder / "out"), *options]
     return CliRunner().invoke(app, words)
 
 
-def test_a_promise_that_stands_is_answered_with_0(tmp_path):
+def test_a_guarantee_that_stands_is_answered_with_0(tmp_path: Any) -> None:
     done = call(tmp_path)
     assert done.exit_code == 0, done.output
     assert "not refuted" in done.output
     assert (tmp_path / "out" / "evidence.png").exists()
 
 
-def test_a_promise_that_falls_is_answered_with_1(tmp_path):
-    done = call(tmp_path, family="log-normal", more=PRINTED)
+def test_a_guarantee_that_falls_is_answered_with_1(tmp_path: Any) -> None:
+    done = call(tmp_path, family="log-normal", more=AS_PUBLISHED)
     assert done.exit_code == 1
     assert "REFUTED" in done.output
 
 
-@pytest.mark.parametrize(("law", "code"), [("learn-network", 0), ("average", 1)])
-def test_under_network_protection_a_neighbour_is_attacked_too(law, code, tmp_path):
-    done = call(tmp_path, "--json", "--no-figures", protect="network", law=law)
+@pytest.mark.parametrize(("algorithm", "code"), [("learn-network", 0), ("average", 1)])
+def test_under_network_protection_a_neighbour_is_attacked_too(
+    algorithm: Any, code: Any, tmp_path: Any
+) -> None:
+    done = call(tmp_path, "--json", "--no-figures", protect="network", algorithm=algorithm)
     assert done.exit_code == code, done.output
     signal, *neighbours = json.loads(done.stdout)["reports"]
     assert not signal["refuted"]
@@ -60,20 +63,22 @@ def test_under_network_protection_a_neighbour_is_attacked_too(law, code, tmp_pat
         "neighbour: all messages", "neighbour: all of two agents",
     ]  # fmt: skip
     assert named["neighbour: next message"]["refuted"] == bool(code)
-    assert (named["neighbour: next message"]["spent_delta"] > 0.9) == bool(code)
+    assert (named["neighbour: next message"]["delta_lower_bound"] > 0.9) == bool(code)
     assert named["neighbour: rounds 2..4"]["refuted"] == bool(code)
     assert named["neighbour: last message"]["trials"] == 20_000
-    # later messages cost more, and the promise says so; the refuted one is claimed for all alike
+    # later messages cost more, and the guarantee says so; the refuted one is claimed for all alike
     assert (named["neighbour: all messages"]["epsilon"] > 1) == (code == 0)
 
 
 @pytest.mark.parametrize(
-    ("law", "rounds", "names"),
+    ("algorithm", "rounds", "names"),
     [("push-sum", 10, []), ("jacobi", 10, []), ("naive-network", 1, ["neighbour: next message"])],
 )
-def test_neighbours_are_attacked_where_something_is_claimed_for_them(law, rounds, names, tmp_path):
+def test_neighbours_are_attacked_where_something_is_claimed_for_them(
+    algorithm: Any, rounds: Any, names: Any, tmp_path: Any
+) -> None:
     path = tmp_path / "s.toml"
-    text = SCENARIO.format(**{**PROVED, "protect": "network", "law": law})
+    text = SCENARIO.format(**{**PROVED, "protect": "network", "algorithm": algorithm})
     path.write_text(text.replace("rounds = 10", f"rounds = {rounds}"))
     words = ["audit", str(path), "--trials", "20000", "--json", "--no-figures"]
     done = CliRunner().invoke(app, words)
@@ -82,9 +87,13 @@ def test_neighbours_are_attacked_where_something_is_claimed_for_them(law, rounds
     assert found == ["small", *(f"small: {name}" for name in names)]
 
 
-def test_the_smallest_fault_and_the_exact_loss_are_printed(tmp_path):
+def test_the_smallest_fault_and_the_exact_loss_are_printed(tmp_path: Any) -> None:
     done = call(tmp_path, "--no-figures")
     assert "would have been found with probability 0.95" in done.output
+    assert (
+        "the smallest missing fraction of the noise that the samples would have found"
+        in done.output
+    )
     assert "epsilon is 1 exactly" in done.output
     path = tmp_path / "s.toml"
     words = ["audit", str(path), "--fault", "0.2", "--no-figures", "--json"]
@@ -93,11 +102,11 @@ def test_the_smallest_fault_and_the_exact_loss_are_printed(tmp_path):
     assert report["smallest_fault"] < 0.2
 
 
-def test_strict_refuses_what_is_not_proved(tmp_path):
+def test_strict_refuses_what_is_not_proved(tmp_path: Any) -> None:
     path = tmp_path / "s.toml"
-    for law, code in (("learn-network", 0), ("average", 1)):
-        path.write_text(SCENARIO.format(**{**PROVED, "protect": "network", "law": law}))
-        words = ["run", str(path), "--strict", "--no-figures", "--out", str(tmp_path / law)]
+    for algorithm, code in (("learn-network", 0), ("average", 1)):
+        path.write_text(SCENARIO.format(**{**PROVED, "protect": "network", "algorithm": algorithm}))
+        words = ["run", str(path), "--strict", "--no-figures", "--out", str(tmp_path / algorithm)]
         done = CliRunner().invoke(app, words)
         assert done.exit_code == code, done.output
         assert ("erratum 5" in done.output) == bool(code)

@@ -1,6 +1,7 @@
 """murmura plan: a table, JSON, figures, and clear refusals."""
 
 import json
+from typing import Any
 
 import pytest
 import typer
@@ -21,53 +22,53 @@ draw = { mu = 2.0 }
 [privacy]
 protect = "signal"
 epsilon = 1.0
-[law]
+[algorithm]
 name = "average"
 rounds = 30
 [[variant]]
 name = "once"
 [[variant]]
 name = "stream"
-law.name = "learn"
+algorithm.name = "learn"
 """
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
+def folder(tmp_path: Any, monkeypatch: Any) -> Any:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "small.toml").write_text(TEXT)
     return tmp_path
 
 
-def call(*words):
+def call(*words: Any) -> Any:
     app = typer.Typer(pretty_exceptions_enable=False)
     app.command()(plan)
     return CliRunner().invoke(app, ["small.toml", *map(str, words)])
 
 
-def test_smallest_budget_with_table_and_figures(folder):
+def test_smallest_budget_with_table_and_figures(folder: Any) -> None:
     done = call("--error", 0.3)
     assert done.exit_code == 0, done.output
     assert "Use " in done.stdout
     assert "epsilon = " in done.stdout
-    for word in ("sampling", "privacy", "apart", "proved", "[law]"):
+    for word in ("sampling", "privacy", "disagreement", "proved", "[algorithm]"):
         assert word in done.stdout
     written = {path.name for path in (folder / "murmura-out" / "small-plan").iterdir()}
     assert written == {"plan.png", "plan.svg"}
 
 
-def test_json_is_all_of_stdout():
+def test_json_is_all_of_stdout() -> None:
     done = call("--error", 0.3, "--epsilon", 2, "--variant", "stream", "--json", "--no-figures")
     assert done.exit_code == 0, done.output
     said = json.loads(done.stdout)
     assert said["solved"] == "rounds"
-    assert said["best"]["law"] in ("learn", "learn-network")
+    assert said["best"]["algorithm"] in ("learn", "learn-network")
     assert said["best"]["error"] <= 0.3
     assert set(said["best"]["split"]) == {"sampling", "privacy", "disagreement"}
     assert said["outputs"] == []
 
 
-def test_the_norm_is_a_choice():
+def test_the_norm_is_a_choice() -> None:
     agent, l2 = (
         json.loads(call("--rounds", 20, "--norm", norm, "--json", "--no-figures").stdout)
         for norm in ("agent", "l2")
@@ -75,7 +76,7 @@ def test_the_norm_is_a_choice():
     assert l2["best"]["error"] == pytest.approx(agent["best"]["error"] * 30**0.5)
 
 
-def test_out_of_reach_and_refusals():
+def test_out_of_reach_and_refusals() -> None:
     short = call("--error", 1e-9, "--no-figures")
     assert short.exit_code == 1
     assert "Not reached" in short.stdout
@@ -86,7 +87,7 @@ def test_out_of_reach_and_refusals():
     assert "Traceback" not in wrong.output
 
 
-def test_without_protection_the_figure_is_a_curve(folder):
+def test_without_protection_the_figure_is_a_curve(folder: Any) -> None:
     text = TEXT.replace('protect = "signal"\nepsilon = 1.0', 'protect = "nothing"')
     (folder / "small.toml").write_text(text)
     done = call("--error", 0.01, "--out", "here")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import typer
@@ -11,37 +12,37 @@ from typer.testing import CliRunner
 
 from murmura import paper
 from murmura.cli.reproduce import reproduce
-from murmura.paper import registry
+from murmura.paper import reproduction
 
 app = typer.Typer(pretty_exceptions_enable=False)
 app.command()(reproduce)
 
 
-def call(*words):
+def call(*words: Any) -> Any:
     return CliRunner().invoke(app, list(map(str, words)))
 
 
 @pytest.fixture(autouse=True)
-def nowhere(monkeypatch):
+def nowhere(monkeypatch: Any) -> None:
     monkeypatch.delenv("MURMURA_DATA", raising=False)
     monkeypatch.delenv("MURMURA_DATA_URL", raising=False)
 
 
-def test_list_names_every_entry():
+def test_list_names_every_entry() -> None:
     done = call("--list")
     assert done.exit_code == 0, done.output
     assert all(name in done.stdout for name in paper.names())
-    told = json.loads(call("--list", "--json", "table-1").stdout)["entries"]
-    assert [entry["id"] for entry in told] == ["table-1"]
-    (one,) = told[0]["statements"]
-    assert (one["origin"], one["quote"]) == ("murmura", "")
-    told = json.loads(call("--list", "--json", "fig-naive").stdout)["entries"]
-    (one,) = told[0]["statements"]
-    assert one["origin"] == "paper"
+    reported = json.loads(call("--list", "--json", "table-1").stdout)["experiments"]
+    assert [entry["id"] for entry in reported] == ["table-1"]
+    (one,) = reported[0]["statements"]
+    assert (one["source"], one["quote"]) == ("murmura", "")
+    reported = json.loads(call("--list", "--json", "fig-naive").stdout)["experiments"]
+    (one,) = reported[0]["statements"]
+    assert one["source"] == "paper"
     assert one["quote"]
 
 
-def test_a_table_with_verdicts_and_where_the_outputs_are(tmp_path):
+def test_a_table_with_verdicts_and_where_the_outputs_are(tmp_path: Any) -> None:
     done = call("fig-directed", "--quick", "--seed", 3, "--out", tmp_path)
     assert done.exit_code == 0, done.output
     assert "fig-directed" in done.stdout
@@ -51,48 +52,49 @@ def test_a_table_with_verdicts_and_where_the_outputs_are(tmp_path):
     assert found >= {"fig-directed.png", "fig-directed.svg", "fig-directed.csv", "verdicts.json"}
 
 
-def test_counts_are_told_apart_for_the_paper_and_for_us(tmp_path):
+def test_counts_are_distinguished_for_the_paper_and_for_us(tmp_path: Any) -> None:
     """One tally used to count our own statements as the paper's."""
     done = call("fig-directed", "tightness", "--out", tmp_path)
     lines = done.stdout.splitlines()
     assert "Statements of the paper: 1 confirmed, 2 corrected, 2 refuted" in lines
     assert "Statements of our own: 0 confirmed, 0 corrected, 0 refuted" in lines
-    told = json.loads(call("fig-directed", "tightness", "--json", "--out", tmp_path).stdout)
-    assert told["counts"]["paper"] == {"confirmed": 1, "corrected": 2, "refuted": 2}
-    assert told["counts"]["murmura"] == {"confirmed": 0, "corrected": 0, "refuted": 0}
+    reported = json.loads(call("fig-directed", "tightness", "--json", "--out", tmp_path).stdout)
+    assert reported["counts"]["paper"] == {"confirmed": 1, "corrected": 2, "refuted": 2}
+    assert reported["counts"]["murmura"] == {"confirmed": 0, "corrected": 0, "refuted": 0}
 
 
-def test_json_is_one_object_and_a_second_call_computes_nothing(tmp_path):
+def test_json_is_one_object_and_a_second_call_computes_nothing(tmp_path: Any) -> None:
     first = call("fig-directed", "--quick", "--json", "--out", tmp_path)
     before = (tmp_path / "fig-directed.png").stat().st_mtime_ns
     second = call("fig-directed", "--quick", "--json", "--out", tmp_path)
     assert first.stdout == second.stdout
     assert (tmp_path / "fig-directed.png").stat().st_mtime_ns == before
-    (entry,) = json.loads(first.stdout)["entries"]
+    (entry,) = json.loads(first.stdout)["experiments"]
     assert (entry["id"], entry["quick"]) == ("fig-directed", True)
     assert entry["command"] == "murmura reproduce fig-directed --seed 0 --quick"
 
 
-def test_skipping_is_no_failure(tmp_path):
+def test_skipping_is_no_failure(tmp_path: Any) -> None:
     done = call("headline-real", "--quick", "--out", tmp_path)
     assert done.exit_code == 0, done.output
     assert "skipped" in done.stdout
     assert "MURMURA_DATA" in done.stdout
 
 
-def test_failing_is(tmp_path, monkeypatch):
-    def fault(*_):
+def test_failing_is(tmp_path: Any, monkeypatch: Any) -> None:
+    def fault(*_: Any) -> Any:
         raise ValueError("a fault")
 
-    broken = replace(registry.ENTRIES["fig-directed"], measure=fault)
-    monkeypatch.setitem(registry.ENTRIES, "fig-directed", broken)
+    broken = replace(reproduction.EXPERIMENTS["fig-directed"], measure=fault)
+    monkeypatch.setitem(reproduction.EXPERIMENTS, "fig-directed", broken)
     done = call("fig-directed", "--out", tmp_path)
     assert done.exit_code == 1
     assert "ValueError: a fault" in done.stdout
 
 
-def test_an_unknown_id_is_wrong_usage(tmp_path):
+def test_an_unknown_id_is_wrong_usage(tmp_path: Any) -> None:
     done = call("fig-dirced", "--out", tmp_path)
     assert done.exit_code == 2
-    assert "did you mean fig-directed" in done.stderr
+    assert "no experiment 'fig-dirced'; did you mean fig-directed? known: theorems," in done.stderr
+    assert "no experiment 'nosuch'; known: theorems," in call("nosuch", "--out", tmp_path).stderr
     assert "Traceback" not in done.stderr

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -24,26 +25,26 @@ draw = { mu = 3.0 }
 [privacy]
 protect = "signal"
 epsilon = 1.0
-[law]
+[algorithm]
 name = "average"
 rounds = 5
 """
 TWO = SMALL + '[[variant]]\nname = "a"\n[[variant]]\nname = "b"\nprivacy.protect = "nothing"\n'
 
 
-def call(*words: str, **more):
+def call(*words: str, **more: Any) -> Any:
     return CliRunner().invoke(app, list(map(str, words)), **more)
 
 
 @pytest.fixture
-def small(tmp_path, monkeypatch):
+def small(tmp_path: Any, monkeypatch: Any) -> Any:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "small.toml").write_text(SMALL)
     (tmp_path / "two.toml").write_text(TWO)
     return tmp_path
 
 
-def test_run_prints_a_table_the_promise_and_the_outputs(small):
+def test_run_prints_a_table_the_guarantee_and_the_outputs(small: Any) -> None:
     done = call("run", "small.toml")
     assert done.exit_code == 0, done.output
     assert "average" in done.stdout
@@ -55,7 +56,7 @@ def test_run_prints_a_table_the_promise_and_the_outputs(small):
     assert found >= {"summary.json", "results.nc", "compare.png", "compare.svg", "network.png"}
 
 
-def test_every_variant_has_its_own_file_and_row(small):
+def test_every_variant_has_its_own_file_and_row(small: Any) -> None:
     done = call("run", "two.toml", "--no-figures", "--out", "here")
     assert done.exit_code == 0, done.output
     assert {path.name for path in (small / "here").iterdir()} == {
@@ -69,7 +70,7 @@ def test_every_variant_has_its_own_file_and_row(small):
     assert bare["results"][0]["epsilon"] is None
 
 
-def test_many_variants_are_drawn_in_several_figures(small):
+def test_many_variants_are_drawn_in_several_figures(small: Any) -> None:
     many = SMALL + "".join(f'[[variant]]\nname = "v{k}"\n' for k in range(8))
     (small / "many.toml").write_text(many)
     done = call("run", "many.toml", "--out", "here")
@@ -77,14 +78,14 @@ def test_many_variants_are_drawn_in_several_figures(small):
     assert (small / "here" / "figures-2" / "compare.png").is_file()
 
 
-def test_the_summary_says_what_ran_and_what_came_out(small):
+def test_the_summary_says_what_ran_and_what_came_out(small: Any) -> None:
     assert call("run", "small.toml", "--no-figures", "--seed", "8").exit_code == 0
     said = json.loads((small / "murmura-out/small/summary.json").read_text())
     assert said["seed"] == 8
     assert set(said["versions"]) == {"murmura", "python", "numpy", "scipy", "numba"}
     assert len(said["scenario_sha256"]) == 64
     one = said["variants"]["small"]
-    assert one["law"]["name"] == "average"
+    assert one["algorithm"]["name"] == "average"
     assert one["network"].startswith("ring (7 agents")
     row = one["results"][0]
     assert set(row["errors"]) == {"total", "privacy", "decentralisation"}
@@ -93,7 +94,7 @@ def test_the_summary_says_what_ran_and_what_came_out(small):
     assert one["seconds"] >= 0
 
 
-def test_json_is_all_of_stdout(small):
+def test_json_is_all_of_stdout(small: Any) -> None:
     done = call("run", "two.toml", "--json", "--no-figures")
     said = json.loads(done.stdout)
     assert said["variants"]["a"]["guarantee"]["status"] == "proved"
@@ -101,8 +102,8 @@ def test_json_is_all_of_stdout(small):
 
 
 @pytest.mark.usefixtures("small")
-def test_the_same_seed_gives_the_same_errors_to_the_bit():
-    def errors(*words: str):
+def test_the_same_seed_gives_the_same_errors_to_the_bit() -> None:
+    def errors(*words: str) -> Any:
         said = json.loads(call("run", "two.toml", "--json", "--no-figures", *words).stdout)
         return [row["errors"] for one in said["variants"].values() for row in one["results"]]
 
@@ -111,12 +112,12 @@ def test_the_same_seed_gives_the_same_errors_to_the_bit():
 
 
 @pytest.mark.usefixtures("small")
-def test_replicas_can_be_given():
-    said = json.loads(call("run", "small.toml", "--json", "--no-figures", "--replicas", 4).stdout)
+def test_replicas_can_be_given() -> None:
+    said = json.loads(call("run", "small.toml", "--json", "--no-figures", "--replicas", "4").stdout)
     assert said["variants"]["small"]["replicas"] == 4
 
 
-def test_sweep_has_a_row_for_each_epsilon(small):
+def test_sweep_has_a_row_for_each_epsilon(small: Any) -> None:
     done = call("sweep", "two.toml", "--epsilon", "0.5:2:3", "--json", "--replicas", "2")
     assert done.exit_code == 0, done.output
     said = json.loads(done.stdout)
@@ -130,7 +131,7 @@ def test_sweep_has_a_row_for_each_epsilon(small):
 
 
 @pytest.mark.usefixtures("small")
-def test_init_writes_a_scenario_that_runs():
+def test_init_writes_a_scenario_that_runs() -> None:
     done = call("init")
     assert done.exit_code == 0
     assert call("run", "scenario.toml", "--no-figures", "--replicas", "1").exit_code == 0
@@ -143,7 +144,7 @@ def test_init_writes_a_scenario_that_runs():
 @pytest.mark.parametrize(
     ("old", "new", "code", "part"),
     [
-        ('"average"', '"avarage"', 2, 'line 15: law.name: found "avarage"'),
+        ('"average"', '"avarage"', 2, 'line 15: algorithm.name: found "avarage"'),
         ('protect = "signal"', "protect = ", 2, "line 12: not valid TOML"),
         ("ring:7", "ring:8", 1, "line 4: network.weights: weights are periodic"),
         ("ring:7", "nowhere.csv", 2, "there is no file"),
@@ -151,7 +152,9 @@ def test_init_writes_a_scenario_that_runs():
         ("draw = { mu = 3.0 }", 'file = "r.csv"', 1, "signals"),
     ],
 )
-def test_errors_are_one_message_with_the_right_code(small, old, new, code, part):
+def test_errors_are_one_message_with_the_right_code(
+    small: Any, old: Any, new: Any, code: Any, part: Any
+) -> None:
     (small / "r.csv").write_text("agent,value\n0,1\n")
     (small / "wrong.toml").write_text(SMALL.replace(old, new))
     done = call("run", "wrong.toml", "--no-figures")
@@ -163,13 +166,13 @@ def test_errors_are_one_message_with_the_right_code(small, old, new, code, part)
 
 
 @pytest.mark.usefixtures("small")
-def test_a_missing_scenario_is_wrong_usage():
+def test_a_missing_scenario_is_wrong_usage() -> None:
     done = call("run", "none.toml")
     assert (done.exit_code, done.stdout) == (2, "")
     assert "none.toml" in done.stderr
 
 
-def test_outputs_that_cannot_be_written_fail_the_run(small):
+def test_outputs_that_cannot_be_written_fail_the_run(small: Any) -> None:
     (small / "file").write_text("")
     done = call("run", "small.toml", "--out", "file/deep")
     assert done.exit_code == 1
@@ -178,37 +181,37 @@ def test_outputs_that_cannot_be_written_fail_the_run(small):
 
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("more", [{"words": ["--debug"]}, {"env": {"MURMURA_DEBUG": "1"}}])
-def test_debug_shows_the_error_itself(more):
+def test_debug_shows_the_error_itself(more: Any) -> None:
     done = call("run", "none.toml", *more.pop("words", []), **more)
     assert type(done.exception).__name__ == "ScenarioError"
 
 
-def test_warnings_are_notes_on_stderr(small):
+def test_warnings_are_notes_on_stderr(small: Any) -> None:
     (small / "d.toml").write_text(SMALL.replace('"average"', '"naive-network"'))
     done = call("run", "d.toml", "--no-figures", "--json")
     assert done.exit_code == 0, done.output
     json.loads(done.stdout)
-    assert done.stderr.startswith("note: law naive-network diverges")
+    assert done.stderr.startswith("note: algorithm naive-network diverges")
     assert done.stderr.count("\n") == 1
 
 
 @pytest.mark.usefixtures("small")
-def test_an_interruption_is_clean(monkeypatch):
+def test_an_interruption_is_clean(monkeypatch: Any) -> None:
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("murmura.scenario.build.sweep", interrupt)
+    monkeypatch.setattr("murmura.scenario.build.solve", interrupt)
     done = call("run", "small.toml")
     assert done.exit_code == 130
     assert done.stderr == "interrupted\n"
 
 
-def test_a_bar_is_shown_only_after_two_seconds_and_on_a_terminal(monkeypatch):
-    from murmura.cli import progress
+def test_a_bar_is_shown_only_after_two_seconds_and_on_a_terminal(monkeypatch: Any) -> None:
+    from murmura.cli import display
 
     for late, terminal, shown in ((True, True, True), (False, True, False), (True, False, False)):
-        monkeypatch.setattr(progress, "PATIENCE", -1.0 if late else 60.0)
+        monkeypatch.setattr(display, "PATIENCE", -1.0 if late else 60.0)
         monkeypatch.setattr(sys.stderr, "isatty", lambda terminal=terminal: terminal)
-        with progress.Bar(2) as bar:
-            bar.tell("a")
-            assert (bar.shown is not None) == shown
+        with display.Bar() as bar:
+            bar.step("a", 1, 2)
+            assert (bar.display is not None) == shown

@@ -1,4 +1,4 @@
-"""graph, families, laws, the sweep's grid, and the program as users start it."""
+"""graph, families, algorithms, the sweep's grid, and the program as users start it."""
 
 from __future__ import annotations
 
@@ -6,32 +6,44 @@ import json
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import typer
 from typer.testing import CliRunner
 
-from murmura import __version__, families, laws
+from murmura import __version__, algorithms, families
 from murmura.cli.app import app
 from murmura.cli.sweep import parse
 
 
-def call(*words: str):
+def call(*words: str) -> Any:
     return CliRunner().invoke(app, list(words))
 
 
-def program(*words: str):
+def program(*words: str) -> Any:
     command = [sys.executable, "-m", "murmura.cli", *words]
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
 
 
-def test_the_program_itself(tmp_path):
+def test_the_program_itself(tmp_path: Any) -> None:
     assert program("--version").stdout == f"murmura {__version__}\n"
     began = time.monotonic()
     helped = program("--help")
     assert helped.returncode == 0
     assert time.monotonic() - began < 5  # under a second on an idle machine
-    for verb in ("run", "sweep", "plan", "audit", "reproduce", "graph", "families", "laws", "init"):
+    for verb in (
+        "run",
+        "sweep",
+        "plan",
+        "audit",
+        "reproduce",
+        "graph",
+        "families",
+        "algorithms",
+        "init",
+    ):
         assert f" {verb} " in helped.stdout
     file = tmp_path / "s.toml"
     assert program("init", str(file)).returncode == 0
@@ -46,7 +58,7 @@ def test_the_program_itself(tmp_path):
     assert "Traceback" not in wrong.stderr
 
 
-def test_help_imports_nothing_heavy():
+def test_help_imports_nothing_heavy() -> None:
     heavy = "{'pydantic', 'pandas', 'matplotlib', 'numba', 'networkx', 'scipy', 'numpy'}"
     code = f"import sys, murmura.cli.app; print({heavy} & set(sys.modules))"
     done = subprocess.run(
@@ -55,9 +67,35 @@ def test_help_imports_nothing_heavy():
     assert done.stdout == "set()\n"
 
 
-def test_every_verb_has_help():
-    for verb in ("run", "sweep", "plan", "audit", "reproduce", "graph", "families", "laws", "init"):
-        assert call(verb, "--help").exit_code == 0
+def verbs() -> Iterator[tuple[str, Any]]:
+    group: Any = typer.main.get_command(app)
+    for name, command in group.commands.items():
+        for verb, one in getattr(command, "commands", {"": command}).items():
+            yield f"{name} {verb}".strip(), one
+
+
+@pytest.mark.parametrize(("verb", "command"), list(verbs()), ids=lambda v: str(v))
+def test_help_of_every_verb_shows_all_its_text(verb: str, command: Any) -> None:
+    """Markup in a help text, such as [all], would vanish when it is rendered."""
+    done = CliRunner().invoke(app, [*verb.split(), "--help"], env={"COLUMNS": "500"})
+    assert done.exit_code == 0
+    shown = " ".join(done.stdout.split())
+    for parameter in command.params:
+        text = " ".join((getattr(parameter, "help", None) or "").split())
+        assert text in shown, parameter.name
+        if isinstance(default := getattr(parameter, "show_default", None), str):
+            assert f"[default: ({default})]" in shown, parameter.name
+        if parameter.param_type_name == "argument":
+            assert (parameter.metavar or parameter.name.upper()) in shown
+
+
+def test_help_names_the_defaults_that_depend_on_the_scenario() -> None:
+    for verb, default in (
+        (["run"], "murmura-out/NAME"), (["plan"], "the scenario's"), (["plan"], "the first"),
+        (["up"], "all"), (["reproduce"], "all"), (["ledger", "verify"], "PATH.key, if it exists"),
+    ):  # fmt: skip
+        done = CliRunner().invoke(app, [*verb, "--help"], env={"COLUMNS": "500"})
+        assert f"[default: ({default})]" in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -70,7 +108,7 @@ def test_every_verb_has_help():
         ("0.1:10:2", [0.1, 10.0]),
     ],
 )
-def test_epsilons_are_a_grid_or_a_list(spec, values):
+def test_epsilons_are_a_grid_or_a_list(spec: Any, values: Any) -> None:
     assert parse(spec) == values
 
 
@@ -78,7 +116,7 @@ def test_epsilons_are_a_grid_or_a_list(spec, values):
     "spec",
     ["", "a", "1,", "0", "-1", "1:2", "1:2:1", "1:2:x", "1:2:3:4", "1,1", "inf", "nan", "1:1:3"],
 )  # fmt: skip
-def test_wrong_epsilons_are_wrong_usage(spec):
+def test_wrong_epsilons_are_wrong_usage(spec: Any) -> None:
     with pytest.raises(typer.BadParameter):
         parse(spec)
     assert call("sweep", "any.toml", f"--epsilon={spec}").exit_code == 2
@@ -87,11 +125,11 @@ def test_wrong_epsilons_are_wrong_usage(spec):
 @pytest.mark.parametrize(
     "words", [["nope"], ["run"], ["run", "x", "--seed", "-1"], ["run", "--no"]]
 )
-def test_wrong_usage_has_code_two(words):
+def test_wrong_usage_has_code_two(words: Any) -> None:
     assert call(*words).exit_code == 2
 
 
-def test_graph_describes_the_grid():
+def test_graph_describes_the_grid() -> None:
     said = json.loads(call("graph", "us-power-grid", "--json").stdout)
     assert (said["agents"], said["links"], said["connected"]) == (4941, 6594, True)
     assert said["degrees"] == {"least": 1, "mean": pytest.approx(2.669, abs=1e-3), "most": 19}
@@ -103,7 +141,7 @@ def test_graph_describes_the_grid():
     assert any("jacobi" in warning for warning in said["warnings"])
 
 
-def test_graph_says_which_weights_do_not_work_and_what_does():
+def test_graph_says_which_weights_do_not_work_and_what_does() -> None:
     done = call("graph", "ring:20")
     assert done.exit_code == 0
     assert "metropolis: weights are periodic" in done.stdout
@@ -112,13 +150,13 @@ def test_graph_says_which_weights_do_not_work_and_what_does():
     assert "fastest" in done.stdout
 
 
-def test_graph_takes_one_scheme():
+def test_graph_takes_one_scheme() -> None:
     said = json.loads(call("graph", "ring:9", "--weights", "max-degree", "--json").stdout)
     assert [row["scheme"] for row in said["weights"]] == ["max-degree"]
     assert call("graph", "ring:9", "--weights", "maxdegree").exit_code == 2
 
 
-def test_graph_reads_files_directed_or_not(tmp_path):
+def test_graph_reads_files_directed_or_not(tmp_path: Any) -> None:
     file = tmp_path / "g.csv"
     file.write_text("source,target\n0,1\n1,2\n2,0\n0,2\n")
     done = call("graph", str(file), "--directed")
@@ -129,7 +167,7 @@ def test_graph_reads_files_directed_or_not(tmp_path):
     assert (said["directed"], said["links"]) == (False, 3)
 
 
-def test_graph_of_several_parts_is_a_warning_with_the_reasons(tmp_path):
+def test_graph_of_several_parts_is_a_warning_with_the_reasons(tmp_path: Any) -> None:
     file = tmp_path / "g.csv"
     file.write_text("0,1\n2,3\n")
     done = call("graph", str(file))
@@ -137,7 +175,7 @@ def test_graph_of_several_parts_is_a_warning_with_the_reasons(tmp_path):
     assert "warning: The graph has 2 components" in done.stdout
 
 
-def test_graph_exit_codes(tmp_path):
+def test_graph_exit_codes(tmp_path: Any) -> None:
     assert call("graph", "rong:3").exit_code == 2
     assert call("graph", str(tmp_path / "none.csv")).exit_code == 2
     (tmp_path / "bad.csv").write_text("0,0\n")
@@ -146,13 +184,13 @@ def test_graph_exit_codes(tmp_path):
     assert failed.stderr.startswith("error: ")
 
 
-def test_families_and_laws_are_all_listed():
-    told = json.loads(call("families", "--json").stdout)["families"]
-    assert [row["name"] for row in told] == list(families.names())
-    listed = json.loads(call("laws", "--json").stdout)["laws"]
-    assert [row["name"] for row in listed] == laws.names()
-    assert {row["name"] for row in listed if row["diverges"]} >= {"learn-dynamic-printed"}
-    for verb, names in (("families", families.names()), ("laws", laws.names())):
+def test_families_and_algorithms_are_all_listed() -> None:
+    listed_families = json.loads(call("families", "--json").stdout)["families"]
+    assert [row["name"] for row in listed_families] == list(families.names())
+    listed = json.loads(call("algorithms", "--json").stdout)["algorithms"]
+    assert [row["name"] for row in listed] == algorithms.names()
+    assert {row["name"] for row in listed if row["diverges"]} >= {"learn-dynamic-as-published"}
+    for verb, names in (("families", families.names()), ("algorithms", algorithms.names())):
         text = call(verb).stdout
         assert all(name in text for name in names)
 
@@ -166,14 +204,14 @@ def test_families_and_laws_are_all_listed():
         ("hypercube:100", "at most 24; found 100"),
     ],
 )
-def test_graph_names_with_wrong_numbers_are_wrong_usage(name, part):
+def test_graph_names_with_wrong_numbers_are_wrong_usage(name: Any, part: Any) -> None:
     done = program("graph", name)
     assert (done.returncode, done.stdout) == (2, "")
     assert part in " ".join(done.stderr.replace("│", " ").split())
     assert "Traceback" not in done.stderr
 
 
-def test_graph_leaves_out_the_fastest_weights_where_they_take_long():
+def test_graph_leaves_out_the_fastest_weights_where_they_take_long() -> None:
     said = json.loads(call("graph", "random-geometric:60,0.3,1", "--json").stdout)
     assert "fastest" not in {row["scheme"] for row in said["weights"]}
 
@@ -183,7 +221,9 @@ def test_graph_leaves_out_the_fastest_weights_where_they_take_long():
     ("option", "value"),
     [("--replicas", "0"), ("--replicas", "-3"), ("--replicas", "1.5"), ("--seed", "-1")],
 )
-def test_replicas_and_seeds_out_of_range_are_wrong_usage(verb, option, value):
+def test_replicas_and_seeds_out_of_range_are_wrong_usage(
+    verb: Any, option: Any, value: Any
+) -> None:
     done = call(verb, "any.toml", option, value)
     assert done.exit_code == 2
     assert f"Invalid value for '{option}'" in done.output

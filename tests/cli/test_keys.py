@@ -6,6 +6,7 @@ import json
 import stat
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -13,17 +14,17 @@ from typer.testing import CliRunner
 from murmura.cli.keys import keys
 
 
-def call(*words):
+def call(*words: Any) -> Any:
     return CliRunner().invoke(keys, list(map(str, words)))
 
 
 @pytest.fixture
-def home(tmp_path):
+def home(tmp_path: Any) -> Any:
     assert call("init", tmp_path / "keys").exit_code == 0
     return tmp_path / "keys"
 
 
-def test_from_nothing_to_a_list(home):
+def test_from_nothing_to_a_list(home: Any) -> None:
     made = call("issue", "meter 1", "meter-2", "--dir", home, "--host", "localhost",
                 "--host", "192.0.2.7", "--days", "30")  # fmt: skip
     assert made.exit_code == 0, made.output
@@ -38,7 +39,7 @@ def test_from_nothing_to_a_list(home):
     assert stat.S_IMODE((home / "meter 1.key").stat().st_mode) == 0o600
 
 
-def test_nothing_is_replaced_unless_told(home):
+def test_nothing_is_replaced_unless_forced(home: Any) -> None:
     assert call("issue", "a", "--dir", home).exit_code == 0
     before = (home / "a.key").read_bytes(), (home / "a.pem").read_bytes()
     for words in (("issue", "a", "--dir", home), ("init", home)):
@@ -53,7 +54,7 @@ def test_nothing_is_replaced_unless_told(home):
     assert (home / "a.key").read_bytes() != before[0]
 
 
-def test_mistakes_are_explained(home, tmp_path):
+def test_mistakes_are_explained(home: Any, tmp_path: Any) -> None:
     for words, code, expected in (
         (("issue", "a", "--dir", tmp_path / "none"), 1, "murmura keys init"),
         (("issue", "../a", "--dir", home), 2, "name on a certificate"),
@@ -68,7 +69,7 @@ def test_mistakes_are_explained(home, tmp_path):
     assert "no certificates yet" in call("list", "--dir", home).output
 
 
-def test_help_imports_nothing_heavy():
+def test_help_imports_nothing_heavy() -> None:
     heavy = "{'cryptography', 'zenoh', 'numpy'}"
     code = f"import sys, murmura.cli.keys; print({heavy} & set(sys.modules))"
     done = subprocess.run(

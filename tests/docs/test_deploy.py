@@ -1,4 +1,4 @@
-"""The three machines of docs/agents.md, on loopback: its files and commands as they are printed."""
+"""The three machines of docs/agents.md, on loopback: its files and commands as they are published."""
 
 import re
 import shutil
@@ -7,11 +7,12 @@ import subprocess
 import sys
 import urllib.request
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from murmura.agent.fleet.plan import free_ports
-from murmura.agent.ledger import look
+from murmura.agents.ledger import read_ledger
+from murmura.agents.local_cluster.plan import free_ports
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "agents.md").read_text()
 SITES = {"north": ["east"], "east": ["north", "west"], "west": ["east"]}
@@ -19,24 +20,30 @@ LOADS = (40.3729517, 41.9183745, 42.7719283)
 MURMURA = [sys.executable, "-m", "murmura.cli"]
 
 
-def file_of(name):
-    return re.search(rf"^`{re.escape(name)}`:\n\n```\w+\n(.*?)^```", PAGE, re.S | re.M)[1]
+def first(pattern: str, text: str) -> str:
+    found = re.search(pattern, text, re.S | re.M)
+    assert found, pattern
+    return found[1]
 
 
-def commands(starting):
+def file_of(name: Any) -> Any:
+    return first(rf"^`{re.escape(name)}`:\n\n```\w+\n(.*?)^```", PAGE)
+
+
+def commands(starting: Any) -> Any:
     found = re.findall(rf"^(murmura {starting}.*)$", PAGE, re.M)
     assert found
     return [line.split()[1:] for line in found]
 
 
-def murmura(*words, cwd):
+def murmura(*words: Any, cwd: Any) -> Any:
     done = subprocess.run([*MURMURA, *words], cwd=cwd, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
 @pytest.fixture
-def machines(tmp_path):
+def machines(tmp_path: Any) -> Any:
     """Three folders, each with its files and its own certificate, and nothing else."""
     home = tmp_path / "home"
     home.mkdir()
@@ -62,7 +69,7 @@ def machines(tmp_path):
     return tmp_path
 
 
-def leaks(folder, *said):
+def leaks(folder: Any, *said: Any) -> Any:
     """Where a reading can be read, in files or in what was said: text or the bits of a float."""
     found = []
     for load in LOADS:
@@ -73,25 +80,25 @@ def leaks(folder, *said):
     return found
 
 
-def test_the_search_for_leaks_finds_one(tmp_path):
+def test_the_search_for_leaks_finds_one(tmp_path: Any) -> None:
     assert not leaks(tmp_path, "nothing")
     (tmp_path / "state").write_bytes(b"x" + struct.pack("<d", LOADS[1]))
     assert leaks(tmp_path) == ["state"]
     assert leaks(tmp_path, f"load {LOADS[0]}") == [f"load {LOADS[0]}", "state"]
 
 
-def start(folder, *options):
+def start(folder: Any, *options: Any) -> Any:
     return subprocess.Popen(
         [*MURMURA, "agent", "agent.toml", *options],
         cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
 
 
-def test_three_machines_agree(machines):
+def test_three_machines_agree(machines: Any) -> None:
     checked = {
         site: murmura("agent", "agent.toml", "--check", cwd=machines / site) for site in SITES
     }
-    hashes = {re.search(r"manifest (\w{64})", text)[1] for text in checked.values()}
+    hashes = {first(r"manifest (\w{64})", text) for text in checked.values()}
     assert len(hashes) == 1
     assert "Proved: differential privacy with epsilon = 1" in checked["north"]
     port = free_ports(1)[0]
@@ -102,9 +109,7 @@ def test_three_machines_agree(machines):
     finally:
         for process in running.values():
             process.kill()
-    estimates = [
-        float(re.search(r": ([-\d.]+) after 60 rounds", out)[1]) for out, _ in said.values()
-    ]
+    estimates = [float(first(r": ([-\d.]+) after 60 rounds", out)) for out, _ in said.values()]
     assert max(estimates) - min(estimates) < 1e-3
     for site, (_, log) in said.items():
         assert '"kind": "done"' in log
@@ -115,7 +120,7 @@ def test_three_machines_agree(machines):
         murmura("ledger", "verify", f"{site}.ledger", "--key", key, cwd=machines / site)
 
 
-def test_sigterm_is_graceful_and_the_agent_goes_on_where_it_was(machines):
+def test_sigterm_is_graceful_and_the_agent_goes_on_where_it_was(machines: Any) -> None:
     north = start(machines / "north", "--metrics", "0")
     port = None
     for line in north.stderr:
@@ -128,7 +133,7 @@ def test_sigterm_is_graceful_and_the_agent_goes_on_where_it_was(machines):
     north.terminate()
     _, log = north.communicate(timeout=60)
     assert north.returncode == 0
-    assert "start again to go on" in log
+    assert "start again to continue" in log
     running = {site: start(machines / site) for site in SITES}
     try:
         said = {site: process.communicate(timeout=120) for site, process in running.items()}
@@ -137,16 +142,16 @@ def test_sigterm_is_graceful_and_the_agent_goes_on_where_it_was(machines):
             process.kill()
     assert all("after 60 rounds" in out for out, _ in said.values())
     assert '"releases": 0' in said["north"][1]  # alone it had nobody to ask, and released nothing
-    made = look(machines / "north" / "north.ledger").entries
+    made = read_ledger(machines / "north" / "north.ledger").entries
     assert len(made) == 1
     again = start(machines / "north")
     out, log = again.communicate(timeout=120)
     assert "after 60 rounds" in out
     assert '"releases": 1' in log
-    assert look(machines / "north" / "north.ledger").entries == made
+    assert read_ledger(machines / "north" / "north.ledger").entries == made
 
 
-def test_an_agent_without_certificates_refuses_to_start(machines):
+def test_an_agent_without_certificates_refuses_to_start(machines: Any) -> None:
     file = machines / "north" / "agent.toml"
     file.write_text(re.sub(r"\[keys\]\nfolder.*\n", "", file.read_text()))
     refused = start(machines / "north")

@@ -15,7 +15,7 @@ real = st.floats(-20.0, 20.0)
 SIGMA = ((2.0, 0.5, 0.0), (0.5, 1.0, -0.2), (0.0, -0.2, 0.5))
 
 
-def _shares(raw: list[float]) -> list[float]:
+def _probabilities(raw: list[float]) -> list[float]:
     return [x / sum(raw) for x in raw]
 
 
@@ -63,7 +63,7 @@ CASES = [
     Case(
         f.Categorical(4),
         {"p": [0.1, 0.2, 0.3, 0.4]},
-        {"p": st.lists(st.floats(0.01, 1.0), min_size=4, max_size=4).map(_shares)},
+        {"p": st.lists(st.floats(0.01, 1.0), min_size=4, max_size=4).map(_probabilities)},
     ),
     Case(
         f.NormalBoth(),

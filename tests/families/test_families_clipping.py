@@ -35,9 +35,10 @@ CASES: list[tuple[f.Family, dict[str, Any]]] = [
 ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("family", "parameters"), CASES, ids=lambda c: getattr(c, "name", ""))
 def test_bias_is_that_of_draws(family: f.Family, parameters: dict[str, Any]) -> None:
-    """Within 6.5 standard errors: 26 coordinates and shares together fail once in 10^8 seeds."""
+    """Within 6.5 standard errors: 26 coordinates and fractions together fail once in 10^8 seeds."""
     s = family.sample(np.random.default_rng(5), (DRAWS,), **parameters)
     gap = family.raw_columns(family.support.clip(s)) - family.raw_columns(s)
     found = drawn_clipping(family, parameters)
@@ -71,7 +72,7 @@ def test_without_bounds_there_is_nothing_to_say() -> None:
     assert drawn_clipping(f.Normal(1.0), {"mu": 0.0}) is None
 
 
-def test_a_family_of_ones_own_is_drawn_from() -> None:
+def test_a_custom_family_is_drawn_from() -> None:
     own = f.Custom(
         lambda s: s, f.Support(), 1.0, sampler=lambda rng, size, mean: rng.normal(mean, 1, size),
         bounds=(-1.0, 1.0), name="poisson",

@@ -1,4 +1,4 @@
-"""What every family promises, through one suite.
+"""What every family guarantees, through one suite.
 
 Statistical assertions use |z| < 6 on fixed seeds: P(|N(0, 1)| > 6) = 2e-9 for each comparison,
 below 1e-6 for a whole run even with Bonferroni over all of them.
@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from family_cases import CASES, Case
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from murmura import families as f
 from murmura.errors import FamilyError, SignalError
+from tests.families.family_cases import CASES, Case
 
 each = pytest.mark.parametrize("case", CASES, ids=str)
 DRAWS = 200_000
@@ -61,6 +61,7 @@ def test_sample_mean_and_covariance_converge(case: Case) -> None:
     assert (np.abs(products.mean(0) - covariance) < 6 * error + 1e-12).all()
 
 
+@pytest.mark.thorough
 @each
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(data=st.data())
@@ -159,6 +160,7 @@ def test_refusals_name_the_thing_and_never_a_signal(case: Case) -> None:
     assert "nan" not in str(caught.value)
 
 
+@pytest.mark.thorough
 @each
 def test_a_million_agents_at_once(case: Case) -> None:
     mean = case.family.mean(**case.parameters)

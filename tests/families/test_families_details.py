@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import subprocess
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +15,9 @@ from scipy import special, stats
 
 from murmura import families as f
 from murmura.errors import FamilyError, SignalError
-from murmura.families import roots
+from murmura.families import registry
+from murmura.families.positive import inverse_digamma
+from murmura.families.scalar import excess, inverse_excess
 
 
 @pytest.mark.parametrize(
@@ -167,16 +170,16 @@ def test_categorical_projects_onto_the_simplex(m: list[float]) -> None:
 
 @pytest.mark.parametrize("mu", [-30.0, -8.1, -7.9, -3.0, 0.0, 2.0, 40.0])
 def test_truncated_normal_against_scipy(mu: float) -> None:
-    family, law = f.LogNormal1p(1.3), stats.truncnorm(-mu / 1.3, np.inf, loc=mu, scale=1.3)
-    np.testing.assert_allclose(family.mean(mu=mu), [law.mean()], rtol=1e-9)
-    np.testing.assert_allclose(family.covariance(mu=mu), [[law.var()]], rtol=1e-6)
+    family, distribution = f.LogNormal1p(1.3), stats.truncnorm(-mu / 1.3, np.inf, loc=mu, scale=1.3)
+    np.testing.assert_allclose(family.mean(mu=mu), [distribution.mean()], rtol=1e-9)
+    np.testing.assert_allclose(family.covariance(mu=mu), [[distribution.var()]], rtol=1e-6)
 
 
-def test_truncated_samples_follow_the_truncated_law() -> None:
+def test_truncated_samples_follow_the_truncated_distribution() -> None:
     """Kolmogorov-Smirnov on a fixed seed; alarm at p < 1e-6. Far tails do not underflow."""
     s = f.LogNormal1p(1.3).sample(np.random.default_rng(0), 20_000, mu=-4.0)
-    law = stats.truncnorm(4.0 / 1.3, np.inf, loc=-4.0, scale=1.3)
-    assert stats.kstest(np.log1p(s), law.cdf).pvalue > 1e-6
+    distribution = stats.truncnorm(4.0 / 1.3, np.inf, loc=-4.0, scale=1.3)
+    assert stats.kstest(np.log1p(s), distribution.cdf).pvalue > 1e-6
     far = f.LogNormal1p(1.0).sample(np.random.default_rng(0), 1000, mu=-100.0)
     assert np.isfinite(far).all()
     assert 0 < np.log1p(far).mean() < 0.02
@@ -186,20 +189,20 @@ def test_truncated_samples_follow_the_truncated_law() -> None:
 @given(st.floats(-300, 300))
 def test_excess_and_its_inverse(a: float) -> None:
     x = np.array([a])
-    g, slope = roots.excess(x)
-    np.testing.assert_allclose(roots.inverse_excess(g), x, rtol=1e-11, atol=1e-11)
+    g, slope = excess(x)
+    np.testing.assert_allclose(inverse_excess(g), x, rtol=1e-11, atol=1e-11)
     assert 0 < slope[0] <= 1
 
 
 def test_excess_is_continuous_where_the_tail_takes_over() -> None:
-    below, above = (np.array(roots.excess(np.array([8.0 + e]))) for e in (0.0, 1e-12))
+    below, above = (np.array(excess(np.array([8.0 + e]))) for e in (0.0, 1e-12))
     np.testing.assert_allclose(below, above, rtol=1e-11)
 
 
 @settings(deadline=None, derandomize=True)
 @given(st.floats(-50, 600))
 def test_inverse_digamma(y: float) -> None:
-    x = roots.inverse_digamma(np.array([y]))
+    x = inverse_digamma(np.array([y]))
     np.testing.assert_allclose(special.digamma(x), [y], rtol=1e-11, atol=1e-11)
 
 
@@ -267,6 +270,7 @@ def test_describe_has_a_row_for_every_name() -> None:
     assert all(row.statistic and row.parameters and row.support and row.sensitivity for row in rows)
 
 
+@pytest.mark.thorough
 def test_public_names_resolve_lazily() -> None:
     assert all(getattr(f, name) is not None for name in f.__all__)
     assert set(dir(f)) == set(f.__all__)
@@ -275,3 +279,37 @@ def test_public_names_resolve_lazily() -> None:
     code = "import sys, murmura.families as f; f.Normal(1.0); print('scipy' in sys.modules)"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "False"
+
+
+def test_capabilities_are_attributes_and_agree_with_the_formulas() -> None:
+    for row in f.describe():
+        options = registry._TABLE[row.name][2]
+        family = f.get(row.name, **options)
+        assert family.statistic_is_exact == (family.formula in ("s", "s, a vector", "one-hot(s)"))
+        assert family.statistic_is_log == (family.formula in ("log s", "log(s/minimum)"))
+        assert family.sensitivity_is_proved
+
+
+def test_a_subclass_of_a_proved_family_is_not_proved_and_has_no_known_distribution() -> None:
+    class Doubled(f.Normal):
+        def _xi(self, s: Any) -> Any:
+            return 2 * s
+
+    family = Doubled(sigma=1.0, bounds=(0.0, 1.0))
+    assert f.Normal(sigma=1.0).marginals(mu=0.0) is not None
+    assert not family.sensitivity_is_proved
+    assert family.marginals(mu=0.0) is None
+
+
+def test_looking_up_one_family_builds_no_other(monkeypatch: Any) -> None:
+    built: list[str] = []
+    check = f.ExponentialFamily.__post_init__
+
+    def counted(self: Any) -> None:
+        built.append(type(self).__name__)
+        check(self)
+
+    monkeypatch.setattr(f.ExponentialFamily, "__post_init__", counted)
+    assert f.options("weibull") == {"shape": True, "bounds": False}
+    f.get("weibull", shape=2.0)
+    assert built == ["Weibull"]

@@ -62,6 +62,7 @@ PAIRS = [
 ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("family", "radius"), PAIRS, ids=repr)
 def test_sensitivity_is_the_exact_modulus(family: f.Family, radius: float) -> None:
     stated = family.sensitivity(radius)
@@ -133,8 +134,8 @@ def test_vector_signals_move_in_l1() -> None:
 
 
 @pytest.mark.parametrize("family", [f.Poisson(), f.Bernoulli(), f.Geometric()], ids=repr)
-def test_a_radius_below_one_promises_nothing_for_counts(family: f.Family) -> None:
-    with pytest.raises(FamilyError, match="no two signals are adjacent: the promise would be"):
+def test_a_radius_below_one_guarantees_nothing_for_counts(family: f.Family) -> None:
+    with pytest.raises(FamilyError, match="no two signals are adjacent: the guarantee would be"):
         family.sensitivity(0.5)
 
 

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import mpmath
+import mpmath  # type: ignore[import-untyped]
 import numpy as np
 import pytest
 
@@ -126,6 +126,7 @@ def check(found: float, true: Any, what: Any) -> None:
     assert real(found) <= true * (1 + mp.mpf(FEW) * 2**-52) + 8 * real(TINY), (*what, found, true)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("name", "make", "modulus", "lows", "signs"), CASES, ids=[case[0] for case in CASES]
 )

@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -9,7 +10,7 @@ BESIDE = Path(__file__).resolve().parents[3] / "shared" / "data"
 
 
 @pytest.fixture(autouse=True)
-def data(monkeypatch):
+def data(monkeypatch: Any) -> None:
     if "MURMURA_DATA" not in os.environ and BESIDE.is_dir():
         monkeypatch.setenv("MURMURA_DATA", str(BESIDE))
     monkeypatch.delenv("MURMURA_DATA_URL", raising=False)

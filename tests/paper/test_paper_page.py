@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -16,7 +17,7 @@ FLAGS = [
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory):
+def page(tmp_path_factory: Any) -> Any:
     out = tmp_path_factory.mktemp("paper")
     ids = ["fig-directed", "fig-dynamic"]
     done = CliRunner().invoke(app, ["reproduce", *ids, "--quick", "--html", "--out", str(out)])
@@ -25,7 +26,7 @@ def page(tmp_path_factory):
     return out / "reproduction.html"
 
 
-def test_the_page_holds_figures_verdicts_and_commands(page):
+def test_the_page_holds_figures_verdicts_and_commands(page: Any) -> None:
     text = page.read_text(encoding="utf-8")
     assert text.count("data:image/png;base64,") == 2
     assert "murmura reproduce fig-directed --seed 0 --quick" in text
@@ -37,7 +38,8 @@ def test_the_page_holds_figures_verdicts_and_commands(page):
 
 
 @pytest.mark.skipif(BROWSER is None, reason="no Chromium is installed")
-def test_a_browser_reads_it_on_a_phone(page, tmp_path):
+def test_a_browser_reads_it_on_a_phone(page: Any, tmp_path: Any) -> None:
+    assert BROWSER is not None
     shot = tmp_path / "shot.png"
     done = subprocess.run(
         [

@@ -1,5 +1,7 @@
 """The choice of a mechanism: the least worst-case variance, and by how much, in a sentence."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -23,7 +25,7 @@ from murmura.privacy.mechanisms import BoundedSignal, IntegerStatistic, RealStat
         (5.0, RealStatistic(0.1), "staircase"),
     ],
 )
-def test_the_best_mechanism(epsilon, domain, name):
+def test_the_best_mechanism(epsilon: Any, domain: Any, name: Any) -> None:
     choice = best(epsilon, domain)
     assert choice.mechanism.name == name
     assert choice.mechanism.epsilon == epsilon
@@ -33,7 +35,7 @@ def test_the_best_mechanism(epsilon, domain, name):
     assert all(o.ratio == o.variance / choice.variance >= 1 for o in choice.alternatives)
 
 
-def test_it_says_by_how_much():
+def test_it_says_by_how_much() -> None:
     choice = best(1.0, BoundedSignal(0, 1))
     assert choice.against("laplace").ratio == pytest.approx(1.866, rel=1e-3)
     assert str(choice) == (
@@ -46,7 +48,7 @@ def test_it_says_by_how_much():
         choice.against("gauss")
 
 
-def test_the_choice_is_the_least_over_the_values_of_the_domain():
+def test_the_choice_is_the_least_over_the_values_of_the_domain() -> None:
     """Bits never sit in the middle: randomised response has C^2 - 1, not C^2."""
     for epsilon in (0.3, 1.0, 2.5, 6.0):
         for domain in (
@@ -66,13 +68,13 @@ def test_the_choice_is_the_least_over_the_values_of_the_domain():
                 assert other.variance == pytest.approx(other.mechanism.variance(values).max())
                 assert other.variance >= choice.variance
     bits = best(1.0, BoundedSignal(0, 1, integer=True))
-    assert bits.variance == pytest.approx((mech.Duchi(1.0).reach ** 2 - 1) / 4)
+    assert bits.variance == pytest.approx((mech.DuchiMechanism(1.0).reach ** 2 - 1) / 4)
 
 
-def test_the_chosen_mechanism_has_the_variance_it_was_chosen_for():
+def test_the_chosen_mechanism_has_the_variance_it_was_chosen_for() -> None:
     """100,000 draws; |z| <= 6, false alarm 2e-9."""
     choice = best(2.0, BoundedSignal(1.0, 9.0))
-    z = choice.mechanism.release(np.full(100_000, 7.0), np.random.default_rng(37)) - 7.0
+    z = choice.mechanism.sample(np.full(100_000, 7.0), np.random.default_rng(37)) - 7.0
     assert z.var() == pytest.approx(choice.variance, abs=6 * (z**2).std() / 100_000**0.5)
 
 
@@ -86,6 +88,24 @@ def test_the_chosen_mechanism_has_the_variance_it_was_chosen_for():
         (lambda: BoundedSignal(0.0, 1.5, integer=True), "whole numbers"),
     ],
 )
-def test_what_makes_no_sense_is_refused(call, message):
+def test_what_makes_no_sense_is_refused(call: Any, message: Any) -> None:
     with pytest.raises(PrivacyError, match=message):
         call()
+
+
+@pytest.mark.parametrize("epsilon", [1e-40, 1e-18, 1500.0])
+def test_an_epsilon_beyond_what_is_computed_is_named(epsilon: float) -> None:
+    """It ended in ZeroDivisionError, OverflowError or a numpy ValueError."""
+    from murmura.errors import PrivacyError
+    from murmura.privacy import mechanisms
+
+    for name in ("duchi", "piecewise", "hybrid"):
+        with pytest.raises(PrivacyError, match="takes epsilon from 1e-12 to 700"):
+            mechanisms.make(name, epsilon, mechanisms.BoundedSignal(0.0, 1.0))
+    for direct in (mechanisms.DuchiMechanism, mechanisms.HybridMechanism):
+        with pytest.raises(PrivacyError, match="must be between 1e-12 and 700"):
+            direct(epsilon, 0.0, 1.0)
+    with pytest.raises(PrivacyError, match="must be between"):
+        mechanisms.StaircaseMechanism(epsilon, 1.0)
+    chosen = mechanisms.best(epsilon, mechanisms.BoundedSignal(0.0, 1.0)).mechanism
+    assert chosen.name == "laplace"

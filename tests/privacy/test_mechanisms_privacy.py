@@ -1,8 +1,9 @@
-"""The promise of every mechanism, checked on its densities: kept, tight, broken by a weak twin."""
+"""The guarantee of every mechanism, checked on its densities: kept, tight, broken by a weakened twin."""
 
 import itertools
 import math
 from dataclasses import replace
+from typing import Any
 
 import dp_accounting
 import numpy as np
@@ -16,69 +17,73 @@ from murmura.privacy import mechanisms as mech
 EPSILONS = [0.2, 1.0, 4.0]
 
 
-def largest_loss(log_density, moves, outputs):
+def largest_loss(log_density: Any, moves: Any, outputs: Any) -> Any:
     """max |log p(z) - log p(z - move)| over a lattice of outputs."""
     centre = log_density(outputs)
     return max(float(np.abs(centre - log_density(outputs - move)).max()) for move in moves)
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
-@pytest.mark.parametrize("kind", [mech.Laplace, mech.Staircase, mech.DiscreteLaplace])
-def test_additive_noise_keeps_its_promise_tightly(kind, epsilon):
+@pytest.mark.parametrize(
+    "kind", [mech.LaplaceMechanism, mech.StaircaseMechanism, mech.DiscreteLaplaceMechanism]
+)
+def test_additive_noise_keeps_its_guarantee_tightly(kind: Any, epsilon: Any) -> None:
     sensitivity = 3
     made = kind(epsilon, sensitivity)
-    outputs = np.linspace(-20, 20, 40_001) + 1e-7
-    moves = np.linspace(-sensitivity, sensitivity, 61)
-    if kind is mech.DiscreteLaplace:
+    outputs: Any = np.linspace(-20, 20, 40_001) + 1e-7
+    moves: Any = np.linspace(-sensitivity, sensitivity, 61)
+    if kind is mech.DiscreteLaplaceMechanism:
         outputs, moves = np.arange(-60, 61), np.arange(-3, 4)
     found = largest_loss(made.log_density, moves, outputs)
     assert 0.99 * epsilon <= found <= epsilon + 1e-9
     assert made.privacy_loss(1.0, 1.0 - sensitivity) == pytest.approx(epsilon)
-    weak = mech.Laplace(epsilon / 0.9, sensitivity)
-    if kind is not mech.Laplace:
+    weak = mech.LaplaceMechanism(epsilon / 0.9, sensitivity)
+    if kind is not mech.LaplaceMechanism:
         weak = replace(made, epsilon=epsilon / 0.9)
     assert largest_loss(weak.log_density, moves, outputs) > 1.05 * epsilon
 
 
-@pytest.mark.parametrize("kind", [mech.Laplace, mech.Staircase])
-def test_noise_shrunk_by_a_tenth_breaks_the_promise(kind):
+@pytest.mark.parametrize("kind", [mech.LaplaceMechanism, mech.StaircaseMechanism])
+def test_noise_shrunk_by_a_tenth_breaks_the_guarantee(kind: Any) -> None:
     made = kind(1.0, 1.0)
     outputs, moves = np.linspace(-9, 9, 20_001) + 1e-7, np.linspace(-1, 1, 41)
     shrunk = largest_loss(lambda z: made.log_density(z / 0.9) - math.log(0.9), moves, outputs)
     assert shrunk > 1.05
 
 
-def test_losses_of_longer_and_shorter_moves():
+def test_losses_of_longer_and_shorter_moves() -> None:
     """Against the lattice, for moves of a third, one and a half, and two sensitivities."""
     outputs = np.linspace(-15, 15, 60_001) + 1e-7
     for move in (0.4, 1.2, 1.8, 2.4):
-        for made in (mech.Laplace(0.7, 1.2), mech.Staircase(0.7, 1.2)):
+        for made in (mech.LaplaceMechanism(0.7, 1.2), mech.StaircaseMechanism(0.7, 1.2)):
             found = largest_loss(made.log_density, [move], outputs)
             assert found == pytest.approx(made.privacy_loss(0.0, move), rel=1e-6)
 
 
-def local_densities(mechanism, t):
+def local_densities(mechanism: Any, t: Any) -> Any:
     """Log densities of the release of t in [-1, 1]: two atoms, then a lattice of outputs."""
-    e, share = math.exp(mechanism.epsilon / 2), {"duchi": 0, "piecewise": 1}.get(mechanism.name)
-    share = mechanism.share if share is None else share
+    e, fraction = math.exp(mechanism.epsilon / 2), {"duchi": 0, "piecewise": 1}.get(mechanism.name)
+    fraction = mechanism.piecewise_probability if fraction is None else fraction
     ends, reach = (e**2 + 1) / (e**2 - 1), (e + 1) / (e - 1)
-    atoms = (1 - share) * np.array([1 + t / ends, 1 - t / ends]) / 2
+    atoms = (1 - fraction) * np.array([1 + t / ends, 1 - t / ends]) / 2
     z = np.linspace(-reach, reach, 4001)
     left = (reach + 1) * t / 2 - (reach - 1) / 2
     near = (z >= left) & (z <= left + reach - 1)
-    density = share * np.where(near, e / (reach - 1), 1 / (reach + 1)) / (e + 1)
+    density = fraction * np.where(near, e / (reach - 1), 1 / (reach + 1)) / (e + 1)
     both = np.concatenate([atoms, density])
     return np.log(both[both > 0])
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
-@pytest.mark.parametrize("kind", [mech.Duchi, mech.Piecewise, mech.Hybrid])
-def test_local_mechanisms_keep_their_promise_tightly(kind, epsilon):
+@pytest.mark.parametrize(
+    "kind", [mech.DuchiMechanism, mech.PiecewiseMechanism, mech.HybridMechanism]
+)
+def test_local_mechanisms_keep_their_guarantee_tightly(kind: Any, epsilon: Any) -> None:
     made, values = kind(epsilon), np.linspace(-1, 1, 41)
 
-    def worst(mechanism):
-        laws = [local_densities(mechanism, t) for t in values]
-        return max(float(np.abs(p - q).max()) for p, q in itertools.combinations(laws, 2))
+    def worst(mechanism: Any) -> Any:
+        distributions = [local_densities(mechanism, t) for t in values]
+        return max(float(np.abs(p - q).max()) for p, q in itertools.combinations(distributions, 2))
 
     assert 0.99 * epsilon <= worst(made) <= epsilon + 1e-9
     assert worst(replace(made, epsilon=epsilon / 0.9)) > 1.05 * epsilon
@@ -91,20 +96,21 @@ def test_local_mechanisms_keep_their_promise_tightly(kind, epsilon):
     assert made.privacy_loss(a, b) == pytest.approx(float(found))
 
 
-def test_large_epsilons_do_not_overflow():
-    assert 0 < mech.Staircase(700.0, 1.0).worst_variance < 1e-190
+def test_large_epsilons_do_not_overflow() -> None:
+    assert 0 < mech.StaircaseMechanism(700.0, 1.0).worst_variance < 1e-190
 
 
-def test_two_points_keep_their_promise_at_large_epsilon():
-    assert mech.Duchi(60.0).privacy_loss(-1.0, 1.0) == pytest.approx(60.0)
+def test_two_points_keep_their_guarantee_at_large_epsilon() -> None:
+    assert mech.DuchiMechanism(60.0).privacy_loss(-1.0, 1.0) == pytest.approx(60.0)
 
 
-def test_discrete_laplace_is_that_of_opendp_and_of_dp_accounting():
+@pytest.mark.thorough
+def test_discrete_laplace_is_that_of_opendp_and_of_dp_accounting() -> None:
     """OpenDP's privacy map and 20,000 of its draws (false alarm 1e-8); dp_accounting's epsilon."""
-    made = mech.DiscreteLaplace(0.8, 2)
+    made = mech.DiscreteLaplaceMechanism(0.8, 2)
     dp.enable_features("contrib")
     space = dp.atom_domain(T=dp.i64), dp.absolute_distance(T=dp.i64)
-    oracle = dp.m.make_laplace(*space, scale=made.sensitivity / made.epsilon)
+    oracle: Any = dp.m.make_laplace(*space, scale=made.sensitivity / made.epsilon)
     assert oracle.map(2) == pytest.approx(0.8)
     z = np.array([oracle(0) for _ in range(20_000)])
     k = np.arange(-8, 9)
@@ -112,7 +118,7 @@ def test_discrete_laplace_is_that_of_opendp_and_of_dp_accounting():
     p = np.exp(made.log_density(k))
     counts, p = np.append(counts, z.size - counts.sum()), np.append(p, 1 - p.sum())
     assert stats.chisquare(counts, p * z.size).pvalue > 1e-8
-    wrong = np.exp(mech.DiscreteLaplace(0.8 / 0.9, 2).log_density(k))
+    wrong = np.exp(mech.DiscreteLaplaceMechanism(0.8 / 0.9, 2).log_density(k))
     wrong = np.append(wrong, 1 - wrong.sum())
     assert stats.chisquare(counts, wrong * z.size).pvalue < 1e-8
     account = pld.from_discrete_laplace_mechanism(0.4, sensitivity=2)

@@ -2,6 +2,7 @@
 
 import math
 import pickle
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,10 +15,10 @@ from murmura.families import Support
 from murmura.privacy import sensitivity as sens
 
 
-def brute_force(xi, s, low, high, radius, gamma):
+def brute_force(xi: Any, s: Any, low: Any, high: Any, radius: Any, gamma: Any) -> Any:
     """max of e^{-gamma |s-y|/radius} |xi(z) - xi(y)| over |z - y| <= radius: lattice, then zoom."""
 
-    def value(y, z):
+    def value(y: Any, z: Any) -> Any:
         y = np.clip(y, low, high)
         z = np.clip(np.clip(z, y - radius, y + radius), low, high)
         return np.exp(-gamma * np.abs(s - y) / radius) * np.abs(xi(z) - xi(y))
@@ -37,7 +38,8 @@ def brute_force(xi, s, low, high, radius, gamma):
     return float(value(y, z).max())
 
 
-def test_log_is_exact_on_random_domains():
+@pytest.mark.thorough
+def test_log_is_exact_on_random_domains() -> None:
     """200 domains, from narrower than one move to many moves wide, weak and strong smoothing."""
     rng = np.random.default_rng(20)
     for _ in range(200):
@@ -58,7 +60,7 @@ def test_log_is_exact_on_random_domains():
         (0.5, 1.0, 1.0, 3.26, 0.65),  # at high e^{W_0(-radius/(gamma high))} = 0.6
     ],
 )
-def test_the_maximum_may_sit_inside(low, high, radius, gamma, s):
+def test_the_maximum_may_sit_inside(low: Any, high: Any, radius: Any, gamma: Any, s: Any) -> None:
     """Where neither the signal itself nor an end or a kink of the domain gives the maximum."""
     found = sens.smooth_log(low, high, smoothing=gamma, radius=radius).at(s)
     assert found == pytest.approx(brute_force(np.log, s, low, high, radius, gamma), rel=1e-9)
@@ -67,7 +69,7 @@ def test_the_maximum_may_sit_inside(low, high, radius, gamma, s):
     assert found > 1.005 * (np.maximum(down, up) * np.exp(-gamma * np.abs(s - y) / radius)).max()
 
 
-def test_log_without_a_ceiling():
+def test_log_without_a_ceiling() -> None:
     bound = sens.smooth_log(0.5, smoothing=0.1, radius=2.0)
     wide = sens.smooth_log(0.5, 1e4, smoothing=0.1, radius=2.0)
     s = np.geomspace(0.5, 5000, 50)
@@ -77,14 +79,15 @@ def test_log_without_a_ceiling():
     assert bound.at(1e6) == pytest.approx(2e-6, rel=1e-5)
 
 
-def statistic(rng):
+def statistic(rng: Any) -> Any:
     """Waves on a curve: several turning points, of which some lie beyond one move."""
     a, b, c = rng.uniform(0.2, 2, 2), rng.uniform(0.3, 4, 2), rng.uniform(0, 7, 2)
     d = rng.uniform(-0.3, 0.3)
     return lambda x: a[0] * np.sin(b[0] * x + c[0]) + a[1] * np.cos(b[1] * x + c[1]) + d * x**2
 
 
-def test_a_search_finds_the_smooth_sensitivity_of_random_statistics():
+@pytest.mark.thorough
+def test_a_search_finds_the_smooth_sensitivity_of_random_statistics() -> None:
     rng = np.random.default_rng(21)
     for _ in range(60):
         xi, low = statistic(rng), rng.uniform(-3, 3)
@@ -100,7 +103,7 @@ def test_a_search_finds_the_smooth_sensitivity_of_random_statistics():
         )
 
 
-def test_the_search_agrees_with_the_closed_form_of_log():
+def test_the_search_agrees_with_the_closed_form_of_log() -> None:
     for low, high, radius, gamma in [(0.1, 9.0, 1.0, 0.1), (0.01, 3.0, 1.0, 0.4), (4, 10, 8, 9.0)]:
         closed = sens.smooth_log(low, high, smoothing=gamma, radius=radius)
         found = sens.smooth(np.log, Support(low, high), smoothing=gamma, radius=radius)
@@ -108,14 +111,15 @@ def test_the_search_agrees_with_the_closed_form_of_log():
         assert found.at(s) == pytest.approx(closed.at(s), rel=1e-9)
 
 
-def test_a_lipschitz_constant_makes_it_an_upper_bound():
+@pytest.mark.thorough
+def test_a_lipschitz_constant_makes_it_an_upper_bound() -> None:
     rng = np.random.default_rng(22)
     for _ in range(30):
         xi, low, radius, gamma = statistic(rng), -2.0, rng.uniform(0.1, 3), rng.uniform(0.05, 3)
         high = 4.0
         x = np.linspace(low, high, 100_001)
         steepest = 1.01 * np.abs(np.diff(xi(x))).max() / (x[1] - x[0])
-        options = {"smoothing": gamma, "radius": radius}
+        options: Any = {"smoothing": gamma, "radius": radius}
         upper = sens.smooth(xi, Support(low, high), lipschitz=steepest, **options)
         found = sens.smooth(xi, Support(low, high), **options)
         s = rng.uniform(low, high, 200)
@@ -127,7 +131,7 @@ def test_a_lipschitz_constant_makes_it_an_upper_bound():
         assert (upper.at(s) <= upper.largest * (1 + 1e-12)).all()
 
 
-def test_whole_numbers_are_exact():
+def test_whole_numbers_are_exact() -> None:
     """The definition, by a loop over all pairs."""
     rng = np.random.default_rng(23)
     table = rng.normal(size=30).cumsum()
@@ -149,7 +153,7 @@ def test_whole_numbers_are_exact():
 
 @given(st.data())
 @settings(max_examples=100, deadline=None, derandomize=True)
-def test_it_is_a_smooth_upper_bound(data):
+def test_it_is_a_smooth_upper_bound(data: Any) -> None:
     """S >= |xi(s) - xi(s')| and S(s) <= e^gamma S(s') for adjacent s, s', whatever the radius."""
     low = data.draw(st.floats(1e-3, 10))
     radius = data.draw(st.floats(1e-2, 20))
@@ -164,7 +168,7 @@ def test_it_is_a_smooth_upper_bound(data):
     assert max(one, two) <= bound.largest * (1 + 1e-12)
 
 
-def test_distance_must_be_counted_in_moves():
+def test_distance_must_be_counted_in_moves() -> None:
     """e^{-gamma |s-y|} with radius 2 is no smooth bound: it can fall by e^{2 gamma} in one move."""
     low, radius, gamma = 0.001, 2.0, 0.5
     wrong = sens.envelope(
@@ -175,19 +179,19 @@ def test_distance_must_be_counted_in_moves():
     assert math.log(right[0] / right[1]) <= gamma + 1e-12
 
 
-def test_the_printed_formula_is_refuted_and_not_smooth():
-    bound = sens.printed(1.0, 0.01, radius=2.0)
+def test_the_published_formula_is_refuted_and_not_smooth() -> None:
+    bound = sens.as_published(1.0, 0.01, radius=2.0)
     gamma = sens.smoothing(1.0, 0.01)
     assert gamma == pytest.approx(1 / (2 * math.log(200)))
     assert bound.at([0.5, 4.0]) == pytest.approx(2.0 / (math.e * gamma * np.array([0.5, 4.0])))
-    assert (bound.kind, bound.status, bound.finite) == ("smooth-printed", "refuted", False)
+    assert (bound.kind, bound.status, bound.finite) == ("smooth-as-published", "refuted", False)
     assert "erratum 2" in str(bound)
     one, two = bound.at([2.1, 0.1])
     assert two / one > 10 * math.exp(gamma)
 
 
-def test_bounds_travel_between_processes():
-    for bound in (sens.smooth_log(0.1, 5, smoothing=0.2), sens.printed(1.0, 0.1)):
+def test_bounds_travel_between_processes() -> None:
+    for bound in (sens.smooth_log(0.1, 5, smoothing=0.2), sens.as_published(1.0, 0.1)):
         assert pickle.loads(pickle.dumps(bound)).at(2.0) == bound.at(2.0)
 
 
@@ -202,7 +206,7 @@ def test_bounds_travel_between_processes():
         (lambda: sens.smooth(np.sum, Support(0, 1), smoothing=0.1), "as many finite"),
         (
             lambda: sens.smooth(np.sin, Support(0, 9, integer=True), smoothing=0.1, radius=0.5),
-            "the promise would be empty",
+            "the guarantee would be empty",
         ),
         (lambda: sens.smooth(np.sin, Support(0, 1e9, integer=True), smoothing=1), "too many"),
         (
@@ -214,12 +218,12 @@ def test_bounds_travel_between_processes():
     ],
 )
 @pytest.mark.filterwarnings("ignore:divide by zero:RuntimeWarning")
-def test_what_makes_no_sense_is_refused(call, message):
+def test_what_makes_no_sense_is_refused(call: Any, message: Any) -> None:
     with pytest.raises(PrivacyError, match=message):
         call()
 
 
-def test_a_signal_outside_the_domain_is_named_by_its_index():
+def test_a_signal_outside_the_domain_is_named_by_its_index() -> None:
     with pytest.raises(
         SignalError, match=r"1 of 3 signals .* \(1 <= s <= 2\).* index \(2,\)"
     ) as hit:

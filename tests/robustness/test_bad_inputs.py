@@ -10,6 +10,7 @@ import math
 import re
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +19,13 @@ import pytest
 from typer.testing import CliRunner
 
 import murmura as mm
+from murmura.algorithms import Average, Coefficients
 from murmura.cli.app import app
 from murmura.errors import MurmuraError
 from murmura.families import Custom, Support
-from murmura.laws import Average, Coefficients
 
-RING = mm.network.metropolis(mm.network.load("ring:5"))
-NORMAL, WANT = mm.families.Normal(1.0), mm.privacy.SignalDP(1.0)
+RING = mm.networks.metropolis(mm.networks.load("ring:5"))
+NORMAL, REQUEST = mm.families.Normal(1.0), mm.privacy.SignalDP(1.0)
 SIGNALS = np.arange(5.0)
 NAN, INF, HUGE = math.nan, math.inf, 10**400
 EXPECTED = re.compile(
@@ -64,8 +65,12 @@ NOT_ARRAYS = ["x", ["a"] * 5, [1j] * 5, [object()] * 5, Thing(), [[1], [1, 2], [
               [[1, NAN]] * 5, "no-such-file.csv", [1, 2, 3, 4, "five"], [1 + 0j] * 5]  # fmt: skip
 
 
+def on_network(algorithm: str, network: Any) -> Any:
+    return sweep(network=network, algorithm=algorithm)
+
+
 def sweep(**changed: Any) -> Any:
-    asked = {"signals": SIGNALS, "network": RING, "family": NORMAL, "want": WANT, "rounds": 3}
+    asked = {"signals": SIGNALS, "network": RING, "family": NORMAL, "privacy": REQUEST, "rounds": 3}
     return mm.sweep(**{**asked, **changed})
 
 
@@ -77,11 +82,13 @@ def custom(statistic: Any, **options: Any) -> Any:
 class Odd(Average):
     """An algorithm with one coefficient of choice."""
 
+    value: Any
+
     def __init__(self, value: Any) -> None:
         object.__setattr__(self, "value", value)
 
     def coefficients(self, t: int) -> Coefficients:  # noqa: ARG002
-        return Coefficients(mix=self.value)
+        return Coefficients(mixing=self.value)
 
 
 def _api() -> list[tuple[str, Callable[[], Any]]]:
@@ -89,11 +96,11 @@ def _api() -> list[tuple[str, Callable[[], Any]]]:
 
     def add(name: str, values: list[Any], call: Callable[[Any], Any]) -> None:
         for k, value in enumerate(values):
-            cases.append((f"{name} {k}: {type(value).__name__}", lambda v=value: call(v)))
+            cases.append((f"{name} {k}: {type(value).__name__}", partial(call, value)))
 
-    p, f, n = mm.privacy, mm.families, mm.network
+    p, f, n = mm.privacy, mm.families, mm.networks
     for kind in (p.SignalDP, p.NetworkDP):
-        add(f"{kind.__name__} epsilon", NOT_POSITIVE, lambda v, k=kind: k(v))
+        add(f"{kind.__name__} epsilon", NOT_POSITIVE, kind)
     add(
         "radius",
         [v for v in NOT_POSITIVE if v is not INF and v != INF],
@@ -129,9 +136,13 @@ def _api() -> list[tuple[str, Callable[[], Any]]]:
         lambda v: sweep(epsilons=v))  # fmt: skip
     add("family", [None, "norml", "normal", 3, f.Bernoulli, Thing(), ["normal"], {}],
         lambda v: sweep(family=v))  # fmt: skip
-    add("want", [None, 1.0, "signal", p.SignalDP, Thing(), {}, []], lambda v: sweep(want=v))
-    add("law", [None, 3, "avarage", "", Average, Thing(), ["average"], {}], lambda v: sweep(law=v))
-    add("coefficient", [NAN, INF, 1j, None, "1", [1.0]], lambda v: sweep(law=Odd(v)))
+    add("privacy", [None, 1.0, "signal", p.SignalDP, Thing(), {}, []], lambda v: sweep(privacy=v))
+    add(
+        "algorithm",
+        [None, 3, "avarage", "", Average, Thing(), ["average"], {}],
+        lambda v: sweep(algorithm=v),
+    )
+    add("coefficient", [NAN, INF, 1j, None, "1", [1.0]], lambda v: sweep(algorithm=Odd(v)))
     add("record", [5, "all", {"every": 1}, mm.Record, Thing(), []], lambda v: sweep(record=v))
     add("progress", [5, "bar", []], lambda v: sweep(progress=v))
     add("network", [None, "rong:5", "ring:x", "ring:", "ring:6", 5, n.load("ring:5"), np.eye(5),
@@ -143,13 +154,17 @@ def _api() -> list[tuple[str, Callable[[], Any]]]:
     add("signals", NOT_ARRAYS, lambda v: sweep(signals=v))
     add("misspelt", ["replica", "epsilon", "round", "famly", "records", "dimensions", "eta"],
         lambda v: sweep(**{v: 2}))  # fmt: skip
-    add("law option", [{"dimension": "x"}, {"dimension": -1}, {"dimension": NAN}, {"dimention": 2}],
-        lambda v: sweep(law="jacobi", **v))  # fmt: skip
-    add("eta", [0, -1, NAN, INF, "x"], lambda v: sweep(law="first-order", eta=v))
+    add("algorithm option", [{"dimension": "x"}, {"dimension": -1}, {"dimension": NAN}, {"dimention": 2}],
+        lambda v: sweep(algorithm="jacobi", **v))  # fmt: skip
+    add("eta", [0, -1, NAN, INF, "x"], lambda v: sweep(algorithm="first-order", eta=v))
     dynamic = n.link_failures(n.load("ring:5"), 0.2, seed=1)
     directed = n.row_stochastic(n.load("ring:5"))
-    for law in ("chebyshev", "jacobi"):
-        add(f"{law} on", [dynamic, directed], lambda v, law=law: sweep(network=v, law=law))
+    for algorithm in ("chebyshev", "jacobi"):
+        add(
+            f"{algorithm} on",
+            [dynamic, directed],
+            partial(on_network, algorithm),
+        )
     add("every", [*NOT_COUNTS[:4], "x"], lambda v: mm.Record(every=v))
     add("recorded agents", [[], ["nobody"], [99]], lambda v: sweep(record=mm.Record(agents=v)))
     add("graph", [5, None, Thing(), "ring:x", "ring:2", "ring:-3", "ring:2.5", "torus:3x",
@@ -181,7 +196,7 @@ BASE = {
     "family": {"name": '"normal"', "sigma": "1.0"},
     "signals": {"draw": "{ mu = 1.0 }"},
     "privacy": {"protect": '"signal"', "epsilon": "1.0"},
-    "law": {"name": '"average"', "rounds": "5"},
+    "algorithm": {"name": '"average"', "rounds": "5"},
 }
 SCENARIOS: list[tuple[str, str, str]] = [
     *(("network", "graph", v) for v in ('"rong:7"', '""', "7", '"ring:x"', '"ring:2"', "true", "[]",
@@ -202,10 +217,10 @@ SCENARIOS: list[tuple[str, str, str]] = [
     *(("privacy", "delta", v) for v in ("-1", "1", "nan", '"0"', "0.5")),
     *(("privacy", "radius", v) for v in ("0", "-1", "nan", '"1"', "inf", "1e300")),
     *(("privacy", "sensitivity", v) for v in ('"local"', "1", '"smooth"')),
-    *(("law", "name", v) for v in ('"avarage"', "1", '""', '"push"')),
-    *(("law", "rounds", v) for v in ("0", "-1", "1.5", '"5"', "nan", "true", "1000000000000",
+    *(("algorithm", "name", v) for v in ('"avarage"', "1", '""', '"push"')),
+    *(("algorithm", "rounds", v) for v in ("0", "-1", "1.5", '"5"', "nan", "true", "1000000000000",
                                      "10000000000000000000000000")),
-    *(("law", "eta", v) for v in ("1", "nan")),
+    *(("algorithm", "eta", v) for v in ("1", "nan")),
     *(("record", "every", v) for v in ("0", "-1", "1.5", '"x"')),
     *(("record", "agents", v) for v in ("0", "[]", '"some"', "[99]", '["nobody"]')),
     *(("", "seed", v) for v in ("-1", "1.5", '"x"', "9223372036854775808", "nan")),
@@ -262,7 +277,7 @@ COMMANDS = [
         "no.csv", "ring:9 --weights nope", "complete:100000", "hypercube:99", "erdos-renyi:10",
         "erdos-renyi:10,2", "watts-strogatz:5,9,0.1", "random-regular:5,3", "feeder:0", "star:1",
         "path:0", "grid:axb", "ring:99999999999999999999", "--nope", "ring:9 --directed")),
-    "families --nope", "families extra", "laws --nope", "laws extra", "init s.toml",
+    "families --nope", "families extra", "algorithms --nope", "algorithms extra", "init s.toml",
     "init --nope", "init nowhere/x.toml", "audit no.toml", "audit s.toml --nope",
     "audit s.toml --trials 0", "audit s.toml --trials x", "audit s.toml --rounds -1",
     "reproduce --nope", "reproduce nothing", "reproduce --seed x", "agent", "agent no.toml",
@@ -277,7 +292,7 @@ COMMANDS = [
 @pytest.mark.parametrize("command", COMMANDS)
 def test_commands(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "s.toml").write_text(text_of("law", "rounds", "5"))
+    (tmp_path / "s.toml").write_text(text_of("algorithm", "rounds", "5"))
     done = CliRunner().invoke(app, command.split())
     assert done.exit_code == 2, done.output
     assert isinstance(done.exception, SystemExit)
@@ -296,7 +311,7 @@ def test_earlier_results_are_not_overwritten(
 ) -> None:
     """`run` twice used to replace the first results without a word."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "s.toml").write_text(text_of("law", "rounds", "5"))
+    (tmp_path / "s.toml").write_text(text_of("algorithm", "rounds", "5"))
 
     def call(*words: str) -> Any:
         return CliRunner().invoke(app, ["run", "s.toml", "--no-figures", *words])
@@ -313,12 +328,13 @@ def test_earlier_results_are_not_overwritten(
 
 def test_an_interrupted_sweep_is_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is finished is kept without being asked for, and gone when all is well."""
-    from murmura.cluster import sweeps
+    from murmura.simulation.mpi import sweeps
 
     monkeypatch.chdir(tmp_path)
     variants = "".join(f'[[variant]]\nname = "{v}"\n' for v in "abc")
-    (tmp_path / "s.toml").write_text(text_of("law", "rounds", "5") + variants)
-    whole, done = sweeps.simulate, []
+    (tmp_path / "s.toml").write_text(text_of("algorithm", "rounds", "5") + variants)
+    whole: Any = vars(sweeps)["simulate"]
+    done: list[Any] = []
 
     def counted(problem: Any, record: Any) -> Any:
         if len(done) == 2:
@@ -330,9 +346,13 @@ def test_an_interrupted_sweep_is_resumed(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(sweeps, "simulate", counted)
     assert CliRunner().invoke(app, words).exit_code == 130
     assert len(list((tmp_path / "o" / "tasks").glob("*.npz"))) == 2
-    monkeypatch.setattr(sweeps, "simulate", whole)
     asked: list[Any] = []
-    monkeypatch.setattr(sweeps, "simulate", lambda p, r: asked.append(p.epsilons) or whole(p, r))
+
+    def noted(problem: Any, record: Any) -> Any:
+        asked.append(problem.epsilons)
+        return whole(problem, record)
+
+    monkeypatch.setattr(sweeps, "simulate", noted)
     assert CliRunner().invoke(app, [*words, "--resume"]).exit_code == 0
     assert asked == [(1.0,), (2.0,), (4.0,)]  # those of the third variant
     assert CliRunner().invoke(app, [*words, "--force"]).exit_code == 0

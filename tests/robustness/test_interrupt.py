@@ -22,7 +22,7 @@ draw = { mu = 1.0 }
 [privacy]
 protect = "signal"
 epsilon = [0.5, 1.0, 2.0]
-[law]
+[algorithm]
 name = "learn"
 rounds = 200000
 [record]

@@ -23,7 +23,7 @@ draw = { mu = 3.0 }
 protect = "signal"
 epsilon = 1.0
 
-[law]
+[algorithm]
 name = "average"
 rounds = 5
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
-from scenario_texts import BASE, edited, line_of
 
 from murmura.errors import NetworkError, ScenarioError, SignalError
 from murmura.scenario import Scenario
+from tests.scenario.scenario_texts import BASE, edited, line_of
 
 # (what stands in the base, what takes its place, the line is that of, parts of the message)
 MISTAKES = [
     ('name = "average"', 'name = "avarage"', 'name = "avarage"',
-     ['law.name: found "avarage"; allowed: average, learn', 'did you mean "average"?']),
+     ['algorithm.name: found "avarage"; allowed: average, learn', 'did you mean "average"?']),
     ("[privacy]", "[privcy]", "[privcy]", ["privcy: there is no such key", '"privacy"?']),
     ("epsilon = 1.0", "epsilom = 1.0", "epsilom", ["privacy.epsilom", 'mean "epsilon"?']),
     ("epsilon = 1.0", "epsilon = -1.0", "epsilon =", ["privacy.epsilon: found -1.0", "above 0"]),
@@ -22,24 +24,24 @@ MISTAKES = [
     ("epsilon = 1.0\n", "", "[privacy]", ["privacy: ", "epsilon", "missing"]),
     ("epsilon = 1.0", "epsilon = 1.0\ndelta = 0.01", "delta =",
      ["privacy.delta: ", "leave delta out"]),
-    ("epsilon = 1.0", 'epsilon = 1.0\nsensitivity = "smooth-printed"', "sensitivity =",
+    ("epsilon = 1.0", 'epsilon = 1.0\nsensitivity = "smooth-as-published"', "sensitivity =",
      ["needs a delta above 0"]),
     ("epsilon = 1.0", 'epsilon = 1.0\nsensitivity = "globl"', "sensitivity =",
-     ['privacy.sensitivity: found "globl"; allowed: global, smooth, smooth-printed', '"global"?']),
+     ['privacy.sensitivity: found "globl"; allowed: global, smooth, smooth-as-published', '"global"?']),
     ("epsilon = 1.0", "epsilon = 1.0\nradius = 0", "radius =", ["privacy.radius: found 0"]),
     ("epsilon = 1.0", "epsilon = 1.0\nradius = nan", "radius =", ["a number above 0"]),
     ('protect = "signal"', 'protect = "nothing"', "[privacy]", ["without epsilon"]),
     ('protect = "signal"', 'protect = "signals"', "protect =", ["signal, network, nothing"]),
-    ("rounds = 5", "rounds = 0", "rounds =", ["law.rounds: found 0; allowed: a number of at"]),
-    ("rounds = 5", "rounds = 5.5", "rounds =", ["law.rounds: found 5.5; allowed: a whole number"]),
-    ("rounds = 5", "rounds = true", "rounds =", ["law.rounds: found true"]),
-    ("rounds = 5\n", "", "[law]", ["law.rounds: missing"]),
-    ("rounds = 5", "rounds = 5\neta = 0.1", "eta =", ["law.eta: there is no such key", "rounds"]),
-    ("rounds = 5", "round = 5", "[law]", ["law.rounds: missing"]),
+    ("rounds = 5", "rounds = 0", "rounds =", ["algorithm.rounds: found 0; allowed: a number of at"]),
+    ("rounds = 5", "rounds = 5.5", "rounds =", ["algorithm.rounds: found 5.5; allowed: a whole number"]),
+    ("rounds = 5", "rounds = true", "rounds =", ["algorithm.rounds: found true"]),
+    ("rounds = 5\n", "", "[algorithm]", ["algorithm.rounds: missing"]),
+    ("rounds = 5", "rounds = 5\neta = 0.1", "eta =", ["algorithm.eta: there is no such key", "rounds"]),
+    ("rounds = 5", "round = 5", "[algorithm]", ["algorithm.rounds: missing"]),
     ('name = "average"', 'name = "first-order"\neta = -1.0', "eta =",
-     ["law.eta: eta must be a finite number above 0"]),
+     ["algorithm.eta: eta must be a finite number above 0"]),
     ('name = "average"', 'name = "jacobi"\ndimension = "2"', "dimension =",
-     ['law.dimension: found "2"; allowed: a number']),
+     ['algorithm.dimension: found "2"; allowed: a number']),
     ('name = "log-normal"', 'name = "lognormals"', 'name = "lognormals"',
      ["family.name: ", 'did you mean "log-normal"?']),
     ("sigma = 1.0", "sigm = 1.0", "sigm =", ["family.sigm: there is no such key", '"sigma"?']),
@@ -81,13 +83,15 @@ MISTAKES = [
     ("every = 1", "every = 0", "every =", ["record.every: found 0"]),
     ("agents = 3", "agents = -3", "agents =", ['record.agents: found -3; allowed: "all"']),
     ("agents = 3", "agents = true", "agents =", ["record.agents: found true"]),
-    ("[record]\nevery = 1\nagents = 3\n", "record = 4\n", "record = 4", ["law.record"]),
-    ("[law]", "law = 3\n[lawn]", "law = 3", ["law"]),
+    ("[record]\nevery = 1\nagents = 3\n", "record = 4\n", "record = 4", ["algorithm.record"]),
+    ("[algorithm]", "algorithm = 3\n[lawn]", "algorithm = 3", ["algorithm"]),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("old", "new", "at", "parts"), MISTAKES)
-def test_a_mistake_is_named_with_its_line(old, new, at, parts, tmp_path):
+def test_a_mistake_is_named_with_its_line(
+    old: Any, new: Any, at: Any, parts: Any, tmp_path: Any
+) -> None:
     text = edited(old, new)
     (tmp_path / "x.csv").write_text("agent,value\n0,1\n")
     with pytest.raises(ScenarioError) as caught:
@@ -102,33 +106,33 @@ def test_a_mistake_is_named_with_its_line(old, new, at, parts, tmp_path):
     ("text", "line"),
     [("a = ", 1), ("a = 1\nb = [1,\n", 3), ("a = 1\na = 2", 2), ("[x]\ny = 1\n[x]\n", 3)],
 )
-def test_wrong_syntax_gives_the_line(text, line):
+def test_wrong_syntax_gives_the_line(text: Any, line: Any) -> None:
     with pytest.raises(ScenarioError, match=rf"^t\.toml, line {line}: not valid TOML: "):
         Scenario.parse(text, "t.toml")
 
 
-def test_nesting_without_end_is_refused():
+def test_nesting_without_end_is_refused() -> None:
     with pytest.raises(ScenarioError, match="nested too deeply"):
         Scenario.parse("a = " + "[" * 5000 + "]" * 5000)
 
 
-def test_an_empty_text_names_every_missing_section():
+def test_an_empty_text_names_every_missing_section() -> None:
     with pytest.raises(ScenarioError) as caught:
         Scenario.parse("", "t.toml")
-    for section in ("network", "family", "signals", "privacy", "law"):
+    for section in ("network", "family", "signals", "privacy", "algorithm"):
         assert f"{section}: missing; add a section [{section}]" in str(caught.value)
 
 
-def test_several_mistakes_are_reported_together_in_order():
+def test_several_mistakes_are_reported_together_in_order() -> None:
     text = edited("seed = 3", "sead = 3", edited("rounds = 5", "rounds = 0"))
     with pytest.raises(ScenarioError) as caught:
         Scenario.parse(text, "t.toml")
     first, second = str(caught.value).split("\n")
     assert "line 2: sead" in first
-    assert "law.rounds" in second
+    assert "algorithm.rounds" in second
 
 
-def test_a_file_that_is_not_there_or_not_text(tmp_path):
+def test_a_file_that_is_not_there_or_not_text(tmp_path: Any) -> None:
     with pytest.raises(ScenarioError, match=r"cannot read the scenario .*none\.toml"):
         Scenario.load(tmp_path / "none.toml")
     with pytest.raises(ScenarioError, match="cannot read"):
@@ -144,7 +148,7 @@ MISFITS = [
     ('name = "average"', 'name = "push-sum"', None, None, ""),
     ('weights = "metropolis"', 'weights = "row-stochastic"', None, None, ""),
     ('name = "average"', 'name = "learn"', None, None, ""),
-    ('weights = "metropolis"', 'weights = "column-stochastic"', "[law]", ScenarioError, "push-sum"),
+    ('weights = "metropolis"', 'weights = "column-stochastic"', "[algorithm]", ScenarioError, "push-sum"),
     ('graph = "ring:7"', 'graph = "ring:2"', "graph =", ScenarioError, "at least 3"),
     ('graph = "ring:7"', 'graph = "ring"', "graph =", ScenarioError, "size"),
     ('graph = "ring:7"', 'graph = "ring:8"', "weights =", NetworkError,
@@ -156,7 +160,9 @@ MISFITS = [
 
 
 @pytest.mark.parametrize(("old", "new", "at", "kind", "part"), MISFITS)
-def test_parts_that_do_not_fit_are_named_with_their_line(old, new, at, kind, part):
+def test_parts_that_do_not_fit_are_named_with_their_line(
+    old: Any, new: Any, at: Any, kind: Any, part: Any
+) -> None:
     text = edited(old, new)
     scenario = Scenario.parse(text, "us.toml")
     if kind is None:
@@ -168,7 +174,7 @@ def test_parts_that_do_not_fit_are_named_with_their_line(old, new, at, kind, par
     assert part in str(caught.value)
 
 
-def test_readings_that_fail_keep_their_error_and_get_the_line(tmp_path):
+def test_readings_that_fail_keep_their_error_and_get_the_line(tmp_path: Any) -> None:
     (tmp_path / "r.csv").write_text("agent,value\n" + "".join(f"{k},0.5\n" for k in range(7)))
     text = edited("draw = { mu = 3.0 }", 'file = "r.csv"')
     scenario = Scenario.parse(text, "us.toml", folder=tmp_path)
@@ -177,22 +183,22 @@ def test_readings_that_fail_keep_their_error_and_get_the_line(tmp_path):
         scenario.build()
 
 
-def test_a_graph_file_that_fails_keeps_its_error(tmp_path):
+def test_a_graph_file_that_fails_keeps_its_error(tmp_path: Any) -> None:
     (tmp_path / "g.csv").write_text("source,target\n0,0\n")
     scenario = Scenario.parse(edited("ring:7", "g.csv"), "us.toml", folder=tmp_path)
     with pytest.raises(NetworkError, match=r"us\.toml, line 6: network\.graph: .*self-loop"):
         scenario.build()
 
 
-def test_mistakes_in_variants_name_the_variant():
-    text = BASE + '\n[[variant]]\nname = "a"\n\n[[variant]]\nname = "b"\nlaw.name = "lern"\n'
+def test_mistakes_in_variants_name_the_variant() -> None:
+    text = BASE + '\n[[variant]]\nname = "a"\n\n[[variant]]\nname = "b"\nalgorithm.name = "lern"\n'
     with pytest.raises(ScenarioError) as caught:
         Scenario.parse(text, "us.toml")
-    at = line_of('law.name = "lern"', text)
-    assert f'us.toml, line {at}: variant "b": law.name: found "lern"' in str(caught.value)
+    at = line_of('algorithm.name = "lern"', text)
+    assert f'us.toml, line {at}: variant "b": algorithm.name: found "lern"' in str(caught.value)
 
 
-def test_a_mistake_in_the_base_is_reported_once_for_all_variants():
+def test_a_mistake_in_the_base_is_reported_once_for_all_variants() -> None:
     base = edited("epsilon = 1.0", "epsilon = 0")
     text = base + '\n[[variant]]\nname = "a"\n[[variant]]\nname = "b"\n'
     with pytest.raises(ScenarioError) as caught:
@@ -208,18 +214,18 @@ def test_a_mistake_in_the_base_is_reported_once_for_all_variants():
         ('[[variant]]\nname = "a"\n[[variant]]\nname = "a"\n', 'variant.1.name: found "a" twice'),
         ("[variant]\nname = 'a'\n", r"sections \[\[variant\]\]"),
         ('[[variant]]\nname = "a b"\n', "file names"),
-        ('[[variant]]\nname = "a"\nlaws.name = "learn"\n', 'mean "law"?'),
-        ('[[variant]]\nname = "a"\nlaw = 3\n', "law: found 3|law: allowed"),
+        ('[[variant]]\nname = "a"\nalgorithms.name = "learn"\n', 'mean "algorithm"?'),
+        ('[[variant]]\nname = "a"\nalgorithm = 3\n', "algorithm: found 3|algorithm: allowed"),
     ],
 )
-def test_variants_need_names_and_known_keys(more, part):
+def test_variants_need_names_and_known_keys(more: Any, part: Any) -> None:
     with pytest.raises(ScenarioError, match=part.replace("?", r"\?")) as caught:
         Scenario.parse(BASE + more, "us.toml")
     line = int(str(caught.value).split("line ")[1].split(":")[0])
     assert line > BASE.count("\n")
 
 
-def test_arguments_are_checked_too():
+def test_arguments_are_checked_too() -> None:
     scenario = Scenario.parse(BASE)
     with pytest.raises(ScenarioError, match="seed: found -1"):
         scenario.with_(seed=-1)
@@ -229,7 +235,7 @@ def test_arguments_are_checked_too():
         scenario.build("x")
 
 
-def test_network_dp_with_a_tolerance_is_refused_with_its_line():
+def test_network_dp_with_a_tolerance_is_refused_with_its_line() -> None:
     """It used to pass, and `murmura up` said Proved while ranges went round without noise."""
     text = edited('protect = "signal"', 'protect = "network"')
     text += "\n[agents]\ntolerance = 0.001\n"

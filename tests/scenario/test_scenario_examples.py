@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,25 +14,25 @@ from murmura.scenario import Scenario, run
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
-def test_there_are_examples():
+def test_there_are_examples() -> None:
     assert len(list(EXAMPLES.glob("*.toml"))) >= 5
 
 
-def test_the_main_example_is_the_papers():
+def test_the_main_example_is_the_papers() -> None:
     specs = Scenario.load(EXAMPLES / "us-power-grid.toml").variants
-    told = [(s.name, s.law.name, s.privacy.protect, s.law.rounds) for s in specs]
-    assert told == [
+    reported = [(s.name, s.algorithm.name, s.privacy.protect, s.algorithm.rounds) for s in specs]
+    assert reported == [
         ("offline-signal", "average", "signal", 99),
         ("offline-network", "average", "network", 99),
         ("online-signal", "learn", "signal", 100),
         ("online-network", "learn-network", "network", 100),
     ]
     assert {(s.privacy.delta, s.privacy.sensitivity, s.replicas) for s in specs} == {
-        (0.01, "smooth-printed", 10)
+        (0.01, "smooth-as-published", 10)
     }
 
 
-def test_the_main_example_runs():
+def test_the_main_example_runs() -> None:
     with pytest.warns(PrivacyWarning, match="Refuted"):
         results = run(Scenario.load(EXAMPLES / "us-power-grid.toml").with_(replicas=1))
     for result in results.values():
@@ -40,28 +41,31 @@ def test_the_main_example_runs():
         assert abs(result.estimate["mu"] - 10) < 0.1
 
 
-def test_bounds_make_the_promise_proved_and_jacobi_makes_it_quick():
+def test_bounds_make_the_guarantee_proved_and_jacobi_makes_it_quick() -> None:
     results = run(Scenario.load(EXAMPLES / "bounded-loads.toml").with_(replicas=1))
     assert {result.guarantee.status for result in results.values()} == {"proved"}
     assert results["jacobi"].errors.total < results["average"].errors.total / 2
 
 
-def test_failing_links_and_the_rule_that_diverges():
+def test_failing_links_and_the_rule_that_diverges() -> None:
     scenario = Scenario.load(EXAMPLES / "ring-with-failing-links.toml").with_(replicas=2)
-    with pytest.warns(DivergenceWarning, match="learn-dynamic-printed"):
+    with pytest.warns(DivergenceWarning, match="learn-dynamic-as-published"):
         results = run(scenario)
-    assert results["corrected"].errors.total < results["as-printed"].errors.total / 10
+    assert results["corrected"].errors.total < results["as-published"].errors.total / 10
 
 
-def test_one_way_links_need_push_sum():
+def test_one_way_links_need_push_sum() -> None:
     results = run(Scenario.load(EXAMPLES / "one-way-links.toml"))
     apart = {name: result.errors.decentralisation for name, result in results.items()}
     assert apart["push-sum"] < 1e-3 < apart["weighted-mean"]
 
 
-def test_households_come_from_a_file_of_ones_own(tmp_path, monkeypatch):
+def test_households_come_from_a_file_of_the_user(tmp_path: Any, monkeypatch: Any) -> None:
     monkeypatch.delenv("MURMURA_DATA", raising=False)
-    with pytest.raises(ScenarioError, match=r"signals\.file: .* there is no file"):
+    with pytest.raises(
+        ScenarioError,
+        match=r"signals\.file: .* there is no file .*set the environment variable MURMURA_DATA$",
+    ):
         run(EXAMPLES / "households.toml")
     kwh = np.random.default_rng(0).lognormal(2, 1, (537, 49)).round(3)
     rows = (f"{1000 + h},{d},{kwh[h, d]}\n" for h in range(537) for d in range(49))

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scenario_texts import BASE
 
 from murmura.errors import ScenarioError
 from murmura.scenario import Scenario
-from murmura.scenario.locate import lines
+from murmura.scenario.errors import lines
+from tests.scenario.scenario_texts import BASE
 
-TEXT = BASE + '\n[[variant]]\nname = "a"\nlaw.rounds = 4\n[[variant]]\nname = "b"\n'
+TEXT = BASE + '\n[[variant]]\nname = "a"\nalgorithm.rounds = 4\n[[variant]]\nname = "b"\n'
 KEYS = sorted({str(key) for path in lines(TEXT) for key in path if isinstance(key, str)})
 LETTERS = st.text("abcdefghijklmnopqrstuvwxyz_-", min_size=1, max_size=2)
 
 
 @st.composite
-def misspelt(draw):
+def misspelt(draw: Any) -> Any:
     """One key of the text with a letter added, taken away or changed."""
     numbered = [
         (number, key)
@@ -36,7 +38,7 @@ def misspelt(draw):
 
 
 @given(misspelt())
-def test_misspelt_keys_are_scenario_errors(case):
+def test_misspelt_keys_are_scenario_errors(case: Any) -> None:
     key, wrong, text = case
     if wrong == key:
         return
@@ -45,16 +47,16 @@ def test_misspelt_keys_are_scenario_errors(case):
     assert str(caught.value).startswith("t.toml, line ")
 
 
-PRINTED = st.characters(exclude_characters="'", exclude_categories=["Cc", "Cs"])
+PUBLISHED = st.characters(exclude_characters="'", exclude_categories=["Cc", "Cs"])
 VALUES = st.one_of(
     st.sampled_from(["nan", "-inf", "{}", "[]", "[[]]", "1979-05-27", "true", "''", "1e400", "-1"]),
     st.integers(-(10**30), 10**30).map(str),
-    st.text(PRINTED).map("'{}'".format),
+    st.text(PUBLISHED).map("'{}'".format),
 )  # fmt: skip
 
 
 @given(st.sampled_from([row for row in TEXT.split("\n") if "=" in row]), VALUES)
-def test_strange_values_never_escape_as_other_errors(row, value):
+def test_strange_values_never_escape_as_other_errors(row: Any, value: Any) -> None:
     text = TEXT.replace(row, f"{row.split('=')[0]}= {value}")
     try:
         scenario = Scenario.parse(text, "t.toml")
@@ -64,6 +66,6 @@ def test_strange_values_never_escape_as_other_errors(row, value):
 
 
 @given(st.text(max_size=60))
-def test_any_text_at_all(text):
+def test_any_text_at_all(text: Any) -> None:
     with pytest.raises(ScenarioError):
         Scenario.parse(text)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
-from scenario_texts import BASE, edited, line_of
 
 from murmura.errors import ScenarioError
 from murmura.scenario import Scenario
+from tests.scenario.scenario_texts import BASE, edited, line_of
 
 HUGE = "1" + "0" * 400
 SHAPE = "a value has the wrong shape"
@@ -47,7 +49,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("old", "new", "at", "part"), WRONG)
-def test_a_number_out_of_range_is_one_line(old, new, at, part):
+def test_a_number_out_of_range_is_one_line(old: Any, new: Any, at: Any, part: Any) -> None:
     text = edited(old, new)
     with pytest.raises(ScenarioError) as caught:
         Scenario.parse(text, "us.toml")
@@ -72,7 +74,9 @@ BUILT = [
 
 
 @pytest.mark.parametrize(("old", "new", "at", "part"), BUILT)
-def test_what_cannot_be_computed_is_refused_when_built(old, new, at, part):
+def test_what_cannot_be_computed_is_refused_when_built(
+    old: Any, new: Any, at: Any, part: Any
+) -> None:
     text = edited(old, new)
     if "radius" in part and "epsilon = 1.0" in text:
         text = edited("epsilon = 1.0", "epsilon = 1.0\nradius = 1e300", text)
@@ -83,16 +87,16 @@ def test_what_cannot_be_computed_is_refused_when_built(old, new, at, part):
     assert part in str(caught.value)
 
 
-def test_little_budget_is_allowed_while_it_can_be_computed():
+def test_little_budget_is_allowed_while_it_can_be_computed() -> None:
     Scenario.parse(edited("epsilon = 1.0", "epsilon = 1e-90")).build()
 
 
-def test_a_number_of_thousands_of_digits():
+def test_a_number_of_thousands_of_digits() -> None:
     with pytest.raises(ScenarioError, match=r"us\.toml: a whole number has too many digits"):
         Scenario.parse(edited("seed = 3", "seed = 1" + "0" * 5000), "us.toml")
 
 
-def test_a_byte_order_mark_is_read_over(tmp_path):
+def test_a_byte_order_mark_is_read_over(tmp_path: Any) -> None:
     file = tmp_path / "windows.toml"
     file.write_bytes(b"\xef\xbb\xbf" + BASE.encode())
     assert Scenario.load(file).name == "small"

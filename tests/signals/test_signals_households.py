@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from murmura import estimate, network
+from murmura import estimate, networks
 from murmura import families as f
 from murmura.errors import SignalError
 from murmura.privacy import SignalDP
@@ -79,6 +79,7 @@ def test_daily_readings_fit_log1p_as_they_are(daily: Signals) -> None:
     assert 1 < mu < 4
 
 
+@pytest.mark.thorough
 def test_an_interval_allows_for_households_that_stay_apart(daily: Signals) -> None:
     """Days of one household resemble one another: as if independent, 0.36 of intervals cover.
 
@@ -88,7 +89,7 @@ def test_an_interval_allows_for_households_that_stay_apart(daily: Signals) -> No
     clipped = daily.clip(0.0, 200.0).values
     xi = np.log1p(clipped)
     family, rng = f.LogNormal1p(sigma=float(xi.std())), np.random.default_rng(5)
-    mixing = network.lazy_metropolis(network.load("complete:40"))
+    mixing = networks.lazy_metropolis(networks.load("complete:40"))
     held = {1.0: 0, np.inf: 0}
     for run in range(200):
         some = clipped[rng.choice(len(clipped), 40, replace=False)]

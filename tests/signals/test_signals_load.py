@@ -253,6 +253,7 @@ def test_times_that_agents_do_not_share_are_refused_before_memory_is_taken() -> 
         as_signals(frame)
 
 
+@pytest.mark.thorough
 def test_two_million_rows_are_quick() -> None:
     n, T = 2000, 1000
     rng = np.random.default_rng(0)
@@ -267,6 +268,7 @@ def test_two_million_rows_are_quick() -> None:
     np.testing.assert_array_equal(signals.values, values)
 
 
+@pytest.mark.thorough
 def test_pandas_is_not_needed_for_arrays() -> None:
     code = (
         "import sys, numpy as np; from murmura.signals import as_signals; "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -151,7 +152,7 @@ def test_policies_of_the_wrong_kind(policy: object) -> None:
 
 
 @pytest.mark.parametrize("columns", [{"agent": "kwh"}, {"time": "kwh"}])
-def test_readings_in_the_wrong_column_are_not_shown(tmp_path, columns):
+def test_readings_in_the_wrong_column_are_not_shown(tmp_path: Any, columns: Any) -> None:
     """`agent = "kwh"` listed readings as the labels of agents that are not in the network."""
     path = tmp_path / "meters.csv"
     rows = [f"{k % 3},{k // 3},{1.3349 + k}" for k in range(6)]

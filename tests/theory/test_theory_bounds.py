@@ -2,17 +2,18 @@
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 from scipy.stats import norm
-from theory_cases import GRAPHS, mean_square, run
 
-from murmura import network, theory
-from murmura.errors import LawError, MurmuraError
+from murmura import networks, theory
+from murmura.errors import AlgorithmError, MurmuraError
 from murmura.privacy import NetworkDP, NoPrivacy, SignalDP
 from murmura.theory import Verdict
 from murmura.theory.spectrum import dense
+from tests.theory.theory_cases import GRAPHS, mean_square, run
 
 pytestmark = pytest.mark.filterwarnings("ignore::murmura.errors.PrivacyWarning")
 
@@ -25,8 +26,9 @@ ALGORITHMS = [
 Z95 = norm.ppf(0.95)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("graph", GRAPHS)
-def test_table_1_exact_below_sharper_below_the_papers(graph):
+def test_table_1_exact_below_sharper_below_the_papers(graph: Any) -> None:
     for rounds in (1, 2, 5, 40):
         made = run("average", GRAPHS[graph], SignalDP(1.0, radius=0.3), rounds=rounds, replicas=1)
         rows = theory.table_1(made.problem)
@@ -35,15 +37,15 @@ def test_table_1_exact_below_sharper_below_the_papers(graph):
             ("online", "network"),
         ]  # fmt: skip
         for row in rows:
-            assert row.holds, (row.law, row.protects, rounds)
+            assert row.holds, (row.algorithm, row.protects, rounds)
             assert row.exact.privacy <= row.order.privacy * (1 + 1e-9)
             assert row.exact.decentralisation <= row.order.decentralisation * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("graph", GRAPHS)
-@pytest.mark.parametrize(("law", "want"), ALGORITHMS)
-def test_measured_below_sharper_with_95_percent(graph, law, want):
-    result = run(law, GRAPHS[graph], want(1.0, radius=0.3), epsilons=(1.0,), replicas=400)
+@pytest.mark.parametrize(("algorithm", "privacy"), ALGORITHMS)
+def test_measured_below_sharper_with_95_percent(graph: Any, algorithm: Any, privacy: Any) -> None:
+    result = run(algorithm, GRAPHS[graph], privacy(1.0, radius=0.3), epsilons=(1.0,), replicas=400)
     sharp = theory.sharper(result.problem)
     for measured, bound in (
         (result.trace.privacy[-1], sharp.privacy[-1]),
@@ -54,27 +56,32 @@ def test_measured_below_sharper_with_95_percent(graph, law, want):
         assert np.all(mean - Z95 * error <= bound**2 + 1e-20)
 
 
-def test_sharper_in_closed_form():
+def test_sharper_in_closed_form() -> None:
     mixing = GRAPHS["geometric"]
     n, beta = mixing.size, mixing.beta_star
-    for law, closed in (("average", theory.sharper_theorem_1), ("learn", theory.sharper_theorem_2)):
-        problem = run(law, mixing, SignalDP(1.0), rounds=7, epsilons=(1.0,), replicas=1).problem
+    for algorithm, closed in (
+        ("average", theory.sharper_theorem_1),
+        ("learn", theory.sharper_theorem_2),
+    ):
+        problem = run(
+            algorithm, mixing, SignalDP(1.0), rounds=7, epsilons=(1.0,), replicas=1
+        ).problem
         noise = n * 2.0  # Lap(1)
         assert theory.sharper(problem).privacy[-1, 0] == pytest.approx(closed(n, beta, 7, noise))
 
 
-def test_chebyshev_has_a_sharper_bound_and_jacobi_none():
+def test_chebyshev_has_a_sharper_bound_and_jacobi_none() -> None:
     for graph in ("path", "geometric"):
         problem = run("chebyshev", GRAPHS[graph], SignalDP(1.0), replicas=1).problem
         assert np.all(theory.expected(problem).total <= theory.sharper(problem).total * (1 + 1e-9))
-    with pytest.raises(LawError, match="exact"):
+    with pytest.raises(AlgorithmError, match="exact"):
         theory.sharper(run("jacobi", GRAPHS["path"], SignalDP(1.0), replicas=1).problem)
 
 
-def test_the_complete_graph_attains_the_constant_of_table_1_and_not_theorem_1():
+def test_the_complete_graph_attains_the_constant_of_table_1_and_not_theorem_1() -> None:
     """sqrt(2) Delta/eps in the root mean square, 2/sqrt(pi) Delta/eps in the mean; |z| < 6."""
     n = 400
-    mixing = network.max_degree(network.complete(n))
+    mixing = networks.max_degree(networks.complete(n))
     result = run("average", mixing, SignalDP(1.0), rounds=1, epsilons=(1.0,), replicas=4000)
     exact = theory.expected(result.problem).total[-1, 0]
     assert exact == pytest.approx(math.sqrt(2), rel=1e-9)
@@ -86,20 +93,20 @@ def test_the_complete_graph_attains_the_constant_of_table_1_and_not_theorem_1():
     assert abs(norms.mean() - 2 / math.sqrt(math.pi)) < 6 * spread + 0.01  # not 1/eps
 
 
-def test_theorem_3_holds_though_its_proof_does_not():
+def test_theorem_3_holds_though_its_proof_does_not() -> None:
     """Responses at lambda add up to t/(3-2 lambda), not to 1/(3-2 lambda)."""
     mixing, t = GRAPHS["torus"], 4000
     problem = run("learn-network", mixing, NetworkDP(1.0), rounds=1, epsilons=(1.0,), replicas=1)
     found = theory.expected(replace(problem.problem, rounds=t))
-    share = (1 / (3 - 2 * dense(mixing).values)).sum()
-    assert found.privacy[-1, 0] ** 2 * t / 2 == pytest.approx(1 + share, rel=1e-2)
-    claimed = (1 + share) / t**2  # what the proof's middle lines give per unit of sum of V/n
+    fraction = (1 / (3 - 2 * dense(mixing).values)).sum()
+    assert found.privacy[-1, 0] ** 2 * t / 2 == pytest.approx(1 + fraction, rel=1e-2)
+    claimed = (1 + fraction) / t**2  # what the proof's middle lines give per unit of sum of V/n
     assert found.privacy[-1, 0] ** 2 > 100 * claimed
     assert theory.VERDICTS["theorem_3"][0] is Verdict.CONFIRMED
 
 
-def test_the_heterogeneous_table_lost_a_factor_of_sqrt_n():
-    mixing, t, M = network.lazy_metropolis(network.hypercube(6)), 4, 3.0
+def test_the_heterogeneous_table_lost_a_factor_of_sqrt_n() -> None:
+    mixing, t, M = networks.lazy_metropolis(networks.hypercube(6)), 4, 3.0
     xi = M * np.where(np.arange(64) & 1, 1.0, -1.0)
     error = np.linalg.norm(np.linalg.matrix_power(mixing.weights.toarray(), t) @ xi)
     bound = theory.heterogeneous_offline(64, mixing.beta_star, t, np.zeros(64), M)
@@ -109,14 +116,14 @@ def test_the_heterogeneous_table_lost_a_factor_of_sqrt_n():
 
 
 @pytest.mark.parametrize("graph", GRAPHS)
-def test_heterogeneous_privacy_terms_hold(graph):
+def test_heterogeneous_privacy_terms_hold(graph: Any) -> None:
     mixing = GRAPHS[graph]
     scales = np.random.default_rng(1).pareto(1.5, mixing.size) + 0.01
-    for law in ("average", "learn"):
-        problem = run(law, mixing, SignalDP(1.0), epsilons=(1.0,), replicas=1).problem
+    for algorithm in ("average", "learn"):
+        problem = run(algorithm, mixing, SignalDP(1.0), epsilons=(1.0,), replicas=1).problem
         found = theory.expected(problem, scales=scales)
         for t in (1, 5, 12):
-            if law == "learn":
+            if algorithm == "learn":
                 bound = theory.heterogeneous_online(mixing.size, t, scales, 1.0)
                 assert found.decentralisation[t] <= bound.decentralisation
             else:
@@ -124,7 +131,7 @@ def test_heterogeneous_privacy_terms_hold(graph):
             assert found.privacy[t, 0] <= bound.privacy * (1 + 1e-9)
 
 
-def test_rounds_to_accuracy_is_about_agreement_only():
+def test_rounds_to_accuracy_is_about_agreement_only() -> None:
     mixing, accuracy = GRAPHS["geometric"], 0.01
     rounds = theory.rounds_to_accuracy(mixing.size, mixing.beta_star, accuracy, 6.0, 1.0, 1.0)
     problem = run("average", mixing, SignalDP(1.0), epsilons=(1.0,), replicas=1).problem
@@ -135,7 +142,7 @@ def test_rounds_to_accuracy_is_about_agreement_only():
     assert theory.rounds_to_accuracy(5, 0.5, 100.0, 1.0, 1.0, 1.0) == 0
 
 
-def test_no_isolated_nodes_is_not_enough_in_dynamic_networks():
+def test_no_isolated_nodes_is_not_enough_in_dynamic_networks() -> None:
     pairs = np.kron(np.eye(2), np.full((2, 2), 0.5))  # modified weights 1/2, for ever
     held = np.linalg.matrix_power(pairs, 10**6) @ np.array([0.0, 0.0, 1.0, 1.0])
     assert np.abs(held - 0.5).max() == 0.5
@@ -145,8 +152,8 @@ def test_no_isolated_nodes_is_not_enough_in_dynamic_networks():
         theory.dynamic_rounds(4, 0.7, 1.0, 0.0, 1.0)
 
 
-def test_corollary_1_has_the_printed_order_and_is_attained():
-    """It used to be Theorem 1's first part, sqrt(n) times the printed O(max(a, Delta)/eps).
+def test_corollary_1_has_the_published_order_and_is_attained() -> None:
+    """It used to be Theorem 1's first part, sqrt(n) times the published O(max(a, Delta)/eps).
 
     On the complete graph the exact error is sqrt(2) reach/eps for every n, which is the bound; one
     with a constant smaller by a millionth would fail.
@@ -162,12 +169,24 @@ def test_corollary_1_has_the_printed_order_and_is_attained():
         assert first.privacy == pytest.approx(math.sqrt(n) * exact)
 
 
-def test_verdicts_are_of_public_functions():
+def test_table_1_has_corollary_1_and_not_theorem_1_under_its_name() -> None:
+    """The cell of Network DP offline: as t grows sqrt(2) reach/eps, without Theorem 1's sqrt(n)."""
+    mixing = networks.max_degree(networks.complete(12))
+    made = run("average", mixing, SignalDP(0.5), rounds=40, epsilons=(0.5,), replicas=1)
+    signal, network = theory.table_1(made.problem)[:2]
+    assert (signal.theorem.reference, network.theorem.reference) == ("Theorem 1", "Corollary 1")
+    stated = theory.corollary_1(12, mixing.beta_star, 40, reach=1.0, epsilon=0.5, largest=0.0)
+    assert network.theorem.privacy == pytest.approx(stated.privacy)
+    assert signal.theorem.privacy == pytest.approx(math.sqrt(12) * network.theorem.privacy)
+    assert network.theorem.privacy == pytest.approx(network.exact.privacy)
+
+
+def test_verdicts_are_of_public_functions() -> None:
     assert set(theory.VERDICTS) <= set(theory.__all__)
 
 
-def test_what_is_refused():
+def test_what_is_refused() -> None:
     with pytest.raises(MurmuraError, match="beta_star"):
         theory.theorem_1(5, 1.0, 3, 1.0, 1.0)
-    with pytest.raises(MurmuraError, match="protection"):
+    with pytest.raises(MurmuraError, match="privacy request"):
         theory.table_1(run("average", GRAPHS["ring"], NoPrivacy(), epsilons=()).problem)

@@ -1,20 +1,21 @@
 """Exact expected errors against Monte Carlo; |z| < 6 per comparison, false alarm below 1e-6."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
-from theory_cases import GRAPHS, mean_square, run
 
 import murmura as mm
-from murmura import laws, network, theory
-from murmura.engine import Observed
+from murmura import algorithms, networks, theory
 from murmura.errors import MurmuraError, NetworkError, PrivacyError, SignalError
 from murmura.families import LogNormal
 from murmura.privacy import NetworkDP, NoPrivacy, SignalDP
 from murmura.signals import as_signals
+from murmura.simulation import RecordedSignals
 from murmura.theory import spectrum
-from murmura.theory.inputs import noise_of
+from murmura.theory.moments import noise_variance
+from tests.theory.theory_cases import GRAPHS, mean_square, run
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::murmura.errors.PrivacyWarning", "ignore::murmura.errors.DivergenceWarning"
@@ -23,16 +24,16 @@ pytestmark = pytest.mark.filterwarnings(
 SMALL = 0.15  # a radius below most weights: under Network DP the scales differ between agents
 
 
-def check(measured, exact, z=6.5):
+def check(measured: Any, exact: Any, z: Any = 6.5) -> None:
     """Squares of Laplace sums have tails; 6.5 standard errors leave less than 1e-6 in all."""
     mean, error = mean_square(measured)
     assert np.all(np.abs(mean - exact**2) <= z * error + 1e-12 * (1 + exact**2))
 
 
-@pytest.mark.parametrize("want", [SignalDP, NetworkDP])
-@pytest.mark.parametrize("law", laws.names())
-def test_every_law_matches_monte_carlo(law, want):
-    result = run(law, GRAPHS["erdos-renyi"], want(epsilon=1.0, radius=SMALL))
+@pytest.mark.parametrize("privacy", [SignalDP, NetworkDP])
+@pytest.mark.parametrize("algorithm", algorithms.names())
+def test_every_algorithm_matches_monte_carlo(algorithm: Any, privacy: Any) -> None:
+    result = run(algorithm, GRAPHS["erdos-renyi"], privacy(epsilon=1.0, radius=SMALL))
     found = theory.expected(result.problem)
     assert not found.estimated
     check(result.trace.total, found.total)
@@ -40,22 +41,22 @@ def test_every_law_matches_monte_carlo(law, want):
     check(result.trace.decentralisation, found.decentralisation)
 
 
-def test_a_wrong_twin_is_caught():
+def test_a_weakened_twin_is_caught() -> None:
     result = run("learn", GRAPHS["torus"], SignalDP(epsilon=1.0))
     found = theory.expected(result.problem)
     with pytest.raises(AssertionError):
         check(result.trace.privacy, 1.1 * found.privacy)
 
 
-def test_network_protection_gives_scales_that_differ():
+def test_network_protection_gives_scales_that_differ() -> None:
     problem = run(
         "average", GRAPHS["erdos-renyi"], NetworkDP(1.0, radius=SMALL), replicas=1
     ).problem
-    assert len(noise_of(problem).at(0)) == GRAPHS["erdos-renyi"].size
-    assert len(noise_of(replace(problem, want=SignalDP(1.0))).at(0)) == 1
+    assert len(noise_variance(problem).at(0)) == GRAPHS["erdos-renyi"].size
+    assert len(noise_variance(replace(problem, privacy=SignalDP(1.0))).at(0)) == 1
 
 
-def test_scales_of_ones_own_for_each_agent():
+def test_scales_per_agent() -> None:
     mixing, rng = GRAPHS["geometric"], np.random.default_rng(4)
     scales = rng.uniform(0.1, 3.0, mixing.size)
     problem = run("average", mixing, SignalDP(1.0), rounds=5, epsilons=(), replicas=1).problem
@@ -63,24 +64,24 @@ def test_scales_of_ones_own_for_each_agent():
     power = np.linalg.matrix_power(mixing.weights.toarray(), 5)
     exact = np.sqrt((power**2 @ (2 * scales**2)).sum())
     assert found.privacy[-1, 0] == pytest.approx(exact, rel=1e-12)
-    streamed = replace(problem, law=laws.Learn())
+    streamed = replace(problem, algorithm=algorithms.Learn())
     powers = [np.linalg.matrix_power(mixing.weights.toarray(), k) for k in range(5)]
     exact = np.sqrt(sum((p**2 @ (2 * scales**2)).sum() for p in powers)) / 5
     assert theory.expected(streamed, scales=scales).privacy[-1, 0] == pytest.approx(exact)
 
 
-def test_parts_add_up():
-    for law in ("average", "learn"):
-        found = theory.expected(run(law, GRAPHS["path"], SignalDP(1.0), replicas=1).problem)
+def test_parts_add_up() -> None:
+    for algorithm in ("average", "learn"):
+        found = theory.expected(run(algorithm, GRAPHS["path"], SignalDP(1.0), replicas=1).problem)
         np.testing.assert_allclose(
             found.total**2, found.privacy**2 + found.decentralisation[:, None] ** 2
         )
         truth = (found.shared_noise**2 + found.disagreement**2) + found.sampling[:, None] ** 2
-        counted = 0 if law == "learn" else found.sampling[:, None] ** 2
+        counted = 0 if algorithm == "learn" else found.sampling[:, None] ** 2
         np.testing.assert_allclose(truth, found.total**2 + counted, rtol=1e-9)
 
 
-def test_no_privacy_has_one_column_of_nothing():
+def test_no_privacy_has_one_column_of_nothing() -> None:
     found = theory.expected(run("average", GRAPHS["ring"], NoPrivacy(), epsilons=()).problem)
     assert found.privacy.shape == (13, 1)
     assert not found.privacy.any()
@@ -89,24 +90,24 @@ def test_no_privacy_has_one_column_of_nothing():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("law", "at_100", "at_300"), [("average", 6.06, 3.37), ("jacobi", 1.07, 0.18)]
+    ("algorithm", "at_100", "at_300"), [("average", 6.06, 3.37), ("jacobi", 1.07, 0.18)]
 )
-def test_us_grid(law, at_100, at_300):
-    found = theory.expected(_grid_problem(law, 300))
+def test_us_grid(algorithm: Any, at_100: Any, at_300: Any) -> None:
+    found = theory.expected(_grid_problem(algorithm, 300))
     assert found.decentralisation[100] == pytest.approx(at_100, rel=0.01)
     assert found.decentralisation[300] == pytest.approx(at_300, rel=0.01)
 
 
-GRID = network.metropolis(network.load("us-power-grid"))
+GRID = networks.metropolis(networks.load("us-power-grid"))
 
 
-def _grid_problem(law, rounds):
+def _grid_problem(algorithm: Any, rounds: Any) -> Any:
     return replace(
-        run(law, GRID, NoPrivacy(), rounds=1, epsilons=(), replicas=1).problem, rounds=rounds
+        run(algorithm, GRID, NoPrivacy(), rounds=1, epsilons=(), replicas=1).problem, rounds=rounds
     )
 
 
-def test_probes_stand_for_a_large_spectrum(monkeypatch):
+def test_probes_stand_for_a_large_spectrum(monkeypatch: Any) -> None:
     monkeypatch.setattr(spectrum, "DENSE_UP_TO", 100)
     found = theory.expected(_grid_problem("average", 100), probes=24)
     assert found.estimated
@@ -114,20 +115,20 @@ def test_probes_stand_for_a_large_spectrum(monkeypatch):
     assert abs(found.total[100, 0] - 6.0579) < 6.5 * found.standard_error[100, 0]
 
 
-def test_probes_follow_scales_that_differ(monkeypatch):
-    mixing = network.metropolis(network.erdos_renyi(300, 0.03, seed=1))
+def test_probes_follow_scales_that_differ(monkeypatch: Any) -> None:
+    mixing = networks.metropolis(networks.erdos_renyi(300, 0.03, seed=1))
     problem = run("learn-network", mixing, NetworkDP(1.0, radius=SMALL), replicas=1).problem
     exact = theory.expected(problem)
     monkeypatch.setattr(spectrum, "DENSE_UP_TO", 100)
     found = theory.expected(problem, probes=40)
     assert np.all(np.abs(found.total - exact.total)[1:] < 8 * found.standard_error[1:])
-    with pytest.raises(NetworkError, match="not in both"):
+    with pytest.raises(NetworkError, match="but not both"):
         theory.expected(run("learn", mixing, NetworkDP(1.0, radius=SMALL), replicas=1).problem)
 
 
-def test_large_networks_have_error_bars():
+def test_large_networks_have_error_bars() -> None:
     side = 200  # 40,000 agents here; a million takes the same path
-    mixing = network.lazy_metropolis(network.torus(side, side))
+    mixing = networks.lazy_metropolis(networks.torus(side, side))
     problem = run("average", mixing, SignalDP(1.0), rounds=20, replicas=1).problem
     found = theory.expected(problem, probes=4)
     wave = (1 + np.cos(2 * np.pi * np.arange(side) / side)) / 2
@@ -138,11 +139,11 @@ def test_large_networks_have_error_bars():
 
 
 @pytest.mark.filterwarnings("ignore::murmura.errors.LimitWarning")
-def test_clipped_signals_and_private_scales_are_drawn():
-    want = SignalDP(1.0, delta=0.01, sensitivity="smooth-printed")
+def test_clipped_signals_and_private_scales_are_drawn() -> None:
+    privacy = SignalDP(1.0, delta=0.01, sensitivity="smooth-as-published")
     bounded = LogNormal(sigma=1.0, bounds=(1.0, None))
     result = mm.sweep(
-        {"mu": 1.0}, GRAPHS["torus"], bounded, want, "learn", 10, replicas=3000, rng=3
+        {"mu": 1.0}, GRAPHS["torus"], bounded, privacy, "learn", 10, replicas=3000, rng=3
     )
     found = theory.expected(result.problem)
     assert found.estimated
@@ -150,26 +151,28 @@ def test_clipped_signals_and_private_scales_are_drawn():
     assert np.all(np.abs(np.sqrt(mean) / found.total[-1] - 1) < 6.5 * error / mean + 0.02)
 
 
-def test_measured_signals_are_not_read():
+def test_measured_signals_are_not_read() -> None:
     mixing = GRAPHS["ring"]
     problem = run("average", mixing, SignalDP(1.0), replicas=1).problem
     values = np.random.default_rng(1).lognormal(size=(9, 12))
-    measured = replace(problem, source=Observed(as_signals(values, labels=mixing.labels)))
+    measured = replace(problem, source=RecordedSignals(as_signals(values, labels=mixing.labels)))
     with pytest.raises(SignalError, match="deviation"):
         theory.expected(measured)
     stated = theory.expected(measured, deviation=1.0)
     np.testing.assert_allclose(stated.total, theory.expected(problem).total)
-    private = SignalDP(1.0, delta=0.01, sensitivity="smooth-printed")
+    private = SignalDP(1.0, delta=0.01, sensitivity="smooth-as-published")
     with pytest.raises(PrivacyError, match="private"):
-        theory.expected(replace(measured, want=private, family=LogNormal(sigma=1.0)), deviation=1.0)
+        theory.expected(
+            replace(measured, privacy=private, family=LogNormal(sigma=1.0)), deviation=1.0
+        )
 
 
-def test_what_is_refused():
+def test_what_is_refused() -> None:
     problem = run("average", GRAPHS["ring"], SignalDP(1.0), replicas=1).problem
     with pytest.raises(MurmuraError, match="shape"):
         theory.expected(problem, scales=[1.0])
     with pytest.raises(MurmuraError, match="finite"):
         theory.expected(problem, scales=-np.ones(9))
-    failing = network.link_failures(network.ring(9), 0.3, seed=1)
+    failing = networks.link_failures(networks.ring(9), 0.3, seed=1)
     with pytest.raises(NetworkError, match="change with the round"):
         theory.expected(replace(problem, network=failing))

@@ -1,6 +1,6 @@
 """The command line: one thin file per verb over the library.
 
-Exit codes: 0 fine; 1 the run failed; 2 wrong usage, a wrong scenario or a missing file; 130
+Exit codes: 0 success; 1 the run failed; 2 wrong usage, a wrong scenario or a missing file; 130
 interrupted.
 """
 
@@ -11,6 +11,8 @@ import sys
 
 def main() -> None:
     """Run the command line."""
+    from murmura.cli.guard import discard_closed_stdout
+
     try:
         from murmura.cli.app import app
 
@@ -18,3 +20,5 @@ def main() -> None:
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         sys.exit(130)
+    finally:
+        discard_closed_stdout()

@@ -12,28 +12,31 @@ import typer
 from murmura.cli.guard import Debug, existing, guarded
 
 if TYPE_CHECKING:
-    from murmura.agent.config import Setup
-    from murmura.agent.node import Node
+    from murmura.agents.config import Setup
+    from murmura.agents.runtime import Node
 
 UNFINISHED = {
-    "rolled-back": "its ledger is older than what its neighbours heard; put the newest one back",
+    "rolled-back": "its ledger is older than what its neighbours received; restore the newest one",
     "conflicting-releases": "its neighbours remember releases of this name that its ledger does "
-    "not know of, or another copy of it runs; the log says which, and what to do",
-    "late": "its neighbours were done before it came back without its state; theirs stands",
+    "not have, or another copy of it runs; the log says which, and what to do",
+    "late": "its neighbours were done before it restarted without its state; use their estimate",
 }
 
 File = Annotated[Path, typer.Argument(metavar="AGENT", help="An agent's file, in TOML.")]
 Insecure = Annotated[
     bool, typer.Option("--insecure", help="Without certificates; binds to loopback only.")
 ]
-Research = Annotated[bool, typer.Option("--research", help="Allow promises that are not proved.")]
+Research = Annotated[bool, typer.Option("--research", help="Allow guarantees that are not proved.")]
 MetricsPort = Annotated[
     int | None, typer.Option("--metrics", min=0, max=65535, help="Serve Prometheus metrics here.")
 ]
 MetricsHost = Annotated[str, typer.Option(help="Address to serve metrics on.")]
 Level = Annotated[str, typer.Option("--log", help="debug, info, warning or error.")]
 Check = Annotated[
-    bool, typer.Option("--check", help="Check the files, say the terms, and start nothing.")
+    bool,
+    typer.Option(
+        "--check", help="Check the files, print the manifest's hash and the guarantee, and exit."
+    ),
 ]
 
 
@@ -47,14 +50,15 @@ def agent(
     check: Check = False,
     debug: Debug = False,
 ) -> None:
-    """Run one agent until its estimate stands; logs are JSON lines on standard error."""
+    """Run one agent until it has its estimate; logs are JSON lines on standard error."""
     with guarded(debug):
-        from murmura.agent.config import Setup
-        from murmura.agent.release import Drawer, guarantee
+        from murmura.agents.config import Setup
+        from murmura.agents.release import ReleaseMechanism, guarantee
 
         setup = Setup.load(existing(file, "agent's file"))
-        Drawer(setup.manifest, setup.problem, setup.config.name, research=research)
+        ReleaseMechanism(setup.manifest, setup.problem, setup.config.name, research=research)
         if check:
+            setup.check_readings()
             typer.echo(f"{setup.config.name} of {setup.manifest.name}")
             typer.echo(f"manifest {setup.manifest.digest.hex()}")
             typer.echo(str(guarantee(setup.manifest, setup.problem.family)))
@@ -74,9 +78,9 @@ def build(
     setup: Setup, insecure: bool, research: bool, port: int | None, host: str, level: str
 ) -> Node:
     """The node of one agent, with its ledger open and its transport ready."""
-    from murmura.agent.ledger import Ledger
-    from murmura.agent.node import Log, Metrics, Node
-    from murmura.agent.release import Drawer
+    from murmura.agents.ledger import Ledger
+    from murmura.agents.release import ReleaseMechanism
+    from murmura.agents.runtime import Log, Metrics, Node
 
     config, name = setup.config, setup.config.name
     metrics = None if port is None else Metrics()
@@ -93,16 +97,16 @@ def build(
         window=config.budget.window, key=setup.ledger_key(), durability=config.ledger.durability,
         device=setup.device_secret(),
     )  # fmt: skip
-    drawer = Drawer(setup.manifest, setup.problem, name, research=research)
-    node.add(name, ledger, drawer, setup.readings())
+    release_mechanism = ReleaseMechanism(setup.manifest, setup.problem, name, research=research)
+    node.add(name, ledger, release_mechanism, setup.readings())
     if metrics is not None:
         port = metrics.serve(port or 0, host)
-        node.voice.log.say("metrics", name, f"http://{host}:{port}/metrics")
+        node.observability.log.write("metrics", name, f"http://{host}:{port}/metrics")
     return node
 
 
 def _work(node: Node, setup: Setup) -> bool:
-    """Until done and nobody waits for it, or for as long as it may linger; False if stopped."""
+    """Run until done and no neighbour waits, at most `linger` seconds; False if stopped."""
     finished = node.run(until=lambda: node.all_done)
     if not node.all_done:
         return False
@@ -110,9 +114,11 @@ def _work(node: Node, setup: Setup) -> bool:
 
 
 def _conclude(node: Node, name: str, finished: bool) -> None:
-    done: Any = node.sites[name].done
+    done: Any = node.agents[name].done
     if not finished or done is None:
-        node.voice.log.say("stopped", name, "stopped before the end; start again to go on")
+        node.observability.log.write(
+            "stopped", name, "stopped before the end; start again to continue"
+        )
         return
     if done.reason in UNFINISHED:
         typer.echo(f"{name}: no estimate: {UNFINISHED[done.reason]}", err=True)

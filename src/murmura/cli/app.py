@@ -1,4 +1,4 @@
-"""The verbs put together; each imports what it needs when it is called."""
+"""The command line application; each verb imports what it needs when it is called."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ import typer
 
 from murmura import __version__
 from murmura.cli.agent import agent
+from murmura.cli.algorithms import algorithms
 from murmura.cli.audit import audit
 from murmura.cli.families import families
 from murmura.cli.graph import graph
+from murmura.cli.guard import VerbGroup
 from murmura.cli.init import init
 from murmura.cli.keys import keys
-from murmura.cli.laws import laws
 from murmura.cli.ledger import ledger
 from murmura.cli.plan import plan
 from murmura.cli.reproduce import reproduce
@@ -21,18 +22,19 @@ from murmura.cli.run import run
 from murmura.cli.sweep import sweep
 from murmura.cli.up import up
 
-# A pretty traceback may show local variables, and those may be signals.
+# A pretty traceback may show local variables, which may contain signals.
 app = typer.Typer(
     name="murmura",
+    cls=VerbGroup,
     help="Differentially private distributed estimation over a network of agents.",
-    epilog="Begin with: murmura init, then murmura run scenario.toml",
+    epilog="Start with: murmura init, then murmura run scenario.toml",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
 
 
-def _version(asked: bool) -> None:
+def _print_version(asked: bool) -> None:
     if asked:
         typer.echo(f"murmura {__version__}")
         raise typer.Exit
@@ -41,14 +43,17 @@ def _version(asked: bool) -> None:
 @app.callback()
 def root(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say the version.")
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
     ] = False,
 ) -> None:
     """Differentially private distributed estimation over a network of agents."""
     del version
 
 
-for verb in (run, sweep, plan, audit, reproduce, graph, families, laws, init, agent, up):
+for verb in (run, sweep, plan, audit, reproduce, graph, families, algorithms, init, agent, up):
     app.command()(verb)
 for name, group in (("keys", keys), ("ledger", ledger)):
     app.add_typer(group, name=name)

@@ -16,7 +16,7 @@ def families(as_json: AsJson = False, debug: Debug = False) -> None:
         if as_json:
             print_json({"families": [dataclasses.asdict(row) for row in rows]})
             return
-        from murmura.cli.tables import console, table
+        from murmura.cli.display import console, table
 
         columns = ("name", "statistic", "estimates", "options", "support", "sensitivity")
         cells = (

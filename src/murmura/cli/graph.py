@@ -11,7 +11,7 @@ from murmura.cli.guard import AsJson, Debug, guarded, print_json
 from murmura.errors import MissingExtraError, NetworkError
 
 if TYPE_CHECKING:
-    from murmura.network import Graph
+    from murmura.networks import Graph
 
 ACCURACY = 1e-3
 FASTEST_AGENTS, FASTEST_LINKS = 50, 1000  # some seconds; sixty took 15, a hundred minutes
@@ -31,23 +31,23 @@ def graph(
         made = _load(source, directed)
         shape = _shape(made)
         rows = [_row(made, scheme) for scheme in _schemes(made, weights)]
-        said = {**shape, "weights": rows, "warnings": _warnings(made, rows)}
+        facts = {**shape, "weights": rows, "warnings": _warnings(made, rows)}
         if as_json:
-            print_json(said)
+            print_json(facts)
         else:
-            _say(said)
+            _show(facts)
 
 
 def _load(source: str, directed: bool) -> Graph:
     """The graph; a name or a file that is not there is wrong usage."""
     from pathlib import Path
 
-    from murmura import network
+    from murmura import networks
 
-    known = {row.name for row in network.names()}
+    known = {row.name for row in networks.names()}
     name = source.partition(":")[0].strip().lower().replace("_", "-").replace(" ", "-")
     try:
-        return network.load(source, **({"directed": True} if directed else {}))
+        return networks.load(source, **({"directed": True} if directed else {}))
     except NetworkError as problem:
         if Path(source).is_file() and name not in known:
             raise
@@ -73,7 +73,7 @@ def _shape(graph: Graph) -> dict[str, Any]:
 
 def _schemes(graph: Graph, asked: list[str] | None) -> list[str]:
     """The schemes asked for, or all that suit the graph in kind and size."""
-    from murmura.network import SCHEMES
+    from murmura.networks import SCHEMES
 
     if asked:
         known = [*SCHEMES, *DIRECTED]
@@ -89,13 +89,13 @@ def _schemes(graph: Graph, asked: list[str] | None) -> list[str]:
 
 
 def _row(graph: Graph, scheme: str) -> dict[str, Any]:
-    """What the weights promise, or the reason why they do not exist here."""
-    from murmura import network
+    """What the weights guarantee, or the reason why they do not exist here."""
+    from murmura import networks
 
     try:
         if scheme in DIRECTED:
             return {"scheme": scheme} | _directed(graph, scheme)
-        mixing = network.weigh(graph, scheme)
+        mixing = networks.weigh(graph, scheme)
         return {
             "scheme": mixing.scheme,
             "beta_star": mixing.beta_star,
@@ -103,7 +103,7 @@ def _row(graph: Graph, scheme: str) -> dict[str, Any]:
             "rounds": mixing.rounds_to(ACCURACY),
         }
     except (NetworkError, MissingExtraError) as problem:
-        advice = re.sub(r"network\.(\w+)\(graph\)", _plain, str(problem))
+        advice = re.sub(r"networks\.(\w+)\(graph\)", _plain, str(problem))
         return {"scheme": scheme, "error": advice}
 
 
@@ -112,67 +112,71 @@ def _plain(call: re.Match[str]) -> str:
 
 
 def _directed(graph: Graph, scheme: str) -> dict[str, Any]:
-    """The least and the largest share of an agent, in units of an equal share."""
-    from murmura import network
+    """The least and the largest stationary weight of an agent, in units of an equal weight."""
+    from murmura import networks
 
     row = scheme == "row-stochastic"
-    made = network.row_stochastic(graph) if row else network.column_stochastic(graph)
-    shares = made.stationary * made.size
-    return {"least_share": float(shares.min()), "largest_share": float(shares.max())}
+    made = networks.row_stochastic(graph) if row else networks.column_stochastic(graph)
+    weights = made.stationary * made.size
+    return {"least_weight": float(weights.min()), "largest_weight": float(weights.max())}
 
 
 def _warnings(graph: Graph, rows: list[dict[str, Any]]) -> list[str]:
-    """What a user should know before choosing weights and a law."""
-    said = []
+    """What a user should know before choosing weights and an algorithm."""
+    found = []
     if not graph.is_connected:
         parts = int(graph.components.max()) + 1
         kind = "strongly connected components" if graph.directed else "components"
-        said.append(f"The graph has {parts} {kind}: agents of different ones never agree.")
+        found.append(f"The graph has {parts} {kind}: agents of different ones never agree.")
     if graph.directed:
-        said.append(
+        found.append(
             "The graph is directed: averaging over row-stochastic weights gives a weighted mean; "
             "push-sum over column-stochastic weights gives the mean."
         )
     elif graph.is_bipartite and graph.degrees.min() == graph.degrees.max():
-        said.append(
+        found.append(
             "The graph is regular and bipartite: metropolis weights are periodic and never agree "
             "(erratum 4); use lazy-metropolis."
         )
     slow = [row["rounds"] for row in rows if "rounds" in row]
     if slow and min(slow) > SLOW:
-        said.append(
-            f"Agreement to {ACCURACY:g} takes {min(slow):,} rounds at best; the law jacobi or "
+        found.append(
+            f"Agreement to {ACCURACY:g} takes {min(slow):,} rounds at best; the algorithm jacobi "
+            "or "
             "chebyshev needs far fewer, at no cost of privacy."
         )
-    return said
+    return found
 
 
-def _say(said: dict[str, Any]) -> None:
-    from murmura.cli.tables import console, table
+def _show(facts: dict[str, Any]) -> None:
+    from murmura.cli.display import console, table
 
-    out, degrees = console(), said["degrees"]
+    out, degrees = console(), facts["degrees"]
     yes = {True: "yes", False: "no"}
-    kind = "in-degree" if said["directed"] else "degree"
-    facts = (
-        ("agents", f"{said['agents']:,}"),
-        ("links", f"{said['links']:,}{' (directed)' if said['directed'] else ''}"),
+    kind = "in-degree" if facts["directed"] else "degree"
+    rows = (
+        ("agents", f"{facts['agents']:,}"),
+        ("links", f"{facts['links']:,}{' (directed)' if facts['directed'] else ''}"),
         (kind, f"{degrees['least']} to {degrees['most']}, mean {degrees['mean']:.3g}"),
-        ("connected", yes[said["connected"]]),
-        ("bipartite", yes[said["bipartite"]]),
+        ("connected", yes[facts["connected"]]),
+        ("bipartite", yes[facts["bipartite"]]),
     )
-    out.print(table((said["name"], ""), facts), "")
-    out.print(_weights_table(said["weights"]), "")
-    for row in said["weights"]:
+    out.print(table((facts["name"], ""), rows), "")
+    out.print(_weights_table(facts["weights"]), "")
+    for row in facts["weights"]:
         if "error" in row:
             out.print(f"{row['scheme']}: {row['error']}", soft_wrap=True)
-    for warning in said["warnings"]:
+    for warning in facts["warnings"]:
         out.print(f"warning: {warning}", soft_wrap=True)
 
 
 def _weights_table(rows: list[dict[str, Any]]) -> Any:
-    if any("least_share" in row for row in rows):
-        shares = (("least share", "least_share", ".4g"), ("largest share", "largest_share", ".4g"))
-        return _table_of(rows, shares)
+    if any("least_weight" in row for row in rows):
+        columns = (
+            ("least weight", "least_weight", ".4g"),
+            ("largest weight", "largest_weight", ".4g"),
+        )
+        return _table_of(rows, columns)
     return _table_of(
         rows,
         (
@@ -185,7 +189,7 @@ def _weights_table(rows: list[dict[str, Any]]) -> Any:
 
 def _table_of(rows: list[dict[str, Any]], numbers: tuple[tuple[str, str, str], ...]) -> Any:
     """Weights against numbers, each a title, a key and a format; a dash where there is none."""
-    from murmura.cli.tables import table
+    from murmura.cli.display import table
 
     cells = (
         (

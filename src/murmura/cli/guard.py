@@ -1,54 +1,80 @@
-"""From errors to exit codes, and from warnings to one-line notes on stderr."""
+"""Errors as messages and exit codes, warnings as notes on stderr, JSON on stdout."""
 
 from __future__ import annotations
 
 import json
+import os
+import select
 import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from murmura.errors import CommandError, CostError, MurmuraError, MurmuraWarning, ScenarioError
 
-FAILED, WRONG, INTERRUPTED = 1, 2, 130
-WRONGLY_ASKED = (ScenarioError, CommandError, CostError)
+FAILED, WRONG_USAGE, INTERRUPTED = 1, 2, 130
+USAGE_ERRORS = (ScenarioError, CommandError, CostError)
 
 Debug = Annotated[
     bool, typer.Option("--debug", envvar="MURMURA_DEBUG", help="Show the traceback of an error.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 
+ClickException: Any = typer.BadParameter.__mro__[2]  # which typer does not export
+_json_errors: ContextVar[bool] = ContextVar("json_errors", default=False)
+
+
+class VerbGroup(TyperGroup):
+    """The verbs; with --json an error is also a JSON object on stdout."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Note whether the command line asks for JSON, before an option can be wrong."""
+        _json_errors.set("--json" in args)
+        return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a verb; errors of its arguments are printed as JSON, too."""
+        try:
+            return super().invoke(ctx)
+        except ClickException as error:
+            _print_json_error(error.format_message())
+            raise
+
 
 @contextmanager
 def guarded(debug: bool) -> Iterator[None]:
-    """One clear message instead of a traceback, and the exit code that goes with it."""
-    with _notes():
+    """Print one clear message instead of a traceback, and exit with the code that belongs to it."""
+    with _warnings_as_notes():
         try:
             yield
         except KeyboardInterrupt:
-            raise _stop("interrupted", INTERRUPTED) from None
-        except (MurmuraError, OSError, MemoryError) as problem:
+            raise _exit("interrupted", INTERRUPTED) from None
+        except (MurmuraError, OSError, MemoryError) as error:
+            if isinstance(error, BrokenPipeError) and _stdout_is_closed():
+                raise typer.Exit(FAILED) from None
             if debug:
                 raise
-            code = WRONG if isinstance(problem, WRONGLY_ASKED) else FAILED
-            raise _stop(f"error: {_words(problem)}", code) from None
+            code = WRONG_USAGE if isinstance(error, USAGE_ERRORS) else FAILED
+            raise _exit(_message(error), code, "error: ") from None
 
 
 @contextmanager
-def asked() -> Iterator[None]:
-    """What is refused in here was asked for wrongly: the exit code is that of a wrong command."""
+def usage_errors() -> Iterator[None]:
+    """Errors of murmura in this block are wrong usage, with its exit code."""
     try:
         yield
-    except MurmuraError as problem:
-        raise CommandError(str(problem)) from problem
+    except MurmuraError as error:
+        raise CommandError(str(error)) from error
 
 
 def existing(path: Path, what: str) -> Path:
-    """A file that a command names, if it is there."""
+    """The path, if the file exists."""
     if not path.exists():
         raise CommandError(f"there is no {what} at {path}; check the path")
     return path
@@ -59,27 +85,55 @@ def print_json(value: Any) -> None:
     typer.echo(json.dumps(value, indent=2, allow_nan=False, ensure_ascii=False))
 
 
-def _stop(message: str, code: int) -> typer.Exit:
-    typer.echo(message, err=True)
+def discard_closed_stdout() -> None:
+    """Let Python exit without a complaint if the reader of a pipe has gone (`murmura ... | head`)."""
+    if _stdout_is_closed():
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _stdout_is_closed() -> bool:
+    """Whether stdout is a pipe that nobody reads."""
+    try:
+        sys.stdout.flush()
+        descriptor = sys.stdout.fileno()
+    except BrokenPipeError:
+        return True
+    except (OSError, ValueError):  # not a file, or closed on purpose
+        return False
+    if not hasattr(select, "poll"):  # Windows
+        return False
+    poller = select.poll()
+    poller.register(descriptor, 0)  # reports errors only
+    return bool(poller.poll(0))
+
+
+def _exit(message: str, code: int, prefix: str = "") -> typer.Exit:
+    typer.echo(f"{prefix}{message}", err=True)
+    _print_json_error(message)
     return typer.Exit(code)
 
 
-def _words(problem: BaseException) -> str:
-    if isinstance(problem, MemoryError):
+def _print_json_error(message: str) -> None:
+    if _json_errors.get():
+        print_json({"error": message})
+
+
+def _message(error: BaseException) -> str:
+    if isinstance(error, MemoryError):
         return "not enough memory; ask for fewer replicas, epsilons or recorded agents"
-    return str(problem)
+    return str(error)
 
 
 @contextmanager
-def _notes() -> Iterator[None]:
-    """Show each warning of murmura once, as a note; others as Python does."""
+def _warnings_as_notes() -> Iterator[None]:
+    """Print each warning of murmura once, as a note; others as Python does."""
     with warnings.catch_warnings():
         warnings.simplefilter("always", MurmuraWarning)
-        usual, seen = warnings.showwarning, set()
+        default, seen = warnings.showwarning, set()
 
         def show(message: Any, category: Any, *place: Any, **more: Any) -> None:
             if not issubclass(category, MurmuraWarning):
-                usual(message, category, *place, **more)
+                default(message, category, *place, **more)
             elif str(message) not in seen:
                 seen.add(str(message))
                 print(f"note: {message}", file=sys.stderr)

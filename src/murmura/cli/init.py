@@ -12,7 +12,9 @@ from murmura.errors import CommandError, ScenarioError
 
 
 def init(
-    path: Annotated[Path, typer.Argument(help="The file to write.")] = Path("scenario.toml"),
+    path: Annotated[Path, typer.Argument(metavar="PATH", help="The file to write.")] = Path(
+        "scenario.toml"
+    ),
     force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
     debug: Debug = False,
 ) -> None:

@@ -1,4 +1,4 @@
-"""murmura ledger: what an agent has released and spent, and whether its ledger can be trusted."""
+"""murmura ledger: what an agent has released and spent, and whether its ledger is intact."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import typer
 from murmura.cli.guard import FAILED, AsJson, Debug, existing, guarded, print_json
 
 if TYPE_CHECKING:
-    from murmura.agent.ledger import Contents, Entry, Verification
+    from murmura.agents.ledger import LedgerContents, LedgerEntry, Verification
 
 ledger = typer.Typer(
     name="ledger",
-    help="Look at an agent's ledger: what was released and spent, and whether it is sound.",
+    help="Inspect an agent's ledger: what was released and spent, and whether it is intact.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -25,7 +25,8 @@ Place = Annotated[Path, typer.Argument(metavar="PATH", help="The ledger's file."
 Last = Annotated[int, typer.Option(min=0, help="How many of the last releases to list.")]
 Values = Annotated[bool, typer.Option("--values", help="Show the released (noised) values.")]
 Key = Annotated[
-    Path | None, typer.Option(help="The key that seals it [default: PATH.key, if there].")
+    Path | None,
+    typer.Option(help="The key that seals it.", show_default="PATH.key, if it exists"),
 ]
 
 
@@ -37,23 +38,23 @@ def show(
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """Show the budget, what is spent of it, and the last releases."""
+    """Show the budget, what was spent of it, and the last releases."""
     with guarded(debug):
-        from murmura.agent.ledger import look
+        from murmura.agents.ledger import read_ledger
 
-        said = _facts(look(existing(path, "ledger")), last, values)
+        summary = _summary(read_ledger(existing(path, "ledger")), last, values)
         if as_json:
-            print_json(said)
+            print_json(summary)
         else:
-            _say(said, values)
+            _print(summary, values)
 
 
 @ledger.command()
 def verify(path: Place, key: Key = None, as_json: AsJson = False, debug: Debug = False) -> None:
     """Check for damage, tampering and truncation; the exit code is 1 if there is any."""
     with guarded(debug):
-        from murmura.agent.ledger import key_of
-        from murmura.agent.ledger import verify as check
+        from murmura.agents.ledger import key_of
+        from murmura.agents.ledger import verify as check
 
         beside = path.with_name(f"{path.name}.key")
         secret = beside if key is None and beside.exists() else key
@@ -67,28 +68,28 @@ def verify(path: Place, key: Key = None, as_json: AsJson = False, debug: Debug =
             raise typer.Exit(FAILED)
 
 
-def _facts(held: Contents, last: int, values: bool) -> dict[str, Any]:
-    who, account = held.identity, held.account
-    shown = held.entries[-last:] if last else ()
+def _summary(contents: LedgerContents, last: int, values: bool) -> dict[str, Any]:
+    identity, budget = contents.identity, contents.budget
+    listed = contents.entries[-last:] if last else ()
     return {
-        "agent": who.agent,
-        "network": held.name,
-        "epoch": held.epoch,
-        "manifest": held.manifest,
-        "life": held.life,
-        "closed": held.clean,
-        "sealed": held.sealed,
-        "unit": who.unit,
-        "window": who.window or None,
-        "budget": _amount(who.epsilon, who.delta),
-        "spent": _amount(*account.spent),
-        "remaining": _amount(*account.remaining),
-        "releases": len(held.entries),
-        "last": [_entry(entry, values) for entry in shown],
+        "agent": identity.agent,
+        "network": contents.name,
+        "epoch": contents.epoch,
+        "manifest": contents.manifest,
+        "incarnation": contents.incarnation,
+        "closed": contents.closed,
+        "sealed": contents.sealed,
+        "unit": identity.unit,
+        "window": identity.window or None,
+        "budget": _amount(identity.epsilon, identity.delta),
+        "spent": _amount(*budget.spent),
+        "remaining": _amount(*budget.remaining),
+        "releases": len(contents.entries),
+        "last": [_entry(entry, values) for entry in listed],
     }
 
 
-def _entry(entry: Entry, values: bool) -> dict[str, Any]:
+def _entry(entry: LedgerEntry, values: bool) -> dict[str, Any]:
     row = {"reading": entry.reading, "round": entry.round, **_amount(entry.epsilon, entry.delta)}
     if values:
         row["value"] = [number / entry.weight for number in entry.sums]
@@ -96,7 +97,7 @@ def _entry(entry: Entry, values: bool) -> dict[str, Any]:
 
 
 def _amount(epsilon: float, delta: float) -> dict[str, Any]:
-    """JSON has no infinity: where nothing is promised it becomes a word."""
+    """JSON has no infinity: where nothing is guaranteed it becomes a string."""
     return {"epsilon": "inf" if math.isinf(epsilon) else epsilon, "delta": delta}
 
 
@@ -104,7 +105,7 @@ def _findings(found: Verification) -> dict[str, Any]:
     return {
         "ok": found.ok,
         "problems": list(found.problems),
-        "unseen": list(found.unseen),
+        "limitations": list(found.limitations),
         "agent": found.agent,
         "releases": found.releases,
         "spent": _amount(*found.spent),
@@ -113,30 +114,34 @@ def _findings(found: Verification) -> dict[str, Any]:
     }
 
 
-def _say(said: dict[str, Any], values: bool) -> None:
-    from murmura.cli.tables import console, table
+def _print(summary: dict[str, Any], values: bool) -> None:
+    from murmura.cli.display import console, table
 
     out = console()
-    unit = f"window of {said['window']} readings" if said["unit"] == "window" else said["unit"]
+    unit = (
+        f"window of {summary['window']} readings"
+        if summary["unit"] == "window"
+        else summary["unit"]
+    )
     yes = {True: "yes", False: "no"}
     facts = (
-        ("network", f"{said['network']}, epoch {said['epoch']}"),
-        ("manifest", said["manifest"]),
-        ("life", str(said["life"])),
-        ("closed", yes[said["closed"]]),
-        ("sealed", yes[said["sealed"]]),
-        ("budget", f"{_price(said['budget'])} per {unit}"),
-        ("spent", _price(said["spent"])),
-        ("remaining", _price(said["remaining"])),
-        ("releases", f"{said['releases']:,}"),
+        ("network", f"{summary['network']}, epoch {summary['epoch']}"),
+        ("manifest", summary["manifest"]),
+        ("incarnation", str(summary["incarnation"])),
+        ("closed", yes[summary["closed"]]),
+        ("sealed", yes[summary["sealed"]]),
+        ("budget", f"{_cost(summary['budget'])} per {unit}"),
+        ("spent", _cost(summary["spent"])),
+        ("remaining", _cost(summary["remaining"])),
+        ("releases", f"{summary['releases']:,}"),
     )
-    out.print(table((f"agent {said['agent']}", ""), facts), "")
-    if said["last"]:
-        out.print(_releases(said["last"], values))
+    out.print(table((f"agent {summary['agent']}", ""), facts), "")
+    if summary["last"]:
+        out.print(_releases(summary["last"], values))
 
 
 def _releases(rows: list[dict[str, Any]], values: bool) -> Any:
-    from murmura.cli.tables import table
+    from murmura.cli.display import table
 
     more = ("value",) if values else ()
     cells = (
@@ -154,22 +159,22 @@ def _releases(rows: list[dict[str, Any]], values: bool) -> Any:
 
 
 def _report(path: Path, found: Verification) -> None:
-    from murmura.cli.tables import console
+    from murmura.cli.display import console
 
     out = console()
     if found.ok:
         out.print(
-            f"{path}: sound; agent {found.agent}, {found.releases:,} releases, spent "
-            f"{_price(_amount(*found.spent))}, remaining {_price(_amount(*found.remaining))}",
+            f"{path}: intact; agent {found.agent}, {found.releases:,} releases, spent "
+            f"{_cost(_amount(*found.spent))}, remaining {_cost(_amount(*found.remaining))}",
             soft_wrap=True,
         )
     for problem in found.problems:
         out.print(f"{path}: {problem}", soft_wrap=True)
-    for what in found.unseen:
-        out.print(f"not seen here: {what}", soft_wrap=True)
+    for what in found.limitations:
+        out.print(f"not detected by this check: {what}", soft_wrap=True)
 
 
-def _price(amount: dict[str, Any]) -> str:
+def _cost(amount: dict[str, Any]) -> str:
     delta = f" and delta = {_number(amount['delta'])}" if amount["delta"] else ""
     return f"epsilon = {_number(amount['epsilon'])}{delta}"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import asdict
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,16 +13,17 @@ import typer
 from murmura.cli.guard import FAILED, AsJson, Debug, guarded, print_json
 
 if TYPE_CHECKING:
-    from murmura.paper import Entry, Report
+    from murmura.paper import Experiment, ReproductionReport
 
 Ids = Annotated[
-    list[str] | None, typer.Argument(metavar="[ID]...", help="Which figures and tables [all].")
+    list[str] | None,
+    typer.Argument(metavar="ID", help="Which figures and tables.", show_default="all"),
 ]
-Listing = Annotated[bool, typer.Option("--list", help="List what there is and do nothing.")]
+Listing = Annotated[bool, typer.Option("--list", help="List the experiments and exit.")]
 Out = Annotated[Path, typer.Option(help="Where figures, numbers and verdicts go.")]
 Seed = Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Of signals and noise.")]
-Quick = Annotated[bool, typer.Option("--quick", help="A sketch: few rounds, two replicas.")]
-Html = Annotated[bool, typer.Option("--html", help="Write one page with everything, too.")]
+Quick = Annotated[bool, typer.Option("--quick", help="At most 20 rounds and 2 replicas.")]
+Html = Annotated[bool, typer.Option("--html", help="Also write one HTML page with everything.")]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Compute again what is already there.")]
 
 
@@ -36,96 +38,101 @@ def reproduce(
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """Reproduce the paper: figures, the numbers behind them, and what became of each statement."""
-    reports: list[Report] = []
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # idle threads that spin cost others time
+    """Reproduce the paper: figures, the numbers behind them, and a verdict on each statement."""
+    reports: list[ReproductionReport] = []
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # idle threads must not spin
     with guarded(debug):
         from murmura import paper
 
-        entries = paper.find(ids or ())
+        experiments = paper.find(ids or ())
         if listing:
-            _list(entries, as_json)
+            _list(experiments, as_json)
             return
-        reports = _perform(entries, out, seed, quick, fresh)
+        reports = _perform(experiments, out, seed, quick, fresh)
         page = _page(reports, out) if html else None
         if as_json:
-            entries_said = [asdict(report) for report in reports]
+            found = [asdict(report) for report in reports]
             print_json(
                 {"out": str(out), "page": page and str(page), "counts": _counts(reports),
-                 "entries": entries_said}
+                 "experiments": found}
             )  # fmt: skip
         else:
-            _say(reports, out, page)
+            _print_reports(reports, out, page)
     if any(report.verdict == "failed" for report in reports):
         raise typer.Exit(FAILED)
 
 
-def _perform(entries: list[Entry], out: Path, seed: int, quick: bool, fresh: bool) -> list[Report]:
+def _perform(
+    experiments: list[Experiment], out: Path, seed: int, quick: bool, fresh: bool
+) -> list[ReproductionReport]:
     from murmura import paper
-    from murmura.cli.progress import Bar
+    from murmura.cli.display import Bar
 
-    with Bar(sum(len(entry.runs) for entry in entries)) as bar:
-        return paper.reproduce(entries, out, seed, quick, bar.tell, fresh)
-
-
-def _page(reports: list[Report], out: Path) -> Path:
-    from murmura.paper import page
-
-    return page.write(reports, out)
+    total, done = sum(len(experiment.variants) for experiment in experiments), count(1)
+    with Bar() as bar:
+        return paper.reproduce(
+            experiments, out, seed, quick, lambda name: bar.step(name, next(done), total), fresh
+        )
 
 
-def _list(entries: list[Entry], as_json: bool) -> None:
-    from murmura.cli.tables import console, table
+def _page(reports: list[ReproductionReport], out: Path) -> Path:
+    from murmura import paper
+
+    return paper.write_page(reports, out)
+
+
+def _list(experiments: list[Experiment], as_json: bool) -> None:
+    from murmura.cli.display import console, table
 
     if as_json:
-        print_json({"entries": [_described(entry) for entry in entries]})
+        print_json({"experiments": [_described(experiment) for experiment in experiments]})
         return
-    rows = [(entry.id, entry.title, entry.reference) for entry in entries]
+    rows = [(experiment.id, experiment.title, experiment.reference) for experiment in experiments]
     console().print(table(("id", "title", "in the paper"), rows))
 
 
-def _described(entry: Entry) -> dict[str, Any]:
+def _described(experiment: Experiment) -> dict[str, Any]:
     return {
-        "id": entry.id,
-        "title": entry.title,
-        "reference": entry.reference,
+        "id": experiment.id,
+        "title": experiment.title,
+        "reference": experiment.reference,
         "statements": [
-            {"statement": claim.statement, "origin": str(claim.origin), "quote": claim.quote}
-            for claim in entry.claims
+            {"statement": claim.statement, "source": str(claim.source), "quote": claim.quote}
+            for claim in experiment.claims
         ],
-        "runs": len(entry.runs),
-        "needs_data": entry.needs_data,
+        "runs": len(experiment.variants),
+        "needs_data": experiment.needs_data,
     }
 
 
-def _counts(reports: list[Report]) -> dict[str, dict[str, int]]:
-    from murmura.paper.entry import counts
+def _counts(reports: list[ReproductionReport]) -> dict[str, dict[str, int]]:
+    from murmura.paper.experiment import counts
 
     found = counts(f for report in reports for f in report.findings)
     return {str(o): {str(v): n for v, n in each.items()} for o, each in found.items()}
 
 
-def _tally(reports: list[Report]) -> list[str]:
-    """How many statements fared how, the paper's apart from ours."""
-    from murmura.paper.entry import tally
+def _tally(reports: list[ReproductionReport]) -> list[str]:
+    """How many statements have which verdict, those of the paper and our own."""
+    from murmura.paper.experiment import tally
 
     return tally(f for report in reports for f in report.findings)
 
 
-def _say(reports: list[Report], out: Path, page: Path | None) -> None:
-    """A row for each statement, and one for each entry that has no verdict."""
-    from murmura.cli.tables import console, table
+def _print_reports(reports: list[ReproductionReport], out: Path, page: Path | None) -> None:
+    """Print a row for each statement, and one for each experiment without a verdict."""
+    from murmura.cli.display import console, table
 
     rows = []
     for report in reports:
-        said = [
-            (f["origin"], f["verdict"], f"{f['statement']} {f['sentence']}")
+        found = [
+            (f["source"], f["verdict"], f"{f['statement']} {f['sentence']}")
             for f in report.findings
         ]
-        for k, words in enumerate(said or [("", report.verdict, report.reason)]):
-            rows.append((report.id if k == 0 else "", *words))
+        for k, cells in enumerate(found or [("", report.verdict, report.reason)]):
+            rows.append((report.id if k == 0 else "", *cells))
     screen = console()
-    screen.print(table(("id", "whose", "verdict", "statement and numbers"), rows), "")
+    screen.print(table(("id", "source", "verdict", "statement and numbers"), rows), "")
     for line in _tally(reports):
         screen.print(line, soft_wrap=True)
     screen.print(

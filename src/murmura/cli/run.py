@@ -2,12 +2,34 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from murmura.cli.engines import Engine, EngineOption, Every, Jobs, Means, Resume
-from murmura.cli.guard import AsJson, Debug, guarded
-from murmura.cli.outputs import Force, fresh_directory
-from murmura.cli.perform import Evaluate, File, NoFigures, Out, Replicas, Seed, Strict, perform
+from murmura.cli.guard import AsJson, Debug, guarded, print_json
+from murmura.cli.options import (
+    CheckpointEvery,
+    Engine,
+    EngineOption,
+    Evaluate,
+    File,
+    Force,
+    Jobs,
+    NoFigures,
+    Out,
+    Replicas,
+    Resume,
+    Seed,
+    Strict,
+    output_folder,
+)
+from murmura.errors import PrivacyWarning
+
+if TYPE_CHECKING:
+    from murmura.results import Result
+    from murmura.scenario import ExecutionOptions, Scenario
 
 
 def run(
@@ -21,18 +43,71 @@ def run(
     evaluate: Evaluate = False,
     engine: EngineOption = Engine.LOCAL,
     jobs: Jobs = 1,
-    checkpoint_every: Every = None,
+    checkpoint_every: CheckpointEvery = None,
     resume: Resume = False,
     force: Force = False,
     debug: Debug = False,
 ) -> None:
-    """Run every variant of a scenario; print errors and promises, write figures and data."""
+    """Run every variant of a scenario; print errors and guarantees, write figures and data."""
     with guarded(debug):
-        from murmura.scenario import Scenario
+        from murmura.scenario import ExecutionOptions, Scenario
 
-        means = Means(engine, jobs, checkpoint_every, resume)
-        means.check_resume()
-        means.hush()
+        options = ExecutionOptions(engine.value, jobs, checkpoint_every, resume)
+        options.silence_other_ranks()
         loaded = Scenario.load(scenario).with_(seed=seed, replicas=replicas)
-        directory = fresh_directory(out, Path("murmura-out") / loaded.name, force, resume)
-        perform(loaded, directory, as_json, not no_figures, strict, means, evaluate=evaluate)
+        folder = output_folder(out, Path("murmura-out") / loaded.name, force, resume)
+        execute_and_report(loaded, folder, options, strict, as_json, not no_figures, evaluate)
+
+
+def execute_and_report(
+    scenario: Scenario,
+    folder: Path,
+    options: ExecutionOptions,
+    strict: bool,
+    as_json: bool,
+    figures: bool,
+    evaluate: bool,
+    separate: bool = False,
+) -> None:
+    """Run every variant, write files, and print tables or a JSON object."""
+    from murmura.cli.display import Bar
+    from murmura.scenario.execute import execute
+
+    with options.session(folder) as leads:
+        with warnings.catch_warnings(), Bar() as bar:
+            if not as_json:  # the guarantees are printed below the tables
+                warnings.simplefilter("ignore", PrivacyWarning)
+            results = execute(
+                scenario, options, folder, strict=strict, separate=separate, progress=bar.step
+            )
+        if leads:
+            report(scenario, results, folder, as_json, figures, evaluate)
+
+
+def report(
+    scenario: Scenario,
+    results: Mapping[str, Result],
+    folder: Path,
+    as_json: bool,
+    figures: bool,
+    evaluate: bool,
+) -> None:
+    """Write the files of results, and print tables or a JSON object.
+
+    Evaluations of measured signals are written to separate files and printed as a table; the JSON
+    object does not contain them.
+    """
+    from murmura.cli.display import show_results
+    from murmura.results import write_all
+    from murmura.results.summary import summary
+    from murmura.results.writer import evaluated, stale_secrets
+    from murmura.scenario.execute import evaluated_variants
+
+    chosen = evaluate or evaluated_variants(scenario)
+    outputs = write_all(results, folder, evaluate=chosen, figures=figures)
+    if as_json:
+        print_json(summary(results) | {"outputs": [str(path) for path in outputs]})
+    else:
+        show_results(scenario.title, results, evaluated(results, chosen), folder, outputs)
+    for path in stale_secrets(folder, outputs):
+        print(f"note: {path} is of an earlier run, and secret", file=sys.stderr)

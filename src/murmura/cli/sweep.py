@@ -8,12 +8,25 @@ from typing import Annotated
 
 import typer
 
-from murmura.cli.engines import Engine, EngineOption, Jobs, Means, Resume
 from murmura.cli.guard import AsJson, Debug, guarded
-from murmura.cli.outputs import Force, fresh_directory
-from murmura.cli.perform import Evaluate, File, NoFigures, Out, Replicas, Seed, Strict, perform
+from murmura.cli.options import (
+    Engine,
+    EngineOption,
+    Evaluate,
+    File,
+    Force,
+    Jobs,
+    NoFigures,
+    Out,
+    Replicas,
+    Resume,
+    Seed,
+    Strict,
+    output_folder,
+)
+from murmura.cli.run import execute_and_report
 
-MOST = 1000
+MOST_EPSILONS = 1000
 
 Epsilon = Annotated[
     str,
@@ -40,30 +53,34 @@ def sweep(
     force: Force = False,
     debug: Debug = False,
 ) -> None:
-    """Run a scenario over several privacy budgets: errors against epsilon."""
+    """Run a scenario at several epsilons: errors against epsilon."""
     epsilons = parse(epsilon)
     with guarded(debug):
-        from murmura.scenario import Scenario
+        from murmura.scenario import ExecutionOptions, Scenario
 
-        means = Means(engine, jobs, None, resume)
-        means.hush()
+        options = ExecutionOptions(engine.value, jobs, None, resume)
+        options.silence_other_ranks()
         loaded = Scenario.load(scenario).with_(seed, replicas, epsilons)
-        usual = Path("murmura-out") / f"{loaded.name}-sweep"
-        directory = fresh_directory(out, usual, force, resume)
-        perform(loaded, directory, as_json, not no_figures, strict, means, True, evaluate)
+        default = Path("murmura-out") / f"{loaded.name}-sweep"
+        folder = output_folder(out, default, force, resume)
+        execute_and_report(
+            loaded, folder, options, strict, as_json, not no_figures, evaluate, separate=True
+        )
 
 
 def parse(spec: str) -> list[float]:
     """start (stop/start)^(k/(count-1)) for k = 0 .. count-1, or the numbers of a list."""
     values = _grid(*spec.split(":")) if ":" in spec else [_number(w) for w in spec.split(",")]
     if len(set(values)) < len(values):
-        raise _wrong(f"the epsilons of {spec!r} are not all different")
+        raise _bad_epsilon(f"the epsilons of {spec!r} are not all different")
     return values
 
 
 def _grid(start: str, stop: str = "", count: str = "", *more: str) -> list[float]:
-    if more or not count.strip().isdecimal() or not 2 <= int(count) <= MOST:
-        raise _wrong(f"a grid is start:stop:count with a count of 2 to {MOST}, such as 0.125:4:6")
+    if more or not count.strip().isdecimal() or not 2 <= int(count) <= MOST_EPSILONS:
+        raise _bad_epsilon(
+            f"a grid is start:stop:count with a count of 2 to {MOST_EPSILONS}, such as 0.125:4:6"
+        )
     low, high, last = _number(start), _number(stop), int(count) - 1
     inner = [low * (high / low) ** (k / last) for k in range(1, last)]
     return [low, *(float(f"{value:.12g}") for value in inner), high]
@@ -73,11 +90,11 @@ def _number(word: str) -> float:
     try:
         value = float(word)
     except ValueError:
-        raise _wrong(f"found {word!r} where an epsilon should be, a number above 0") from None
+        raise _bad_epsilon(f"found {word!r} where an epsilon should be, a number above 0") from None
     if not (math.isfinite(value) and value > 0):
-        raise _wrong(f"an epsilon is a finite number above 0; found {word!r}")
+        raise _bad_epsilon(f"an epsilon is a finite number above 0; found {word!r}")
     return value
 
 
-def _wrong(text: str) -> typer.BadParameter:
+def _bad_epsilon(text: str) -> typer.BadParameter:
     return typer.BadParameter(text, param_hint="--epsilon")

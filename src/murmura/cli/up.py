@@ -1,4 +1,4 @@
-"""murmura up: run a scenario by real agents on this machine."""
+"""murmura up: run a scenario with real agents on this machine."""
 
 from __future__ import annotations
 
@@ -8,26 +8,31 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from murmura.cli.guard import AsJson, Debug, guarded
-from murmura.cli.perform import Evaluate, File, NoFigures, Out, Seed, present
+from murmura.cli.options import Evaluate, File, NoFigures, Out, Seed
+from murmura.cli.run import report
 
 if TYPE_CHECKING:
-    from murmura.agent.fleet import Fleet
+    from murmura.agents.local_cluster import LocalCluster
     from murmura.scenario import Scenario
 
 Agents = Annotated[
     int | None,
-    typer.Option(min=2, help="Run only so many, walking from the first [default: all]."),
+    typer.Option(
+        min=2,
+        help="Run only so many, in breadth-first order from the first.",
+        show_default="all",
+    ),
 ]
-Processes = Annotated[int, typer.Option(min=1, help="Processes that share the agents.")]
-Variant = Annotated[str | None, typer.Option(help="Which variant [default: the first].")]
+Processes = Annotated[int, typer.Option(min=1, help="Processes that the agents are divided among.")]
+Variant = Annotated[str | None, typer.Option(help="Which variant.", show_default="the first")]
 Insecure = Annotated[
-    bool, typer.Option("--insecure", help="No certificates; on loopback all the same.")
+    bool, typer.Option("--insecure", help="No certificates; loopback only, as always.")
 ]
-Research = Annotated[bool, typer.Option("--research", help="Allow promises that are not proved.")]
+Research = Annotated[bool, typer.Option("--research", help="Allow guarantees that are not proved.")]
 Keep = Annotated[Path | None, typer.Option(help="Keep ledgers, keys and logs in this folder.")]
 EveryRound = Annotated[
     bool,
-    typer.Option("--every-round", help="Write the state of mixing down in every round."),
+    typer.Option("--every-round", help="Save the mixing state in every round."),
 ]
 Timeout = Annotated[float | None, typer.Option(min=0, help="Seconds after which to give up.")]
 WaitFor = Annotated[float, typer.Option(min=0.01, help="Seconds to wait for a neighbour.")]
@@ -53,25 +58,23 @@ def up(
 ) -> None:
     """Run a scenario by real agents: processes on this machine, mutual TLS, ledgers."""
     with guarded(debug):
-        from murmura.agent.fleet import Terms, up
+        from murmura.agents.local_cluster import LaunchOptions, up
         from murmura.scenario import Scenario
 
         loaded = Scenario.load(scenario)
-        terms = Terms(
+        options = LaunchOptions(
             agents, processes, variant, seed, insecure, research, every_round,
             deadline=deadline, timeout=timeout, folder=keep,
         )  # fmt: skip
-        with _Live(not as_json, _tells(loaded, variant)) as live:
-            found = up(loaded, terms, live.show)
+        with _Live(not as_json, _shows_estimates(loaded, variant)) as live:
+            found = up(loaded, options, live.show)
+        folder = out or Path("murmura-out") / f"{loaded.name}-agents"
         results = {found.result.name: found.result}
-        directory = out or Path("murmura-out") / f"{loaded.name}-agents"
-        seconds = {found.result.name: found.seconds}
-        chosen = loaded.with_(seed=seed, replicas=1)
-        present(chosen, results, seconds, directory, as_json, not no_figures, evaluate)
+        report(loaded, results, folder, as_json, not no_figures, evaluate)
 
 
-def _tells(scenario: Scenario, variant: str | None) -> bool:
-    """Whether estimates may be shown: not of measured signals that nothing protects."""
+def _shows_estimates(scenario: Scenario, variant: str | None) -> bool:
+    """Whether estimates may be shown: not those of measured signals without protection."""
     chosen = [spec for spec in scenario.variants if variant in (None, spec.name)][:1]
     return all(s.signals.file is None or s.privacy.protect != "nothing" for s in chosen)
 
@@ -79,8 +82,8 @@ def _tells(scenario: Scenario, variant: str | None) -> bool:
 class _Live:
     """A table of the processes while they run, on a terminal; nothing elsewhere."""
 
-    def __init__(self, shown: bool, tells: bool = True) -> None:
-        self._shown, self._tells = shown, tells
+    def __init__(self, enabled: bool, estimates: bool = True) -> None:
+        self._enabled, self._estimates = enabled, estimates
         self._live: Any = None
 
     def __enter__(self) -> _Live:
@@ -88,7 +91,7 @@ class _Live:
         from rich.live import Live
 
         console = Console(stderr=True)
-        if self._shown and console.is_terminal:
+        if self._enabled and console.is_terminal:
             self._live = Live(console=console, transient=True, refresh_per_second=5)
             self._live.start()
         return self
@@ -97,37 +100,36 @@ class _Live:
         if self._live is not None:
             self._live.stop()
 
-    def show(self, fleet: Fleet) -> None:
+    def show(self, cluster: LocalCluster) -> None:
         if self._live is not None:
-            self._live.update(table(fleet.status, self._tells))
+            self._live.update(table(cluster.status, self._estimates))
 
 
-def table(status: dict[str, dict[str, Any]], tells: bool = True) -> Any:
+def table(status: dict[str, dict[str, Any]], estimates: bool = True) -> Any:
     """Rounds, disagreement, estimate, budget and links of each process, and of all.
 
-    Without `tells` it has no estimates: nothing protects the signals that they are made of.
+    Without `estimates` it shows none: nothing protects the signals that they are computed from.
     """
     from rich.table import Table
 
-    if not tells:
-        status = {device: said | {"held": []} for device, said in status.items()}
-    shown = Table(title="agents")
+    if not estimates:
+        status = {device: each | {"estimates": []} for device, each in status.items()}
+    made = Table(title="agents")
     for name in ("process", "agents", "round", "estimate", "disagreement", "spent", "links"):
-        shown.add_column(name, justify="left" if name == "process" else "right")
+        made.add_column(name, justify="left" if name == "process" else "right")
     for device in sorted(status):
-        shown.add_row(device, *_cells(status[device]))
-    held = [s["held"] for s in status.values() if s["held"]]
-    if held and len(status) > 1:
-        shown.add_section()
-        shown.add_row("all", *_cells(_total(list(status.values()))))
-    return shown
+        made.add_row(device, *_cells(status[device]))
+    if len(status) > 1 and any(s["estimates"] for s in status.values()):
+        made.add_section()
+        made.add_row("all", *_cells(_total(list(status.values()))))
+    return made
 
 
 def _cells(s: dict[str, Any]) -> list[str]:
     low, high = s["rounds"]
     estimate = spread = "-"
-    if s["held"]:
-        count, total, least, most = s["held"]
+    if s["estimates"]:
+        count, total, least, most = s["estimates"]
         estimate, spread = f"{total / count:.6g}", f"{most - least:.3g}"
     rounds = str(low) if low == high else f"{low}-{high}"
     links = f"{s['links'][0]}/{s['links'][1]}"
@@ -135,14 +137,14 @@ def _cells(s: dict[str, Any]) -> list[str]:
 
 
 def _total(each: list[dict[str, Any]]) -> dict[str, Any]:
-    held = [s["held"] for s in each if s["held"]]
+    found = [s["estimates"] for s in each if s["estimates"]]
     return {
         "agents": sum(s["agents"] for s in each),
         "done": sum(s["done"] for s in each),
         "rounds": [min(s["rounds"][0] for s in each), max(s["rounds"][1] for s in each)],
-        "held": [
-            sum(h[0] for h in held), sum(h[1] for h in held),
-            min(h[2] for h in held), max(h[3] for h in held),
+        "estimates": [
+            sum(e[0] for e in found), sum(e[1] for e in found),
+            min(e[2] for e in found), max(e[3] for e in found),
         ],
         "spent": max(s["spent"] for s in each),
         "links": [sum(s["links"][k] for s in each) for k in (0, 1)],

@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING
 from murmura._lazy import lazily
 
 if TYPE_CHECKING:
-    from murmura.families.base import Family, Interval, Sensitivity
-    from murmura.families.counts import Bernoulli, Geometric, Poisson
+    from murmura._types import Family
+    from murmura.families.base import ExponentialFamily, Interval, Sensitivity
     from murmura.families.custom import Custom
-    from murmura.families.location import LogNormal, LogNormal1p, Normal
     from murmura.families.positive import (
         Exponential,
         GammaKnownRate,
@@ -25,35 +24,45 @@ if TYPE_CHECKING:
         Pareto,
         Weibull,
     )
-    from murmura.families.registry import Description, describe, get, names
+    from murmura.families.registry import Description, describe, get, names, options
+    from murmura.families.scalar import (
+        Bernoulli,
+        Geometric,
+        LogNormal,
+        LogNormal1p,
+        Normal,
+        Poisson,
+    )
     from murmura.families.support import Support
     from murmura.families.vectors import Categorical, MultivariateNormal, NormalBoth
 
-_WHERE = {
-    "Bernoulli": "counts",
+_HOMES = {
+    "Bernoulli": "scalar",
     "Categorical": "vectors",
     "Custom": "custom",
     "Description": "registry",
     "Exponential": "positive",
-    "Family": "base",
+    "ExponentialFamily": "base",
+    "Family": "murmura._types",
     "GammaKnownRate": "positive",
     "GammaKnownShape": "positive",
-    "Geometric": "counts",
+    "Geometric": "scalar",
     "Interval": "base",
     "Laplace": "positive",
-    "LogNormal": "location",
-    "LogNormal1p": "location",
+    "LogNormal": "scalar",
+    "LogNormal1p": "scalar",
     "MultivariateNormal": "vectors",
-    "Normal": "location",
+    "Normal": "scalar",
     "NormalBoth": "vectors",
     "Pareto": "positive",
-    "Poisson": "counts",
+    "Poisson": "scalar",
     "Sensitivity": "base",
     "Support": "support",
     "Weibull": "positive",
     "describe": "registry",
     "get": "registry",
     "names": "registry",
+    "options": "registry",
 }
 
 __all__ = [
@@ -62,6 +71,7 @@ __all__ = [
     "Custom",
     "Description",
     "Exponential",
+    "ExponentialFamily",
     "Family",
     "GammaKnownRate",
     "GammaKnownShape",
@@ -81,9 +91,10 @@ __all__ = [
     "describe",
     "get",
     "names",
+    "options",
 ]
 
-__getattr__ = lazily(__name__, _WHERE)
+__getattr__ = lazily(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:

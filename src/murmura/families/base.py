@@ -1,4 +1,4 @@
-"""What a family is: a sufficient statistic, where it lives, how fast it moves, what it estimates.
+"""What a family is: a sufficient statistic, its support, how fast it moves, what it estimates.
 
 A signal s follows an exponential family, and all that an estimate needs of it is xi(s):
 
@@ -35,20 +35,47 @@ Size = int | tuple[int, ...]
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """How far the statistic can move (inf: without limit), and a sentence that says why."""
+    """How far the statistic can move, and why.
+
+    Parameters
+    ----------
+    value : float
+        The bound; inf for none.
+    reason : str
+        A sentence that says why.
+
+    Examples
+    --------
+    >>> from murmura import families
+    >>> families.Normal(sigma=1.0).sensitivity(radius=2.0)
+    Sensitivity(value=2.0, reason='s is the statistic, and moves by at most 2')
+    """
 
     value: float
     reason: str
 
     @property
     def finite(self) -> bool:
-        """Whether any noise at all could hide the move."""
+        """Whether finite noise can hide the move."""
         return math.isfinite(self.value)
 
 
 @dataclass(frozen=True, eq=False)
 class Interval:
-    """A parameter with its error bar: low <= value <= high, numbers or arrays alike."""
+    """A parameter with its confidence interval: low <= value <= high, numbers or arrays alike.
+
+    Parameters
+    ----------
+    value, low, high : ndarray
+        The estimate and the ends.
+
+    Examples
+    --------
+    >>> from murmura import families
+    >>> found = families.Normal(sigma=1.0).interval(3.0, 0.01)["mu"]
+    >>> found.low.round(3), found.high.round(3)
+    (np.float64(2.804), np.float64(3.196))
+    """
 
     value: Array
     low: Array
@@ -56,21 +83,47 @@ class Interval:
 
 
 @dataclass(frozen=True)
-class Family(ABC):
+class ExponentialFamily(ABC):
     """A sufficient statistic xi(s) with its support, its sensitivity and its inverse.
 
-    `bounds` are bounds on the signal, in its own units. They are public: choose them before a
-    signal is read. They narrow the support, hence the sensitivity, and nothing else: `sample`,
-    `mean` and `covariance` speak of the law without bounds, so clipping what falls outside
-    (`Signals.clip`, `support.clip`) and the bias that this brings are the caller's business.
+    `sample`, `mean` and `covariance` describe the distribution without bounds: clipping what falls
+    outside (`Signals.clip`, `support.clip`), and the bias that this brings, are up to the caller.
+
+    Parameters
+    ----------
+    bounds : (float or None, float or None), optional
+        Bounds on the signal, in its own units. They are public: choose them before a signal is
+        read. They narrow the support, hence the sensitivity, and nothing else.
+
+    Attributes
+    ----------
+    name : str
+        The name in a scenario, such as "log-normal".
+    parameters : tuple of str
+        The unknown parameters, such as ("mu",).
+    formula, modulus : str
+        The statistic and its sensitivity as formulas, for people: no decision depends on them.
+    statistic_is_exact : bool
+        Whether xi(s) involves no rounding beyond that of s.
+    statistic_is_log : bool
+        Whether xi(s) = log s + constant, whose smooth sensitivity is known.
+    support : Support
+        Where signals must lie.
+
+    Examples
+    --------
+    >>> from murmura import families
+    >>> isinstance(families.Bernoulli(), families.ExponentialFamily)
+    True
     """
 
     bounds: Bounds | None = field(default=None, kw_only=True)
 
+    statistic_is_exact: ClassVar[bool] = False  # xi(s) has no rounding beyond that of s
     statistic_is_log: ClassVar[bool] = False  # xi(s) = log s + constant: S* is known
 
     def __post_init__(self) -> None:
-        """Refuse bounds that leave nothing of the support."""
+        """Raise for bounds that leave nothing of the support."""
         if self.bounds is not None:
             object.__setattr__(self, "bounds", _pair(self.bounds))
         self.natural_support.within(self.bounds)
@@ -98,7 +151,7 @@ class Family(ABC):
     @property
     @abstractmethod
     def natural_support(self) -> Support:
-        """Where the law lives before bounds."""
+        """The support of the distribution before bounds."""
 
     @property
     def support(self) -> Support:
@@ -117,7 +170,7 @@ class Family(ABC):
 
     @property
     def metric(self) -> Metric:
-        """How the radius of adjacent signals is measured."""
+        """How the distance between two signals is measured."""
         return Metric.L1 if self.signal_shape else Metric.ABSOLUTE
 
     @property
@@ -132,8 +185,17 @@ class Family(ABC):
 
     @property
     def sensitivity_is_proved(self) -> bool:
-        """Whether the sensitivity is derived in this package, or somebody's word."""
-        return type(self).__module__.startswith("murmura.families.")
+        """Whether the sensitivity is derived in this package, not stated by a user.
+
+        Each class states it by `_proved = True` for itself: a subclass does not inherit it, since
+        it may change the statistic or the support.
+        """
+        return bool(type(self).__dict__.get("_proved", False))
+
+    @property
+    def statistic_is_integer(self) -> bool:
+        """Whether xi(s) is a whole number for every signal; a subclass does not inherit it."""
+        return self.sensitivity_is_proved and self.statistic_is_exact and self.support.integer
 
     @property
     def remedy(self) -> str:
@@ -147,9 +209,22 @@ class Family(ABC):
         return "remove or fill the readings that are not numbers"
 
     def statistic(self, signals: ArrayLike) -> Array:
-        """xi(s): the shape of the signals for dimension 1, (..., dimension) for a vector.
+        """xi(s).
 
-        Signals outside the support are refused, for there the sensitivity promises nothing.
+        Parameters
+        ----------
+        signals : array_like
+            Inside the support: elsewhere the sensitivity guarantees nothing.
+
+        Returns
+        -------
+        ndarray
+            The shape of the signals for dimension 1, (..., dimension) for a vector.
+
+        Raises
+        ------
+        SignalError
+            With the index of the first signal outside the support, never its value.
         """
         s = _validate.real_array(SignalError, signals=signals)
         self._check_shape(s)
@@ -190,7 +265,7 @@ class Family(ABC):
         return values
 
     def columns(self, signals: ArrayLike) -> Array:
-        """xi(s) with the trailing axis `dimension` always there."""
+        """xi(s), always of shape (..., dimension)."""
         s = _validate.real_array(SignalError, signals=signals)
         outer = s.shape[: s.ndim - len(self.signal_shape)]
         return self.statistic(s).reshape((*outer, self.dimension))
@@ -198,24 +273,45 @@ class Family(ABC):
     def sensitivity(self, radius: float = 1.0) -> Sensitivity:
         """sup ||xi(s) - xi(s')||_1 over s, s' in the support with ||s - s'||_1 <= radius.
 
-        An infinite radius asks for the whole range of xi: any two values of the domain.
+        Parameters
+        ----------
+        radius : float
+            Above 0; inf for any two values of the support.
+
+        Returns
+        -------
+        Sensitivity
         """
         check_radius(radius)
         if self.support.integer and radius < 1:
             raise FamilyError(
                 f"radius must be at least 1 for whole numbers; found {number(radius)}: "
-                "no two signals are adjacent: the promise would be empty"
+                "no two signals are adjacent: the guarantee would be empty"
             )
         return self._sensitivity(self.adjacency(radius))
 
     def adjacency(self, radius: float) -> float:
-        """How far apart two adjacent signals can be: the radius, in whole steps if they are."""
+        """The largest distance between two adjacent signals: the radius, rounded down for whole numbers."""
         whole = self.support.integer and math.isfinite(radius)
         return float(math.floor(radius)) if whole else float(radius)
 
     @abstractmethod
     def sample(self, rng: np.random.Generator, size: Size, **parameters: ArrayLike) -> Array:
-        """Signals of shape size + signal_shape from the law without bounds."""
+        """Signals of shape size + signal_shape from the distribution without bounds."""
+
+    def marginals(self, **parameters: Any) -> list[Any] | None:
+        """The distribution of each coordinate of a signal, frozen, from scipy.stats; None if unknown.
+
+        A subclass outside this package may change the distribution: it has none unless it says so.
+        """
+        if not self.sensitivity_is_proved:
+            return None
+        return self._marginals(
+            **{k: np.asarray(v, dtype=np.float64) for k, v in parameters.items()}
+        )
+
+    def _marginals(self, **parameters: Array) -> list[Any] | None:  # noqa: ARG002 - not known here
+        return None
 
     @abstractmethod
     def mean(self, **parameters: ArrayLike) -> Array:
@@ -231,18 +327,37 @@ class Family(ABC):
 
         Noise can push an estimate out of the domain of E xi: it is then moved to the nearest
         edge (a Bernoulli mean of -0.02 gives p = 0; a mean waiting time of -0.1 gives rate = inf).
-        What comes out, edges included, `mean` and `covariance` take back; there the covariance is
+        The result, edges included, is valid for `mean` and `covariance`; at an edge the covariance is
         its limit, often 0.
+
+        Parameters
+        ----------
+        mean : array_like, shape (..., dimension)
+            Estimates of E xi.
+
+        Returns
+        -------
+        dict of str to ndarray
         """
 
     @abstractmethod
     def interval(
         self, mean: ArrayLike, covariance: ArrayLike, confidence: float = 0.95
     ) -> dict[str, Interval]:
-        """Error bars for every parameter, from an estimate of E xi and its covariance.
+        """Confidence intervals for every parameter, from an estimate of E xi and its covariance.
 
-        The covariance (..., dimension, dimension) is that of the estimate: sampling, privacy
-        noise and disagreement between agents added up by the caller.
+        Parameters
+        ----------
+        mean : array_like, shape (..., dimension)
+            The estimate of E xi.
+        covariance : array_like, shape (..., dimension, dimension)
+            Of the estimate: sampling, privacy noise and disagreement between agents added up.
+        confidence : float
+            In (0, 1).
+
+        Returns
+        -------
+        dict of str to Interval
         """
 
     @abstractmethod
@@ -307,7 +422,7 @@ def quantile(confidence: float) -> float:
 
 
 def check_radius(radius: Any) -> None:
-    """Raise unless the radius is a number above 0; an infinite one is."""
+    """Raise unless the radius is a number above 0; inf is."""
     if not _validate.as_float(radius) > 0:
         raise FamilyError(
             f"radius must be a number above 0; found {_validate.found(radius)}; it is how far a "

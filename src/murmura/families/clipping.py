@@ -1,11 +1,11 @@
-"""What bounds do to signals that are drawn: how many they move, and the bias that this brings.
+"""The effect of bounds on synthetic signals: how many they move, and the bias that this brings.
 
     bias = E xi(clip(s)) - E xi(s)
          = int_{s < low} (xi(low) - xi(s)) dF(s)  +  int_{s > high} (xi(high) - xi(s)) dF(s)
 
 Whole numbers are summed. For a tail of reals the probability p of what lies beyond is the
 variable, p = q e^-v with q all of the tail, so that the integrand is smooth however far it goes.
-A family of one's own is drawn from instead: its law is not known.
+A custom family is sampled instead: its distribution is not known.
 """
 
 from __future__ import annotations
@@ -16,23 +16,24 @@ from typing import Any
 
 import numpy as np
 
-from murmura.families.base import Array, Family
+from murmura._types import Family
+from murmura.families.base import Array
 
 POINTS, DEPTH = 200, 60.0  # of the rule for a tail; e^-60 of a tail is left out
-DRAWS = 200_000  # of a family whose law is not known
+DRAWS = 200_000  # of a family whose distribution is not known
 TERMS = 10_000_000  # whole numbers of a tail that are summed at most
 
 
 @dataclass(frozen=True, eq=False)
 class Clipping:
-    """Shares of signals that bounds move, and E xi(clip(s)) - E xi(s) for each coordinate."""
+    """Fractions of signals that bounds move, and E xi(clip(s)) - E xi(s) for each coordinate."""
 
     below: float
     above: float
     bias: Array
 
     @property
-    def share(self) -> float:
+    def fraction(self) -> float:
         """Of all signals."""
         return self.below + self.above
 
@@ -41,15 +42,18 @@ def drawn_clipping(family: Family, parameters: Mapping[str, Any]) -> Clipping | 
     """What the bounds do to signals with these parameters; None without bounds."""
     if family.bounds is None:
         return None
-    laws = _laws(family, parameters)
-    if laws is None:
+    distributions = family.marginals(**parameters)
+    if distributions is None:
         return _by_draws(family, parameters)
-    parts = [_scalar(family, law, k if len(laws) > 1 else None) for k, law in enumerate(laws)]
+    parts = [
+        _scalar(family, distribution, k if len(distributions) > 1 else None)
+        for k, distribution in enumerate(distributions)
+    ]
     below, above = max(p.below for p in parts), max(p.above for p in parts)
     return Clipping(below, above, np.concatenate([p.bias for p in parts]))
 
 
-def _scalar(family: Family, law: Any, coordinate: int | None) -> Clipping:
+def _scalar(family: Family, distribution: Any, coordinate: int | None) -> Clipping:
     """One signal, or one coordinate of a vector signal, whose statistic is itself."""
     support = family.support
 
@@ -58,11 +62,11 @@ def _scalar(family: Family, law: Any, coordinate: int | None) -> Clipping:
 
     low, high = np.float64(support.low), np.float64(support.high)
     if support.integer:
-        below, above = float(law.cdf(low - 1)), float(law.sf(high))
-        bias = _summed(xi, law, low, -1) + _summed(xi, law, high, 1)
+        below, above = float(distribution.cdf(low - 1)), float(distribution.sf(high))
+        bias = _summed(xi, distribution, low, -1) + _summed(xi, distribution, high, 1)
     else:
-        below, above = float(law.cdf(low)), float(law.sf(high))
-        bias = _tail(xi, law.ppf, low, below) + _tail(xi, law.isf, high, above)
+        below, above = float(distribution.cdf(low)), float(distribution.sf(high))
+        bias = _tail(xi, distribution.ppf, low, below) + _tail(xi, distribution.isf, high, above)
     return Clipping(below, above, np.asarray(bias))
 
 
@@ -77,15 +81,15 @@ def _tail(xi: Callable[[Array], Array], quantile: Any, end: Any, q: float) -> Ar
     return np.asarray((gap * (weights * p)[:, None]).sum(axis=0))
 
 
-def _summed(xi: Callable[[Array], Array], law: Any, end: Any, step: int) -> Array:
+def _summed(xi: Callable[[Array], Array], distribution: Any, end: Any, step: int) -> Array:
     """sum over k beyond the end of P(k) (xi(end) - xi(k))."""
     if not np.isfinite(end):
         return np.zeros(1)
-    last = law.mean() + step * DEPTH * (1 + law.std())
+    last = distribution.mean() + step * DEPTH * (1 + distribution.std())
     count = int(min(max(step * (last - end), 0) + DEPTH, TERMS))
     k = end + step * np.arange(1, count + 1)
     gap = xi(np.array([end]))[0] - xi(k)
-    return np.asarray((gap * np.asarray(law.pmf(k))[:, None]).sum(axis=0))
+    return np.asarray((gap * np.asarray(distribution.pmf(k))[:, None]).sum(axis=0))
 
 
 def _by_draws(family: Family, parameters: Mapping[str, Any]) -> Clipping:
@@ -95,55 +99,3 @@ def _by_draws(family: Family, parameters: Mapping[str, Any]) -> Clipping:
     axes = tuple(range(1, s.ndim))
     below, above = ((test(clipped, s)).any(axis=axes).mean() for test in (np.greater, np.less))
     return Clipping(float(below), float(above), np.asarray(gap.mean(axis=0)))
-
-
-def _laws(family: Family, parameters: Mapping[str, Any]) -> list[Any] | None:
-    """The law of each coordinate of a signal, by scipy; None if it is not known."""
-    from scipy import stats
-
-    given = {name: np.asarray(value, dtype=np.float64) for name, value in parameters.items()}
-    o: Any = family
-    table: dict[str, Callable[..., Any]] = {
-        "normal": lambda mu: stats.norm(mu, o.sigma),
-        "log-normal": lambda mu: stats.lognorm(o.sigma, scale=np.exp(mu)),
-        "log-normal-1p": lambda mu: _Log1p(
-            stats.truncnorm(-mu / o.sigma, np.inf, loc=mu, scale=o.sigma)
-        ),
-        "bernoulli": lambda p: stats.bernoulli(p),
-        "poisson": lambda rate: stats.poisson(rate),
-        "geometric": lambda p: stats.geom(p),
-        "exponential": lambda rate: stats.expon(scale=1 / rate),
-        "gamma-known-shape": lambda rate: stats.gamma(o.shape, scale=1 / rate),
-        "gamma-known-rate": lambda shape: stats.gamma(shape, scale=1 / o.rate),
-        "pareto": lambda alpha: stats.pareto(alpha, scale=o.minimum),
-        "weibull": lambda scale: stats.weibull_min(o.shape, scale=scale),
-        "laplace": lambda scale: stats.laplace(o.location, scale),
-        "normal-both": lambda mu, sigma: stats.norm(mu, sigma),
-    }
-    if not family.sensitivity_is_proved:
-        return None  # a family of one's own may take any name
-    if family.name in table:
-        return [table[family.name](**given)]
-    if family.name == "multivariate-normal":
-        spread = np.sqrt(np.diagonal(np.asarray(o.sigma)))
-        return [stats.norm(m, d) for m, d in zip(given["mu"], spread, strict=True)]
-    return None
-
-
-@dataclass(frozen=True, eq=False)
-class _Log1p:
-    """s = e^x - 1 for x of a given law."""
-
-    x: Any
-
-    def cdf(self, s: Any) -> Any:
-        return self.x.cdf(np.log1p(s))
-
-    def sf(self, s: Any) -> Any:
-        return self.x.sf(np.log1p(s))
-
-    def ppf(self, p: Any) -> Any:
-        return np.expm1(self.x.ppf(p))
-
-    def isf(self, p: Any) -> Any:
-        return np.expm1(self.x.isf(p))

@@ -1,4 +1,4 @@
-"""A family of one's own: any statistic, with the sensitivity that its author vouches for."""
+"""A custom family: any statistic, with the sensitivity that its author states."""
 
 from __future__ import annotations
 
@@ -12,24 +12,61 @@ from numpy.typing import ArrayLike
 
 from murmura import _validate
 from murmura.errors import FamilyError
-from murmura.families.base import Array, Family, Interval, Sensitivity, Size
+from murmura.families.base import Array, ExponentialFamily, Interval, Sensitivity, Size
 from murmura.families.support import Bounds, Support, number
 
 Lookup = Callable[..., ArrayLike]
 
 
 @dataclass(frozen=True, init=False, eq=False)
-class Custom(Family):
-    """xi(s) as given, on a support and with a sensitivity as given. Nothing checks the sensitivity.
+class Custom(ExponentialFamily):
+    """A custom statistic xi(s), with the support and the sensitivity that its author states.
 
-    statistic    s -> xi(s): vectorised; (..., dimension) if dimension > 1
-    support      where the signals lie; `bounds` narrow it, but not a sensitivity that is a number
-    sensitivity  a number L, the largest ||xi(s) - xi(s')||_1/||s - s'||_1, so that the value is
-                 L radius; or a function of the radius
-    parameter    (..., dimension) means -> dict of arrays, monotone if dimension = 1; without it
-                 the one parameter is "mean", E xi itself
-    mean, covariance, sampler   functions of the parameters, and (rng, size, ...) for the last;
-                 asked for only by what needs them
+    Nothing checks the sensitivity, so a guarantee that rests on it is claimed, not proved.
+
+    Parameters
+    ----------
+    statistic : callable
+        s -> xi(s), vectorised; of shape (..., dimension) if dimension > 1.
+    support : Support
+        Where the signals lie; `bounds` narrow it, but not a sensitivity that is a number.
+    sensitivity : float or callable
+        A number L, the largest ||xi(s) - xi(s')||_1/||s - s'||_1, so that the value is L radius; or
+        a function of the radius.
+    dimension : int
+        The length of the statistic.
+    signal_shape : tuple of int
+        The shape of one signal.
+    name, formula : str
+        For tables and messages.
+    parameters : tuple of str
+        The unknown parameters.
+    parameter : callable, optional
+        (..., dimension) means -> dict of arrays, monotone if dimension = 1; without it the one
+        parameter is "mean", E xi itself.
+    mean, covariance : callable, optional
+        Functions of the parameters.
+    sampler : callable, optional
+        Of (rng, size, **parameters).
+    mean_domain : (float, float)
+        The values that a coordinate of E xi can take.
+    bounds : (float or None, float or None), optional
+        Public bounds on a signal.
+
+    Raises
+    ------
+    FamilyError
+        For a statistic that is not a function, or a sensitivity that is not above 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from murmura import families
+    >>> capped = families.Custom(
+    ...     statistic=lambda s: np.minimum(s, 10.0), support=families.Support(low=0.0), sensitivity=1.0
+    ... )
+    >>> capped.sensitivity(radius=2.0).value, capped.sensitivity_is_proved
+    (2.0, False)
     """
 
     def __init__(
@@ -50,7 +87,7 @@ class Custom(Family):
         mean_domain: tuple[float, float] = (-math.inf, math.inf),
         bounds: Bounds | None = None,
     ) -> None:
-        """Keep what is given under names that the methods of a family leave free."""
+        """Store the arguments under names that the methods of a family leave free."""
         _validate.at_least(FamilyError, 1, dimension=dimension)
         if not callable(sensitivity):
             _validate.positive(FamilyError, sensitivity=sensitivity)
@@ -110,7 +147,7 @@ class Custom(Family):
 
     @property
     def modulus(self) -> str:
-        """As vouched for by the author."""
+        """As stated by the author."""
         L = self._given("sensitivity")
         return "a function given by the user" if callable(L) else f"{number(L)} radius"
 

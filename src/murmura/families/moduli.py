@@ -151,7 +151,7 @@ def _risen(low: float, step: float, k: float) -> float:
         return float(step**k)
     far = low + step
     top = far**k if math.isfinite(far) else 2**k * (low / 2 + step / 2) ** k
-    return _share(top, k, _log_ratio(step, low), step, low)
+    return _difference(top, k, _log_ratio(step, low), step, low)
 
 
 def _fallen(high: float, step: float, k: float) -> float:
@@ -161,10 +161,10 @@ def _fallen(high: float, step: float, k: float) -> float:
     except OverflowError:
         return math.inf
     part = step / high
-    return _share(top, k, math.inf if part >= 1 else -math.log1p(-part), step, high)
+    return _difference(top, k, math.inf if part >= 1 else -math.log1p(-part), step, high)
 
 
-def _share(top: float, k: float, logarithm: float, step: float, end: float) -> float:
+def _difference(top: float, k: float, logarithm: float, step: float, end: float) -> float:
     """top (1 - e^-x),  x = k logarithm; where step/end is tiny it stands for the logarithm."""
     if logarithm >= _SMALL:
         return top * -math.expm1(-k * logarithm)

@@ -16,7 +16,7 @@ Bounds = tuple[float | None, float | None]
 
 
 class Metric(StrEnum):
-    """How the distance between two signals is measured, which adjacency rests on."""
+    """The distance between two signals, which defines adjacency."""
 
     ABSOLUTE = "absolute"  # |s - s'|
     L1 = "l1"  # the sum of |s_k - s'_k| over the components of a vector
@@ -24,13 +24,34 @@ class Metric(StrEnum):
 
 
 def number(value: float) -> str:
-    """A number as a person writes it: 1, 0.1, 1000317."""
+    """A number in its short form: 1, 0.1, 1000317."""
     return f"{value:.10g}"
 
 
 @dataclass(frozen=True)
 class Support:
-    """{s : low <= s <= high}, an end left out where it is open, whole numbers where `integer`."""
+    """{s : low <= s <= high}, an end left out where it is open, whole numbers where `integer`.
+
+    Parameters
+    ----------
+    low, high : float
+        The ends; infinite for none.
+    open_low, open_high : bool
+        Whether an end is left out.
+    integer : bool
+        Whether signals are whole numbers.
+
+    Raises
+    ------
+    FamilyError
+        For fewer than two points.
+
+    Examples
+    --------
+    >>> from murmura import families
+    >>> families.Support(low=0.0, open_low=True).describe()
+    's > 0'
+    """
 
     low: float = -math.inf
     high: float = math.inf
@@ -39,7 +60,7 @@ class Support:
     integer: bool = False
 
     def __post_init__(self) -> None:
-        """Move the ends of whole numbers inwards; refuse fewer than two points."""
+        """Move the ends of whole numbers inwards; raise for fewer than two points."""
         for name, end in (("low", self.low), ("high", self.high)):
             if math.isnan(as_float(end)):
                 raise FamilyError(f"{name} of a support must be a number; found {found(end)}")

@@ -1,11 +1,11 @@
-"""Families with a vector statistic: mean and spread at once, a share per category, a vector."""
+"""Families with a vector statistic: mean and spread at once, a probability per category, a vector."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,19 +13,38 @@ from numpy.typing import ArrayLike
 from murmura import _validate
 from murmura.errors import FamilyError
 from murmura.families import moduli
-from murmura.families.base import Array, Family, Interval, Sensitivity, Size, check_radius
+from murmura.families.base import (
+    Array,
+    ExponentialFamily,
+    Interval,
+    Sensitivity,
+    Size,
+    check_radius,
+)
 from murmura.families.scalar import REAL
 from murmura.families.support import Metric, Support, number
 
 
 @dataclass(frozen=True)
-class NormalBoth(Family):
+class NormalBoth(ExponentialFamily):
     """s ~ N(mu, sigma^2), both unknown:  xi(s) = (s, s^2),  E xi = (mu, mu^2 + sigma^2).
 
     Cov xi = [[sigma^2, 2 mu sigma^2], [2 mu sigma^2, 4 mu^2 sigma^2 + 2 sigma^4]].
+
+    Parameters
+    ----------
+    bounds : (float or None, float or None), optional
+        Public bounds on a signal.
+
+    Examples
+    --------
+    >>> from murmura import families
+    >>> families.NormalBoth().parameter([1.0, 5.0])
+    {'mu': array(1.), 'sigma': array(2.)}
     """
 
     name: ClassVar[str] = "normal-both"
+    _proved: ClassVar[bool] = True
     parameters: ClassVar[tuple[str, ...]] = ("mu", "sigma")
     formula: ClassVar[str] = "(s, s^2)"
     modulus: ClassVar[str] = (
@@ -97,20 +116,41 @@ class NormalBoth(Family):
         mu, sigma = np.broadcast_arrays(mu, sigma)
         return mu, sigma
 
+    def _marginals(self, mu: Array, sigma: Array) -> list[Any]:  # type: ignore[override]
+        from scipy import stats
+
+        return [stats.norm(mu, sigma)]
+
 
 @dataclass(frozen=True)
-class Categorical(Family):
+class Categorical(ExponentialFamily):
     """P(s = j) = p_j for j = 0 .. categories - 1:  xi(s) = e_s (one-hot),  E xi = p.
 
     Cov xi = diag(p) - p p^T. Any change of s moves two coordinates by 1: the l1 sensitivity is 2
-    whatever the radius, for categories have no distance. The unit is any two values.
+    whatever the radius, for categories have no distance. Any two values are adjacent.
+
+    Parameters
+    ----------
+    categories : int
+        The number of categories, at least 2.
+    bounds : None
+        Refused: categories have no order.
+
+    Examples
+    --------
+    >>> from murmura import families
+    >>> families.Categorical(categories=3).statistic([0, 2])
+    array([[1., 0., 0.],
+           [0., 0., 1.]])
     """
 
     categories: int
 
     name: ClassVar[str] = "categorical"
+    _proved: ClassVar[bool] = True
     parameters: ClassVar[tuple[str, ...]] = ("p",)
     formula: ClassVar[str] = "one-hot(s)"
+    statistic_is_exact: ClassVar[bool] = True
     modulus: ClassVar[str] = "2, whatever the radius: any two categories"
 
     def __post_init__(self) -> None:
@@ -174,7 +214,7 @@ class Categorical(Family):
         """p_j = m_j -+ z sd_j clipped to [0, 1], one coordinate at a time, widened to hold p_j."""
         m, margin = self._means(mean), self._margins(covariance, confidence)
         p = _simplex(m) + 0 * margin
-        inside = np.clip(m, 0.0, 1.0)  # no share gets further away, and the width stays
+        inside = np.clip(m, 0.0, 1.0)  # no probability gets further away, and the width stays
         low, high = (np.clip(edge, 0.0, 1.0) for edge in (inside - margin, inside + margin))
         return {"p": Interval(p, np.minimum(low, p), np.maximum(high, p))}
 
@@ -197,18 +237,32 @@ class Categorical(Family):
 
 
 @dataclass(frozen=True)
-class MultivariateNormal(Family):
+class MultivariateNormal(ExponentialFamily):
     """s ~ N(mu, Sigma) in R^d, Sigma known:  xi(s) = s,  E xi = mu,  Cov xi = Sigma.
 
-    Bounds hold for each coordinate; the radius is an l1 distance between vectors. The field
-    `sigma` takes any d x d array and is kept as tuples, so that the family can be compared.
+    Bounds apply to each coordinate; the radius is an l1 distance between vectors.
+
+    Parameters
+    ----------
+    sigma : array_like, shape (d, d)
+        The known covariance; stored as tuples, so that the family can be compared.
+    bounds : (float or None, float or None), optional
+        Public bounds on a signal.
+
+    Examples
+    --------
+    >>> from murmura import families
+    >>> families.MultivariateNormal(sigma=[[1.0, 0.5], [0.5, 1.0]]).dimension
+    2
     """
 
     sigma: ArrayLike
 
     name: ClassVar[str] = "multivariate-normal"
+    _proved: ClassVar[bool] = True
     parameters: ClassVar[tuple[str, ...]] = ("mu",)
     formula: ClassVar[str] = "s, a vector"
+    statistic_is_exact: ClassVar[bool] = True
     modulus: ClassVar[str] = "min(radius, d (high - low)), radius in l1"
     natural_support: ClassVar[Support] = REAL
 
@@ -283,6 +337,13 @@ class MultivariateNormal(Family):
         if mu.ndim == 0 or mu.shape[-1] != self.dimension or not np.isfinite(mu).all():
             raise FamilyError(f"mu must be {self.dimension} finite numbers; found {mu.tolist()}")
         return mu
+
+    def _marginals(self, mu: Array) -> list[Any]:  # type: ignore[override]
+        from scipy import stats
+
+        return [
+            stats.norm(m, d) for m, d in zip(mu, np.sqrt(np.diagonal(self._matrix)), strict=True)
+        ]
 
 
 def _root(v: Array) -> Array:

@@ -1,10 +1,10 @@
-"""The paper as data: each figure and table an entry with its runs, its claims and its check.
+"""The paper as data: each figure and table is scenarios, tables, a drawing, and claims.
 
     from murmura import paper
-    paper.names()                                      what there is
-    paper.reproduce(["fig-mse-us"], Path("out"))       figures, numbers and verdicts
+    paper.names()                                                  the experiments
+    paper.reproduce(paper.find(["fig-mse-us"]), Path("out"))       figures, numbers and verdicts
 
-Names are imported when first used, so that listing the entries stays quick.
+Names are imported when first used, so that `import murmura` stays quick.
 """
 
 from __future__ import annotations
@@ -14,38 +14,54 @@ from typing import TYPE_CHECKING
 from murmura._lazy import lazily
 
 if TYPE_CHECKING:
-    from murmura.paper.entry import Claim, Context, Entry, Finding, Measured, Origin, Verdict
-    from murmura.paper.registry import ENTRIES, find, names
-    from murmura.paper.runner import Report, reproduce
+    from murmura.paper.experiment import (
+        Claim,
+        ClaimSource,
+        Context,
+        Experiment,
+        Finding,
+        Measurement,
+        Verdict,
+    )
+    from murmura.paper.reproduction import (
+        EXPERIMENTS,
+        ReproductionReport,
+        find,
+        names,
+        reproduce,
+        write_page,
+    )
 
 _HOMES = {
-    "Claim": "entry",
-    "Context": "entry",
-    "ENTRIES": "registry",
-    "Entry": "entry",
-    "Finding": "entry",
-    "Measured": "entry",
-    "Origin": "entry",
-    "Report": "runner",
-    "Verdict": "entry",
-    "find": "registry",
-    "names": "registry",
-    "reproduce": "runner",
+    "Claim": "experiment",
+    "ClaimSource": "experiment",
+    "Context": "experiment",
+    "EXPERIMENTS": "reproduction",
+    "Experiment": "experiment",
+    "Finding": "experiment",
+    "Measurement": "experiment",
+    "ReproductionReport": "reproduction",
+    "Verdict": "experiment",
+    "find": "reproduction",
+    "names": "reproduction",
+    "reproduce": "reproduction",
+    "write_page": "reproduction",
 }
 
 __all__ = [
-    "ENTRIES",
+    "EXPERIMENTS",
     "Claim",
+    "ClaimSource",
     "Context",
-    "Entry",
+    "Experiment",
     "Finding",
-    "Measured",
-    "Origin",
-    "Report",
+    "Measurement",
+    "ReproductionReport",
     "Verdict",
     "find",
     "names",
     "reproduce",
+    "write_page",
 ]
 
 __getattr__ = lazily(__name__, _HOMES)

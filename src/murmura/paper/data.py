@@ -1,9 +1,10 @@
-"""The real Swiss households: where they are, or where to get them.
+"""Locate or download the recorded readings of 537 Swiss households.
 
 `MURMURA_DATA` names a directory with `households_daily_kwh.csv` and
 `households_hourly_kwh.parquet`, derived from `elcons_15min` of the R package
 ResidentialEnergyConsumption 1.1.0 (CC BY-SA 4.0, so murmura ships no copy). Without it, files are
-fetched from `MURMURA_DATA_URL`, a base address of your choice, and checked by their SHA-256.
+downloaded from `MURMURA_DATA_URL`, a base address of your choice. Either way their SHA-256 is
+checked.
 """
 
 from __future__ import annotations
@@ -11,14 +12,16 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlparse
 from urllib.request import urlopen
 
 from murmura.errors import MurmuraError
+
+if TYPE_CHECKING:
+    from murmura.signals import Signals
 
 DIRECTORY, ADDRESS = "MURMURA_DATA", "MURMURA_DATA_URL"
 SOURCE = "elcons_15min of the R package ResidentialEnergyConsumption 1.1.0 (CC BY-SA 4.0)"
@@ -27,67 +30,51 @@ SCHEMES = ("https", "http", "file")
 LONGEST_WAIT = 60.0  # seconds without an answer
 
 
-@dataclass(frozen=True)
-class File:
-    """A file by name and by what is in it."""
-
-    name: str
-    sha256: str
-
-
-FILES = {
-    "swiss-daily": File(
-        "households_daily_kwh.csv",
-        "b3e2b35c49b551824289c936b1362ae71f87b91ed9efa0ec4bd8f74c82b4b2c1",
-    ),
-    "swiss-hourly": File(
-        "households_hourly_kwh.parquet",
-        "217776c84c4779866aeabf85635aabfe23c6a777ba11b49563c8cd58656df19d",
-    ),
+DAILY, HOURLY = "households_daily_kwh.csv", "households_hourly_kwh.parquet"
+CHECKSUMS = {  # SHA-256
+    DAILY: "b3e2b35c49b551824289c936b1362ae71f87b91ed9efa0ec4bd8f74c82b4b2c1",
+    HOURLY: "217776c84c4779866aeabf85635aabfe23c6a777ba11b49563c8cd58656df19d",
 }
 
 
 class MissingDataError(MurmuraError, FileNotFoundError):
-    """The real readings are not there; an entry that needs them is skipped."""
+    """The recorded readings are not there; an experiment that needs them is skipped."""
 
     __str__ = Exception.__str__
 
 
-def locate(place: str) -> Path:
-    """The file of a place: in `MURMURA_DATA`, or fetched from `MURMURA_DATA_URL` and checked."""
-    file, directory = FILES[place], os.environ.get(DIRECTORY)
-    if directory:
-        path = Path(directory) / file.name
-        if path.is_file():
-            return _published(path, file)
-    address = os.environ.get(ADDRESS)
+def locate(name: str) -> Path:
+    """The file in `MURMURA_DATA`, or downloaded from `MURMURA_DATA_URL`; its checksum is right."""
+    directory, address = os.environ.get(DIRECTORY), os.environ.get(ADDRESS)
+    if directory and (Path(directory) / name).is_file():
+        return _published(Path(directory) / name)
     if address:
-        return fetch(file, address, Path.home() / CACHE)
-    where = f"{DIRECTORY} = {directory} has no {file.name}" if directory else f"no {DIRECTORY}"
+        return fetch(name, address, Path.home() / CACHE)
+    where = f"{DIRECTORY} = {directory} has no {name}" if directory else f"no {DIRECTORY}"
     raise MissingDataError(
-        f"real household readings are not here ({where}, no {ADDRESS}); set {DIRECTORY} to a "
-        f"directory with {file.name}, or {ADDRESS} to an address to fetch it from. Its source is "
+        f"recorded household readings were not found ({where}, no {ADDRESS}); set {DIRECTORY} to a "
+        f"directory with {name}, or {ADDRESS} to an address to download it from. Its source is "
         f"{SOURCE}"
     )
 
 
-def _published(path: Path, file: File) -> Path:
-    """The file, if it is the published one: a reproduction writes what compares with the truth."""
-    if digest(path) != file.sha256:
+def _published(path: Path) -> Path:
+    """The path, if it is the published file: outputs compare with the truth, which is public."""
+    if digest(path) != CHECKSUMS[path.name]:
         raise MissingDataError(
-            f"{path} is not the published {file.name} (its SHA-256 is another). A reproduction "
-            "writes errors against the truth, which is for public data only; run your own "
-            "readings with `murmura run`"
+            f"{path} is not the published {path.name} (its SHA-256 differs). A reproduction "
+            "writes errors against the truth, which is for public data only; run other readings "
+            "with `murmura run`"
         )
     return path
 
 
-def fetch(file: File, address: str, directory: Path) -> Path:
-    """Download a file once; what does not have the known SHA-256 is not kept."""
-    kept = directory / file.name
-    if kept.is_file() and digest(kept) == file.sha256:
-        return kept
-    url = f"{address.rstrip('/')}/{file.name}"
+def fetch(name: str, address: str, directory: Path) -> Path:
+    """Download a file once; a file with another SHA-256 is deleted."""
+    path, checksum = directory / name, CHECKSUMS[name]
+    if path.is_file() and digest(path) == checksum:
+        return path
+    url = f"{address.rstrip('/')}/{name}"
     if urlparse(url).scheme not in SCHEMES:
         raise MissingDataError(
             f"{ADDRESS} must begin with one of {', '.join(SCHEMES)}; found {url}"
@@ -101,17 +88,15 @@ def fetch(file: File, address: str, directory: Path) -> Path:
                     part.write(block)
         except OSError as problem:
             partial.unlink()
-            raise MissingDataError(
-                f"{file.name} could not be fetched from {url}: {problem}"
-            ) from None
+            raise MissingDataError(f"{name} could not be fetched from {url}: {problem}") from None
     found = digest(partial)
-    if found != file.sha256:
+    if found != checksum:
         partial.unlink()
         raise MissingDataError(
-            f"{url} has SHA-256 {found}, expected {file.sha256}; it is not the file this "
-            "reproduction was written for and was not kept"
+            f"{url} has SHA-256 {found}, expected {checksum}; it is not the file that this "
+            "reproduction was written for and was deleted"
         )
-    return partial.rename(kept)
+    return partial.rename(path)
 
 
 def digest(path: Path) -> str:
@@ -120,27 +105,20 @@ def digest(path: Path) -> str:
 
 
 def state() -> str:
-    """What the outcome of an entry with real readings depends on: their digests, or nothing."""
+    """The checksums of the readings, on which the outcome depends, or "absent"."""
     try:
-        return " ".join(digest(locate(place)) for place in FILES)
+        return " ".join(digest(locate(name)) for name in CHECKSUMS)
     except MissingDataError:
         return "absent"
 
 
-def raw(place: str) -> Any:
-    """The readings as the meters sent them, zeros and negative ones included."""
-    return _read(locate(place))
-
-
-def readings(place: str) -> Any:
-    """The readings in the order of the network's agents, negative ones moved to 0."""
-    from murmura.signals import as_signals
-
-    return as_signals(raw(place).clip(0.0, None).values)
-
-
 @cache
-def _read(path: Path) -> Any:
+def _read(path: Path) -> Signals:
     from murmura.signals import as_signals
 
     return as_signals(path)
+
+
+def raw(name: str) -> Signals:
+    """The readings as the meters sent them, zeros and negative ones included."""
+    return _read(locate(name))

@@ -1,4 +1,4 @@
-"""What the paper says of other networks and does not plot: naive noise, failing and directed links.
+"""Statements of the paper about other networks, without plots: naive noise, failing and directed links.
 
 Naive noise is a remark of Sec. 3, dynamic networks are App. C.1, directed ones App. C.2.
 """
@@ -9,38 +9,44 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from murmura.engine import Record
-from murmura.paper.entry import Claim, Context, Entry, Finding, Measured, Verdict, judged
-from murmura.paper.expected import expected
-from murmura.paper.sample_paths import record
-from murmura.paper.settings import GLOBAL, HOUSEHOLDS, PLACES, Run, network, perform
-from murmura.paper.tabulate import expected_rounds, frame, last, round_rows
-from murmura.report import style
+from murmura.paper.experiment import (
+    Claim,
+    Context,
+    Experiment,
+    Finding,
+    Measurement,
+    Verdict,
+    judged,
+    run,
+    shipped,
+)
+from murmura.paper.tabulate import expected, expected_rows, frame, last, round_rows
+from murmura.results import style
 
-NAIVE: dict[str, Any] = {"rounds": 10_000, "sensitivity": GLOBAL, "bounded": True}
 EVERY, ONCE = "noise in every round", "noise at the start"
-AS_PRINTED = f"{EVERY}, as printed"
+AS_PUBLISHED = f"{EVERY}, as published"
 LINEAR = (0.9, 1.1)  # growth of CoP^2 in the last half of the rounds over the quarter before
-CHANGING = 12  # agents of the changing networks whose rates are worked out
+CHANGING = 12  # agents of the changing networks whose rates are computed
 RATE_ROUNDS, QUICK_RATE_ROUNDS = 2000, 200
-FAILING = 0.3  # share of links down in a round
-DIRECTED_AGENTS, DIRECTED_LINKS, DIRECTED_SEED = 300, 3, 0  # one graph, whatever the run's seed
+FAILING = 0.3  # probability that a link fails in a round, as in the scenario
+MU = 1.67  # E xi, as in the scenarios
 
 
-def naive(entry: Entry, context: Context) -> Measured:
+def naive(experiment: Experiment, context: Context) -> Measurement:
     """Errors over rounds with noise in every round and with noise once, measured and expected."""
     rows, exact = [], []
-    for run in entry.runs:
-        rows += round_rows(perform(run, context), variant=run.name)
-        found = expected(run, context.quick)
+    for job in experiment.jobs(context):
+        rows += round_rows(run(job, context), variant=job.title)
+        found = expected(job.problem)
         assert found is not None
-        exact += expected_rounds(found, variant=run.name)
-    return Measured({"": frame(rows), "expected": frame(exact)})
+        exact += expected_rows(found, variant=job.title)
+    return Measurement({"": frame(rows), "expected": frame(exact)})
 
 
-def draw_naive(measured: Measured) -> Figure:
+def draw_naive(measured: Measurement) -> Figure:
     """Cost of privacy over rounds; a random walk has slope 1/2."""
     figure = style.figure(6.0, 4.2)
     ax = figure.add_subplot()
@@ -52,7 +58,7 @@ def draw_naive(measured: Measured) -> Figure:
     return figure
 
 
-def curves(ax: Any, table: Any, column: str) -> None:
+def curves(ax: Axes, table: Any, column: str) -> None:
     """A curve per variant, with the band of its replicas."""
     for colour, name in zip(style.VARIANTS, dict.fromkeys(table.variant), strict=False):
         part = table[(table.variant == name) & (table["round"] > 0)]
@@ -61,19 +67,20 @@ def curves(ax: Any, table: Any, column: str) -> None:
         ax.fill_between(part["round"], low, high, color=colour, alpha=style.BAND, linewidth=0)
 
 
-def diverges(measured: Measured) -> Finding:
+def diverges(measured: Measurement) -> Finding:
     """E CoP^2 must grow in proportion to t under both noises, and settle if noise comes once."""
     table = measured.tables["expected"]
-    growth = {name: _growth(table, name) for name in (EVERY, AS_PRINTED, ONCE)}
+    growth = {name: _growth(table, name) for name in (EVERY, AS_PUBLISHED, ONCE)}
     grown, settled = (last(table, "cop", name) for name in (EVERY, ONCE))
     sentence = (
         f"Expected CoP after {table['round'].max():,} rounds is {grown:.3g} with noise in every "
         f"round and {settled:.3g} with noise at the start (log s with s >= 1). Its square grew in "
         f"the last half of the rounds {growth[EVERY]:.2f} times as fast as in the quarter before "
-        f"({growth[AS_PRINTED]:.2f} times with the printed noise): a straight line in t, to which "
+        f"({growth[AS_PUBLISHED]:.2f} times with the published noise): a straight line in t, to "
+        "which "
         "the agents' disagreement adds a constant in proportion to n."
     )
-    walks = all(LINEAR[0] < growth[name] < LINEAR[1] for name in (EVERY, AS_PRINTED))
+    walks = all(LINEAR[0] < growth[name] < LINEAR[1] for name in (EVERY, AS_PUBLISHED))
     return judged(walks and grown > settled and abs(growth[ONCE]) < LINEAR[0], sentence)
 
 
@@ -85,23 +92,20 @@ def _growth(table: Any, name: str) -> float:
     return float(late / (early / (T // 2 - T // 4))) if early > 1e-12 * part[T] else 0.0
 
 
-def dynamic(entry: Entry, context: Context) -> Measured:
+def dynamic(experiment: Experiment, context: Context) -> Measurement:
     """Errors and the mean estimate over rounds, with 30% of the links down in every round."""
-    from murmura.network import link_failures
-
-    failing = link_failures(network(HOUSEHOLDS).graph, FAILING, seed=context.seed)
     rows, paths = [], []
-    for run in entry.runs:
-        result = perform(run, context, record(run), failing)
-        rows += round_rows(result, variant=run.name)
-        clean = result.trace.clean
-        assert clean is not None
+    for job in experiment.jobs(context):
+        result = run(job, context)
+        rows += round_rows(result, variant=job.title)
+        estimates = result.trace.noiseless
+        assert estimates is not None
         paths += [
-            {"variant": run.name, "round": t, "mean_estimate": clean[k, :, 0, 0].mean(),
+            {"variant": job.title, "round": t, "mean_estimate": estimates[k, :, 0, 0].mean(),
              "target": result.trace.target[0, 0]}
-            for k, t in enumerate(result.trace.kept)
+            for k, t in enumerate(result.trace.recorded_rounds)
         ]  # fmt: skip
-    return Measured({"": frame(rows), "paths": frame(paths), "rates": frame(rates(context))})
+    return Measurement({"": frame(rows), "paths": frame(paths), "rates": frame(rates(context))})
 
 
 def rates(context: Context) -> list[dict[str, Any]]:
@@ -126,17 +130,17 @@ def rates(context: Context) -> list[dict[str, Any]]:
 
 
 def changing(seed: int) -> dict[str, Callable[[int], Any]]:
-    """Sequences of networks with the weights of App. C.1; in the last no two agents ever talk."""
+    """Sequences of networks with the weights of App. C.1; the last has no links."""
     rng, n = np.random.default_rng(seed), CHANGING
     ring = [(i, (i + 1) % n) for i in range(n)]
 
-    def failing(t: int) -> Any:  # noqa: ARG001 - drawn anew in every round
+    def failing(t: int) -> Any:  # noqa: ARG001 - drawn in every round
         return modified([link for link in ring if rng.random() > FAILING])
 
     return {
         "a ring, 30% of its links down": failing,
         "one link of the ring a round": lambda t: modified([ring[t % n]]),
-        "the same pairs for ever": lambda t: modified(ring[::2]),  # noqa: ARG005 - the same
+        "the same pairs in every round": lambda t: modified(ring[::2]),  # noqa: ARG005 - the same
         "no links at all": lambda t: np.eye(n),  # noqa: ARG005 - the same
     }
 
@@ -150,11 +154,11 @@ def modified(links: list[tuple[int, int]]) -> Any:
     return A + np.diag(1 - A.sum(axis=1))
 
 
-def exponents(measured: Measured) -> str:
+def exponents(measured: Measurement) -> str:
     """The power of t at which exact errors fall over the last nine tenths of the rounds, in words.
 
-    No verdict: as a bound t^(-1/n^3) is true of anything that falls as t^-1/2, and that much is
-    proved above for every sequence of networks, so no numbers could decide otherwise.
+    No verdict: as a bound t^(-1/n^3) holds for anything that falls as t^-1/2, which is proved above
+    for every sequence of networks, so no numbers could decide otherwise.
     """
     words = []
     for name, part in measured.tables["rates"].groupby("network", sort=False):
@@ -163,11 +167,11 @@ def exponents(measured: Measured) -> str:
         words.append(f"{name} t^{power:.2f}")
     return (
         f"So corrected, its exact errors with {CHANGING} agents fall as: {'; '.join(words)}. The "
-        "printed t^(-1/n^3) is loose, as a bound, and not the rate (erratum 18)."
+        "published t^(-1/n^3) is loose, as a bound, and not the rate (erratum 18)."
     )
 
 
-def draw_dynamic(measured: Measured) -> Figure:
+def draw_dynamic(measured: Measurement) -> Figure:
     """Mean estimates on the left, errors on the right."""
     figure = style.figure(9.0, 3.8)
     left, right = figure.subplots(1, 2)
@@ -175,7 +179,7 @@ def draw_dynamic(measured: Measured) -> Figure:
     for colour, name in zip(style.VARIANTS, dict.fromkeys(paths.variant), strict=False):
         part = paths[(paths.variant == name) & (paths["round"] > 0)]
         left.plot(part["round"], part.mean_estimate, color=colour, linewidth=1.4, label=name)
-    left.axhline(PLACES[HOUSEHOLDS].mu, color=style.INK, linewidth=1, label="E ξ")
+    left.axhline(MU, color=style.INK, linewidth=1, label="E ξ")
     curves(right, measured.table, "cod")
     style.scale(left, x="log")
     style.scale(right, x="log", y="log")
@@ -187,29 +191,27 @@ def draw_dynamic(measured: Measured) -> Figure:
     return figure
 
 
-def converges(measured: Measured) -> Finding:
-    """The online rule of App. C.1 as printed and with its weights put right."""
+def converges(measured: Measurement) -> Finding:
+    """The online rule of App. C.1 as published and with its weights put right."""
     paths = measured.tables["paths"]
-    printed, corrected = (
-        last(paths, "mean_estimate", f"online, {k}") for k in ("printed", "corrected")
+    published, corrected = (
+        last(paths, "mean_estimate", f"online, {k}") for k in ("published", "corrected")
     )
     T = int(paths["round"].max())
-    harmonic = PLACES[HOUSEHOLDS].mu * float(np.sum(1 / np.arange(1, T + 1)))  # type: ignore[operator]
+    harmonic = MU * float(np.sum(1 / np.arange(1, T + 1)))
     sentence = (
-        f"After {T:,} rounds the printed rule stands at {printed:.3g} (E xi times the harmonic "
-        f"number: {harmonic:.3g}), the corrected one at {corrected:.4g}; E xi = "
-        f"{PLACES[HOUSEHOLDS].mu}. Weights that add up to 1 + 1/t are one 1/t too many (erratum "
+        f"After {T:,} rounds the estimate of the published rule is {published:.3g} (E xi times the harmonic "
+        f"number: {harmonic:.3g}), that of the corrected one {corrected:.4g}; E xi = "
+        f"{MU}. Weights that add up to 1 + 1/t are one 1/t too many (erratum "
         f"1). {exponents(measured)}"
     )
-    mu = PLACES[HOUSEHOLDS].mu
-    assert mu is not None
     # ten agents' mean errs by about 0.01 after 1,000 rounds: 0.1 is ten deviations
-    right = abs(corrected - mu) < 0.1
+    right = abs(corrected - MU) < 0.1
     otherwise = Verdict.CORRECTED if right else Verdict.REFUTED
-    return judged(abs(printed - mu) < 0.1, sentence, otherwise)
+    return judged(abs(published - MU) < 0.1, sentence, otherwise)
 
 
-def average_converges(measured: Measured) -> Finding:
+def average_converges(measured: Measurement) -> Finding:
     """Offline averaging over failing links."""
     part = measured.table[measured.table.variant == "offline"].set_index("round").cod
     start, end = float(part.iloc[0]), float(part.iloc[-1])
@@ -220,38 +222,23 @@ def average_converges(measured: Measured) -> Finding:
     )
 
 
-def directed_graph() -> Any:
-    """One-way links: a ring, and three more from each agent, mostly to a few much-heard ones."""
-    import networkx
-
-    rng = np.random.default_rng(DIRECTED_SEED)
-    drawn = networkx.DiGraph()
-    drawn.add_edges_from((i, (i + 1) % DIRECTED_AGENTS) for i in range(DIRECTED_AGENTS))
-    for i in range(DIRECTED_AGENTS):
-        for j in (DIRECTED_AGENTS * rng.random(DIRECTED_LINKS) ** 3).astype(int).tolist():
-            if i != j:
-                drawn.add_edge(j, i)
-    return drawn
-
-
-def directed(entry: Entry, context: Context) -> Measured:
+def directed(experiment: Experiment, context: Context) -> Measurement:
     """Plain averaging on row-stochastic weights, push-sum on column-stochastic ones."""
-    from murmura.network import column_stochastic, row_stochastic
+    rows, limits, weights = [], [], []
+    for job in experiment.jobs(context):
+        problem = job.problem
+        rows += round_rows(run(job, context), variant=job.title)
+        ratio = problem.network.size * float((problem.mass**2).sum())
+        known = {"variance_over_best": ratio, "agents": problem.network.size}
+        limits.append({"variant": job.title, **known})
+        weights += [stationary(problem.network)] if job.name == "average" else []
+    tables = {"": frame(rows), "limits": frame(limits), "stationary": frame(weights)}
+    return Measurement(tables)
 
-    graph, rows, limits = directed_graph(), [], []
-    for run, weigh in zip(entry.runs, (row_stochastic, column_stochastic), strict=True):
-        made = weigh(graph)
-        result = perform(run, context, Record(), made)
-        rows += round_rows(result, variant=run.name)
-        share = made.size * float((result.problem.mass**2).sum())
-        limits.append({"variant": run.name, "variance_over_best": share, "agents": made.size})
-    tables = {"": frame(rows), "limits": frame(limits)}
-    return Measured(tables | {"stationary": frame([stationary(row_stochastic(graph))])})
 
-
-def stationary(made: Any) -> dict[str, float]:
-    """Where A^t goes: exact, from the matrix."""
-    A = made.at(1).toarray()
+def stationary(network: Any) -> dict[str, float]:
+    """The limit of A^t: exact, from the matrix."""
+    A = network.at(1).toarray()
     n = len(A)
     limit, uniform = np.linalg.matrix_power(A, 4096)[0], np.full(n, 1 / n)
     return {
@@ -262,7 +249,7 @@ def stationary(made: Any) -> dict[str, float]:
     }  # fmt: skip
 
 
-def draw_directed(measured: Measured) -> Figure:
+def draw_directed(measured: Measurement) -> Figure:
     """The error against the uniform mean over rounds."""
     figure = style.figure(6.0, 4.0)
     ax = figure.add_subplot()
@@ -275,24 +262,24 @@ def draw_directed(measured: Measured) -> Figure:
     return figure
 
 
-def weighted(measured: Measured) -> Finding:
-    """Where plain averaging goes, what it loses, and what push-sum restores.
+def weighted(measured: Measurement) -> Finding:
+    """The limit of plain averaging, its variance, and the limit of push-sum.
 
     The graph is fixed, and with it the variance of the limit. How far that is from the uniform mean
     is one normal number of deviation near 2: below 1e-12 with a chance near 1e-12.
     """
     names = list(dict.fromkeys(measured.table.variant))
     plain, ratio = (last(measured.table, "cod", name) for name in names)
-    share = float(measured.tables["limits"].variance_over_best.iloc[0])
+    variance = float(measured.tables["limits"].variance_over_best.iloc[0])
     sentence = (
-        f"Plain averaging stays {plain:.3g} away from the uniform mean; its limit, weighted by the "
-        f"stationary distribution, has {share:.1f} times the least variance. Push-sum comes "
+        f"Plain averaging ends {plain:.3g} away from the uniform mean; its limit, weighted by the "
+        f"stationary distribution, has {variance:.1f} times the least variance. Push-sum comes "
         f"within {ratio:.1g}."
     )
-    return judged(plain > 10 * ratio and share > 1, sentence)
+    return judged(plain > 10 * ratio and variance > 1, sentence)
 
 
-def transposed(measured: Measured) -> Finding:
+def transposed(measured: Measurement) -> Finding:
     """Which of A q = q and A' q = q the limit's weights obey."""
     row = measured.tables["stationary"].iloc[0]
     left, right = row.limit_off_left < 1e-9, row.limit_off_right < 1e-9
@@ -305,20 +292,12 @@ def transposed(measured: Measured) -> Finding:
     return judged(right, sentence, Verdict.CORRECTED if left else Verdict.REFUTED)
 
 
-def _run(name: str, law: str, protects: str = "nothing", **more: Any) -> Run:
-    return Run(name, HOUSEHOLDS, law, protects, **{"epsilons": (1.0,), "replicas": 5, **more})
-
-
-ENTRIES = (
-    Entry(
+EXPERIMENTS = (
+    Experiment(
         id="fig-naive",
         title="Network noise in every round",
         reference="Sec. 3, remark on Network DP (not plotted there)",
-        runs=(
-            _run(EVERY, "naive-network", "network", **NAIVE),
-            _run(ONCE, "average", "network", **NAIVE),
-            _run(AS_PRINTED, "naive-network", "network", rounds=NAIVE["rounds"]),
-        ),
+        scenarios=shipped("fig-naive"),
         measure=naive,
         draw=draw_naive,
         claims=(
@@ -330,15 +309,11 @@ ENTRIES = (
             ),
         ),
     ),
-    Entry(
+    Experiment(
         id="fig-dynamic",
         title="30% of the links down in every round",
         reference="App. C.1 (not plotted there)",
-        runs=(
-            _run("online, printed", "learn-dynamic-printed", rounds=1000),
-            _run("online, corrected", "learn-dynamic", rounds=1000),
-            _run("offline", "average", rounds=300),
-        ),
+        scenarios=shipped("fig-dynamic"),
         measure=dynamic,
         draw=draw_dynamic,
         claims=(
@@ -356,14 +331,11 @@ ENTRIES = (
             ),
         ),
     ),
-    Entry(
+    Experiment(
         id="fig-directed",
         title="One-way links",
         reference="App. C.2 (not plotted there)",
-        runs=(
-            _run("average: stationary-weighted", "average", rounds=150),
-            _run("push-sum: uniform", "push-sum", rounds=150),
-        ),
+        scenarios=shipped("fig-directed"),
         measure=directed,
         draw=draw_directed,
         claims=(

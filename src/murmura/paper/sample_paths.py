@@ -10,75 +10,63 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from murmura.engine import Record
-from murmura.paper.entry import Claim, Context, Entry, Finding, Measured, Verdict, judged
-from murmura.paper.expected import expected
-from murmura.paper.settings import HOUSEHOLDS, PLACES, US, Run, network, perform
-from murmura.paper.tabulate import expected_rounds, frame, last, path_rows, round_rows
-from murmura.report import figures
+from murmura.paper.experiment import (
+    Claim,
+    Context,
+    Experiment,
+    Finding,
+    Measurement,
+    Verdict,
+    judged,
+    run,
+    shipped,
+)
+from murmura.paper.sweeps import MODERATE, TITLES, exact_noise
+from murmura.paper.tabulate import expected, expected_rows, frame, last, path_rows, round_rows
+from murmura.privacy import NoPrivacy
+from murmura.results import Result, figures
 
-AGENTS = 10
 SETTLED, LONG = 5, 300  # rounds
+AGENTS, MU, SIGMA = 969, 1.67, 1.04  # of the households, as in their scenarios
 UNAFFECTED = 1.05  # times the error without noise: less is no effect, more is noticeable
-MODERATE = 0.1  # error of an agent over the mean: less is accurate
-START = 0.1  # share of the rounds in which a faster algorithm may still be behind
+START = 0.1  # fraction of the rounds in which a faster algorithm may still be behind
 
 
-def runs(place: str, epsilons: dict[str, float]) -> tuple[Run, ...]:
-    """The four algorithms, each at the epsilon of the paper's plot."""
-    laws = {
-        "offline-signal": ("average", "signal"),
-        "offline-network": ("average", "network"),
-        "online-signal": ("learn", "signal"),
-        "online-network": ("learn-network", "network"),
-    }
-    return tuple(
-        Run(name, place, law, protects, epsilons=(epsilons[name],))
-        for name, (law, protects) in laws.items()
-    )
-
-
-def measure(entry: Entry, context: Context) -> Measured:
-    """Run each, keeping ten agents' paths; the tables hold what the panels show."""
+def measure(experiment: Experiment, context: Context) -> Measurement:
+    """Run each variant and record the paths of ten agents; the tables have what the panels show."""
     results, paths, errors, exact = {}, [], [], []
-    for run in entry.runs:
-        results[run.name] = perform(run, context, record(run))
-        paths += path_rows(results[run.name], variant=run.name)
-        errors += round_rows(results[run.name], variant=run.name)
-        exact += expected_paths(run, context, results[run.name])
+    for job in experiment.jobs(context):
+        result = results[job.name] = run(job, context)
+        paths += path_rows(result, variant=job.name)
+        errors += round_rows(result, variant=job.name)
+        exact += expected_paths(result)
     tables = {"": frame(errors), "paths": frame(paths)}
-    return Measured(tables | ({"expected": frame(exact)} if exact else {}), results)
+    return Measurement(tables | ({"expected": frame(exact)} if exact else {}), results)
 
 
-def expected_paths(run: Run, context: Context, result: Any) -> list[dict[str, Any]]:
-    """Expected errors over rounds.
+def expected_paths(result: Result) -> list[dict[str, Any]]:
+    """Expected errors over rounds; none for recorded signals.
 
     Where only sampling is affordable (thousands of agents whose scales differ) the noise counts
     as it was measured: its norm over so many agents is within a few percent of its expectation.
     """
-    if PLACES[run.place].mu is None:
+    problem, trace = result.problem, result.trace
+    if problem.source.measured:
         return []
-    found = expected(run, context.quick)
+    found = expected(problem)
     if found is not None:
-        return expected_rounds(found, variant=run.name, noise="expected")
-    clean = expected(replace(run, protects="nothing"), context.quick)
-    assert clean is not None
-    rows = expected_rounds(clean, variant=run.name, noise="measured")
-    cops = np.sqrt((result.trace.privacy[:, 0] ** 2).mean(axis=-1))
+        return expected_rows(found, variant=result.name, noise="expected")
+    noiseless = expected(replace(problem, privacy=NoPrivacy(), epsilons=()))
+    assert noiseless is not None
+    rows = expected_rows(noiseless, variant=result.name, noise="measured")
+    cops = np.sqrt((trace.privacy[:, 0] ** 2).mean(axis=-1))
     return [
         row | {"cop": cop, "te": np.hypot(row["cod"], cop), "truth": np.hypot(row["truth"], cop)}
         for row, cop in zip(rows, cops.tolist(), strict=True)
     ]
 
 
-def record(run: Run) -> Record:
-    """Ten agents spread over the network, in every round."""
-    labels = network(run.place).labels
-    some = [labels[k * (len(labels) - 1) // (AGENTS - 1)] for k in range(AGENTS)]
-    return Record(every=1, agents=some)
-
-
-def draw(measured: Measured) -> Figure:
+def draw(measured: Measurement) -> Figure:
     """Paths above, errors below, a column per algorithm."""
     figure = figures.compare(measured.results, evaluation=True)
     grid = np.array(figure.axes[: 2 * len(measured.results)]).reshape(2, -1)
@@ -96,16 +84,16 @@ def zoom(axes: Iterable[Axes], paths: Any) -> None:
         ax.set_ylim(low - 0.1 * (high - low), high + 0.1 * (high - low))
 
 
-def early(column: Iterable[Axes], result: Any) -> None:
-    """Offline, agreement comes in the first of many rounds: spread them out."""
-    if result.problem.law.online or result.problem.rounds < LONG:
+def early(column: Iterable[Axes], result: Result) -> None:
+    """Offline, agents agree within the first of many rounds: use a logarithmic axis."""
+    if result.problem.algorithm.online or result.problem.rounds < LONG:
         return
     for ax in column:
         ax.set_xscale("symlog", linthresh=1)
         ax.set_xlim(left=0)
 
 
-def unaffected(measured: Measured) -> Finding:
+def unaffected(measured: Measurement) -> Finding:
     """Signal DP: expected total error against the same without noise."""
     words, holds = [], True
     for name in ("offline-signal", "online-signal"):
@@ -115,41 +103,37 @@ def unaffected(measured: Measured) -> Finding:
     return judged(holds, f"Expected at the last round: {'; '.join(words)}.")
 
 
-def costly(measured: Measured) -> Finding:
-    """Offline, Signal DP: what noise adds to the error, and the part of the smallest signals."""
+def costly(measured: Measurement) -> Finding:
+    """Offline, Signal DP: what noise adds to the error, and how much of it small signals cause."""
     te, cod = (last(measured.tables["expected"], kind, "offline-signal") for kind in ("te", "cod"))
-    below, share = small_signals()
+    below, fraction = small_signals()
     sentence = (
         f"Expected at the last round, epsilon = 10: TE {te:.3g} with noise, {cod:.2g} without. "
-        f"{100 * share:.0f}% of the noise's variance comes from the {100 * below:.1f}% of signals "
+        f"{100 * fraction:.0f}% of the noise's variance comes from the {100 * below:.1f}% of signals "
         f"below 1. The cost is huge beside the error without noise; beside the mean an agent errs "
         f"by {100 * relative(te):.2g}%."
     )
-    return judged(te > 2 * cod and share > 0.5, sentence, Verdict.CORRECTED)
+    return judged(te > 2 * cod and fraction > 0.5, sentence, Verdict.CORRECTED)
 
 
 def small_signals() -> tuple[float, float]:
-    """P(s < 1), and the share of E b^2, b in proportion to 1/s, that such signals have.
+    """P(s < 1), and the fraction of E b^2, b proportional to 1/s, that is due to such signals.
 
     E[s^-2; s < 1]/E s^-2 = Phi((2 sigma^2 - mu)/sigma) for log s normal.
     """
     from scipy.stats import norm
 
-    place = PLACES[HOUSEHOLDS]
-    assert place.mu is not None
-    below, share = norm.cdf([-place.mu, 2 * place.sigma**2 - place.mu], scale=place.sigma)
-    return float(below), float(share)
+    below, fraction = norm.cdf([-MU, 2 * SIGMA**2 - MU], scale=SIGMA)
+    return float(below), float(fraction)
 
 
 def relative(error: float) -> float:
     """Root mean square error of an agent over the mean, from the norm over all households."""
-    place = PLACES[HOUSEHOLDS]
-    assert place.mu is not None
-    return error / float(np.sqrt(network(HOUSEHOLDS).size)) / place.mu
+    return error / float(np.sqrt(AGENTS)) / MU
 
 
-def moderate(measured: Measured) -> Finding:
-    """Offline, Network DP: whether epsilon = 1 buys no more than a moderate accuracy."""
+def moderate(measured: Measurement) -> Finding:
+    """Offline, Network DP: whether epsilon = 1 allows no more than a moderate accuracy."""
     te = last(measured.tables["expected"], "te", "offline-network")
     return judged(
         relative(te) > MODERATE,
@@ -158,7 +142,7 @@ def moderate(measured: Measured) -> Finding:
     )
 
 
-def convergent(measured: Measured) -> Finding:
+def convergent(measured: Measurement) -> Finding:
     """Online, Signal DP: whether the error still falls at the end, as if there were no noise."""
     te, cod = (
         _over_rounds(measured.tables["expected"], kind, "online-signal") for kind in ("te", "cod")
@@ -171,8 +155,8 @@ def convergent(measured: Measured) -> Finding:
     )
 
 
-def noticeable(measured: Measured) -> Finding:
-    """Online on the US grid at epsilon = 1: Network DP is felt where Signal DP is not."""
+def noticeable(measured: Measurement) -> Finding:
+    """Online on the US grid at epsilon = 1: the cost of Network DP and of Signal DP."""
     table = measured.tables["expected"]
     ratios = {
         kind: last(table, "te", f"online-{kind}") / last(table, "cod", f"online-{kind}")
@@ -185,7 +169,7 @@ def noticeable(measured: Measured) -> Finding:
     )
 
 
-def learn_is_faster(measured: Measured) -> Finding:
+def learn_is_faster(measured: Measurement) -> Finding:
     """Alg. 4 against Alg. 5 without noise; in rounds 1 and 2 they do the same."""
     table = measured.tables["expected"]
     fast, slow = (_over_rounds(table, "cod", f"online-{kind}") for kind in ("signal", "network"))
@@ -198,11 +182,11 @@ def learn_is_faster(measured: Measured) -> Finding:
     )
 
 
-def online_is_faster(measured: Measured) -> Finding:
-    """All three against E xi: true once the streams have made up for their slower start."""
+def online_is_faster(measured: Measurement) -> Finding:
+    """All three against E xi: true once the online algorithms have overcome their slower start."""
     table = measured.tables["expected"]
     words, since = [], []
-    for kind, column in (("without noise", "truth_clean"), ("with noise", "truth")):
+    for kind, column in (("without noise", "truth_noiseless"), ("with noise", "truth")):
         offline = _over_rounds(table, column, "offline-signal")
         online = [_over_rounds(table, column, f"online-{k}") for k in ("signal", "network")]
         since.append(ahead_from(np.maximum(*online), offline))
@@ -217,7 +201,7 @@ def online_is_faster(measured: Measured) -> Finding:
 
 
 def ahead_from(fast: Any, slow: Any) -> int:
-    """The round from which on `fast` errs less to the end; one more than the last if it does not.
+    """The first round after which `fast` has the smaller error; one more than the last if none.
 
     >>> ahead_from([9.0, 5.0, 2.0, 1.0], [9.0, 3.0, 3.0, 3.0])
     2
@@ -244,6 +228,19 @@ def _over_rounds(table: Any, column: str, name: str) -> Any:
     return part[column].to_numpy()
 
 
+def cheap(measured: Measurement) -> Finding:
+    """Total error on recorded readings against the error without noise."""
+    words, ratios = [], {}
+    for name, result in measured.results.items():
+        task = name.split(".")[1]
+        cod = float(measured.table[measured.table.variant == name].cod.iloc[-1])
+        te = float(np.hypot(exact_noise(result)[0], cod))
+        ratios[task] = te / cod
+        words.append(f"{task} TE {te:.3g}, without noise {cod:.3g}")
+    sentence = f"Expected on the last day, at epsilon = 1: {'; '.join(words)}."
+    return judged(ratios["online-signal"] < 1.25, sentence)
+
+
 FASTER = (
     Claim(
         "Alg. 4 converges faster than Alg. 5, even without noise.",
@@ -257,13 +254,12 @@ FASTER = (
     ),
 )
 
-ENTRIES = (
-    Entry(
+EXPERIMENTS = (
+    Experiment(
         id="fig-paths-us",
-        title=f"Sample paths: {PLACES[US].title}",
+        title=f"Sample paths: {TITLES['us']}",
         reference="Figures sample_paths_* (the US power grid's half)",
-        runs=runs(US, dict.fromkeys(("offline-signal", "offline-network", "online-signal",
-                                     "online-network"), 1.0)),
+        scenarios=shipped("fig-paths-us"),
         measure=measure,
         draw=draw,
         claims=(
@@ -282,12 +278,11 @@ ENTRIES = (
             *FASTER,
         ),
     ),
-    Entry(
+    Experiment(
         id="fig-paths-households",
-        title=f"Sample paths: {PLACES[HOUSEHOLDS].title}",
+        title=f"Sample paths: {TITLES['households']}",
         reference="Figures sample_paths_* (the households' half)",
-        runs=runs(HOUSEHOLDS, {"offline-signal": 10.0, "offline-network": 1.0,
-                               "online-signal": 10.0, "online-network": 10.0}),
+        scenarios=shipped("fig-paths-households"),
         measure=measure,
         draw=draw,
         claims=(
@@ -312,4 +307,13 @@ ENTRIES = (
             *FASTER,
         ),
     ),
-)  # fmt: skip
+    Experiment(
+        id="fig-paths-real",
+        title="Sample paths: 537 Swiss households",
+        reference="Figures sample_paths_*, on real readings",
+        scenarios=shipped("fig-paths-real"),
+        measure=measure,
+        draw=draw,
+        claims=(Claim("Online, hiding a day's reading costs little beside disagreement.", cheap),),
+    ),
+)

@@ -8,82 +8,89 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from murmura import laws
-from murmura.engine import Record
+from murmura._types import symmetric
 from murmura.paper import heterogeneous
-from murmura.paper.entry import Claim, Context, Entry, Finding, Measured, judged
-from murmura.paper.expected import expected, largest, moments, scales
-from murmura.paper.settings import HOUSEHOLDS, US, Run, network, perform
-from murmura.paper.sweeps import ALGORITHMS, predicted
-from murmura.paper.tabulate import error_rows, frame
-from murmura.report import style
+from murmura.paper.experiment import (
+    Claim,
+    Context,
+    Experiment,
+    Finding,
+    Measurement,
+    judged,
+    run,
+    shipped,
+)
+from murmura.paper.sweeps import predicted
+from murmura.paper.tabulate import error_rows, expected, frame, largest, moments, scales
+from murmura.privacy import NoPrivacy
+from murmura.results import style
+from murmura.simulation import Problem
+from murmura.theory import bounds
+from murmura.theory.moments import laplace_variance
 
 
-def table_1(entry: Entry, context: Context) -> Measured:
-    """Every cell on either network: what is measured and expected, and what its theorem allows."""
+def table_1(experiment: Experiment, context: Context) -> Measurement:
+    """Every cell on either network: measured and expected errors, and the bound of its theorem."""
     rows = []
-    for run in entry.runs:
-        row = error_rows(perform(run, context), place=run.place, algorithm=_algorithm(run))[0]
-        rows.append(row | predicted(run, context, [row])[0] | theorem(run.sketch(context.quick)))
-    return Measured({"": frame(rows)})
+    for job in experiment.jobs(context):
+        place, task = job.name.split(".")
+        row = error_rows(run(job, context), place=place, task=task)[0]
+        rows.append(row | predicted(job.problem, [row])[0] | theorem(job.problem))
+    return Measurement({"": frame(rows)})
 
 
-def _algorithm(run: Run) -> str:
-    return run.name.split(": ")[1]
+def theorem(problem: Problem) -> dict[str, Any]:
+    """The bound of Theorem 1, Corollary 1, Theorem 2 or 3, from expected variances and E M_n."""
+    algorithm, network = problem.algorithm, problem.network
+    n, T, beta = network.size, problem.rounds, symmetric(network).beta_star
+    squares = scales(problem)[:, 0] ** 2
+    if algorithm.online:
+        bound = bounds.theorem_2 if algorithm.name == "learn" else bounds.theorem_3
+        noise = float(laplace_variance(np.sqrt(squares)).sum()) * T
+        return _columns(bound(n, beta, T, noise, moments(problem)[1] ** 2))
+    if problem.privacy.protects == "network":
+        scale = float(np.sqrt(squares.mean()))
+        return _columns(bounds.corollary_1(n, beta, T, scale, 1.0, largest(problem)))
+    noise = float(laplace_variance(np.sqrt(squares)).sum())
+    return _columns(bounds.theorem_1(n, beta, T, noise, largest(problem)))
 
 
-def theorem(run: Run) -> dict[str, Any]:
-    """The bound of Theorem 1 (or Corollary 1), 2 or 3, from expected variances and E M_n."""
-    from murmura.theory import bounds
-
-    where, made = network(run.place), laws.LAWS[run.law]
-    n, T, beta = where.size, run.rounds, float(where.beta_star)
-    noise = float((2 * scales(run)[:, 0] ** 2).sum()) * (T if made.online else 1)
-    if made.online:
-        variance = moments(run)[1] ** 2
-        bound = bounds.theorem_2 if run.law == "learn" else bounds.theorem_3
-        found = bound(n, beta, T, noise, variance)
-    else:
-        found = bounds.theorem_1(n, beta, T, noise, largest(run))
-    reference = "Corollary 1" if run.protects == "network" and not made.online else found.reference
-    return _bounded(found, reference)
-
-
-def _bounded(found: Any, reference: str) -> dict[str, Any]:
+def _columns(found: bounds.Bound) -> dict[str, Any]:
     return {
-        "theorem": reference,
+        "theorem": found.reference,
         "bound_privacy": found.privacy,
         "bound_decentralisation": found.decentralisation,
         "bound_total": found.total,
     }
 
 
-def table_2(entry: Entry, context: Context) -> Measured:
-    """The heterogeneous table: optimal budgets, measured errors and what the table allows.
+def table_2(experiment: Experiment, context: Context) -> Measurement:
+    """The heterogeneous table: optimal budgets, measured errors and the table's bounds.
 
-    Budgets follow the signals, so the noise is measured. What decentralisation costs is expected.
+    Budgets depend on the signals, so the noise is measured. The cost of decentralisation is
+    expected.
     """
-    from murmura.theory import bounds
-
     rows = []
-    for run in entry.runs:
-        result, overheads = heterogeneous.allocated(run, context, Record(estimates=False))
-        clean = expected(replace(run, protects="nothing"), context.quick)
-        assert clean is not None
-        n, T = result.problem.network.size, result.problem.rounds
+    for job in experiment.jobs(context):
+        place, task = job.name.split(".")
+        result, overheads = heterogeneous.allocated(job, context)
+        problem = result.problem
+        noiseless = expected(replace(problem, privacy=NoPrivacy(), epsilons=()))
+        assert noiseless is not None
+        n, T = problem.network.size, problem.rounds
         total = float(np.mean([row["overhead"] for row in overheads]))
-        if result.problem.law.online:
-            made = bounds.heterogeneous_online(n, T, total, moments(run)[1] ** 2)
+        if problem.algorithm.online:
+            bound = bounds.heterogeneous_online(n, T, total, moments(problem)[1] ** 2)
         else:
-            beta = float(result.problem.network.beta_star)
-            made = bounds.heterogeneous_offline(n, beta, T, total, largest(run))
-        row = error_rows(result, place=run.place, algorithm=_algorithm(run))[0]
-        known = {"expected_te": row["te"], "expected_cod": clean.decentralisation[-1]}
-        rows.append(row | known | _bounded(made, made.reference))
-    return Measured({"": frame(rows)})
+            beta = float(symmetric(problem.network).beta_star)
+            bound = bounds.heterogeneous_offline(n, beta, T, total, largest(problem))
+        row = error_rows(result, place=place, task=task)[0]
+        known = {"expected_te": row["te"], "expected_cod": noiseless.decentralisation[-1]}
+        rows.append(row | known | _columns(bound))
+    return Measurement({"": frame(rows)})
 
 
-def draw(measured: Measured) -> Figure:
+def draw(measured: Measurement) -> Figure:
     """Measured errors and bounds, a row per cell."""
     table = measured.table.iloc[::-1].reset_index(drop=True)
     figure = style.figure(8.4, 0.45 * len(table) + 1.6)
@@ -95,10 +102,10 @@ def draw(measured: Measured) -> Figure:
         "bound_total": ("bound on TE", ">", 3),
     }  # fmt: skip
     for column, (label, marker, k) in marks.items():
-        shown = table[table[column] > 1e-12 * table.te]
-        ax.scatter(shown[column], shown.index, marker=marker, s=26, color=style.VARIANTS[k],
+        visible = table[table[column] > 1e-12 * table.te]
+        ax.scatter(visible[column], visible.index, marker=marker, s=26, color=style.VARIANTS[k],
                    label=label, zorder=3)  # fmt: skip
-    words = [f"{row.place}, {row.algorithm} ({row.theorem})" for row in table.itertuples()]
+    words = [f"{row.place}, {row.task} ({row.theorem})" for row in table.itertuples()]
     style.scale(ax, x="log")
     ax.set_yticks(table.index, words)
     ax.set_xlabel(f"{style.NORM}, ε = {table.epsilon[0]:g}")
@@ -107,7 +114,7 @@ def draw(measured: Measured) -> Figure:
     return figure
 
 
-def below(measured: Measured) -> Finding:
+def below(measured: Measurement) -> Finding:
     """Whether every expected error is below its bound, and how loose the bounds are.
 
     Where errors are measured they are means of replicas, many times below the bound.
@@ -115,7 +122,7 @@ def below(measured: Measured) -> Finding:
     table = measured.table
     looseness = table.bound_total / table.expected_te
     words = [
-        f"{row.place} {row.algorithm} {row.expected_te:.3g} <= {row.bound_total:.3g}"
+        f"{row.place} {row.task} {row.expected_te:.3g} <= {row.bound_total:.3g}"
         for row in table.itertuples()
     ]
     holds = bool((table.expected_te <= table.bound_total).all())
@@ -126,42 +133,32 @@ def below(measured: Measured) -> Finding:
     return judged(holds, sentence)
 
 
-def decentralisation(measured: Measured) -> Finding:
+def decentralisation(measured: Measurement) -> Finding:
     """The terms of the cost of decentralisation on their own."""
     table = measured.table
     exceeds = table[table.expected_cod > table.bound_decentralisation]
     words = [
-        f"{row.algorithm}: CoD {row.expected_cod:.2g}, term {row.bound_decentralisation:.2g}"
+        f"{row.task}: CoD {row.expected_cod:.2g}, term {row.bound_decentralisation:.2g}"
         for row in table.itertuples()
     ]
     return judged(exceeds.empty, f"{'; '.join(words)}.")
 
 
-RUNS = tuple(
-    Run(f"{place}: {name}", place, law, protects, epsilons=(1.0,))
-    for place in (US, HOUSEHOLDS)
-    for name, (law, protects, _) in ALGORITHMS.items()
-)
-UNEQUAL = tuple(
-    Run(f"{heterogeneous.CENTRAL}: {name}", HOUSEHOLDS, law, protects, epsilons=(1.0,), replicas=3)
-    for name, (law, protects, _) in ALGORITHMS.items()
-)
-
-ENTRIES = (
-    Entry(
+EXPERIMENTS = (
+    Experiment(
         id="table-1",
         title="Table 1 in numbers",
         reference="Table detailed_bounds; Theorems 1 to 3, Corollary 1",
-        runs=RUNS,
+        scenarios=shipped("table-1-us", "table-1-households"),
         measure=table_1,
         draw=draw,
         claims=(Claim("On both networks total errors are below the theorems' bounds.", below),),
     ),
-    Entry(
+    Experiment(
         id="table-heterogeneous",
         title="The heterogeneous table in numbers",
         reference="Supplementary table detailed_bounds_heterogeneous",
-        runs=UNEQUAL,
+        scenarios=shipped("table-heterogeneous"),
         measure=table_2,
         draw=draw,
         claims=(

@@ -1,4 +1,4 @@
-"""Protections a user can ask for, the noise they need, the promise that results, and its audit."""
+"""Privacy requests, the noise that they need, and the guarantee that results."""
 
 from __future__ import annotations
 
@@ -7,65 +7,103 @@ from murmura.privacy.accounting import (
     Budget,
     BudgetExceeded,
     Composition,
-    Loss,
-    Release,
+    EventKind,
+    PrivacyEvent,
+    ReleaseEvent,
+    Span,
     compose,
 )
-from murmura.privacy.auditing import AuditReport, audit
-from murmura.privacy.calibration import Calibration, calibrate, refusal
-from murmura.privacy.exact import ExactDiscreteLaplace, ExactLaplace, support_attack
-from murmura.privacy.guarantee import Adversary, Guarantee, Noise, Sees, Span, Status, Unit
+from murmura.privacy.calibration import (
+    Calibration,
+    calibrate,
+    mechanism_name,
+    mechanism_of,
+    refusal,
+)
+from murmura.privacy.derivation import (
+    announce,
+    check_stopping,
+    guarantee_of,
+    network_cost,
+    stopping_conflict,
+)
+from murmura.privacy.exact import support_attack
+from murmura.privacy.guarantee import Adversary, Guarantee, Noise, Sees, Status, Unit
 from murmura.privacy.mechanisms import (
     BoundedSignal,
     Choice,
+    DiscreteLaplaceMechanism,
+    DuchiMechanism,
+    HybridMechanism,
+    IdentityMechanism,
     IntegerStatistic,
+    LaplaceMechanism,
     Mechanism,
+    PiecewiseMechanism,
     RealStatistic,
+    SmoothLaplaceMechanism,
+    StaircaseMechanism,
+    StudentTMechanism,
     best,
 )
-from murmura.privacy.network_cost import network_cost
-from murmura.privacy.promise import announce, promise
+from murmura.privacy.requests import (
+    DifferentialPrivacy,
+    NetworkDP,
+    NoPrivacy,
+    PrivacyRequest,
+    Protects,
+    SensitivityKind,
+    SignalDP,
+)
 from murmura.privacy.sensitivity import SensitivityBound
-from murmura.privacy.stopping import check_stopping, stopping_conflict
-from murmura.privacy.want import NetworkDP, NoPrivacy, Protection, SignalDP, Want
 
 __all__ = [
     "Accountant",
     "Adversary",
-    "AuditReport",
     "BoundedSignal",
     "Budget",
     "BudgetExceeded",
     "Calibration",
     "Choice",
     "Composition",
-    "ExactDiscreteLaplace",
-    "ExactLaplace",
+    "DifferentialPrivacy",
+    "DiscreteLaplaceMechanism",
+    "DuchiMechanism",
+    "EventKind",
     "Guarantee",
+    "HybridMechanism",
+    "IdentityMechanism",
     "IntegerStatistic",
-    "Loss",
+    "LaplaceMechanism",
     "Mechanism",
     "NetworkDP",
     "NoPrivacy",
     "Noise",
-    "Protection",
+    "PiecewiseMechanism",
+    "PrivacyEvent",
+    "PrivacyRequest",
+    "Protects",
     "RealStatistic",
-    "Release",
+    "ReleaseEvent",
     "Sees",
     "SensitivityBound",
+    "SensitivityKind",
     "SignalDP",
+    "SmoothLaplaceMechanism",
     "Span",
+    "StaircaseMechanism",
     "Status",
+    "StudentTMechanism",
     "Unit",
-    "Want",
     "announce",
-    "audit",
     "best",
     "calibrate",
     "check_stopping",
     "compose",
+    "guarantee_of",
+    "mechanism_name",
+    "mechanism_of",
     "network_cost",
-    "promise",
     "refusal",
     "stopping_conflict",
     "support_attack",

@@ -1,8 +1,8 @@
-"""A promise: what is protected, against whom, how strongly, and whether that is proved.
+"""A guarantee: what is protected, against whom, how strongly, and whether that is proved.
 
-A guarantee is made by `promise` and changed only by asking: for more messages, for an agent's whole
-transcript, for a window or a whole stream of readings, against everyone, for several runs on the
-same signals. Each answer is a guarantee again, with its own epsilon.
+`guarantee_of` derives a guarantee. Its methods state it for more messages, for an agent's whole
+transcript, for a window or a whole stream of readings, against everyone, or for several runs on the
+same signals. Each of them returns a guarantee again, with its own epsilon.
 """
 
 from __future__ import annotations
@@ -16,36 +16,46 @@ from typing import Any, Self
 from murmura import _validate
 from murmura.errors import PrivacyError
 from murmura.families.support import Metric
-from murmura.privacy.accounting import Composition, Loss, compose
+from murmura.privacy.accounting import EventKind, PrivacyEvent, Span, compose
 
 
 class Status(StrEnum):
-    """How a promise stands."""
+    """Whether a guarantee is proved, claimed, estimated, refuted, or absent.
+
+    Examples
+    --------
+    >>> Status("proved") is Status.PROVED
+    True
+    """
 
     PROVED = "proved"
-    CLAIMED = "claimed"  # somebody says so: the paper, or the author of a family
+    CLAIMED = "claimed"  # by the paper, or by the author of a family
     ESTIMATED = "estimated"  # rests on a number estimated from samples
     REFUTED = "refuted"  # claimed, and broken by an audit or a derivation
     NONE = "none"
 
 
 class Noise(StrEnum):
-    """Of which noise a promise speaks: its ideal law, or the very bits that are released."""
+    """Whether a guarantee is about the ideal distribution of the noise, or the bits released.
 
-    IDEAL = "ideal"  # real numbers of the stated law; a floating-point sampler is not that
-    EXACT = "exact"  # drawn exactly on a grid, by integers and the system's entropy
+    Examples
+    --------
+    >>> Noise("exact") is Noise.EXACT
+    True
+    """
 
-
-class Span(StrEnum):
-    """How much of an agent's signals may change."""
-
-    EVENT = "event"
-    WINDOW = "window"
-    STREAM = "stream"
+    IDEAL = "ideal"  # real numbers of the stated distribution; a floating-point sampler is not that
+    EXACT = "exact"  # drawn exactly on a grid, by integer arithmetic and the system's entropy
 
 
 class Sees(StrEnum):
-    """What an adversary sees."""
+    """Which messages an adversary sees.
+
+    Examples
+    --------
+    >>> Sees("everyone") is Sees.EVERYONE
+    True
+    """
 
     MESSAGES = "messages"  # a number of messages of one agent, any of them
     NEXT = "next"  # the messages of one agent that follow the round in which an estimate moves
@@ -57,11 +67,32 @@ class Sees(StrEnum):
 class Unit:
     """What may change: readings, each by at most `radius`; or a neighbour's estimate, by 1.
 
-    `metric` measures the move of a signal. The move of an estimate is measured in the l1 norm, and
-    happens in one round: estimates that move in several rounds are several moves.
+    The move of an estimate is measured in the l1 norm, and happens in one round: estimates that
+    move in several rounds are several moves.
+
+    Parameters
+    ----------
+    radius : float
+        By how much a signal may move, in its own units; infinite: any two values of its bounded
+        domain.
+    online : bool
+        Whether the signals are a stream of readings.
+    neighbours : bool
+        Whether a neighbour's estimate may move instead.
+    span : Span
+        How many readings may move at once.
+    readings : int
+        The number of readings of a window or a stream.
+    metric : Metric
+        In which the move of a signal is measured.
+
+    Examples
+    --------
+    >>> print(Unit(0.5, online=True))
+    any one reading of a stream that moves by at most 0.5 in its own units
     """
 
-    radius: float  # in the signal's own units; infinite: any two values of its bounded domain
+    radius: float
     online: bool = False
     neighbours: bool = False
     span: Span = Span.EVENT
@@ -69,7 +100,7 @@ class Unit:
     metric: Metric = Metric.ABSOLUTE
 
     def __str__(self) -> str:
-        """Describe it in words."""
+        """Describe what may change."""
         near = (
             ", or a neighbour's estimate that moves by at most 1 in l1 norm in one round"
             if self.neighbours
@@ -97,13 +128,26 @@ class Unit:
 
 @dataclass(frozen=True)
 class Adversary:
-    """Who looks, and at how much."""
+    """Who sees which messages.
+
+    Parameters
+    ----------
+    sees : Sees
+        The kind of view.
+    messages : int
+        How many messages, or over how many rounds.
+
+    Examples
+    --------
+    >>> print(Adversary(Sees.NEXT))
+    whoever sees the next message of an agent
+    """
 
     sees: Sees
     messages: int = 1
 
     def __str__(self) -> str:
-        """Describe it in words."""
+        """Describe the adversary."""
         if self.sees is Sees.EVERYONE:
             return "whoever sees all messages of all agents"
         if self.sees is Sees.TRANSCRIPT:
@@ -117,7 +161,41 @@ class Adversary:
 
 @dataclass(frozen=True)
 class Guarantee:
-    """Epsilon and delta for a unit, against an adversary, with a status and its reason."""
+    """Epsilon and delta for a unit, against an adversary, with a status and its reason.
+
+    Attributes
+    ----------
+    epsilon, delta : float
+        What is guaranteed.
+    unit : Unit
+        What may change.
+    adversary : Adversary
+        Who sees what.
+    status : Status
+        Whether it is proved.
+    reason : str
+        Why.
+    erratum : int or None
+        The number of the erratum that explains a status which the paper does not state.
+    event : PrivacyEvent or None
+        The cost of one release, which composition needs.
+    signals : Guarantee or None
+        What holds for the signals alone, if the unit is wider.
+    transcript : Guarantee or None
+        What holds for neighbours' estimates against an agent's whole transcript.
+    growth : float
+        The most that the effect of a moved estimate grows by from one message to the next.
+    noise : Noise
+        Whether it is about ideal noise or the bits released.
+
+    Examples
+    --------
+    >>> from murmura.algorithms import Learn
+    >>> from murmura.privacy import SignalDP, guarantee_of
+    >>> daily = guarantee_of(SignalDP(epsilon=0.5, radius=2.0), Learn())
+    >>> daily.status, daily.epsilon, daily.for_window(7).epsilon
+    (<Status.PROVED: 'proved'>, 0.5, 3.5)
+    """
 
     epsilon: float
     delta: float
@@ -126,59 +204,74 @@ class Guarantee:
     status: Status
     reason: str
     erratum: int | None = None
-    loss: Loss | None = None  # the cost of one release, which composition needs
-    signals: Self | None = None  # what holds for the signals alone, if the unit is wider
-    transcript: Self | None = None  # what holds for neighbours against an agent's transcript
-    growth: float = 1.0  # how much a moved estimate can grow from one message to the next
+    event: PrivacyEvent | None = None
+    signals: Self | None = None
+    transcript: Self | None = None
+    growth: float = 1.0
     noise: Noise = Noise.IDEAL
 
     def __str__(self) -> str:
-        """Say it as a sentence."""
+        """State the guarantee as a sentence, with its status and reason."""
         see = f" (erratum {self.erratum})" if self.erratum else ""
         if self.status is Status.NONE:
-            return f"No privacy is promised: {self.reason}{see}."
+            return f"No privacy is guaranteed: {self.reason}{see}."
         delta = f" and delta = {self.delta:.3g}" if self.delta else ""
-        words = (
+        statement = (
             f"differential privacy with epsilon = {self.epsilon:.4g}{delta} for {self.unit}, "
             f"against {self.adversary}"
         )
         if self.status is Status.REFUTED:
-            return f"Refuted: {words}, is claimed and does not hold; {self.reason}{see}."
-        return f"{self._start()}: {words}; {self.reason}{see}."
-
-    def _start(self) -> str:
-        if self.status is not Status.PROVED:
-            return f"{self.status.title()}, not proved"
-        return "Proved" if self.noise is Noise.EXACT else "Proved for ideal noise"
+            return f"Refuted: {statement}, is claimed and does not hold; {self.reason}{see}."
+        start = f"{self.status.title()}, not proved"
+        if self.status is Status.PROVED:
+            start = "Proved" if self.noise is Noise.EXACT else "Proved for ideal noise"
+        return f"{start}: {statement}; {self.reason}{see}."
 
     def for_messages(self, k: int, delta: float | None = None) -> Self:
-        """Promise the same against whoever sees k messages of an agent.
+        """Return the guarantee against whoever sees k messages of an agent.
 
         Noise that enters once protects all messages alike. Where noise in every message hides the
         neighbours' estimates, the k messages are those that follow the round in which an estimate
         moves; they compose, the m-th at growth^(m-1) times the cost of the first. A single later
         message is among them: it costs as much as all from the move up to it
-        (`murmura.privacy.network_cost`). With a `delta` the tighter composition is used.
+        (`murmura.privacy.network_cost`).
+
+        Parameters
+        ----------
+        k : int
+            How many messages.
+        delta : float, optional
+            At which the tighter composition is used.
+
+        Returns
+        -------
+        Guarantee
+            The same unit, against k messages.
         """
         _validate.at_least(PrivacyError, 1, k=k)
         if not self.unit.neighbours:
             return replace(self, adversary=Adversary(Sees.MESSAGES, k))
         if self.adversary.sees is Sees.TRANSCRIPT:
             return self
-        most = max(k, self.unit.readings)  # readings that move were paid for, and stay so
-        made = self._composed(most, delta, f"{most} messages", adversary=Adversary(Sees.NEXT, k))
-        if self.signals is None or made.status is Status.NONE:
-            return made
+        most = max(k, self.unit.readings)  # readings that move stay accounted for
+        total = self._composed(most, delta, f"{most} messages", adversary=Adversary(Sees.NEXT, k))
+        if self.signals is None or total.status is Status.NONE:
+            return total
         return replace(  # a signal may cost more than a message: the unit has both
-            made,
-            epsilon=max(made.epsilon, self.signals.epsilon),
-            delta=max(made.delta, self.signals.delta),
+            total,
+            epsilon=max(total.epsilon, self.signals.epsilon),
+            delta=max(total.delta, self.signals.delta),
         )
 
     def for_transcript(self) -> Self:
-        """Promise against whoever sees all messages that one agent sends in the run.
+        """Return the guarantee against whoever sees all messages that one agent sends in the run.
 
         Signals are noised once: what holds for them holds against everyone.
+
+        Returns
+        -------
+        Guarantee
+            The same unit, against the agent's transcript.
         """
         if not self.unit.neighbours:
             return self.against_everyone()
@@ -189,26 +282,76 @@ class Guarantee:
         return self.transcript._readings(self.unit.span, self.unit.readings, self.delta or None)
 
     def for_window(self, w: int, delta: float | None = None) -> Self:
-        """Promise for any w consecutive readings at once (w-event privacy)."""
+        """Return the guarantee for any w consecutive readings at once (w-event privacy).
+
+        Parameters
+        ----------
+        w : int
+            The number of readings.
+        delta : float, optional
+            At which the tighter composition is used.
+
+        Returns
+        -------
+        Guarantee
+            For the window.
+
+        Raises
+        ------
+        PrivacyError
+            If the signals are not a stream.
+        """
         return self._readings(Span.WINDOW, w, delta)
 
     def for_stream(self, readings: int, delta: float | None = None) -> Self:
-        """Promise for a whole stream of so many readings at once (user-level privacy)."""
+        """Return the guarantee for a whole stream of readings at once (user-level privacy).
+
+        Parameters
+        ----------
+        readings : int
+            The number of readings of the stream.
+        delta : float, optional
+            At which the tighter composition is used.
+
+        Returns
+        -------
+        Guarantee
+            For the stream.
+
+        Raises
+        ------
+        PrivacyError
+            If the signals are not a stream.
+        """
         return self._readings(Span.STREAM, readings, delta)
 
     def for_runs(self, others: Sequence[Self]) -> Self:
-        """Promise for this run and others on the same signals together: their costs add up.
+        """Return the guarantee for this run and others on the same signals: their costs add up.
 
-        Runs with (eps_l, delta_l) are together (sum eps_l, sum delta_l)-DP, for what may change in
-        all of them and against who sees the same of each; so are the signals alone and the
-        transcripts. Raises `PrivacyError` where units or adversaries differ: then there is no
-        common statement, and the caller must first ask each run for the same.
+        Runs with (eps_l, delta_l) are together (sum eps_l, sum delta_l)-DP, for the unit and the
+        adversary that they have in common; so are the signals alone and the transcripts.
+
+        Parameters
+        ----------
+        others : sequence of Guarantee
+            The guarantees of the other runs.
+
+        Returns
+        -------
+        Guarantee
+            For all runs together, with the weakest status among them.
+
+        Raises
+        ------
+        PrivacyError
+            If units or adversaries differ: then there is no common statement, and the caller must
+            first state each guarantee for the same.
         """
         runs = (self, *others)
         if len({(run.unit, run.adversary) for run in runs}) > 1:
             raise PrivacyError(
                 "runs that protect different units, or against different adversaries, have no "
-                "guarantee in common; ask each for the same first (for_transcript, "
+                "guarantee in common; state each for the same first (for_transcript, "
                 "against_everyone, for_stream)"
             )
         if not others:
@@ -226,55 +369,83 @@ class Guarantee:
         together = f"{len(runs)} runs on the same signals add up"
         if worst.status is Status.NONE or not delta < 1:
             why = worst.reason if worst.status is Status.NONE else f"{together} to delta >= 1"
-            return replace(total, status=Status.NONE, reason=why, loss=None)
-        loss = Loss(epsilon, delta, "approximate" if delta else "pure")
+            return replace(total, status=Status.NONE, reason=why, event=None)
+        event = PrivacyEvent(epsilon, delta, EventKind.APPROXIMATE if delta else EventKind.PURE)
         reason = f"{worst.reason}; {together}"
-        return replace(total, epsilon=epsilon, delta=delta, reason=reason, loss=loss)
+        return replace(total, epsilon=epsilon, delta=delta, reason=reason, event=event)
 
-    def released_exactly(self) -> Self:
-        """State the same for the bits that an exact sampler releases."""
-        signals = None if self.signals is None else self.signals.released_exactly()
-        transcript = None if self.transcript is None else self.transcript.released_exactly()
-        return replace(self, noise=Noise.EXACT, signals=signals, transcript=transcript)
+    def released_exactly(self, charged: PrivacyEvent | None = None) -> Self:
+        """Return the same guarantee for the bits that an exact sampler releases.
+
+        Parameters
+        ----------
+        charged : PrivacyEvent, optional
+            The event that a ledger charges for one release. Without it Laplace noise, which is
+            discrete when it is drawn exactly, is composed as any pure mechanism.
+
+        Returns
+        -------
+        Guarantee
+            With `Noise.EXACT`, for the signals alone and the transcript as well.
+        """
+        signals = None if self.signals is None else self.signals.released_exactly(charged)
+        whole = None if self.transcript is None else self.transcript.released_exactly(charged)
+        event = self.event
+        if event is not None and charged is not None:
+            event = charged
+        elif event is not None and event.mechanism is EventKind.LAPLACE:
+            event = PrivacyEvent(event.epsilon)
+        return replace(self, noise=Noise.EXACT, event=event, signals=signals, transcript=whole)
 
     def against_everyone(self) -> Self:
-        """Promise against whoever sees all messages of all agents.
+        """Return the guarantee against whoever sees all messages of all agents.
 
-        Neighbours' estimates are messages themselves, and everyone sees them: what can be promised
-        is the signals, one agent's at a time. Signals of several agents that move together cost
-        the sum of their losses (see erratum 6 for when the largest suffices).
+        Neighbours' estimates are messages themselves, and everyone sees them: what can be
+        guaranteed is the signals, one agent's at a time. Signals of several agents that move
+        together cost the sum of their losses (see erratum 6 for when the largest suffices).
+
+        Returns
+        -------
+        Guarantee
+            For the signals.
+
+        Raises
+        ------
+        PrivacyError
+            If nothing is known of the signals alone.
         """
         if not self.unit.neighbours:
             return replace(self, adversary=Adversary(Sees.EVERYONE))
-        if self.signals is None:
-            raise PrivacyError("nothing is known of the signals alone; ask `promise` for them")
+        alone = self._signals_alone()
         if self.unit.span is Span.EVENT:
-            return self.signals
-        return self.signals._readings(self.unit.span, self.unit.readings, self.delta or None)
+            return alone
+        return alone._readings(self.unit.span, self.unit.readings, self.delta or None)
 
     def _readings(self, span: Span, count: int, delta: float | None) -> Self:
         _validate.at_least(PrivacyError, 1, readings=count)
         if not self.unit.online:
             raise PrivacyError(
                 "this estimate uses one signal of each agent: there is no stream; "
-                "ask for an online law such as learn"
+                "use an online algorithm such as learn"
             )
         unit = replace(self.unit, span=span, readings=count)
         if not self.unit.neighbours:
             return self._composed(count, delta, f"{count} readings", unit=unit)
         if self.adversary.sees is Sees.TRANSCRIPT:
-            return self._either(self._alone(), unit, count, delta)
+            return self._or_readings(unit, count, delta)
         most = max(count, self.adversary.messages)
         return self._composed(most, delta, f"{most} readings", unit=unit)
 
-    def _alone(self) -> Self:
+    def _signals_alone(self) -> Self:
         if self.signals is None:
-            raise PrivacyError("nothing is known of the signals alone; ask `promise` for them")
+            raise PrivacyError(
+                "nothing is known of the signals alone; derive the guarantee by `guarantee_of`"
+            )
         return self.signals
 
-    def _either(self, alone: Self, unit: Unit, count: int, delta: float | None) -> Self:
-        """Readings that move, or an estimate: the larger epsilon and delta hold for both."""
-        moved = alone._composed(count, delta, f"{count} readings")
+    def _or_readings(self, unit: Unit, count: int, delta: float | None) -> Self:
+        """For readings that move or an estimate: the larger epsilon and delta hold for both."""
+        moved = self._signals_alone()._composed(count, delta, f"{count} readings")
         if Status.NONE in (self.status, moved.status):
             return replace(self, status=Status.NONE, unit=unit, reason=moved.reason)
         return replace(
@@ -286,30 +457,33 @@ class Guarantee:
         )
 
     def _composed(self, count: int, delta: float | None, what: str, **changes: Any) -> Self:
-        if self.status is Status.NONE or self.loss is None:
+        if self.status is Status.NONE or self.event is None:
             return replace(self, **changes)
-        total: Composition = compose(self._losses(count), delta)
+        total = compose(self._events(count), delta)
         if total.delta >= 1:
-            void = f"{what} add up to a delta of {total.delta:.3g}; state a smaller one"
-            return replace(self, status=Status.NONE, reason=void, delta=1.0, **changes)
+            why = f"{what} add up to a delta of {total.delta:.3g}; state a smaller one"
+            return replace(self, status=Status.NONE, reason=why, delta=1.0, **changes)
         reason = f"{self.reason}; {what} composed ({total.method})"
         return replace(self, epsilon=total.epsilon, delta=total.delta, reason=reason, **changes)
 
-    def _losses(self, count: int) -> list[Loss]:
+    def _events(self, count: int) -> list[PrivacyEvent]:
         """The costs of `count` releases, growing where a moved estimate can grow."""
-        assert self.loss is not None
+        assert self.event is not None
         if self.growth <= 1 or not self.unit.neighbours:
-            return [self.loss] * count
-        each = (self.loss.epsilon * self.growth**m for m in range(count))
-        return [Loss(e, self.loss.delta, self.loss.mechanism) for e in each]
+            return [self.event] * count
+        each = (self.event.epsilon * self.growth**m for m in range(count))
+        kind = self.event.mechanism
+        if kind is EventKind.DISCRETE_LAPLACE:  # its steps grow too, to no whole number
+            kind = EventKind.PURE
+        return [PrivacyEvent(e, self.event.delta, kind) for e in each]
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the fields as plain data that JSON can hold, which `from_dict` reads."""
+        """Return the fields as plain data that JSON can store, which `from_dict` reads."""
         return {key: _plain(value) for key, value in asdict(self).items()}
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Self:
-        """Read what `to_dict` gave."""
+        """Restore what `to_dict` returned."""
         unit, adversary = data["unit"], data["adversary"]
         typed = {
             "radius": float(unit["radius"]),
@@ -329,7 +503,7 @@ class Guarantee:
                 "adversary": Adversary(Sees(adversary["sees"]), adversary["messages"]),
                 "status": Status(data["status"]),
                 "noise": Noise(data["noise"]),
-                "loss": None if data["loss"] is None else Loss(**data["loss"]),
+                "event": None if data["event"] is None else PrivacyEvent(**data["event"]),
             }
         )
 
@@ -338,13 +512,15 @@ _RANK = (Status.PROVED, Status.ESTIMATED, Status.CLAIMED, Status.REFUTED, Status
 
 
 def _together(parts: Sequence[Guarantee | None]) -> Guarantee | None:
-    """The total of what each run states of a part; None if one of them states nothing."""
+    """The total over runs of a part of their guarantees; None if one run has no such part."""
     stated = [part for part in parts if part is not None]
     return stated[0].for_runs(stated[1:]) if len(stated) == len(parts) else None
 
 
 def _plain(value: Any) -> Any:
-    """JSON has no infinity: it becomes a word."""
+    """Plain data: JSON has no infinity, which becomes a string, and no enums."""
     if isinstance(value, dict):
         return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, StrEnum):
+        return value.value
     return "inf" if value == math.inf else value

@@ -4,36 +4,52 @@
     results = run("examples/us-power-grid.toml")         # {variant: Result}
     Scenario.load("mine.toml").with_(seed=1).build().problem
 
-Names are imported when they are first used, so that `import murmura` is quick.
+Names are imported on first access, so that `import murmura` is quick.
 """
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from murmura._lazy import lazily
 
 if TYPE_CHECKING:
-    from murmura.scenario.build import Job, run
-    from murmura.scenario.load import Scenario
-    from murmura.scenario.model import Spec
+    from murmura.scenario.build import Job
+    from murmura.scenario.execute import ExecutionOptions, run
+    from murmura.scenario.parse import Scenario
+    from murmura.scenario.schema import Spec
 
-_WHERE = {"Job": "build", "Scenario": "load", "Spec": "model", "run": "build"}
+# No name here may also be a submodule's: importing the submodule would replace the function.
+_HOMES = {
+    "ExecutionOptions": "execute",
+    "Job": "build",
+    "Scenario": "parse",
+    "Spec": "schema",
+    "run": "execute",
+}
 
-__all__ = ["Job", "Scenario", "Spec", "run", "template"]
+__all__ = ["ExecutionOptions", "Job", "Scenario", "Spec", "run", "template"]
 
 
 def template() -> str:
-    """A commented scenario to begin with: what `murmura init` writes."""
+    """A commented scenario to start from: what `murmura init` writes.
+
+    Returns
+    -------
+    str
+        TOML.
+
+    Examples
+    --------
+    >>> template().splitlines()[0]
+    '# A murmura scenario: what to run. Try it with'
+    """
     from importlib import resources
 
     return (resources.files("murmura.scenario") / "template.toml").read_text(encoding="utf-8")
 
 
-def __getattr__(name: str) -> Any:
-    """Import a public name when it is first asked for."""
-    if name not in _WHERE:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_WHERE[name]}"), name)
+__getattr__ = lazily(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:

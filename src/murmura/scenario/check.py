@@ -1,7 +1,7 @@
-"""Checks that need the library: names, options, parameters and promises that do not fit.
+"""Checks of a scenario that need the library: names, options, parameters, privacy requests.
 
-Each yields faults on the field that is wrong, before a network is built or a signal is drawn.
-Files are looked for when a scenario is built: one may be checked where its data is not.
+Each yields issues of the field that is wrong, before a network is built or a signal is drawn. Files
+are not opened here: a scenario may be checked on a machine that does not have its data.
 """
 
 from __future__ import annotations
@@ -14,70 +14,50 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from murmura.errors import MurmuraError
-from murmura.scenario.faults import Fault, blamed, choose, shown, told, unknown
-from murmura.scenario.model import Spec, is_number
+from murmura.scenario.errors import Issue, attribute, choose, describe, format_value, unknown
+from murmura.scenario.schema import Spec, is_number
 
 if TYPE_CHECKING:
-    from murmura.families import Family
-    from murmura.laws import Law
-    from murmura.privacy import Want
+    from murmura._types import Family
+    from murmura.algorithms import Algorithm
 
 _SWITCHES = ("connect",)  # options that are true or false
 _ALLOWED = "a number, or a list of numbers with rows of equal length; none beyond 1e308"
 REFUSALS = (MurmuraError, TypeError, ValueError, ArithmeticError)
 
 
-def faults(spec: Spec, folder: Path) -> Iterator[Fault]:
-    """Everything that is wrong with one run, as far as can be seen without building it."""
+def issues(spec: Spec, folder: Path) -> Iterator[Issue]:
+    """Everything that is wrong with one variant, as far as it shows without building it."""
     yield from _graph(spec, folder)
     yield from _family(spec)
-    yield from _signals(spec)
     yield from _privacy(spec)
-    yield from _law(spec)
+    yield from _algorithm(spec)
     yield from _agents(spec)
 
 
 def graph_source(spec: Spec, folder: Path) -> str | Path | None:
-    """A known name as it is, a file relative to the scenario's folder, or None if neither fits."""
+    """A known name as it is, a file relative to the scenario's folder, or None if it is neither."""
     graph = spec.network.graph
     if _plain_name(graph) in graph_names():
         return graph
-    path = resolved(graph, folder)
+    path = resolve(graph, folder)
     looks = Path(graph).suffix or len(Path(graph).parts) > 1 or path.is_file()
     return path if looks else None
 
 
-def resolved(file: str, folder: Path) -> Path:
-    """A file beside the scenario; ~ and $VARIABLES in its path stand for what they say."""
+def resolve(file: str, folder: Path) -> Path:
+    """A path relative to the scenario, with ~ and $VARIABLES expanded."""
     return folder / os.path.expanduser(os.path.expandvars(file))
 
 
 def graph_names() -> list[str]:
-    """The graphs that have names."""
-    from murmura import network
+    """The names of the graphs that `networks.load` knows."""
+    from murmura import networks
 
-    return [known.name for known in network.names()]
-
-
-def family_of(spec: Spec) -> Family:
-    """Make the family; `faults` has seen that its name and options exist."""
-    from murmura import families
-
-    return families.get(spec.family.name, **spec.family.options)
+    return [known.name for known in networks.names()]
 
 
-def want_of(spec: Spec) -> Want:
-    """Make the wanted protection, for the first of its epsilons."""
-    from murmura.privacy import NetworkDP, NoPrivacy, SignalDP
-
-    asked = spec.privacy
-    if asked.protect == "nothing":
-        return NoPrivacy()
-    kind = NetworkDP if asked.protect == "network" else SignalDP
-    return kind(asked.epsilon[0], asked.delta, asked.radius, asked.sensitivity)
-
-
-def _graph(spec: Spec, folder: Path) -> Iterator[Fault]:
+def _graph(spec: Spec, folder: Path) -> Iterator[Issue]:
     source = graph_source(spec, folder)
     if source is not None:
         known = [] if isinstance(source, Path) else _graph_options(spec.network.graph)
@@ -85,14 +65,14 @@ def _graph(spec: Spec, folder: Path) -> Iterator[Fault]:
         return
     name, _, rest = spec.network.graph.partition(":")
     text = choose(name if rest else spec.network.graph, graph_names())
-    yield Fault(("network", "graph"), f"{text}, or the path of an edge list")
+    yield Issue(("network", "graph"), f"{text}, or the path of an edge list")
 
 
 def _graph_options(graph: str) -> list[str]:
     """The options of a named graph, from its signature: "size, radius, seed=0"."""
-    from murmura import network
+    from murmura import networks
 
-    signature = {known.name: known.options for known in network.names()}[_plain_name(graph)]
+    signature = {known.name: known.options for known in networks.names()}[_plain_name(graph)]
     return [option.partition("=")[0] for option in signature.split(", ") if option]
 
 
@@ -100,112 +80,106 @@ def _plain_name(graph: str) -> str:
     return graph.partition(":")[0].strip().lower().replace("_", "-").replace(" ", "-")
 
 
-def _family(spec: Spec) -> Iterator[Fault]:
-    from murmura import families
+def _family(spec: Spec) -> Iterator[Issue]:
+    """The family, and the parameters to draw its signals from."""
+    from murmura.families import names, options
 
-    known = {row.name: row.options for row in families.describe()}
-    if spec.family.name not in known:
-        yield Fault(("family", "name"), choose(spec.family.name, known))
+    asked = spec.family
+    if asked.name not in names():
+        yield Issue(("family", "name"), choose(asked.name, names()))
         return
-    wrong = list(_options("family", spec.family.options, known[spec.family.name]))
+    wrong = list(_options("family", asked.options, tuple(options(asked.name))))
     yield from wrong
-    if not wrong:
-        try:
-            family_of(spec)
-        except REFUSALS as problem:
-            yield blamed("family", spec.family.options, problem)
-
-
-def _signals(spec: Spec) -> Iterator[Fault]:
-    if spec.signals.draw is None:
+    if wrong:
         return
     try:
-        family = family_of(spec)
-    except REFUSALS:
-        return  # `_family` has said so
-    yield from _draw(family, spec.signals.draw)
+        family = asked.family
+    except REFUSALS as error:
+        yield attribute("family", asked.options, error)
+        return
+    if spec.signals.draw is not None:
+        yield from _draw(family, spec.signals.draw)
 
 
-def _draw(family: Any, draw: Mapping[str, Any]) -> Iterator[Fault]:
-    """Every parameter there, none unknown, and all of them fit to draw from."""
+def _draw(family: Family, draw: Mapping[str, Any]) -> Iterator[Issue]:
+    """Every parameter must be there, none unknown, and a draw must be finite."""
     wrong = list(_options("signals", draw, family.parameters, "draw"))
-    lacking = [name for name in family.parameters if name not in draw]
-    if lacking:
-        needs = f"missing {', '.join(lacking)}; {family.name} draws from {_list(family)}"
-        wrong.append(Fault(("signals", "draw"), needs))
+    missing = [name for name in family.parameters if name not in draw]
+    if missing:
+        needs = f"missing {', '.join(missing)}; {family.name} draws from {_list(family)}"
+        wrong.append(Issue(("signals", "draw"), needs))
     yield from wrong
     if not wrong and (problem := _undrawable(family, draw)):
-        yield Fault(("signals", "draw"), problem)
+        yield Issue(("signals", "draw"), problem)
 
 
-def _undrawable(family: Any, draw: Mapping[str, Any]) -> str | None:
+def _undrawable(family: Family, draw: Mapping[str, Any]) -> str | None:
     import numpy as np
 
     try:
         with np.errstate(all="ignore"):
             one = family.sample(np.random.default_rng(0), (1,), **draw)
             mean = family.mean(**draw)
-    except REFUSALS as problem:
-        return f"found {shown(dict(draw))}; {told(problem)}"
+    except REFUSALS as error:
+        return f"found {format_value(dict(draw))}; {describe(error)}"
     if np.isfinite(one).all() and np.isfinite(mean).all():
         return None
-    return f"found {shown(dict(draw))}; {family.name} has no finite signals there"
+    return f"found {format_value(dict(draw))}; {family.name} has no finite signals there"
 
 
-def _privacy(spec: Spec) -> Iterator[Fault]:
+def _privacy(spec: Spec) -> Iterator[Issue]:
     try:
-        want_of(spec)
-    except REFUSALS as problem:
+        _ = spec.privacy.request
+    except REFUSALS as error:
         keys = ("delta", "epsilon", "radius", "sensitivity")
-        given = [key for key in keys if key in spec.privacy.model_fields_set]
-        yield blamed("privacy", given, problem)
+        yield attribute("privacy", [k for k in keys if k in spec.privacy.model_fields_set], error)
 
 
-def _agents(spec: Spec) -> Iterator[Fault]:
-    """What real agents would have to refuse."""
+def _agents(spec: Spec) -> Iterator[Issue]:
+    """What real agents would refuse."""
     from murmura.privacy import stopping_conflict
 
     conflict = stopping_conflict(spec.privacy.protect, spec.agents.tolerance)
     if conflict:
-        found = shown(spec.agents.tolerance)
-        yield Fault(("agents", "tolerance"), f'found {found} with protect = "network"; {conflict}')
+        found = format_value(spec.agents.tolerance)
+        yield Issue(("agents", "tolerance"), f'found {found} with protect = "network"; {conflict}')
 
 
-def _law(spec: Spec) -> Iterator[Fault]:
-    from murmura.laws import LAWS
+def _algorithm(spec: Spec) -> Iterator[Issue]:
+    from murmura.algorithms import ALGORITHMS
 
-    law = LAWS.get(spec.law.name)
-    if law is None:
-        yield Fault(("law", "name"), choose(spec.law.name, LAWS))
+    algorithm = ALGORITHMS.get(spec.algorithm.name)
+    if algorithm is None:
+        yield Issue(("algorithm", "name"), choose(spec.algorithm.name, ALGORITHMS))
         return
-    known = {f.name: f.default is not dataclasses.MISSING for f in dataclasses.fields(law)}
-    wrong = list(_options("law", spec.law.options, known))
+    known = {f.name: f.default is not dataclasses.MISSING for f in dataclasses.fields(algorithm)}
+    wrong = list(_options("algorithm", spec.algorithm.options, known))
     yield from wrong
-    if not wrong and all(known[key] or key in spec.law.options for key in known):
+    if not wrong and all(known[key] or key in spec.algorithm.options for key in known):
         try:
-            _check_numbers(law(**spec.law.options), spec.law.rounds)
-        except REFUSALS as problem:
-            yield blamed("law", spec.law.options, problem)
+            _check_numbers(algorithm(**spec.algorithm.options), spec.algorithm.rounds)
+        except REFUSALS as error:
+            yield attribute("algorithm", spec.algorithm.options, error)
 
 
-def _check_numbers(law: Law, rounds: int) -> None:
+def _check_numbers(algorithm: Algorithm, rounds: int) -> None:
     """Raise unless the numbers of the first and the last round are finite."""
     for t in {1, rounds}:
-        if not all(map(math.isfinite, law.coefficients(t))):
+        if not all(map(math.isfinite, algorithm.coefficients(t))):
             raise OverflowError
 
 
-def _options(section: str, given: Mapping[str, Any], known: Any, *inside: str) -> Iterator[Fault]:
-    """Keys that the thing does not have, and values that are not numbers."""
-    own = {"law": ("rounds",)}.get(section, ())
-    for key, value in given.items():
+def _options(section: str, options: Mapping[str, Any], known: Any, *inside: str) -> Iterator[Issue]:
+    """Options that do not exist, and values that are not numbers."""
+    own = {"algorithm": ("rounds",)}.get(section, ())
+    for key, value in options.items():
         path = (section, *inside, key)
         if key not in known:
-            yield Fault(path, unknown(key, [*own, *known]))
+            yield Issue(path, unknown(key, [*own, *known]))
         elif key in _SWITCHES and isinstance(value, bool):
             continue
         elif not _numeric(value):
-            yield Fault(path, f"found {shown(value)}; allowed: {_ALLOWED}")
+            yield Issue(path, f"found {format_value(value)}; allowed: {_ALLOWED}")
 
 
 def _numeric(value: Any) -> bool:
@@ -216,5 +190,5 @@ def _numeric(value: Any) -> bool:
     return is_number(value)
 
 
-def _list(family: Any) -> str:
+def _list(family: Family) -> str:
     return "{ " + ", ".join(f"{name} = ..." for name in family.parameters) + " }"

@@ -1,4 +1,4 @@
-"""Signals: what the agents measured. They come in once, are checked, and are never printed.
+"""Signals: what the agents measured. They are read once, checked, and never published.
 
 signals = murmura.signals.as_signals("meters.csv", labels=mixing.labels)
 signals = signals.clip(0.1, None).check(family)
@@ -12,14 +12,13 @@ from murmura._lazy import lazily
 
 if TYPE_CHECKING:
     from murmura.signals.core import Origin, Signals
-    from murmura.signals.load import as_signals
-    from murmura.signals.missing import Missing
+    from murmura.signals.load import Missing, as_signals
 
-_WHERE = {"Missing": "missing", "Origin": "core", "Signals": "core", "as_signals": "load"}
+_HOMES = {"Missing": "load", "Origin": "core", "Signals": "core", "as_signals": "load"}
 
 __all__ = ["Missing", "Origin", "Signals", "as_signals"]
 
-__getattr__ = lazily(__name__, _WHERE)
+__getattr__ = lazily(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:

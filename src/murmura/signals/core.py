@@ -1,4 +1,4 @@
-"""Signals: what each agent measured in each round, labelled. They are private: nothing shows them.
+"""Signals: what each agent measured in each round, labelled. They are private: nothing displays them.
 
 No message, `repr` or note of this module contains a value; a reading is named by its agent, its
 time and, when it came from a file, its row.
@@ -18,19 +18,32 @@ from murmura._validate import as_float, found
 from murmura.errors import FamilyError, SignalError
 
 if TYPE_CHECKING:
-    from murmura.families.base import Family
+    from murmura._types import Family
 
 Array = NDArray[np.float64]
-_SHOWN = 5
+_LISTED = 5
 _NOT_NUMBERS = (np.datetime64, np.timedelta64, complex, np.complexfloating)
 
 
 @dataclass(frozen=True, eq=False)
 class Origin:
-    """Where readings came from: a name, "line" or "row", and its number per (agent, round).
+    """Where readings came from, so that messages can name a line or a row.
 
-    A line counts from 1 with the header, as an editor does; a row from 0, as `frame.iloc` does.
-    Readings that no row holds have -1.
+    Parameters
+    ----------
+    name : str
+        Of the file or table.
+    word : {"line", "row"}
+        A line counts from 1 with the header, as an editor does; a row from 0, as `frame.iloc` does.
+    rows : ndarray of int64, shape (agents, rounds)
+        The number of each reading; -1 for those that no row has.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from murmura.signals import Origin
+    >>> Origin("meters.csv", "line", np.array([[12]])).place(0, 0)
+    ', line 12 of meters.csv'
     """
 
     name: str
@@ -47,11 +60,31 @@ class Origin:
 class Signals:
     """Readings of every agent in every round.
 
-    values   (agents, rounds), or (agents, rounds, d) for vector signals; a private copy
-    labels   one for each agent, distinct
-    times    one for each round, distinct
-    notes    what was dropped or filled on the way in
-    clipped  how many numbers `clip` has moved: a fact about private data, so keep it
+    Parameters
+    ----------
+    values : array_like, shape (agents, rounds) or (agents, rounds, d)
+        The readings, d numbers each for vector signals; a private read-only copy is made.
+    labels : sequence of hashable
+        A distinct name for each agent.
+    times : sequence of hashable
+        A distinct name for each round.
+    notes : tuple of str
+        What was dropped or filled while reading.
+    clipped : int
+        How many numbers `clip` has moved: a fact about private data, so do not publish it.
+    origin : Origin, optional
+        Where the readings came from.
+
+    Raises
+    ------
+    SignalError
+        For values that are not real numbers, or labels and times that do not fit.
+
+    Examples
+    --------
+    >>> from murmura.signals import Signals
+    >>> Signals([[1.0, 2.0], [3.0, 4.0]], labels=["a", "b"], times=[0, 1])
+    Signals(2 agents, 2 rounds)
     """
 
     values: Array
@@ -104,23 +137,45 @@ class Signals:
         return int(np.prod(self.values.shape[2:], dtype=np.int64))
 
     def aligned(self, labels: Iterable[Hashable]) -> Signals:
-        """The same readings in the order of a network's labels; both must name the same agents."""
-        wanted = tuple(labels)
-        if wanted == self.labels:
+        """The same readings in the order of a network's labels.
+
+        Parameters
+        ----------
+        labels : iterable of hashable
+            The same agents, in the order wanted.
+
+        Raises
+        ------
+        SignalError
+            If the signals and the labels do not name the same agents.
+        """
+        requested = tuple(labels)
+        if requested == self.labels:
             return self
-        _distinct("labels", wanted, len(wanted))
+        _distinct("labels", requested, len(requested))
         index = {label: k for k, label in enumerate(self.labels)}
-        known = set(wanted)
-        missing = [label for label in wanted if label not in index]
+        known = set(requested)
+        missing = [label for label in requested if label not in index]
         unknown = [label for label in self.labels if label not in known]
         if missing or unknown:
             raise SignalError(_misfit(missing, unknown))
-        order = np.array([index[label] for label in wanted])
+        order = np.array([index[label] for label in requested])
         origin = self.origin and replace(self.origin, rows=self.origin.rows[order])
-        return replace(self, values=self.values[order], labels=wanted, origin=origin)
+        return replace(self, values=self.values[order], labels=requested, origin=origin)
 
     def check(self, family: Family) -> Signals:
-        """Themselves, if every reading is finite and inside the support of the family."""
+        """The signals themselves, if every reading is finite and inside the support of the family.
+
+        Parameters
+        ----------
+        family : Family
+            Whose support is checked.
+
+        Raises
+        ------
+        SignalError
+            With the agent, the time and the row of the first reading outside, never its value.
+        """
         self._check_shape(family)
         outside = family.support.violations(self.values)
         if not outside.any():
@@ -139,7 +194,7 @@ class Signals:
         )
 
     def _check_statistic(self, family: Family) -> None:
-        """Raise if xi(s) is not a finite number: somebody's own statistic may not be."""
+        """Raise if xi(s) is not a finite number: a custom statistic may not be."""
         for time in range(self.rounds):
             agent = family.first_not_finite(self.values[:, time])
             if agent is not None:
@@ -152,7 +207,12 @@ class Signals:
     def clip(self, low: float | None = None, high: float | None = None) -> Signals:
         """min(max(s, low), high) with public bounds; `clipped` counts the numbers moved.
 
-        NaN and infinities stay what they are: a broken reading is an error, not a large one.
+        NaN and infinities stay as they are: a broken reading is an error, not a large one.
+
+        Parameters
+        ----------
+        low, high : float, optional
+            The bounds, one of them at least.
         """
         floor = -math.inf if low is None else as_float(low)
         ceiling = math.inf if high is None else as_float(high)
@@ -166,16 +226,16 @@ class Signals:
         return replace(self, values=values, clipped=self.clipped + moved)
 
     def where(self, agent: int, time: int) -> str:
-        """The name of a reading: its agent, its time and its row, never its value."""
+        """A description of a reading: its agent, its time and its row, never its value."""
         place = self.origin.place(agent, time) if self.origin else ""
         who, when = as_label(self.labels[agent]), as_label(self.times[time])
         return f"the signal of agent {who} at time {when}{place}"
 
     def _check_shape(self, family: Family) -> None:
         if self.values.shape[2:] != family.signal_shape:
-            wanted = ("agents", "rounds", *map(str, family.signal_shape))
+            requested = ("agents", "rounds", *map(str, family.signal_shape))
             raise SignalError(
-                f"{family.name} takes signals of shape ({', '.join(wanted)}); "
+                f"{family.name} takes signals of shape ({', '.join(requested)}); "
                 f"found {self.values.shape}"
             )
 
@@ -191,10 +251,10 @@ def not_numbers(values: Any) -> str | None:
     return next((type(x).__name__ for x in strange), None)
 
 
-def shown(items: Sequence[Any]) -> str:
+def listed(items: Sequence[Any]) -> str:
     """The first few of a list, and how many there are: "'a', 'b' and 7 more"."""
-    first = ", ".join(as_label(item) for item in items[:_SHOWN])
-    return first if len(items) <= _SHOWN else f"{first} and {len(items) - _SHOWN} more"
+    first = ", ".join(as_label(item) for item in items[:_LISTED])
+    return first if len(items) <= _LISTED else f"{first} and {len(items) - _LISTED} more"
 
 
 def as_label(item: Hashable) -> str:
@@ -203,7 +263,7 @@ def as_label(item: Hashable) -> str:
         whole = float(str(item)).is_integer()
     except ValueError:
         return repr(item)
-    return repr(item) if whole else "(not shown: a number with a fraction, as readings have)"
+    return repr(item) if whole else "(not listed: a number with a fraction, as readings have)"
 
 
 def count(number: int, noun: str) -> str:
@@ -218,17 +278,17 @@ def _distinct(name: str, items: tuple[Hashable, ...], length: int) -> None:
         return
     seen: set[Hashable] = set()
     repeated = [item for item in items if item in seen or seen.add(item)]  # type: ignore[func-returns-value]
-    raise SignalError(f"{name} must be distinct; repeated: {shown(repeated)}")
+    raise SignalError(f"{name} must be distinct; repeated: {listed(repeated)}")
 
 
 def _misfit(missing: list[Hashable], unknown: list[Hashable]) -> str:
     """What the network has and the signals lack, and the other way round."""
     parts = []
     if missing:
-        parts.append(f"{count(len(missing), 'agent')} without signals: {shown(missing)}")
+        parts.append(f"{count(len(missing), 'agent')} without signals: {listed(missing)}")
     if unknown:
         parts.append(
-            f"{count(len(unknown), 'agent')} with signals but not in the network: {shown(unknown)}"
+            f"{count(len(unknown), 'agent')} with signals but not in the network: {listed(unknown)}"
         )
     if missing and unknown and {str(x) for x in missing} & {str(x) for x in unknown}:
         kinds = type(missing[0]).__name__, type(unknown[0]).__name__

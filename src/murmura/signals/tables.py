@@ -1,38 +1,173 @@
-"""Tables to signals: long (agent, time, value) and wide (an agent a row, a time a column)."""
+"""Tables to signals: long (agent, time, value) and wide (an agent a row, a time a column).
+
+Columns are recognised by name, times as text are compared as times: 10:00+02:00 comes before
+09:00Z, and 08:00Z is the same.
+"""
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 import re
+from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from murmura.errors import SignalError
-from murmura.signals.columns import (
-    Columns,
-    Wanted,
-    agent_column,
-    check_distinct,
-    column_name,
-    columns_of,
-    looks_like_time,
-    number_of,
-    recognise,
-)
-from murmura.signals.core import Array, Origin, Signals, as_label
-from murmura.signals.times import instants
+from murmura.signals.core import Array, Origin, Signals, as_label, listed
 
+_WORDS = re.compile(r"[^\W\d]\w*(?:[ /()%-]+[^\W\d]\w*)*[)%]?")
+KNOWN: dict[str, tuple[str, ...]] = {
+    "agent": (
+        *("agent", "household", "node", "meter", "sensor", "site", "hospital", "station"),
+        *("supplier", "customer", "user", "device", "id", "label"),
+    ),
+    "time": (
+        *("time", "timestamp", "datetime", "date", "day", "hour", "minute", "week", "month"),
+        *("year", "round", "period", "step", "t"),
+    ),
+    "value": (
+        *("value", "signal", "reading", "measurement", "consumption", "kwh", "kw", "mwh", "wh"),
+        *("amount", "count", "s", "x"),
+    ),
+}
+"""Names that are recognised by themselves, whatever their case."""
 _WHOLE = re.compile(r"0|-?[1-9]\d{0,17}")
-_ROOM, _SPARSE = 10_000_000, 20
+_ROOM, _SPARSE = 10_000_000, 20  # cells of a table, and cells for each reading, at most
 _OTHER = {"M", "m", "c"}  # dates, spans of time and complex numbers
+ISO = re.compile(
+    r"(\d{4})-(\d{2})(?:-(\d{2})(?:[T ](\d{2})(?::(\d{2}))?(?::(\d{2}))?(?:\.(\d+))?"
+    r"(Z|[+-]\d{2}:?\d{2})?)?)?"
+)
+Instant = tuple[dt.datetime, Fraction]  # whole seconds in UTC (or without a zone), and the rest
+
+
+@dataclass(frozen=True)
+class TableColumns:
+    """The columns of a long table; `time` is None when every agent has one reading."""
+
+    agent: Hashable
+    time: Hashable | None
+    values: tuple[Hashable, ...]
+
+
+@dataclass(frozen=True)
+class ColumnNames:
+    """The columns that the caller named; None to have them recognised."""
+
+    agent: Hashable | None = None
+    time: Hashable | None = None
+    value: Hashable | Sequence[Hashable] | None = None
+
+    @property
+    def values(self) -> tuple[Hashable, ...]:
+        """The value columns that were named: none, one, or several for vector signals."""
+        if self.value is None:
+            return ()
+        several = isinstance(self.value, (list, tuple))
+        return tuple(self.value) if several else (self.value,)  # type: ignore[arg-type]
+
+
+def is_name(name: Hashable) -> bool:
+    """Whether a column's name is words, so that a message may display it.
+
+    Of a file without a header, the first readings stand where the names should.
+    """
+    words = isinstance(name, str) and _WORDS.fullmatch(name.strip()) is not None
+    return words and str(name).strip().lower() not in ("nan", "inf", "infinity")
+
+
+def column_name(name: Hashable) -> str:
+    """How a message names a column; a name that may be a reading is not listed."""
+    return f"column {name!r}" if is_name(name) else "a column whose name is not a word"
+
+
+def columns_of(names: Sequence[Hashable]) -> str:
+    """The columns, for a message: "the columns are 'meter', 'kwh'"."""
+    words = [name for name in names if is_name(name)]
+    rest = len(names) - len(words)
+    if not rest:
+        return f"the columns are {listed(words)}"
+    doubt = "without words for names (does the file lack a header line?)"
+    return (
+        f"the columns are {listed(words)} and {rest} more {doubt}" if words else f"all are {doubt}"
+    )
+
+
+def check_distinct(names: Sequence[Hashable], where: str) -> None:
+    """Refuse two columns of the same name: which of them is meant cannot be known."""
+    counts = Counter(name for name in names if str(name).strip())
+    twice = next((name for name, times in counts.items() if times > 1), None)
+    if twice is not None:
+        advice = "rename one of them" if is_name(twice) else "does the file lack a header line?"
+        which = f" {twice!r}" if is_name(twice) else ""
+        raise SignalError(f"{where} has two columns of the same name{which}; {advice}")
+
+
+def number_of(text: Hashable) -> float:
+    """The finite number that a text spells, NaN if it spells none."""
+    try:
+        number = float(str(text))
+    except ValueError:
+        return math.nan
+    return number if math.isfinite(number) else math.nan
+
+
+def recognise(names: Sequence[Hashable], requested: ColumnNames) -> TableColumns | None:
+    """The columns of a long table with these names, or None if the table looks wide."""
+    for name in (requested.agent, requested.time, *requested.values):
+        if name is not None and name not in names:
+            raise SignalError(f"there is no column {name!r}; {columns_of(names)}")
+    agent = requested.agent if requested.agent is not None else _match("agent", names, requested)
+    if agent is None:
+        return None
+    time = requested.time if requested.time is not None else _match("time", names, requested)
+    values = requested.values or _value(names, agent, time, requested)
+    return TableColumns(agent, time, values) if values else None
+
+
+def agent_column(names: Sequence[Hashable], requested: ColumnNames) -> Hashable | None:
+    """The agent column of a wide table, if it has one."""
+    return requested.agent if requested.agent is not None else _match("agent", names, requested)
+
+
+def looks_like_time(name: Hashable) -> bool:
+    """Whether a column of that name holds times."""
+    return str(name).strip().lower() in KNOWN["time"]
+
+
+def _value(
+    names: Sequence[Hashable], agent: Hashable, time: Hashable | None, requested: ColumnNames
+) -> tuple[Hashable, ...]:
+    """A known name, or the only column left over; none if the table looks wide."""
+    found = _match("value", names, requested)
+    if found is not None:
+        return (found,)
+    rest = [name for name in names if name not in (agent, time)]
+    if len(rest) == 1:
+        return (rest[0],)
+    if time is None:
+        return ()
+    raise SignalError(f"which column holds the readings? {columns_of(names)}; pass value=...")
+
+
+def _match(role: str, names: Sequence[Hashable], requested: ColumnNames) -> Hashable | None:
+    taken = {requested.agent, requested.time, *requested.values} - {None}
+    found = [n for n in names if n not in taken and str(n).strip().lower() in KNOWN[role]]
+    if len(found) > 1:
+        raise SignalError(
+            f"more than one column could be the {role}: {listed(found)}; pass {role}=..."
+        )
+    return found[0] if found else None
 
 
 @dataclass(frozen=True, eq=False)
-class Source:
+class TableSource:
     """A table's name, whether it counts lines or rows, the number of each, and if it is text."""
 
     name: str
@@ -45,15 +180,15 @@ class Source:
         return f"{self.word} {int(self.rows[position])} of {self.name}"
 
 
-def from_frame(frame: Any, wanted: Wanted, source: Source) -> Signals:
+def from_frame(frame: Any, requested: ColumnNames, source: TableSource) -> Signals:
     """Long if the columns say so, wide otherwise."""
     check_distinct([n for n in (*frame.index.names, *frame.columns) if n is not None], source.name)
-    frame, wanted = _with_index(frame, wanted)
-    columns = recognise(list(frame.columns), wanted)
-    return from_long(frame, columns, source) if columns else from_wide(frame, wanted, source)
+    frame, requested = _with_index(frame, requested)
+    columns = recognise(list(frame.columns), requested)
+    return from_long(frame, columns, source) if columns else from_wide(frame, requested, source)
 
 
-def from_long(frame: Any, columns: Columns, source: Source) -> Signals:
+def from_long(frame: Any, columns: TableColumns, source: TableSource) -> Signals:
     """values[agent, time] = value; a cell that no row holds is NaN, two rows for one an error."""
     agent, labels = _codes(frame[columns.agent], "agent", source)
     time, times, notes = _times(frame, columns, source)
@@ -71,13 +206,13 @@ def from_long(frame: Any, columns: Columns, source: Source) -> Signals:
     return Signals(values.reshape(shape), labels, times, notes=notes, origin=origin)
 
 
-def from_wide(frame: Any, wanted: Wanted, source: Source) -> Signals:
+def from_wide(frame: Any, requested: ColumnNames, source: TableSource) -> Signals:
     """The index or the agent column names the agents, the other columns the times."""
-    column = agent_column(list(frame.columns), wanted)
+    column = agent_column(list(frame.columns), requested)
     if column is not None:
         agents, body = frame[column], frame.drop(columns=column)
     else:
-        _check_index(frame, wanted)
+        _check_index(frame, requested)
         agents, body = frame.index.to_series(), frame
     agent, labels = _codes(agents, "agent", source)
     _check_repeats(
@@ -92,7 +227,7 @@ def from_wide(frame: Any, wanted: Wanted, source: Source) -> Signals:
     return Signals(values, labels, times, origin=Origin(source.name, source.word, rows))
 
 
-def _codes(column: Any, role: str, source: Source) -> tuple[NDArray[np.int64], list[Hashable]]:
+def _codes(column: Any, role: str, source: TableSource) -> tuple[NDArray[np.int64], list[Hashable]]:
     """Each row's number among the distinct entries, and these in order of appearance."""
     import pandas as pd
 
@@ -105,7 +240,7 @@ def _codes(column: Any, role: str, source: Source) -> tuple[NDArray[np.int64], l
 
 
 def _times(
-    frame: Any, columns: Columns, source: Source
+    frame: Any, columns: TableColumns, source: TableSource
 ) -> tuple[NDArray[np.int64], list[Hashable], tuple[str, ...]]:
     """As `_codes`, sorted; times that have no evident order keep that of appearance."""
     if columns.time is None:
@@ -127,7 +262,7 @@ def _times(
     return rank[codes], [times[k] for k in firsts], ()
 
 
-def _order(times: list[Hashable], source: Source) -> list[Any] | None:
+def _order(times: list[Hashable], source: TableSource) -> list[Any] | None:
     """What to sort times by: themselves, the instants or numbers that all spell, or None."""
     if not any(isinstance(time, str) for time in times):
         return times
@@ -145,7 +280,7 @@ def _tidy(entries: Sequence[Any]) -> list[Hashable]:
     return list(entries)
 
 
-def _numbers(column: Any, source: Source) -> Array:
+def _numbers(column: Any, source: TableSource) -> Array:
     """A column as float64, blanks as NaN; text that is no number is an error with its place."""
     import pandas as pd
 
@@ -184,7 +319,7 @@ def _last(codes: NDArray[np.int64], length: int) -> NDArray[np.int64]:
 
 
 def _check_repeats(
-    cell: NDArray[np.int64], last: NDArray[np.int64], name: Any, source: Source
+    cell: NDArray[np.int64], last: NDArray[np.int64], name: Any, source: TableSource
 ) -> None:
     """Every row must be the last of its cell."""
     early = np.flatnonzero(last[cell] != np.arange(len(cell)))
@@ -197,35 +332,83 @@ def _check_repeats(
         )
 
 
-def _name(label: Hashable, time: Hashable, columns: Columns) -> str:
+def _name(label: Hashable, time: Hashable, columns: TableColumns) -> str:
     if columns.time is None:
         return f"there is no time column, and agent {as_label(label)}"
     return f"agent {as_label(label)} at time {as_label(time)}"
 
 
-def _numbered(positions: NDArray[np.int64], source: Source) -> NDArray[np.int64]:
+def _numbered(positions: NDArray[np.int64], source: TableSource) -> NDArray[np.int64]:
     return np.where(positions >= 0, source.rows[positions], -1)
 
 
-def _with_index(frame: Any, wanted: Wanted) -> tuple[Any, Wanted]:
+def _with_index(frame: Any, requested: ColumnNames) -> tuple[Any, ColumnNames]:
     """A named index is a column like the others; it names the agents if no other column does."""
     names = list(frame.index.names)
     if None in names:
-        return frame, wanted
+        return frame, requested
     frame = frame.reset_index()
-    if agent_column(list(frame.columns), wanted) is None and not looks_like_time(names[0]):
-        wanted = replace(wanted, agent=names[0])
-    return frame, wanted
+    if agent_column(list(frame.columns), requested) is None and not looks_like_time(names[0]):
+        requested = replace(requested, agent=names[0])
+    return frame, requested
 
 
-def _check_index(frame: Any, wanted: Wanted) -> None:
+def _check_index(frame: Any, requested: ColumnNames) -> None:
     """A bare index 0, 1, 2, ... beside named columns names no agents, nor does a long table's."""
     import pandas as pd
 
     bare = isinstance(frame.index, pd.RangeIndex) and any(isinstance(c, str) for c in frame.columns)
-    long = wanted.time is not None or wanted.values or any(map(looks_like_time, frame.columns))
+    long = (
+        requested.time is not None or requested.values or any(map(looks_like_time, frame.columns))
+    )
     if bare or long:
         raise SignalError(
             f"which column names the agents? {columns_of(list(frame.columns))}; pass "
             "agent=..., or frame.rename_axis('agent') if the index does"
         )
+
+
+def instants(times: Sequence[Hashable], where: str) -> list[Instant] | None:
+    """The instant of each time, if all of them are ISO 8601 text; None if one is not.
+
+    With and without a zone do not mix: which came first could not be known.
+    """
+    found = [ISO.fullmatch(time) if isinstance(time, str) else None for time in times]
+    parts = [match for match in found if match is not None]
+    if len(parts) < len(times):
+        return None
+    zoned = [match[8] is not None for match in parts]
+    if any(zoned) and not all(zoned):
+        raise SignalError(
+            f"some times of {where} have a zone, such as {_example(parts, zoned, True)!r}, and "
+            f"others none, such as {_example(parts, zoned, False)!r}: they cannot be put in order; "
+            "write a zone (Z, +02:00) behind all of them, or behind none"
+        )
+    return [_instant(match, where) for match in parts]
+
+
+def _example(parts: list[re.Match[str]], zoned: list[bool], kind: bool) -> str:
+    return parts[zoned.index(kind)][0]
+
+
+def _instant(match: re.Match[str], where: str) -> Instant:
+    year, month, day, hour, minute, second = (int(part or 0) for part in match.groups()[:6])
+    try:
+        local = dt.datetime(year, month, day or 1, hour, minute, second)
+        moment = local - _offset(match[8])
+    except (ValueError, OverflowError):
+        raise SignalError(
+            f"{match[0]!r} in {where} is not a time: there is no such day or hour; expected "
+            "YYYY-MM-DD, or YYYY-MM-DDTHH:MM:SS with or without a zone"
+        ) from None
+    return moment, Fraction(int(match[7]), 10 ** len(match[7])) if match[7] else Fraction(0)
+
+
+def _offset(zone: str | None) -> dt.timedelta:
+    """How far a zone is ahead of UTC."""
+    if zone is None or zone == "Z":
+        return dt.timedelta(0)
+    ahead = dt.timedelta(hours=int(zone[1:3]), minutes=int(zone[-2:]))
+    if int(zone[1:3]) > 23 or int(zone[-2:]) > 59:
+        raise ValueError
+    return ahead if zone[0] == "+" else -ahead

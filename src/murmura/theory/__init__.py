@@ -3,7 +3,7 @@
     from murmura import theory
     theory.expected(problem).total           # without sampling, every round and epsilon
     theory.table_1(problem)                  # the paper's bounds beside it
-    theory.headroom(result)                  # how far from the best that is possible
+    theory.headroom(result)                  # errors beside what no algorithm can beat
     theory.plan(problem, error=0.05)         # the smallest budget that reaches an error
 
 Names are imported when first used, so that `import murmura` stays quick.
@@ -19,11 +19,18 @@ if TYPE_CHECKING:
     from murmura.theory.bounds import (
         VERDICTS,
         Bound,
+        SharperBound,
+        Table1Row,
+        Verdict,
         corollary_1,
         dynamic_rounds,
         heterogeneous_offline,
         heterogeneous_online,
         rounds_to_accuracy,
+        sharper,
+        sharper_theorem_1,
+        sharper_theorem_2,
+        table_1,
         theorem_1,
         theorem_2,
         theorem_3,
@@ -31,14 +38,6 @@ if TYPE_CHECKING:
     from murmura.theory.exact import Expected, expected
     from murmura.theory.limits import Headroom, best_polynomial, central, diameter, headroom
     from murmura.theory.planning import Candidate, Plan, plan
-    from murmura.theory.sharper_bounds import (
-        SharperBound,
-        sharper,
-        sharper_theorem_1,
-        sharper_theorem_2,
-    )
-    from murmura.theory.table import Row, table_1
-    from murmura.theory.verdict import Verdict
 
 # No name here may also be a submodule's: importing the submodule would replace the function.
 _HOMES = {
@@ -47,7 +46,7 @@ _HOMES = {
     "Expected": "exact",
     "Headroom": "limits",
     "Plan": "planning",
-    "Row": "table",
+    "Table1Row": "bounds",
     "best_polynomial": "limits",
     "central": "limits",
     "corollary_1": "bounds",
@@ -59,13 +58,13 @@ _HOMES = {
     "heterogeneous_online": "bounds",
     "plan": "planning",
     "rounds_to_accuracy": "bounds",
-    "SharperBound": "sharper_bounds",
+    "SharperBound": "bounds",
     "VERDICTS": "bounds",
-    "Verdict": "verdict",
-    "sharper": "sharper_bounds",
-    "sharper_theorem_1": "sharper_bounds",
-    "sharper_theorem_2": "sharper_bounds",
-    "table_1": "table",
+    "Verdict": "bounds",
+    "sharper": "bounds",
+    "sharper_theorem_1": "bounds",
+    "sharper_theorem_2": "bounds",
+    "table_1": "bounds",
     "theorem_1": "bounds",
     "theorem_2": "bounds",
     "theorem_3": "bounds",
@@ -78,8 +77,8 @@ __all__ = [
     "Expected",
     "Headroom",
     "Plan",
-    "Row",
     "SharperBound",
+    "Table1Row",
     "Verdict",
     "best_polynomial",
     "central",

@@ -1,7 +1,7 @@
-"""Exact expected errors of every law on fixed symmetric weights, without sampling.
+"""Exact expected errors of every algorithm on fixed symmetric weights, without sampling.
 
-With A = Q diag(lambda) Q' a law acts on each eigenvalue by itself. For noise of variance V_{j,tau}
-and h_{t,tau}(lambda) the response at t to what enters in round tau,
+With A = Q diag(lambda) Q' an algorithm acts on each eigenvalue by itself. For noise of variance
+V_{j,tau} and h_{t,tau}(lambda) the response at t to what enters in round tau,
 
     E CoP_t^2 = sum_j sum_tau V_{j,tau} sum_i q_ij^2 h_{t,tau}(lambda_i)^2
     E CoD_t^2 = sigma^2 sum_{i >= 2} P_t(lambda_i)^2              one signal each, around their mean
@@ -20,11 +20,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from murmura.engine import Problem
-from murmura.errors import LawError, NetworkError
-from murmura.laws import Law
+from murmura.algorithms import Algorithm
+from murmura.errors import AlgorithmError, NetworkError
+from murmura.simulation import Problem
 from murmura.theory import moments, spectrum
-from murmura.theory.inputs import Noise, Statistic, noise_of, statistic_of
+from murmura.theory.moments import (
+    NoiseVariance,
+    StatisticMoments,
+    noise_variance,
+    statistic_moments,
+)
 
 Floats = NDArray[np.float64]
 _ONE = np.ones(1)
@@ -35,18 +40,45 @@ class Expected:
     """Roots of expected squared l2 norms over all agents, for rounds 0, 1, ..., T.
 
     `total^2 = privacy^2 + decentralisation^2`, as a run measures them. Against the truth E xi the
-    same error is `sampling^2 + shared_noise^2 + disagreement^2`: what the mean of all signals
-    errs by, what noise adds to the mean of all agents, and what agents differ by.
+    same error is `sampling^2 + shared_noise^2 + disagreement^2`.
+
+    Attributes
+    ----------
+    total, privacy
+        Total error and cost of privacy, (rounds + 1, epsilons); one column without privacy.
+    decentralisation
+        The error without noise, (rounds + 1,).
+    sampling
+        Error of the mean of all signals against E xi, (rounds + 1,).
+    shared_noise
+        Noise in the mean of all agents, (rounds + 1, epsilons).
+    disagreement
+        Distance of the agents from their mean, (rounds + 1, epsilons).
+    standard_error
+        Of `total`, (rounds + 1, epsilons); 0 when exact.
+    estimated
+        Whether random probes, or draws of clipped signals or of scales, were used.
+
+    Examples
+    --------
+    >>> import murmura as mm
+    >>> ring, family = mm.networks.metropolis("ring:9"), mm.families.Normal(sigma=1.0)
+    >>> source = mm.simulation.SyntheticSignals(family, {"mu": 2.0}, 9, seed=1)
+    >>> request = mm.privacy.SignalDP(epsilon=1.0)
+    >>> mm.theory.expected(
+    ...     mm.simulation.Problem(ring, mm.algorithms.Average(), family, source, request, 200)
+    ... )
+    Expected(exact, total [1.4142])
     """
 
-    total: Floats  # (rounds + 1, epsilons); one column without protection
-    privacy: Floats  # (rounds + 1, epsilons)
-    decentralisation: Floats  # (rounds + 1,)
-    sampling: Floats  # (rounds + 1,)
-    shared_noise: Floats  # (rounds + 1, epsilons)
-    disagreement: Floats  # (rounds + 1, epsilons)
-    standard_error: Floats  # (rounds + 1, epsilons) of `total`; 0 when exact
-    estimated: bool  # by random probes, or from draws of clipped signals or private scales
+    total: Floats
+    privacy: Floats
+    decentralisation: Floats
+    sampling: Floats
+    shared_noise: Floats
+    disagreement: Floats
+    standard_error: Floats
+    estimated: bool
 
     def __repr__(self) -> str:
         """The last round, at every epsilon."""
@@ -61,31 +93,68 @@ def expected(
     deviation: float | None = None,
     probes: int = 16,
 ) -> Expected:
-    """Expected errors of a problem at every round; replicas and seed of the run play no part.
+    """Expected errors of a problem at every round, without sampling.
 
-    `scales` replaces the calibrated noise, agent by agent. `deviation` states the standard
-    deviation of the statistic where signals were measured. `probes` random vectors stand for the
-    spectrum of networks beyond 6,000 agents.
+    The replicas and the seed of the problem have no effect.
+
+    Parameters
+    ----------
+    problem
+        What would be run, on fixed symmetric doubly stochastic weights.
+    scales
+        Scales of the noise of every agent, (agents,) or (agents, epsilons), in place of the
+        calibrated ones.
+    deviation
+        Assumed standard deviation of the statistic; needed where signals are recorded.
+    probes
+        Random vectors that represent the spectrum of networks of more than 6,000 agents.
+
+    Returns
+    -------
+    Expected
+        Errors of every round and epsilon.
+
+    Raises
+    ------
+    AlgorithmError
+        For an online algorithm that uses its first reading twice.
+    NetworkError
+        For weights that change with the round or are not doubly stochastic.
+    PrivacyError
+        Where the scales depend on recorded signals.
+    SignalError
+        Where signals are recorded and no `deviation` is stated.
+
+    Examples
+    --------
+    >>> import murmura as mm
+    >>> ring, family = mm.networks.metropolis("ring:9"), mm.families.Normal(sigma=1.0)
+    >>> source = mm.simulation.SyntheticSignals(family, {"mu": 2.0}, 9, seed=1)
+    >>> request = mm.privacy.SignalDP(epsilon=1.0)
+    >>> problem = mm.simulation.Problem(
+    ...     ring, mm.algorithms.Average(), family, source, request, rounds=200, epsilons=(0.5, 2.0)
+    ... )
+    >>> mm.theory.expected(problem).privacy[-1].round(3).tolist()
+    [2.828, 0.707]
     """
-    law = problem.law
-    if law.online and law.start.learn:
-        raise LawError(f"law {law.name} uses the first reading twice, which is not covered here")
+    algorithm = problem.algorithm
+    if algorithm.online and algorithm.start.innovation:
+        raise AlgorithmError(
+            f"algorithm {algorithm.name} uses the first reading twice, which is not covered here"
+        )
     spectrum.symmetric(problem.network)
-    xi, noise = statistic_of(problem, deviation), noise_of(problem, scales)
+    xi, noise = statistic_moments(problem, deviation), noise_variance(problem, scales)
     shared, apart = _noise_squares(problem, noise, probes)
-    own, clean, sampling = _statistic_squares(problem, xi, probes)
-    return _assembled(shared, apart, own, clean, sampling, _draws_used(xi, noise))
-
-
-def _draws_used(xi: Statistic, noise: Noise) -> bool:
-    return noise.signals is not None or not xi.known
+    mean, rest, sampling = _statistic_squares(problem, xi, probes)
+    drawn = noise.signals is not None or not xi.exact
+    return _assembled(shared, apart, mean, rest, sampling, drawn)
 
 
 def _assembled(
-    shared: Floats, apart: Floats, own: Floats, clean: Floats, sampling: Floats, drawn: bool
+    shared: Floats, apart: Floats, mean: Floats, rest: Floats, sampling: Floats, drawn: bool
 ) -> Expected:
-    """apart and clean are (probes, rounds + 1, epsilons or 1): sums over i >= 2."""
-    privacy, away = shared + apart, own[:, None] + clean
+    """Expected squares as errors; apart and rest, (probes, rounds + 1, epsilons or 1), have i >= 2."""
+    privacy, away = shared + apart, mean[:, None] + rest
     total = privacy + away
     count = len(total)
     root = np.sqrt(total.mean(axis=0))
@@ -97,62 +166,74 @@ def _assembled(
         decentralisation=np.sqrt(away.mean(axis=0))[:, 0],
         sampling=np.sqrt(sampling),
         shared_noise=np.sqrt(shared),
-        disagreement=np.sqrt((apart + clean).mean(axis=0)),
+        disagreement=np.sqrt((apart + rest).mean(axis=0)),
         standard_error=error,
         estimated=drawn or count > 1,
     )
 
 
-def _noise_squares(problem: Problem, noise: Noise, probes: int) -> tuple[Floats, Floats]:
-    """E CoP^2 along 1, (rounds + 1, epsilons), and beside it, (probes, rounds + 1, epsilons)."""
-    law, rounds, d = problem.law, problem.rounds, problem.family.dimension
+def _noise_squares(problem: Problem, noise: NoiseVariance, probes: int) -> tuple[Floats, Floats]:
+    """E CoP^2 at lambda = 1, (rounds + 1, epsilons), and below, (probes, rounds + 1, epsilons)."""
+    algorithm, rounds, d = problem.algorithm, problem.rounds, problem.family.dimension
 
     def mean(t: int) -> Floats:
         return np.asarray(noise.at(t).mean(axis=0, keepdims=True))
 
-    shared = moments.spread(law, _ONE, _ONE, rounds, _passed(law, _ONE, mean))
+    shared = moments.weighted_variance(
+        algorithm, _ONE, _ONE, rounds, _transmitted(algorithm, _ONE, mean)
+    )
     each = [
-        moments.spread(law, part.values, part.weights, rounds, _passed(law, part.values, inputs))
+        moments.weighted_variance(
+            algorithm,
+            part.values,
+            part.weights,
+            rounds,
+            _transmitted(algorithm, part.values, inputs),
+        )
         for part, inputs in _noise_parts(problem, noise, probes)
     ]
     return d * shared, d * np.stack(each)
 
 
-def _passed(law: Law, values: Floats, inputs: moments.Inputs) -> moments.Inputs:
-    """What enters along each eigenvalue where messages carry noise: (1 + mix/noise lambda)^2."""
-    if not law.noises_messages:
+def _transmitted(algorithm: Algorithm, values: Floats, inputs: moments.Inputs) -> moments.Inputs:
+    """What enters along each eigenvalue where messages carry noise: (1 + mixing/noise lambda)^2."""
+    if not algorithm.perturbs_messages:
         return inputs
 
     def entering(t: int) -> Floats:
-        gain = law.noise_gain(t, values) / law.at(t).noise
+        gain = algorithm.noise_gain(t, values) / algorithm.at(t).noise
         return np.asarray(gain[:, None] ** 2 * inputs(t))
 
     return entering
 
 
-def _noise_parts(problem: Problem, noise: Noise, probes: int) -> list[tuple[spectrum.Part, Any]]:
-    """Parts of the spectrum with what enters there: the same for all eigenvalues, or weighed."""
+def _noise_parts(
+    problem: Problem, noise: NoiseVariance, probes: int
+) -> list[tuple[spectrum.SpectralPart, Any]]:
+    """Parts of the spectrum with the variance entering there, by round."""
     network, rounds = problem.network, problem.rounds
     entering = [noise.at(t) for t in range(rounds + 1)]
     if all(len(u) == 1 for u in entering):
         return [(p, entering.__getitem__) for p in spectrum.parts(network, rounds, probes)]
     if network.size <= spectrum.DENSE_UP_TO:
         known = spectrum.dense(network)
-        weighed = _weighed(known, entering)
-        return [(spectrum.Part(known.values, np.ones_like(known.values)), weighed.__getitem__)]
+        projected = _projected(known, entering)
+        return [
+            (spectrum.SpectralPart(known.values, np.ones_like(known.values)), projected.__getitem__)
+        ]
     profile, sizes = _one_profile(entering)
     rng, matrix = np.random.default_rng(0), spectrum.symmetric(network)
     made = [spectrum.probed(matrix, profile, rounds + 1, rng) for _ in range(probes)]
     return [(part, sizes.__getitem__) for part in made]
 
 
-def _weighed(known: spectrum.Dense, entering: list[Floats]) -> list[Floats]:
+def _projected(known: spectrum.Dense, entering: list[Floats]) -> list[Floats]:
     """sum_j q_ij^2 u_{j,t} for every round: many rounds in one product."""
     made = list(entering)
-    unlike = [t for t, u in enumerate(entering) if len(u) > 1]
+    differing = [t for t, u in enumerate(entering) if len(u) > 1]
     step = max(1, 512 // entering[0].shape[1])
-    for k in range(0, len(unlike), step):
-        some = unlike[k : k + step]
+    for k in range(0, len(differing), step):
+        some = differing[k : k + step]
         product = known.profile(np.concatenate([entering[t] for t in some], axis=1))
         for t, columns in zip(some, np.split(product, len(some), axis=1), strict=True):
             made[t] = columns
@@ -168,34 +249,40 @@ def _one_profile(entering: list[Floats]) -> tuple[Floats, list[Floats]]:
         if not np.allclose(u, profile[:, None] * size, rtol=1e-9):
             raise NetworkError(
                 f"beyond {spectrum.DENSE_UP_TO:,} agents the noise may differ between agents, or "
-                "between rounds, and not in both at once; try signal protection"
+                "between rounds, but not both; try protect = signal"
             )
     return profile, sizes
 
 
 def _statistic_squares(
-    problem: Problem, xi: Statistic, probes: int
+    problem: Problem, xi: StatisticMoments, probes: int
 ) -> tuple[Floats, Floats, Floats]:
-    """E CoD^2 along 1; beside it, by probe; and the error of the mean against the truth."""
-    law, rounds, n = problem.law, problem.rounds, problem.network.size
+    """E CoD^2 at lambda = 1; below 1, by probe; and the error of the mean against the truth."""
+    algorithm, rounds, n = problem.algorithm, problem.rounds, problem.network.size
     sides = spectrum.parts(problem.network, rounds, probes)
-    gain = np.concatenate(list(moments.statistic(law, _ONE, rounds))) / moments.scale(law, rounds)
+    gain = np.concatenate(list(moments.response(algorithm, _ONE, rounds))) / moments.divisor(
+        algorithm, rounds
+    )
     bias = n * ((gain[:, None] * xi.mean - xi.target) ** 2).sum(axis=1)
-    if law.online:
-
-        def learnt(t: int) -> Floats:
-            return np.array([[law.at(t).learn ** 2]])
-
-        along = xi.variance * moments.spread(law, _ONE, _ONE, rounds, learnt)[:, 0] + bias
-        each = [moments.spread(law, p.values, p.weights, rounds, learnt) for p in sides]
+    if algorithm.online:
+        innovations = moments.innovations(algorithm)
+        along = (
+            xi.variance
+            * moments.weighted_variance(algorithm, _ONE, _ONE, rounds, innovations)[:, 0]
+            + bias
+        )
+        each = [
+            moments.weighted_variance(algorithm, p.values, p.weights, rounds, innovations)
+            for p in sides
+        ]
         return along, xi.variance * np.stack(each), along
     away = (gain - 1) ** 2 * (n * (xi.mean**2).sum() + xi.variance)
-    each = [_polynomial(law, p, rounds) for p in sides]
+    each = [_polynomial(algorithm, p, rounds) for p in sides]
     return away, xi.variance * np.stack(each), gain**2 * xi.variance + bias
 
 
-def _polynomial(law: Any, part: spectrum.Part, rounds: int) -> Floats:
+def _polynomial(algorithm: Any, part: spectrum.SpectralPart, rounds: int) -> Floats:
     """(rounds + 1, 1): sum_i weight_i P_t(lambda_i)^2."""
-    values = moments.statistic(law, part.values, rounds)
+    values = moments.response(algorithm, part.values, rounds)
     sums = np.array([(part.weights * y**2).sum() for y in values])
-    return np.asarray(sums / moments.scale(law, rounds) ** 2)[:, None]
+    return np.asarray(sums / moments.divisor(algorithm, rounds) ** 2)[:, None]

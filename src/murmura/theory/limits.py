@@ -1,9 +1,9 @@
-"""What no law can beat: the spectrum, the distance, the signals themselves, a trusted curator.
+"""Limits that no algorithm can beat: polynomials in A, the diameter, a trusted curator.
 
     min { sum_{i >= 2} P(lambda_i)^2 : deg P <= t, P(1) = 1 }  =  1 / sum_{k <= t} p_k(1)^2
 
 with p_k the polynomials orthonormal for the spectrum below 1: the Christoffel function at 1. Every
-gossip in t rounds of one fixed A is such a polynomial. The p_k come from Lanczos on the spectrum
+gossip algorithm of t rounds with one fixed A is such a polynomial. The p_k come from Lanczos on the spectrum
 itself, fully reorthogonalised, and grow steadily at 1, outside it: no digits are lost.
 """
 
@@ -16,20 +16,47 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from murmura.engine import Problem
-from murmura.privacy import NoPrivacy
+from murmura.simulation import Problem
 from murmura.theory import spectrum
 from murmura.theory.exact import expected
-from murmura.theory.inputs import Statistic, statistic_of
+from murmura.theory.moments import StatisticMoments, laplace_variance, statistic_moments
+
+BREAKDOWN = 1e-12
 
 Floats = NDArray[np.float64]
 MOST_SEARCHES = 3000
 
 
 def best_polynomial(network: Any, rounds: int, probes: int = 16) -> Floats:
-    """(rounds + 1,): least disagreement of unit-variance statistics after t = 0 .. rounds rounds.
+    """min over polynomials P of degree t, P(1) = 1, of (sum_{i >= 2} P(lambda_i)^2)^(1/2).
 
-    An l2 norm over agents. Beyond 6,000 agents the spectrum is estimated.
+    The least disagreement that t rounds on a network can leave between agents whose statistics
+    have variance 1.
+
+    Parameters
+    ----------
+    network
+        Symmetric doubly stochastic weights.
+    rounds
+        The largest t.
+    probes
+        Random vectors that represent the spectrum of networks of more than 6,000 agents.
+
+    Returns
+    -------
+    array of shape (rounds + 1,)
+        l2 norms over agents for t = 0, 1, ..., rounds.
+
+    Raises
+    ------
+    NetworkError
+        For weights that change with the round or are not doubly stochastic.
+
+    Examples
+    --------
+    >>> from murmura import networks
+    >>> best_polynomial(networks.metropolis("ring:9"), rounds=3).round(2).tolist()
+    [2.83, 1.41, 0.89, 0.53]
     """
     sides = spectrum.parts(network, rounds, probes)
     values = np.concatenate([part.values for part in sides])
@@ -61,10 +88,10 @@ def _jacobi_matrix(values: Floats, weights: Floats, degree: int) -> tuple[Floats
         r = values * basis[-1]
         a.append(float(basis[-1] @ r))
         known = np.array(basis)
-        for _twice in range(2):
+        for _ in range(2):
             r = r - known.T @ (known @ r)
         size = float(np.linalg.norm(r))
-        if size < spectrum.BREAKDOWN:  # P can vanish on the whole spectrum from here on
+        if size < BREAKDOWN:  # P can vanish on the whole spectrum from here on
             break
         b.append(size)
         basis.append(r / size)
@@ -72,10 +99,26 @@ def _jacobi_matrix(values: Floats, weights: Floats, degree: int) -> tuple[Floats
 
 
 def diameter(network: Any) -> tuple[int, int]:
-    """(low, high) of the largest distance between two agents; equal unless searches run out.
+    """The largest distance between two agents: no algorithm can finish in fewer rounds.
 
-    After fewer rounds some agent has not heard of some other. Each search from an agent u of
-    eccentricity e bounds all others' by max(d, e - d) and e + d (Takes and Kosters 2011).
+    Each search from an agent of eccentricity e bounds that of an agent at distance d by
+    max(d, e - d) and e + d (Takes and Kosters 2011).
+
+    Parameters
+    ----------
+    network
+        The network.
+
+    Returns
+    -------
+    tuple of int
+        Lower and upper bound; equal unless the limit of 3,000 searches is reached.
+
+    Examples
+    --------
+    >>> from murmura import networks
+    >>> diameter(networks.metropolis("ring:9"))
+    (4, 4)
     """
     adjacency = network.at(1)
     n = network.size
@@ -96,50 +139,90 @@ def diameter(network: Any) -> tuple[int, int]:
 
 
 def _distances(adjacency: Any, root: int) -> NDArray[np.int64]:
-    from murmura.network.structure import depths
+    from murmura.networks.kernels import depths
 
     return depths(adjacency, root)
 
 
 def central(problem: Problem, deviation: float | None = None) -> tuple[Floats, float]:
-    """Errors of a trusted curator who knows every signal: (with Laplace noise, without).
+    """Errors of a trusted curator who has every signal, with and without Laplace noise.
 
     sqrt(n) times the error of one number: Lap(Delta/(n T eps)) on the mean of n agents over T
-    rounds (1 offline), and sigma/sqrt(n T), the omniscient error, from which no one escapes.
+    rounds (1 offline), and sigma/sqrt(n T), the omniscient error.
+
+    Parameters
+    ----------
+    problem
+        What would be run; its network has no effect.
+    deviation
+        Assumed standard deviation of the statistic; needed where signals are recorded.
+
+    Returns
+    -------
+    array of shape (epsilons,)
+        With noise.
+    float
+        Without noise.
+
+    Examples
+    --------
+    >>> import murmura as mm
+    >>> ring, family = mm.networks.metropolis("ring:9"), mm.families.Normal(sigma=1.0)
+    >>> source = mm.simulation.SyntheticSignals(family, {"mu": 2.0}, 9, seed=1)
+    >>> request = mm.privacy.SignalDP(epsilon=1.0)
+    >>> problem = mm.simulation.Problem(
+    ...     ring, mm.algorithms.Average(), family, source, request, rounds=50
+    ... )
+    >>> curator, omniscient = central(problem)
+    >>> curator.round(3).tolist(), omniscient
+    ([1.106], 1.0)
     """
-    xi = statistic_of(problem, deviation)
-    n, t = problem.network.size, problem.rounds if problem.law.online else 1
+    xi = statistic_moments(problem, deviation)
+    n, t = problem.network.size, problem.rounds if problem.algorithm.online else 1
     omniscient = math.sqrt(xi.variance / t)
-    if isinstance(problem.want, NoPrivacy):
+    if not problem.privacy.adds_noise:
         return np.array([omniscient]), omniscient
-    reach = float(problem.family.sensitivity(problem.want.radius).value)
-    scale = reach / (n * t * np.array(problem.budgets))
-    noise = np.sqrt(problem.family.dimension * n * 2) * scale
+    reach = float(problem.family.sensitivity(problem.privacy.radius).value)
+    scale = reach / (n * t * np.array(problem.run_epsilons))
+    noise = np.sqrt(problem.family.dimension * n * laplace_variance(scale))
     return np.hypot(noise, omniscient), omniscient
 
 
 @dataclass(frozen=True, eq=False)
 class Headroom:
-    """What a run errs by at its last round, and what no run can beat; l2 norms over agents.
+    """The errors of a run at its last round beside the limits; l2 norms over agents.
 
-    `disagreement` compares the cost of decentralisation with the best polynomial of as many
-    rounds; it stands for one signal each, and is None for streams. `truth` is the error against
-    E xi, sampling included, to be compared with `curator` and `omniscient`.
+    Attributes
+    ----------
+    disagreement, best_polynomial
+        Cost of decentralisation, and the least possible in as many rounds; None for streams.
+    truth
+        Error against E xi, sampling included, (epsilons,).
+    curator, omniscient
+        Errors of a trusted curator with noise, (epsilons,), and without.
+    rounds, diameter
+        Rounds of the run, and lower and upper bound of the diameter.
+
+    Examples
+    --------
+    >>> found = Headroom(0.2, 0.1, np.array([3.0]), np.array([2.0]), 1.5, rounds=8, diameter=(4, 4))
+    >>> found.factors
+    {'best_polynomial': 2.0, 'curator': [1.5], 'omniscient': [2.0], 'diameter': 2.0}
     """
 
     disagreement: float | None
     best_polynomial: float | None
-    truth: Floats  # (epsilons,)
-    curator: Floats  # (epsilons,)
+    truth: Floats
+    curator: Floats
     omniscient: float
     rounds: int
     diameter: tuple[int, int]
 
     @property
     def factors(self) -> dict[str, Any]:
-        """How many times above each limit; 1 is the limit itself."""
-        apart, best = self.disagreement, self.best_polynomial
-        ratio = None if apart is None or not best else apart / best
+        """Each error over its limit; 1 is the limit itself."""
+        ours, best = self.disagreement, self.best_polynomial
+        ratio = None if ours is None or not best else ours / best
         return {
             "best_polynomial": ratio,
             "curator": (self.truth / self.curator).tolist(),
@@ -149,32 +232,56 @@ class Headroom:
 
 
 def headroom(found: Any, deviation: float | None = None) -> Headroom:
-    """How far a result, or a problem that has not run, is from each limit.
+    """Compare a result, or a problem that has not been run, with each limit.
 
-    A result brings what it measured (root mean squares over replicas), a problem what is expected.
+    Parameters
+    ----------
+    found
+        A `Result`, of which measured errors are used (root mean squares over replicas), or a
+        `Problem`, of which expected ones are.
+    deviation
+        Assumed standard deviation of the statistic; needed where signals are recorded.
+
+    Returns
+    -------
+    Headroom
+        Errors and limits; `factors` has the ratios.
+
+    Examples
+    --------
+    >>> import murmura as mm
+    >>> ring, family = mm.networks.metropolis("ring:9"), mm.families.Normal(sigma=1.0)
+    >>> source = mm.simulation.SyntheticSignals(family, {"mu": 2.0}, 9, seed=1)
+    >>> request = mm.privacy.SignalDP(epsilon=1.0)
+    >>> problem = mm.simulation.Problem(
+    ...     ring, mm.algorithms.Average(), family, source, request, rounds=50
+    ... )
+    >>> found = headroom(problem)
+    >>> found.rounds, found.diameter, round(found.factors["curator"][0], 2)
+    (50, (4, 4), 1.57)
     """
     trace = getattr(found, "trace", None)
     problem: Problem = found if trace is None else found.problem
-    xi, made = statistic_of(problem, deviation), expected(problem, deviation=deviation)
+    xi, made = statistic_moments(problem, deviation), expected(problem, deviation=deviation)
     truth = np.sqrt(made.sampling**2 + (made.shared_noise**2 + made.disagreement**2).T).T[-1]
-    apart = float(made.decentralisation[-1])
+    rest = float(made.decentralisation[-1])
     if trace is not None:
-        apart = float(np.sqrt((trace.decentralisation[-1] ** 2).mean()))
+        rest = float(np.sqrt((trace.decentralisation[-1] ** 2).mean()))
         truth = _measured(trace, problem, made.sampling[-1])
     curator, omniscient = central(problem, deviation)
-    offline = not problem.law.online
+    offline = not problem.algorithm.online
     return Headroom(
-        apart if offline else None, _best(problem, xi) if offline else None,
+        rest if offline else None, _best(problem, xi) if offline else None,
         truth, curator, omniscient, problem.rounds, diameter(problem.network),
     )  # fmt: skip
 
 
-def _best(problem: Problem, xi: Statistic) -> float:
+def _best(problem: Problem, xi: StatisticMoments) -> float:
     return math.sqrt(xi.variance) * float(best_polynomial(problem.network, problem.rounds)[-1])
 
 
 def _measured(trace: Any, problem: Problem, sampling: float) -> Floats:
     """Root mean square of the total error; offline, sampling joins what is measured without it."""
-    errors = trace.total[-1] if problem.budgets else trace.decentralisation[-1][None]
+    errors = trace.total[-1] if problem.run_epsilons else trace.decentralisation[-1][None]
     squares = (errors**2).mean(axis=-1)
-    return np.asarray(np.sqrt(squares + (0.0 if problem.law.online else sampling**2)))
+    return np.asarray(np.sqrt(squares + (0.0 if problem.algorithm.online else sampling**2)))

@@ -1,37 +1,44 @@
-"""Plans: what accuracy a budget buys, before anyone releases anything.
+"""Plans: the accuracy that a privacy budget allows, before anything is released.
 
-The error that is planned is the total error that a run measures, in the root mean square over
-replicas; as `agent`, TE/sqrt(n), the error of a typical agent, or as `l2`, TE itself. For Laplace
+The planned error is the total error that a run measures, as root mean square over replicas: with
+norm "agent" TE/sqrt(n), the error of a typical agent, with norm "l2" TE itself. For Laplace
 noise of a fixed sensitivity, with C and D the squared costs of privacy (at eps = 1) and of
 decentralisation after t rounds,
 
     TE^2 = C/eps^2 + D,    eps = sqrt(C / (error^2 - D)).
 
-All laws and weights that keep the promise are compared; no signal is read.
+All algorithms and weights that provide at least the guarantee of the problem's own algorithm are
+compared. No signal is read.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from murmura import _validate
-from murmura.engine import Problem
-from murmura.errors import MurmuraError, PrivacyError
-from murmura.privacy import NoPrivacy
-from murmura.theory.candidates import candidates, status
+from murmura import _validate, algorithms
+from murmura.algorithms import Algorithm
+from murmura.errors import AlgorithmError, MurmuraError, NetworkError, PrivacyError
+from murmura.privacy import Status, guarantee_of
+from murmura.simulation import Problem
 from murmura.theory.exact import Expected, expected
 
 Floats = NDArray[np.float64]
 NORMS = ("agent", "l2")
+LARGEST_EPSILON, SMALLEST_EPSILON = 100.0, 1e-6  # where a search for epsilon ends
+ROUNDING = 1e-9
 MOST_ROUNDS = 2000
+OFFLINE, ONLINE = ("average", "jacobi", "chebyshev"), ("learn", "learn-network")
+SCHEMES = ("metropolis", "best-constant")
+_RANKS = (Status.NONE, Status.REFUTED, Status.CLAIMED, Status.ESTIMATED, Status.PROVED)
 
 
-class Split(NamedTuple):
+class ErrorSplit(NamedTuple):
     """Parts of the error against the truth E xi, in the plan's norm: their squares add up."""
 
     sampling: float  # of the mean of all signals; a run counts it for streams only
@@ -41,40 +48,98 @@ class Split(NamedTuple):
 
 @dataclass(frozen=True)
 class Candidate:
-    """One law on one choice of weights, and what it takes."""
+    """One algorithm on one choice of weights, with the epsilon and the rounds that it needs.
 
-    law: str
+    Attributes
+    ----------
+    algorithm, weights, guarantee
+        Names of the algorithm and the weights, and the status of the guarantee.
+    reached
+        Whether the target is reached.
+    epsilon, rounds, error
+        What the candidate needs, and the error that results, in the norm of the plan.
+    split
+        The error as sampling, privacy and disagreement, whose squares add up.
+    estimated
+        Whether the expected errors are estimates (see `Expected`).
+    reason
+        Why the target is not reached.
+
+    Examples
+    --------
+    >>> import murmura as mm
+    >>> ring, family = mm.networks.metropolis("ring:15"), mm.families.Normal(sigma=1.0)
+    >>> source = mm.simulation.SyntheticSignals(family, {"mu": 2.0}, 15, seed=1)
+    >>> request = mm.privacy.SignalDP(epsilon=1.0)
+    >>> problem = mm.simulation.Problem(
+    ...     ring, mm.algorithms.Average(), family, source, request, rounds=50
+    ... )
+    >>> best = plan(problem, error=0.5).best
+    >>> best.algorithm, round(best.epsilon, 2), best.guarantee, best.reached
+    ('chebyshev', 0.73, 'proved', True)
+    """
+
+    algorithm: str
     weights: str
-    promise: str
+    guarantee: str
     reached: bool
     epsilon: float | None
     rounds: int
     error: float
-    split: Split
+    split: ErrorSplit
     estimated: bool
     reason: str = ""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Plan:
-    """What was asked, the best answer, those that were compared, and the trade-off around it."""
+    """The best candidate, all that were compared, and the trade-off around the best.
 
-    solved: str  # epsilon, rounds or error
+    Attributes
+    ----------
+    solved
+        What was solved for: "epsilon", "rounds" or "error".
+    norm, target
+        Norm of the error, and the error to reach, if one was given.
+    best, candidates
+        The best candidate, and all in order.
+    problem
+        The problem of the best candidate, ready to run.
+    epsilons, rounds, surface
+        A grid, (e,) and (r,), and the error on it, (r, e).
+
+    Examples
+    --------
+    >>> import murmura as mm
+    >>> ring, family = mm.networks.metropolis("ring:15"), mm.families.Normal(sigma=1.0)
+    >>> source = mm.simulation.SyntheticSignals(family, {"mu": 2.0}, 15, seed=1)
+    >>> request = mm.privacy.SignalDP(epsilon=1.0)
+    >>> problem = mm.simulation.Problem(
+    ...     ring, mm.algorithms.Average(), family, source, request, rounds=50
+    ... )
+    >>> found = plan(problem, error=0.5)
+    >>> found.solved, found.target, len(found.candidates)
+    ('epsilon', 0.5, 6)
+    >>> print(found.toml().splitlines()[1])
+    weights = "best-constant"
+    """
+
+    solved: str
     norm: str
     target: float | None
     best: Candidate
     candidates: tuple[Candidate, ...]
-    problem: Problem  # of the best: ready to run
-    epsilons: Floats  # (e,)
-    rounds: NDArray[np.int64]  # (r,)
-    surface: Floats  # (r, e): the error
+    problem: Problem
+    epsilons: Floats
+    rounds: NDArray[np.int64]
+    surface: Floats
 
     def __repr__(self) -> str:
-        """The best answer and how many were compared."""
+        """The best candidate, and how many were compared."""
         best = self.best
         budget = "" if best.epsilon is None else f"epsilon = {best.epsilon:g}, "
         return (
-            f"Plan({best.law} on {best.weights} weights, {budget}{best.rounds} rounds, "
+            f"Plan({best.algorithm} on {best.weights} weights, {budget}{best.rounds} rounds, "
             f"error {best.error:.4g}{'' if best.reached else ' (not reached)'}; "
             f"{len(self.candidates)} compared)"
         )
@@ -92,10 +157,10 @@ class Plan:
     def toml(self) -> str:
         """The lines of a scenario that follow the plan."""
         best, scheme = self.best, self.best.weights.partition(",")[0]
-        lines = ["[network]", f'weights = "{scheme}"', ""] if scheme != "given" else []
+        lines = ["[network]", f'weights = "{scheme}"', ""] if scheme != "custom" else []
         if best.epsilon is not None:
             lines += ["[privacy]", f"epsilon = {best.epsilon}", ""]
-        lines += ["[law]", f'name = "{best.law}"', f"rounds = {best.rounds}"]
+        lines += ["[algorithm]", f'name = "{best.algorithm}"', f"rounds = {best.rounds}"]
         return "\n".join(lines) + "\n"
 
 
@@ -112,26 +177,109 @@ def plan(
     deviation: float | None = None,
     most_rounds: int = MOST_ROUNDS,
 ) -> Plan:
-    """The smallest budget (or fewest rounds, if `epsilon` is given) that reaches an error.
+    """The smallest epsilon (or fewest rounds, if `epsilon` is given) that reaches an error.
 
-    Without `error`, the error that the budget and the rounds buy. What is not given is the
-    problem's own. `deviation` states the supposed deviation of measured statistics.
+    Without `error`, the error that results from the epsilon and the rounds. Values that are not
+    given are those of the problem.
+
+    Parameters
+    ----------
+    problem
+        Network, family, signals and privacy request; its guarantee is the least that is accepted.
+    error
+        The error to reach.
+    epsilon
+        Privacy budget.
+    rounds
+        Number of rounds.
+    norm
+        "agent": root mean square error of an agent; "l2": norm over all agents.
+    deviation
+        Assumed standard deviation of the statistic; needed where signals are recorded.
+    most_rounds
+        The most rounds that are considered when solving for them.
+
+    Returns
+    -------
+    Plan
+        The best candidate and those it was compared with.
+
+    Raises
+    ------
+    MurmuraError
+        If nothing is left to solve for, a value is out of range, or no algorithm provides the
+        guarantee.
+
+    Examples
+    --------
+    >>> import murmura as mm
+    >>> ring, family = mm.networks.metropolis("ring:15"), mm.families.Normal(sigma=1.0)
+    >>> source = mm.simulation.SyntheticSignals(family, {"mu": 2.0}, 15, seed=1)
+    >>> request = mm.privacy.SignalDP(epsilon=1.0)
+    >>> problem = mm.simulation.Problem(
+    ...     ring, mm.algorithms.Average(), family, source, request, rounds=50
+    ... )
+    >>> plan(problem, error=0.5)
+    Plan(chebyshev on best-constant weights, epsilon = 0.7303, 50 rounds, error 0.5; 6 compared)
     """
-    asked = _Asked.of(problem, error, epsilon, rounds, norm, deviation, most_rounds)
-    found = [(asked.answer(made), made) for made in candidates(problem)]
+    asked = _Request.of(problem, error, epsilon, rounds, norm, deviation, most_rounds)
+    found = [(asked.answer(made), made) for made in _candidates(problem)]
     if not found:
         raise MurmuraError(
-            f"no law keeps this promise on {problem.network.scheme} weights; ask for signal "
-            "protection, which average, jacobi, learn and learn-network keep"
+            f"no algorithm provides this guarantee on {problem.network.scheme} weights; request "
+            "SignalDP, which average, jacobi, learn and learn-network provide"
         )
     found.sort(key=lambda pair: asked.order(pair[0]))
     best, made = found[0]
-    return _drawn(asked, best, made, tuple(candidate for candidate, _ in found))
+    return _with_surface(asked, best, made, tuple(candidate for candidate, _ in found))
+
+
+def _status(problem: Problem) -> Status:
+    """The status of the guarantee of a problem."""
+    return guarantee_of(problem.privacy, problem.algorithm, problem.rounds, problem.family).status
+
+
+def _candidates(problem: Problem) -> Iterator[Problem]:
+    """Every algorithm and weights whose guarantee is at least that of the problem's algorithm."""
+    no_privacy = not problem.privacy.adds_noise
+    least = 0 if no_privacy else max(_RANKS.index(_status(problem)), 1)
+    for net in _networks(problem.network):
+        for algorithm in _algorithms(problem.algorithm, net):
+            made = replace(problem, network=net, algorithm=algorithm)
+            if no_privacy or _RANKS.index(_status(made)) >= least:
+                yield made
+
+
+def _algorithms(own: Algorithm, network: Any) -> Iterator[Algorithm]:
+    names = ONLINE if own.online else OFFLINE
+    if own.name not in names and not own.diverges and not own.splits_budget:
+        yield own
+    for name in names:
+        try:
+            yield own if own.name == name and name != "chebyshev" else algorithms.get(name, network)
+        except (AlgorithmError, NetworkError):  # not for this network, or no spectrum is found
+            continue
+
+
+def _networks(own: Any) -> Iterator[Any]:
+    """The weights of the problem, and other weights on the same graph."""
+    yield own
+    if own.graph is None:
+        return
+    from murmura.networks import weigh
+
+    for scheme in SCHEMES:
+        if scheme == own.scheme.partition(",")[0]:
+            continue
+        try:
+            yield weigh(own.graph, scheme)
+        except NetworkError:  # periodic, such as metropolis on an even ring
+            continue
 
 
 @dataclass(frozen=True, eq=False)
-class _Asked:
-    """What is asked, with the problem's own in the gaps."""
+class _Request:
+    """The request, with the values of the problem where none are given."""
 
     solved: str
     error: float  # l2
@@ -145,29 +293,29 @@ class _Asked:
     def of(
         problem: Problem, error: float | None, epsilon: float | None, rounds: int | None,
         norm: str, deviation: float | None, most: int,
-    ) -> _Asked:  # fmt: skip
+    ) -> _Request:  # fmt: skip
         _validate.one_of(MurmuraError, NORMS, norm=norm)
-        _check_given(error, epsilon, rounds)
-        bare = isinstance(problem.want, NoPrivacy)
-        if error is not None and rounds is not None and (bare or epsilon is not None):
+        _check_values(error, epsilon, rounds)
+        no_privacy = not problem.privacy.adds_noise
+        if error is not None and rounds is not None and (no_privacy or epsilon is not None):
             raise MurmuraError("error, epsilon and rounds are all given; leave one to solve for")
-        seeks = "rounds" if bare or epsilon is not None else "epsilon"
+        seeks = "rounds" if no_privacy or epsilon is not None else "epsilon"
         solved = "error" if error is None else seeks
         unit = math.sqrt(problem.network.size) if norm == "agent" else 1.0
-        wanted = most if solved == "rounds" else rounds or problem.rounds
-        own = None if bare else epsilon or problem.budgets[0]
-        return _Asked(solved, unit * (error or 0.0), own, wanted, unit, norm, deviation)
+        limit = most if solved == "rounds" else rounds or problem.rounds
+        own = None if no_privacy else epsilon or problem.run_epsilons[0]
+        return _Request(solved, unit * (error or 0.0), own, limit, unit, norm, deviation)
 
     def expect(self, problem: Problem, epsilons: tuple[float, ...], rounds: int) -> Expected:
-        """Expected errors of one candidate; a stream of readings ends where it ends."""
+        """Expected errors of one candidate; recorded streams limit the rounds."""
         data = getattr(problem.source, "data", None)
-        if problem.law.online and data is not None:
+        if problem.algorithm.online and data is not None:
             rounds = min(rounds, data.values.shape[1])
         made = replace(problem, rounds=rounds, epsilons=epsilons, horizon=None)
         return expected(made, deviation=self.deviation)
 
     def answer(self, problem: Problem) -> Candidate:
-        """What one candidate takes, or how near it comes."""
+        """What one candidate needs, or how close it comes."""
         budget = () if self.epsilon is None else (self.epsilon,)
         if self.solved == "epsilon":
             return self._smallest_budget(problem)
@@ -182,17 +330,20 @@ class _Asked:
         return self._candidate(problem, made, self.epsilon, least, reason)
 
     def _smallest_budget(self, problem: Problem) -> Candidate:
-        apart = self.expect(problem, (1.0,), self.rounds)
-        last = len(apart.total) - 1
-        room = self.error**2 - apart.decentralisation[-1] ** 2
+        at_one = self.expect(problem, (1.0,), self.rounds)
+        last = len(at_one.total) - 1
+        room = self.error**2 - at_one.decentralisation[-1] ** 2
         if room <= 0:
-            reason = "the agents still differ by more than that without any noise; add rounds"
-            return self._candidate(problem, apart, math.inf, last, reason)
-        budget = float(apart.privacy[-1, 0] / math.sqrt(room))
-        if getattr(problem.want, "reads_signals", False):
+            reason = "without any noise the agents still differ by more than that; add rounds"
+            return self._candidate(problem, at_one, math.inf, last, reason)
+        budget = float(at_one.privacy[-1, 0] / math.sqrt(room))
+        if problem.privacy.reads_signals or problem.privacy.perturbs_input:
             budget = self._bisected(problem, budget)
         budget = _rounded_up(budget)
-        return self._candidate(problem, self.expect(problem, (budget,), self.rounds), budget, last)
+        made, reason = self.expect(problem, (budget,), self.rounds), ""
+        if made.total[-1, 0] > self.error * (1 + ROUNDING):
+            reason = "no epsilon reaches it: the noise of this mechanism does not fall to zero"
+        return self._candidate(problem, made, budget, last, reason)
 
     def _bisected(self, problem: Problem, start: float) -> float:
         """Noise that is not proportional to 1/eps: halve the interval on a logarithmic scale."""
@@ -202,8 +353,10 @@ class _Asked:
 
         low, high = start, start
         while short(high):
+            if high > LARGEST_EPSILON:  # the variance of a two-point mechanism has a floor
+                return high
             high *= 4
-        while not short(low):
+        while not short(low) and low > SMALLEST_EPSILON:
             low /= 4
         while high / low > 1.001:
             middle = math.sqrt(low * high)
@@ -216,24 +369,25 @@ class _Asked:
         infinite = epsilon is not None and math.isinf(epsilon)
         error = made.decentralisation[t] if infinite else made.total[t, 0]
         noise = 0.0 if infinite else made.shared_noise[t, 0]
-        apart = _clean_disagreement(problem, made, t) if infinite else made.disagreement[t, 0]
-        parts = (made.sampling[t], noise, apart)
+        between = _noiseless_disagreement(problem, made, t) if infinite else made.disagreement[t, 0]
+        parts = (made.sampling[t], noise, between)
         return Candidate(
-            law=problem.law.name, weights=problem.network.scheme, promise=status(problem).value,
+            algorithm=problem.algorithm.name, weights=problem.network.scheme,
+            guarantee=_status(problem).value,
             reached=not reason, epsilon=None if infinite else epsilon, rounds=t,
-            error=float(error) / self.unit, split=Split(*(float(p) / self.unit for p in parts)),
+            error=float(error) / self.unit, split=ErrorSplit(*(float(p) / self.unit for p in parts)),
             estimated=made.estimated, reason=reason,
         )  # fmt: skip
 
     def order(self, candidate: Candidate) -> tuple[float, ...]:
-        """Those that reach the target first; of them the cheapest, then the most precise."""
+        """Candidates that reach the target first, by cost, then by error."""
         if not candidate.reached:
             return (1.0, candidate.error)
         cost = {"epsilon": candidate.epsilon, "rounds": candidate.rounds, "error": candidate.error}
         return (0.0, float(cost[self.solved] or 0.0), candidate.error)
 
 
-def _check_given(error: float | None, epsilon: float | None, rounds: int | None) -> None:
+def _check_values(error: float | None, epsilon: float | None, rounds: int | None) -> None:
     if error is not None and not 0 < error < math.inf:
         raise MurmuraError(f"error must be a finite number above 0; found {error}")
     if epsilon is not None:
@@ -242,9 +396,9 @@ def _check_given(error: float | None, epsilon: float | None, rounds: int | None)
         _validate.at_least(MurmuraError, 1, rounds=rounds)
 
 
-def _clean_disagreement(problem: Problem, made: Expected, t: int) -> float:
+def _noiseless_disagreement(problem: Problem, made: Expected, t: int) -> float:
     """Between agents without noise; a stream's cost of decentralisation has sampling in it."""
-    counted = made.sampling[t] ** 2 if problem.law.online else 0.0
+    counted = made.sampling[t] ** 2 if problem.algorithm.online else 0.0
     return math.sqrt(max(made.decentralisation[t] ** 2 - counted, 0.0))
 
 
@@ -254,10 +408,12 @@ def _rounded_up(value: float) -> float:
     return float(f"{math.ceil(value / unit - 1e-9) * unit:.4g}")
 
 
-def _drawn(asked: _Asked, best: Candidate, made: Problem, all_: tuple[Candidate, ...]) -> Plan:
+def _with_surface(
+    asked: _Request, best: Candidate, made: Problem, all_: tuple[Candidate, ...]
+) -> Plan:
     """The plan with its surface: a factor of 16 around the budget, twice the rounds."""
     centre = best.epsilon or (None if asked.epsilon is None else 1.0)
-    count = 9 if getattr(made.want, "reads_signals", False) else 33
+    count = 9 if made.privacy.reads_signals else 33
     grid = np.array([1.0]) if centre is None else centre * np.geomspace(1 / 16, 16, count)
     budgets = () if centre is None else tuple(grid.tolist())
     found = asked.expect(made, budgets, max(2 * best.rounds, 10))

@@ -1,14 +1,14 @@
-"""Where a network's spectrum lies: every eigenvalue, or a quadrature that stands for them.
+"""The spectrum of a network: every eigenvalue, or a quadrature that represents them.
 
-For weights A = Q diag(lambda) Q' and a profile u of variances over agents, what matters is
+For weights A = Q diag(lambda) Q' and a profile u of variances over agents, errors are sums
 
     sum_{i >= 2} f(lambda_i) sum_j q_ij^2 u_j,
 
-a sum of values f with weights. Up to `DENSE_UP_TO` agents it is exact. Beyond, random signs z give
+of values f with weights. Up to `DENSE_UP_TO` agents it is exact. Beyond, random signs z give
 it as E z' f(A) z with z_j = +-sqrt(u_j), taken orthogonal to 1, and k steps of Lanczos from z give
 a quadrature of k nodes that is exact for polynomials f of degree 2k - 1 (Golub and Meurant 1994):
-the squared response of a law after t rounds has degree 2t. What is left is the chance of the
-signs, which several probes measure (Hutchinson 1990).
+the squared response of an algorithm after t rounds has degree 2t. What remains is the randomness
+of the signs, which several probes measure (Hutchinson 1990).
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from murmura.errors import NetworkError
+from murmura.networks.spectrum import lanczos
 
 DENSE_UP_TO = 6000
 MOST_STEPS = 400
-BREAKDOWN = 1e-12
 
 Floats = NDArray[np.float64]
 
 
-class Part(NamedTuple):
-    """Eigenvalues below the first, or nodes that stand for them, and their weights."""
+class SpectralPart(NamedTuple):
+    """Eigenvalues below the first, or nodes that represent them, and their weights."""
 
     values: Floats  # (m,)
     weights: Floats  # (m,)
@@ -39,7 +39,7 @@ class Part(NamedTuple):
 
 @dataclass(eq=False)
 class Dense:
-    """All eigenvalues, ascending and without the 1; eigenvectors only once they are asked for."""
+    """All eigenvalues but the 1, ascending; eigenvectors are computed when first needed."""
 
     matrix: Any
     values: Floats
@@ -62,7 +62,7 @@ def symmetric(network: Any) -> Any:
         found = "change with the round" if network.dynamic else f"are {network.kind}"
         raise NetworkError(
             f"exact errors need one symmetric doubly stochastic matrix; these weights {found}; "
-            "try network.metropolis(graph), or measure with murmura.sweep"
+            "try networks.metropolis(graph), or measure with murmura.sweep"
         )
     return network.at(1)
 
@@ -79,32 +79,16 @@ def _without_first(values: Floats, vectors: Floats) -> tuple[Floats, Floats]:
     return values[:-1], vectors[:, :-1]
 
 
-def probed(matrix: Any, u: Floats, steps: int, rng: np.random.Generator) -> Part:
+def probed(matrix: Any, u: Floats, steps: int, rng: np.random.Generator) -> SpectralPart:
     """Nodes and weights of z' f(A) z for one random z with variances u."""
     z = np.sqrt(u) * rng.choice([-1.0, 1.0], size=matrix.shape[0])
     z -= z.mean()
     total = float(z @ z)
     if total == 0:
-        return Part(np.zeros(1), np.zeros(1))
-    diagonal, off = _lanczos(matrix, z / math.sqrt(total), min(steps, MOST_STEPS))
-    nodes, vectors = _tridiagonal(diagonal, off)
-    return Part(nodes, total * vectors[0] ** 2)
-
-
-def _lanczos(matrix: Any, q: Floats, steps: int) -> tuple[Floats, Floats]:
-    """The tridiagonal T of A on the Krylov space of q, kept orthogonal to 1."""
-    previous, b, diagonal, off = np.zeros_like(q), 0.0, [], []
-    for _ in range(steps):
-        r = matrix @ q - b * previous
-        diagonal.append(float(q @ r))
-        r -= diagonal[-1] * q
-        r -= r.mean()
-        b = float(np.linalg.norm(r))
-        if b < BREAKDOWN:
-            break
-        off.append(b)
-        previous, q = q, r / b
-    return np.array(diagonal), np.array(off[: len(diagonal) - 1])
+        return SpectralPart(np.zeros(1), np.zeros(1))
+    *_, (diagonal, off) = lanczos(matrix, z / math.sqrt(total), min(steps, MOST_STEPS))
+    nodes, vectors = _tridiagonal(diagonal, off[:-1])
+    return SpectralPart(nodes, total * vectors[0] ** 2)
 
 
 def _tridiagonal(diagonal: Floats, off: Floats) -> tuple[Floats, Floats]:
@@ -116,10 +100,10 @@ def _tridiagonal(diagonal: Floats, off: Floats) -> tuple[Floats, Floats]:
     return values, vectors
 
 
-def parts(network: Any, rounds: int, probes: int = 16, seed: int = 0) -> list[Part]:
+def parts(network: Any, rounds: int, probes: int = 16, seed: int = 0) -> list[SpectralPart]:
     """The spectrum below 1: one exact part, or one for each random probe."""
     if network.size <= DENSE_UP_TO:
         values = dense(network).values
-        return [Part(values, np.ones_like(values))]
+        return [SpectralPart(values, np.ones_like(values))]
     rng, ones = np.random.default_rng(seed), np.ones(network.size)
     return [probed(symmetric(network), ones, rounds + 1, rng) for _ in range(probes)]

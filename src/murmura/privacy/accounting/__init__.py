@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from murmura.privacy.accounting.accountant import Accountant, Budget, BudgetExceeded, Totals
+from murmura.privacy.accounting.accountant import (
+    Accountant,
+    AccountTotals,
+    Budget,
+    BudgetExceeded,
+)
 from murmura.privacy.accounting.composition import Composition, compose
-from murmura.privacy.accounting.losses import MECHANISMS, Loss, Release
+from murmura.privacy.accounting.events import EventKind, PrivacyEvent, ReleaseEvent, Span
 
 __all__ = [
-    "MECHANISMS",
+    "AccountTotals",
     "Accountant",
     "Budget",
     "BudgetExceeded",
     "Composition",
-    "Loss",
-    "Release",
-    "Totals",
+    "EventKind",
+    "PrivacyEvent",
+    "ReleaseEvent",
+    "Span",
     "compose",
 ]

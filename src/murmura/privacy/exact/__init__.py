@@ -1,14 +1,15 @@
-"""Noise that may leave an agent: the stated law itself, from the operating system's entropy.
+"""Exact samplers: the stated distribution itself, from the operating system's entropy.
 
-`ExactLaplace` and `ExactDiscreteLaplace` are the mechanisms, `DiscreteLaplace` the law they draw
-from, and `support_attack` the attack that floating-point noise does not survive and they do.
+`DiscreteLaplace` is the distribution that additive mechanisms draw from, `coins` the Bernoulli
+trials under it, `Entropy` where the bits come from, and `support_attack` the attack that
+floating-point noise fails and exact noise survives. The mechanisms that use them are in
+`murmura.privacy.mechanisms`.
 """
 
 from __future__ import annotations
 
 from murmura.privacy.exact.discrete import DiscreteLaplace
-from murmura.privacy.exact.entropy import SYSTEM, Entropy, PredictableEntropy, SystemEntropy
-from murmura.privacy.exact.laplace import ExactDiscreteLaplace, ExactLaplace
+from murmura.privacy.exact.entropy import SYSTEM, Entropy, SystemEntropy
 from murmura.privacy.exact.leak import (
     SupportReport,
     float_sum_support,
@@ -22,9 +23,6 @@ __all__ = [
     "SYSTEM",
     "DiscreteLaplace",
     "Entropy",
-    "ExactDiscreteLaplace",
-    "ExactLaplace",
-    "PredictableEntropy",
     "SupportReport",
     "SystemEntropy",
     "float_sum_support",

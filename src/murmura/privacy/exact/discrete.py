@@ -1,4 +1,4 @@
-"""The discrete Laplace law, drawn exactly and many at a time.
+"""The discrete Laplace distribution, drawn exactly and many at a time.
 
     P(X = k) = (1 - r)/(1 + r) r^|k|,    r = exp(-1/scale),    scale > 0 rational, in grid steps.
 
@@ -13,9 +13,9 @@ and the constants agree because prod_j (1 + r^(2^j)) = 1/(1 - r). What lies abov
 successes, before the first failure, of coins exp(-2^J/scale). J is such that the first of them
 succeeds with probability below e^-32, and if it does the rest is drawn like it.
 
-Each coin is tossed exactly (`expansion`): one random byte against the first 8 places of its
+Each coin is tossed exactly (`coins`): one random byte against the first 8 places of its
 probability, one time in 256 a further word against the next 64, and beyond that exact integers.
-Nothing is truncated, so X has the stated law itself, and no draw is out of reach.
+Nothing is truncated, so X has the stated distribution itself, and no draw is out of reach.
 """
 
 from __future__ import annotations
@@ -30,9 +30,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from murmura.errors import PrivacyError
-from murmura.privacy.exact import scalar
+from murmura.privacy.exact.coins import (
+    ONE,
+    WORD,
+    DigitCoin,
+    ExpCoin,
+    bernoulli,
+    bernoulli_exp,
+    exp_bracket,
+    uniform_below,
+)
 from murmura.privacy.exact.entropy import SYSTEM, Entropy, checked, octets, words
-from murmura.privacy.exact.expansion import WORD, DigitCoin, ExpCoin, exp_bracket
 
 Integers = NDArray[Any]  # int64, or Python integers (dtype object) where 64 bits do not suffice
 
@@ -44,7 +52,26 @@ ROOM = 2**62  # int64 draws stay below, so that a draw and a grid point add up i
 
 @dataclass(frozen=True)
 class DiscreteLaplace:
-    """X on the integers with P(X = k) proportional to exp(-|k|/scale)."""
+    """X on the integers with P(X = k) proportional to exp(-|k|/scale).
+
+    Parameters
+    ----------
+    scale
+        The scale in grid steps, above 0 and exact.
+
+    Raises
+    ------
+    PrivacyError
+        If the scale is not a fraction above 0.
+
+    Examples
+    --------
+    >>> noise = DiscreteLaplace(Fraction(3, 2))
+    >>> round(noise.variance, 4), noise.loss(k=3, here=0, there=1)
+    (4.337, Fraction(-2, 3))
+    >>> noise.draw(5).shape
+    (5,)
+    """
 
     scale: Fraction
 
@@ -86,7 +113,7 @@ class DiscreteLaplace:
         """
         checked(entropy)
         if self.scale > LARGEST_VECTOR_SCALE:
-            slow = [scalar.discrete_laplace(self.scale, entropy) for _ in range(count)]
+            slow = [discrete_laplace(self.scale, entropy) for _ in range(count)]
             return integers(slow)
         found = [np.empty(0, dtype=np.int64)]
         while count > 0:
@@ -97,14 +124,14 @@ class DiscreteLaplace:
 
     def _block(self, count: int, entropy: Entropy) -> Integers:
         """At most `count` draws: a geometric, a fair sign, -0 refused."""
-        magnitude = self._geometric(count, entropy)
+        magnitude = self.geometric(count, entropy)
         negative = octets(entropy, count) >= 128
         kept = ~negative | (magnitude != 0)
         drawn: Integers = np.where(negative, -magnitude, magnitude)[kept]
         return drawn
 
-    def _geometric(self, count: int, entropy: Entropy) -> Integers:
-        """G = sum_j b_j 2^j + 2^J H."""
+    def geometric(self, count: int, entropy: Entropy) -> Integers:
+        """G = sum_j b_j 2^j + 2^J H: P(G = k) = (1 - r) r^k, for a scale of at most 2^56."""
         coins = self._toss(count, entropy)
         packed = np.zeros((count, BYTE), dtype=np.uint8)
         digits = np.packbits(coins[:, :-1], axis=1, bitorder="little")
@@ -161,3 +188,26 @@ def integers(values: list[int]) -> Integers:
     """Hold whole numbers as int64 if all lie within +-2^62, else as Python integers."""
     fits = all(-ROOM <= value <= ROOM for value in values)
     return np.array(values, dtype=np.int64 if fits else object)
+
+
+def discrete_laplace(scale: Fraction, entropy: Entropy) -> int:
+    """One X with P(X = k) proportional to exp(-|k|/scale), scale = a/s, however large.
+
+    Canonne, Kamath and Steinke (2020), algorithm 2. U + a V, U < a accepted with probability
+    exp(-U/a) and V geometric of ratio exp(-1), is geometric of ratio exp(-1/a); the s values with
+    one quotient by s carry exp(-s/a) = r of the weight of the s before, so the quotient is
+    geometric of ratio r. A fair sign, with -0 refused, makes it two-sided. Only fair bits and
+    comparisons of integers: nothing is rounded. It is the oracle of `DiscreteLaplace` in the tests.
+    """
+    a, s = scale.numerator, scale.denominator
+    while True:
+        u = uniform_below(a, entropy)
+        if not bernoulli_exp(Fraction(u, a), entropy):
+            continue
+        v = 0
+        while bernoulli_exp(ONE, entropy):
+            v += 1
+        magnitude = (u + a * v) // s
+        negative = bernoulli(ONE / 2, entropy)
+        if magnitude or not negative:
+            return -magnitude if negative else magnitude

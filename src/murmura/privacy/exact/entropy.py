@@ -5,7 +5,7 @@ own and no second choice. Each request is one call of `os.urandom`, so no byte i
 requests; a forked process therefore cannot repeat its parent's noise, and nothing in memory
 foretells the next draw. The samplers ask for blocks of many draws, which keeps the calls few.
 
-Tests and simulations may pass `PredictableEntropy`; it must be asked for by name and by keyword.
+Tests may pass `murmura.testing.PredictableEntropy`; it must be asked for by name and by keyword.
 """
 
 from __future__ import annotations
@@ -20,7 +20,13 @@ from murmura.errors import PrivacyError
 
 
 class Entropy(ABC):
-    """A source of independent, uniform random bytes."""
+    """A source of independent, uniform random bytes.
+
+    Examples
+    --------
+    >>> isinstance(SYSTEM, Entropy), len(SYSTEM.read(16))
+    (True, 16)
+    """
 
     @abstractmethod
     def read(self, count: int) -> bytes:
@@ -28,28 +34,17 @@ class Entropy(ABC):
 
 
 class SystemEntropy(Entropy):
-    """The operating system's cryptographic generator, the one that `secrets` uses."""
+    """The operating system's cryptographic generator, the one that `secrets` uses.
+
+    Examples
+    --------
+    >>> len(SystemEntropy().read(16))
+    16
+    """
 
     def read(self, count: int) -> bytes:
         """Give `count` bytes of `os.urandom`, which raises rather than give weaker ones."""
         return os.urandom(count)
-
-
-class PredictableEntropy(Entropy):
-    """A seeded stream for tests and simulations: who knows the seed can subtract the noise."""
-
-    def __init__(self, seed: int, *, simulation_only: bool = False) -> None:
-        """Refuse, unless the caller says that nothing of this will be released."""
-        if simulation_only is not True:
-            raise PrivacyError(
-                "predictable entropy protects nothing; pass simulation_only=True in a test or a "
-                "simulation, and leave entropy out of a release"
-            )
-        self._stream = np.random.default_rng(seed)
-
-    def read(self, count: int) -> bytes:
-        """Give the next `count` bytes of the stream."""
-        return self._stream.bytes(count)
 
 
 SYSTEM = SystemEntropy()

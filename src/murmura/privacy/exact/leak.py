@@ -2,7 +2,7 @@
 
 A sampler that adds scale * log(w) to x in floating point reaches only some floats, and which ones
 depends on x. So one output y may be possible under x_0 and impossible under x_1, and then it
-names the input, whatever epsilon was promised:
+names the input, whatever epsilon was guaranteed:
 
     E_0 = {y possible under x_0, impossible under x_1},    E_1 the other way round.
 
@@ -36,20 +36,36 @@ WINDOW = 64  # more candidates than this, and an output counts as possible
 
 @dataclass(frozen=True)
 class SupportReport:
-    """How often the events E_0 and E_1 occurred, rightly and wrongly, in `trials` of each input."""
+    """How often the events E_0 and E_1 occurred, rightly and wrongly, in `trials` of each input.
+
+    Attributes
+    ----------
+    trials
+        How often each input was released.
+    right
+        How often E_0 occurred under x_0, and E_1 under x_1.
+    wrong
+        How often E_0 occurred under x_1, and E_1 under x_0.
+
+    Examples
+    --------
+    >>> report = SupportReport(trials=1000, right=(600, 700), wrong=(0, 0))
+    >>> report.identified, round(report.epsilon_at_least(), 2), report.refutes(1.0)
+    (0.65, 3.72, True)
+    """
 
     trials: int
-    right: tuple[int, int]  # E_0 under x_0, E_1 under x_1
-    wrong: tuple[int, int]  # E_0 under x_1, E_1 under x_0
+    right: tuple[int, int]
+    wrong: tuple[int, int]
 
     @property
     def identified(self) -> float:
-        """The share of outputs that name their own input."""
+        """The fraction of outputs that name their own input."""
         return sum(self.right) / (2 * self.trials)
 
     @property
     def mistaken(self) -> float:
-        """The share of outputs that name the other input."""
+        """The fraction of outputs that name the other input."""
         return sum(self.wrong) / (2 * self.trials)
 
     @property
@@ -88,8 +104,39 @@ def support_attack(
 ) -> SupportReport:
     """Release x0 and x1 `trials` times each and count the outputs that name an input.
 
-    `release` is the mechanism itself, run on an array of equal inputs; `possible` is what the
-    attacker knows about its support.
+    Parameters
+    ----------
+    release
+        The mechanism: takes an array of equal inputs, returns a fresh output for each.
+    x0, x1
+        The two inputs, which must differ.
+    trials
+        How often each is released.
+    possible
+        What the attacker knows about the support: `possible(outputs, x)` says for each output
+        whether it can come from x.
+
+    Returns
+    -------
+    SupportReport
+        The counts; `refutes(epsilon)` judges them.
+
+    Raises
+    ------
+    PrivacyError
+        If the inputs are equal, or there are no trials.
+
+    Examples
+    --------
+    >>> from murmura.privacy import LaplaceMechanism
+    >>> rng = np.random.default_rng(1)
+    >>> floats = support_attack(lambda x: rng.laplace(x, 1.0), 0.0, 1.0, 1000, numpy_support(1.0))
+    >>> floats.identified > 0.7, floats.wrong, floats.refutes(1.0)
+    (True, (0, 0), True)
+    >>> exact = LaplaceMechanism(epsilon=1.0, sensitivity=1.0)
+    >>> known = grid_support(exact.granularity)
+    >>> support_attack(exact.release, 0.0, 1.0, 1000, known).right
+    (0, 0)
     """
     _validate.at_least(PrivacyError, 1, trials=trials)
     if x0 == x1:
@@ -108,6 +155,23 @@ def float_sum_support(outputs: Floats, x: float) -> Mask:
 
     It needs no knowledge of the sampler. Where y is small next to x the exact difference y - x
     has more bits than a float; then only its neighbours could round to y, and often none does.
+
+    Parameters
+    ----------
+    outputs
+        The outputs y.
+    x
+        The input.
+
+    Returns
+    -------
+    ndarray of bool
+        For each output whether it can come from x.
+
+    Examples
+    --------
+    >>> float_sum_support(np.array([1.0, 2.0**-60]), 1.0).tolist()
+    [True, False]
     """
     nearest = outputs - x
     tried = (np.nextafter(nearest, -np.inf), nearest, np.nextafter(nearest, np.inf))
@@ -116,7 +180,23 @@ def float_sum_support(outputs: Floats, x: float) -> Mask:
 
 
 def grid_support(granularity: float) -> Support:
-    """[y is a multiple of g], whatever x was: the support of exact noise, which has no holes."""
+    """[y is a multiple of g], whatever x was: the support of exact noise, which has no holes.
+
+    Parameters
+    ----------
+    granularity
+        g, such as `LaplaceMechanism.granularity`.
+
+    Returns
+    -------
+    callable
+        `possible(outputs, x)`, for `support_attack`.
+
+    Examples
+    --------
+    >>> grid_support(0.25)(np.array([0.5, 0.3]), 1.0).tolist()
+    [True, False]
+    """
 
     def possible(outputs: Floats, _: float) -> Mask:
         on_grid: Mask = np.fmod(outputs, granularity) == 0
@@ -133,6 +213,29 @@ def inversion_support(magnitude: Magnitude, bits: int, scale: float) -> Support:
     2^bits exp(-|y - x|/scale); rounding hides |y - x| by an ulp or so of the largest of |x|, |y|
     and |y - x|, which moves k by less than `reach`, and every k within it is tried forwards.
     Where that would be too many, y counts as possible: the attack does not guess.
+
+    Parameters
+    ----------
+    magnitude
+        The sampler's arithmetic for scale 1.
+    bits
+        How many bits the sampler draws.
+    scale
+        The scale of the noise.
+
+    Returns
+    -------
+    callable
+        `possible(outputs, x)`, for `support_attack`.
+
+    Examples
+    --------
+    >>> def magnitude(k, above):
+    ...     return -np.log(np.maximum(k, 1) / 4)
+    >>> possible = inversion_support(magnitude, bits=2, scale=1.0)
+    >>> reached = magnitude(np.array([3]), above=True)[0]
+    >>> possible(np.array([reached, 0.5]), 0.0).tolist()
+    [True, False]
     """
 
     def possible(outputs: Floats, x: float) -> Mask:
@@ -160,6 +263,23 @@ def numpy_support(scale: float) -> Support:
     rounds to a multiple of 2^-51, so that k = 2^54 - 2j or, for odd j, one next to it: the
     remainders 0, 1, 4 and 7 modulo 8. The logarithm is the C library's, as in `math.log`; `np.log`
     has vector code of its own that may differ in the last bit.
+
+    Parameters
+    ----------
+    scale
+        The scale of the noise.
+
+    Returns
+    -------
+    callable
+        `possible(outputs, x)`, for `support_attack`.
+
+    Examples
+    --------
+    >>> outputs = np.random.default_rng(1).laplace(0.0, 1.0, 1000)
+    >>> possible = numpy_support(1.0)
+    >>> int(possible(outputs, 0.0).sum()), bool(possible(outputs, 1.0).sum() < 500)
+    (1000, True)
     """
     log: Any = np.frompyfunc(math.log, 1, 1)
 

@@ -1,70 +1,71 @@
-"""Mechanisms: noise with a promise, a mean and a variance, and the choice between them.
+"""Mechanisms: noise with a guarantee, a mean and a variance, and the choice between them.
 
-Laplace, DiscreteLaplace, Staircase     additive, for a fixed sensitivity
-Duchi, Piecewise, Hybrid                local, any two values of [low, high]
-StudentT, SmoothLaplace                 in proportion to a smooth sensitivity
-best(epsilon, domain)                   the least worst-case variance, and by how much
+    LaplaceMechanism, DiscreteLaplaceMechanism, StaircaseMechanism    additive, fixed sensitivity
+    DuchiMechanism, PiecewiseMechanism, HybridMechanism               local, a value of [low, high]
+    SmoothLaplaceMechanism, StudentTMechanism                         scaled by a smooth sensitivity
+    best(epsilon, domain)                                             the least worst-case variance
+
+Each has `sample`, fast and for simulation only, and `release`, exact, for what leaves an agent.
 """
 
 from __future__ import annotations
 
-from murmura.privacy.mechanisms.additive import DiscreteLaplace, Laplace
-from murmura.privacy.mechanisms.base import AdditiveNoise, Mechanism
-from murmura.privacy.mechanisms.choose import (
-    Alternative,
-    BoundedSignal,
-    Choice,
-    Domain,
-    IntegerStatistic,
-    RealStatistic,
-    best,
+from murmura.privacy.mechanisms.additive import (
+    DiscreteLaplaceMechanism,
+    LaplaceMechanism,
+    StaircaseMechanism,
+    staircase_variance,
 )
+from murmura.privacy.mechanisms.base import (
+    BoundedSignal,
+    Domain,
+    IdentityMechanism,
+    IntegerStatistic,
+    Mechanism,
+    RealStatistic,
+)
+from murmura.privacy.mechanisms.choose import Alternative, Choice, best, make, names
 from murmura.privacy.mechanisms.local import (
     HYBRID_FROM,
-    Duchi,
-    Hybrid,
-    LocalMechanism,
-    Piecewise,
+    DuchiMechanism,
+    HybridMechanism,
+    PiecewiseMechanism,
 )
 from murmura.privacy.mechanisms.smooth import (
-    SmoothNoise,
-    StudentT,
+    SmoothLaplaceMechanism,
+    StudentTMechanism,
     best_degrees,
-    student_t_loss,
-    student_t_multiple,
-)
-from murmura.privacy.mechanisms.smooth_laplace import (
-    SmoothLaplace,
     laplace_delta,
     laplace_factor,
     smooth_laplace_delta,
+    student_t_loss,
+    student_t_multiple,
 )
-from murmura.privacy.mechanisms.staircase import Staircase, staircase_variance
 
 __all__ = [
     "HYBRID_FROM",
-    "AdditiveNoise",
     "Alternative",
     "BoundedSignal",
     "Choice",
-    "DiscreteLaplace",
+    "DiscreteLaplaceMechanism",
     "Domain",
-    "Duchi",
-    "Hybrid",
+    "DuchiMechanism",
+    "HybridMechanism",
+    "IdentityMechanism",
     "IntegerStatistic",
-    "Laplace",
-    "LocalMechanism",
+    "LaplaceMechanism",
     "Mechanism",
-    "Piecewise",
+    "PiecewiseMechanism",
     "RealStatistic",
-    "SmoothLaplace",
-    "SmoothNoise",
-    "Staircase",
-    "StudentT",
+    "SmoothLaplaceMechanism",
+    "StaircaseMechanism",
+    "StudentTMechanism",
     "best",
     "best_degrees",
     "laplace_delta",
     "laplace_factor",
+    "make",
+    "names",
     "smooth_laplace_delta",
     "staircase_variance",
     "student_t_loss",

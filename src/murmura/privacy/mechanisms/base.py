@@ -1,132 +1,333 @@
-"""What a mechanism is: something that goes in, noise, and a number whose law hides what went in.
+"""What a mechanism is: an input, noise, and an output whose distribution hides the input.
 
-    |log density(z | x) - log density(z | x')| <= eps    for all outputs z and adjacent x, x'
+    |log P(z | x) - log P(z | x')| <= eps    for all outputs z and adjacent inputs x, x'
 
-What goes in is the statistic for additive noise of a fixed scale, a value of [low, high] for the
-local mechanisms, and the signal itself where the scale is read off it (smooth sensitivity).
+One object answers every question about the noise: which inputs it takes (`domain`), its `scale` and
+`variance`, fast floating-point draws for simulation (`sample`), exact draws that may leave an agent
+(`release`), and the privacy event that an accountant charges (`event`). The simulator, the theory,
+the audits and the agents ask the same object.
 
-Two claims must be kept apart. `ideal_status` speaks of the law above: real numbers. `status` speaks
-of what `release` gives, which is for simulation: numpy's floating-point noise is fast, and not
-private (its holes tell x from x', `privacy.exact.leak`). What an agent releases is drawn exactly.
+Two claims are kept apart. `ideal_status` is about the distribution above, in real numbers. `status`
+is about the bits that `release` returns. `sample` makes no claim: floating-point noise is fast and
+not private, because the holes in its support tell x from x' (`privacy.exact.leak`).
 """
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from murmura import _validate
 from murmura.errors import PrivacyError
+from murmura.privacy.accounting.events import EventKind, PrivacyEvent
+from murmura.privacy.exact.entropy import SYSTEM, Entropy
+from murmura.privacy.exact.grid import finite_floats
 from murmura.privacy.guarantee import Status
 
 Array = NDArray[np.float64]
 
-PURE = "the log density moves by at most epsilon between adjacent inputs"
-FLOATING = (
-    "release() draws noise in floating point, whose holes tell inputs apart; it is for simulation, "
-    "and privacy.exact draws what may be released"
-)
+PURE_REASON = "the log density moves by at most epsilon between adjacent inputs"
 
 
-@runtime_checkable
-class Mechanism(Protocol):
-    """Noise with a promise, a mean and a variance."""
+@dataclass(frozen=True)
+class RealStatistic:
+    """A real statistic: x and x' are adjacent when ||x - x'||_1 <= sensitivity.
+
+    Parameters
+    ----------
+    sensitivity
+        The largest l1 distance between the statistics of two adjacent signals.
+
+    Examples
+    --------
+    >>> RealStatistic(2.0).sensitivity
+    2.0
+    """
+
+    sensitivity: float
+
+    def __post_init__(self) -> None:
+        """Refuse a sensitivity that no finite noise serves."""
+        _validate.positive(PrivacyError, sensitivity=self.sensitivity)
+
+    def variance(self, mechanism: Mechanism) -> float:
+        """The variance, the same for every x."""
+        return mechanism.worst_variance
+
+
+@dataclass(frozen=True)
+class IntegerStatistic(RealStatistic):
+    """A whole-number statistic that moves by at most a whole `sensitivity`.
+
+    Parameters
+    ----------
+    sensitivity
+        The largest l1 distance between the statistics of two adjacent signals, a whole number.
+
+    Examples
+    --------
+    >>> IntegerStatistic(1).sensitivity
+    1
+    """
+
+    def __post_init__(self) -> None:
+        """Refuse a sensitivity that is not a whole number."""
+        super().__post_init__()
+        _validate.at_least(PrivacyError, 1, sensitivity=self.sensitivity)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class BoundedSignal:
+    """A value of [low, high]; any two values are adjacent unless `sensitivity` says less.
+
+    Parameters
+    ----------
+    low, high
+        The public bounds.
+    integer
+        Whether only whole numbers occur.
+    sensitivity
+        How far apart two adjacent values can be: high - low by default.
+
+    Examples
+    --------
+    >>> BoundedSignal(0.0, 4.0).sensitivity
+    4.0
+    """
+
+    low: float
+    high: float
+    integer: bool = False
+    sensitivity: float = math.inf
+
+    def __post_init__(self) -> None:
+        """Refuse bounds that are not finite, not in order or, for whole numbers, not whole."""
+        check_bounds(self.low, self.high)
+        if self.integer and not (self.low == round(self.low) and self.high == round(self.high)):
+            raise PrivacyError(f"bounds must be whole numbers; found ({self.low}, {self.high})")
+        if not self.sensitivity > 0:
+            raise PrivacyError(f"sensitivity must be above 0; found {self.sensitivity}")
+        object.__setattr__(self, "sensitivity", min(self.sensitivity, self.high - self.low))
+
+    def variance(self, mechanism: Mechanism) -> float:
+        """The worst over the domain: at an end, or at the value nearest the middle."""
+        middle = (self.low + self.high) / 2
+        values = np.array([self.high, math.floor(middle) if self.integer else middle])
+        return float(mechanism.variance(values).max())
+
+
+Domain = RealStatistic | IntegerStatistic | BoundedSignal
+
+
+@dataclass(frozen=True)
+class Mechanism(ABC):
+    """Noise with a guarantee, a mean and a variance.
+
+    Parameters
+    ----------
+    epsilon
+        The privacy loss that is never exceeded, except with probability `delta`.
+
+    Examples
+    --------
+    >>> from murmura.privacy import LaplaceMechanism
+    >>> mechanism = LaplaceMechanism(epsilon=0.5, sensitivity=1.0)
+    >>> isinstance(mechanism, Mechanism), mechanism.worst_variance, str(mechanism.status)
+    (True, 8.0, 'proved')
+    """
+
+    epsilon: float
+
+    name: ClassVar[str]
+    uniforms: ClassVar[int] = 0  # per draw, what `from_uniforms` needs; 0: it draws otherwise
+    scalar: ClassVar[bool] = False  # whether a vector statistic would cost more than epsilon
+    delta = 0.0  # not annotated: a subclass has it as a field
 
     @property
-    def name(self) -> str:
-        """The name in a table, such as "staircase"."""
-
-    @property
-    def epsilon(self) -> float:
-        """The privacy loss that is never exceeded, save with probability `delta`."""
-
-    @property
-    def delta(self) -> float:
-        """0 for a pure mechanism."""
+    @abstractmethod
+    def domain(self) -> Domain | None:
+        """What goes in and which inputs are adjacent; None where the signal itself goes in."""
 
     @property
     def ideal_status(self) -> Status:
-        """The status of the promise for ideal noise: proved, claimed, estimated or refuted."""
+        """The status of the guarantee for the ideal distribution, in real numbers."""
+        return Status.PROVED
+
+    @property
+    def status(self) -> Status:
+        """The status of the guarantee for the bits that `release` returns."""
+        return Status.PROVED
 
     @property
     def reason(self) -> str:
         """Why `ideal_status` is what it is."""
+        return PURE_REASON
 
     @property
-    def status(self) -> Status:
-        """The status of the promise for the bits that `release` gives: none, in floating point."""
-
-    @property
+    @abstractmethod
     def worst_variance(self) -> float:
         """The largest variance over all inputs."""
 
+    @property
+    def scale(self) -> float:
+        """The noise's scale: sqrt(worst_variance/2), that of Laplace noise of this variance."""
+        return math.sqrt(self.worst_variance / 2)
+
     def mean(self, x: ArrayLike) -> Array:
-        """E release(x): all mechanisms here are unbiased."""
+        """E sample(x) = x: every mechanism here is unbiased."""
+        return np.array(x, dtype=np.float64)
 
+    @abstractmethod
     def variance(self, x: ArrayLike) -> Array:
-        """Var release(x) for every input."""
+        """Var sample(x) for every input."""
 
-    def release(self, values: ArrayLike, rng: np.random.Generator) -> Array:
-        """One noised number for each value. Simulation only."""
+    def release_variance(self, x: ArrayLike) -> Array:
+        """Var release(x): the ideal variance, and what the grid adds to it."""
+        return self.variance(x)
 
+    def sample(self, values: ArrayLike, rng: np.random.Generator) -> Array:
+        """One noised number for each value, in floating point: for simulation only.
+
+        Parameters
+        ----------
+        values
+            Inputs of the domain.
+        rng
+            Where the randomness comes from.
+
+        Returns
+        -------
+        Array
+            An array of the shape of `values`.
+        """
+        x = np.asarray(values, dtype=np.float64)
+        return self.from_uniforms(x, rng.random((self.uniforms, *x.shape)))
+
+    def from_uniforms(self, x: Array, u: Array) -> Array:  # noqa: ARG002 - of those that do
+        """Turn `uniforms` numbers of (0, 1) per value into a draw: what `sample` is made of."""
+        raise PrivacyError(f"mechanism {self.name} is not a function of uniform numbers")
+
+    @abstractmethod
+    def release(self, values: ArrayLike, *, entropy: Entropy = SYSTEM) -> NDArray[Any]:
+        """One noised number for each value, drawn exactly: what may leave an agent.
+
+        Parameters
+        ----------
+        values
+            Finite inputs of the domain.
+        entropy
+            Where the random bytes come from: the operating system, except in tests.
+
+        Returns
+        -------
+        NDArray
+            An array of the shape of `values`; each call is a new release.
+        """
+
+    @property
+    def exponent(self) -> int | None:
+        """Every release is a multiple of 2^exponent; None where there is no grid."""
+        return None
+
+    @abstractmethod
     def privacy_loss(self, x: float, other: float) -> float:
-        """sup_z |log density(z | x) - log density(z | other)|: at most epsilon if adjacent."""
+        """sup_z |log P(z | x) - log P(z | other)|: at most epsilon if adjacent."""
+
+    def event(self, released: bool = False) -> PrivacyEvent:  # noqa: ARG002 - of additive noise
+        """The privacy event of one release, as an accountant charges it.
+
+        Parameters
+        ----------
+        released
+            Whether the event is that of `release`, on its grid, or of the ideal distribution.
+        """
+        return PrivacyEvent(self.epsilon, mechanism=EventKind.PURE)
 
 
 @dataclass(frozen=True)
-class AdditiveNoise(ABC):
-    """release(x) = x + noise, symmetric, of a law that does not depend on x.
+class IdentityMechanism(Mechanism):
+    """release(x) = x: no noise, no privacy; the mechanism of `NoPrivacy`.
 
-    x is a statistic, adjacent to x' when |x - x'| <= sensitivity.
+    Parameters
+    ----------
+    epsilon
+        Infinite: no loss is excluded.
+
+    Examples
+    --------
+    >>> IdentityMechanism().release([1.5, -2.0]).tolist()
+    [1.5, -2.0]
     """
 
-    epsilon: float
-    sensitivity: float
+    epsilon: float = math.inf
 
-    name: ClassVar[str]
-    delta: ClassVar[float] = 0.0
-    ideal_status: ClassVar[Status] = Status.PROVED
-    reason: ClassVar[str] = PURE
-    status: ClassVar[Status] = Status.NONE  # FLOATING
-
-    def __post_init__(self) -> None:
-        """Refuse an epsilon or a sensitivity that no noise can serve."""
-        _validate.positive(PrivacyError, epsilon=self.epsilon, sensitivity=self.sensitivity)
+    name: ClassVar[str] = "none"
 
     @property
-    @abstractmethod
+    def domain(self) -> None:
+        """Anything goes in."""
+        return None
+
+    @property
+    def ideal_status(self) -> Status:
+        """None: nothing is hidden."""
+        return Status.NONE
+
+    @property
+    def status(self) -> Status:
+        """None: nothing is hidden."""
+        return Status.NONE
+
+    @property
+    def reason(self) -> str:
+        """Why there is no guarantee."""
+        return "no noise is added"
+
+    @property
     def worst_variance(self) -> float:
-        """The variance of the noise, whatever the input."""
-
-    @abstractmethod
-    def noise(self, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
-        """Independent draws of the noise."""
-
-    @abstractmethod
-    def log_density(self, noise: ArrayLike) -> Array:
-        """The log density (or log probability) of the noise."""
-
-    @abstractmethod
-    def cdf(self, noise: ArrayLike) -> Array:
-        """P(noise <= z)."""
-
-    def mean(self, x: ArrayLike) -> Array:
-        """E release(x) = x."""
-        return np.array(x, dtype=np.float64)
+        """0."""
+        return 0.0
 
     def variance(self, x: ArrayLike) -> Array:
-        """The same for every x."""
-        return np.full(np.shape(x), self.worst_variance)
+        """0 for every input."""
+        return np.zeros(np.shape(x))
 
-    def release(self, values: ArrayLike, rng: np.random.Generator) -> Array:
-        """x + noise, for every value. Simulation only."""
-        x = np.asarray(values, dtype=np.float64)
-        return x + self.noise(x.shape, rng)
+    def from_uniforms(self, x: Array, u: Array) -> Array:  # noqa: ARG002
+        """x."""
+        return x
+
+    def release(self, values: ArrayLike, *, entropy: Entropy = SYSTEM) -> Array:  # noqa: ARG002
+        """x."""
+        return finite_floats(values)
 
     def privacy_loss(self, x: float, other: float) -> float:
-        """eps |x - x'|/sensitivity, for noise whose log density falls at a constant rate."""
-        return self.epsilon * abs(x - other) / self.sensitivity
+        """0 for equal inputs, else infinite."""
+        return 0.0 if x == other else math.inf
+
+    def event(self, released: bool = False) -> PrivacyEvent:  # noqa: ARG002
+        """There is none: a release without noise has no finite cost."""
+        raise PrivacyError("a release without noise has no finite privacy cost")
+
+
+COMPUTABLE = (1e-12, 700.0)  # epsilons whose exponentials and coins are computed
+
+
+def check_epsilon(epsilon: float) -> None:
+    """Raise for an epsilon whose exponential is not computed."""
+    _validate.positive(PrivacyError, epsilon=epsilon)
+    if not COMPUTABLE[0] <= epsilon <= COMPUTABLE[1]:
+        raise PrivacyError(
+            f"epsilon must be between {COMPUTABLE[0]:g} and {COMPUTABLE[1]:g} for this mechanism; "
+            f"found {epsilon:g}; the mechanism laplace takes any epsilon"
+        )
+
+
+def check_bounds(low: float, high: float) -> None:
+    """Raise unless low < high are finite."""
+    if not (math.isfinite(high - low) and low < high):
+        raise PrivacyError(f"bounds must be finite with low < high; found ({low}, {high})")

@@ -1,6 +1,6 @@
-"""Which mechanism is best: the least worst-case variance under the same promise.
+"""Which mechanism is best: the least worst-case variance under the same guarantee.
 
-    best(epsilon, domain) = argmin over mechanisms of max_x Var release(x)
+    best(epsilon, domain) = argmin over mechanisms of max_x Var sample(x)
 
 All candidates are pure eps-DP for the adjacency that the domain describes, and unbiased, so the
 variance is all that tells them apart. The choice looks at public numbers only.
@@ -8,96 +8,68 @@ variance is all that tells them apart. The choice looks at public numbers only.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-
-import numpy as np
+from typing import Any
 
 from murmura import _validate
 from murmura.errors import PrivacyError
-from murmura.privacy.mechanisms.additive import DiscreteLaplace, Laplace
-from murmura.privacy.mechanisms.base import Mechanism
-from murmura.privacy.mechanisms.local import Duchi, Hybrid, Piecewise
-from murmura.privacy.mechanisms.staircase import Staircase
+from murmura.privacy.mechanisms.additive import (
+    DiscreteLaplaceMechanism,
+    LaplaceMechanism,
+    StaircaseMechanism,
+)
+from murmura.privacy.mechanisms.base import (
+    COMPUTABLE,
+    BoundedSignal,
+    Domain,
+    IntegerStatistic,
+    Mechanism,
+)
+from murmura.privacy.mechanisms.local import DuchiMechanism, HybridMechanism, PiecewiseMechanism
+
+BEST = "best"
+LAPLACE = LaplaceMechanism.name
+_ADDITIVE: tuple[type[Mechanism], ...] = (LaplaceMechanism, StaircaseMechanism)
+_LOCAL: tuple[type[Mechanism], ...] = (DuchiMechanism, PiecewiseMechanism, HybridMechanism)
+_ALL: tuple[type[Mechanism], ...] = (*_ADDITIVE, DiscreteLaplaceMechanism, *_LOCAL)
+_KINDS: dict[str, type[Mechanism]] = {kind.name: kind for kind in _ALL}
 
 
-@dataclass(frozen=True)
-class RealStatistic:
-    """A real statistic, x and x' adjacent when |x - x'| <= sensitivity."""
+def names() -> tuple[str, ...]:
+    """The mechanisms that a privacy request can name; "best" stands for what `best` recommends.
 
-    sensitivity: float
+    Returns
+    -------
+    tuple of str
+        The names.
 
-    def __post_init__(self) -> None:
-        """Refuse a sensitivity that no finite noise serves."""
-        _validate.positive(PrivacyError, sensitivity=self.sensitivity)
-
-    def candidates(self, epsilon: float) -> list[Mechanism]:
-        """Laplace and staircase noise."""
-        return [Laplace(epsilon, self.sensitivity), Staircase(epsilon, self.sensitivity)]
-
-    def variance(self, mechanism: Mechanism) -> float:
-        """The variance, the same for every x."""
-        return mechanism.worst_variance
-
-
-@dataclass(frozen=True)
-class IntegerStatistic(RealStatistic):
-    """A whole-number statistic that moves by at most a whole `sensitivity`."""
-
-    def __post_init__(self) -> None:
-        """Refuse a sensitivity that is not a whole number."""
-        super().__post_init__()
-        _validate.at_least(PrivacyError, 1, sensitivity=self.sensitivity)  # type: ignore[arg-type]
-
-    def candidates(self, epsilon: float) -> list[Mechanism]:
-        """Those for reals, and discrete Laplace."""
-        return [*super().candidates(epsilon), DiscreteLaplace(epsilon, self.sensitivity)]
-
-
-@dataclass(frozen=True)
-class BoundedSignal:
-    """A value of [low, high], any two values adjacent; only whole numbers if `integer`."""
-
-    low: float
-    high: float
-    integer: bool = False
-
-    def __post_init__(self) -> None:
-        """Refuse bounds that are not finite, not in order or, for whole numbers, not whole."""
-        if not (math.isfinite(self.high - self.low) and self.low < self.high):
-            raise PrivacyError(
-                f"bounds must be finite with low < high; found ({self.low}, {self.high})"
-            )
-        if self.integer and not (self.low == round(self.low) and self.high == round(self.high)):
-            raise PrivacyError(f"bounds must be whole numbers; found ({self.low}, {self.high})")
-
-    def candidates(self, epsilon: float) -> list[Mechanism]:
-        """Noise for the whole width, and the local mechanisms."""
-        width, bounds = self.high - self.low, (self.low, self.high)
-        whole: list[Mechanism] = [DiscreteLaplace(epsilon, width)] if self.integer else []
-        return [
-            Laplace(epsilon, width),
-            Staircase(epsilon, width),
-            *whole,
-            Duchi(epsilon, *bounds),
-            Piecewise(epsilon, *bounds),
-            Hybrid(epsilon, *bounds),
-        ]
-
-    def variance(self, mechanism: Mechanism) -> float:
-        """The worst over the domain: at an end, or at the value nearest the middle."""
-        middle = (self.low + self.high) / 2
-        values = np.array([self.high, math.floor(middle) if self.integer else middle])
-        return float(mechanism.variance(values).max())
-
-
-Domain = RealStatistic | IntegerStatistic | BoundedSignal
+    Examples
+    --------
+    >>> names()
+    ('laplace', 'staircase', 'discrete-laplace', 'duchi', 'piecewise', 'hybrid', 'best')
+    """
+    return (*_KINDS, BEST)
 
 
 @dataclass(frozen=True)
 class Alternative:
-    """A mechanism that was not chosen, and how much noisier it is."""
+    """A mechanism that was not chosen, and how much noisier it is.
+
+    Attributes
+    ----------
+    mechanism
+        The mechanism.
+    variance
+        Its worst variance over the domain.
+    ratio
+        That variance over the chosen one's.
+
+    Examples
+    --------
+    >>> second = best(1.0, BoundedSignal(0.0, 1.0)).alternatives[0]
+    >>> second.mechanism.name, round(second.ratio, 2)
+    ('duchi', 1.09)
+    """
 
     mechanism: Mechanism
     variance: float
@@ -106,22 +78,51 @@ class Alternative:
 
 @dataclass(frozen=True)
 class Choice:
-    """The mechanism of least worst-case variance, and what the others would cost."""
+    """The mechanism of least worst-case variance, and what the others would cost.
+
+    Attributes
+    ----------
+    mechanism
+        The mechanism that was chosen.
+    variance
+        Its worst variance over the domain.
+    alternatives
+        The others, the best first.
+
+    Examples
+    --------
+    >>> choice = best(1.0, BoundedSignal(0.0, 1.0))
+    >>> choice.mechanism.name, round(choice.variance, 2)
+    ('hybrid', 1.07)
+    >>> [other.mechanism.name for other in choice.alternatives]
+    ['duchi', 'piecewise', 'staircase', 'laplace']
+    """
 
     mechanism: Mechanism
     variance: float
     alternatives: tuple[Alternative, ...]
 
     def against(self, name: str) -> Alternative:
-        """The alternative of that name, such as "laplace"."""
+        """The alternative of that name, such as "laplace".
+
+        Parameters
+        ----------
+        name
+            A name of `names()`.
+
+        Raises
+        ------
+        PrivacyError
+            If no alternative has that name.
+        """
         for other in self.alternatives:
             if other.mechanism.name == name:
                 return other
-        names = ", ".join(other.mechanism.name for other in self.alternatives)
-        raise PrivacyError(f"{name!r} is no alternative here; found {names}")
+        found = ", ".join(other.mechanism.name for other in self.alternatives)
+        raise PrivacyError(f"{name!r} is no alternative here; found {found}")
 
     def __str__(self) -> str:
-        """Say it in a sentence, with every alternative's ratio."""
+        """Describe the choice in a sentence, with every alternative's ratio."""
         others = ", ".join(
             f"{_times(other.ratio)} with {other.mechanism.name}" for other in self.alternatives
         )
@@ -131,23 +132,107 @@ class Choice:
         )
 
 
-def _times(ratio: float) -> str:
-    return "the same" if f"{ratio:.3g}" == "1" else f"{ratio:.3g} times that"
-
-
-def best(epsilon: float, domain: Domain) -> Choice:
+def best(epsilon: float, domain: Domain, dimension: int = 1, input_error: float = 0.0) -> Choice:
     """The mechanism with the least worst-case variance for a domain, and by how much it wins.
 
-    On equal variances the simpler one, which comes first in `domain.candidates`, is kept.
+    On equal variances the simpler one is chosen.
+
+    Parameters
+    ----------
+    epsilon
+        The privacy loss allowed.
+    domain
+        What goes in, and which inputs are adjacent.
+    dimension
+        How many coordinates of the statistic one signal moves.
+    input_error
+        How far, at most, the computed statistic is from the true one.
+
+    Returns
+    -------
+    Choice
+        The mechanism, its variance and the alternatives.
+
+    Examples
+    --------
+    >>> choice = best(1.0, BoundedSignal(0.0, 1.0))
+    >>> choice.mechanism.name, round(choice.against("laplace").ratio, 2)
+    ('hybrid', 1.87)
     """
     _validate.positive(PrivacyError, epsilon=epsilon)
-    found = _sorted(domain.candidates(epsilon), domain.variance)
+    made = [
+        make(name, epsilon, domain, dimension, input_error)
+        for name in _fitting(epsilon, domain, dimension)
+    ]
+    found = sorted(((m, domain.variance(m)) for m in made), key=lambda pair: pair[1])
     (first, least), rest = found[0], found[1:]
     others = (Alternative(mechanism, value, value / least) for mechanism, value in rest)
     return Choice(first, least, tuple(others))
 
 
-def _sorted(
-    mechanisms: Iterable[Mechanism], variance: Callable[[Mechanism], float]
-) -> list[tuple[Mechanism, float]]:
-    return sorted(((m, variance(m)) for m in mechanisms), key=lambda pair: pair[1])
+def make(
+    name: str, epsilon: float, domain: Domain, dimension: int = 1, input_error: float = 0.0
+) -> Mechanism:
+    """The mechanism of a name for a domain; "best" is the one that `best` recommends.
+
+    Parameters
+    ----------
+    name
+        One of `names()`.
+    epsilon, domain, dimension, input_error
+        As for `best`.
+
+    Returns
+    -------
+    Mechanism
+        The mechanism.
+
+    Raises
+    ------
+    PrivacyError
+        If the mechanism does not take such inputs; the message says what it takes.
+
+    Examples
+    --------
+    >>> make("discrete-laplace", 1.0, IntegerStatistic(2)).sensitivity
+    2
+    """
+    _validate.one_of(PrivacyError, names(), mechanism=name)
+    if name == BEST:
+        return best(epsilon, domain, dimension, input_error).mechanism
+    kind = _KINDS[name]
+    problem = _misfit(kind, epsilon, domain, dimension)
+    if problem:
+        fitting = ", ".join(_fitting(epsilon, domain, dimension))
+        raise PrivacyError(f"mechanism {name} {problem}; choose one of {fitting}")
+    if kind in _LOCAL:
+        assert isinstance(domain, BoundedSignal)
+        local: Any = kind
+        return local(epsilon, domain.low, domain.high)  # type: ignore[no-any-return]
+    additive: Any = kind
+    if kind is DiscreteLaplaceMechanism:
+        return DiscreteLaplaceMechanism(epsilon, int(domain.sensitivity), dimension)
+    return additive(epsilon, domain.sensitivity, dimension, input_error)  # type: ignore[no-any-return]
+
+
+def _fitting(epsilon: float, domain: Domain, dimension: int) -> list[str]:
+    return [name for name, kind in _KINDS.items() if not _misfit(kind, epsilon, domain, dimension)]
+
+
+def _misfit(kind: type[Mechanism], epsilon: float, domain: Domain, dimension: int) -> str:
+    """Why a mechanism does not take the inputs of a domain, or "" if it does."""
+    if dimension > 1 and kind.scalar:
+        return f"is for one number, and the statistic has {dimension}"
+    if kind in (StaircaseMechanism, *_LOCAL) and not COMPUTABLE[0] <= epsilon <= COMPUTABLE[1]:
+        return f"takes epsilon from {COMPUTABLE[0]:g} to {COMPUTABLE[1]:g}; found {epsilon:g}"
+    if kind in _LOCAL and not isinstance(domain, BoundedSignal):
+        return "needs a statistic between public bounds; give the family bounds=(low, high)"
+    if kind is DiscreteLaplaceMechanism:
+        whole = isinstance(domain, IntegerStatistic) or getattr(domain, "integer", False)
+        if not whole:
+            return "needs a statistic of whole numbers"
+    return ""
+
+
+def _times(ratio: float) -> str:
+    return "the same" if f"{ratio:.3g}" == "1" else f"{ratio:.3g} times that"

@@ -3,7 +3,7 @@
 sensitivity.from_family(family, radius)                   # exact modulus, proved
 sensitivity.smooth_log(0.1, 50.0, smoothing=gamma)        # closed form, proved
 sensitivity.smooth(xi, Support(0, 9), smoothing=gamma)    # any statistic
-sensitivity.printed(epsilon, delta)                       # the paper's, refuted (erratum 2)
+sensitivity.as_published(epsilon, delta)                  # the paper's, refuted (erratum 2)
 sensitivity.estimate(xi, 0.0, 9.0, rng)                   # from samples, estimated
 sensitivity.network(mixing.largest_neighbour_weight, signal)
 sensitivity.gradient(jacobian, low, high)                 # several dimensions
@@ -11,20 +11,33 @@ sensitivity.gradient(jacobian, low, high)                 # several dimensions
 
 from __future__ import annotations
 
-from murmura.privacy.sensitivity.base import SensitivityBound, from_family, network
-from murmura.privacy.sensitivity.definition import envelope, printed, smooth_log, smoothing
-from murmura.privacy.sensitivity.derivatives import column_sums, gradient
-from murmura.privacy.sensitivity.estimated import (
+from murmura.privacy.sensitivity.base import (
+    SensitivityBound,
+    SensitivityOrigin,
+    from_family,
+    network,
+)
+from murmura.privacy.sensitivity.lipschitz import (
     ReverseWeibull,
+    column_sums,
     estimate,
     fit_reverse_weibull,
+    gradient,
     upper_end,
 )
-from murmura.privacy.sensitivity.numeric import smooth
+from murmura.privacy.sensitivity.smooth_sensitivity import (
+    as_published,
+    envelope,
+    smooth,
+    smooth_log,
+    smoothing,
+)
 
 __all__ = [
     "ReverseWeibull",
     "SensitivityBound",
+    "SensitivityOrigin",
+    "as_published",
     "column_sums",
     "envelope",
     "estimate",
@@ -32,7 +45,6 @@ __all__ = [
     "from_family",
     "gradient",
     "network",
-    "printed",
     "smooth",
     "smooth_log",
     "smoothing",

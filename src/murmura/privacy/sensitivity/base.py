@@ -1,50 +1,89 @@
-"""What a sensitivity is: how far a statistic can move, how we know, and how sure we are.
+"""Bounds on how far a statistic can move, with their origin and their status.
 
     |xi(s) - xi(s')| <= at(s)    for all adjacent s, s', that is |s - s'| <= radius
 
-A constant (`global`, `estimated`) can be published. A sensitivity that is read off the signal
-(`smooth`) is as private as the signal: it never leaves the agent, a log or a result.
+A constant (`global`, `estimated`) can be published. A sensitivity that is computed from the signal
+(`smooth`) is as private as the signal: it is never sent, logged or written to a result.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from enum import StrEnum
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from murmura import _validate
+from murmura._types import Family
 from murmura.errors import PrivacyError, SignalError
-from murmura.families import Family, Support
+from murmura.families import Support
 from murmura.families.support import number
 from murmura.privacy.guarantee import Status
 
 Array = NDArray[np.float64]
 Rule = Callable[[Array], Array]
 
-Kind = Literal["global", "smooth", "smooth-printed", "estimated", "network", "gradient"]
 
-PROVED, CLAIMED, ESTIMATED = Status.PROVED, Status.CLAIMED, Status.ESTIMATED
-REFUTED = Status.REFUTED
+class SensitivityOrigin(StrEnum):
+    """Where a sensitivity comes from.
+
+    Examples
+    --------
+    >>> SensitivityOrigin("smooth") is SensitivityOrigin.SMOOTH
+    True
+    """
+
+    GLOBAL = "global"
+    SMOOTH = "smooth"
+    SMOOTH_AS_PUBLISHED = "smooth-as-published"
+    ESTIMATED = "estimated"
+    NETWORK = "network"
+    GRADIENT = "gradient"
 
 
 @dataclass(frozen=True, eq=False)
 class SensitivityBound:
     """The sensitivity of a statistic, for signals that move by at most `radius`.
 
-    kind, status, reason   where the number comes from, its standing, and why
-    largest     the worst over the domain: one number, or one per agent (`network`)
-    radius      what the signal may move by, in its own units
-    rule        s -> S(s) where the sensitivity is read off the signal, None for a constant
-    smoothing   gamma: S(s) <= e^gamma S(s') for adjacent s, s'; 0 for a constant
-    domain      where signals must lie for the promise to hold, None for anywhere
-    spread      (low, high), where `largest` is an estimate
-    statistic   the very function that is bounded, where there is one to name
+    Parameters
+    ----------
+    kind : SensitivityOrigin
+        Where the number comes from.
+    status : Status
+        Whether it is proved.
+    reason : str
+        Why.
+    largest : float or ndarray
+        The maximum over the domain: one number, or one per agent.
+    radius : float
+        By how much the signal may move, in its own units.
+    rule : callable, optional
+        s -> S(s) where the sensitivity is computed from the signal; None for a constant.
+    smoothing : float
+        gamma: S(s) <= e^gamma S(s') for adjacent s, s'; 0 for a constant.
+    domain : Support, optional
+        Where signals must lie for the bound to hold; None for anywhere.
+    spread : tuple of float, optional
+        (low, high), where `largest` is an estimate.
+    statistic : callable, optional
+        The function that is bounded.
+
+    Raises
+    ------
+    PrivacyError
+        If a number cannot be a sensitivity, or an estimate has no spread.
+
+    Examples
+    --------
+    >>> from murmura.families import Normal
+    >>> bound = from_family(Normal(sigma=1.0), radius=0.5)
+    >>> bound.largest, bound.at([3.0, 4.0]).tolist(), bound.reads_signals
+    (0.5, [0.5, 0.5], False)
     """
 
-    kind: Kind
+    kind: SensitivityOrigin
     status: Status
     reason: str
     largest: float | Array
@@ -56,14 +95,18 @@ class SensitivityBound:
     statistic: Callable[[Array], ArrayLike] | None = None
 
     def __post_init__(self) -> None:
-        """Refuse numbers that cannot be a sensitivity."""
+        """Check every field."""
+        _validate.one_of(PrivacyError, list(SensitivityOrigin), kind=self.kind)
+        object.__setattr__(self, "kind", SensitivityOrigin(self.kind))
+        object.__setattr__(self, "status", Status(self.status))
         if not self.radius > 0:
             raise PrivacyError(f"radius must be a number above 0; found {self.radius}")
         if not np.all(np.asarray(self.largest) >= 0):
             raise PrivacyError(f"a sensitivity must be at least 0; found {self.largest}")
         if not (np.isfinite(self.smoothing) and self.smoothing >= 0):
             raise PrivacyError(f"smoothing must be at least 0; found {self.smoothing}")
-        if self.status == ESTIMATED and self.kind == "estimated" and self.spread is None:
+        estimated = self.kind is SensitivityOrigin.ESTIMATED and self.status is Status.ESTIMATED
+        if estimated and self.spread is None:
             raise PrivacyError("an estimated sensitivity must come with its spread")
 
     @property
@@ -85,7 +128,7 @@ class SensitivityBound:
         return np.broadcast_to(per_agent(self.largest, s), s.shape).copy()
 
     def __str__(self) -> str:
-        """Say it in a line: the number, its standing, where it comes from."""
+        """Describe the bound in a line: the number, its kind, its status and the reason."""
         worst = number(float(np.max(self.largest)))
         size = f"at most {worst}" if self.rule or np.ndim(self.largest) else worst
         ends = [number(end) for end in self.spread or ()]
@@ -96,16 +139,16 @@ class SensitivityBound:
         )
 
     def _check(self, s: Array) -> None:
-        outside = np.zeros(s.shape, bool) if self.domain is None else self.domain.violations(s)
+        if self.domain is None:
+            return
+        outside = self.domain.violations(s)
         if outside.any():
             first = tuple(int(k) for k in np.argwhere(outside)[0])
             raise SignalError(
                 f"{int(outside.sum())} of {outside.size} signals lie outside the domain of the "
-                f"sensitivity ({self._where()}), the first at index {first}; clip them first"
+                f"sensitivity ({self.domain.describe()}), the first at index {first}; clip them "
+                "first"
             )
-
-    def _where(self) -> str:
-        return "" if self.domain is None else self.domain.describe()
 
 
 def per_agent(value: float | Array, s: Array) -> Array:
@@ -123,13 +166,31 @@ def from_family(family: Family, radius: float = 1.0) -> SensitivityBound:
     """Delta = sup ||xi(s) - xi(s')||_1 over the support: the family's exact modulus.
 
     It is a bound for every s at once, so Lap(Delta/eps) on each coordinate hides any move: the
-    log density changes by at most sum_k |xi_k(s) - xi_k(s')| eps/Delta <= eps. Where the family's
-    author vouches for it (`families.Custom`) it is claimed.
+    log density changes by at most sum_k |xi_k(s) - xi_k(s')| eps/Delta <= eps. Where it is stated
+    by the author of a custom family (`families.Custom`) it is claimed.
+
+    Parameters
+    ----------
+    family : Family
+        The family of the signals.
+    radius : float
+        By how much a signal may move, in its own units.
+
+    Returns
+    -------
+    SensitivityBound
+        A constant.
+
+    Examples
+    --------
+    >>> from murmura.families import Normal
+    >>> from_family(Normal(sigma=1.0), radius=2.0).largest
+    2.0
     """
     found = family.sensitivity(radius)
     return SensitivityBound(
-        kind="global",
-        status=PROVED if family.sensitivity_is_proved else CLAIMED,
+        kind=SensitivityOrigin.GLOBAL,
+        status=Status.PROVED if family.sensitivity_is_proved else Status.CLAIMED,
         reason=found.reason,
         largest=found.value,
         radius=radius,
@@ -152,14 +213,38 @@ def network(largest_neighbour_weight: ArrayLike, signal: SensitivityBound) -> Se
     Agent i releases sum_j a_ij nu_j + xi_i + d_i. A neighbour's estimate that moves by 1 moves
     it by a_ij, a signal that moves by `radius` by at most Delta (or S(s_i)): noise for the larger
     hides either, one at a time. The larger of a constant and a gamma-smooth S is gamma-smooth, so
-    smooth sensitivities may be used as well. The standing is that of the signal's sensitivity;
-    what a law makes of it (one message, k messages) is for the guarantee to say (erratum 5).
+    smooth sensitivities may be used as well. The status is that of the signal's sensitivity; what
+    it protects (one message, k messages) is stated by the algorithm's guarantee (erratum 5).
+
+    Parameters
+    ----------
+    largest_neighbour_weight : array_like
+        max_{j != i} a_ij of every agent.
+    signal : SensitivityBound
+        Of the statistic.
+
+    Returns
+    -------
+    SensitivityBound
+        One number per agent.
+
+    Raises
+    ------
+    PrivacyError
+        If a weight is negative or not finite.
+
+    Examples
+    --------
+    >>> from murmura.families import Normal
+    >>> signal = from_family(Normal(sigma=1.0), radius=0.25)
+    >>> network([0.5, 0.125], signal).largest.tolist()
+    [0.5, 0.25]
     """
     weights = np.atleast_1d(np.asarray(largest_neighbour_weight, dtype=np.float64))
     if not (np.isfinite(weights).all() and (weights >= 0).all()):
         raise PrivacyError("neighbour weights must be finite and at least 0")
     return SensitivityBound(
-        kind="network",
+        kind=SensitivityOrigin.NETWORK,
         status=signal.status,
         reason=f"the larger of the neighbours' weight and the signal's move: {signal.reason}",
         largest=np.maximum(weights, signal.largest),
@@ -172,10 +257,10 @@ def network(largest_neighbour_weight: ArrayLike, signal: SensitivityBound) -> Se
 
 
 def check_radius(radius: float, domain: Support) -> None:
-    """A finite radius above 0, and at least 1 where signals are whole numbers."""
+    """Raise unless the radius is finite and above 0, and at least 1 where signals are integers."""
     _validate.positive(PrivacyError, radius=radius)
     if domain.integer and radius < 1:
         raise PrivacyError(
             f"radius must be at least 1 for whole numbers; found {number(radius)}: "
-            "no two signals are adjacent: the promise would be empty"
+            "no two signals are adjacent, so the guarantee would be empty"
         )

@@ -1,1 +1,0 @@
-"""Ways for messages to travel: in memory, with faults on demand, and over zenoh."""

@@ -1,0 +1,81 @@
+"""Real agents: one on each site, over a real network, with certificates and a crash-safe ledger.
+
+`Agent` is an agent's state machine, without input or output: events in, actions out. A `Node`
+carries out the actions of the agents of one process, over a `Transport`, with a `Ledger` for each.
+`up` runs a scenario by real processes on this machine.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from murmura._lazy import lazily
+
+if TYPE_CHECKING:
+    from murmura.agents.config import Setup
+    from murmura.agents.ledger import Ledger, verify
+    from murmura.agents.local_cluster.cluster import LaunchOptions, up
+    from murmura.agents.manifest import Manifest
+    from murmura.agents.pki import Authority, Credentials
+    from murmura.agents.protocol import Agent, Options
+    from murmura.agents.release import ReleaseMechanism, guarantee
+    from murmura.agents.runtime.node import Node
+    from murmura.agents.runtime.readings import (
+        CommandReadings,
+        CsvReadings,
+        IterableReadings,
+    )
+    from murmura.agents.transport.base import Transport
+    from murmura.agents.transport.memory import MemoryTransport
+    from murmura.agents.transport.zenoh import ZenohTransport
+    from murmura.agents.wire import decode, encode
+
+_WHERE = {
+    "Agent": "protocol",
+    "Authority": "pki",
+    "CommandReadings": "runtime.readings",
+    "Credentials": "pki",
+    "CsvReadings": "runtime.readings",
+    "ReleaseMechanism": "release",
+    "IterableReadings": "runtime.readings",
+    "LaunchOptions": "local_cluster.cluster",
+    "Ledger": "ledger",
+    "Manifest": "manifest",
+    "MemoryTransport": "transport.memory",
+    "Node": "runtime.node",
+    "Options": "protocol",
+    "Setup": "config",
+    "Transport": "transport.base",
+    "ZenohTransport": "transport.zenoh",
+    "decode": "wire",
+    "encode": "wire",
+    "guarantee": "release",
+    "up": "local_cluster.cluster",
+    "verify": "ledger",
+}
+
+__all__ = [
+    "Agent",
+    "Authority",
+    "CommandReadings",
+    "Credentials",
+    "CsvReadings",
+    "IterableReadings",
+    "LaunchOptions",
+    "Ledger",
+    "Manifest",
+    "MemoryTransport",
+    "Node",
+    "Options",
+    "ReleaseMechanism",
+    "Setup",
+    "Transport",
+    "ZenohTransport",
+    "decode",
+    "encode",
+    "guarantee",
+    "up",
+    "verify",
+]
+
+__getattr__ = lazily(__name__, _WHERE)

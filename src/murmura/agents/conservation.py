@@ -1,0 +1,139 @@
+"""Which algorithms agents can run: those whose update conserves mass.
+
+With S = nu for the offline algorithms and S = t nu for the online ones, such an algorithm is
+
+    S_t = (1 - p_t) S_{t-1} + p_t A S_{t-1} + x_t,        x_t = xi_t + d_t released in round t,
+
+and the number of readings obeys the same with x_t = 1: w = 1 for average, w = t for learn. So
+agents send parts of (S, w) to one another and read off S/w. What is sent is subtracted: the totals
+of S and of w are those of all that was released, whatever is lost or late on the way.
+
+What agents and the simulator share is `Algorithm.coefficients`: p_t is computed from them here, and
+`check` compares them with the form above, so an algorithm is defined once. What they do not share is
+the arithmetic: the simulator updates floating-point estimates of all agents at once, an agent moves
+integers, because mass must be conserved to the bit. The parity suite runs every algorithm of
+`supported` both ways and fails if one is missing.
+"""
+
+from __future__ import annotations
+
+from murmura.algorithms import ALGORITHMS
+from murmura.algorithms.base import Algorithm
+from murmura.errors import AlgorithmError
+
+
+def sent_fraction(algorithm: Algorithm, t: int) -> float:
+    """p_t: how much of S goes through the weights in round t = 1, 2, ...
+
+    Parameters
+    ----------
+    algorithm : Algorithm
+        One that conserves mass.
+    t : int
+        The round.
+
+    Returns
+    -------
+    float
+        In [0, 1]; 0 while S is 0.
+
+    Examples
+    --------
+    >>> from murmura.algorithms import ALGORITHMS
+    >>> sent_fraction(ALGORITHMS["learn"](), 5), sent_fraction(ALGORITHMS["learn-network"](), 5)
+    (1.0, 0.25)
+    """
+    mixing = algorithm.coefficients(t).mixing
+    if algorithm.ratio or not algorithm.online:  # S = nu
+        return mixing
+    return 0.0 if t == 1 else mixing * t / (t - 1)  # S = t nu
+
+
+def conserves_mass(algorithm: Algorithm, rounds: int = 100) -> bool:
+    """Whether S_t = (1 - p_t) S_{t-1} + p_t A S_{t-1} + x_t with one p_t in every round.
+
+    Parameters
+    ----------
+    algorithm : Algorithm
+        Any.
+    rounds : int
+        How many rounds are checked.
+
+    Returns
+    -------
+    bool
+        Whether the totals over all agents are those of the releases.
+
+    Examples
+    --------
+    >>> from murmura.algorithms import ALGORITHMS
+    >>> conserves_mass(ALGORITHMS["average"]()), conserves_mass(ALGORITHMS["jacobi"]())
+    (True, False)
+    """
+    whole = (0.0, 0.0) if algorithm.online else (1.0, 1.0)
+    if (algorithm.start.innovation, algorithm.start.noise) != whole:
+        return False
+    return all(_conserves_in_round(algorithm, t) for t in range(1, rounds + 1))
+
+
+def supported() -> tuple[str, ...]:
+    """The names of the algorithms that agents can run with their default options.
+
+    Returns
+    -------
+    tuple of str
+        In the order of `murmura.algorithms.ALGORITHMS`.
+
+    Examples
+    --------
+    >>> "learn-network" in supported(), "jacobi" in supported()
+    (True, False)
+    """
+    names = []
+    for name, algorithm in ALGORITHMS.items():
+        try:
+            made = algorithm()
+        except TypeError:  # an option has no default
+            continue
+        if conserves_mass(made):
+            names.append(name)
+    return tuple(names)
+
+
+def check(algorithm: Algorithm, rounds: int = 100) -> None:
+    """Raise unless agents can run the algorithm.
+
+    Parameters
+    ----------
+    algorithm : Algorithm
+        Any.
+    rounds : int
+        How many rounds are checked.
+
+    Raises
+    ------
+    AlgorithmError
+        If it does not conserve mass.
+    """
+    if not conserves_mass(algorithm, rounds):
+        raise AlgorithmError(
+            f"algorithm {algorithm.name} does not conserve mass, which agents rely on: what one "
+            f"sends must be what the others receive; agents run {', '.join(supported())}, and "
+            "`murmura run` simulates the others"
+        )
+
+
+def _conserves_in_round(algorithm: Algorithm, t: int) -> bool:
+    own, mixing, momentum, innovation, noise, edge = algorithm.coefficients(t)
+    if momentum or edge:
+        return False
+    if not algorithm.online:
+        return _near(own + mixing, 1) and innovation == noise == 0
+    unit = 1.0 if algorithm.ratio else 1 / t
+    before = 1.0 if algorithm.ratio else (t - 1) / t
+    entire = t == 1 or _near(own + mixing, before)
+    return _near(innovation, unit) and _near(noise, unit) and entire
+
+
+def _near(a: float, b: float) -> bool:
+    return abs(a - b) < 1e-12

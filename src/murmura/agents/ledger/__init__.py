@@ -1,0 +1,39 @@
+"""The crash-safe ledger of one agent: its releases, their cost, and the agent's mixing state.
+
+A release is drawn, charged and on disk before anything of it is sent; after a restart the stored
+value is used and never drawn again. `Ledger.open` opens a ledger, `verify` checks one,
+`read_ledger` reads one.
+"""
+
+from __future__ import annotations
+
+from murmura.agents.ledger.ledger import Ledger, ResumePoint
+from murmura.agents.ledger.records import (
+    EpsilonDelta,
+    LedgerEntry,
+    LedgerIdentity,
+    ReadingOrigin,
+    key_of,
+    release_terms,
+)
+from murmura.agents.ledger.verification import (
+    LedgerContents,
+    Verification,
+    read_ledger,
+    verify,
+)
+
+__all__ = [
+    "EpsilonDelta",
+    "Ledger",
+    "LedgerContents",
+    "LedgerEntry",
+    "LedgerIdentity",
+    "ReadingOrigin",
+    "ResumePoint",
+    "Verification",
+    "key_of",
+    "read_ledger",
+    "release_terms",
+    "verify",
+]

@@ -1,0 +1,424 @@
+"""Run a scenario by real agents on this machine: start the processes, watch them, collect results.
+
+Workers exit when their standard input closes, so they cannot outlive the cluster even if it is
+killed. Errors are measured against the noiseless run of the simulator on the same signals, which
+`up` knows because it draws or reads them itself. A deployment on separate sites has no such report:
+no one knows all of its signals.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import TracebackType
+from typing import IO, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from murmura.agents.config import manifest_of
+from murmura.agents.local_cluster.plan import DeploymentPlan, assign, restrict
+from murmura.agents.manifest import Manifest
+from murmura.agents.pki import Authority
+from murmura.agents.release import guarantee
+from murmura.errors import AgentError
+from murmura.results import Result
+from murmura.results.dataset import EXACT
+from murmura.scenario import Scenario
+from murmura.simulation import Problem, Record, Trace, simulate
+
+GRACE = 30.0  # seconds for a worker to save its results and exit
+TAIL = 6  # last lines of a failed worker's standard error that are shown
+
+Floats = NDArray[np.float64]
+OnStatus = Callable[["LocalCluster"], None]
+
+
+@dataclass(frozen=True)
+class LaunchOptions:
+    """Options of `up`.
+
+    Parameters
+    ----------
+    agents : int, optional
+        Run only so many agents; all by default.
+    processes : int
+        Processes that the agents are divided among.
+    variant : str, optional
+        Variant of the scenario; the first by default.
+    seed : int, optional
+        In place of the scenario's.
+    insecure : bool
+        No certificates.
+    research : bool
+        Allow guarantees that are not proved.
+    every_round : bool
+        Save the mixing state in every round instead of at the end.
+    deadline, resend, tick : float
+        Seconds, as in `Options`.
+    budget : float
+        Epsilon for the whole stream; 0 for the scenario's epsilon per reading.
+    timeout : float, optional
+        Seconds after which to give up.
+    folder : Path, optional
+        Keeps ledgers, keys and logs; a temporary folder by default.
+    log_level : str
+        As in `Log`.
+
+    Examples
+    --------
+    >>> LaunchOptions(processes=2, insecure=True).deadline
+    5.0
+    """
+
+    agents: int | None = None
+    processes: int = 4
+    variant: str | None = None
+    seed: int | None = None
+    insecure: bool = False
+    research: bool = False
+    every_round: bool = False
+    deadline: float = 5.0
+    resend: float = 0.25
+    tick: float = 0.02
+    budget: float = 0.0
+    timeout: float | None = None
+    folder: Path | None = None
+    log_level: str = "warning"
+
+
+@dataclass(frozen=True)
+class UpResult:
+    """The outcome of `up`.
+
+    Attributes
+    ----------
+    result : Result
+        As of a simulation.
+    seconds : float
+        From the start of the processes to their end.
+    status : dict
+        Last status of each process.
+    """
+
+    result: Result
+    seconds: float
+    status: dict[str, dict[str, Any]]
+
+
+def up(
+    scenario: Scenario, options: LaunchOptions | None = None, on_status: OnStatus | None = None
+) -> UpResult:
+    """Run one variant of a scenario by real agents, and report as a simulation would.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        What to run.
+    options : LaunchOptions, optional
+        How to run it.
+    on_status : callable, optional
+        Called with the `LocalCluster` about five times a second.
+
+    Returns
+    -------
+    UpResult
+        Errors, guarantee, and how long it took.
+
+    Raises
+    ------
+    AgentError
+        If the options do not fit the scenario, a process fails or the time is up.
+
+    Examples
+    --------
+    >>> from murmura.agents import LaunchOptions, up
+    >>> from murmura.scenario import Scenario
+    >>> scenario = Scenario.parse('''
+    ... network = {graph = "ring:4", weights = "lazy-metropolis"}
+    ... family = {name = "normal", sigma = 1.0, bounds = [0.0, 1.0]}
+    ... signals = {draw = {mu = 0.5}}
+    ... privacy = {protect = "signal", epsilon = 1.0}
+    ... algorithm = {name = "average", rounds = 20}
+    ... ''')
+
+    `up(scenario, LaunchOptions(processes=2))` starts two processes of two agents each. Options that
+    do not fit the scenario are refused before anything starts:
+
+    >>> up(scenario, LaunchOptions(processes=5))
+    Traceback (most recent call last):
+    ...
+    murmura.errors.AgentError: --processes must be 1 to the number of agents, 4; found 5
+    """
+    options = options or LaunchOptions()
+    folder: AbstractContextManager[Any] = (
+        TemporaryDirectory(prefix="murmura-")
+        if options.folder is None
+        else nullcontext(options.folder)
+    )
+    with folder as home:
+        plan, problem, name = prepare(scenario, options, Path(home))
+        began = time.monotonic()
+        with LocalCluster(plan) as cluster:
+            notify = None if on_status is None else lambda: on_status(cluster)
+            cluster.wait(options.timeout, notify)
+            cluster.stop()
+        seconds = time.monotonic() - began
+        found = result_of(problem, collect_estimates(plan, problem), name)
+        stated = guarantee(Manifest.from_json(plan.manifest), problem.family)
+        origin = scenario.provenance
+        if options.seed is not None:
+            origin = replace(origin, seed=options.seed)
+        found = replace(found, stated=stated, seconds=seconds, provenance=origin)
+        return UpResult(found, seconds, dict(cluster.status))
+
+
+def prepare(
+    scenario: Scenario, options: LaunchOptions, home: Path
+) -> tuple[DeploymentPlan, Problem, str]:
+    """Build and check everything, issue certificates, and plan; nothing runs yet.
+
+    Returns the plan, the problem and the name of the variant.
+    """
+    chosen = scenario.with_(seed=options.seed, replicas=1)
+    job = chosen.build(options.variant)
+    spec = next(spec for spec in chosen.variants if spec.name == job.name)
+    problem = restrict(job.problem, options.agents)
+    assignments = assign(problem, options.processes, options.insecure)
+    devices = {agent: each.device for each in assignments for agent in each.agents}
+    manifest = manifest_of(problem, spec, scenario.name)
+    members = tuple((label, devices[label]) for label, _ in manifest.members)
+    manifest = replace(manifest, members=members)
+    if manifest.rounds == 0:
+        raise AgentError("murmura up needs a last round: leave open_ended out of [agents]")
+    if (home / "ledgers").exists():
+        raise AgentError(
+            f"{home} holds the ledgers of another run, whose releases would be used again; "
+            "choose a new folder"
+        )
+    home.mkdir(mode=0o700, parents=True, exist_ok=True)  # ledgers, keys and a plan with its text
+    (home / "ledgers").mkdir(parents=True)
+    if not options.insecure:
+        authority = Authority.create(home / "keys")
+        for each in assignments:
+            authority.issue(each.device, ["127.0.0.1", "localhost"], days=1)
+    plan = DeploymentPlan(
+        folder=str(home),
+        scenario=scenario.text,
+        scenario_folder=str(scenario.folder),
+        name=scenario.name,
+        variant=job.name,
+        seed=options.seed,
+        agents=options.agents,
+        manifest=manifest.to_json(),
+        assignments=assignments,
+        insecure=options.insecure,
+        research=options.research,
+        checkpoints=not (options.every_round or manifest.hides_neighbours),
+        deadline=options.deadline,
+        resend=options.resend,
+        tick=options.tick,
+        budget=options.budget,
+        log_level=options.log_level,
+    )
+    return plan, problem, job.name
+
+
+class LocalCluster:
+    """The worker processes of a deployment plan; a context manager that starts and ends them.
+
+    Parameters
+    ----------
+    plan : DeploymentPlan
+        Saved into its folder, where the workers read it.
+
+    Attributes
+    ----------
+    status : dict
+        Last status of each process, by its name.
+    """
+
+    def __init__(self, plan: DeploymentPlan) -> None:
+        """Save the plan; nothing is started yet."""
+        self.plan, self.path = plan, plan.save()
+        self.status: dict[str, dict[str, Any]] = {}
+        self._processes: list[subprocess.Popen[str]] = []
+        self._lines: queue.SimpleQueue[tuple[int, str | None]] = queue.SimpleQueue()
+
+    def __enter__(self) -> Self:
+        """Start every worker."""
+        for number in range(len(self.plan.assignments)):
+            self._processes.append(self._spawn(number))
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        problem: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """End every worker that still runs, by its id."""
+        for process in self._processes:
+            if process.poll() is not None:
+                continue
+            self._send_stop(process)
+            try:
+                process.wait(2.0)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+    def wait(self, seconds: float | None, notify: Callable[[], None] | None = None) -> None:
+        """Wait until every agent is done; raises `AgentError` if a worker fails or time is up."""
+        end = None if seconds is None else time.monotonic() + seconds
+        while not self.done:
+            if end is not None and time.monotonic() > end:
+                raise AgentError(
+                    f"{self._finished} of {self._agents} agents were done after {seconds:g} s; "
+                    f"give more time with --timeout, or look into {self.plan.folder}"
+                )
+            self.read_status(0.2)
+            if notify is not None:
+                notify()
+
+    def stop(self) -> None:
+        """Make every worker save its results and exit."""
+        for process in self._processes:
+            self._send_stop(process)
+        for number, process in enumerate(self._processes):
+            try:
+                process.wait(GRACE)
+            except subprocess.TimeoutExpired:
+                device = self.plan.assignments[number].device
+                raise AgentError(f"{device} does not exit") from None
+        self.read_status(0.0)
+
+    @property
+    def done(self) -> bool:
+        """Whether every agent of every worker has its estimate."""
+        return self._finished == self._agents
+
+    def read_status(self, seconds: float) -> None:
+        """Read lines of status until the time is up or there are no more."""
+        try:
+            number, line = self._lines.get(timeout=seconds)
+            while True:
+                if line is None:
+                    self._check_exit(number)
+                else:
+                    self.status[self.plan.assignments[number].device] = json.loads(line)
+                number, line = self._lines.get_nowait()
+        except queue.Empty:
+            return
+
+    @property
+    def _agents(self) -> int:
+        return sum(len(each.agents) for each in self.plan.assignments)
+
+    @property
+    def _finished(self) -> int:
+        return sum(status["done"] for status in self.status.values())
+
+    def _stderr(self, number: int) -> Path:
+        return Path(self.plan.folder) / f"stderr-{number}.txt"
+
+    def _spawn(self, number: int) -> subprocess.Popen[str]:
+        module = "murmura.agents.local_cluster.worker"
+        with self._stderr(number).open("w", encoding="utf-8") as stderr:
+            process = subprocess.Popen(
+                [sys.executable, "-m", module, str(self.path), str(number)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                text=True,
+                env=os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
+            )
+        assert process.stdout is not None
+        threading.Thread(target=self._read, args=(number, process.stdout), daemon=True).start()
+        return process
+
+    def _read(self, number: int, lines: IO[str]) -> None:
+        with lines:
+            for line in lines:
+                self._lines.put((number, line))
+        self._lines.put((number, None))
+
+    def _check_exit(self, number: int) -> None:
+        """Raise with the last lines of its standard error if a worker failed."""
+        code = self._processes[number].wait()
+        if code == 0:
+            return
+        text = self._stderr(number).read_text("utf-8", "replace")
+        last = " | ".join(line for line in text.splitlines()[-TAIL:] if line.strip())
+        device = self.plan.assignments[number].device
+        raise AgentError(f"{device} exited with code {code}: {last or 'it printed nothing'}")
+
+    def _send_stop(self, process: subprocess.Popen[str]) -> None:
+        if process.stdin is not None and not process.stdin.closed:
+            try:
+                process.stdin.write("stop\n")
+                process.stdin.close()
+            except BrokenPipeError:
+                pass
+
+
+def collect_estimates(plan: DeploymentPlan, problem: Problem) -> Floats:
+    """The estimates after every round, (agent, round, component), in the network's order.
+
+    A round that an agent missed, or skipped while catching up, has its estimate of the round before.
+    """
+    row = {str(label): i for i, label in enumerate(problem.network.labels)}
+    found: dict[str, Floats] = {}
+    for number, each in enumerate(plan.assignments):
+        path = Path(plan.folder) / f"estimates-{number}.npz"
+        if not path.is_file():
+            raise AgentError(f"{each.device} wrote no estimates: see {path.parent}")
+        with np.load(path) as part:
+            found |= dict(zip(part["agents"].tolist(), part["estimates"], strict=True))
+    rounds = max(len(table) for table in found.values())
+    out = np.full((len(row), rounds, problem.family.dimension), np.nan)
+    for agent, table in found.items():
+        out[row[agent], : len(table)] = table
+    for t in range(1, rounds):
+        missing = np.isnan(out[:, t])
+        out[:, t][missing] = out[:, t - 1][missing]
+    return out
+
+
+def result_of(problem: Problem, estimates: Floats, name: str) -> Result:
+    """The result of a run by agents: errors against the same target as the simulator's."""
+    rounds = estimates.shape[1] - 1
+    shorter = replace(problem, rounds=rounds, horizon=problem.rounds, replicas=1)
+    simulated = simulate(shorter, Record(every=1))
+    return Result(shorter, _with_estimates(simulated, estimates), name, EXACT)
+
+
+def _with_estimates(simulated: Trace, estimates: Floats) -> Trace:
+    """The simulator's trace with the agents' estimates in place of the simulated private ones."""
+    assert simulated.noiseless is not None
+    noiseless = simulated.noiseless[:, :, 0]  # (round, agent, component)
+    private = estimates.swapaxes(0, 1)
+    final = private[-1]
+
+    def norms(difference: Any) -> Floats:
+        return np.asarray(np.sqrt((difference**2).sum(axis=(1, 2)))[:, None, None])
+
+    return replace(
+        simulated,
+        total=norms(private - simulated.target[0]),
+        privacy=norms(private - noiseless),
+        private=private[:, :, None, None],
+        final=final[:, None, None],
+        mean=final.mean(axis=0)[None, None],
+        disagreement=final.var(axis=0)[None, None],
+    )

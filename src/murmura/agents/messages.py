@@ -1,0 +1,173 @@
+"""What may leave an agent: two frozen types, and no other.
+
+`Hello` opens a link: which agent speaks, in which incarnation, under which manifest.
+`CumulativeMass` carries the whole state of one direction of a link: the running totals of all mass
+ever sent over it in this session. A later one contains every earlier one, so loss, repetition and
+reordering cost nothing but time: the receiver takes the difference to what it last received.
+
+Numbers are integers, in units of 2^-unit (`Manifest.unit`): what one side subtracts is to the bit
+what the other adds. They are computed from released values only; they contain no signal, and no
+noise that was not released and charged before.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class PeerStatus(NamedTuple):
+    """The status of a member: which start of its ledger speaks, and what it has released.
+
+    `run` is random, so two copies of a ledger that were opened as often still differ. `head` is a
+    keyed hash over all releases in order. Both come with a proof that only the member can compute.
+
+    Parameters
+    ----------
+    start : int
+        How many times the member's ledger was opened.
+    run : bytes
+        8 random bytes of this opening.
+    start_proof : bytes
+        The proof of (start, run), 8 bytes.
+    releases : int
+        How many releases there are.
+    head : bytes
+        The head of the release history, 16 bytes; empty while there are none.
+    head_proof : bytes
+        The proof of (releases, head), 8 bytes.
+
+    Examples
+    --------
+    >>> PeerStatus(start=2, run=b"12345678").releases
+    0
+    """
+
+    start: int = 0
+    run: bytes = b""
+    start_proof: bytes = b""
+    releases: int = 0
+    head: bytes = b""
+    head_proof: bytes = b""
+
+
+class Hello(NamedTuple):
+    """The first message on a link, and the answer to a message of an unknown session.
+
+    An incarnation is the number of times that the agent began anew without its state of mixing; a
+    restart with its ledger intact continues the same incarnation. A Hello that already names the
+    receiver's incarnation and run needs no answer.
+
+    Parameters
+    ----------
+    sender, receiver : str
+        Labels.
+    incarnation, peer_incarnation : int
+        The sender's, and the receiver's as far as the sender knows (0: not yet).
+    epoch : int
+        Of the manifest.
+    manifest : bytes
+        sha256 of the manifest, 32 bytes.
+    fields : tuple of bytes
+        8 bytes for each of `Manifest.FIELDS`, to name the first that differs.
+    acknowledged : int
+        The last round of the receiver's `peer_incarnation` that the sender has received.
+    tag : bytes
+        The sender's authentication tag of (incarnation, 0).
+    echo : bytes
+        The receiver's tag that came with round `acknowledged`: it proves that the receiver was
+        there.
+    own, known : PeerStatus
+        The sender's status, and what it remembers of the receiver's, in this epoch or an earlier.
+    asks : bool
+        Whether the sender has yet to learn what the receiver remembers of it.
+    """
+
+    sender: str
+    receiver: str
+    incarnation: int
+    peer_incarnation: int
+    epoch: int
+    manifest: bytes
+    fields: tuple[bytes, ...]
+    acknowledged: int = 0
+    tag: bytes = b""
+    echo: bytes = b""
+    own: PeerStatus = PeerStatus()
+    known: PeerStatus = PeerStatus()
+    asks: bool = False
+
+
+class RangeReport(NamedTuple):
+    """One step of agreeing whether to stop: least and largest estimate within `depth` hops.
+
+    Parameters
+    ----------
+    phase, depth : int
+        Which phase of the termination detector, and how many hops the range covers.
+    low, high : tuple of int
+        The range, one for each component.
+    stop : int
+        The round at which all stop; 0 while that is not agreed.
+    """
+
+    phase: int = 0
+    depth: int = 0
+    low: tuple[int, ...] = ()
+    high: tuple[int, ...] = ()
+    stop: int = 0
+
+
+class CumulativeMass(NamedTuple):
+    """All mass sent over one direction of a link in the session (incarnation, peer_incarnation).
+
+    Parameters
+    ----------
+    sender, receiver : str
+        Labels.
+    incarnation, peer_incarnation : int
+        The session.
+    round : int
+        The sender's round.
+    acknowledged : int
+        The last round of the receiver that the sender has received.
+    sums, weight : tuple of int, int
+        The running totals, one sum for each component of the statistic.
+    range_report : RangeReport
+        The sender's part in agreeing when to stop.
+    leaving : bool
+        The sender leaves for good and has handed over its mass.
+    done : bool
+        The sender has its estimate and sends no more mass.
+    tag, echo : bytes
+        The sender's authentication tag of (incarnation, round), and the receiver's that came with
+        round `acknowledged`.
+    run, releases, head, head_proof
+        As in the sender's `PeerStatus`.
+
+    Examples
+    --------
+    >>> message = CumulativeMass("a", "b", 1, 1, round=3, acknowledged=2, sums=(20,), weight=4)
+    >>> message.done
+    False
+    """
+
+    sender: str
+    receiver: str
+    incarnation: int
+    peer_incarnation: int
+    round: int
+    acknowledged: int
+    sums: tuple[int, ...]
+    weight: int
+    range_report: RangeReport = RangeReport()
+    leaving: bool = False
+    done: bool = False
+    tag: bytes = b""
+    echo: bytes = b""
+    run: bytes = b""
+    releases: int = 0
+    head: bytes = b""
+    head_proof: bytes = b""
+
+
+Message = Hello | CumulativeMass

@@ -1,0 +1,345 @@
+"""One agent's behaviour, without input and output: events in, actions out.
+
+An agent's mass is S = X + sum_j rho_j - sum_j sigma_j: what it released, what it received from its
+neighbours less what it sent them, as integers, so that the totals over all agents are those of the
+releases to the bit. `Agent.handle` takes one event and returns the actions that follow; if any
+message among them tells of something new, the first action is to persist it.
+
+The agent is composed of parts, each of which gets what it needs by its constructor:
+
+    Agent -- SynchronousSchedule or AsynchronousSchedule   when mass is sent and received
+          -- Handshake                                     which session and run a message is of
+          -- Completion                                    finishing, lingering, leaving
+          -- Messenger                                     the actions of the present event
+          -- TerminationDetector                           agreeing when to stop
+          -- Mass, Link, AgentIdentity, AgentState              what the others work on
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from murmura.agents import events as ev
+from murmura.agents.manifest import Manifest
+from murmura.agents.messages import CumulativeMass, Hello
+from murmura.agents.protocol import memory, states
+from murmura.agents.protocol.asynchronous import AsynchronousSchedule
+from murmura.agents.protocol.completion import Completion
+from murmura.agents.protocol.handshake import Handshake
+from murmura.agents.protocol.history import AgentIdentity
+from murmura.agents.protocol.link import Link
+from murmura.agents.protocol.mass import Mass
+from murmura.agents.protocol.memory import AgentState
+from murmura.agents.protocol.messenger import Messenger
+from murmura.agents.protocol.options import Limits, Options
+from murmura.agents.protocol.states import (
+    Reachability,
+    ReachabilityEvent,
+    SessionEvent,
+    SessionState,
+)
+from murmura.agents.protocol.synchronous import SynchronousSchedule
+from murmura.agents.protocol.termination import TerminationDetector
+
+
+class Agent:
+    """The protocol's state machine for one agent.
+
+    Parameters
+    ----------
+    manifest : Manifest
+        The terms that all agents share.
+    label : str
+        Which member this is.
+    options : Options, optional
+        Its time limits.
+
+    Attributes
+    ----------
+    state, mass, identity, messenger, completion, handshake, schedule, detector
+        The parts; `links` by the neighbour's label.
+
+    Raises
+    ------
+    AgentError
+        If the label is no member, or the terms contradict each other.
+
+    Examples
+    --------
+    >>> import murmura as mm
+    >>> from murmura.agents.events import Released, Started
+    >>> network = mm.networks.metropolis(mm.networks.complete(3))
+    >>> family = mm.families.Normal(sigma=1.0)
+    >>> source = mm.simulation.SyntheticSignals(family, {"mu": 0.0}, 3, seed=1)
+    >>> algorithm, privacy = mm.algorithms.Average(), mm.privacy.NoPrivacy()
+    >>> problem = mm.simulation.Problem(network, algorithm, family, source, privacy, rounds=5)
+    >>> manifest = mm.agents.Manifest.of(problem)
+    >>> agent = Agent(manifest, "0")
+    >>> one = 1 << manifest.unit
+    >>> actions = agent.handle(Started(1, (Released(1, (4 * one,), one),)))
+    >>> [type(action).__name__ for action in actions]
+    ['Send', 'Send', 'SetTimer', 'SetTimer']
+    >>> agent.estimate
+    (4.0,)
+    """
+
+    def __init__(self, manifest: Manifest, label: str, options: Options | None = None) -> None:
+        """An agent that has not started yet."""
+        self.manifest, self.options = manifest, options or Options()
+        self.limits = Limits.of(manifest)
+        self.state = AgentState(label)
+        weights = manifest.link_weights(label)
+        size = manifest.dimension
+        self.links = {peer: Link(peer, weights[peer], size) for peer in sorted(weights)}
+        links = list(self.links.values())
+        self.mass = Mass(manifest, links, self.limits, self.state)
+        self.detector = (
+            TerminationDetector(manifest, self.state, links, self.mass)
+            if manifest.tolerance and not manifest.asynchronous
+            else None
+        )
+        self.identity = AgentIdentity(label)
+        self.messenger = Messenger(manifest, self.state, self.identity, self.mass, self.detector)
+        self.completion = Completion(
+            manifest, self.options, self.state, links, self.mass, self.messenger
+        )
+        self.handshake = Handshake(
+            manifest, self.options, self.state, self.identity, self.links, self.mass,
+            self.messenger, self.completion,
+        )  # fmt: skip
+        self.schedule = self._schedule(links)
+        self._handlers: dict[type[Any], Callable[[Any], None]] = {
+            ev.Received: self._received,
+            ev.Deadline: self._deadline,
+            ev.Reading: self._reading,
+            ev.PeerUp: self._peer_up,
+            ev.PeerDown: self._peer_down,
+            ev.Started: self._started,
+            ev.Restarted: self._restarted,
+            ev.NoMoreReadings: self._no_more_readings,
+            ev.Leave: self._leave,
+        }
+
+    def _schedule(self, links: list[Link]) -> SynchronousSchedule | AsynchronousSchedule:
+        if self.manifest.asynchronous:
+            return AsynchronousSchedule(
+                self.manifest, self.options, self.state, links, self.mass, self.messenger,
+                self.completion,
+            )  # fmt: skip
+        return SynchronousSchedule(
+            self.manifest, self.options, self.state, links, self.mass, self.messenger,
+            self.completion, self.handshake, self.detector,
+        )  # fmt: skip
+
+    def handle(self, event: ev.Event) -> list[ev.Action]:
+        """Take one event and return the actions that follow.
+
+        Parameters
+        ----------
+        event : Event
+            What happened.
+
+        Returns
+        -------
+        list of Action
+            To be carried out in order.
+        """
+        if self.state.halted:
+            return []
+        messenger = self.messenger
+        messenger.actions, messenger.relies_on_snapshot = [], False
+        self._handlers[type(event)](event)
+        if messenger.relies_on_snapshot:
+            self.state.unsaved = False
+            messenger.actions.insert(0, ev.Persist(self))
+        return messenger.actions
+
+    def to_bytes(self) -> bytes:
+        """The snapshot of the present state, for the ledger."""
+        schedule = self.schedule.snapshot()
+        return memory.snapshot(self.manifest.digest, self.state, self.mass, self.links, schedule)
+
+    @property
+    def label(self) -> str:
+        """The agent's name."""
+        return self.state.label
+
+    @property
+    def incarnation(self) -> int:
+        """How often it began anew."""
+        return self.state.incarnation
+
+    @property
+    def round(self) -> int:
+        """The present round."""
+        return self.state.round
+
+    @property
+    def reason(self) -> str:
+        """Why it is done; empty while it is not."""
+        return self.state.reason
+
+    @property
+    def estimate(self) -> tuple[float, ...]:
+        """S/w, or as it was when done; empty while there is no weight."""
+        return self.state.result if self.state.reason else self.mass.estimate
+
+    @property
+    def cleared(self) -> bool:
+        """Whether it may release readings: enough neighbours have said what they remember."""
+        return self.handshake.cleared
+
+    @property
+    def settled(self) -> bool:
+        """Whether it is done, and every neighbour in reach has acknowledged its last message."""
+        return self.completion.settled
+
+    def _started(self, event: ev.Started) -> None:
+        self.handshake.begin(event)
+        if event.incarnation > 1 and self.manifest.hides_neighbours:
+            self._stay_away()
+        else:
+            self._resume(event.released)
+
+    def _stay_away(self) -> None:
+        """Under Network DP, releases serve one incarnation.
+
+        A second one would send the same noise over other estimates: the difference of the two is
+        without noise.
+        """
+        text = (
+            f"incarnation {self.incarnation} would send the noise of an earlier one again, which "
+            "then protects nothing; nothing is sent; start with a new ledger and its own budget"
+        )
+        self.messenger.report("readings", text=text)
+        self.completion.finish("readings")
+        self.completion.halt()
+
+    def _restarted(self, event: ev.Restarted) -> None:
+        self.handshake.begin(event)
+        state = self.state
+        digest = self.manifest.digest
+        schedule = memory.restore(digest, state, self.mass, self.links, event.state)
+        self.schedule.restore(schedule)
+        state.first_round = state.round
+        text = f"incarnation {state.incarnation}, round {state.round}"
+        self.messenger.report("resumed", text=text)
+        self._resume(event.released)
+        if state.reason:
+            self.messenger.done()
+
+    def _resume(self, released: tuple[ev.Released, ...]) -> None:
+        for one in released:
+            self.mass.offer(one)
+        for link in self.links.values():
+            self.handshake.greet(link)
+        self.messenger.set_timer("resend", self.options.resend)
+        if self.state.leaving and not self.state.reason:
+            self.completion.limit_leaving()
+        self.schedule.begin()
+
+    def _reading(self, event: ev.Reading) -> None:
+        self.identity.add(event.released)
+        self.mass.offer(event.released)
+        self.schedule.advance()
+
+    def _no_more_readings(self, _: ev.NoMoreReadings) -> None:
+        self.state.exhausted = True
+        self.schedule.advance()
+
+    def _leave(self, _: ev.Leave) -> None:
+        self.completion.leave()
+
+    def _peer_up(self, event: ev.PeerUp) -> None:
+        link = self.links.get(event.peer)
+        if link is not None and self.state.incarnation:
+            link.on(ReachabilityEvent.CONNECTED)
+            link.since = self.state.round
+            self.handshake.greet(link)
+            self.schedule.advance()
+
+    def _peer_down(self, event: ev.PeerDown) -> None:
+        link = self.links.get(event.peer)
+        if link is not None and self.state.incarnation:
+            link.on(ReachabilityEvent.DISCONNECTED)
+            self.messenger.report("peer", link.peer, "cannot be reached")
+            self.schedule.advance()
+
+    def _received(self, event: ev.Received) -> None:
+        message, state = event.message, self.state
+        link = self.links.get(message.sender)
+        if link is None or message.receiver != state.label:
+            text = f"not a link of {state.label}, to {message.receiver!r}"
+            self.messenger.reject(message.sender, text)
+        elif isinstance(message, Hello):
+            if self.handshake.receive_hello(link, message):
+                self.schedule.advance()
+        elif self.handshake.admits(link, message):
+            if link.expects(message, self.limits) and not (state.reason or state.leaving):
+                if message.acknowledged > link.acknowledged:
+                    link.acknowledged = message.acknowledged
+                self.schedule.arrived(link, message)
+            else:
+                self._receive_mass(link, message)
+
+    def _receive_mass(self, link: Link, message: CumulativeMass) -> None:
+        """Cumulative mass of the present session, with all that may come with it."""
+        state, messenger = self.state, self.messenger
+        fresh = message.round > link.in_round
+        if fresh:
+            why = link.implausible(message, self.limits, state.round)
+            if why:
+                messenger.reject(link.peer, f"mass of round {message.round}: {why}")
+                return
+        if link.session is SessionState.OPENING:
+            self.handshake.open(link)
+            if state.round:
+                messenger.send_mass(link)
+        if message.done:
+            link.on(SessionEvent.PEER_DONE)
+        if message.acknowledged > link.acknowledged:
+            link.acknowledged = message.acknowledged
+        if message.range_report.phase:
+            self.schedule.note_range(link, message.range_report)
+        if link.reachability in states.UNANSWERING and (
+            message.round > link.newest or self._alone()
+        ):
+            link.awake(state.round)
+            messenger.send_mass(link)
+        if message.leaving:
+            self.completion.farewell(link, message, fresh)
+            self.schedule.advance()
+        elif state.reason or state.leaving:
+            self.completion.answer(link, message, fresh)
+        elif fresh:
+            self.schedule.arrived(link, message)
+        else:
+            link.repeated += 1
+            self.schedule.advance()
+
+    def _alone(self) -> bool:
+        """Whether no neighbour answers."""
+        return not any(link.may_send for link in self.links.values())
+
+    def _deadline(self, event: ev.Deadline) -> None:
+        if event.timer == "leave":
+            self.completion.leave_now()
+        elif event.timer != "resend":
+            self.schedule.timer(event.timer)
+        elif self.state.reason:
+            self.completion.linger()
+        else:
+            self._resend()
+            self.messenger.set_timer("resend", self.options.resend)
+
+    def _resend(self) -> None:
+        """Repeat what a neighbour may have missed."""
+        for link in self.links.values():
+            link.warned = False
+            if link.reachability is not Reachability.DOWN:
+                if link.session in states.GREETED_AGAIN:
+                    self.messenger.send_hello(link)
+                elif self.state.leaving and self.completion.unheard(link):
+                    self.messenger.send_mass(link)
+        self.schedule.resend()

@@ -1,0 +1,195 @@
+"""How an agent ends: with its estimate, too late for one, or by leaving for good.
+
+An agent that is done sends no more mass; it repeats its last message for `Options.linger` seconds
+to neighbours in reach that have not acknowledged it.
+
+An agent that leaves hands its mass over to the neighbours in reach, split by the weights of the links, and
+again what arrives since; when none is left and all of them have acknowledged that, it is done.
+After `Options.linger` seconds it is done in any case. Mass on its way to a neighbour that is down
+stays on the leaver's side of that link, and is lost to the estimate with the leaver; so is what
+such a neighbour had sent to it. Under Network DP mass without fresh noise must not be sent, so the
+leaver keeps its mass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from murmura.agents.events import SILENT_REASONS
+from murmura.agents.manifest import Manifest
+from murmura.agents.messages import CumulativeMass
+from murmura.agents.protocol import states
+from murmura.agents.protocol.link import Link
+from murmura.agents.protocol.mass import Mass
+from murmura.agents.protocol.memory import AgentState
+from murmura.agents.protocol.messenger import Messenger
+from murmura.agents.protocol.options import Options
+from murmura.agents.protocol.states import Reachability, SessionEvent, SessionState
+
+LONGEST_PAUSE = 5.0  # seconds between two repetitions of the last message, at most
+
+
+class Completion:
+    """The end of one agent.
+
+    Parameters
+    ----------
+    manifest, options : Manifest, Options
+        The terms.
+    state, links, mass, messenger
+        The parts that it works with.
+    """
+
+    def __init__(
+        self,
+        manifest: Manifest,
+        options: Options,
+        state: AgentState,
+        links: Sequence[Link],
+        mass: Mass,
+        messenger: Messenger,
+    ) -> None:
+        """The agent has not ended."""
+        self._manifest, self._options, self._state = manifest, options, state
+        self._links, self._mass, self._messenger = links, mass, messenger
+        self._pause, self._lingered = options.resend, 0.0
+
+    @property
+    def settled(self) -> bool:
+        """Whether the agent is done, and every neighbour in reach has acknowledged its last."""
+        reason = self._state.reason
+        if not reason or reason in SILENT_REASONS:
+            return bool(reason)
+        return self._lingered >= self._options.linger or not any(
+            self.unheard(link) for link in self._links
+        )
+
+    @property
+    def late(self) -> bool:
+        """Whether the others ended before this agent received anything of them, or without it."""
+        links = self._links
+        if any(link.buffer or link.awaited for link in links):
+            return False
+        ended = all(link.session in states.ENDED for link in links)
+        done = [link for link in links if link.session is SessionState.DONE]
+        if not any(link.in_weight for link in links):
+            return ended or bool(done)
+        behind = any(link.newest > self._state.round for link in done)
+        return bool(done) and ended and not behind
+
+    def unheard(self, link: Link) -> bool:
+        """Whether a neighbour in reach has not acknowledged the last round."""
+        return link.in_reach and link.acknowledged < self._state.round
+
+    def finish(self, reason: str) -> None:
+        """Fix the estimate and report it; from now on no more mass is sent."""
+        state, estimate = self._state, self._mass.estimate
+        if reason == "late" and not any(link.in_weight for link in self._links):
+            estimate = ()  # it would be the agent's own release
+        state.reason, state.result, state.unsaved = reason, estimate, True
+        self._messenger.done()
+        if reason not in SILENT_REASONS:
+            self._update_neighbours()
+
+    def _update_neighbours(self) -> None:
+        for link in self._links:
+            if link.in_reach:
+                self._messenger.send_mass(link)
+
+    def halt(self) -> None:
+        """Ignore all further events."""
+        self._state.halted = True
+
+    def linger(self) -> None:
+        """Repeat the last message where it is not acknowledged, at growing intervals."""
+        if self._lingered < self._options.linger and self._state.reason != "left":
+            for link in self._links:
+                link.warned = False
+                if self.unheard(link):
+                    self._messenger.send_mass(link)
+            self._pause = min(2 * self._pause, LONGEST_PAUSE)
+            self._lingered += self._pause
+            self._messenger.set_timer("resend", self._pause)
+
+    def leave(self) -> None:
+        """Begin to leave."""
+        state = self._state
+        if not (state.reason or state.leaving):
+            state.leaving = True
+            self.limit_leaving()
+            self._mass.receive_buffered()
+            self._pass_on()
+
+    def limit_leaving(self) -> None:
+        """Set the time after which the agent is done in any case."""
+        self._messenger.set_timer("leave", self._options.linger)
+
+    def _pass_on(self) -> None:
+        near = [link for link in self._links if link.in_reach]
+        self._state.round += 1
+        if near and self._transferable():
+            self._mass.send_all(near)
+        self._state.unsaved = True
+        for link in near:
+            self._messenger.send_mass(link)
+
+    def _transferable(self) -> bool:
+        """Whether there is mass to hand over, and it may be."""
+        return self._mass.transferable and not self._manifest.hides_neighbours
+
+    def hand_over(self) -> None:
+        """Send what arrived since; done when none is left and everyone has acknowledged that."""
+        near = [link for link in self._links if link.in_reach]
+        if near and self._transferable():
+            self._pass_on()
+        elif not any(map(self._may_acknowledge, self._links)) and (near or self._deserted()):
+            self._depart()
+
+    def _may_acknowledge(self, link: Link) -> bool:
+        """Whether a neighbour that may be in reach has not acknowledged, also after a restart."""
+        down = link.reachability is Reachability.DOWN
+        expected = not down and link.session in states.MAY_ACKNOWLEDGE
+        return expected and link.peer_incarnation > 0 and link.acknowledged < self._state.round
+
+    def _deserted(self) -> bool:
+        """Whether there is nobody left to hand over to, or nothing."""
+        left = all(link.session is SessionState.LEFT for link in self._links)
+        return left or not self._transferable()
+
+    def leave_now(self) -> None:
+        """The time to leave is up."""
+        if self._state.leaving and not self._state.reason:
+            self._depart()
+
+    def _depart(self) -> None:
+        """Report what could not be handed over, and be done."""
+        parts = []
+        if self._transferable():
+            parts.append(f"{self._mass.weight / (1 << self._manifest.unit):.6g} of weight")
+        missed = [
+            link.peer
+            for link in self._links
+            if link.session is not SessionState.LEFT and link.acknowledged < self._state.round
+        ]
+        if missed:
+            parts.append(f"what {', '.join(missed)} did not acknowledge")
+        if parts:
+            text = f"could not be handed over and is lost with this agent: {' and '.join(parts)}"
+            self._messenger.report("left", text=text)
+        self.finish("left")
+
+    def farewell(self, link: Link, message: CumulativeMass, fresh: bool) -> None:
+        """A neighbour leaves for good: receive what it handed over, and acknowledge it."""
+        link.on(SessionEvent.FAREWELL)
+        if fresh:
+            self._mass.receive(link, message)
+        self._messenger.send_mass(link)
+
+    def answer(self, link: Link, message: CumulativeMass, fresh: bool) -> None:
+        """Answer a neighbour that sent something new or lacks the last round; so answers end."""
+        if fresh:
+            self._mass.receive(link, message)
+        if self._state.leaving and not self._state.reason:
+            self.hand_over()
+        elif fresh or message.acknowledged < self._state.round:
+            self._messenger.send_mass(link)

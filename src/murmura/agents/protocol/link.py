@@ -1,0 +1,233 @@
+"""One neighbour, as an agent sees it: its state, its cumulative mass and a few early messages.
+
+With sigma the total of all mass sent to it and rho the last total received from it, an agent's own
+mass is S = X + sum rho - sum sigma. A session is a pair of incarnations; when either side begins a
+new one, both totals return to 0 and S with them: the mass is rolled back, as in flow updating
+(Jesus, Baquero and Almeida), and nothing is lost or counted twice.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from operator import attrgetter
+
+from murmura.agents.messages import CumulativeMass, PeerStatus, RangeReport
+from murmura.agents.protocol import states
+from murmura.agents.protocol.options import Limits
+from murmura.agents.protocol.states import (
+    Reachability,
+    ReachabilityEvent,
+    SessionEvent,
+    SessionState,
+)
+
+AHEAD = 2**20  # rounds that a neighbour may be ahead in an open-ended run
+FIRST = 2**62  # the last round accepted of a neighbour before its first message
+_ROUND = attrgetter("round")
+
+
+class Link:
+    """What is known of one neighbour.
+
+    Parameters
+    ----------
+    peer : str
+        The neighbour's label.
+    weight : int
+        The weight of the link to it, in units of 2^-53: the part of the mass that it is sent.
+    dimension : int
+        Components of the statistic.
+
+    Attributes
+    ----------
+    session, reachability : SessionState, Reachability
+        The state; `on` changes it by the tables of `states`, and nothing else does.
+    awaited, may_send, in_reach : bool
+        What follows from the state: whether a round waits for this neighbour, whether it may be
+        sent mass, and whether it is sent updates.
+    """
+
+    __slots__ = (
+        "acknowledged", "awaited", "buffer", "confirmed", "conflict", "foreign_manifest", "in_reach",
+        "in_round", "in_sums", "in_tag", "in_weight", "known", "may_send", "newest", "out_sums",
+        "out_weight", "peer", "peer_incarnation", "range_report", "reachability", "repeated",
+        "session", "since", "warned", "weight",
+    )  # fmt: skip
+
+    def __init__(self, peer: str, weight: int, dimension: int) -> None:
+        """A neighbour of which nothing is known yet."""
+        self.peer = peer
+        self.weight = weight
+        self.peer_incarnation = 0  # 0: not known
+        self.session = SessionState.OPENING
+        self.reachability = Reachability.RESPONSIVE
+        self.foreign_manifest = b""  # the digest of another manifest that it follows
+        self.repeated = 0  # messages without anything new
+        self.known = PeerStatus()  # its status when last heard, in any incarnation and epoch
+        self.confirmed = False  # has said in this run what it remembers of this agent
+        self.conflict = b""  # the run of it whose conflict was reported last
+        self.warned = False  # was sent what is remembered of it, since the last resend
+        self._clear(0, 0, dimension)
+        self._derive()
+
+    def on(self, event: SessionEvent | ReachabilityEvent) -> None:
+        """Take an event: the state follows from the tables."""
+        if isinstance(event, SessionEvent):
+            self.session = states.next_state(states.SESSION, self.session, event)
+        else:
+            self.reachability = states.next_state(states.REACHABILITY, self.reachability, event)
+        self._derive()
+
+    def _derive(self) -> None:
+        session, answers = self.session, self.reachability in states.ANSWERING
+        self.awaited = answers and session in states.AWAITED
+        self.may_send = answers and session in states.EXCHANGES_MASS
+        down = self.reachability is Reachability.DOWN
+        self.in_reach = not down and session in states.RECEIVES_UPDATES
+
+    def begin_session(self, peer_incarnation: int, now: int, tag: bytes) -> None:
+        """Begin a session with a new incarnation of the neighbour: both totals are 0."""
+        self.on(SessionEvent.NEW_INCARNATION)
+        self._clear(peer_incarnation, now, len(self.in_sums))
+        self.in_tag = tag
+
+    def _clear(self, peer_incarnation: int, now: int, dimension: int) -> None:
+        self.peer_incarnation = peer_incarnation
+        self.out_sums = self.in_sums = (0,) * dimension
+        self.out_weight = self.in_weight = 0
+        self.in_round = self.newest = self.acknowledged = 0
+        self.in_tag = b""  # the neighbour's tag of that round
+        self.since = now  # own round from which acknowledgements are counted
+        self.buffer: list[CumulativeMass] = []
+        self.range_report = RangeReport()
+
+    def awake(self, now: int) -> None:
+        """It answers again: send it mass and wait for it."""
+        self.on(ReachabilityEvent.NEWS)
+        self.since = now
+
+    def restore_left(self) -> None:
+        """Set the one state that a restart remembers: the neighbour has left for good."""
+        self.session = SessionState.LEFT
+        self._derive()
+
+    def unacknowledged(self, now: int) -> int:
+        """Rounds since the neighbour last acknowledged one, or answered again."""
+        return now - (self.acknowledged if self.acknowledged > self.since else self.since)
+
+    @property
+    def excluded(self) -> bool:
+        """Whether the others agree on when to stop without it: it has left, or has stopped."""
+        if self.session is SessionState.DONE:
+            return self.range_report.stop > 0
+        return self.session is SessionState.LEFT
+
+    def send(self, sums: list[int], weight: int) -> None:
+        """Add mass to the running totals."""
+        if len(sums) == 1:
+            self.out_sums = (self.out_sums[0] + sums[0],)
+        else:
+            self.out_sums = tuple([a + b for a, b in zip(self.out_sums, sums, strict=True)])
+        self.out_weight += weight
+
+    def expects(self, message: CumulativeMass, limits: Limits) -> bool:
+        """Whether this is what nearly all messages are: the next round, and nothing else to it.
+
+        A fast path past `implausible` for one component; False means only that the message needs
+        the full check.
+        """
+        _, _, _, _, number, acknowledged, sums, weight, report, leaving, done, *_ = message
+        if number != self.newest + 1 or number > limits.rounds > 0 or acknowledged < 0:
+            return False
+        if leaving or done or not self.may_send or report.phase or len(sums) != 1:
+            return False
+        if self.buffer:
+            last = self.buffer[-1]
+            before, weight_before = last.sums, last.weight
+        else:
+            before, weight_before = self.in_sums, self.in_weight
+        rose, most = sums[0] - before[0], limits.sums
+        gained = weight - weight_before
+        return len(before) == 1 and 0 <= gained <= limits.weight and -most <= rose <= most
+
+    def implausible(self, message: CumulativeMass, limits: Limits, now: int) -> str:
+        """Say why no honest neighbour would send this; empty if one might.
+
+        A message is compared with those before and after it, in order of rounds, among the ones
+        that are buffered.
+        """
+        last = limits.rounds or self._last(now)
+        if message.leaving:
+            last += AHEAD
+        if not 0 <= message.round <= last:
+            return f"a round that is not in 0..{last}"
+        if len(message.sums) != len(self.in_sums):
+            return f"{len(message.sums)} components, expected {len(self.in_sums)}"
+        if message.acknowledged < 0:
+            return "a negative round acknowledged"
+        buffer, number = self.buffer, message.round
+        at = bisect_left(buffer, number, key=_ROUND) if number <= self.newest else len(buffer)
+        if at:
+            before = buffer[at - 1]
+            why = _impossible(limits, number - before.round, before.sums, before.weight, message)
+        else:
+            gap = number - self.in_round
+            why = _impossible(limits, gap, self.in_sums, self.in_weight, message)
+        if not why and at < len(buffer):
+            after = buffer[at]
+            why = _impossible(limits, after.round - number, message.sums, message.weight, after)
+        return why
+
+    def _last(self, now: int) -> int:
+        """The last round accepted; an agent that joins late accepts the first it is sent."""
+        return max(now, self.newest) + AHEAD if self.newest else FIRST
+
+    def keep(self, message: CumulativeMass, most: int) -> None:
+        """Buffer a message of a later round than the last received, in order of rounds.
+
+        If there are too many, the middle one is dropped: totals of later rounds contain it.
+        """
+        buffer = self.buffer
+        if message.round > self.newest:
+            buffer.append(message)
+            self.newest = message.round
+        else:
+            at = bisect_left(buffer, message.round, key=_ROUND)
+            if buffer[at : at + 1] and buffer[at].round == message.round:
+                self.repeated += 1
+                return
+            buffer.insert(at, message)
+        if len(buffer) > most:
+            del buffer[most // 2]
+
+    def due(self, t: int, never_later: bool = False) -> CumulativeMass:
+        """Take from the buffer: round t, else the first later one, else the last earlier one.
+
+        With `never_later`, the last one up to round t, which must be there.
+        """
+        buffer = self.buffer
+        if len(buffer) == 1:
+            return buffer.pop()
+        at = 0
+        while at < len(buffer) - 1 and buffer[at].round < t:
+            at += 1
+        if never_later and buffer[at].round > t:
+            at -= 1
+        found = buffer[at]
+        del buffer[: at + 1]
+        return found
+
+
+def _impossible(
+    limits: Limits, rounds: int, sums: tuple[int, ...], weight: int, later: CumulativeMass
+) -> str:
+    gained = later.weight - weight
+    if gained < 0:
+        return "its total of weight fell"
+    if gained > limits.weight * rounds:
+        return f"its total of weight rose by more than exists, in {rounds} rounds"
+    most = limits.sums * rounds
+    for a, b in zip(sums, later.sums, strict=True):
+        if not -most <= b - a <= most:
+            return f"its total rose or fell by more than exists, in {rounds} rounds"
+    return ""

@@ -1,0 +1,226 @@
+"""An agent's mass and how it moves: integers that are only ever passed on.
+
+S = X + sum rho - sum sigma is updated as it changes; `recount` computes it anew.
+
+Where neighbours' estimates are protected (Network DP), an agent has a weight of at most t after its
+round t, and what arrived beyond that waits aside, outside its estimate, until there is room. The
+noise of a round is calibrated for a neighbour's estimate S/w that moves by 1 and so moves S by w; a
+part a_ij p of it, p = 1/(t-1), arrives at agent i, whose noise covers a_ij. So w <= t - 1 is needed
+when the mass of round t is sent. While all messages arrive in time w = t - 1. Without the bound,
+totals of several rounds that arrive at once, mass withheld from a silent neighbour, or a member that
+sends weight it never had make w larger, and the round costs w/(t-1) epsilon. For the same reason an
+agent that is behind receives nothing that its neighbours sent in rounds later than its own: the
+noise of `learn` grows with the round.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from murmura.agents.events import Released
+from murmura.agents.manifest import Manifest
+from murmura.agents.messages import CumulativeMass
+from murmura.agents.protocol.link import Link
+from murmura.agents.protocol.memory import AgentState
+from murmura.agents.protocol.options import ONE, Limits
+
+ROUNDED = 4  # units of 2^-53: a part computed in floats is at most this much too large
+
+
+class Mass:
+    """(S, w) of one agent: sums and weight, in units of 2^-unit.
+
+    Parameters
+    ----------
+    manifest : Manifest
+        Sets the unit, the dimension and whether the weight is bounded.
+    links : sequence of Link
+        The neighbours, whose running totals are part of the balance.
+    limits : Limits
+        What neighbours accept in one round.
+    state : AgentState
+        Is marked as unsaved when the mass changes.
+
+    Attributes
+    ----------
+    sums, weight
+        The mass itself: S and w.
+    released_sums, released_weight
+        X: all that this agent released and that has entered.
+    aside_sums, aside_weight
+        What waits aside under a bound.
+    entered : int
+        The last reading in X; `skipped` are earlier ones that are not, `pending` those that wait.
+    """
+
+    def __init__(
+        self, manifest: Manifest, links: Sequence[Link], limits: Limits, state: AgentState
+    ) -> None:
+        """No mass."""
+        self._links, self._limits, self._state = links, limits, state
+        algorithm = manifest.made_algorithm
+        self._unit, self._online = manifest.unit, algorithm.online
+        # A ratio algorithm has its own weights, and no guarantee for neighbours.
+        self.bounded = manifest.hides_neighbours and not algorithm.ratio
+        self.sums = [0] * manifest.dimension
+        self.weight = 0
+        self.released_sums = [0] * manifest.dimension
+        self.released_weight = 0
+        self.aside_sums = [0] * manifest.dimension
+        self.aside_weight = 0
+        self.entered = 0
+        self.skipped: set[int] = set()
+        self.pending: dict[int, Released] = {}
+
+    @property
+    def estimate(self) -> tuple[float, ...]:
+        """S/w, correctly rounded; empty while there is no weight."""
+        weight = self.weight
+        if weight <= 0:
+            return ()
+        try:
+            return tuple([s / weight for s in self.sums])
+        except OverflowError:
+            return tuple([math.copysign(math.inf, s) for s in self.sums])
+
+    @property
+    def transferable(self) -> bool:
+        """Whether there is mass to hand over."""
+        return self.weight > 0 or (self.weight == 0 and any(self.sums))
+
+    def offer(self, released: Released) -> None:
+        """Let a release wait to enter, unless it has entered."""
+        reading = released.reading
+        if reading > self.entered or reading in self.skipped:
+            self.pending[reading] = released
+
+    def enter(self, last: int | None = None) -> None:
+        """X += what was released up to a reading, or all."""
+        for reading in sorted(self.pending):
+            if last is None or reading <= last:
+                self._enter(self.pending.pop(reading))
+
+    def _enter(self, released: Released) -> None:
+        for k, value in enumerate(released.sums):
+            self.sums[k] += value
+            self.released_sums[k] += value
+        self.weight += released.weight
+        self.released_weight += released.weight
+        self.skipped.discard(released.reading)
+        self.skipped.update(range(self.entered + 1, released.reading))
+        self.entered = max(self.entered, released.reading)
+        self._state.unsaved = True
+
+    def receive(self, link: Link, message: CumulativeMass) -> None:
+        """S += what the neighbour's totals rose by; under a bound it waits aside for `level`."""
+        sums = self.aside_sums if self.bounded else self.sums
+        _, _, _, _, number, _, totals, weight, _, _, _, tag, *_ = message
+        if len(sums) == 1:
+            sums[0] += totals[0] - link.in_sums[0]
+        else:
+            for k, (now, before) in enumerate(zip(totals, link.in_sums, strict=True)):
+                sums[k] += now - before
+        if self.bounded:
+            self.aside_weight += weight - link.in_weight
+        else:
+            self.weight += weight - link.in_weight
+        link.in_sums, link.in_weight, link.in_round, link.in_tag = totals, weight, number, tag
+        if link.newest < number:
+            link.newest = number
+        while link.buffer and link.buffer[0].round <= number:
+            del link.buffer[0]
+        self._state.unsaved = True
+
+    def receive_buffered(self) -> None:
+        """Receive the latest message of every neighbour."""
+        for link in self._links:
+            if link.buffer:
+                self.receive(link, link.buffer[-1])
+
+    def send(self, fraction: int, patience: int) -> None:
+        """Send each neighbour weight * fraction / 2^106 of the mass; the rest stays.
+
+        A neighbour that has acknowledged nothing for more than `patience` rounds is sent none.
+        While the weight is negative, because mass was rolled back, nothing is sent.
+        """
+        now = self._state.round
+        if self.bounded and fraction:
+            self.level(now - 1)
+            fraction = max(fraction - ROUNDED, 0)
+        sums, weight = self.sums, self.weight
+        if weight <= 0 or not fraction:
+            return
+        excess = self._limits.excess(sums, weight)
+        left, remaining, single = list(sums), weight, len(sums) == 1
+        for link in self._links:
+            if link.weight and link.may_send and link.unacknowledged(now) <= patience:
+                factor = (link.weight * fraction >> ONE) >> excess
+                sent_weight = weight * factor >> ONE
+                remaining -= sent_weight
+                if single:
+                    sent = [sums[0] * factor >> ONE]
+                    left[0] -= sent[0]
+                else:
+                    sent = [s * factor >> ONE for s in sums]
+                    left = [a - b for a, b in zip(left, sent, strict=True)]
+                link.send(sent, sent_weight)
+        self.sums, self.weight = left, remaining
+
+    def send_all(self, near: Sequence[Link]) -> None:
+        """Send all mass, split by link weight; the last takes what division leaves."""
+        excess = self._limits.excess(self.sums, self.weight)
+        sums, weight = [s >> excess for s in self.sums], self.weight >> excess
+        total = sum(link.weight for link in near)
+        for at, link in enumerate(near):
+            part, of = (link.weight, total) if total else (1, len(near))
+            if at == len(near) - 1:
+                sent, sent_weight = sums, weight
+            else:
+                sent, sent_weight = [s * part // of for s in sums], weight * part // of
+                total -= part if total else 0
+            link.send(sent, sent_weight)
+            sums = [a - b for a, b in zip(sums, sent, strict=True)]
+            weight -= sent_weight
+            self.sums = [a - b for a, b in zip(self.sums, sent, strict=True)]
+            self.weight -= sent_weight
+        self._state.unsaved = True
+
+    def level(self, t: int) -> None:
+        """Bound the weight by t (by 1 for an offline algorithm): the rest waits aside.
+
+        What is moved is a part of sums and weight alike, so estimates on either side stay.
+        """
+        room = ((t if self._online else 1) << self._unit) - self.weight
+        aside = self.aside_weight
+        if room >= aside:
+            self._move(self.aside_sums, 1, 1, aside)
+        elif room > 0:
+            self._move(self.aside_sums, room, aside, room)
+        elif room < 0 < self.weight:
+            self._move(self.sums, room, self.weight, room)
+
+    def _move(self, source: list[int], part: int, of: int, weight: int) -> None:
+        """Move part/of of some sums, and a weight, from aside to the mass, or back."""
+        moved = [s * part // of for s in source]
+        self.sums = [a + b for a, b in zip(self.sums, moved, strict=True)]
+        self.aside_sums = [a - b for a, b in zip(self.aside_sums, moved, strict=True)]
+        self.weight += weight
+        self.aside_weight -= weight
+        if weight or any(moved):
+            self._state.unsaved = True
+
+    def roll_back(self, link: Link, peer_incarnation: int, tag: bytes = b"") -> None:
+        """Begin a session with a new incarnation: what was exchanged with the old one is undone."""
+        link.begin_session(peer_incarnation, self._state.round, tag)
+        self.recount()
+        self._state.unsaved = True
+
+    def recount(self) -> None:
+        """S = X + sum rho - sum sigma - what waits aside."""
+        self.sums = [x - a for x, a in zip(self.released_sums, self.aside_sums, strict=True)]
+        self.weight = self.released_weight - self.aside_weight
+        for link in self._links:
+            for k, (received, sent) in enumerate(zip(link.in_sums, link.out_sums, strict=True)):
+                self.sums[k] += received - sent
+            self.weight += link.in_weight - link.out_weight

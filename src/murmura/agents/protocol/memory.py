@@ -1,0 +1,159 @@
+"""What an agent remembers: its state while it runs, and the snapshot that a restart continues.
+
+A snapshot does not contain whether a link is open: before mass is sent again, the agent learns what
+its neighbour knows. It does not contain the agent's mass either, which follows from what it
+released and from the totals of its links; nor buffered messages, which their senders repeat.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from murmura.agents.messages import RangeReport
+from murmura.agents.protocol.states import SessionState
+from murmura.errors import LedgerError
+
+if TYPE_CHECKING:
+    from murmura.agents.protocol.link import Link
+    from murmura.agents.protocol.mass import Mass
+
+VERSION = 4
+
+
+@dataclass(slots=True)
+class AgentState:
+    """What all parts of an agent share; each gets it by its constructor.
+
+    Attributes
+    ----------
+    label : str
+        The agent's name.
+    incarnation, round : int
+        Where it is; 0 before it has started.
+    first_round : int
+        The round that this run of the agent began with.
+    leaving, exhausted : bool
+        Whether it leaves for good, and whether no further reading will come.
+    reason, result : str, tuple of float
+        Why it is done, and the estimate it was done with.
+    halted : bool
+        Whether it ignores all further events.
+    unsaved : bool
+        Whether something changed since the last snapshot.
+    """
+
+    label: str
+    incarnation: int = 0
+    round: int = 0
+    first_round: int = 0
+    leaving: bool = False
+    exhausted: bool = False
+    reason: str = ""
+    result: tuple[float, ...] = ()
+    halted: bool = False
+    unsaved: bool = False
+
+
+def snapshot(
+    digest: bytes, state: AgentState, mass: Mass, links: Mapping[str, Link], schedule: list[Any]
+) -> bytes:
+    """Write an agent's state as compact JSON.
+
+    Parameters
+    ----------
+    digest : bytes
+        Of the manifest.
+    state, mass, links
+        The agent's parts.
+    schedule : list
+        What its schedule remembers besides, as JSON accepts it.
+
+    Returns
+    -------
+    bytes
+        What `restore` reads.
+    """
+    rows = [
+        [
+            link.peer, link.peer_incarnation, link.session is SessionState.LEFT, link.out_sums,
+            link.out_weight, link.in_sums, link.in_weight, link.in_round, link.in_tag.hex(),
+            link.acknowledged, link.since, link.range_report,
+        ]
+        for link in links.values()
+        if link.peer_incarnation
+    ]  # fmt: skip
+    written = [
+        VERSION, digest.hex(), state.label, state.incarnation, state.round, mass.released_sums,
+        mass.released_weight, mass.entered, sorted(mass.skipped), state.reason, state.result,
+        state.leaving, schedule, rows, mass.aside_sums, mass.aside_weight,
+    ]  # fmt: skip
+    return json.dumps(written, separators=(",", ":")).encode()
+
+
+def restore(
+    digest: bytes, state: AgentState, mass: Mass, links: Mapping[str, Link], written: bytes
+) -> list[Any]:
+    """Set an agent's parts to what `snapshot` wrote.
+
+    Parameters
+    ----------
+    digest : bytes
+        Of the manifest.
+    state, mass, links
+        The agent's parts; `state` has its label and incarnation.
+    written : bytes
+        The snapshot.
+
+    Returns
+    -------
+    list
+        What the schedule remembers.
+
+    Raises
+    ------
+    LedgerError
+        If the snapshot cannot be read, or is of another version, manifest, agent or incarnation.
+    """
+    read = _checked(digest, state, written)
+    state.round, mass.released_sums, mass.released_weight, mass.entered = read[4:8]
+    mass.skipped, state.reason, state.result = set(read[8]), read[9], tuple(read[10])
+    state.leaving = read[11]
+    mass.aside_sums, mass.aside_weight = read[14:16]
+    for peer, incarnation, left, *values in read[13]:
+        link = links[peer]
+        link.peer_incarnation = incarnation
+        if left:
+            link.restore_left()
+        link.out_sums, link.out_weight = tuple(values[0]), values[1]
+        link.in_sums, link.in_weight = tuple(values[2]), values[3]
+        link.in_round, link.in_tag = values[4], bytes.fromhex(values[5])
+        link.newest, link.acknowledged, link.since = link.in_round, values[6], values[7]
+        link.range_report = range_report(values[8])
+    mass.recount()
+    return list(read[12])
+
+
+def range_report(read: list[Any]) -> RangeReport:
+    """A range report as JSON returns it."""
+    phase, depth, low, high, stop = read
+    return RangeReport(phase, depth, tuple(low), tuple(high), stop)
+
+
+def _checked(digest: bytes, state: AgentState, written: bytes) -> list[Any]:
+    expected = [VERSION, digest.hex(), state.label, state.incarnation]
+    try:
+        read = json.loads(written)
+        found = read[:4]
+    except (ValueError, TypeError) as error:
+        raise LedgerError(f"the state of {state.label} cannot be read: {error}") from None
+    names = ("version", "manifest", "agent", "incarnation")
+    for name, own, other in zip(names, expected, found, strict=True):
+        if own != other:
+            raise LedgerError(
+                f"the state of {state.label} is for another {name}: found {other}, expected {own}; "
+                "begin a new incarnation with the releases of its ledger"
+            )
+    return list(read)

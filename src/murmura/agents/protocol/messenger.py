@@ -1,0 +1,120 @@
+"""Collects the actions of one event: messages, reports and timers, in order.
+
+A message that tells of a change that is not yet saved makes the whole batch rely on a snapshot:
+`Agent.handle` puts the `Persist` first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from murmura.agents.events import (
+    Action,
+    AgentReport,
+    Done,
+    Remember,
+    Send,
+    SetTimer,
+)
+from murmura.agents.manifest import Manifest
+from murmura.agents.messages import CumulativeMass, Hello, RangeReport
+from murmura.agents.protocol.history import AgentIdentity
+from murmura.agents.protocol.link import Link
+from murmura.agents.protocol.mass import Mass
+from murmura.agents.protocol.memory import AgentState
+from murmura.agents.protocol.termination import TerminationDetector
+
+_make = tuple.__new__  # of a NamedTuple, all fields given: half the time of calling it
+_NO_RANGE = RangeReport()
+
+
+class Messenger:
+    """Writes what an agent sends and reports.
+
+    Parameters
+    ----------
+    manifest : Manifest
+        What Hellos name.
+    state, identity, mass : AgentState, AgentIdentity, Mass
+        What messages are written from.
+    detector : TerminationDetector or None
+        Whose range report travels with the mass.
+
+    Attributes
+    ----------
+    actions : list
+        Of the present event.
+    relies_on_snapshot : bool
+        Whether one of them tells of something that is not saved.
+    """
+
+    def __init__(
+        self,
+        manifest: Manifest,
+        state: AgentState,
+        identity: AgentIdentity,
+        mass: Mass,
+        detector: TerminationDetector | None,
+    ) -> None:
+        """No action yet."""
+        self._manifest, self._state, self._identity = manifest, state, identity
+        self._mass, self._detector = mass, detector
+        self.actions: list[Action] = []
+        self.relies_on_snapshot = False
+
+    def send_hello(self, link: Link) -> None:
+        """Send a Hello: who this agent is, and what it remembers of the neighbour."""
+        own, state, identity = self._manifest, self._state, self._identity
+        self.actions.append(Send(Hello(
+            state.label, link.peer, state.incarnation, link.peer_incarnation, own.epoch, own.digest,
+            own.field_digests, link.in_round, identity.authenticator.tag(state.incarnation, 0),
+            link.in_tag, identity.status, link.known, not link.confirmed,
+        )))  # fmt: skip
+
+    def send_mass(self, link: Link) -> None:
+        """Send the cumulative mass of a link; a change is saved first."""
+        state, identity, detector = self._state, self._identity, self._detector
+        if state.unsaved:
+            self.relies_on_snapshot = True
+        incarnation, number = state.incarnation, state.round
+        self.actions.append(_make(Send, (_make(CumulativeMass, (
+            state.label, link.peer, incarnation, link.peer_incarnation, number, link.in_round,
+            link.out_sums, link.out_weight, _NO_RANGE if detector is None else detector.report,
+            state.leaving, state.reason != "", identity.authenticator.tag(incarnation, number),
+            link.in_tag, identity.run, *identity.release_fields,
+        )),)))  # fmt: skip
+
+    def send_mass_to_all(self, links: Iterable[Link]) -> None:
+        """Send every neighbour in reach the cumulative mass of its link."""
+        for link in links:
+            if link.in_reach:
+                self.send_mass(link)
+
+    def warn(self, link: Link) -> None:
+        """Send a neighbour what is remembered of it, once between two resends."""
+        if not link.warned:
+            link.warned = True
+            self.send_hello(link)
+
+    def remember(self, link: Link) -> None:
+        """Have the neighbour's status stored."""
+        self.actions.append(Remember(link.peer, link.known))
+
+    def set_timer(self, timer: str, seconds: float) -> None:
+        """Ask for a `Deadline` after so many seconds."""
+        self.actions.append(SetTimer(timer, seconds))
+
+    def report(self, kind: str, peer: str = "", text: str = "") -> None:
+        """Add a line for the log."""
+        state = self._state
+        estimate = state.result if state.reason else self._mass.estimate
+        self.actions.append(AgentReport(kind, state.round, peer, text, estimate))
+
+    def reject(self, peer: str, text: str) -> None:
+        """Report whose message was not accepted, and why."""
+        self.actions.append(AgentReport("rejected", self._state.round, peer, text))
+
+    def done(self) -> None:
+        """Say that the agent is done."""
+        state = self._state
+        self.actions.append(Done(state.round, state.result, state.reason))

@@ -1,0 +1,111 @@
+"""What each agent may choose for itself, and the limits that follow from the manifest for all."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from murmura import _validate
+from murmura.agents.manifest import Manifest
+from murmura.errors import AgentError
+
+ONE = 53  # link weights are in units of 2^-53
+READINGS = 2**32  # of one agent, where the manifest sets no limit
+UNKNOWN = 2**256  # size of a release where the manifest knows no largest: still fits a message
+
+
+@dataclass(frozen=True)
+class Options:
+    """The time limits of one agent, in seconds; none of them changes the limit of the estimate.
+
+    Parameters
+    ----------
+    deadline : float
+        A round proceeds without the missing messages after this.
+    resend : float
+        While waiting, the last message is repeated after this.
+    tick : float
+        Between two transmissions of an asynchronous agent.
+    linger : float
+        After the end, the last message is repeated for so long where it is not acknowledged.
+    patience : int
+        Rounds without an acknowledgement before a neighbour is sent no more mass.
+    buffer : int
+        Messages buffered of one neighbour that is ahead.
+    confirmations : int
+        Neighbours that must say what they remember of the agent before it releases anything.
+
+    Raises
+    ------
+    AgentError
+        If a time is not positive or a count too small.
+
+    Examples
+    --------
+    >>> Options(deadline=5.0).resend
+    0.25
+    """
+
+    deadline: float = 2.0
+    resend: float = 0.25
+    tick: float = 0.1
+    linger: float = 60.0
+    patience: int = 16
+    buffer: int = 64
+    confirmations: int = 1
+
+    def __post_init__(self) -> None:
+        """Check the times and counts."""
+        _validate.positive(
+            AgentError, deadline=self.deadline, resend=self.resend, tick=self.tick,
+            linger=self.linger,
+        )  # fmt: skip
+        _validate.at_least(AgentError, 1, confirmations=self.confirmations)
+        _validate.at_least(AgentError, 2, patience=self.patience, buffer=self.buffer)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What an honest neighbour never exceeds, in units of 2^-unit.
+
+    No more weight exists than every member's readings, and no sum beyond `largest` times it; the
+    mass sent in one round is at most that. All three bounds add up over rounds, so it is enough to
+    compare a message with the one before. A sum is not bounded by `largest` times its own weight:
+    where mass was rolled back, an honest agent may have a sum with little weight for a while.
+
+    Parameters
+    ----------
+    weight, sums : int
+        The most that one round may send.
+    rounds : int
+        The last round; 0 is open-ended.
+    """
+
+    weight: int
+    sums: int
+    rounds: int
+
+    @classmethod
+    def of(cls, manifest: Manifest) -> Limits:
+        """Read them off the manifest."""
+        readings = 1
+        if manifest.asynchronous:
+            readings = READINGS
+        elif manifest.made_algorithm.online:
+            readings = manifest.rounds or READINGS
+        count = len(manifest.members) * readings
+        known = math.isfinite(manifest.largest)
+        largest = math.ceil(manifest.largest) + 1 if known else UNKNOWN
+        weight = count << manifest.unit
+        return cls(weight=weight, sums=largest * weight, rounds=manifest.rounds)
+
+    def excess(self, sums: list[int], weight: int) -> int:
+        """Bits to shift the mass sent down by so that it is accepted; 0 except after a rollback."""
+        largest = max(map(abs, sums))
+        if weight <= self.weight and largest <= self.sums:
+            return 0
+        return max(_above(weight, self.weight), _above(largest, self.sums))
+
+
+def _above(value: int, limit: int) -> int:
+    return 0 if value <= limit else value.bit_length() - limit.bit_length() + 1

@@ -1,0 +1,291 @@
+"""Rounds in common: the paper's algorithms, followed exactly while every message arrives in time.
+
+Round t: send parts of S_{t-1}; wait for cumulative mass of round t or later from every awaited
+neighbour, and for the own reading; receive, on each link, round t if it is there, else the first
+later one; add x_t. After a deadline the round proceeds without unresponsive neighbours: their parts
+stay here until they answer again. A neighbour that is behind but answers is awaited a while longer.
+An agent that is behind waits for none that is ahead, and skips rounds if two neighbours are far
+ahead: one is not enough, for a false claim must not hurry others to the end. An agent that hears
+nobody waits, for ever if need be: its own release is not the answer.
+
+No noise, no mass: under Network DP a round without the own release never ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from murmura.agents import conservation
+from murmura.agents.manifest import Manifest
+from murmura.agents.messages import CumulativeMass, RangeReport
+from murmura.agents.protocol import states
+from murmura.agents.protocol.completion import Completion
+from murmura.agents.protocol.handshake import Handshake
+from murmura.agents.protocol.link import Link
+from murmura.agents.protocol.mass import Mass
+from murmura.agents.protocol.memory import AgentState
+from murmura.agents.protocol.messenger import Messenger
+from murmura.agents.protocol.options import ONE, Options
+from murmura.agents.protocol.states import ReachabilityEvent, SessionState
+from murmura.agents.protocol.termination import TerminationDetector
+
+FAR = 3  # rounds behind that never happen while all messages arrive
+
+
+class SynchronousSchedule:
+    """Proceeds from round to round with the neighbours.
+
+    Parameters
+    ----------
+    manifest, options : Manifest, Options
+        The terms.
+    state, links, mass, messenger, completion, handshake
+        The parts that it works with.
+    detector : TerminationDetector or None
+        Where there is a tolerance.
+
+    Attributes
+    ----------
+    waiting : bool
+        Whether the mass of the present round was sent.
+    """
+
+    def __init__(
+        self,
+        manifest: Manifest,
+        options: Options,
+        state: AgentState,
+        links: Sequence[Link],
+        mass: Mass,
+        messenger: Messenger,
+        completion: Completion,
+        handshake: Handshake,
+        detector: TerminationDetector | None,
+    ) -> None:
+        """Round 0."""
+        self._manifest, self._options, self._state, self._links = manifest, options, state, links
+        self._mass, self._messenger, self._completion = mass, messenger, completion
+        self._handshake, self._detector = handshake, detector
+        self._algorithm = manifest.made_algorithm
+        self.waiting = False
+        self._without = -1  # the round that proceeds without its own reading
+        self._lacking: Link | None = None  # the first link that round t was found to wait for
+        self._armed = (-1, False)  # where the agent was when the timers were set
+        self._seen = (-1, False)
+        self._stalled = 0  # deadlines passed in this round
+
+    def snapshot(self) -> list[Any]:
+        """Whether it waits, the round without a reading, and the detector."""
+        detector = self._detector
+        return [self.waiting, self._without, None if detector is None else detector.snapshot()]
+
+    def restore(self, read: list[Any]) -> None:
+        """Take a `snapshot` back."""
+        self.waiting, self._without, detector = read
+        if self._detector is not None:
+            self._detector.restore(detector)
+
+    def begin(self) -> None:
+        """Set the deadline and advance."""
+        self._arm()
+        self.advance()
+
+    def _arm(self) -> None:
+        self._armed = (self._state.round, self.waiting)
+        self._messenger.set_timer("round", self._options.deadline)
+
+    def note_range(self, link: Link, report: RangeReport) -> None:
+        """Pass a neighbour's range report to the detector."""
+        detector, size = self._detector, len(self._mass.sums)
+        if detector is None or not len(report.low) == len(report.high) == size:
+            return
+        decided = detector.report.stop
+        why = detector.note(link, report)
+        if why and self._mass.weight > 0:
+            self._messenger.reject(link.peer, why)
+        if detector.report.stop != decided:
+            self._lacking, self._state.unsaved = None, True
+
+    def arrived(self, link: Link, message: CumulativeMass) -> None:
+        """Buffer cumulative mass of a later round, and advance if the round waited for it."""
+        link.keep(message, self._options.buffer)
+        lacking = self._lacking
+        if (
+            lacking is None
+            or lacking.newest >= self._state.round
+            or not (self.waiting and lacking.awaited)
+        ):
+            self.advance()  # otherwise the round still waits for another neighbour
+
+    def advance(self) -> None:
+        """Proceed as far as what has arrived allows."""
+        state, detector = self._state, self._detector
+        if not self._algorithm.online and self._mass.pending:
+            self._mass.enter()
+        while not (state.reason or state.leaving):
+            if detector is not None and detector.passed(state.round, self.waiting):
+                self._mass.receive_buffered()
+                self._completion.finish("tolerance")
+            elif self.waiting:
+                if not self._complete():
+                    break
+                self._end_round()
+            elif self._ready():
+                self._begin_round()
+            else:
+                break
+        if state.leaving and not state.reason:
+            self._completion.hand_over()
+
+    def _ready(self) -> bool:
+        """Whether round t+1 may begin: sessions are open, and the first release is there."""
+        heard = False
+        for link in self._links:
+            if link.awaited:
+                if link.session is SessionState.OPENING:
+                    return False
+                heard = True
+        if not heard and self._completion.late:
+            self._completion.finish("late")
+        if not heard and (self._state.reason or not self._accompanied(self._state.round + 1)):
+            return False
+        online = self._algorithm.online or self._state.round > 0
+        return online or self._supplied(0, self._mass.entered > 0)
+
+    def _supplied(self, due: int, there: bool) -> bool:
+        """Whether the reading due is there, or the round proceeds without it."""
+        if there:
+            return True
+        if not self._manifest.hides_neighbours:
+            return self._state.exhausted or self._without >= due
+        if self._state.exhausted:
+            self._completion.finish("readings")
+        return False
+
+    def _complete(self) -> bool:
+        """Whether all that round t waits for has arrived."""
+        t = self._state.round
+        for link in self._links:
+            if link.newest < t and link.awaited:
+                self._lacking = link
+                return False
+        if not self._accompanied(t) or (self._detector is not None and not self._agreed()):
+            return False
+        if not self._algorithm.online:
+            return self._may_hurry()
+        there = self._mass.entered >= t or t in self._mass.pending
+        return (there or self._may_hurry()) and self._supplied(t, there)
+
+    def _accompanied(self, t: int) -> bool:
+        """Whether a neighbour takes part in round t or was ahead of it, or all have left."""
+        for link in self._links:
+            if link.may_send or (link.newest >= t and link.session in states.ESTABLISHED):
+                return True
+        return all(link.session is SessionState.LEFT for link in self._links)
+
+    def _may_hurry(self) -> bool:
+        """Whether a round without a reading need not take until the deadline.
+
+        It must only where all neighbours have left and no last round is set.
+        """
+        if self._manifest.rounds or self._without >= self._state.round:
+            return True
+        return not all(link.session is SessionState.LEFT for link in self._links)
+
+    def _begin_round(self) -> None:
+        state = self._state
+        state.round = self._latest() + 1
+        self.waiting = True
+        self._stalled = 0
+        fraction = conservation.sent_fraction(self._algorithm, state.round)
+        self._mass.send(round(fraction * 2**ONE), self._options.patience)
+        state.unsaved = True
+        self._messenger.send_mass_to_all(self._links)
+
+    def _latest(self) -> int:
+        """The round to continue from: the present one, or later if the neighbours are far ahead."""
+        now, detector = self._state.round, self._detector
+        near = now + FAR
+        for link in self._links:
+            if link.newest >= near:
+                break
+        else:
+            return now
+        second = sorted(link.newest for link in self._links)[-2:][0]
+        if second < near or self._manifest.hides_neighbours:
+            return now
+        target = second - 1 if detector is None else detector.phase_start(second) - 1
+        return max(now, target)
+
+    def _end_round(self) -> None:
+        t, mass, detector = self._state.round, self._mass, self._detector
+        for link in self._links:
+            if link.buffer and not (mass.bounded and link.buffer[0].round > t):
+                mass.receive(link, link.due(t, mass.bounded))
+        if self._algorithm.online and mass.pending:
+            mass.enter(t)
+        if mass.bounded:
+            mass.level(t)
+        self.waiting = False
+        self._messenger.report("round")
+        if detector is not None and detector.ends():
+            self._completion.finish("tolerance")
+        elif t == self._manifest.rounds:
+            self._completion.finish("rounds")
+
+    def _agreed(self) -> bool:
+        """Whether the phase that ends in this round is over; until then, send what is new."""
+        detector = self._detector
+        assert detector is not None
+        deeper = detector.deepen()
+        if not detector.blocks(self._state.round) or self._stalled >= self._options.patience:
+            return True
+        if any(not (link.excluded or link.awaited) for link in self._links):
+            return True  # an unresponsive neighbour cannot agree: nobody stops in this phase
+        if deeper:
+            self._state.unsaved = True
+            self._messenger.send_mass_to_all(self._links)
+        return False
+
+    def timer(self, timer: str) -> None:
+        """The deadline of a round passed."""
+        if timer != "round" or self._state.reason:
+            return
+        if self._armed == (self._state.round, self.waiting) and not self._state.leaving:
+            self._stalled += 1
+            self._give_up()
+            self.advance()
+        for link in self._links:
+            link.on(ReachabilityEvent.DEADLINE_OVER)
+        self._arm()
+
+    def _give_up(self) -> None:
+        """Proceed without the neighbours and the reading that are missing."""
+        now = self._state.round
+        if self._handshake.cleared:  # before, no reading could be released
+            self._without = now
+        late = [link for link in self._links if link.awaited and self._missing(link)]
+        patient = self._stalled < self._options.patience
+        event = ReachabilityEvent.DEADLINE_MISSED
+        for link in late:
+            link.on(event if patient else ReachabilityEvent.PATIENCE_EXHAUSTED)
+        silent = [link.peer for link in late if not link.awaited]
+        if not self._accompanied(now + (not self.waiting)):
+            self._messenger.report("alone", text=f"no neighbour answers; round {now} waits")
+        elif silent:
+            names = ", ".join(silent)
+            self._messenger.report("deadline", text=f"round {now} proceeds without {names}")
+
+    def _missing(self, link: Link) -> bool:
+        behind = self.waiting and link.newest < self._state.round
+        return link.session is SessionState.OPENING or behind
+
+    def resend(self) -> None:
+        """Stuck since the last time: repeat the last message to all that may have missed it."""
+        now = (self._state.round, self.waiting)
+        if self._seen == now and self.waiting and not self._state.leaving:
+            for link in self._links:
+                if link.in_reach and link.newest <= self._state.round:
+                    self._messenger.send_mass(link)
+        self._seen = now

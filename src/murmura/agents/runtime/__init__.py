@@ -1,0 +1,23 @@
+"""Runs the protocol of real agents: readings in, messages out, with a log and metrics."""
+
+from murmura.agents.runtime.node import HostedAgent, Node
+from murmura.agents.runtime.observability import Log, Metrics
+from murmura.agents.runtime.readings import (
+    CommandReadings,
+    CsvReadings,
+    IterableReadings,
+    Readings,
+    SourceState,
+)
+
+__all__ = [
+    "CommandReadings",
+    "CsvReadings",
+    "HostedAgent",
+    "IterableReadings",
+    "Log",
+    "Metrics",
+    "Node",
+    "Readings",
+    "SourceState",
+]

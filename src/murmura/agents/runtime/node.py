@@ -1,0 +1,565 @@
+"""Runs the agents of one process: feeds events to their protocol, carries out its actions.
+
+One thread does everything in turn, so an agent's state needs no lock; transports and sources of
+readings put what arrives into a queue. Actions are carried out in the order in which the protocol
+returns them: state is saved before the message that relies on it is sent.
+
+    reading --> ledger.charge (draws, commits) --> protocol <--> transport
+
+An agent's readings go to its release mechanism and nowhere else.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import queue
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Any
+
+from murmura.agents.events import (
+    AgentReport,
+    Deadline,
+    Done,
+    Event,
+    NoMoreReadings,
+    PeerUp,
+    Persist,
+    Reading,
+    Received,
+    Remember,
+    Restarted,
+    Send,
+    SetTimer,
+    Started,
+)
+from murmura.agents.ledger import Ledger, ReadingOrigin
+from murmura.agents.manifest import Manifest
+from murmura.agents.messages import Message, PeerStatus
+from murmura.agents.protocol import Agent, Options
+from murmura.agents.release import ReleaseMechanism
+from murmura.agents.runtime.observability import Log, Metrics, Observability, OnReport
+from murmura.agents.runtime.readings import Readings, SourceState
+from murmura.agents.transport.base import Arrival, Refused, Transport
+from murmura.errors import SignalError
+from murmura.privacy.accounting import BudgetExceeded
+
+BATCH = 512  # events between two looks at the timers
+MOST_WAITING = 20_000  # events in the queue before the network is held back
+READ = "node/read"  # the node's own timer; those of the protocol have other names
+POLL = 0.05  # seconds between two looks at a source that had nothing
+MOST_SKIPPED = 1000  # readings skipped before other agents have their turn
+AT_ONCE = 0.0  # seconds until the next reading of an asynchronous agent
+
+
+@dataclass(eq=False)
+class HostedAgent:
+    """An agent of a node: its protocol, its ledger and the source of its readings.
+
+    Attributes
+    ----------
+    label : str
+        Its label in the manifest.
+    protocol : Agent
+        Its state machine.
+    ledger : Ledger
+        Its releases and saved state.
+    release_mechanism : ReleaseMechanism
+        Draws its releases.
+    readings : Readings
+        The source of its readings.
+    last_reading : int
+        Number of the last reading taken from the source.
+    input_ended : bool
+        Whether no further reading is taken.
+    reachable : set of str
+        Neighbours that are up.
+    done : Done or None
+        Its estimate, once there is one.
+    """
+
+    label: str
+    protocol: Agent
+    ledger: Ledger
+    release_mechanism: ReleaseMechanism
+    readings: Readings
+    last_reading: int = 0
+    input_ended: bool = False
+    reachable: set[str] = field(default_factory=set)
+    done: Done | None = None
+    unsaved_peers: dict[str, PeerStatus] = field(default_factory=dict)  # not yet in the ledger
+    saved_peers: set[str] = field(default_factory=set)
+    timers: dict[str, int] = field(default_factory=dict)
+
+
+class Node:
+    """Runs the agents of one process until they are done or `stop` is called.
+
+    Parameters
+    ----------
+    manifest : Manifest
+        The terms of the network.
+    transport : Transport
+        Carries the messages.
+    options : Options, optional
+        How long agents wait.
+    log : Log, optional
+        Warnings on standard error by default.
+    metrics : Metrics, optional
+        None are maintained by default.
+    on_report : callable, optional
+        Called with the agent's label and every report.
+    checkpoints : bool
+        Save the mixing state when the node stops instead of in every round. After a crash an agent
+        then starts a new incarnation, its neighbours roll back what they exchanged with the old
+        one, and only time is lost. Releases are committed in any case.
+
+    Attributes
+    ----------
+    agents : dict of str to HostedAgent
+        The agents of this process by label.
+    observability : Observability
+        Log, metrics and counts.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from murmura.agents import (
+    ...     ReleaseMechanism, IterableReadings, Ledger, Manifest, MemoryTransport, Node
+    ... )
+    >>> from murmura.agents.transport.memory import MemoryNetwork
+    >>> from murmura.privacy import Budget
+    >>> from murmura.scenario import Scenario
+    >>> problem = Scenario.parse('''
+    ... network = {graph = "ring:4", weights = "lazy-metropolis"}
+    ... family = {name = "normal", sigma = 1.0, bounds = [0.0, 1.0]}
+    ... signals = {draw = {mu = 0.5}}
+    ... privacy = {protect = "signal", epsilon = 1.0}
+    ... algorithm = {name = "average", rounds = 20}
+    ... ''').build().problem
+    >>> manifest = Manifest.of(problem, "ring")
+    >>> with TemporaryDirectory() as folder:
+    ...     node = Node(manifest, MemoryTransport(MemoryNetwork()))
+    ...     for label in manifest.certificates:
+    ...         path = Path(folder) / f"{label}.ledger"
+    ...         ledger = Ledger.open(path, manifest, label, Budget(1.0))
+    ...         node.add(label, ledger, ReleaseMechanism(manifest, problem, label), IterableReadings([0.5]))
+    ...     node.start()
+    ...     finished = node.run(until=lambda: node.all_done, seconds=20)
+    ...     node.close()
+    >>> finished, {agent.done.round for agent in node.agents.values()}
+    (True, {20})
+    """
+
+    def __init__(
+        self,
+        manifest: Manifest,
+        transport: Transport,
+        *,
+        options: Options | None = None,
+        log: Log | None = None,
+        metrics: Metrics | None = None,
+        on_report: OnReport | None = None,
+        checkpoints: bool = False,
+    ) -> None:
+        """Nothing is opened yet."""
+        self.manifest, self.transport = manifest, transport
+        self.options = options or Options()
+        self.observability = Observability(log or Log(level="warning"), metrics, on_report)
+        self.checkpoints = checkpoints
+        self.agents: dict[str, HostedAgent] = {}
+        self._inbox: queue.SimpleQueue[tuple[str, Arrival] | None] = queue.SimpleQueue()
+        self._timers: list[tuple[float, int, str, str]] = []
+        self._ticket = itertools.count()
+        self._stopping = False
+        self._states: dict[str, Any] = {}
+        self._thread = 0  # the one that does the work
+        self._local_agents: frozenset[str] = frozenset()  # reached without the transport
+        self._local_messages: deque[Message] = deque()
+        self._scheduler = ReadingScheduler(
+            manifest,
+            self.observability,
+            self._perform,
+            lambda agent, seconds: self._set_timer(agent, READ, seconds),
+        )
+
+    def add(
+        self, label: str, ledger: Ledger, release_mechanism: ReleaseMechanism, readings: Readings
+    ) -> None:
+        """Add an agent; before `start`.
+
+        Parameters
+        ----------
+        label : str
+            Its label in the manifest.
+        ledger : Ledger
+            Its open ledger; `close` closes it.
+        release_mechanism : ReleaseMechanism
+            Draws its releases.
+        readings : Readings
+            The source of its readings; `close` closes it.
+        """
+        protocol = Agent(self.manifest, label, self.options)
+        self.agents[label] = HostedAgent(label, protocol, ledger, release_mechanism, readings)
+        self.transport.attach(label, tuple(self.manifest.link_weights(label)))
+
+    def start(self) -> None:
+        """Open the transport, and start or resume every agent."""
+        self._thread = threading.get_ident()
+        local = self.agents if self.transport.only_remote else ()
+        self._local_agents = frozenset(local)
+        self.transport.open(self._deliver)
+        for agent in self.agents.values():
+            self._start(agent)
+        self.transport.flush()
+
+    def run(self, until: Callable[[], bool] | None = None, seconds: float | None = None) -> bool:
+        """Work until a condition holds, `stop` is called or the time is up.
+
+        Parameters
+        ----------
+        until : callable, optional
+            The condition, checked after every batch of events.
+        seconds : float, optional
+            How long at most.
+
+        Returns
+        -------
+        bool
+            False if the time was up.
+        """
+        self._thread = threading.get_ident()
+        end = None if seconds is None else time.monotonic() + seconds
+        while not self._stopping and not (until is not None and until()):
+            if end is not None and time.monotonic() >= end:
+                return False
+            self._turn(end)
+        return True
+
+    def stop(self) -> None:
+        """Make `run` return; from any thread or a signal handler."""
+        self._stopping = True
+        self._inbox.put(None)
+
+    def close(self) -> None:
+        """Save unsaved state and close everything; may be called twice."""
+        self._stopping = True
+        with ExitStack() as every:  # one that fails does not prevent the others
+            if self.observability.metrics is not None:
+                every.callback(self.observability.metrics.close)
+            for agent in self.agents.values():
+                every.callback(agent.ledger.close)
+                every.callback(self._save_state, agent)
+                every.callback(agent.readings.close)
+            every.callback(self.transport.close)
+
+    def handle(self, label: str, event: Event) -> None:
+        """Feed an event to an agent, such as `Leave`; from the thread that calls `run`."""
+        self._handle(self.agents[label], event)
+
+    @property
+    def all_done(self) -> bool:
+        """Whether every agent has its estimate."""
+        return all(agent.done is not None for agent in self.agents.values())
+
+    @property
+    def settled(self) -> bool:
+        """Whether every agent is done and no neighbour still waits for it."""
+        return all(
+            agent.done is not None and agent.protocol.settled for agent in self.agents.values()
+        )
+
+    def _deliver(self, label: str, arrival: Arrival) -> None:
+        """Put what arrived into the queue; a thread that fills it faster than it empties waits."""
+        while (
+            self._inbox.qsize() > MOST_WAITING
+            and threading.get_ident() != self._thread
+            and not self._stopping
+        ):
+            time.sleep(0.005)
+        self._inbox.put((label, arrival))
+
+    def _start(self, agent: HostedAgent) -> None:
+        resumed = agent.ledger.resume()
+        released = agent.ledger.released()
+        agent.last_reading = max((r.reading for r in released), default=0)
+        self._scheduler.skip_released(agent)
+        rest = (
+            released,
+            agent.ledger.secret,
+            agent.ledger.start,
+            agent.ledger.run,
+            self._load_peers(agent),
+        )
+        event: Event = (
+            Restarted(resumed.incarnation, resumed.state, *rest)
+            if resumed.state
+            else Started(resumed.incarnation, *rest)
+        )
+        self.observability.budget(agent.label, agent.ledger)
+        self.observability.started(
+            agent.label, resumed.incarnation, len(released), resumed=bool(resumed.state)
+        )
+        if self.checkpoints:
+            agent.ledger.save(b"")  # from here on a crash ends this incarnation
+        self._handle(agent, event)
+
+    def _load_peers(self, agent: HostedAgent) -> tuple[tuple[str, PeerStatus], ...]:
+        """The status of neighbours from the ledger, by their labels in this epoch."""
+        known = agent.ledger.peers()
+        names = {
+            peer: self.manifest.lasting_name(peer)
+            for peer in self.manifest.link_weights(agent.label)
+        }
+        found = tuple((peer, known[name]) for peer, name in names.items() if name in known)
+        agent.saved_peers = {peer for peer, _ in found}
+        return found
+
+    def _remember_peer(self, agent: HostedAgent, peer: str, status: PeerStatus) -> None:
+        """The first status of a neighbour is saved at once, later ones with the state."""
+        agent.unsaved_peers[peer] = status
+        if peer not in agent.saved_peers and not self.checkpoints:
+            self._save_peers(agent)
+
+    def _save_peers(self, agent: HostedAgent) -> None:
+        if agent.unsaved_peers:
+            named = {self.manifest.lasting_name(p): s for p, s in agent.unsaved_peers.items()}
+            agent.ledger.save_peers(named)
+            agent.saved_peers.update(agent.unsaved_peers)
+            agent.unsaved_peers.clear()
+
+    def _save_state(self, agent: HostedAgent) -> None:
+        self._save_peers(agent)
+        if agent.label in self._states:
+            agent.ledger.save(self._states.pop(agent.label).to_bytes())
+
+    def _turn(self, end: float | None) -> None:
+        """Handle messages between agents of this node, what arrived, and due timers."""
+        self._deliver_locally()
+        try:
+            item = self._inbox.get(timeout=self._patience(end))
+            for _ in range(BATCH):
+                if item is not None:
+                    self._arrived(*item)
+                item = self._inbox.get_nowait()
+            if item is not None:
+                self._arrived(*item)
+        except queue.Empty:
+            pass
+        now = time.monotonic()
+        while self._timers and self._timers[0][0] <= now:
+            _, ticket, label, name = heapq.heappop(self._timers)
+            agent = self.agents[label]
+            if agent.timers.get(name) == ticket:
+                del agent.timers[name]
+                if name == READ:
+                    self._scheduler.feed(agent)
+                else:
+                    self._handle(agent, Deadline(name))
+        self.transport.flush()
+
+    def _deliver_locally(self) -> None:
+        """Deliver messages between agents of this node, without the queue between threads."""
+        messages, agents, delivered = self._local_messages, self.agents, 0
+        while messages and delivered < BATCH:
+            message = messages.popleft()
+            delivered += 1
+            if self.observability.metrics is not None:
+                self.observability.count("received", message.receiver)
+            self._handle(agents[message.receiver], Received(message))
+
+    def _patience(self, end: float | None) -> float:
+        """How long to wait for something to arrive."""
+        if self._local_messages:
+            return 0.0
+        now = time.monotonic()
+        next_timer = self._timers[0][0] - now if self._timers else 1.0
+        left = 1.0 if end is None else end - now
+        return max(0.0, min(1.0, next_timer, left))
+
+    def _arrived(self, label: str, arrival: Arrival) -> None:
+        agent = self.agents[label]
+        if isinstance(arrival, Received):
+            self.observability.count("received", label)
+        elif isinstance(arrival, Refused):
+            self.observability.refused(label, arrival.peer, arrival.reason)
+            return
+        else:
+            up = isinstance(arrival, PeerUp)
+            (agent.reachable.add if up else agent.reachable.discard)(arrival.peer)
+            self.observability.peer(label, arrival.peer, up, len(agent.reachable))
+        self._handle(agent, arrival)
+
+    def _handle(self, agent: HostedAgent, event: Event) -> None:
+        actions = agent.protocol.handle(event)
+        if actions:
+            self._perform(agent, actions)
+        takes_readings = self._scheduler.online or not agent.last_reading
+        if not agent.input_ended and takes_readings and READ not in agent.timers:
+            self._scheduler.feed(agent)
+
+    def _perform(self, agent: HostedAgent, actions: Iterable[Any]) -> None:
+        local, sent = self._local_agents, 0
+        for action in actions:
+            kind = type(action)
+            if kind is Send:
+                message = action.message
+                if message.receiver in local:
+                    self._local_messages.append(message)
+                else:
+                    self.transport.send(message)
+                sent += 1
+            elif kind is Persist:
+                self._persist(agent, action)
+            elif kind is Remember:
+                self._remember_peer(agent, action.peer, action.status)
+            elif kind is SetTimer:
+                self._set_timer(agent, action.timer, action.seconds)
+            elif kind is AgentReport:
+                self.observability.report(agent.label, action)
+            else:
+                self._finish(agent, action)
+        if sent:
+            self.observability.count("sent", agent.label, times=sent)
+
+    def _persist(self, agent: HostedAgent, action: Persist) -> None:
+        if self.checkpoints:
+            self._states[agent.label] = action.state
+        else:
+            self._save_peers(agent)
+            agent.ledger.save(action.state.to_bytes())
+
+    def _set_timer(self, agent: HostedAgent, name: str, seconds: float) -> None:
+        ticket = next(self._ticket)
+        agent.timers[name] = ticket
+        heapq.heappush(self._timers, (time.monotonic() + seconds, ticket, agent.label, name))
+
+    def _finish(self, agent: HostedAgent, done: Done) -> None:
+        if agent.done is None:
+            self.observability.done(agent.label, done)
+        agent.done, agent.input_ended = done, True
+
+
+class ReadingScheduler:
+    """Takes readings when an agent needs one, releases them and passes the releases on.
+
+    Parameters
+    ----------
+    manifest : Manifest
+        The terms of the network.
+    observability : Observability
+        Where unusable readings and an exhausted budget are reported.
+    perform : callable
+        Carries out an agent's actions.
+    feed_later : callable
+        Calls `feed` for an agent after so many seconds.
+    """
+
+    def __init__(
+        self,
+        manifest: Manifest,
+        observability: Observability,
+        perform: Callable[[HostedAgent, Iterable[Any]], None],
+        feed_later: Callable[[HostedAgent, float], None],
+    ) -> None:
+        """Nothing is read yet."""
+        self.manifest, self.observability = manifest, observability
+        self.online = manifest.made_algorithm.online
+        self._perform, self._feed_later = perform, feed_later
+
+    def feed(self, agent: HostedAgent) -> None:
+        """Take readings while the agent needs one; other agents have their turn in between.
+
+        A source with a key may repeat a reading that was released: it is skipped.
+        """
+        skipped = 0
+        while not agent.input_ended and self.needs_reading(agent):
+            try:
+                value = agent.readings.next()
+            except SignalError as problem:
+                agent.last_reading += 1
+                self._unusable(agent, problem)
+                continue
+            if isinstance(value, SourceState):
+                if value is SourceState.WAITING:
+                    self._feed_later(agent, POLL)
+                else:
+                    self._no_more(agent)
+                return
+            origin = agent.ledger.hash_origin(agent.readings.origin, agent.last_reading + 1)
+            if agent.readings.keyed and agent.ledger.has_origin(origin):
+                skipped += 1
+                if skipped % MOST_SKIPPED == 0:
+                    self._feed_later(agent, AT_ONCE)
+                    return
+                continue
+            self._release(agent, value, origin)
+            if self.manifest.asynchronous:
+                self._feed_later(agent, AT_ONCE)
+                return
+
+    @staticmethod
+    def skip_released(agent: HostedAgent) -> None:
+        """Skip the readings that were released, or raise if they are not where they were.
+
+        A row that differs from the one released under its number was changed, or rows were
+        inserted, reordered or removed before it; these cases cannot be distinguished.
+        """
+
+        def check(reading: int, origin: ReadingOrigin) -> None:
+            known = agent.ledger.origin_of(reading)
+            if known and known != agent.ledger.hash_origin(origin, reading):
+                raise SignalError(
+                    f"reading {reading} of agent {agent.label} is not the one that was released "
+                    "under this number: the source was rewritten, or readings were inserted, "
+                    "changed, reordered or removed before it; nothing was released; "
+                    "give the agent the readings it had and add new ones at the end"
+                )
+
+        agent.ledger.set_naming(agent.readings.naming)
+        agent.readings.skip(agent.last_reading, check)
+
+    def needs_reading(self, agent: HostedAgent) -> bool:
+        """One reading for an offline estimate, one ahead of each round for an online one.
+
+        None before neighbours have sent what they remember of this agent.
+        """
+        if not agent.protocol.cleared:
+            return False
+        if not self.online:
+            return agent.last_reading < 1
+        return self.manifest.asynchronous or agent.last_reading <= agent.protocol.round
+
+    def _release(self, agent: HostedAgent, value: Any, origin: str) -> None:
+        agent.last_reading += 1
+        reading = agent.last_reading
+        enters = max(reading, agent.protocol.round + 1)  # noise that grows must cover that round
+        try:
+            released = agent.release_mechanism.release(
+                agent.ledger, reading, value, enters, origin=origin
+            )
+        except BudgetExceeded as problem:
+            self.observability.log.write("budget", agent.label, str(problem))
+            self._no_more(agent)
+            return
+        except SignalError as problem:
+            self._unusable(agent, problem)
+            return
+        self.observability.budget(agent.label, agent.ledger, released=True)
+        self._perform(agent, agent.protocol.handle(Reading(released)))
+
+    def _unusable(self, agent: HostedAgent, problem: SignalError) -> None:
+        """A reading cannot be released; where every round needs one, it was the last."""
+        self.observability.log.write("reading", agent.label, str(problem))
+        if self.manifest.hides_neighbours:
+            self._no_more(agent)
+
+    def _no_more(self, agent: HostedAgent) -> None:
+        agent.input_ended = True
+        self._perform(agent, agent.protocol.handle(NoMoreReadings()))

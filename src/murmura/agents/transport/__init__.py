@@ -1,0 +1,1 @@
+"""Transports for messages between agents: in memory with fault injection, and over zenoh."""

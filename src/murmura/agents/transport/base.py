@@ -1,0 +1,77 @@
+"""What carries messages between agents, and how far it is trusted.
+
+A transport may lose, repeat, delay and reorder messages; it must not forge them: what it delivers
+to an agent as coming from a neighbour was sent by the holder of that neighbour's certificate.
+Everything it cannot authenticate it reports as `Refused`, naming the peer, and does not deliver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import NamedTuple, Protocol
+
+from murmura.agents.events import PeerDown, PeerUp, Received
+from murmura.agents.messages import Message
+
+
+class Refused(NamedTuple):
+    """A message that was not delivered.
+
+    Attributes
+    ----------
+    peer : str
+        The sender, as far as it is known.
+    reason : str
+        Why it was not delivered.
+    """
+
+    peer: str
+    reason: str
+
+
+Arrival = Received | PeerUp | PeerDown | Refused
+Deliver = Callable[[str, Arrival], None]  # (label of the local agent, what arrived); any thread
+
+
+class Transport(Protocol):
+    """Carries the messages of one or several local agents.
+
+    Examples
+    --------
+    Every transport is used alike; here the one in memory:
+
+    >>> from murmura.agents.messages import Hello
+    >>> from murmura.agents.transport.memory import MemoryNetwork
+    >>> arrived = []
+    >>> network = MemoryNetwork()
+    >>> for agent, peer in (("a", "b"), ("b", "a")):
+    ...     transport = network.transport()
+    ...     transport.attach(agent, [peer])
+    ...     transport.open(lambda agent, arrival: arrived.append((agent, type(arrival).__name__)))
+    >>> transport.send(Hello("b", "a", 1, 0, 1, bytes(32), ()))
+    >>> transport.flush()
+    >>> arrived
+    [('b', 'PeerUp'), ('a', 'PeerUp'), ('a', 'Received')]
+    """
+
+    @property
+    def only_remote(self) -> bool:
+        """Whether a node may deliver messages between its own agents by itself."""
+
+    def attach(self, agent: str, neighbours: Collection[str]) -> None:
+        """Register a local agent and its neighbours; before `open`."""
+
+    def open(self, deliver: Deliver) -> None:
+        """Start; `deliver` may be called from any thread and returns at once."""
+
+    def send(self, message: Message) -> None:
+        """Send from a local agent to a neighbour; it may be lost, and never waits for the peer.
+
+        A transport may hold it back until `flush`, to send several together.
+        """
+
+    def flush(self) -> None:
+        """Send what was held back."""
+
+    def close(self) -> None:
+        """Close all links; nothing is delivered afterwards; may be called twice."""

@@ -1,0 +1,442 @@
+"""Messages over zenoh: one session for all agents of a device, no server, TLS on both ends.
+
+Messages of mass are cumulative, so the last one of a link contains all before: it is stored, and
+sent again when the neighbour comes up, for the first time or again. A link needs no other cache and
+no other recovery. While it is up nothing is lost on it, unless the neighbour has stopped reading
+and the queue (thousands of messages) is full: then messages are dropped rather than waited for.
+Agents of one device communicate without the network.
+
+A message is delivered if the key it came under names its sender, its receiver is local and the two
+are neighbours. The key can be trusted: access control admits it only from the device with that name
+on its certificate. Without certificates it cannot, so that mode is restricted to loopback.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import cached_property
+from importlib import import_module
+from typing import Any
+
+from murmura.agents.events import PeerDown, PeerUp, Received
+from murmura.agents.messages import CumulativeMass, Message
+from murmura.agents.pki import Credentials, check_credentials
+from murmura.agents.transport.base import Arrival, Deliver, Refused
+from murmura.agents.transport.zenoh_config import (
+    Endpoint,
+    batch_key,
+    data_key,
+    key_prefix,
+    link_problem,
+    liveliness_key,
+    parse_key,
+    settings,
+    source_of,
+)
+from murmura.agents.wire import MOST_BYTES, WireError, decode, encode
+from murmura.errors import AgentError, MissingExtraError
+
+QUEUE = 4096  # messages read off the network before its flow is held back
+BATCH = 1000  # messages in one payload
+MOST_BATCH_BYTES = 1 << 20
+FIRST_PROBE, NEXT_PROBE = 3.0, 10.0  # seconds until missing links are probed
+
+Direction = tuple[str, str]  # sender, receiver
+
+
+class ZenohTransport:
+    """The links of one device's agents.
+
+    Parameters
+    ----------
+    network : str
+        Name of the network.
+    device : str
+        The name on this device's certificate.
+    listen : sequence of str
+        Endpoints to listen on, such as "tls/0.0.0.0:7447".
+    connect : mapping of str to str, optional
+        Where other devices listen; it suffices that one end of a link knows the other.
+    devices : mapping of str to str
+        The device of every agent.
+    credentials : Credentials, optional
+        Certificate and key; required unless `insecure`.
+    insecure : bool
+        No certificates, on loopback only.
+    batched : bool
+        Hold messages back until `flush`, and send those to one device in one payload.
+
+    Raises
+    ------
+    AgentError
+        If there are no credentials, or an endpoint is invalid.
+
+    Examples
+    --------
+    >>> transport = ZenohTransport(
+    ...     "ring", "gateway", listen=["tcp/127.0.0.1:7447"], devices={"north": "gateway"},
+    ...     insecure=True,
+    ... )
+    >>> transport.attach("north", [])
+    >>> ZenohTransport("ring", "gateway", devices={"north": "gateway"})
+    Traceback (most recent call last):
+    ...
+    murmura.errors.AgentError: gateway has no certificate: make one with `murmura keys issue \
+gateway`, or run with --insecure, which is for the loopback of one machine only
+    """
+
+    only_remote = True  # agents of one device need no network
+
+    def __init__(
+        self,
+        network: str,
+        device: str,
+        *,
+        listen: Sequence[str] = (),
+        connect: Mapping[str, str] | None = None,
+        devices: Mapping[str, str],
+        credentials: Credentials | None = None,
+        insecure: bool = False,
+        batched: bool = False,
+    ) -> None:
+        """Nothing is opened yet."""
+        if credentials is None and not insecure:
+            raise AgentError(
+                f"{device} has no certificate: make one with `murmura keys issue {device}`, or "
+                "run with --insecure, which is for the loopback of one machine only"
+            )
+        if "*" in (device, *devices.values()):
+            raise AgentError("a device cannot be called '*', which stands for all of them")
+        self._network, self._device, self._devices = network, device, dict(devices)
+        self._credentials = None if insecure else credentials
+        self._listen = [Endpoint.parse(text, insecure=insecure) for text in listen]
+        known = (connect or {}).items()
+        self._connect = {name: Endpoint.parse(text, insecure=insecure) for name, text in known}
+        for name, endpoint in self._connect.items():
+            endpoint.check_verifiable(name)
+        self._neighbours: dict[str, frozenset[str]] = {}
+        self._deliver: Deliver | None = None
+        self._zenoh: Any = None
+        self._session: Any = None
+        self._publishers: dict[Direction, Any] = {}
+        self._incoming: dict[str, Direction] = {}  # by key
+        self._last: dict[Direction, bytes] = {}  # cumulative mass
+        self._batched = batched
+        self._held_back: defaultdict[str, list[bytes]] = defaultdict(list)  # by device
+        self._batch_publishers: dict[str, Any] = {}  # by device
+        self._presence = Presence(self._devices)
+        self._declared: list[Any] = []  # tokens and subscribers, which end when dropped
+        self._lock = threading.RLock()
+        self._closed = threading.Event()
+
+    def attach(self, agent: str, neighbours: Collection[str]) -> None:
+        """Register a local agent and its neighbours; before `open`."""
+        if self._session is not None:
+            raise AgentError(f"{agent} must be attached before the transport is opened")
+        for label in (agent, *neighbours):
+            if label not in self._devices:
+                raise AgentError(f"no device is known for agent {label!r}; add it to the members")
+        if self._devices[agent] != self._device:
+            raise AgentError(
+                f"agent {agent!r} belongs to the certificate {self._devices[agent]!r}, "
+                f"and this device's is {self._device!r}"
+            )
+        self._neighbours[agent] = frozenset(neighbours)
+
+    def open(self, deliver: Deliver) -> None:
+        """Listen, and connect in the background; agents of this device are up at once."""
+        if self._session is not None or not self._neighbours:
+            raise AgentError(f"{self._device} opens its transport once, after attaching agents")
+        if self._credentials:
+            check_credentials(self._credentials, self._device)
+        self._zenoh, self._deliver = load_zenoh(), deliver
+        self._session = self._open_session()
+        self._declare()
+        for agent, peers in self._neighbours.items():
+            for peer in peers & self._neighbours.keys():
+                self._notify(agent, PeerUp(peer))
+
+    def send(self, message: Message) -> None:
+        """Send at once; a device that has stopped reading delays this by 0.2 s, and only once."""
+        sender, receiver = direction = message[:2]
+        if receiver not in self._neighbours.get(sender, ()):
+            raise AgentError(f"{sender} has no link to {receiver}; attach it first")
+        if self._closed.is_set():
+            return
+        if self._deliver is None:
+            raise AgentError("the transport must be opened before anything is sent")
+        if receiver in self._neighbours:
+            self._deliver(receiver, Received(message))
+            return
+        data = encode(message)
+        if isinstance(message, CumulativeMass):
+            self._last[direction] = data
+        if self._batched:
+            self._held_back[self._devices[receiver]].append(data)
+        else:
+            self._put(self._publishers[direction], data)
+
+    def flush(self) -> None:
+        """Send what was held back for each device, in as few payloads as possible."""
+        if not self._held_back:
+            return
+        held_back, self._held_back = self._held_back, defaultdict(list)
+        for device, frames in held_back.items():
+            for k in range(0, len(frames), BATCH):
+                self._put(self._batch_publishers[device], pack(frames[k : k + BATCH]))
+
+    def close(self) -> None:
+        """Close the session; neighbours see it at once."""
+        with self._lock:
+            if self._closed.is_set():
+                return
+            self._closed.set()
+        if self._session is not None:
+            self._session.close()
+
+    def _open_session(self) -> Any:
+        config = self._zenoh.Config()
+        remote = self._remote.devices
+        connect = [endpoint for name, endpoint in self._connect.items() if name in remote]
+        chosen = settings(
+            self._network, self._device, self._listen, connect, remote, self._credentials
+        )
+        for key, value in chosen.items():
+            config.insert_json5(key, json.dumps(value))
+        try:
+            return self._zenoh.open(config)
+        except self._zenoh.ZError as problem:
+            where = ", ".join(map(str, self._listen)) or "no endpoint"
+            raise AgentError(
+                f"{self._device} cannot listen on {where}: {problem}; check that the port is free "
+                "and that the certificate files can be read"
+            ) from None
+
+    def _declare(self) -> None:
+        """Subscribe before declaring presence: whoever sees us can be heard."""
+        session, own = self._session, key_prefix(self._network, "*", self._device)
+        drop = self._zenoh.CongestionControl.DROP
+        for agent, peer in self._remote.links:
+            device = self._devices[peer]
+            key = data_key(self._network, self._device, device, agent, peer)
+            self._publishers[agent, peer] = session.declare_publisher(key, congestion_control=drop)
+            back = data_key(self._network, device, self._device, peer, agent)
+            self._incoming[back] = peer, agent
+        for device in self._remote.devices:
+            key = batch_key(self._network, self._device, device)
+            self._batch_publishers[device] = session.declare_publisher(key, congestion_control=drop)
+        self._subscribe(session, f"{own}/data/**", self._receive)
+        self._subscribe(session, f"{own}/many", self._receive_batch)
+        liveliness = session.liveliness()
+        for agent, device in {(a, self._devices[p]) for a, p in self._remote.links}:
+            key = liveliness_key(self._network, self._device, device, agent, str(session.zid()))
+            self._declared.append(liveliness.declare_token(key))
+        self._subscribe(liveliness, f"{own}/live/**", self._receive_token, history=True)
+        if self._credentials:
+            listener = session.info.declare_link_events_listener(self._link_event, history=True)
+            self._declared.append(listener)
+            threading.Thread(target=self._probe, daemon=True, name="murmura-probe").start()
+
+    def _subscribe(self, source: Any, key: str, receive: Any, **options: Any) -> None:
+        """Declare a subscriber, and a thread that reads it until the session is closed."""
+        subscriber = source.declare_subscriber(
+            key, self._zenoh.handlers.FifoChannel(QUEUE), **options
+        )
+        self._declared.append(subscriber)
+
+        def read() -> None:
+            try:
+                while True:
+                    sample = subscriber.recv()
+                    while sample is not None:  # all that is there: fewer changes of threads
+                        receive(sample)
+                        sample = subscriber.try_recv()
+            except self._zenoh.ZError:
+                return
+
+        threading.Thread(target=read, daemon=True, name="murmura-read").start()
+
+    def _receive(self, sample: Any) -> None:
+        key = str(sample.key_expr)
+        direction = self._incoming.get(key)
+        if direction is None:
+            parsed = parse_key(key)
+            peer = f"{parsed.sender} on {parsed.source}" if parsed else "unknown"
+            self._notify(
+                next(iter(self._neighbours)), Refused(peer, "a key of no link of this device")
+            )
+        else:
+            self._notify(direction[1], check_message(direction, sample.payload))
+
+    def _receive_batch(self, sample: Any) -> None:
+        source = source_of(str(sample.key_expr))
+        found = list(unpack(source, sample.payload, self._remote.incoming))
+        with self._lock:
+            if self._deliver is not None and not self._closed.is_set():
+                for receiver, arrival in found:
+                    self._deliver(receiver or next(iter(self._neighbours)), arrival)
+
+    def _receive_token(self, sample: Any) -> None:
+        alive = sample.kind == self._zenoh.SampleKind.PUT
+        changed = self._presence.update(str(sample.key_expr), alive)
+        if changed:
+            self._peer_changed(*changed)
+
+    def _peer_changed(self, peer: str, up: bool) -> None:
+        """A neighbour came up or went down; one that came up is sent the last message again."""
+        for agent in self._remote.listeners.get(peer, ()):
+            self._notify(agent, PeerUp(peer) if up else PeerDown(peer))
+            last = self._last.get((agent, peer))
+            if up and last is not None:
+                self._put(self._publishers[agent, peer], last)
+
+    def _link_event(self, event: Any) -> None:
+        """Report a device that has a certificate of the authority but is no neighbour."""
+        name = event.link.auth_identifier
+        if event.kind == self._zenoh.SampleKind.PUT and name not in self._remote.devices:
+            text = f"no neighbour of {self._device}: its messages are ignored"
+            self._notify(next(iter(self._neighbours)), Refused(name or event.link.dst, text))
+
+    def _probe(self) -> None:
+        """Report from time to time why a link is missing, once for each reason."""
+        reported: dict[str, str] = {}
+        pause, expected = FIRST_PROBE, sorted(self._connect.keys() & self._remote.devices)
+        while expected and not self._closed.wait(pause):
+            pause = NEXT_PROBE
+            linked = {link.auth_identifier for link in self._session.info.links()}
+            for device in (name for name in expected if name not in linked):
+                assert self._credentials is not None
+                reason = link_problem(device, self._connect[device], self._credentials)
+                if reason and reported.get(device) != reason:
+                    reported[device] = reason
+                    for agent, peer in self._remote.links:
+                        if self._devices[peer] == device:
+                            self._notify(agent, Refused(peer, f"no link to {device}: {reason}"))
+
+    def _put(self, publisher: Any, data: bytes) -> None:
+        try:
+            publisher.put(data)
+        except Exception:
+            if not self._closed.is_set():  # a session that is being closed sends no more
+                raise
+
+    def _notify(self, agent: str, arrival: Arrival) -> None:
+        with self._lock:
+            if self._deliver is not None and not self._closed.is_set():
+                self._deliver(agent, arrival)
+
+    @cached_property
+    def _remote(self) -> RemoteLinks:
+        """The links over the network, of what was attached by now."""
+        return RemoteLinks(self._neighbours, self._devices)
+
+
+class RemoteLinks:
+    """The links of a device's agents over the network: a table for each question."""
+
+    def __init__(
+        self, neighbours: Mapping[str, Collection[str]], devices: Mapping[str, str]
+    ) -> None:
+        """From the neighbours of each local agent, and the device of every agent."""
+        self.links = [
+            (agent, peer)
+            for agent, peers in neighbours.items()
+            for peer in peers
+            if peer not in neighbours
+        ]
+        self.devices = frozenset(devices[peer] for _, peer in self.links)
+        self.incoming = {(peer, agent): devices[peer] for agent, peer in self.links}
+        self.listeners: dict[str, list[str]] = {}  # the local neighbours of each remote agent
+        for agent, peer in self.links:
+            self.listeners.setdefault(peer, []).append(agent)
+
+
+class Presence:
+    """The sessions in which each remote agent is alive: it is up while there is one.
+
+    A restarted device may be back before its former session has expired.
+    """
+
+    def __init__(self, devices: Mapping[str, str]) -> None:
+        """No agent is up; `devices` has the device of each agent."""
+        self._devices = devices
+        self._sessions: dict[str, set[str]] = {}
+
+    def update(self, key: str, alive: bool) -> tuple[str, bool] | None:
+        """The agent that a token brings up or takes down, if it does."""
+        parsed = parse_key(key)
+        if parsed is None or self._devices.get(parsed.sender) != parsed.source:
+            return None
+        sessions = self._sessions.setdefault(parsed.sender, set())
+        before = bool(sessions)
+        (sessions.add if alive else sessions.discard)(parsed.last)
+        return (parsed.sender, alive) if before != bool(sessions) else None
+
+
+def check_message(direction: Direction, payload: Any) -> Received | Refused:
+    """A message that came under a link's key, if it is one and belongs to that link."""
+    sender, size = direction[0], len(payload)
+    if size > MOST_BYTES:
+        return Refused(sender, f"{size:,} bytes, at most {MOST_BYTES:,} are accepted")
+    try:
+        message = decode(bytes(payload))
+    except WireError as problem:
+        return Refused(sender, problem.reason)
+    if (message.sender, message.receiver) != direction:
+        text = f"a message from {message.sender!r} to {message.receiver!r} under another's key"
+        return Refused(sender, text)
+    return Received(message)
+
+
+def pack(frames: Sequence[bytes]) -> bytes:
+    """Several encoded messages as one payload: each after its length in four bytes."""
+    return b"".join([part for frame in frames for part in (len(frame).to_bytes(4, "big"), frame)])
+
+
+def unpack(
+    source: str, payload: Any, links: Mapping[Direction, str]
+) -> Iterator[tuple[str | None, Received | Refused]]:
+    """The receiver and the outcome for each message of a payload from a device.
+
+    `links` holds the links to this device, with the device of each sender. An honest device sends
+    no invalid message: after the first one, the rest is ignored.
+    """
+    if len(payload) > MOST_BATCH_BYTES:
+        yield None, Refused(source, f"{len(payload):,} bytes of messages together")
+        return
+    data = bytes(payload)
+    at, whole = 0, len(data)
+    while at < whole:
+        start = at + 4
+        size = int.from_bytes(data[at:start], "big")
+        at = start + size
+        if size > MOST_BYTES or at > whole:
+            yield None, Refused(source, "several messages, of which one is cut short or too long")
+            return
+        try:
+            message = decode(data[start:at])
+        except WireError as problem:
+            yield None, Refused(source, problem.reason)
+            return
+        direction = message[:2]  # sender and receiver
+        if links.get(direction) == source:
+            yield direction[1], Received(message)
+        else:
+            text = f"a message from {direction[0]!r} to {direction[1]!r} under another's key"
+            yield None, Refused(source, text)
+            return
+
+
+def load_zenoh() -> Any:
+    """The package, with its log as RUST_LOG asks and otherwise silent."""
+    try:
+        zenoh: Any = import_module("zenoh")
+    except ImportError:  # pragma: no cover - the extra is installed where this is tested
+        raise MissingExtraError(
+            "agents need the package eclipse-zenoh; install it with pip install 'murmura[agents]'"
+        ) from None
+    zenoh.try_init_log_from_env()
+    return zenoh

@@ -1,0 +1,352 @@
+"""Messages as bytes: `encode` refuses what it does not know, and `decode` trusts nothing.
+
+A frame is a fixed header (numbers big-endian, counts last), then the labels of sender and receiver,
+each a length and UTF-8, then integers, each a length and two's complement in bit_length // 8 + 1
+bytes (0 in none):
+
+    Hello           "mu" 3 1 incarnation peer_incarnation epoch acknowledged manifest[32] tag[8]
+                    echo[8] own known asks #fields
+                    | sender receiver | 8 bytes each
+    CumulativeMass  "mu" 3 2 incarnation peer_incarnation round acknowledged phase depth stop
+                    releases flags tag[8] echo[8] run[8] head[16] head_proof[8] #sums #low #high
+                    | sender receiver | weight sums low high
+
+`own` and `known` are each start releases run[8] start_proof[8] head[16] head_proof[8]. The flags
+are leaving (1) and done (2). An absent tag, run, head or proof is as many bytes of 0.
+
+Every message has one encoding, so encode(decode(b)) == b. Sizes and counts are bounded before
+anything is allocated. There are no floats: NaN and infinities cannot be expressed.
+"""
+
+from __future__ import annotations
+
+import struct
+from functools import lru_cache
+from struct import Struct
+from typing import Any
+
+from murmura.agents.messages import CumulativeMass, Hello, Message, PeerStatus, RangeReport
+from murmura.errors import AgentError
+
+MAGIC, VERSION = b"mu", 3
+MOST_BYTES = 65_536  # of a frame
+MOST_LABEL = 200  # bytes of UTF-8
+MOST_INTEGER = 64  # bytes: numbers below 2^511 in size
+MOST_COMPONENTS = 1024
+MOST_FIELDS = 64
+MOST_COUNT = 2**63 - 1  # of incarnations, rounds and the like
+
+_HELLO_START, _MASS_START = MAGIC + bytes([VERSION, 1]), MAGIC + bytes([VERSION, 2])
+_HELLO = Struct(">4s4Q32s8s8s" + 2 * "2Q8s8s16s8s" + "2B")
+_MASS = Struct(">4s8QB8s8s8s16s8s3H")
+_FIELD = 8
+_NO_TAG, _NO_HEAD = bytes(8), bytes(16)
+_integer = int.from_bytes
+_make = tuple.__new__  # of a NamedTuple, all fields given: half the time of calling it
+_NO_REPORT = RangeReport()
+_LENGTHS = [bytes([length]) for length in range(MOST_INTEGER + 1)]
+
+
+class WireError(AgentError):
+    """Bytes that are not a message of this version; `reason` says why and quotes none of them."""
+
+    @property
+    def reason(self) -> str:
+        """What was wrong."""
+        return str(self)
+
+
+def encode(message: Message) -> bytes:
+    """The bytes of a message.
+
+    Parameters
+    ----------
+    message : Hello or CumulativeMass
+        What is sent.
+
+    Returns
+    -------
+    bytes
+        At most 65,536.
+
+    Raises
+    ------
+    AgentError
+        For any other type, and for values that do not fit.
+
+    Examples
+    --------
+    >>> from murmura.agents.messages import CumulativeMass
+    >>> message = CumulativeMass("a", "b", 1, 1, round=3, acknowledged=2, sums=(20,), weight=4)
+    >>> decode(encode(message)) == message
+    True
+    """
+    kind = type(message)
+    try:
+        if kind is CumulativeMass:
+            data = _encode_mass(message)  # type: ignore[arg-type]
+        elif kind is Hello:
+            data = _encode_hello(message)  # type: ignore[arg-type]
+        else:
+            raise AgentError(
+                f"only Hello and CumulativeMass may leave an agent, found {kind.__name__}"
+            )
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, struct.error):
+        raise AgentError(
+            f"this {kind.__name__} contains a value of the wrong type or size; expected labels, "
+            f"counts below 2^63 and integers below 2^{8 * MOST_INTEGER - 1}"
+        ) from None
+    if len(data) > MOST_BYTES:
+        raise AgentError(
+            f"this {kind.__name__} takes {len(data):,} bytes, at most {MOST_BYTES:,} may be sent; "
+            "use fewer components"
+        )
+    return data
+
+
+def decode(data: bytes | bytearray | memoryview) -> Message:
+    """The message that `encode` wrote as these bytes.
+
+    Parameters
+    ----------
+    data : bytes, bytearray or memoryview
+        A frame as it was received.
+
+    Returns
+    -------
+    Hello or CumulativeMass
+        The message.
+
+    Raises
+    ------
+    WireError
+        For all other bytes; the reason quotes none of them.
+
+    Examples
+    --------
+    >>> decode(b"mu")
+    Traceback (most recent call last):
+    ...
+    murmura.agents.wire.WireError: 2 bytes are too short for a message
+    """
+    size = len(data)
+    if size > MOST_BYTES:
+        raise WireError(f"{size:,} bytes, at most {MOST_BYTES:,} are accepted")
+    frame = data if type(data) is bytes else bytes(data)
+    start = frame[:4]
+    if start == _MASS_START:
+        return _decode_mass(frame, size)
+    if start == _HELLO_START:
+        return _decode_hello(frame)
+    raise WireError(_unknown(start))
+
+
+def _unknown(start: bytes) -> str:
+    if len(start) < 4:
+        return f"{len(start)} bytes are too short for a message"
+    if start[:2] != MAGIC:
+        return "not a message of murmura"
+    if start[2] != VERSION:
+        return f"version {start[2]} of the wire, expected {VERSION}"
+    return f"unknown kind {start[3]}, expected 1 (Hello) or 2 (CumulativeMass)"
+
+
+def _encode_hello(message: Hello) -> bytes:
+    sender, receiver, incarnation, peer_incarnation, epoch, manifest, fields = message[:7]
+    acknowledged, tag, echo, own, known, asks = message[7:]
+    if len(manifest) != 32 or len(fields) > MOST_FIELDS or any(len(f) != _FIELD for f in fields):
+        raise ValueError
+    _check_counts(incarnation, peer_incarnation, epoch, acknowledged)
+    _check_tags(tag, echo)
+    if type(asks) is not bool:
+        raise TypeError
+    statuses = *_pack_status(own), *_pack_status(known)
+    head = _HELLO.pack(
+        _HELLO_START, incarnation, peer_incarnation, epoch, acknowledged, manifest, tag, echo,
+        *statuses, asks, len(fields),
+    )  # fmt: skip
+    return b"".join((head, _labels(sender, receiver), *fields))
+
+
+def _pack_status(status: PeerStatus) -> tuple[int | bytes, ...]:
+    if type(status) is not PeerStatus:
+        raise TypeError
+    start, run, start_proof, releases, head, head_proof = status
+    _check_counts(start, releases, 0)
+    _check_tags(run, start_proof)
+    _check_head(head, head_proof)
+    return start, releases, run, start_proof, head, head_proof
+
+
+def _read_status(parts: list[Any]) -> PeerStatus:
+    start, releases, run, start_proof, head, head_proof = parts
+    if start | releases > MOST_COUNT:
+        raise WireError("a Hello with a count beyond 2^63")
+    head = b"" if head == _NO_HEAD else head
+    return PeerStatus(start, _some(run), _some(start_proof), releases, head, _some(head_proof))
+
+
+def _some(tag: bytes) -> bytes:
+    return b"" if tag == _NO_TAG else tag
+
+
+def _encode_mass(message: CumulativeMass) -> bytes:
+    sender, receiver, incarnation, peer_incarnation, now, acknowledged = message[:6]
+    sums, weight, report = message[6:9]
+    leaving, done, tag, echo, run, releases, top, head_proof = message[9:]
+    phase, depth, low, high, stop = report
+    counts = incarnation, peer_incarnation, now, acknowledged, phase, depth, stop, releases
+    _check_counts(*counts)
+    _check_tags(tag, echo)
+    _check_tags(run)
+    _check_head(top, head_proof)
+    sizes = len(sums), len(low), len(high)
+    if max(sizes) > MOST_COMPONENTS or type(report) is not RangeReport:
+        raise ValueError
+    if not type(leaving) is type(done) is bool:
+        raise TypeError
+    flags = leaving + 2 * done
+    head = _MASS.pack(_MASS_START, *counts, flags, tag, echo, run, top, head_proof, *sizes)
+    parts = [head, _labels(sender, receiver)]
+    for number in (weight, *sums, *low, *high):
+        if type(number) is not int:
+            raise TypeError
+        length = number.bit_length() // 8 + 1 if number else 0
+        parts += _LENGTHS[length], number.to_bytes(length, "big", signed=True)
+    return b"".join(parts)
+
+
+def _check_counts(
+    a: int, b: int, c: int, d: int = 0, e: int = 0, f: int = 0, g: int = 0, h: int = 0
+) -> None:
+    """Whole numbers in 0..MOST_COUNT, which is all ones: so is every bit of theirs."""
+    first = type(a) is type(b) is type(c) is type(d) is int
+    if not (first and type(e) is type(f) is type(g) is type(h) is int):
+        raise TypeError
+    if not 0 <= a | b | c | d | e | f | g | h <= MOST_COUNT:
+        raise ValueError
+
+
+def _check_tags(tag: bytes, echo: bytes = b"") -> None:
+    """Bytes, 8 of them or none, and not 8 zeros, which stand for none."""
+    if not type(tag) is type(echo) is bytes:
+        raise TypeError
+    if len(tag) not in (0, 8) or len(echo) not in (0, 8) or _NO_TAG in (tag, echo):
+        raise ValueError
+
+
+@lru_cache(maxsize=4096)
+def _check_head(head: bytes, head_proof: bytes) -> None:
+    """A head of 16 bytes or none, and its proof of 8."""
+    _check_tags(head_proof)
+    if type(head) is not bytes:
+        raise TypeError
+    if len(head) not in (0, 16) or head == _NO_HEAD:
+        raise ValueError
+
+
+def _labels(sender: str, receiver: str) -> bytes:
+    return _label(sender) + _label(receiver)
+
+
+def _label(text: str) -> bytes:
+    encoded = text.encode()
+    if not 0 < len(encoded) <= MOST_LABEL:
+        raise ValueError
+    return len(encoded).to_bytes(1, "big") + encoded
+
+
+def _decode_hello(frame: bytes) -> Hello:
+    if len(frame) < _HELLO.size:
+        raise WireError("a Hello that ends within its head")
+    (
+        _, incarnation, peer_incarnation, epoch, acknowledged, manifest, tag, echo, *both, asks,
+        fields,
+    ) = _HELLO.unpack_from(frame)  # fmt: skip
+    if incarnation | peer_incarnation | epoch | acknowledged > MOST_COUNT:
+        raise WireError("a Hello with a count beyond 2^63")
+    if asks > 1:
+        raise WireError(f"a Hello that asks {asks}, expected 0 or 1")
+    if fields > MOST_FIELDS:
+        raise WireError(f"a Hello with {fields} fields, at most {MOST_FIELDS} are accepted")
+    sender, receiver, at = _read_labels(frame, _HELLO.size)
+    if len(frame) != at + fields * _FIELD:
+        raise WireError(f"a Hello of {len(frame)} bytes, expected {at + fields * _FIELD}")
+    digests = tuple(frame[k : k + _FIELD] for k in range(at, len(frame), _FIELD))
+    return Hello(
+        sender, receiver, incarnation, peer_incarnation, epoch, manifest, digests, acknowledged,
+        _some(tag), _some(echo), _read_status(both[:6]), _read_status(both[6:]), asks == 1,
+    )  # fmt: skip
+
+
+def _decode_mass(frame: bytes, size: int) -> CumulativeMass:
+    if size < _MASS.size:
+        raise WireError("a CumulativeMass that ends within its head")
+    (
+        _, incarnation, peer_incarnation, now, acknowledged, phase, depth, stop, releases, flags,
+        tag, echo, run, top, head_proof, sums, low, high,
+    ) = _MASS.unpack_from(frame)  # fmt: skip
+    counts = incarnation | peer_incarnation | now | acknowledged | phase | depth | stop | releases
+    if counts > MOST_COUNT:
+        raise WireError("a CumulativeMass with a count beyond 2^63")
+    if flags > 3:
+        raise WireError(f"a CumulativeMass with flags {flags}, expected 0 to 3")
+    if max(sums, low, high) > MOST_COMPONENTS:
+        raise WireError(f"a CumulativeMass with more than {MOST_COMPONENTS:,} components")
+    sender, receiver, at = _read_labels(frame, _MASS.size)
+    numbers = _read_numbers(frame, at, 1 + sums + low + high)
+    first, second = 1 + sums, 1 + sums + low
+    report = _NO_REPORT
+    if phase or depth or stop or low or high:
+        report = RangeReport(phase, depth, numbers[first:second], numbers[second:], stop)
+    return _make(CumulativeMass, (
+        sender, receiver, incarnation, peer_incarnation, now, acknowledged, numbers[1:first],
+        numbers[0], report, flags & 1 == 1, flags > 1, _some(tag), _some(echo), _some(run), releases,
+        b"" if top == _NO_HEAD else top, _some(head_proof),
+    ))  # fmt: skip
+
+
+def _read_labels(frame: bytes, at: int) -> tuple[str, str, int]:
+    size = len(frame)
+    between = at + 1 + frame[at] if at < size else size
+    end = between + 1 + frame[between] if between < size else size
+    return *_split(frame[at:end]), end
+
+
+def _end_of_label(frame: bytes, at: int) -> int:
+    if at >= len(frame):
+        raise WireError("a message that ends before its labels")
+    length = frame[at]
+    end = at + 1 + length
+    if not 0 < length <= MOST_LABEL or end > len(frame):
+        raise WireError(f"a label of {length} bytes, expected 1 to {MOST_LABEL} and all there")
+    return end
+
+
+@lru_cache(maxsize=4096)
+def _split(labels: bytes) -> tuple[str, str]:
+    """Sender and receiver; those of a link are checked once."""
+    between = _end_of_label(labels, 0)
+    end = _end_of_label(labels, between)
+    try:
+        return str(labels[1:between], "utf-8"), str(labels[between + 1 : end], "utf-8")
+    except UnicodeDecodeError:
+        raise WireError("a label that is not UTF-8") from None
+
+
+def _read_numbers(frame: bytes, at: int, count: int) -> tuple[int, ...]:
+    """`count` numbers without padding, which end where the frame does."""
+    size, found = len(frame), []
+    for _ in range(count):
+        if at >= size:
+            raise WireError("a CumulativeMass that ends before its numbers do")
+        length = frame[at]
+        start, at = at + 1, at + 1 + length
+        number = _integer(frame[start:at], "big", signed=True)
+        needed = number.bit_length() // 8 + 1 if number else 0
+        if length != needed or length > MOST_INTEGER or at > size:
+            raise WireError("a number that is cut off, too long or padded")
+        found.append(number)
+    if at != size:
+        raise WireError(f"{size - at} bytes after the last number")
+    return tuple(found)

@@ -1,0 +1,330 @@
+"""Privacy requests: the protection a user asks for, before anything is calibrated.
+
+Two protections come from the paper. Signal DP hides each agent's signal; Network DP hides the
+signal and the estimates of the neighbours that an agent builds upon. Both are stated for signals
+that move by at most `radius` in their own units. `NoPrivacy` asks for nothing: it is a request like
+the others, with epsilon = inf and a mechanism that releases its input.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import ClassVar, Self
+
+from murmura import _validate
+from murmura.errors import PrivacyError
+from murmura.privacy.mechanisms import IdentityMechanism, LaplaceMechanism, names
+
+
+class Protects(StrEnum):
+    """What a request protects."""
+
+    NOTHING = "nothing"
+    SIGNAL = "signal"
+    NETWORK = "network"  # the signal, and the estimates of neighbours
+
+
+class SensitivityKind(StrEnum):
+    """Which sensitivity calibrates the noise."""
+
+    GLOBAL = "global"
+    SMOOTH = "smooth"
+    SMOOTH_AS_PUBLISHED = "smooth-as-published"  # refuted (erratum 2)
+
+    @property
+    def reads_signals(self) -> bool:
+        """Whether the scale follows the signal, and so is as private as it."""
+        return self is not SensitivityKind.GLOBAL
+
+
+GLOBAL, SMOOTH = SensitivityKind.GLOBAL, SensitivityKind.SMOOTH
+SMOOTH_AS_PUBLISHED = SensitivityKind.SMOOTH_AS_PUBLISHED
+SENSITIVITIES = tuple(kind.value for kind in SensitivityKind)
+LAPLACE = LaplaceMechanism.name
+
+
+@dataclass(frozen=True)
+class PrivacyRequest(ABC):
+    """A protection with its epsilon, delta, radius, sensitivity and mechanism; abstract.
+
+    Parameters
+    ----------
+    epsilon, delta
+        The privacy loss allowed, and the probability of exceeding it.
+    radius
+        How far a signal may move, in its own units; infinite: any two values of a bounded domain.
+    sensitivity
+        "global", "smooth" or "smooth-as-published".
+    budget_fractions
+        One for each agent: agent i has the budget epsilon * budget_fractions[i]
+        (`murmura.privacy.allocation` computes them).
+    mechanism
+        The noise: one of `mechanisms.names()`. "best" is the one of least worst-case variance for
+        the family, the bounds and epsilon.
+
+    Examples
+    --------
+    >>> isinstance(SignalDP(epsilon=1.0), PrivacyRequest)
+    True
+    """
+
+    epsilon: float
+    delta: float = 0.0
+    radius: float = 1.0
+    sensitivity: str = GLOBAL
+    budget_fractions: tuple[float, ...] | None = None
+    mechanism: str = LAPLACE
+
+    protects: ClassVar[Protects]
+
+    @property
+    @abstractmethod
+    def adds_noise(self) -> bool:
+        """Whether anything is protected at all: what every decision about noise asks."""
+
+    @property
+    def hides_neighbours(self) -> bool:
+        """Whether neighbours' estimates are protected as well."""
+        return self.protects is Protects.NETWORK
+
+    @property
+    def reads_signals(self) -> bool:
+        """Whether the noise's scale is read off the signal, and so is as private as it."""
+        return SensitivityKind(self.sensitivity).reads_signals
+
+    @property
+    def perturbs_input(self) -> bool:
+        """Whether M(xi) takes the place of xi, for any mechanism but Laplace noise."""
+        return self.adds_noise and self.mechanism != LAPLACE
+
+    def at(self, epsilon: float) -> Self:
+        """Ask for the same protection with another epsilon.
+
+        Parameters
+        ----------
+        epsilon
+            The other epsilon.
+        """
+        return replace(self, epsilon=epsilon)
+
+
+@dataclass(frozen=True)
+class DifferentialPrivacy(PrivacyRequest):
+    """Epsilon, delta, the radius they hold for, the sensitivity and the mechanism.
+
+    Parameters
+    ----------
+    epsilon, delta, radius, sensitivity, budget_fractions, mechanism
+        As in `PrivacyRequest`.
+
+    Raises
+    ------
+    PrivacyError
+        If a number is out of range, or two of the choices exclude one another.
+
+    Examples
+    --------
+    >>> isinstance(NetworkDP(epsilon=1.0), DifferentialPrivacy)
+    True
+    """
+
+    protects: ClassVar[Protects] = Protects.SIGNAL
+
+    @property
+    def adds_noise(self) -> bool:
+        """Yes."""
+        return True
+
+    def __post_init__(self) -> None:
+        """Check every number, and that delta goes with the sensitivity that needs it."""
+        _validate.positive(PrivacyError, epsilon=self.epsilon)
+        self._check_radius()
+        _validate.probability(PrivacyError, delta=self.delta)
+        _validate.one_of(PrivacyError, SENSITIVITIES, sensitivity=self.sensitivity)
+        object.__setattr__(self, "sensitivity", SensitivityKind(self.sensitivity))
+        if self.reads_signals and self.delta == 0:
+            raise PrivacyError(
+                f"sensitivity {self.sensitivity} needs a delta above 0, such as 0.01"
+            )
+        for fraction in self.budget_fractions or ():
+            _validate.positive(PrivacyError, budget_fractions=fraction)
+        if self.budget_fractions is not None and self.sensitivity is SMOOTH:
+            raise PrivacyError(
+                "budget fractions and smooth sensitivity do not go together: its smoothing "
+                "belongs to one epsilon; try sensitivity global"
+            )
+        if not self.reads_signals and self.delta > 0:
+            raise PrivacyError(
+                f"delta = {self.delta} buys nothing with global sensitivity, whose noise "
+                "is pure epsilon-DP; leave delta out"
+            )
+        self._check_mechanism()
+
+    def _check_radius(self) -> None:
+        if self.radius != math.inf:
+            _validate.positive(PrivacyError, radius=self.radius)
+        elif self.sensitivity != GLOBAL:
+            raise PrivacyError(
+                "an infinite radius means any two values of a bounded domain, and goes with "
+                "sensitivity global"
+            )
+
+    def _check_mechanism(self) -> None:
+        """Other mechanisms than Laplace perturb the statistic itself: not everything fits."""
+        _validate.one_of(PrivacyError, names(), mechanism=self.mechanism)
+        if not self.perturbs_input:
+            return
+        if self.hides_neighbours:
+            raise PrivacyError(
+                f"mechanism {self.mechanism} perturbs the statistic, which hides no neighbour's "
+                "estimate; Network DP goes with mechanism laplace"
+            )
+        if self.reads_signals:
+            raise PrivacyError(
+                f"mechanism {self.mechanism} has a public scale; sensitivity {self.sensitivity} "
+                "goes with mechanism laplace"
+            )
+        if self.budget_fractions is not None:
+            raise PrivacyError(
+                f"budget fractions go with mechanism laplace; found mechanism {self.mechanism}"
+            )
+
+
+@dataclass(frozen=True)
+class SignalDP(DifferentialPrivacy):
+    """Hide each signal: Lap(Delta / eps) once per signal (Th. 1 and 2), or another mechanism.
+
+    Parameters
+    ----------
+    epsilon, delta
+        The privacy loss allowed, and the probability of exceeding it.
+    radius
+        How far a signal may move, in its own units; infinite: any two values of a bounded domain.
+    sensitivity
+        "global", "smooth" or "smooth-as-published".
+    budget_fractions
+        One for each agent: agent i has the budget epsilon * budget_fractions[i]
+        (`murmura.privacy.allocation` computes them).
+    mechanism
+        The noise: one of `mechanisms.names()`. "best" is the one of least worst-case variance for
+        the family, the bounds and epsilon.
+
+    Raises
+    ------
+    PrivacyError
+        If a number is out of range, or two of the choices exclude one another.
+
+    Examples
+    --------
+    >>> SignalDP(epsilon=1.0, radius=2.0, mechanism="hybrid").at(0.5).epsilon
+    0.5
+    """
+
+
+@dataclass(frozen=True)
+class NetworkDP(DifferentialPrivacy):
+    """Hide signals and neighbours' estimates: Lap(max(max_j a_ij, Delta) / eps) (Cor. 1, Th. 3).
+
+    Parameters
+    ----------
+    epsilon, delta
+        The privacy loss allowed, and the probability of exceeding it.
+    radius
+        How far a signal may move, in its own units; infinite: any two values of a bounded domain.
+    sensitivity
+        "global", "smooth" or "smooth-as-published".
+    budget_fractions
+        One for each agent: agent i has the budget epsilon * budget_fractions[i]
+        (`murmura.privacy.allocation` computes them).
+    mechanism
+        "laplace": no other noise hides the estimates of neighbours.
+
+    Raises
+    ------
+    PrivacyError
+        If a number is out of range, or two of the choices exclude one another.
+
+    Examples
+    --------
+    >>> NetworkDP(epsilon=1.0).hides_neighbours
+    True
+    """
+
+    protects: ClassVar[Protects] = Protects.NETWORK
+
+
+@dataclass(frozen=True, init=False)
+class NoPrivacy(PrivacyRequest):
+    """Guarantee nothing and add no noise: the baseline.
+
+    Examples
+    --------
+    >>> NoPrivacy().epsilon, NoPrivacy().adds_noise
+    (inf, False)
+    """
+
+    protects: ClassVar[Protects] = Protects.NOTHING
+
+    @property
+    def adds_noise(self) -> bool:
+        """No."""
+        return False
+
+    def __init__(self) -> None:
+        """There is nothing to choose."""
+        fixed = {
+            "epsilon": math.inf, "delta": 0.0, "radius": 0.0, "sensitivity": GLOBAL,
+            "budget_fractions": None, "mechanism": IdentityMechanism.name,
+        }  # fmt: skip
+        for name, value in fixed.items():
+            object.__setattr__(self, name, value)
+
+    def __repr__(self) -> str:
+        """Without the fields, which are fixed."""
+        return "NoPrivacy()"
+
+    def at(self, epsilon: float) -> Self:  # noqa: ARG002 - there is no other
+        """The request itself."""
+        return self
+
+
+def make_request(
+    protect: str,
+    epsilon: float = math.inf,
+    delta: float = 0.0,
+    radius: float = 1.0,
+    sensitivity: str = GLOBAL,
+    mechanism: str = "laplace",
+) -> PrivacyRequest:
+    """The privacy request that a name stands for, as scenarios and manifests write it.
+
+    Parameters
+    ----------
+    protect
+        "signal", "network" or "nothing"; with "nothing" the other arguments are ignored.
+    epsilon, delta, radius, sensitivity, mechanism
+        As in `SignalDP` and `NetworkDP`.
+
+    Returns
+    -------
+    SignalDP, NetworkDP or NoPrivacy
+        The request.
+
+    Raises
+    ------
+    PrivacyError
+        If the name or a number is wrong.
+
+    Examples
+    --------
+    >>> make_request("signal", 1.0).epsilon
+    1.0
+    """
+    kinds = {kind.protects.value: kind for kind in (SignalDP, NetworkDP)}
+    _validate.one_of(PrivacyError, (*kinds, NoPrivacy.protects.value), protect=protect)
+    if protect not in kinds:
+        return NoPrivacy()
+    return kinds[protect](epsilon, delta, radius, sensitivity, mechanism=mechanism)

@@ -1,0 +1,282 @@
+"""What a scenario file may contain, as frozen pydantic models.
+
+A model checks types, ranges and the rules of one section. Checks that need the rest of the library
+(options of a family, parameters to draw from) are in `murmura.scenario.check`. A validator raises
+a ValueError whose text says what is allowed; `murmura.scenario.errors` adds the line and the value
+that was found.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
+from pydantic import model_validator as whole
+
+from murmura._validate import as_float
+
+if TYPE_CHECKING:
+    from murmura._types import Family
+    from murmura.privacy import PrivacyRequest
+
+DIRECTED = ("row-stochastic", "column-stochastic")
+Weights = Literal[
+    "metropolis",
+    "lazy-metropolis",
+    "max-degree",
+    "best-constant",
+    "fastest",
+    "row-stochastic",
+    "column-stochastic",
+]
+LARGEST_SEED = 2**63 - 1
+MOST_REPLICAS = 2**16 - 1  # each replica has one of 2^16 noise streams
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a number that a float can represent, infinity included."""
+    return not math.isnan(as_float(value)) and (isinstance(value, float) or abs(value) < 2**1023)
+
+
+def _rule(holds: Callable[[Any], bool], allowed: str) -> BeforeValidator:
+    """A validator whose message says what is allowed."""
+
+    def check(value: Any) -> Any:
+        if not holds(value):
+            raise ValueError(allowed)
+        return value
+
+    return BeforeValidator(check)
+
+
+def _epsilons(value: Any) -> tuple[float, ...]:
+    """One epsilon, or several for a sweep."""
+    values = list(value) if isinstance(value, list | tuple) else [value]
+    positive = all(0 < as_float(x) < math.inf for x in values)
+    if not values or not positive or len(set(values)) < len(values):
+        raise ValueError("a number above 0, or a list of different ones")
+    return tuple(map(float, values))
+
+
+def _is_interval(value: Any) -> bool:
+    return isinstance(value, list) and len(value) == 2 and all(map(is_number, value))
+
+
+def _is_agents(value: Any) -> bool:
+    if isinstance(value, list):
+        return bool(value) and all(isinstance(x, str) or _is_integer(x) for x in value)
+    return value == "all" or (_is_integer(value) and value >= 1)
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, int) and is_number(value)
+
+
+def _is_missing_rule(value: Any) -> bool:
+    return value in ("error", "drop-rounds") or math.isfinite(as_float(value))
+
+
+def _is_columns(value: Any) -> bool:
+    several = value if isinstance(value, list) else [value]
+    return bool(several) and all(isinstance(x, str) for x in several)
+
+
+Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
+Fraction = Annotated[float, Field(gt=0, lt=1)]
+Seed = Annotated[int, Field(ge=0, le=LARGEST_SEED)]
+Replicas = Annotated[int, Field(ge=1, le=MOST_REPLICAS)]
+Epsilons = Annotated[tuple[float, ...], BeforeValidator(_epsilons)]
+
+
+class Section(BaseModel):
+    """A table of a scenario: unknown keys and implicit conversions are errors."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class SectionWithOptions(Section):
+    """A table with a name, and the options of what is named as further keys."""
+
+    model_config = ConfigDict(extra="allow", frozen=True, strict=True)
+
+    name: str
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The keys that the schema does not define."""
+        return dict(self.model_extra or {})
+
+
+class NetworkSection(Section):
+    """[network]: the graph, its weights and its failures."""
+
+    graph: Annotated[str, StringConstraints(min_length=1)]
+    weights: Weights | None = None
+    directed: bool = False
+    options: dict[str, Any] = {}
+    link_failures: Fraction | None = None
+    asleep: Fraction | None = None
+
+    @property
+    def dynamic(self) -> bool:
+        """Whether the weights change from round to round."""
+        return self.link_failures is not None or self.asleep is not None
+
+    @whole(mode="after")
+    def _one_kind(self) -> Self:
+        if self.link_failures is not None and self.asleep is not None:
+            raise ValueError("link_failures or asleep, not both")
+        if self.dynamic and self.weights not in (None, "lazy-metropolis"):
+            raise ValueError(
+                'with link_failures or asleep, weights = "lazy-metropolis", the weights that '
+                "agents can work out anew in every round"
+            )
+        if self.directed and self.weights not in DIRECTED:
+            raise ValueError(f"with directed = true, weights = {_alternatives(DIRECTED)}")
+        return self
+
+
+class FamilySection(SectionWithOptions):
+    """[family]: the distribution of a signal, with the options of the family."""
+
+    @cached_property
+    def family(self) -> Family:
+        """The family, made from its name and options."""
+        from murmura import families
+
+        return families.get(self.name, **self.options)
+
+
+class SignalsSection(Section):
+    """[signals]: parameters to draw synthetic signals from, or a file of readings."""
+
+    draw: dict[str, Any] | None = None
+    file: Annotated[str, StringConstraints(min_length=1)] | None = None
+    agent: str | None = None
+    time: str | None = None
+    value: Annotated[
+        str | list[str] | None, _rule(_is_columns, "a column or a list of columns")
+    ] = None
+    clip: Annotated[list[float] | None, _rule(_is_interval, "[low, high]; inf is no bound")] = None
+    missing: Annotated[
+        str | float,
+        _rule(_is_missing_rule, '"error", "drop-rounds" or a public constant to fill in'),
+    ] = "error"
+    match: Literal["label", "order"] = "label"
+
+    @whole(mode="after")
+    def _one_source(self) -> Self:
+        if (self.draw is None) == (self.file is None):
+            raise ValueError('one of draw = { parameters } and file = "readings.csv"')
+        others = self.model_fields_set - {"draw", "file"}
+        if self.draw is not None and others:
+            raise ValueError(f"{', '.join(sorted(others))} only with file; draw takes no such keys")
+        return self
+
+
+class PrivacySection(Section):
+    """[privacy]: what is protected, epsilon and delta, and the sensitivity to use."""
+
+    protect: Literal["signal", "network", "nothing"]
+    epsilon: Epsilons = ()
+    delta: float = Field(default=0.0, ge=0, lt=1)
+    radius: float = Field(default=1.0, gt=0)  # inf: any two values of the bounded domain
+    sensitivity: Literal["global", "smooth", "smooth-as-published"] = "global"
+    mechanism: Literal[
+        "laplace", "staircase", "discrete-laplace", "duchi", "piecewise", "hybrid", "best"
+    ] = "laplace"
+
+    @property
+    def request(self) -> PrivacyRequest:
+        """The privacy request, at the first epsilon."""
+        from murmura.privacy.requests import make_request
+
+        epsilon = self.epsilon[0] if self.epsilon else math.inf
+        return make_request(
+            self.protect, epsilon, self.delta, self.radius, self.sensitivity, self.mechanism
+        )
+
+    @whole(mode="after")
+    def _needs_epsilon(self) -> Self:
+        others = sorted(self.model_fields_set - {"protect"})
+        if self.protect == "nothing" and others:
+            raise ValueError(f'protect = "nothing" without {", ".join(others)}: no noise is added')
+        if self.protect != "nothing" and not self.epsilon:
+            raise ValueError("epsilon = a number above 0, such as 1.0, which is missing")
+        return self
+
+
+class AlgorithmSection(SectionWithOptions):
+    """[algorithm]: the algorithm and its number of rounds, with the options of the algorithm."""
+
+    rounds: int = Field(ge=1)
+
+
+class RecordSection(Section):
+    """[record]: the estimates to record; errors are recorded in every round."""
+
+    every: int = Field(default=1, ge=1)
+    agents: Annotated[
+        int | str | list[str | int],
+        _rule(_is_agents, '"all", a whole number of at least 1, or a list of agents'),
+    ] = 12
+    estimates: bool = True
+    evaluate: bool = False  # for measured signals: write an evaluation, in a secret file
+
+
+class AgentsSection(Section):
+    """[agents]: further terms that real agents agree on; a simulation ignores them."""
+
+    epoch: int = Field(default=1, ge=1)  # counts changes of membership
+    asynchronous: bool = False
+    open_ended: bool = False
+    tolerance: float = Field(default=0.0, ge=0)  # 0: all rounds are run
+    certificates: dict[str, str] = {}
+
+    @whole(mode="after")
+    def _ends(self) -> Self:
+        if self.asynchronous and self.tolerance:
+            raise ValueError("tolerance needs rounds in common, which asynchronous agents lack")
+        return self
+
+
+class Spec(Section):
+    """The full specification of one variant: the base of a scenario with the variant merged in.
+
+    Attributes
+    ----------
+    name, title
+        The name is part of file names.
+    seed
+        Without one: 0 for synthetic signals, the operating system's entropy for measured ones.
+    replicas
+        How many independent runs.
+    network, family, signals, privacy, algorithm, record, agents
+        The sections of the file.
+
+    Examples
+    --------
+    >>> from murmura.scenario import Scenario, template
+    >>> spec = Scenario.parse(template()).variants[0]
+    >>> spec.algorithm.name, spec.algorithm.rounds, spec.privacy.epsilon
+    ('jacobi', 60, (1.0,))
+    """
+
+    name: Name
+    title: str = ""
+    seed: Seed | None = None
+    replicas: Replicas = 1
+    network: NetworkSection
+    family: FamilySection
+    signals: SignalsSection
+    privacy: PrivacySection
+    algorithm: AlgorithmSection
+    record: RecordSection = RecordSection()
+    agents: AgentsSection = AgentsSection()
+
+
+def _alternatives(words: tuple[str, ...]) -> str:
+    return " or ".join(f'"{word}"' for word in words)

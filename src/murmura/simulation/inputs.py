@@ -1,0 +1,213 @@
+"""The inputs of a round: statistics, and the scales that the noise takes from the signals.
+
+    signals of round t  ->  statistics xi  ->  the columns that the kernel reads
+
+The last step is `RoundInputs.fill`, for one process and for every rank alike; nothing else puts a
+statistic where the kernel reads it. Signals are read a few rounds ahead, by threads where there are
+any: round t's signals are a function of t alone. Scales are computed in the order of the rounds.
+Two sets of buffers alternate, so that one is filled while the kernel reads the other.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from murmura._types import Floats
+from murmura.errors import AlgorithmError
+from murmura.privacy import BoundedSignal, Calibration, Mechanism
+from murmura.simulation.layout import ColumnLayout, Order, aligned
+from murmura.simulation.problem import Problem
+from murmura.simulation.workers import Workers
+
+Read = tuple[Floats, Floats]  # signals and statistics of one round, in the order of the network
+
+SHARED, BY_STREAM, BY_COLUMN = 0, 1, 2  # as in `kernel`, which is not imported before it is needed
+
+
+@dataclass(eq=False)
+class RoundInputs:
+    """Statistics and scales of a run's rounds; at most `most` rounds can be requested at once."""
+
+    problem: Problem  # of the agents whose rows are here
+    calibration: Calibration
+    layout: ColumnLayout
+    order: Order | None
+    most: int
+    agents: NDArray[np.uint32]  # the number of the agent of each row
+    key: NDArray[np.uint64]  # of the noise
+    target: Floats = field(init=False)  # m of each noiseless column
+    _first: Read | None = field(init=False)
+    _level: Floats = field(init=False)
+    _xi: list[Floats] = field(init=False)
+    _scales: list[Floats] = field(init=False)
+    _turn: int = field(init=False, default=0)
+
+    def __post_init__(self) -> None:
+        """Read round 1, which all algorithms start from, and allocate the buffers."""
+        online = self.problem.algorithm.online
+        signals, xi = self._read(1)
+        self._level, self.target = self._levels(signals), self._target(xi)
+        self._first = (signals, xi) if online else None
+        del signals  # memory counts at ten million agents
+        rounds, turns = (self.most, 2) if online else (1, 1)
+        shape = (rounds, self.problem.network.size, self.statistics_width)
+        self._xi = [aligned(*shape) for _ in range(turns)]
+        varying = self.calibration.reads_signals
+        shape = (rounds if varying else 1, len(self._level), self._level_width)
+        self._scales = [aligned(*shape) for _ in range(turns if varying else 1)]
+        self.fill(xi, 1, self._xi[0][0])
+        self._fill_level(self._level, self._scales[0][0])
+
+    @property
+    def statistics_by(self) -> int:
+        """What the kernel's statistics have one column for: BY_STREAM or BY_COLUMN."""
+        return BY_COLUMN if self.calibration.perturbs_input else BY_STREAM
+
+    @property
+    def statistics_width(self) -> int:
+        """The columns of the kernel's statistics."""
+        return self.layout.padded if self.statistics_by == BY_STREAM else self.layout.width
+
+    def fill(self, xi: Floats, t: int, out: Floats) -> None:
+        """Store the statistics xi (agents, streams or components) of round t in kernel columns.
+
+        BY_STREAM, the noiseless and all private runs of a stream read one column of xi. A mechanism
+        that perturbs the statistic itself fills `out` BY_COLUMN: xi in the noiseless columns, M(xi)
+        in the private ones, as a function of the noise key, the agent, t and the stream.
+        """
+        if self.statistics_by == BY_STREAM:
+            self.layout.by_stream(xi, self.order, out)
+            return
+        layout = self.layout
+        each = np.full((len(out), layout.padded), xi[0, 0])  # lanes that are discarded need a value
+        layout.by_stream(xi, self.order, each)
+        places = np.arange(layout.padded)
+        out[:, layout.place(places, np.zeros(1, int))] = each
+        from murmura.simulation.noise import uniforms  # loading the compiler takes a while
+
+        most = max(mechanism.uniforms for mechanism in self._mechanisms)
+        drawn = uniforms(most, t, self.agents, layout.padded, self.key)
+        for g, mechanism in enumerate(self._mechanisms):
+            private = mechanism.from_uniforms(_inside(mechanism, each), drawn[: mechanism.uniforms])
+            out[:, layout.place(places, np.array([g + 1]))] = private
+
+    @cached_property
+    def _mechanisms(self) -> list[Mechanism]:
+        """The mechanism of each epsilon, which is the same in every round."""
+        return [self.calibration.mechanism(e, 1) for e in self.problem.run_epsilons]
+
+    def _target(self, xi: Floats) -> Floats:
+        """The mean of xi, or its expectation for online algorithms."""
+        if self.problem.algorithm.online:
+            expected = self.problem.source.expected(self.problem.family, self.problem.rounds)
+            return np.tile(expected, self.layout.noiseless // self.layout.components)
+        # by contiguous column, so that a mean does not depend on how many others there are
+        return np.asarray(np.ascontiguousarray(xi.T).mean(axis=1))
+
+    @property
+    def scales_by(self) -> int:
+        """What the kernel's scales have one column for: SHARED, BY_STREAM or BY_COLUMN."""
+        return {1: SHARED, self.layout.padded: BY_STREAM}.get(self._level_width, BY_COLUMN)
+
+    @property
+    def _level_width(self) -> int:
+        count = self._level.shape[1]
+        if count == 1:
+            return 1
+        return self.layout.padded if count == self.layout.streams else self.layout.width
+
+    def start(self, first: int, last: int, workers: Workers) -> list[Future[Any]]:
+        """Begin to read what rounds first..last-1 need; `take` waits for it."""
+        if not self.problem.algorithm.online:
+            return []
+        self._turn = 1 - self._turn
+        places: dict[int, list[Floats]] = {}
+        for k, t in enumerate(range(first, last)):
+            places.setdefault(max(t, 1), []).append(self._xi[self._turn][k])
+        return [workers.submit(self._fetch, t, into) for t, into in places.items()]
+
+    def take(self, started: list[Future[Any]], first: int, last: int) -> tuple[Floats, Floats]:
+        """Statistics (rounds or 1, agents, columns) and scales of rounds first..last-1."""
+        signals = {max(first, 1) + k: done.result() for k, done in enumerate(started)}
+        if not signals:
+            return self._xi[0], self._scales[0]
+        xi = self._xi[self._turn]
+        if not self.calibration.reads_signals:
+            return xi[: last - first], self._scales[0]
+        scales = self._scales[self._turn]
+        levels = {t: self._level if t == 1 else self._levels(s) for t, s in signals.items()}
+        for k, t in enumerate(range(first, last)):
+            self._fill_level(levels[max(t, 1)], scales[k])
+        return xi[: last - first], scales[: last - first]
+
+    def _read(self, t: int) -> Read:
+        signals = self.problem.source.signals(t, self.problem.replicas)
+        xi = self.problem.family.columns(signals).reshape(self.problem.network.size, -1)
+        return signals, np.asarray(xi, dtype=np.float64)
+
+    def _fetch(self, t: int, into: list[Floats]) -> Floats:
+        signals, xi = self._first if t == 1 and self._first else self._read(t)
+        for out in into:
+            self.fill(xi, t, out)
+        return signals
+
+    def _levels(self, signals: Floats) -> Floats:
+        """Sensitivities by agent, (agents, 1 or streams or private columns)."""
+        return self.calibration.signal(signals, self.layout.epsilons)
+
+    def _fill_level(self, level: Floats, out: Floats) -> None:
+        if not self.calibration.privacy.adds_noise:
+            out[:] = level  # nothing reads it
+        elif self.scales_by == BY_COLUMN:
+            self.layout.by_column(level, self.order, out)
+        elif self.scales_by == BY_STREAM:
+            self.layout.by_stream(level, self.order, out)
+        else:
+            out[:] = level if self.order is None else level[self.order]
+
+
+def _inside(mechanism: Mechanism, xi: Floats) -> Floats:
+    """xi within the bounds of the mechanism: floats may be beyond them by a last digit."""
+    domain = mechanism.domain
+    return np.clip(xi, domain.low, domain.high) if isinstance(domain, BoundedSignal) else xi
+
+
+def coefficients(problem: Problem, first: int, last: int) -> Floats:
+    """(rounds, 6): the algorithm's coefficients in rounds first..last-1."""
+    return np.array([tuple(problem.algorithm.at(t)) for t in range(first, last)], dtype=np.float64)
+
+
+def group_scales(
+    problem: Problem, calibration: Calibration, first: int, last: int
+) -> tuple[Floats, Floats, Floats]:
+    """per_network and per_signal (rounds, groups), per_edge (groups); 0 where there is no noise."""
+    groups = 1 + len(problem.run_epsilons)
+    network, signal = np.zeros((2, last - first, groups))
+    if not calibration.privacy.adds_noise or calibration.perturbs_input:
+        return network, signal, np.zeros(groups)
+    epsilons = np.array(problem.run_epsilons)
+    for k, t in enumerate(range(first, last)):
+        if problem.algorithm.at(t).noise:
+            network[k, 1:] = calibration.per_network(epsilons, t)
+            signal[k, 1:] = calibration.per_signal(epsilons, t)
+    carried = problem.algorithm.perturbs_messages
+    each = 1 / epsilons if carried else calibration.per_edge(epsilons)
+    edge = np.concatenate([[0.0], each])
+    return network, signal, cast(Floats, edge)
+
+
+def carried_scales(calibration: Calibration, rounds: range) -> Floats:
+    """(rounds, agents): b_j at epsilon = 1 of the noise that messages carry; it goes with 1/eps."""
+    if calibration.reads_signals:
+        raise AlgorithmError(
+            f"algorithm {calibration.algorithm.name} sends its noise along, whose scale must not "
+            "follow the signal; ask for sensitivity global"
+        )
+    ones = np.ones((len(calibration.network), 1))
+    return np.stack([calibration.scale(ones, 1.0, t)[:, 0] for t in rounds])

@@ -1,0 +1,41 @@
+"""Test tools: a simulated network of agents, seeded entropy, and a check of custom algorithms.
+
+The simulated network and the seeded entropy must not run in production: noise that can be predicted
+protects nobody. The transport in memory is that of `murmura.agents.transport`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from murmura._lazy import lazily
+
+if TYPE_CHECKING:
+    from murmura.agents.transport.memory import Faults, MemoryNetwork, MemoryTransport
+    from murmura.testing.contract import AlgorithmCheck, check_algorithm
+    from murmura.testing.entropy import PredictableEntropy
+    from murmura.testing.network import SimulatedAgent, SimulatedNetwork
+
+_WHERE = {
+    "AlgorithmCheck": "contract",
+    "Faults": "network",
+    "MemoryNetwork": "network",
+    "MemoryTransport": "network",
+    "PredictableEntropy": "entropy",
+    "SimulatedAgent": "network",
+    "SimulatedNetwork": "network",
+    "check_algorithm": "contract",
+}
+
+__all__ = [
+    "AlgorithmCheck",
+    "Faults",
+    "MemoryNetwork",
+    "MemoryTransport",
+    "PredictableEntropy",
+    "SimulatedAgent",
+    "SimulatedNetwork",
+    "check_algorithm",
+]
+
+__getattr__ = lazily(__name__, _WHERE)

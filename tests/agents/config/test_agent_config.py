@@ -1,0 +1,173 @@
+"""agent.toml: errors name the line and the nearest key; `murmura agent --check` checks readings."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from murmura.agents.config import Setup
+from murmura.cli.app import app
+from murmura.errors import AgentError
+
+PAGE = (Path(__file__).resolve().parents[3] / "docs" / "agents.md").read_text()
+FILES = ("scenario.toml", "links.csv", "agent.toml", "readings.csv")
+
+
+def published(name: str) -> str:
+    """A file of docs/agents.md."""
+    found = re.search(rf"^`{re.escape(name)}`:\n\n```\w+\n(.*?)^```", PAGE, re.S | re.M)
+    assert found
+    return found[1]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name in FILES:
+        (tmp_path / name).write_text(published(name))
+    return tmp_path
+
+
+def edited(folder: Path, old: str, new: str) -> Path:
+    path = folder / "agent.toml"
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+    return path
+
+
+def line_of(path: Path, start: str) -> int:
+    lines = path.read_text().splitlines()
+    return next(k for k, line in enumerate(lines, 1) if line.startswith(start))
+
+
+def problem(path: Path) -> str:
+    with pytest.raises(AgentError) as raised:
+        Setup.load(path)
+    return str(raised.value)
+
+
+def check(folder: Path) -> Any:
+    return CliRunner().invoke(app, ["agent", str(folder / "agent.toml"), "--check"])
+
+
+def test_the_published_file_is_accepted(folder: Path) -> None:
+    assert Setup.load(folder / "agent.toml").config.name == "north"
+
+
+def test_a_misspelt_key_is_named_with_its_line_and_the_nearest_key(folder: Path) -> None:
+    path = edited(folder, "column = ", "colunm = ")
+    assert problem(path) == (
+        f"{path}, line {line_of(path, 'colunm')}: readings.colunm: there is no such key; allowed: "
+        'csv, column, key, follow, command; did you mean "column"?'
+    )
+
+
+def test_a_misspelt_table_is_named_before_the_one_that_is_missing(folder: Path) -> None:
+    path = edited(folder, "[budget]", "[bugdet]")
+    first, second = problem(path).splitlines()
+    assert f"line {line_of(path, '[bugdet]')}: bugdet: there is no such key" in first
+    assert 'did you mean "budget"?' in first
+    assert second.endswith("budget: missing; add it")
+
+
+@pytest.mark.parametrize(
+    ("table", "line", "key", "expected"),
+    [
+        ("budget", 'epsilon = "1.0"', "budget.epsilon", "a number"),
+        ("budget", "epsilon = true", "budget.epsilon", "a number"),
+        ("budget", "epsilon = 0", "budget.epsilon", "a number above 0"),
+        ("budget", 'epsilon = 1\nwindow = "7"', "budget.window", "a whole number"),
+        ("budget", "epsilon = 1\nwindow = 7.5", "budget.window", "a whole number"),
+        ("budget", 'epsilon = 1\nunit = "streem"', "budget.unit", "'stream', 'window' or 'event'"),
+        ("rounds", 'deadline = "5"', "rounds.deadline", "a number"),
+        ("ledger", 'path = "x"\nconfirmations = "2"', "ledger.confirmations",
+         "a whole number or 'all'"),
+        ("readings", 'csv = "x"\nfollow = "yes"', "readings.follow", "true or false"),
+        ("readings", 'csv = "x"\ncolumn = 3', "readings.column",
+         'text in quotes or a list such as ["a", "b"]'),
+        ("keys", "folder = 5", "keys.folder", "text in quotes"),
+    ],
+)  # fmt: skip
+def test_a_wrong_value_is_named_with_its_line_and_not_shown(
+    folder: Path, table: str, line: str, key: str, expected: str
+) -> None:
+    path = folder / "agent.toml"
+    text = re.sub(rf"^\[{table}\]\n(?:[^\[\n].*\n?)*", "", path.read_text(), flags=re.M)
+    path.write_text(f"{text}\n[{table}]\n{line}\n")
+    last = line.splitlines()[-1]
+    assert problem(path) == f"{path}, line {line_of(path, last)}: {key}: expected {expected}"
+
+
+def test_a_whole_number_is_a_number(folder: Path) -> None:
+    assert Setup.load(edited(folder, "epsilon = 1.0", "epsilon = 1")).config.budget.epsilon == 1
+
+
+def test_a_syntax_error_is_named_by_its_line(folder: Path) -> None:
+    path = edited(folder, "[budget]", "[budget")
+    assert f"{path}, line {line_of(path, '[budget')}: not valid TOML: " in problem(path)
+
+
+def test_a_stranger_among_the_peers_is_named_with_its_line(folder: Path) -> None:
+    path = edited(folder, "east = ", "eats = ")
+    said = problem(path)
+    assert f"line {line_of(path, 'eats')}: peers.eats: not a neighbour of north" in said
+    assert said.endswith('its neighbours are east; did you mean "east"?')
+
+
+def test_a_name_of_no_member_is_named_with_its_line(folder: Path) -> None:
+    path = edited(folder, 'name = "north"', 'name = "nroth"')
+    assert f"{path}, line 1: name: no member of suppliers is called 'nroth'" in problem(path)
+
+
+def test_check_accepts_the_published_readings(folder: Path) -> None:
+    done = check(folder)
+    assert done.exit_code == 0, done.output
+    assert "manifest " in done.output
+
+
+def test_check_reports_a_missing_file_of_readings(folder: Path) -> None:
+    (folder / "readings.csv").unlink()
+    done = check(folder)
+    assert done.exit_code == 1
+    line = line_of(folder / "agent.toml", "[readings]")
+    said = " ".join(done.output.split())
+    assert f"line {line}: readings: cannot read the readings" in said
+    assert "No such file" in said
+
+
+@pytest.mark.parametrize("end", ["\n", ""])
+@pytest.mark.parametrize("follow", ["true", "false"])
+def test_check_reports_a_missing_column_and_no_text_of_the_file(
+    folder: Path, follow: str, end: str
+) -> None:
+    edited(folder, 'column = "load"', f'column = "kwh"\nfollow = {follow}')
+    (folder / "readings.csv").write_text(f"42.5,43.5{end}")
+    done = check(folder)
+    assert done.exit_code == 1
+    assert "has no column kwh among the 2" in " ".join(done.output.split())
+    assert "42.5" not in done.output
+
+
+def test_check_reports_a_missing_key_column(folder: Path) -> None:
+    edited(folder, 'column = "load"', 'column = "load"\nkey = "minute"')
+    done = check(folder)
+    assert done.exit_code == 1
+    assert "has no column minute" in " ".join(done.output.split())
+
+
+def test_check_accepts_an_empty_file_only_if_it_is_followed(folder: Path) -> None:
+    (folder / "readings.csv").write_text("")
+    assert check(folder).exit_code == 0
+    edited(folder, 'column = "load"', 'column = "load"\nfollow = false')
+    done = check(folder)
+    assert done.exit_code == 1
+    assert "is empty; expected a line of column names" in " ".join(done.output.split())
+
+
+def test_check_reports_a_missing_program(folder: Path) -> None:
+    edited(folder, 'csv = "readings.csv"\ncolumn = "load"', 'command = ["no-such-meter", "-v"]')
+    done = check(folder)
+    assert done.exit_code == 1
+    assert "readings.command: there is no program 'no-such-meter'" in " ".join(done.output.split())

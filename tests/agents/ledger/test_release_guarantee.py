@@ -1,0 +1,100 @@
+"""What an agent may guarantee: proved, of a public scale, and for as many messages as it sends."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from murmura import families
+from murmura.agents.manifest import Manifest
+from murmura.agents.release import ReleaseMechanism, check_guarantee, guarantee, request_of
+from murmura.errors import AgentError
+from murmura.privacy import NetworkDP, NoPrivacy, SignalDP, Status, guarantee_of
+
+LOG = families.LogNormal(1.0, bounds=(0.5, 8.0))
+
+
+def custom() -> Any:
+    support = families.Support(0.0, 1.0)
+    return families.Custom(lambda s: 2 * s, support, 2.0, mean=lambda mean: mean)
+
+
+@pytest.mark.parametrize("algorithm", ["average", "learn", "learn-network", "push-sum-learn"])
+def test_signal_protection_is_proved(problem_of: Any, algorithm: Any) -> None:
+    problem = problem_of(algorithm, SignalDP(0.5))
+    made = guarantee(problem)
+    assert made.status is Status.PROVED
+    assert made == guarantee(Manifest.of(problem), problem.family)
+    assert (made.epsilon, str(made.adversary)) == (0.5, "whoever sees all messages of all agents")
+    ReleaseMechanism(Manifest.of(problem), problem, "0")
+
+
+def test_network_protection_is_for_as_many_messages_as_rounds(problem_of: Any) -> None:
+    problem = problem_of("learn-network", NetworkDP(0.5), rounds=40)
+    made = guarantee(problem)
+    assert made.status is Status.PROVED
+    worst = max(sum(s / (u - 1) for u in range(s + 1, 41)) for s in range(1, 40))
+    assert made.epsilon == pytest.approx(0.5 * worst)
+    assert made.adversary.messages == 40
+    assert "running totals" in made.reason
+    assert made == guarantee(Manifest.of(problem), problem.family)
+    one = guarantee_of(problem.privacy, problem.algorithm, 40, problem.family)
+    assert one.epsilon == 0.5  # what it would be wrong to state
+    ReleaseMechanism(Manifest.of(problem), problem, "0")
+
+
+def test_the_epsilon_that_runs_is_the_one_that_is_stated(problem_of: Any) -> None:
+    problem = replace(problem_of("learn", SignalDP(0.5)), epsilons=(2.0,))
+    assert guarantee(problem).epsilon == 2.0
+    assert request_of(Manifest.of(problem)) == SignalDP(2.0)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "privacy", "family", "terms", "said"),
+    [
+        ("learn", NoPrivacy(), None, {}, "no noise is added"),
+        ("average", NetworkDP(1.0), None, {}, "Refuted: "),
+        ("push-sum-learn", NetworkDP(1.0), None, {}, "No privacy is guaranteed"),
+        ("learn", SignalDP(1.0, 0.01, 1.0, "smooth"), LOG, {}, "off the signal"),
+        ("learn", SignalDP(1.0, 0.01, 1.0, "smooth-as-published"), LOG, {}, "off the signal"),
+        ("learn", SignalDP(1.0), "custom", {}, "stated by its author"),
+        ("learn-network", NetworkDP(1.0), None, {"asynchronous": True}, "without common rounds"),
+        ("learn-network", NetworkDP(1.0), None, {"rounds": 0}, "without a last round"),
+    ],
+)
+def test_anything_else_is_for_research(
+    problem_of: Any, algorithm: Any, privacy: Any, family: Any, terms: Any, said: Any
+) -> None:
+    problem = problem_of(algorithm, privacy, custom() if family == "custom" else family)
+    manifest = Manifest.of(problem, **terms)
+    with pytest.raises(AgentError, match=said) as caught:
+        ReleaseMechanism(manifest, problem, "0")
+    assert "--research" in str(caught.value)
+    with pytest.raises(AgentError):
+        check_guarantee(manifest, problem.family)
+    ReleaseMechanism(manifest, problem, "0", research=True)
+
+
+def test_open_ended_signal_protection_is_proved(problem_of: Any) -> None:
+    problem = problem_of("learn", SignalDP(1.0))
+    for terms in ({"rounds": 0}, {"asynchronous": True}):
+        manifest = Manifest.of(problem, **terms)
+        assert guarantee(manifest, problem.family).status is Status.PROVED
+        ReleaseMechanism(manifest, problem, "0")
+
+
+def test_a_stranger_is_refused(problem_of: Any) -> None:
+    problem = problem_of()
+    with pytest.raises(AgentError, match="no member of murmura is called 'nobody'"):
+        ReleaseMechanism(Manifest.of(problem), problem, "nobody")
+
+
+def test_asynchronous_readings_are_a_stream(problem_of: Any) -> None:
+    """Five readings were released under a guarantee of epsilon for "an agent's signal"."""
+    manifest = Manifest.of(problem_of("average", SignalDP(0.5)), asynchronous=True)
+    made = guarantee(manifest)
+    assert made.status is Status.PROVED
+    assert "any one reading of a stream" in str(made)
+    assert made.for_stream(5).epsilon == pytest.approx(2.5)
+    together = guarantee(Manifest.of(problem_of("average", SignalDP(0.5))))
+    assert "an agent's signal" in str(together)

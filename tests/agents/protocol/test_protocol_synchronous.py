@@ -1,0 +1,239 @@
+"""Deadlines, readings that are late or never come, and what happens after the end."""
+
+from typing import Any
+
+import pytest
+
+from murmura import networks
+from murmura.agents.events import Leave, NoMoreReadings, Reading
+from murmura.agents.manifest import Manifest
+from murmura.agents.protocol import Agent, Options
+from murmura.agents.transport.memory import Faults
+from murmura.privacy import NetworkDP
+from murmura.testing import SimulatedNetwork
+from tests.agents.protocol.cases import problem, released, small, whole
+
+LOSSY = Faults(drop=0.3, duplicate=0.2, reorder=0.2, delay=(0.001, 0.05))
+
+
+def everyone(run: Any, readings: Any = 1) -> None:
+    for label in run.agents:
+        run.release(label, [released(run.manifest, k + 1, float(label)) for k in range(readings)])
+
+
+def balanced(run: Any) -> Any:
+    totals = run.totals()
+    return all(h + c + u == p for h, c, u, p in zip(*totals.values(), strict=True))
+
+
+def test_a_dead_neighbour_is_not_waited_for_for_ever() -> None:
+    run = SimulatedNetwork(small(rounds=40))
+    everyone(run)
+    run.start("0", "1", "3")
+    run.run(100, until_done=False)
+    assert {p.outcome.round for k, p in run.agents.items() if k != "2"} == {40}
+    assert "proceeds without 2" in " ".join(r.text for _, r in run.reports)
+
+
+@pytest.mark.parametrize("asynchronous", [False, True], ids=["synchronous", "asynchronous"])
+@pytest.mark.parametrize("announced", [False, True])
+def test_who_hears_nobody_waits_for_ever_and_then_goes_on(
+    asynchronous: Any, announced: Any
+) -> None:
+    options = Options(patience=4)
+    run = SimulatedNetwork(small(rounds=400, asynchronous=asynchronous), options=options)
+    everyone(run)
+    run.start()
+    while run.running["0"].round < 5:
+        run.step()
+    for label in "123":
+        run.crash(label, announced=announced)
+    run.run(600, until_done=False)
+    assert run.running["0"].round <= 5 + 1 + options.patience
+    alone = [r for who, r in run.reports if (who, r.kind) == ("0", "alone")]
+    assert 0 < len(alone) <= 300  # one for each deadline
+    for label in "123":
+        run.restart(label)
+    assert run.run(300)
+    assert all(abs(p.outcome.estimate[0] - 1.5) < 1e-6 for p in run.agents.values())
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("asynchronous", [False, True], ids=["synchronous", "asynchronous"])
+def test_who_starts_first_has_not_run_to_the_end_when_the_others_come(asynchronous: Any) -> None:
+    run = SimulatedNetwork(small(rounds=300, asynchronous=asynchronous))
+    everyone(run)
+    run.start("0")
+    run.run(3600, until_done=False)
+    assert (run.running["0"].round, run.agents["0"].done) == (0, None)
+    run.start("2")  # no neighbour of 0
+    run.run(3600, until_done=False)
+    run.start("1", "3")
+    assert run.run(600)
+    assert all(abs(p.outcome.estimate[0] - 1.5) < 1e-6 for p in run.agents.values())
+
+
+def test_who_was_left_by_all_goes_on_to_the_end() -> None:
+    run = SimulatedNetwork(small(rounds=60))
+    everyone(run)
+    run.start()
+    while run.running["0"].round < 5:
+        run.step()
+    for label in "123":
+        run.feed(label, Leave())
+    assert run.run(60)
+    assert run.agents["0"].outcome[::2] == (60, "rounds")
+    assert abs(run.agents["0"].outcome.estimate[0] - 1.5) < 0.1
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("algorithm", ["average", "learn"])
+def test_loss_and_a_partition_cost_time_but_no_mass(algorithm: Any) -> None:
+    run = SimulatedNetwork(small(algorithm, rounds=600), faults=LOSSY, seed=4)
+    everyone(run, 1 if algorithm == "average" else 60)
+    run.start()
+    for label in run.agents:
+        run.feed(label, NoMoreReadings())
+    run.run(4, until_done=False)
+    run.network.partition({"0", "1"}, {"2", "3"})
+    run.run(10, until_done=False)
+    assert balanced(run)
+    run.network.heal()
+    run.network.faults = Faults(delay=(0.01, 0.02))
+    assert run.run(1000)
+    run.run(60, until_done=False)
+    assert balanced(run)
+    assert run.totals()["in_transit"] == (0, 0)
+    for (estimate,) in run.estimates().values():
+        assert abs(estimate - 1.5) <= 1e-9
+
+
+def test_one_sided_delivery_pushes_little_into_the_void() -> None:
+    run = SimulatedNetwork(small(rounds=0), options=Options(patience=4, deadline=0.2))
+    everyone(run)
+    run.start()
+    run.network.cut([("0", "1")])
+    while run.network.now < 30:
+        run.step()
+        if run.running["0"].round > 300:
+            break
+    assert balanced(run)
+    assert run.running["0"].links["1"].out_weight < whole(run.manifest, 3)
+    run.network.heal()
+    goal = run.running["0"].round + 200
+    while min(agent.round for agent in run.running.values()) < goal:
+        run.step()
+    for (estimate,) in run.estimates().values():
+        assert abs(estimate - 1.5) <= 1e-9
+
+
+def test_a_reading_that_is_late_enters_in_the_round_then_current() -> None:
+    run = SimulatedNetwork(small("learn", rounds=20))
+    for label in "123":
+        run.release(label, [released(run.manifest, k, 1.0) for k in range(1, 21)])
+    run.release("0", [released(run.manifest, k, 1.0) for k in range(1, 6)])
+    run.start()
+    run.run(5, until_done=False)
+    agent = run.running["0"]
+    assert agent.round > 6
+    assert agent.mass.entered == 5
+    assert agent.mass.released_weight == whole(run.manifest, 5)
+    run.release("0", [released(run.manifest, 6, 1.0)])
+    run.run(5, until_done=False)
+    assert agent.mass.entered == 6
+    run.feed("0", NoMoreReadings())
+    assert run.run(100)
+    assert all(abs(e - 1) < 1e-12 for (e,) in run.estimates().values())
+
+
+def network_dp(rounds: Any = 20) -> Any:
+    net = networks.lazy_metropolis(networks.ring(4))
+    return Manifest.of(problem("learn-network", net, NetworkDP(1.0), rounds))
+
+
+def test_where_neighbours_are_hidden_no_round_ends_without_noise() -> None:
+    manifest = network_dp()
+    run = SimulatedNetwork(manifest)
+    everyone(run, 20)
+    run.agents["0"].released = run.agents["0"].released[:5]
+    run.start()
+    run.run(200, until_done=False)
+    agent = run.running["0"]
+    assert (agent.round, agent.mass.entered, agent.reason) == (6, 5, "")
+    run.feed("0", NoMoreReadings())
+    assert run.agents["0"].outcome.reason == "readings"
+    assert run.run(200)
+    assert {run.agents[k].outcome.round for k in "123"} == {20}
+
+
+def test_the_first_release_is_waited_for_where_neighbours_are_hidden() -> None:
+    net = networks.lazy_metropolis(networks.ring(4))
+    run = SimulatedNetwork(Manifest.of(problem("average", net, NetworkDP(1.0), 10)))
+    for label in "123":
+        run.release(label, [released(run.manifest, 1, 1.0)])
+    run.start()
+    run.run(50, until_done=False)
+    assert run.running["0"].round == 0
+    run.release("0", [released(run.manifest, 1, 1.0)])
+    assert run.run(50)
+
+
+def test_a_repeated_reading_enters_once() -> None:
+    agent = Agent(small(asynchronous=True), "0")
+    agent.state.incarnation = 1
+    for _ in range(3):
+        agent.handle(Reading(released(agent.manifest, 1, 2.0)))
+    agent.handle(Reading(released(agent.manifest, 3, 2.0)))
+    assert agent.mass.skipped == {2}
+    agent.handle(Reading(released(agent.manifest, 2, 2.0)))
+    assert (agent.mass.released_weight, agent.mass.skipped) == (whole(agent.manifest, 3), set())
+
+
+def test_after_the_end_the_last_word_is_repeated_until_heard() -> None:
+    run = SimulatedNetwork(small(rounds=10), faults=Faults(drop=0.6), seed=2)
+    everyone(run)
+    run.start()
+    assert run.run(400)
+    run.run(60, until_done=False)
+    assert all(agent.settled for agent in run.running.values())
+    assert run.totals()["in_transit"] == (0, 0)
+    assert balanced(run)
+    assert {agent.round for agent in run.running.values()} == {10}
+
+
+def test_leaving_hands_over_all_that_is_held() -> None:
+    run = SimulatedNetwork(small(rounds=100), faults=LOSSY, seed=8)
+    everyone(run)
+    run.start()
+    while run.running["2"].round < 5:
+        run.step()
+    run.feed("2", Leave())
+    assert run.run(500)
+    assert run.agents["2"].outcome.reason == "left"
+    assert (run.running["2"].mass.weight, run.running["2"].mass.sums) == (0, [0])
+    run.network.heal()
+    run.run(60, until_done=False)
+    assert balanced(run)
+    held = [run.running[k] for k in "013"]
+    assert sum(agent.mass.weight for agent in held) == whole(run.manifest, 4)
+    assert all(abs(agent.estimate[0] - 1.5) < 1e-6 for agent in held)
+
+
+def test_membership_changes_by_a_new_epoch() -> None:
+    """Who joins an offline estimate joins the next epoch, with the releases there are."""
+    first = SimulatedNetwork(small(rounds=60))
+    everyone(first)
+    first.start()
+    assert first.run(10)
+    second = SimulatedNetwork(
+        small(net=networks.lazy_metropolis(networks.ring(5)), rounds=120, epoch=2)
+    )
+    for label in first.agents:
+        second.release(label, first.agents[label].released)
+    second.release("4", [released(second.manifest, 1, 9.0)])
+    for label, host in first.agents.items():
+        second.agents[label].incarnation = host.incarnation
+    second.start()
+    assert second.run(10)
+    assert all(abs(e - 3.0) < 1e-6 for (e,) in second.estimates().values())
+    assert first.manifest.digest != second.manifest.digest

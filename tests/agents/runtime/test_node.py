@@ -1,0 +1,135 @@
+"""A node over the network in memory: readings, budgets, floods and turns."""
+
+import io
+import json
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+
+from murmura import algorithms, families
+from murmura.agents.ledger import Ledger
+from murmura.agents.manifest import Manifest
+from murmura.agents.protocol import Options
+from murmura.agents.release import ReleaseMechanism
+from murmura.agents.runtime import IterableReadings, Log, Node
+from murmura.agents.runtime.observability import MOST_LINES
+from murmura.agents.transport.base import Refused
+from murmura.agents.transport.memory import MemoryNetwork
+from murmura.agents.transport.zenoh import pack, unpack
+from murmura.networks import lazy_metropolis, load
+from murmura.privacy import NetworkDP, SignalDP
+from murmura.privacy.accounting import Budget
+from murmura.simulation import Problem, SyntheticSignals
+
+
+def problem(algorithm: Any = "learn", privacy: Any = None, rounds: Any = 6) -> Any:
+    net = lazy_metropolis(load("complete:3"))
+    family = families.Normal(sigma=1.0, bounds=(0.0, 10.0))
+    source = SyntheticSignals(family, {"mu": 5.0}, 3, 0)
+    return Problem(
+        net, algorithms.get(algorithm, net), family, source, privacy or SignalDP(1.0), rounds
+    )
+
+
+def node(
+    made: Any, folder: Any, readings: Any, budget: Any = 100.0, log: Any = None, **terms: Any
+) -> Any:
+    """One node with all agents; `readings` by agent."""
+    manifest = Manifest.of(made, "node", **terms)
+    options = Options(deadline=0.3, resend=0.05, tick=0.01)
+    out = Node(
+        manifest, MemoryNetwork().transport(), options=options, log=Log(log or io.StringIO())
+    )
+    for k, label in enumerate(manifest.certificates):
+        ledger = Ledger.open(folder / f"{label}.ledger", manifest, label, Budget(budget))
+        out.add(
+            label, ledger, ReleaseMechanism(manifest, made, label), IterableReadings(readings[k])
+        )
+    return out
+
+
+def finish(made_node: Any, seconds: Any = 20) -> Any:
+    try:
+        made_node.start()
+        made_node.run(lambda: made_node.all_done, seconds)
+        return made_node.all_done
+    finally:
+        made_node.close()
+
+
+def test_a_spent_budget_is_refused_before_drawing_and_mixing_goes_on(tmp_path: Any) -> None:
+    log = io.StringIO()
+    made = node(problem(), tmp_path, [[5.0] * 6] * 3, budget=2.0, log=log)
+    assert finish(made)
+    for site in made.agents.values():
+        assert site.done.round == 6
+        assert site.ledger._count == 2
+        assert site.ledger.spent.epsilon == pytest.approx(2.0)
+    refused = [line for line in log.getvalue().splitlines() if '"kind": "budget"' in line]
+    assert len(refused) == 3
+    assert "nothing was released" in json.loads(refused[0])["text"]
+
+
+def test_a_bad_reading_ends_an_agent_that_must_add_noise_in_every_round(tmp_path: Any) -> None:
+    log = io.StringIO()
+    bad = [[5.0] * 6, [5.0, 5.0, float("nan"), 5.0, 5.0, 5.0], [5.0] * 6]
+    made = node(problem("learn-network", NetworkDP(1.0)), tmp_path, bad, log=log)
+    assert finish(made)
+    reasons = [site.done.reason for site in made.agents.values()]
+    assert reasons[1] == "readings"
+    assert "nan" not in log.getvalue()
+
+
+def test_an_asynchronous_agent_gives_others_their_turn_between_readings(tmp_path: Any) -> None:
+    made = node(problem(), tmp_path, [iter(lambda: 5.0, None)] * 3, budget=1e9, asynchronous=True)
+    made.start()
+    began = time.monotonic()
+    made.run(seconds=1.0)
+    assert time.monotonic() - began < 3.0
+    made.close()
+
+
+def test_a_flood_of_refusals_is_counted_and_not_written_down(tmp_path: Any) -> None:
+    log = io.StringIO()
+    made = node(problem(), tmp_path, [[5.0] * 6] * 3, log=log)
+    for _ in range(5000):
+        made.observability.refused("0", "mallory", "nonsense")
+    made.close()
+    assert made.observability.counts["refused"] == 5000
+    assert MOST_LINES <= log.getvalue().count("mallory") < 2 * MOST_LINES
+
+
+def test_a_payload_of_nonsense_is_one_refusal() -> None:
+    assert len(list(unpack("d", bytes(1 << 20), {}))) == 1
+    assert len(list(unpack("d", bytes((1 << 20) + 1), {}))) == 1
+    (none, verdict), *rest = unpack("d", pack([b"nonsense"] * 100), {})
+    assert none is None
+    assert isinstance(verdict, Refused)
+    assert not rest
+
+
+def test_closing_goes_on_where_one_ledger_fails(tmp_path: Any) -> None:
+    made = node(problem(), tmp_path, [[5.0] * 6] * 3)
+    ledgers = [site.ledger for site in made.agents.values()]
+    usual = ledgers[0].close
+
+    def fail() -> None:
+        usual()
+        raise OSError("the disk is gone")
+
+    ledgers[0].close = fail
+    with pytest.raises(OSError, match="the disk is gone"):
+        made.close()
+    for k in (1, 2):
+        Ledger.open(tmp_path / f"{k}.ledger", made.manifest, str(k), Budget(100.0)).close()
+
+
+def test_estimates_are_near_the_mean_of_what_was_released(tmp_path: Any) -> None:
+    made = node(problem("average", rounds=60), tmp_path, [[1.0], [5.0], [9.0]])
+    assert finish(made)
+    entries = [site.ledger for site in made.agents.values()]
+    assert all(ledger._count == 1 for ledger in entries)
+    held = [site.done.estimate[0] for site in made.agents.values()]
+    assert np.ptp(held) < 1e-9

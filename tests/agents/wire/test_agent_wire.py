@@ -1,0 +1,288 @@
+"""The wire: what may leave, one encoding for each message, and a decoder that nothing surprises."""
+
+from __future__ import annotations
+
+import random
+import tracemalloc
+from fractions import Fraction
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from murmura.agents import wire
+from murmura.agents.events import Released
+from murmura.agents.messages import CumulativeMass, Hello, PeerStatus, RangeReport
+from murmura.agents.wire import MOST_BYTES, MOST_COUNT, WireError, decode, encode
+from murmura.errors import AgentError
+
+LARGEST = 2**511 - 1
+LABELS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=50)
+COUNTS = st.integers(0, MOST_COUNT)
+NUMBERS = st.integers(-LARGEST, LARGEST)
+SUMS = st.lists(NUMBERS, max_size=5).map(tuple)
+TAGS = st.one_of(st.just(b""), st.binary(min_size=8, max_size=8).filter(any))
+HEADS = st.one_of(st.just(b""), st.binary(min_size=16, max_size=16).filter(any))
+STATUSES = st.builds(PeerStatus, COUNTS, TAGS, TAGS, COUNTS, HEADS, TAGS)
+HELLOS = st.builds(
+    Hello, LABELS, LABELS, COUNTS, COUNTS, COUNTS, st.binary(min_size=32, max_size=32),
+    st.lists(st.binary(min_size=8, max_size=8), max_size=20).map(tuple), COUNTS, TAGS, TAGS,
+    STATUSES, STATUSES, st.booleans(),
+)  # fmt: skip
+MASSES = st.builds(
+    CumulativeMass, LABELS, LABELS, COUNTS, COUNTS, COUNTS, COUNTS, SUMS, NUMBERS,
+    st.builds(RangeReport, COUNTS, COUNTS, SUMS, SUMS, COUNTS), st.booleans(), st.booleans(), TAGS,
+    TAGS, TAGS, COUNTS, HEADS, TAGS,
+)  # fmt: skip
+GOOD: Any = CumulativeMass(
+    "Medici",
+    "Strozzi",
+    3,
+    2,
+    57,
+    56,
+    (-(10**30), 0, 7),
+    10**20,
+    RangeReport(1, 2, (3,)),
+    tag=b"t" * 8,
+    run=b"r" * 8,
+    releases=12,
+    head=b"h" * 16,
+    head_proof=b"s" * 8,
+)
+STATUS: Any = PeerStatus(4, b"r" * 8, b"p" * 8, 12, b"h" * 16, b"s" * 8)
+HELLO: Any = Hello(
+    "Medici", "Strozzi", 3, 2, 1, bytes(range(32)), (b"abcdefgh",) * 20, 9, b"t" * 8, b"e" * 8,
+    STATUS, STATUS._replace(start=9),
+)  # fmt: skip
+
+
+@pytest.mark.thorough
+@given(st.one_of(HELLOS, MASSES))
+def test_there_and_back(message: Any) -> None:
+    data = encode(message)
+    again = decode(data)
+    assert again == message
+    assert type(again) is type(message)
+    assert encode(again) == data
+    assert decode(memoryview(data)) == message
+
+
+@pytest.mark.thorough
+@given(st.one_of(HELLOS, MASSES), st.data())
+def test_no_other_bytes_mean_the_same(message: Any, data: Any) -> None:
+    """Canonical: change any byte, and it is another message or none."""
+    frame = bytearray(encode(message))
+    place = data.draw(st.integers(0, len(frame) - 1))
+    frame[place] ^= data.draw(st.integers(1, 255))
+    try:
+        changed = decode(frame)
+    except WireError:
+        return
+    assert changed != message
+    assert encode(changed) == frame
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        None,
+        (1.0,),
+        "signal",
+        np.arange(3.0),
+        Released(1, (5,), 1),
+        tuple(GOOD),
+        type("CumulativeMass", (CumulativeMass,), {})(*GOOD),
+        GOOD._replace(sums=(0.5,)),
+        GOOD._replace(sums=(float("nan"),)),
+        GOOD._replace(sums=(Fraction(1, 2),)),
+        GOOD._replace(sums=(np.int64(5),)),
+        GOOD._replace(sums=(True,)),
+        GOOD._replace(sums=(LARGEST + 1,)),
+        GOOD._replace(sums=(1,) * 1025),
+        GOOD._replace(sums=None),
+        GOOD._replace(weight=1e308),
+        GOOD._replace(weight=None),
+        GOOD._replace(round=-1),
+        GOOD._replace(round=2.0),
+        GOOD._replace(round=2**63),
+        GOOD._replace(leaving=1),
+        GOOD._replace(done=1),
+        GOOD._replace(tag=bytes(8)),  # stands for none
+        GOOD._replace(tag=b"1234567"),
+        GOOD._replace(echo=b"123456789"),
+        GOOD._replace(echo="12345678"),
+        GOOD._replace(echo=None),
+        GOOD._replace(run=b"1234567"),
+        GOOD._replace(releases=-1),
+        GOOD._replace(releases=2**63),
+        GOOD._replace(head=b"h" * 8),
+        GOOD._replace(head=bytes(16)),
+        GOOD._replace(head="h" * 16),
+        GOOD._replace(head_proof=None),
+        HELLO._replace(own=tuple(STATUS)),
+        HELLO._replace(known=None),
+        HELLO._replace(asks=1),
+        HELLO._replace(own=STATUS._replace(start=2**63)),
+        HELLO._replace(known=STATUS._replace(run=bytes(8))),
+        HELLO._replace(known=STATUS._replace(head=b"")._replace(releases=0.0)),
+        GOOD._replace(sender=""),
+        GOOD._replace(sender="x" * 201),
+        GOOD._replace(sender="\ud800"),
+        GOOD._replace(sender=b"bytes"),
+        GOOD._replace(range_report=(0, 0, (), (), 0)),
+        GOOD._replace(range_report=None),
+        GOOD._replace(sums=(LARGEST,) * 1024),  # too long as a whole
+        HELLO._replace(manifest=bytes(31)),
+        HELLO._replace(fields=(b"short",)),
+        HELLO._replace(fields=(bytes(8),) * 65),
+        HELLO._replace(incarnation=True),
+        HELLO._replace(acknowledged=-1),
+        HELLO._replace(tag=b"short"),
+        HELLO._replace(echo=bytes(8)),
+    ],
+    ids=repr,
+)
+def test_nothing_else_leaves(message: Any) -> None:
+    with pytest.raises(AgentError) as refused:
+        encode(message)
+    assert "1e+308" not in str(refused.value)  # an error quotes no value
+    assert "nan" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"", "too short"),
+        (b"xx\x03\x02", "not a message"),
+        (b"mu\x01\x02", "version 1"),
+        (b"mu\x03\x07", "unknown kind 7"),
+        (b"mu\x03\x02", "within its head"),
+        (b"mu\x03\x01", "within its head"),
+        (bytes(MOST_BYTES + 1), "65,537 bytes"),
+        (encode(GOOD) + b"\0", "after the last number"),
+        (encode(GOOD)[:-1], "cut off"),
+        (encode(HELLO)[:-1], "expected"),
+        (encode(GOOD).replace(b"Medici", b"\xff\xfeedic"), "not UTF-8"),
+    ],
+)
+def test_reasons(data: Any, reason: Any) -> None:
+    with pytest.raises(WireError, match=reason) as refused:
+        decode(data)
+    assert refused.value.reason == str(refused.value)
+
+
+def test_two_forms_of_one_number_are_not_both_taken() -> None:
+    frame = encode(GOOD._replace(sums=(), range_report=RangeReport(), weight=5))
+    assert frame.endswith(b"\x01\x05")
+    with pytest.raises(WireError, match="padded"):
+        decode(frame[:-2] + b"\x02\x00\x05")
+
+
+def _inputs(count: Any, draw: Any) -> Any:
+    """Random bytes, and good messages that were changed, cut, lengthened or spliced."""
+    good = [encode(m) for m in (GOOD, HELLO, GOOD._replace(sums=tuple(range(-40, 40))))]
+    for k in range(count):
+        base = bytearray(good[k % 3])
+        match k % 6:
+            case 0:
+                yield draw.randbytes(draw.randrange(200))
+            case 1:
+                yield (
+                    b"mu\x02" + bytes([draw.randrange(1, 3)]) + draw.randbytes(draw.randrange(250))
+                )
+            case 2:
+                for _ in range(draw.randrange(1, 5)):
+                    base[draw.randrange(len(base))] = draw.randrange(256)
+                yield bytes(base)
+            case 3:
+                yield bytes(base[: draw.randrange(len(base))])
+            case 4:
+                yield bytes(base) + draw.randbytes(draw.randrange(1, 20))
+            case _:
+                cut = draw.randrange(len(base))
+                yield bytes(base[:cut]) + good[(k + 1) % 3][cut:]
+
+
+def _fuzz(count: Any) -> Any:
+    """How many were taken and how many refused; any other outcome raises."""
+    taken = refused = 0
+    for data in _inputs(count, random.Random(20)):
+        try:
+            message = decode(data)
+        except WireError:
+            refused += 1
+        else:
+            taken += 1
+            assert encode(message) == data
+    return taken, refused
+
+
+@pytest.mark.thorough
+def test_a_hundred_thousand_wrong_inputs() -> None:
+    """Nothing but WireError; what is taken after all is a message in its one encoding."""
+    taken, refused = _fuzz(120_000)
+    assert refused > 80_000
+    assert taken > 100  # the fuzzer reaches the inside of messages
+
+
+def _trusting_end(frame: Any, at: Any) -> Any:
+    return at + 1 + frame[at]
+
+
+def _trusting_numbers(frame: Any, at: Any, count: Any) -> Any:
+    found = []
+    for _ in range(count):
+        end = at + 1 + frame[at]
+        found.append(int.from_bytes(frame[at + 1 : end], "big", signed=True))
+        at = end
+    return tuple(found)
+
+
+@pytest.mark.parametrize(
+    ("part", "weakened"), [("_end_of_label", _trusting_end), ("_read_numbers", _trusting_numbers)]
+)
+def test_the_fuzzer_catches_a_decoder_that_trusts_lengths(
+    part: Any, weakened: Any, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr(wire, part, weakened)
+    with pytest.raises((IndexError, UnicodeDecodeError, AssertionError)):
+        _fuzz(20_000)
+
+
+def test_a_claim_of_much_allocates_little() -> None:
+    head = wire._MASS.pack(
+        b"mu\x03\x02",
+        *[MOST_COUNT] * 8,
+        1,
+        b"1" * 8,
+        b"2" * 8,
+        b"3" * 8,
+        b"4" * 16,
+        b"5" * 8,
+        1024,
+        1024,
+        1024,
+    )
+    tracemalloc.start()
+    with pytest.raises(WireError):
+        decode(head + b"\x01a\x01b" + b"\x00" * 100)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 100_000
+
+
+def test_it_is_quick() -> None:
+    message = GOOD._replace(sums=(10**30,))
+    best = min(_time(message) for _ in range(20))
+    assert best < 60e-6  # 7 us on a machine of 2024
+
+
+def _time(message: Any, repeats: Any = 200) -> Any:
+    began = perf_counter()
+    for _ in range(repeats):
+        decode(encode(message))
+    return (perf_counter() - began) / repeats

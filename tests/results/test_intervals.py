@@ -1,0 +1,165 @@
+"""Intervals of the network's mean and of any one agent, and units of errors."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import murmura as mm
+from murmura.errors import MurmuraError
+from murmura.results import Result, intervals
+from murmura.simulation import Problem, RecordedSignals, simulate
+
+RING = mm.networks.metropolis(mm.networks.load("ring:41"))
+REPLICAS = 2000
+LEAST = 0.95 - 5.2 * math.sqrt(0.95 * 0.05 / REPLICAS)  # false alarm 1e-7 at a coverage of 0.95
+MOST = 0.95 + 5.2 * math.sqrt(0.95 * 0.05 / REPLICAS)
+FAMILIES: list[tuple[Any, dict[str, Any]]] = [
+    (mm.families.Normal(1.0), {"mu": 0.3}),
+    (mm.families.Bernoulli(), {"p": 0.3}),
+    (mm.families.Exponential(), {"rate": 2.0}),
+    (mm.families.LogNormal1p(1.0), {"mu": 0.5}),
+]
+
+
+def run(
+    family: Any, parameters: Any, privacy: Any, rounds: int = 3, algorithm: str = "average"
+) -> Result:
+    return mm.sweep(
+        parameters,
+        RING,
+        family,
+        privacy,
+        algorithm,
+        rounds,
+        replicas=REPLICAS,
+        record=mm.Record(),
+        rng=3,
+    )
+
+
+def coverage(bars: list[Any], truth: float) -> float:
+    return float(np.mean([(i.low <= truth) & (truth <= i.high) for i in bars]))
+
+
+@pytest.mark.parametrize(("family", "parameters"), FAMILIES, ids=lambda c: getattr(c, "name", ""))
+@pytest.mark.parametrize("privacy", [mm.privacy.NoPrivacy(), mm.privacy.SignalDP(2.0)], ids=str)
+def test_the_network_and_its_agents_have_intervals_of_their_own(
+    family: Any, parameters: Any, privacy: Any
+) -> None:
+    """Three rounds of a ring of 41, far from agreement: the one interval covered 100%.
+
+    Two-sided for the network's mean (3% more for noise that is no normal one); an agent's may be
+    wider than needed, never narrower than 90% by the average over agents.
+    """
+    result = run(family, parameters, privacy)
+    ((name, truth),) = parameters.items()
+    network = [result.intervals(replica=r)[name] for r in range(REPLICAS)]
+    assert LEAST - 0.01 < coverage(network, truth) < MOST + 0.03
+    assert result.trace.final is not None
+    one = [
+        intervals.agent_interval(
+            result.problem, result.trace, 0, r, estimates=result.trace.final[:, 0, r]
+        )[name]
+        for r in range(0, REPLICAS, 4)
+    ]
+    assert coverage(one, truth) > 0.93
+    both = result.intervals(of="agent")[name], result.intervals(of="network")[name]
+    assert both[0].high - both[0].low > both[1].high - both[1].low
+
+
+def test_agreement_makes_them_one() -> None:
+    result = run(*FAMILIES[0], mm.privacy.NoPrivacy(), rounds=3000)
+    agent, network = (result.intervals(of=of)["mu"] for of in ("agent", "network"))
+    assert agent.low == pytest.approx(network.low, rel=1e-6)
+
+
+@pytest.mark.parametrize("p", [0.0, 1.0])
+def test_no_success_is_no_certainty(p: float) -> None:
+    """Wilson's interval for 0 of n: up to z^2/(n + z^2). It used to be 0 to 0."""
+    signals = np.full(41, p)
+    result = mm.estimate(signals, RING, "bernoulli", mm.privacy.NoPrivacy(), rounds=5)
+    found = result.intervals()["p"]
+    z2 = 1.959963984540054**2
+    width = z2 / (41 + z2)
+    assert (found.low, found.high) == pytest.approx((0, width) if p == 0 else (1 - width, 1))
+
+
+@pytest.mark.parametrize("mean", [-5.0, 6.0])
+@pytest.mark.parametrize("family", [mm.families.Bernoulli(), mm.families.Categorical(3)])
+def test_noise_far_out_leaves_a_width(family: Any, mean: float) -> None:
+    """An estimate five margins below 0 used to give an interval of no width at 0."""
+    d = family.dimension
+    m = np.full(d, mean)
+    found = family.interval(m, np.eye(d) * 0.01, 0.95)["p"]
+    assert (np.asarray(found.high - found.low) > 0.1).all()
+    scored = intervals.interval_of(family, m, 0.0, np.full(d, 0.01), 0.95)["p"]
+    assert (np.asarray(scored.high - scored.low) > 0.1).all()
+
+
+def stream(memory: float, rounds: int, seed: int) -> Result:
+    """AR(1) readings: tau = (1 + memory)/(1 - memory) times fewer than independent ones."""
+    rng, n = np.random.default_rng(seed), RING.size
+    x = np.empty((n, rounds))
+    x[:, 0] = rng.normal(size=n)
+    for t in range(1, rounds):
+        x[:, t] = memory * x[:, t - 1] + math.sqrt(1 - memory**2) * rng.normal(size=n)
+    source = RecordedSignals(mm.signals.as_signals(x))
+    made = Problem(RING, mm.algorithms.get("learn", RING), mm.families.Normal(1.0), source,
+                   mm.privacy.NoPrivacy(), rounds)  # fmt: skip
+    return Result(made, simulate(made, mm.Record(every=1)))
+
+
+def test_streams_that_remember() -> None:
+    """With memory 0.8 a reading is worth a ninth: 150 streams, 0 as the truth.
+
+    At a coverage of 0.95, fewer than 127 of 150 hits has a probability of 1e-6; the interval for
+    independent readings, whose coverage is 0.49, has 127 or more once in 10^20.
+    """
+    hits = dict.fromkeys(("independent", "correlation", "batches"), 0)
+    for seed in range(150):
+        result = stream(0.8, 400, seed)
+        made = {
+            "independent": result.intervals(),
+            "correlation": result.intervals(correlation=9.0),
+            "batches": result.intervals(of="batches"),
+        }
+        for name, bars in made.items():
+            hits[name] += bool(bars["mu"].low <= 0 <= bars["mu"].high)
+    assert hits["independent"] < 110
+    assert hits["correlation"] >= 127
+    assert hits["batches"] >= 127
+
+
+def test_what_cannot_be_asked() -> None:
+    """A replica out of range used to be an IndexError, and replica = -1 the last one."""
+    result = mm.sweep(
+        {"mu": 0.0}, RING, mm.families.Normal(1.0), mm.privacy.SignalDP(1.0), rounds=2
+    )
+    for options, message in (
+        ({"replica": 5}, "replica 5 was not run; there are 1"),
+        ({"replica": -1}, "replica must be a whole number of at least 0"),
+        ({"replica": 0.5}, "replica must be a whole number"),
+        ({"epsilon": "x"}, "epsilon must be a finite number above 0"),
+        ({"epsilon": 3.0}, "epsilon 3.0 was not run"),
+        ({"confidence": "x"}, "confidence must lie strictly between 0 and 1"),
+        ({"confidence": 1.0}, "confidence must lie strictly between 0 and 1"),
+        ({"of": "everyone"}, "of must be one of network, agent, batches"),
+        ({"correlation": 0.5}, "correlation must be a number of at least 1"),
+        ({"of": "batches"}, "batch means need an algorithm that adds up a stream"),
+    ):
+        with pytest.raises(MurmuraError, match=message):
+            result.intervals(**options)
+
+
+def test_errors_per_agent_are_norms_over_root_n() -> None:
+    """`run` published norms over agents and `plan` errors of one agent, under one name."""
+    result = mm.sweep(
+        {"mu": 0.0}, RING, mm.families.Normal(1.0), mm.privacy.SignalDP(1.0), rounds=4,
+        epsilons=[0.5, 1.0], replicas=3,
+    )  # fmt: skip
+    for norm, own in zip(result.errors, result.errors_per_agent, strict=True):
+        assert np.allclose(own * math.sqrt(41), norm)

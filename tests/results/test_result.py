@@ -1,0 +1,279 @@
+"""Results: labels, axes, files, words, and intervals that cover."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+
+import murmura as mm
+from murmura import networks
+from murmura.errors import MurmuraError
+from murmura.families import Bernoulli, Categorical, Custom, Normal, Support
+from murmura.privacy import NetworkDP, NoPrivacy, SignalDP
+from murmura.results.intervals import agent_interval
+from murmura.simulation import Record
+
+pytestmark = pytest.mark.filterwarnings("ignore::murmura.errors.PrivacyWarning")
+
+GRAPH = networks.load("florentine-families")
+MIXING = networks.metropolis(GRAPH)
+
+
+@pytest.fixture(scope="module")
+def result() -> Any:
+    return mm.sweep(
+        {"mu": 2.0}, MIXING, Normal(sigma=1.0), SignalDP(1.0), "learn", 20,
+        epsilons=(0.5, 1.0), replicas=3, rng=1, record=Record(every=5),
+    )  # fmt: skip
+
+
+def test_axes_and_labels(result: Any) -> None:
+    data = result.data
+    assert data.private.dims == ("agent", "recorded", "replica", "epsilon")
+    assert data.clean.dims == ("agent", "recorded", "replica")
+    assert data.total_error.dims == ("round", "replica", "epsilon")
+    assert data.cost_of_decentralisation.dims == ("round", "replica")
+    assert list(data.agent.values) == list(GRAPH.labels)
+    assert list(data.recorded.values) == [0, 5, 10, 15, 20]
+    medici = data.private.sel(agent="Medici", recorded=20, epsilon=1.0, replica=2)
+    row = list(GRAPH.labels).index("Medici")
+    assert medici.item() == result.trace.private[-1][row, 1, 2, 0]
+
+
+def test_errors_at_the_end_are_means_over_replicas(result: Any) -> None:
+    assert result.errors.total == pytest.approx(
+        result.data.total_error.isel(round=-1).mean("replica").values
+    )
+    assert result.errors.total.shape == (2,)
+
+
+def test_netcdf_and_pandas_round_trip(result: Any, tmp_path: Any) -> None:
+    result.to_netcdf(tmp_path / "r.nc")
+    with xr.open_dataset(tmp_path / "r.nc", engine="scipy") as back:
+        back.load()
+    assert back.attrs["guarantee"] == str(result.guarantee)
+    assert back.attrs["noise"] == "simulated"
+    np.testing.assert_array_equal(back.private.values, result.data.private.values)
+    assert [str(x) for x in back.agent.values] == list(GRAPH.labels)
+    frame = result.to_pandas()
+    assert len(frame) == 21 * 3 * 2
+    assert {"round", "replica", "epsilon", "total_error", "cost_of_privacy"} <= set(frame)
+
+
+def test_a_file_never_holds_a_signal_or_a_private_scale(result: Any) -> None:
+    assert set(result.data.variables) == {
+        "agent", "recorded", "round", "replica", "epsilon", "target", "total_error",
+        "cost_of_privacy", "cost_of_decentralisation", "clean", "private",
+    }  # fmt: skip
+
+
+def test_estimates_of_measured_signals_without_noise_stay_out_of_files(tmp_path: Any) -> None:
+    values = np.arange(15.0)
+    for algorithm, privacy in (
+        ("average", SignalDP(1.0)),
+        ("first-order", SignalDP(1.0)),
+        ("average", NoPrivacy()),
+    ):
+        result = mm.estimate(
+            values, MIXING, Normal(sigma=1.0), privacy, algorithm, rounds=4, record=Record(every=1)
+        )
+        truth = result.evaluation()
+        assert np.array_equal(np.sort(truth.clean.isel(recorded=0).values), values)
+        assert next(iter(truth.attrs)) == "secret"
+        result.to_netcdf(tmp_path / "r.nc")
+        with xr.open_dataset(tmp_path / "r.nc", engine="scipy") as back:
+            assert "clean" not in back
+            for name in back.variables:
+                if back[name].dtype.kind == "f" and back[name].size:
+                    held = back[name].values.ravel()
+                    assert not np.isin(values, held).all(), f"{algorithm}: {name} holds the signals"
+
+
+def test_errors_stay_out_of_files_where_the_scale_was_read_off_measured_signals(
+    tmp_path: Any,
+) -> None:
+    family = mm.families.LogNormal(sigma=1.0, bounds=(0.5, None))
+    privacy = SignalDP(1.0, 0.01, sensitivity="smooth")
+    result = mm.estimate(np.arange(1.0, 16.0), MIXING, family, privacy)
+    result.to_netcdf(tmp_path / "r.nc")
+    with xr.open_dataset(tmp_path / "r.nc", engine="scipy") as back:
+        assert not {"total_error", "cost_of_privacy", "clean"} & set(back.variables)
+        assert "seed" not in back.attrs
+    assert result.interval_is_private
+
+
+def test_neither_repr_shows_an_estimate() -> None:
+    result = mm.estimate(
+        np.arange(15.0) + 0.25, MIXING, Normal(sigma=1.0), SignalDP(1.0), record=Record(every=1)
+    )
+    for text in (repr(result), repr(result.trace), repr(result.problem)):
+        assert "array" not in text
+        assert ".25" not in text
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        [(i // 5, i % 5) for i in range(15)],
+        [10**12 + i for i in range(15)],
+        [1, "1", *range(2, 15)],
+        [None, True, *"abcdefghijklm"],
+    ],
+    ids=["tuples", "large numbers", "look-alikes", "mixed"],
+)
+def test_any_labels_come_back(labels: Any, tmp_path: Any) -> None:
+    graph = networks.Graph(15, GRAPH.links, labels)
+    result = mm.sweep(
+        {"mu": 1.0}, networks.metropolis(graph), Normal(sigma=1.0), SignalDP(1.0), rounds=3,
+        record=Record(),
+    )  # fmt: skip
+    assert list(result.agents().index) == labels
+    result.to_netcdf(tmp_path / "r.nc")
+    with xr.open_dataset(tmp_path / "r.nc", engine="scipy") as back:
+        assert len(set(back.agent.values.tolist())) == 15
+
+
+def test_a_family_without_a_covariance_still_estimates_and_its_guarantee_is_its_authors() -> None:
+    family = Custom(lambda s: np.minimum(s, 5.0), Support(low=0.0), 1.0)
+    result = mm.estimate(np.arange(15.0), MIXING, family, SignalDP(1.0))
+    assert np.isfinite(result.estimate["mean"])
+    assert result.guarantee.status == "claimed"
+    assert "stated by its author" in str(result)
+
+
+def test_words(result: Any) -> None:
+    text = str(result)
+    assert "Algorithm learn ran 20 rounds" in text
+    assert "3 replicas" in text
+    assert "differential privacy" in text
+    assert "nothing here may be released" in text
+    one = mm.estimate(np.arange(15.0), MIXING, Normal(sigma=1.0), SignalDP(1.0), rounds=5)
+    assert "mu = " in str(one)
+    assert "CoP" not in str(one)
+    drawn = mm.sweep({"mu": 2.0}, MIXING, Normal(sigma=1.0), SignalDP(1.0), rounds=5)
+    assert "CoP" in str(drawn)
+
+
+def test_estimates_come_back_under_the_agents_labels() -> None:
+    values = pd.Series(np.arange(15.0), index=list(GRAPH.labels)[::-1])
+    result = mm.estimate(values, MIXING, Normal(sigma=1.0), NoPrivacy(), rounds=0 + 300)
+    table = result.agents()
+    assert list(table.index) == list(GRAPH.labels)
+    assert table.loc["Medici", "mu"] == pytest.approx(7.0, abs=1e-3)
+    assert result.estimate["mu"] == pytest.approx(7.0)
+    low, high = result.interval["mu"]
+    assert low < 7 < high
+    assert result.errors.privacy == 0.0
+
+
+def test_several_components_have_an_axis_and_a_table() -> None:
+    family = Categorical(categories=3)
+    result = mm.sweep(
+        {"p": [0.2, 0.3, 0.5]}, MIXING, family, SignalDP(2.0), "learn", 50, record=Record()
+    )
+    assert result.data.private.dims[-1] == "component"
+    assert result.data.target.dims == ("replica", "component")
+    assert len(result.agents()) == 15
+    assert "The average agent" not in str(result)
+
+
+def test_what_was_not_run_or_kept_is_said(result: Any) -> None:
+    with pytest.raises(MurmuraError, match=r"epsilon 3.0 was not run; there are \[0.5, 1.0\]"):
+        result.intervals(epsilon=3.0)
+    bare = mm.sweep({"mu": 0.0}, MIXING, Normal(sigma=1.0), SignalDP(1.0), rounds=3)
+    with pytest.raises(MurmuraError, match="error norms only"):
+        bare.agents()
+
+
+COVERAGE_RUNS = 1000
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "privacy", "rounds"),
+    [
+        ("average", SignalDP(2.0), 4),
+        ("average", NetworkDP(1.0), 30),
+        ("jacobi", SignalDP(1.0), 10),
+        ("learn", SignalDP(1.0), 20),
+        ("learn-network", NetworkDP(1.0), 20),
+        ("first-order-online", SignalDP(4.0), 20),
+    ],
+)
+def test_intervals_cover_the_truth_for_a_random_agent(
+    algorithm: Any, privacy: Any, rounds: Any
+) -> None:
+    """Coverage of nominal 95% intervals lies in [0.90, 0.99].
+
+    One random agent in each of 1,000 replicas; the binomial standard deviation is 0.007, so a
+    true coverage of 0.95 leaves this range with probability below 1e-8.
+    """
+    graph = networks.random_geometric(80, 0.25, seed=1)
+    family, mu = Normal(sigma=1.0), 0.0
+    result = mm.sweep(
+        {"mu": mu}, networks.metropolis(graph), family, privacy, algorithm, rounds,
+        replicas=COVERAGE_RUNS, rng=8, record=Record(),
+    )  # fmt: skip
+    pick = np.random.default_rng(1).integers(0, 80, COVERAGE_RUNS)
+    hits = 0
+    assert result.trace.private is not None
+    for r, i in enumerate(pick):
+        own = result.trace.private[-1][i, 0, r]
+        bar = agent_interval(result.problem, result.trace, 0, r, estimates=own)["mu"]
+        hits += bool(bar.low <= mu <= bar.high)
+    assert 0.90 <= hits / COVERAGE_RUNS <= 0.99
+
+
+def test_intervals_cover_on_directed_networks_too() -> None:
+    """Row-stochastic averages weigh agents unequally; push-sum does not. Same range as above."""
+    links = np.random.default_rng(0).random((40, 40)) < 0.08
+    links |= np.eye(40, k=1, dtype=bool) | np.eye(40, k=-39, dtype=bool)
+    np.fill_diagonal(links, False)
+    arcs = networks.as_graph(links.astype(float))
+    cases = [(networks.row_stochastic, "average"), (networks.column_stochastic, "push-sum")]
+    for weigh, algorithm in cases:
+        result = mm.sweep(
+            {"mu": 0.0}, weigh(arcs), Normal(sigma=1.0), SignalDP(1.0), algorithm, 200,
+            replicas=COVERAGE_RUNS, rng=5,
+        )  # fmt: skip
+        trace = result.trace
+        variance = (
+            trace.statistic_gain + trace.noise_variance[0, :, 0] + trace.disagreement[0, :, 0]
+        )
+        hits = np.abs(trace.mean[0, :, 0]) <= 1.96 * np.sqrt(variance)
+        assert 0.90 <= hits.mean() <= 0.99, algorithm
+        weighed = 1 / 40 if algorithm == "push-sum" else (weigh(arcs).stationary ** 2).sum()
+        assert trace.statistic_gain == pytest.approx(weighed)
+
+
+def test_an_interval_without_the_privacy_noise_would_not_cover() -> None:
+    """The weakened twin: leave the noise out of the error bar and coverage collapses."""
+    result = mm.sweep(
+        {"p": 0.4}, MIXING, Bernoulli(), SignalDP(0.5), "learn", 60, replicas=400, rng=3
+    )
+    trace, hits = result.trace, {True: 0, False: 0}
+    for r in range(400):
+        for keep in (True, False):
+            variance = 0.24 * trace.statistic_gain + trace.disagreement[0, r]
+            variance = variance + keep * trace.noise_variance[0, r]
+            hits[keep] += bool(abs(trace.mean[0, r, 0] - 0.4) <= 1.96 * np.sqrt(variance[0]))
+    assert hits[True] / 400 > 0.90
+    assert hits[False] / 400 < 0.90
+
+
+def test_estimates_that_are_not_messages_are_not_released() -> None:
+    """Noise of messages cancels in the mean of the estimates, whose steps give the mean of xi."""
+    mixing = mm.networks.lazy_metropolis(mm.networks.load("ring:6"))
+    signals = np.linspace(1.0, 2.0, 6)
+    result = mm.estimate(
+        signals, mixing, mm.families.Normal(sigma=1.0), mm.privacy.SignalDP(0.01),
+        "graph-homomorphic", rounds=5, eta=0.2, record=mm.simulation.Record(every=1),
+    )  # fmt: skip
+    assert result.trace.private is not None
+    path = result.trace.private[:, :, 0, 0, 0].mean(axis=1)
+    leaked = (path[2] - 0.8 * path[1]) / 0.2  # y_t = (1 - eta) y_{t-1} + eta mean(xi)
+    assert leaked == pytest.approx(signals.mean(), abs=1e-9)
+    assert not result.releasable
+    assert "private" not in result.data
+    assert result.released() == ({}, {})

@@ -1,0 +1,98 @@
+"""What `estimate` says of wrong algorithms, and where its warnings point."""
+
+import inspect
+import warnings
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import pytest
+
+import murmura as mm
+from murmura.algorithms import Algorithm, Coefficients
+from murmura.errors import AlgorithmError, LimitWarning, PrivacyWarning
+from murmura.testing import check_algorithm
+
+SIGNALS = [1.0, 2.0, 3.0, 4.0, 5.0]
+
+
+@dataclass(frozen=True)
+class Startless(Algorithm):
+    """No start."""
+
+    name: ClassVar[str] = "startless"
+
+    def coefficients(self, t: int) -> Coefficients:  # noqa: ARG002 - the interface
+        """The same in every round."""
+        return Coefficients(mixing=1.0)
+
+
+@dataclass(frozen=True)
+class Anonymous(Algorithm):
+    """No name."""
+
+    start: ClassVar[Coefficients] = Coefficients(innovation=1.0, noise=1.0)
+
+    def coefficients(self, t: int) -> Coefficients:  # noqa: ARG002 - the interface
+        """The same in every round."""
+        return Coefficients(mixing=1.0)
+
+
+def run(algorithm: Any = "average", **options: Any) -> Any:
+    return mm.estimate(
+        SIGNALS, "ring:5", mm.families.Normal(sigma=1.0), mm.privacy.SignalDP(1.0), algorithm,
+        rounds=5, rng=1, **options,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        (Startless, r"found the class Startless.*write Startless\(\)"),
+        (Startless(), "class Startless lacks start"),
+        (Anonymous(), "class Anonymous lacks name"),
+        (7, "found 7"),
+        (None, "found None"),
+    ],
+    ids=["class", "no start", "no name", "number", "None"],
+)
+@pytest.mark.parametrize("call", [run, check_algorithm])
+def test_a_wrong_algorithm_is_an_algorithm_error(call: Any, wrong: Any, says: str) -> None:
+    with pytest.raises(AlgorithmError, match=says):
+        call(wrong)
+
+
+def test_the_check_takes_an_algorithm_not_its_name() -> None:
+    with pytest.raises(AlgorithmError, match="an Algorithm is needed; found 'average'"):
+        check_algorithm("average")  # type: ignore[arg-type]
+
+
+def own_line() -> int:
+    frame = inspect.currentframe()
+    assert frame is not None
+    assert frame.f_back is not None
+    return frame.f_back.f_lineno
+
+
+@pytest.mark.parametrize("call", [mm.estimate, mm.sweep])
+def test_a_warning_points_at_the_line_of_the_caller(call: Any) -> None:
+    request, ring = mm.privacy.NetworkDP(epsilon=1.0), mm.networks.metropolis("ring:5")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        line = own_line() + 1
+        call(SIGNALS, ring, mm.families.Normal(sigma=1.0), request, rounds=5, rng=1)
+    (warning,) = [one for one in caught if issubclass(one.category, PrivacyWarning)]
+    assert (warning.filename, warning.lineno) == (__file__, line)
+
+
+def test_a_warning_of_limits_points_at_the_line_of_the_caller() -> None:
+    family = mm.families.Normal(sigma=1.0, bounds=(0.0, 1.5))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        mm.sweep({"mu": 2.0}, "ring:5", family, mm.privacy.SignalDP(1.0), rounds=5, rng=1)
+    (warning,) = [one for one in caught if issubclass(one.category, LimitWarning)]
+    assert warning.filename == __file__
+
+
+def test_testing_is_an_attribute_of_the_package() -> None:
+    assert mm.testing.check_algorithm is check_algorithm
+    assert "testing" in dir(mm)

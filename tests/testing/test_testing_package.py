@@ -1,0 +1,38 @@
+"""What `murmura.testing` offers is public, and none of it is offered by production packages."""
+
+import importlib
+import subprocess
+import sys
+
+import pytest
+
+import murmura.testing
+from murmura.errors import PrivacyError
+from murmura.testing import PredictableEntropy
+
+
+@pytest.mark.parametrize("name", murmura.testing.__all__)
+def test_every_public_name_is_there_and_documented(name: str) -> None:
+    assert getattr(murmura.testing, name).__doc__
+
+
+@pytest.mark.parametrize("package", ["privacy", "privacy.exact", "agents", "agents.release"])
+def test_no_production_package_offers_predictable_entropy(package: str) -> None:
+    module = importlib.import_module(f"murmura.{package}")
+    assert not hasattr(module, "PredictableEntropy")
+
+
+def test_a_deployment_does_not_load_the_test_tools() -> None:
+    code = (
+        "import murmura.agents.runtime.node, murmura.agents.local_cluster.worker, sys\n"
+        "print(*[m for m in sys.modules if m.startswith('murmura.testing')])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == ""
+
+
+def test_predictable_entropy_must_be_asked_for() -> None:
+    with pytest.raises(PrivacyError, match="protects nothing"):
+        PredictableEntropy(1)
+    one, two = (PredictableEntropy(1, simulation_only=True) for _ in range(2))
+    assert one.read(8) == two.read(8)
