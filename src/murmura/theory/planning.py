@@ -25,6 +25,7 @@ from murmura import _validate, algorithms
 from murmura.algorithms import Algorithm
 from murmura.errors import AlgorithmError, MurmuraError, NetworkError, PrivacyError
 from murmura.privacy import Status, guarantee_of
+from murmura.privacy.mechanisms.base import COMPUTABLE
 from murmura.simulation import Problem
 from murmura.theory.exact import Expected, expected
 
@@ -351,11 +352,11 @@ class _Request:
         def short(budget: float) -> bool:
             return bool(self.expect(problem, (budget,), self.rounds).total[-1, 0] > self.error)
 
-        low, high = start, start
+        low = high = min(max(start, SMALLEST_EPSILON), LARGEST_EPSILON)
         while short(high):
-            if high > LARGEST_EPSILON:  # the variance of a two-point mechanism has a floor
+            if high >= LARGEST_EPSILON:  # the variance of a two-point mechanism has a floor
                 return high
-            high *= 4
+            high = min(4 * high, LARGEST_EPSILON)
         while not short(low) and low > SMALLEST_EPSILON:
             low /= 4
         while high / low > 1.001:
@@ -408,13 +409,23 @@ def _rounded_up(value: float) -> float:
     return float(f"{math.ceil(value / unit - 1e-9) * unit:.4g}")
 
 
+def _around(centre: float, count: int) -> Floats:
+    low, high = COMPUTABLE
+    if low <= centre <= high:
+        return np.geomspace(max(centre / 16, low), min(centre * 16, high), count).clip(low, high)
+    return centre * np.geomspace(1 / 16, 16, count)
+
+
 def _with_surface(
     asked: _Request, best: Candidate, made: Problem, all_: tuple[Candidate, ...]
 ) -> Plan:
-    """The plan with its surface: a factor of 16 around the budget, twice the rounds."""
+    """The plan with its surface: a factor of 16 around the budget, twice the rounds.
+
+    Some mechanisms compute a range of epsilons only; the surface around one inside it stays inside.
+    """
     centre = best.epsilon or (None if asked.epsilon is None else 1.0)
     count = 9 if made.privacy.reads_signals else 33
-    grid = np.array([1.0]) if centre is None else centre * np.geomspace(1 / 16, 16, count)
+    grid = np.array([1.0]) if centre is None else _around(centre, count)
     budgets = () if centre is None else tuple(grid.tolist())
     found = asked.expect(made, budgets, max(2 * best.rounds, 10))
     rounds = np.unique(np.geomspace(1, len(found.total) - 1, 60).round().astype(np.int64))
