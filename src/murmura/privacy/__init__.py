@@ -13,6 +13,7 @@ from murmura.privacy.accounting import (
     Span,
     compose,
 )
+from murmura.privacy.batches import Batches
 from murmura.privacy.calibration import (
     Calibration,
     calibrate,
@@ -60,6 +61,7 @@ from murmura.privacy.sensitivity import SensitivityBound
 __all__ = [
     "Accountant",
     "Adversary",
+    "Batches",
     "BoundedSignal",
     "Budget",
     "BudgetExceeded",
