@@ -17,6 +17,7 @@ from murmura.privacy.batches import Batches
 from murmura.privacy.calibration import (
     Calibration,
     calibrate,
+    in_batches,
     mechanism_name,
     mechanism_of,
     refusal,
@@ -103,6 +104,7 @@ __all__ = [
     "check_stopping",
     "compose",
     "guarantee_of",
+    "in_batches",
     "mechanism_name",
     "mechanism_of",
     "network_cost",

@@ -32,6 +32,7 @@ from functools import lru_cache
 
 from murmura import _validate
 from murmura.errors import PrivacyError
+from murmura.privacy.accounting.events import EventKind, PrivacyEvent
 
 LARGEST_GROWTH = 1000.0
 
@@ -151,6 +152,59 @@ class Batches:
             at = end + 1
         return tuple(found)
 
+    def windows(self, readings: int, most: int = 64) -> tuple[tuple[int, ...], ...] | None:
+        """Return the parts of any w consecutive readings, in order of size, each kind once.
+
+        None where some batch holds all w, or there are more than `most` kinds: then w epsilon, the
+        sum, is what can be said at once of all of them.
+
+        Parameters
+        ----------
+        readings : int
+            w.
+        most : int
+            How many kinds are of use.
+
+        Examples
+        --------
+        >>> Batches(growth=2.0, longest=4).windows(5)
+        ((4, 1), (3, 2), (2, 2, 1), (3, 1, 1), (2, 1, 1, 1))
+        """
+        _validate.at_least(PrivacyError, 1, readings=readings)
+        if self.trivial:
+            return ((1,) * readings,)
+        if not self.longest or self.longest >= readings:
+            return None
+        steady = _ends(self.growth, self.longest, 64)[0][-1]  # from here on all are `longest`
+        found: set[tuple[int, ...]] = set()
+        for first in range(1, steady + self.longest + 1):
+            found.add(tuple(sorted(self.parts(first, readings), reverse=True)))
+            if len(found) > most:
+                return None
+        return tuple(sorted(found, key=lambda parts: (len(parts), [-m for m in parts])))
+
+    def most_together(self, readings: int, from_start: bool = False) -> int:
+        """Return how many of w consecutive readings can be in one batch.
+
+        Parameters
+        ----------
+        readings : int
+            w.
+        from_start : bool
+            Whether they are the first of the stream.
+
+        Examples
+        --------
+        >>> hourly = Batches(growth=2.0, longest=24)
+        >>> hourly.most_together(7), hourly.most_together(365), hourly.most_together(7, True)
+        (7, 24, 3)
+        """
+        if from_start:
+            return max(self.lengths(readings))
+        if self.trivial:
+            return 1
+        return min(readings, self.longest) if self.longest else readings
+
     def closing(self, reading: int) -> int:
         """Return the round in which the batch of a reading closes.
 
@@ -207,6 +261,46 @@ class Batches:
             return len(ends) + more, ends[-1] + more * steady
         k = bisect_left(ends, t + 1)
         return k, ends[k - 1] if k else 0
+
+
+def group_event(event: PrivacyEvent, readings: int) -> PrivacyEvent:
+    """What a release costs for m readings in it that move together: m epsilon (group privacy).
+
+    The sum moves by m Delta under the same noise: Laplace noise stays Laplace noise, of epsilon m.
+
+    Parameters
+    ----------
+    event : PrivacyEvent
+        The cost for one reading, of a pure mechanism.
+    readings : int
+        m.
+
+    Returns
+    -------
+    PrivacyEvent
+        The cost for m.
+
+    Raises
+    ------
+    PrivacyError
+        For an approximate release, whose delta would grow with e^epsilon.
+
+    Examples
+    --------
+    >>> group_event(PrivacyEvent(0.5, mechanism="laplace"), 4).epsilon
+    2.0
+    """
+    if readings == 1:
+        return event
+    if event.delta:
+        raise PrivacyError(
+            "readings of one batch need a pure release (delta = 0); found "
+            f"delta = {event.delta:g}; use sensitivity global"
+        )
+    steps = event.parameter
+    if event.mechanism is EventKind.DISCRETE_LAPLACE and steps is not None:
+        return PrivacyEvent(readings * event.epsilon, 0.0, event.mechanism, readings * steps)
+    return PrivacyEvent(readings * event.epsilon, 0.0, event.mechanism)
 
 
 def _length(growth: float, longest: int, before: int) -> int:
