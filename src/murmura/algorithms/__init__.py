@@ -24,6 +24,7 @@ from murmura.algorithms.base import (
     step,
     update,
 )
+from murmura.algorithms.batched import Batched
 from murmura.algorithms.chebyshev import Chebyshev
 from murmura.algorithms.first_order import FirstOrder, FirstOrderEdges, FirstOrderOnline
 from murmura.algorithms.graph_homomorphic import GraphHomomorphic
@@ -39,6 +40,7 @@ __all__ = [
     "ALGORITHMS",
     "Algorithm",
     "Average",
+    "Batched",
     "Chebyshev",
     "Coefficients",
     "FirstOrder",

@@ -213,6 +213,10 @@ class Algorithm(ABC):
             raise AlgorithmError(_not_numbers(self, t, now))
         return now
 
+    def readings(self, t: int) -> int:  # noqa: ARG002 - the same in every round
+        """How many of an agent's readings are added up in xi_t: 1 without batches."""
+        return 1
+
     def noise_gain(self, t: int, values: Value) -> Value:
         """The coefficient of d_t along an eigenvector of A: noise, or noise + mixing lambda."""
         now = self.at(t)

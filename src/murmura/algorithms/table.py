@@ -10,8 +10,8 @@ Weights that conserve mass turn an algorithm into a recursion of one number, the
 The coefficient of round tau's statistic in y_T is innovation_tau g_tau, and that of its noise is
 noise_tau g_tau, where g runs backwards: g_T = 1,
 g_tau = (own + mixing)_{tau+1} g_{tau+1} + momentum_{tau+2} g_{tau+2}. In the algorithms that learn
-the mean the coefficients of the statistic add up to 1. Noise that messages carry has
-`Algorithm.noise_gain` at 1 in place of noise_tau: 0 where it cancels in the mean.
+the mean the coefficients of the statistic, times the readings in it, add up to 1. Noise that
+messages carry has `Algorithm.noise_gain` at 1 in place of noise_tau: 0 where it cancels in the mean.
 """
 
 from __future__ import annotations
@@ -187,7 +187,8 @@ def response(algorithm: Algorithm, rounds: int) -> Response:
     entering[:, 1] = [algorithm.noise_gain(t, 1.0) for t in range(rounds + 1)]
     coefficients = entering * gain[: rounds + 1, None]
     if algorithm.ratio:
-        coefficients = coefficients / coefficients[:, 0].sum()
+        counts = [algorithm.readings(t) for t in range(rounds + 1)]
+        coefficients = coefficients / (coefficients[:, 0] @ counts)
     return Response(
         statistic=coefficients[:, 0], noise=coefficients[:, 1], link_noise=coefficients[:, 2]
     )

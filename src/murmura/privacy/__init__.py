@@ -13,9 +13,11 @@ from murmura.privacy.accounting import (
     Span,
     compose,
 )
+from murmura.privacy.batches import Batches
 from murmura.privacy.calibration import (
     Calibration,
     calibrate,
+    in_batches,
     mechanism_name,
     mechanism_of,
     refusal,
@@ -60,6 +62,7 @@ from murmura.privacy.sensitivity import SensitivityBound
 __all__ = [
     "Accountant",
     "Adversary",
+    "Batches",
     "BoundedSignal",
     "Budget",
     "BudgetExceeded",
@@ -101,6 +104,7 @@ __all__ = [
     "check_stopping",
     "compose",
     "guarantee_of",
+    "in_batches",
     "mechanism_name",
     "mechanism_of",
     "network_cost",

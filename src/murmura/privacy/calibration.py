@@ -21,6 +21,10 @@ Every other mechanism M perturbs the input: M(xi) takes the place of xi wherever
 the statistic, and no other noise is added. All that follows is post-processing of M(xi). Its noise
 is d = (innovation/noise) (M(xi) - xi), and the scale stated for it is that of Laplace noise with the
 same variance, b = sqrt(Var/2).
+
+Readings in batches (`batches`) are released as sums, xi_t being the sum of the batch that closes in
+round t: a reading moves one of them, by what it moves its own statistic. So the noise of a sum is
+that of one reading. A mechanism then takes any number, not one between the bounds of a reading.
 """
 
 from __future__ import annotations
@@ -34,8 +38,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from murmura.algorithms.base import Algorithm
+from murmura.algorithms.batched import batched
 from murmura.algorithms.table import coefficient_table
-from murmura.errors import MurmuraError, PrivacyError
+from murmura.errors import AlgorithmError, MurmuraError, PrivacyError
 from murmura.privacy.accounting.events import EventKind, PrivacyEvent
 from murmura.privacy.mechanisms import (
     BoundedSignal,
@@ -213,7 +218,7 @@ class Calibration:
         made = self.mechanism(epsilon, t)
         assert made.domain is not None
         asked = self.algorithm.sensitivities(t).signal
-        return asked * math.sqrt(domain_of(self.family, self.privacy.radius).variance(made) / 2)
+        return asked * math.sqrt(_domain(self.privacy, self.family).variance(made) / 2)
 
     def _factors(self, epsilons: Floats) -> Floats:
         """The least m for which Lap(m S*/eps) keeps (eps, delta)."""
@@ -294,7 +299,7 @@ def calibrate(
     >>> found.mechanism(0.5, 0).scale
     4.0
     """
-    agents = network.size
+    agents, algorithm = network.size, in_batches(privacy, algorithm)
     if not privacy.adds_noise:
         none, ones = np.broadcast_to(0.0, agents), np.broadcast_to(1.0, agents)
         return Calibration(privacy, algorithm, 1, 0.0, none, (0.0, math.inf), ones, family)
@@ -313,6 +318,39 @@ def calibrate(
         fractions=fractions,
         family=family,
     )
+
+
+def in_batches(privacy: PrivacyRequest, algorithm: Algorithm) -> Algorithm:
+    """The algorithm as a request runs it: with its readings in the request's batches, if any.
+
+    Parameters
+    ----------
+    privacy
+        The request.
+    algorithm
+        The algorithm, with or without batches.
+
+    Returns
+    -------
+    Algorithm
+        `algorithms.Batched` where there are batches.
+
+    Raises
+    ------
+    PrivacyError
+        Where the readings of the algorithm cannot enter in batches.
+
+    Examples
+    --------
+    >>> from murmura.algorithms import Learn
+    >>> from murmura.privacy import Batches, SignalDP
+    >>> in_batches(SignalDP(1.0, batches=Batches(growth=2.0)), Learn()).readings(4)
+    2
+    """
+    try:
+        return batched(algorithm, privacy.batches)
+    except AlgorithmError as problem:
+        raise PrivacyError(f"batches do not go with this algorithm: {problem}") from problem
 
 
 def refusal(privacy: PrivacyRequest, family: Any, algorithm: Algorithm | None = None) -> str | None:
@@ -344,7 +382,7 @@ def refusal(privacy: PrivacyRequest, family: Any, algorithm: Algorithm | None = 
     try:
         _statistic(privacy, family)
         if algorithm is not None:
-            _check_algorithm(privacy, algorithm)
+            _check_algorithm(privacy, in_batches(privacy, algorithm))
     except MurmuraError as problem:
         return str(problem)
     return None
@@ -381,7 +419,7 @@ def mechanism_of(privacy: PrivacyRequest, family: Any, released: bool = False) -
     """
     if not privacy.adds_noise:
         return IdentityMechanism()
-    domain = domain_of(family, privacy.radius)
+    domain = _domain(privacy, family)
     error = input_error(family, domain.sensitivity) if released else 0.0
     return make(privacy.mechanism, privacy.epsilon, domain, family.dimension, error)
 
@@ -459,6 +497,16 @@ def domain_of(family: Any, radius: float) -> Domain:
     if whole:
         return IntegerStatistic(math.ceil(sensitivity))
     return RealStatistic(sensitivity)
+
+
+def _domain(privacy: PrivacyRequest, family: Any) -> Domain:
+    """What goes into the mechanism of a request: sums of batches have no bounds of their own."""
+    domain = domain_of(family, privacy.radius)
+    if privacy.batches is None or not isinstance(domain, BoundedSignal):
+        return domain
+    if domain.integer:
+        return IntegerStatistic(math.ceil(domain.sensitivity))
+    return RealStatistic(domain.sensitivity)
 
 
 def input_error(family: Any, sensitivity: float) -> float:

@@ -8,6 +8,9 @@
 - Where no noise keeps the guarantee for the family, `calibration.refusal` returns why, and nothing
   is guaranteed: guarantee and calibration call the same function.
 
+- Readings in batches enter once as well, in the sum of their batch, which moves by what one of them
+  moves; what several readings of a batch cost together is in `batches`.
+
 The rules hold for custom algorithms as well.
 
 The cost of later messages (Network DP)
@@ -60,7 +63,7 @@ from murmura.algorithms.table import CoefficientTable, coefficient_table
 from murmura.errors import PrivacyError, PrivacyWarning
 from murmura.families.support import Metric
 from murmura.privacy.accounting import PrivacyEvent
-from murmura.privacy.calibration import event_of, refusal
+from murmura.privacy.calibration import event_of, in_batches, refusal
 from murmura.privacy.guarantee import Adversary, Guarantee, Sees, Status, Unit
 from murmura.privacy.requests import (
     SMOOTH,
@@ -76,6 +79,10 @@ POST_PROCESSING = (
 STOPPING_ADVICE = (
     "the messages that agree on when to stop carry neighbours' estimates without noise, which "
     "Network DP guarantees to hide; leave tolerance out and run all rounds, or protect the signal"
+)
+IN_BATCHES = (
+    "each reading is in one batch, whose sum moves by no more than the reading and is noised once "
+    "({batches}), and all later messages are computed from what was released"
 )
 SLACK = 1 - 1e-12  # of comparisons between floats that should be equal
 
@@ -134,6 +141,13 @@ def guarantee_of(
     if not privacy.adds_noise:
         return Guarantee(
             float("inf"), 0.0, Unit(0.0), Adversary(Sees.EVERYONE), Status.NONE, "no noise is added"
+        )
+    try:
+        algorithm = in_batches(privacy, algorithm)
+    except PrivacyError as problem:
+        unit = Unit(privacy.radius, algorithm.online)
+        return Guarantee(
+            float("inf"), 0.0, unit, Adversary(Sees.EVERYONE), Status.NONE, str(problem)
         )
     steps = coefficient_table(algorithm, rounds)
     signals = _signal_guarantee(privacy, steps, family)
@@ -304,6 +318,7 @@ def _signal_guarantee(
         reason=found.reason,
         erratum=found.erratum,
         event=None if found.status is Status.NONE else event,
+        batches=privacy.batches,
     )
 
 
@@ -402,6 +417,8 @@ def _derived(privacy: PrivacyRequest, steps: CoefficientTable, family: Family | 
     if privacy.sensitivity == SMOOTH:
         reason = "the noise follows the smooth sensitivity of the bounded domain; "
         return Assessment(Status.PROVED, reason + POST_PROCESSING)
+    if privacy.batches is not None:
+        return Assessment(Status.PROVED, IN_BATCHES.format(batches=privacy.batches))
     return Assessment(Status.PROVED, POST_PROCESSING)
 
 

@@ -17,6 +17,7 @@ from murmura import _validate
 from murmura.errors import PrivacyError
 from murmura.families.support import Metric
 from murmura.privacy.accounting import EventKind, PrivacyEvent, Span, compose
+from murmura.privacy.batches import Batches, group_event
 
 
 class Status(StrEnum):
@@ -187,6 +188,8 @@ class Guarantee:
         The most that the effect of a moved estimate grows by from one message to the next.
     noise : Noise
         Whether it is about ideal noise or the bits released.
+    batches : Batches or None
+        The batches in which the readings of a stream are released.
 
     Examples
     --------
@@ -209,6 +212,7 @@ class Guarantee:
     transcript: Self | None = None
     growth: float = 1.0
     noise: Noise = Noise.IDEAL
+    batches: Batches | None = None
 
     def __str__(self) -> str:
         """State the guarantee as a sentence, with its status and reason."""
@@ -429,12 +433,37 @@ class Guarantee:
                 "use an online algorithm such as learn"
             )
         unit = replace(self.unit, span=span, readings=count)
+        if self.batches is not None:
+            return self._in_batches(self.batches, unit, delta)
         if not self.unit.neighbours:
             return self._composed(count, delta, f"{count} readings", unit=unit)
         if self.adversary.sees is Sees.TRANSCRIPT:
             return self._or_readings(unit, count, delta)
         most = max(count, self.adversary.messages)
         return self._composed(most, delta, f"{most} readings", unit=unit)
+
+    def _in_batches(self, batches: Batches, unit: Unit, delta: float | None) -> Self:
+        """For readings that are in the same batches: m of one batch cost m epsilon, together.
+
+        Of a stream the first readings count, of a window the worst that any w consecutive ones
+        cost. Where one batch may hold all w, the sum is stated, which no delta makes less.
+        """
+        if self.status is Status.NONE or self.event is None:
+            return replace(self, unit=unit)
+        count, event = unit.readings, self.event
+        first = batches.parts(1, count)
+        kinds = (first,) if unit.span is Span.STREAM or delta is None else batches.windows(count)
+        found = [
+            compose([group_event(event, m) for m in parts], delta if kinds else None)
+            for parts in kinds or (first,)
+        ]
+        total = max(found, key=lambda one: one.epsilon)
+        most = batches.most_together(count, unit.span is Span.STREAM)
+        reason = (
+            f"{self.reason}; {count} readings, of which up to {most} are in one batch and move its "
+            f"sum together, at {most} times the cost of one, composed ({total.method})"
+        )
+        return replace(self, epsilon=total.epsilon, delta=total.delta, reason=reason, unit=unit)
 
     def _signals_alone(self) -> Self:
         if self.signals is None:
@@ -504,6 +533,7 @@ class Guarantee:
                 "status": Status(data["status"]),
                 "noise": Noise(data["noise"]),
                 "event": None if data["event"] is None else PrivacyEvent(**data["event"]),
+                "batches": None if data["batches"] is None else Batches(**data["batches"]),
             }
         )
 

@@ -16,7 +16,15 @@ from typing import ClassVar, Self
 
 from murmura import _validate
 from murmura.errors import PrivacyError
-from murmura.privacy.mechanisms import IdentityMechanism, LaplaceMechanism, names
+from murmura.privacy.batches import Batches
+from murmura.privacy.mechanisms import (
+    DuchiMechanism,
+    HybridMechanism,
+    IdentityMechanism,
+    LaplaceMechanism,
+    PiecewiseMechanism,
+    names,
+)
 
 
 class Protects(StrEnum):
@@ -44,6 +52,7 @@ GLOBAL, SMOOTH = SensitivityKind.GLOBAL, SensitivityKind.SMOOTH
 SMOOTH_AS_PUBLISHED = SensitivityKind.SMOOTH_AS_PUBLISHED
 SENSITIVITIES = tuple(kind.value for kind in SensitivityKind)
 LAPLACE = LaplaceMechanism.name
+LOCAL = (DuchiMechanism.name, PiecewiseMechanism.name, HybridMechanism.name)
 
 
 @dataclass(frozen=True)
@@ -64,6 +73,9 @@ class PrivacyRequest(ABC):
     mechanism
         The noise: one of `mechanisms.names()`. "best" is the one of least worst-case variance for
         the family, the bounds and epsilon.
+    batches
+        Release the readings of a stream in growing batches, `Batches(growth=2.0, longest=24)`;
+        None: each by itself.
 
     Examples
     --------
@@ -77,6 +89,7 @@ class PrivacyRequest(ABC):
     sensitivity: str = GLOBAL
     budget_fractions: tuple[float, ...] | None = None
     mechanism: str = LAPLACE
+    batches: Batches | None = None
 
     protects: ClassVar[Protects]
 
@@ -117,7 +130,7 @@ class DifferentialPrivacy(PrivacyRequest):
 
     Parameters
     ----------
-    epsilon, delta, radius, sensitivity, budget_fractions, mechanism
+    epsilon, delta, radius, sensitivity, budget_fractions, mechanism, batches
         As in `PrivacyRequest`.
 
     Raises
@@ -162,6 +175,7 @@ class DifferentialPrivacy(PrivacyRequest):
                 "is pure epsilon-DP; leave delta out"
             )
         self._check_mechanism()
+        self._check_batches()
 
     def _check_radius(self) -> None:
         if self.radius != math.inf:
@@ -192,6 +206,35 @@ class DifferentialPrivacy(PrivacyRequest):
                 f"budget fractions go with mechanism laplace; found mechanism {self.mechanism}"
             )
 
+    def _check_batches(self) -> None:
+        """Only what adds noise of a public scale to a sum has a proof for batches."""
+        if self.batches is None:
+            return
+        if not isinstance(self.batches, Batches):
+            raise PrivacyError(
+                "batches must be privacy.Batches(growth=2.0, longest=24); found "
+                f"{_validate.found(self.batches)}"
+            )
+        if self.batches.trivial:  # fresh noise for every reading
+            object.__setattr__(self, "batches", None)
+            return
+        if self.hides_neighbours:
+            raise PrivacyError(
+                "batches leave rounds without noise, in which messages show neighbours' estimates "
+                "as they are; Network DP goes without batches, or protect the signal"
+            )
+        if self.reads_signals:
+            raise PrivacyError(
+                f"sensitivity {self.sensitivity} is that of one reading at its own value, and of a "
+                "batch's sum nothing is known; batches go with sensitivity global"
+            )
+        if self.mechanism in LOCAL:
+            raise PrivacyError(
+                f"mechanism {self.mechanism} is for one number between public bounds, and the sum "
+                "of a batch lies between bounds as many times as wide as it has readings; batches "
+                "go with laplace, staircase, discrete-laplace or best"
+            )
+
 
 @dataclass(frozen=True)
 class SignalDP(DifferentialPrivacy):
@@ -211,6 +254,9 @@ class SignalDP(DifferentialPrivacy):
     mechanism
         The noise: one of `mechanisms.names()`. "best" is the one of least worst-case variance for
         the family, the bounds and epsilon.
+    batches
+        Release the readings of a stream in growing batches, `Batches(growth=2.0, longest=24)`;
+        None: each by itself.
 
     Raises
     ------
@@ -241,6 +287,8 @@ class NetworkDP(DifferentialPrivacy):
         (`murmura.privacy.allocation` computes them).
     mechanism
         "laplace": no other noise hides the estimates of neighbours.
+    batches
+        None: rounds without noise would show the estimates of neighbours.
 
     Raises
     ------
@@ -277,7 +325,7 @@ class NoPrivacy(PrivacyRequest):
         """There is nothing to choose."""
         fixed = {
             "epsilon": math.inf, "delta": 0.0, "radius": 0.0, "sensitivity": GLOBAL,
-            "budget_fractions": None, "mechanism": IdentityMechanism.name,
+            "budget_fractions": None, "mechanism": IdentityMechanism.name, "batches": None,
         }  # fmt: skip
         for name, value in fixed.items():
             object.__setattr__(self, name, value)
@@ -298,6 +346,7 @@ def make_request(
     radius: float = 1.0,
     sensitivity: str = GLOBAL,
     mechanism: str = "laplace",
+    batches: Batches | None = None,
 ) -> PrivacyRequest:
     """The privacy request that a name stands for, as scenarios and manifests write it.
 
@@ -305,7 +354,7 @@ def make_request(
     ----------
     protect
         "signal", "network" or "nothing"; with "nothing" the other arguments are ignored.
-    epsilon, delta, radius, sensitivity, mechanism
+    epsilon, delta, radius, sensitivity, mechanism, batches
         As in `SignalDP` and `NetworkDP`.
 
     Returns
@@ -327,4 +376,4 @@ def make_request(
     _validate.one_of(PrivacyError, (*kinds, NoPrivacy.protects.value), protect=protect)
     if protect not in kinds:
         return NoPrivacy()
-    return kinds[protect](epsilon, delta, radius, sensitivity, mechanism=mechanism)
+    return kinds[protect](epsilon, delta, radius, sensitivity, mechanism=mechanism, batches=batches)

@@ -4,7 +4,8 @@
 
 The last step is `RoundInputs.fill`, for one process and for every rank alike; nothing else puts a
 statistic where the kernel reads it. Signals are read a few rounds ahead, by threads where there are
-any: round t's signals are a function of t alone. Scales are computed in the order of the rounds.
+any: round t's signals are a function of t alone. Where readings enter in batches, the statistics of
+a batch are added up in the round that closes it. Scales are computed in the order of the rounds.
 Two sets of buffers alternate, so that one is filled while the kernel reads the other.
 """
 
@@ -28,6 +29,7 @@ from murmura.simulation.workers import Workers
 Read = tuple[Floats, Floats]  # signals and statistics of one round, in the order of the network
 
 SHARED, BY_STREAM, BY_COLUMN = 0, 1, 2  # as in `kernel`, which is not imported before it is needed
+_NO_SIGNALS = np.zeros((0, 0))
 
 
 @dataclass(eq=False)
@@ -152,10 +154,16 @@ class RoundInputs:
         return signals, np.asarray(xi, dtype=np.float64)
 
     def _fetch(self, t: int, into: list[Floats]) -> Floats:
-        signals, xi = self._first if t == 1 and self._first else self._read(t)
+        count = self.problem.algorithm.readings(t)
+        if not count:  # a batch is open: the round multiplies what is here by 0
+            return _NO_SIGNALS
+        signals, xi = self._first if t == 1 and self._first else self._read(t - count + 1)
+        for reading in range(t - count + 2, t + 1):
+            signals, more = self._read(reading)
+            xi = xi + more
         for out in into:
             self.fill(xi, t, out)
-        return signals
+        return signals  # of the last reading: where there are batches, no scale follows them
 
     def _levels(self, signals: Floats) -> Floats:
         """Sensitivities by agent, (agents, 1 or streams or private columns)."""

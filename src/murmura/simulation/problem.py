@@ -13,7 +13,14 @@ from murmura._memory import check_rounds
 from murmura._types import Family, Floats, Network, SignalSource
 from murmura.algorithms.base import Algorithm
 from murmura.errors import MurmuraError, PrivacyError
-from murmura.privacy import Calibration, Guarantee, PrivacyRequest, calibrate, guarantee_of
+from murmura.privacy import (
+    Calibration,
+    Guarantee,
+    PrivacyRequest,
+    calibrate,
+    guarantee_of,
+    in_batches,
+)
 from murmura.simulation.seeds import NOT_GIVEN, FreshSeed, seed_of
 
 MOST_STREAMS = 2**32  # a stream of noise is numbered by replica and component
@@ -30,7 +37,8 @@ class Problem:
     network
         The weights, such as `networks.metropolis("ring:21")`.
     algorithm
-        The algorithm, from `algorithms.get` or a class of `algorithms`.
+        The algorithm, from `algorithms.get` or a class of `algorithms`. Where the privacy request
+        has batches, it becomes `algorithms.Batched`.
     family
         The family whose statistic is estimated.
     source
@@ -84,6 +92,7 @@ class Problem:
     def __post_init__(self) -> None:
         """Choose a seed if none is given; check counts and signals before anything is drawn."""
         object.__setattr__(self, "seed", seed_of(self.seed, self.source.measured))
+        object.__setattr__(self, "algorithm", in_batches(self.privacy, self.algorithm))
         _validate.at_least(MurmuraError, 1, rounds=self.rounds, replicas=self.replicas)
         check_rounds(self.rounds)
         if self.horizon is not None and self.horizon < self.rounds:

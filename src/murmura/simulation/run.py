@@ -119,7 +119,8 @@ class Run:
             self._rewire(first)
         algorithm = coefficients(problem, first, last)
         if self.weight is not None:
-            self.weight = self._advance_weight(algorithm, self.weight)
+            count = problem.algorithm.readings(first)  # a ratio takes one round at a time
+            self.weight = self._advance_weight(algorithm, self.weight, count)
         divisor = np.empty((1, 0)) if self.weight is None else self.weight[0].reshape(1, -1)
         target = np.zeros((1, layout.padded))
         layout.by_stream(self.target[None, :], None, target)
@@ -194,14 +195,14 @@ class Run:
             return noise.carried_noise(*about, np.stack(wide))
         return noise.link_noise(*about) if algorithm[:, 5].any() else noise.NO_LINKS
 
-    def _advance_weight(self, algorithm: Floats, weight: State) -> State:
-        """The weight of a ratio algorithm obeys the recursion of the sum with xi = 1 and d = 0."""
+    def _advance_weight(self, algorithm: Floats, weight: State, count: int) -> State:
+        """The weight of a ratio algorithm: the recursion of the sum with d = 0 and xi = readings."""
         own, one, blank = self.rows.own, np.zeros((1, 1)), np.zeros(self.rows.own)
         alone = algorithm.copy()
         alone[:, 4:] = 0.0
         inputs = kernel.Inputs(
-            alone, np.ones((1, own, 1)), one, noise.NO_LINKS, np.zeros((1, 0)), self.rows.agents,
-            self.key,
+            alone, np.full((1, own, 1), float(count)), one, noise.NO_LINKS, np.zeros((1, 0)),
+            self.rows.agents, self.key,
         )  # fmt: skip
         scales = kernel.Scales(blank, blank, np.zeros((1, own, 1)), one, one, np.zeros(1))
         by = (kernel.SHARED, kernel.BY_STREAM)

@@ -210,11 +210,12 @@ def _squares(estimates: Floats, mean: Floats) -> Floats:
 def _statistic_gain(run: Run) -> float:
     """Variance of the mean estimate per variance of xi: sum over agents of mass^2, times
 
-    (sum of gains)^2 where all rounds use one signal, sum of gains^2 where each has its own.
+    (sum of gains)^2 where all rounds use one signal, sum of gains^2 readings where each has its own.
     """
     problem, mass = run.backend.problem, run.backend.mass
     gains = response(problem.algorithm, problem.rounds).statistic
-    rounds = (gains**2).sum() if problem.algorithm.online else gains.sum() ** 2
+    counts = np.array([problem.algorithm.readings(t) for t in range(problem.rounds + 1)])
+    rounds = (gains**2 @ counts) if problem.algorithm.online else gains.sum() ** 2
     return float(rounds * run.backend.total(np.array([mass @ mass]))[0])
 
 

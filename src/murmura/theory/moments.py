@@ -186,12 +186,12 @@ def impulse(algorithm: Algorithm, values: Floats, rounds: int) -> Iterator[Float
 
 
 def response(algorithm: Algorithm, values: Floats, rounds: int) -> Iterator[Floats]:
-    """y_t for xi = 1 in every round and no noise: P_t(lambda)."""
+    """y_t for readings of 1 and no noise: P_t(lambda)."""
     one, zero = np.ones_like(values), np.zeros_like(values)
     state = init(algorithm, one, zero)
     yield state.nu
     for t in range(1, rounds + 1):
-        state = step(algorithm, t, state, values * state.nu, one, zero)
+        state = step(algorithm, t, state, values * state.nu, algorithm.readings(t) * one, zero)
         yield state.nu
 
 
@@ -209,8 +209,8 @@ def variances(
 
 
 def innovations(algorithm: Algorithm) -> Callable[[int], Floats]:
-    """innovation_t^2 as what enters in round t, for `weighted_variance` of the statistics."""
-    return lambda t: np.array([[algorithm.at(t).innovation ** 2]])
+    """innovation_t^2 readings_t as what enters in round t, for `weighted_variance` of statistics."""
+    return lambda t: np.array([[algorithm.at(t).innovation ** 2 * algorithm.readings(t)]])
 
 
 def weighted_variance(
