@@ -14,6 +14,7 @@ two starts is detected before any of its rows is released a second time.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
 from enum import Enum
 from typing import Any, NamedTuple, Protocol
 
@@ -102,3 +103,18 @@ def number(value: Any, where: str) -> float:
         return float(value)
     except (TypeError, ValueError):
         raise SignalError(f"{where} is not a number; expected one such as 3.5") from None
+
+
+def moment(value: Any, where: str) -> float:
+    """A time as seconds since 1970: a number of them, or ISO 8601; without a zone it is UTC."""
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        pass
+    try:
+        found = value if isinstance(value, datetime) else datetime.fromisoformat(str(value).strip())
+    except ValueError:
+        raise SignalError(
+            f"{where} has no time; expected seconds since 1970 or one such as 2030-01-31T12:00:00Z"
+        ) from None
+    return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()

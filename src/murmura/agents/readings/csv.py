@@ -1,16 +1,33 @@
-"""The rows of a CSV file that grows."""
+"""The rows of a CSV file that grows and may be rotated.
+
+With a key, rows are recognised wherever they are: files may be rotated in any way, also while the
+agent is down. Without a key a row is identified by its number and content: after a restart every
+row that was released must be found again, in the file or in those it was rotated to, and each is
+compared before anything is released.
+"""
 
 from __future__ import annotations
 
 import csv
-import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from os import PathLike
 from pathlib import Path
 
 from murmura.agents.ledger import ReadingOrigin
-from murmura.agents.readings.base import OriginCheck, Readings, SourceState, Value, joined, number
+from murmura.agents.readings.base import (
+    Notice,
+    OriginCheck,
+    Readings,
+    SourceState,
+    Value,
+    joined,
+    moment,
+    number,
+)
+from murmura.agents.readings.rotation import SETTLE, UNFINISHED, FollowedFile, Line, Part
 from murmura.errors import AgentError, SignalError
+
+UNREADABLE = ReadingOrigin("\x1f\x1f")  # of no row
 
 
 class CsvReadings(Readings):
@@ -23,10 +40,15 @@ class CsvReadings(Readings):
     columns : str or sequence of str, optional
         The columns to read; the last one by default.
     follow : bool
-        Whether to wait for further rows at the end of the file.
+        Whether to wait for further rows at the end of the file, and for files that replace it.
     key : str or sequence of str, optional
         Columns that identify a reading. With a key, rows may be inserted, reordered or removed
         between two starts; without, only appended.
+    time : str, optional
+        The column with the time of a reading: seconds since 1970, or ISO 8601.
+    settle, unfinished : float
+        Seconds without growth after which a renamed file is left for the one that replaced it, and
+        the same if its last row has not ended.
 
     Raises
     ------
@@ -52,38 +74,46 @@ class CsvReadings(Readings):
 
     def __init__(
         self, path: str | PathLike[str], columns: str | Sequence[str] | None = None,
-        follow: bool = True, key: str | Sequence[str] | None = None,
+        follow: bool = True, key: str | Sequence[str] | None = None, time: str | None = None,
+        *, settle: float = SETTLE, unfinished: float = UNFINISHED,
     ) -> None:  # fmt: skip
         """Open the file and find the columns."""
         self.path, self.follow = Path(path), follow
-        try:
-            self._file = self.path.open("rb")
-        except OSError as problem:
-            raise SignalError(
-                f"cannot read the readings {self.path}: {problem.strerror}; expected a CSV file "
-                "with a line of column names"
-            ) from None
-        self._rest, self._row = b"", 0
         self._columns = [columns] if isinstance(columns, str) else columns
         self._key = [key] if isinstance(key, str) else sorted(key or ())
+        self._time = time
         self.keyed = bool(self._key)
         self.naming = f"key {', '.join(self._key)}" if self._key else "its place and row"
-        self._places: list[int] | None = None
-        self._key_places: list[int] = []
+        self._names: list[str] | None = None
+        self._row, self._seen_first = 0, False
+        self._pending: Line | None = None  # the first row of a file without names
+        self._lines = FollowedFile(self.path, follow, self.keyed, settle, unfinished)
         try:
             self._read_header()
         except BaseException:
-            self._file.close()
+            self.close()
             raise
 
     @property
     def has_header(self) -> bool:
         """Whether the line of column names is there."""
-        return self._places is not None
+        return self._names is not None
 
     def skip(self, count: int, check: OriginCheck | None = None) -> None:
-        """Skip released rows without parsing their values; raise `SignalError` if there are fewer."""
-        for _ in range(0 if self.keyed else count):
+        """Find where reading goes on, in the file or in those it was rotated to.
+
+        Without a key, released rows are skipped without parsing their values; raises `SignalError`
+        if there are fewer or others. With a key none is skipped: reading begins with the newest
+        file that holds a released row.
+        """
+        rotated = self._lines.rotated() if self.follow and count and check else []
+        if self.keyed:
+            if rotated and check is not None:
+                self._restart_at(self._newest_known(rotated, check))
+            return
+        if rotated and check is not None:
+            self._restart_at(self._matching(rotated, count, check))
+        for _ in range(count):
             line = self._line()
             if line is None:
                 raise SignalError(
@@ -92,7 +122,7 @@ class CsvReadings(Readings):
                 )
             self._row += 1
             if check is not None:
-                check(self._row, self._origin(_cells(line, self._here)))
+                check(self._row, self._origin_of(line))
 
     def next(self) -> Value | SourceState:
         """The next complete row."""
@@ -100,88 +130,215 @@ class CsvReadings(Readings):
         if line is None:
             return SourceState.WAITING if self.follow else SourceState.END
         self._row += 1
-        assert self._places is not None
-        where, self.origin = self._here, None
-        cells = _cells(line, where)
-        if len(cells) <= max(*self._places, *self._key_places, 0):
+        where, self.origin, self.observed_at = self._here, None, None
+        cells = self._cells(line)
+        places, keys, times = self._places
+        if len(cells) <= max(*places, *keys, *times, 0):
             raise SignalError(f"{where}: the row has {len(cells)} columns, too few")
         self.origin = self._origin(cells)
-        return joined(number(cells[place], where) for place in self._places)
+        self.observed_at = next((moment(cells[place], where) for place in times), None)
+        return joined(number(cells[place], where) for place in places)
+
+    def notices(self) -> list[Notice]:
+        """Rotations, and rows that may be lost."""
+        found = list(self._lines.notices)
+        self._lines.notices.clear()
+        return found
 
     def close(self) -> None:
-        """Close the file."""
-        self._file.close()
+        """Close the files."""
+        self._lines.close()
 
     @property
     def _here(self) -> str:
         return f"{self.path}, reading {self._row}"
 
+    @property
+    def _places(self) -> tuple[list[int], list[int], list[int]]:
+        """Where values, keys and the time are in a row."""
+        assert self._names is not None
+        values = [self._names[-1]] if self._columns is None else self._columns
+        wanted = (values, self._key, [] if self._time is None else [self._time])
+        values_at, keys_at, times_at = ([self._names.index(n) for n in names] for names in wanted)
+        return ([len(self._names) - 1] if self._columns is None else values_at), keys_at, times_at
+
     def _origin(self, cells: list[str]) -> ReadingOrigin:
         """The cells of the key columns, or all of them."""
-        chosen = [cells[place] for place in self._key_places] if self.keyed else cells
-        return ReadingOrigin("\x1f".join(cell.strip() for cell in chosen), self.keyed)
+        if self.keyed:
+            cells = [cells[place] for place in self._places[1]]
+        return ReadingOrigin("\x1f".join(cell.strip() for cell in cells), self.keyed)
+
+    def _origin_of(self, line: Line) -> ReadingOrigin:
+        """The origin of a row that is not returned; one that cannot be read was not released."""
+        try:
+            cells = self._cells(line)
+        except SignalError:
+            return UNREADABLE
+        complete = len(cells) > max(self._places[1], default=0)
+        return self._origin(cells) if complete else UNREADABLE
+
+    def _line(self) -> Line | None:
+        """The next line that is no line of names."""
+        if not self._read_header():
+            return None
+        found, self._pending = self._pending or self._lines.line(), None
+        while found is not None and found.first and self._is_header(found.data):
+            self._use_header(found.data)
+            found = self._lines.line()
+        return found
 
     def _read_header(self) -> bool:
-        """Find the columns in the first line, if it is there."""
-        if self._places is None:
-            header = self._raw_line()
-            self._places = None if header is None else self._find_columns(header)
-        return self._places is not None
+        """Find the names in the first line, or in a rotated file: a truncated one has none."""
+        if self._names is None:
+            first = self._lines.line()
+            if first is None:
+                return False
+            if not self._is_header(first.data):
+                for path in reversed(self._lines.rotated()):
+                    self._use_header(_first_line(path))
+                    self._pending = first
+                    if self._names is not None:
+                        return True
+                self._refuse_header(first.data)
+            self._use_header(first.data)
+        return True
 
-    def _line(self) -> str | None:
-        return self._raw_line() if self._read_header() else None
+    def _is_header(self, data: bytes) -> bool:
+        named = self._named
+        if not named:
+            return self._names is None or _names(data) == self._names
+        return set(named) <= set(_names(data))
 
-    def _raw_line(self) -> str | None:
-        """The next line that is not blank, if it has ended."""
-        while True:
-            while b"\n" not in self._rest:
-                more = self._file.read(65536)
-                if not more:
-                    if self.follow:
-                        self._check_same_file()
-                    if self.follow or not self._rest:
-                        return None
-                    more = b"\n"  # the last line of a file that no longer grows
-                self._rest += more
-            line, self._rest = self._rest.split(b"\n", 1)
-            text = line.decode("utf-8", errors="replace").strip()
-            if text:
-                return text
+    @property
+    def _named(self) -> list[str]:
+        return [*(self._columns or ()), *self._key, *([self._time] if self._time else ())]
 
-    def _check_same_file(self) -> None:
-        """Raise if the file was truncated or replaced: rows would be mistaken for others."""
-        ours = os.fstat(self._file.fileno())
-        try:
-            there = self.path.stat()
-        except FileNotFoundError:
-            return  # perhaps about to be replaced
-        same = (ours.st_dev, ours.st_ino) == (there.st_dev, there.st_ino)
-        if same and ours.st_size >= self._file.tell():
-            return
+    def _use_header(self, data: bytes) -> None:
+        if self._is_header(data):
+            self._names = _names(data)
+
+    def _refuse_header(self, data: bytes) -> None:
+        names = _names(data)
+        absent = [name for name in self._named if name not in names]
         raise AgentError(
-            f"{self.path} was {'truncated' if same else 'replaced by another file'} while it was "
-            "followed; nothing of it was released since; start the agent again, which checks "
-            "every row that it released before"
+            f"{self.path} has no column {', '.join(absent)} among the {len(names)} of its "
+            "first line; check [readings] column, key and time, and that the first line holds the "
+            "names"
         )
 
-    def _find_columns(self, header: str) -> list[int]:
-        where = f"{self.path}, the line of column names"
-        names = [name.strip() for name in _cells(header.lstrip("\ufeff"), where)]
-        absent = [name for name in (*(self._columns or ()), *self._key) if name not in names]
-        if absent:
-            raise AgentError(
-                f"{self.path} has no column {', '.join(absent)} among the {len(names)} of its "
-                "first line; check [readings] column and key, and that the first line holds the "
-                "names"
+    def _cells(self, line: Line) -> list[str]:
+        """The cells of a row; one that a rotation cut in two is put together."""
+        assert self._names is not None
+        cells = _cells(line.data, self._here)
+        if not line.first:
+            return cells
+        whole = len(self._names)
+        if line.carried.strip() and line.continues is not False:
+            both = _cells(line.carried + line.data, self._here)
+            fitting = [one for one in (both, cells) if len(one) == whole]
+            if line.continues:
+                fitting = fitting[:1] if fitting and fitting[0] is both else []
+            if len(fitting) != 1:
+                raise SignalError(
+                    f"{self._here} was cut in two by a rotation of the file, and could not be put "
+                    "together"
+                )
+            return fitting[0]
+        values = self._places[0]
+        if len(cells) == whole and not all(_is_number(cells[place]) for place in values):
+            self._refuse_header(line.data)  # other names of columns: positions mean nothing
+        return cells
+
+    def _restart_at(self, paths: list[Path]) -> None:
+        self._lines.restart_at(paths)
+        self._pending, self._row = None, 0
+        if len(paths) > 1:
+            self._lines.notices.append(
+                Notice(f"{self.path} was rotated: reading begins with {paths[0].name}", "info")
             )
-        self._key_places = [names.index(name) for name in self._key]
-        if self._columns is None:
-            return [len(names) - 1]
-        return [names.index(name) for name in self._columns]
+
+    def _newest_known(self, rotated: list[Path], check: OriginCheck) -> list[Path]:
+        """The files from the newest one that holds a released row."""
+        files = [*rotated, self.path]
+        for place in reversed(range(len(files))):
+            if any(check(0, origin) for origin in self._origins(files[place : place + 1])):
+                return files[place:]
+        self._lines.notices.append(
+            Notice(
+                f"no row of {self.path}, nor of the {len(rotated)} files it was rotated to, was "
+                "released before; rows in between may be lost; all files are read"
+            )
+        )
+        return files
+
+    def _matching(self, rotated: list[Path], count: int, check: OriginCheck) -> list[Path]:
+        """The files whose rows begin with all released ones."""
+        files = [*rotated, self.path]
+        found = [
+            files[place:]
+            for place in range(len(files))
+            if self._begins_with_released(files[place:], count, check)
+        ]
+        if len(found) > 1:
+            raise SignalError(
+                f"{self.path} and the files it was rotated to have equal rows, so that the place "
+                "that was reached is unknown; nothing was released; move away the rotated files "
+                "that the agent never read"
+            )
+        return found[0] if found else [self.path]
+
+    def _begins_with_released(self, files: list[Path], count: int, check: OriginCheck) -> bool:
+        seen = 0
+        try:
+            for seen, origin in enumerate(self._origins(files), 1):
+                check(seen, origin)
+                if seen == count:
+                    return True
+        except SignalError:
+            return False
+        return False
+
+    def _origins(self, files: list[Path]) -> Iterator[ReadingOrigin]:
+        """The origins of all complete rows of some files."""
+        other = CsvReadings.__new__(CsvReadings)
+        other.__dict__.update(self.__dict__)
+        other._lines = FollowedFile(self.path, False, self.keyed)
+        other._lines.restart_at(files)
+        other._pending = None
+        try:
+            while (line := other._line()) is not None:
+                yield other._origin_of(line)
+        finally:
+            other.close()
 
 
-def _cells(line: str, where: str) -> list[str]:
+def _first_line(path: Path) -> bytes:
+    part = Part(path)
     try:
-        return next(csv.reader([line]))
+        found = part.line()
+    finally:
+        part.close()
+    return b"" if found is None else found.data
+
+
+def _names(data: bytes) -> list[str]:
+    """The cells of a line of column names; of another line, whatever it has."""
+    text = data.decode("utf-8", errors="replace").lstrip("\ufeff").strip()
+    return [name.strip() for name in next(csv.reader([text]), [])]
+
+
+def _cells(data: bytes, where: str) -> list[str]:
+    try:
+        return next(csv.reader([data.decode("utf-8").strip()]))
+    except UnicodeDecodeError as problem:
+        raise SignalError(f"{where} is not UTF-8 text, at its byte {problem.start + 1}") from None
     except csv.Error:
         raise SignalError(f"{where} is not CSV; expected values separated by commas") from None
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
