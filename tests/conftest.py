@@ -22,6 +22,7 @@ ROOT = Path(__file__).resolve().parents[1]
 THOROUGH = (
     "tests/agents/chaos",
     "tests/agents/local_cluster",
+    "tests/agents/readings",
     "tests/agents/runtime",
     "tests/agents/transport",
     "tests/attacks",

@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from murmura.agents.manifest import Manifest
     from murmura.agents.pki import Authority, Credentials
     from murmura.agents.protocol import Agent, Options
-    from murmura.agents.release import ReleaseMechanism, guarantee
-    from murmura.agents.runtime.node import Node
-    from murmura.agents.runtime.readings import (
+    from murmura.agents.readings import (
         CommandReadings,
         CsvReadings,
         IterableReadings,
     )
+    from murmura.agents.release import ReleaseMechanism, guarantee
+    from murmura.agents.runtime.node import Node
     from murmura.agents.transport.base import Transport
     from murmura.agents.transport.memory import MemoryTransport
     from murmura.agents.transport.zenoh import ZenohTransport
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 _WHERE = {
     "Agent": "protocol",
     "Authority": "pki",
-    "CommandReadings": "runtime.readings",
+    "CommandReadings": "readings",
     "Credentials": "pki",
-    "CsvReadings": "runtime.readings",
+    "CsvReadings": "readings",
     "ReleaseMechanism": "release",
-    "IterableReadings": "runtime.readings",
+    "IterableReadings": "readings",
     "LaunchOptions": "local_cluster.cluster",
     "Ledger": "ledger",
     "Manifest": "manifest",

@@ -44,7 +44,7 @@ from murmura.agents.ledger import key_of
 from murmura.agents.manifest import Manifest
 from murmura.agents.pki import Credentials
 from murmura.agents.protocol import Options
-from murmura.agents.runtime.readings import FIRST, CommandReadings, CsvReadings, Readings
+from murmura.agents.readings import FIRST, CommandReadings, CsvReadings, Readings
 from murmura.agents.transport.zenoh import ZenohTransport
 from murmura.errors import AgentError, LedgerError, SignalError
 from murmura.privacy.accounting import Budget

@@ -8,8 +8,8 @@ from murmura.agents.events import Done
 from murmura.agents.ledger import Ledger
 from murmura.agents.messages import PeerStatus
 from murmura.agents.protocol import Agent
+from murmura.agents.readings import Readings
 from murmura.agents.release import ReleaseMechanism
-from murmura.agents.runtime.readings import Readings
 
 
 @dataclass(eq=False)

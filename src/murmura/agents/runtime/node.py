@@ -39,10 +39,10 @@ from murmura.agents.ledger import Ledger
 from murmura.agents.manifest import Manifest
 from murmura.agents.messages import Message, PeerStatus
 from murmura.agents.protocol import Agent, Options
+from murmura.agents.readings import Readings
 from murmura.agents.release import ReleaseMechanism
 from murmura.agents.runtime.hosted import HostedAgent
 from murmura.agents.runtime.observability import Log, Metrics, Observability, OnReport
-from murmura.agents.runtime.readings import Readings
 from murmura.agents.runtime.scheduler import ReadingScheduler
 from murmura.agents.transport.base import Arrival, Refused, Transport
 

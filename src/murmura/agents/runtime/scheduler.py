@@ -13,9 +13,9 @@ from typing import Any
 from murmura.agents.events import NoMoreReadings, Reading
 from murmura.agents.ledger import ReadingOrigin
 from murmura.agents.manifest import Manifest
+from murmura.agents.readings import SourceState
 from murmura.agents.runtime.hosted import HostedAgent
 from murmura.agents.runtime.observability import Observability
-from murmura.agents.runtime.readings import SourceState
 from murmura.errors import SignalError
 from murmura.privacy.accounting import BudgetExceeded
 
@@ -63,7 +63,10 @@ class ReadingScheduler:
             except SignalError as problem:
                 agent.last_reading += 1
                 self._unusable(agent, problem)
+                agent.readings.acknowledge()
                 continue
+            finally:
+                self._report_notices(agent)
             if isinstance(value, SourceState):
                 if value is SourceState.WAITING:
                     self._feed_later(agent, POLL)
@@ -72,12 +75,14 @@ class ReadingScheduler:
                 return
             origin = agent.ledger.hash_origin(agent.readings.origin, agent.last_reading + 1)
             if agent.readings.keyed and agent.ledger.has_origin(origin):
+                agent.readings.acknowledge()
                 skipped += 1
                 if skipped % MOST_SKIPPED == 0:
                     self._feed_later(agent, AT_ONCE)
                     return
                 continue
             self._release(agent, value, origin)
+            agent.readings.acknowledge()
             if self.manifest.asynchronous:
                 self._feed_later(agent, AT_ONCE)
                 return
@@ -90,7 +95,9 @@ class ReadingScheduler:
         inserted, reordered or removed before it; these cases cannot be distinguished.
         """
 
-        def check(reading: int, origin: ReadingOrigin) -> None:
+        def check(reading: int, origin: ReadingOrigin) -> bool:
+            if origin.keyed:
+                return agent.ledger.has_origin(agent.ledger.hash_origin(origin, reading))
             known = agent.ledger.origin_of(reading)
             if known and known != agent.ledger.hash_origin(origin, reading):
                 raise SignalError(
@@ -99,6 +106,7 @@ class ReadingScheduler:
                     "changed, reordered or removed before it; nothing was released; "
                     "give the agent the readings it had and add new ones at the end"
                 )
+            return bool(known)
 
         agent.ledger.set_naming(agent.readings.naming)
         agent.readings.skip(agent.last_reading, check)
@@ -131,6 +139,11 @@ class ReadingScheduler:
             return
         self.observability.budget(agent.label, agent.ledger, released=True)
         self._perform(agent, agent.protocol.handle(Reading(released)))
+
+    def _report_notices(self, agent: HostedAgent) -> None:
+        """What the source says of itself; never a reading."""
+        for notice in agent.readings.notices():
+            self.observability.log.write("source", agent.label, notice.text, level=notice.level)
 
     def _unusable(self, agent: HostedAgent, problem: SignalError) -> None:
         """A reading cannot be released; where every round needs one, it was the last."""

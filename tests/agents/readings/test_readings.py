@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from murmura.agents.runtime.readings import (
+from murmura.agents.readings import (
     CommandReadings,
     CsvReadings,
     IterableReadings,

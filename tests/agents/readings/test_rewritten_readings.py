@@ -8,9 +8,9 @@ from murmura.agents.config import ReadingsTable
 from murmura.agents.ledger import Ledger, read_ledger
 from murmura.agents.manifest import Manifest
 from murmura.agents.protocol import Options
+from murmura.agents.readings import SourceState
 from murmura.agents.release import ReleaseMechanism
 from murmura.agents.runtime import CommandReadings, CsvReadings, IterableReadings, Log, Node
-from murmura.agents.runtime.readings import SourceState
 from murmura.agents.transport.memory import MemoryNetwork
 from murmura.errors import AgentError, LedgerError, SignalError
 from murmura.privacy.accounting import Budget

@@ -1,0 +1,344 @@
+"""The rows of a CSV file that grows and may be rotated.
+
+With a key, rows are recognised wherever they are: files may be rotated in any way, also while the
+agent is down. Without a key a row is identified by its number and content: after a restart every
+row that was released must be found again, in the file or in those it was rotated to, and each is
+compared before anything is released.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Sequence
+from os import PathLike
+from pathlib import Path
+
+from murmura.agents.ledger import ReadingOrigin
+from murmura.agents.readings.base import (
+    Notice,
+    OriginCheck,
+    Readings,
+    SourceState,
+    Value,
+    joined,
+    moment,
+    number,
+)
+from murmura.agents.readings.rotation import SETTLE, UNFINISHED, FollowedFile, Line, Part
+from murmura.errors import AgentError, SignalError
+
+UNREADABLE = ReadingOrigin("\x1f\x1f")  # of no row
+
+
+class CsvReadings(Readings):
+    """The rows of a CSV file, followed as it grows; a row counts once its line has ended.
+
+    Parameters
+    ----------
+    path : str or path
+        A CSV file with a line of column names.
+    columns : str or sequence of str, optional
+        The columns to read; the last one by default.
+    follow : bool
+        Whether to wait for further rows at the end of the file, and for files that replace it.
+    key : str or sequence of str, optional
+        Columns that identify a reading. With a key, rows may be inserted, reordered or removed
+        between two starts; without, only appended.
+    time : str, optional
+        The column with the time of a reading: seconds since 1970, or ISO 8601.
+    settle, unfinished : float
+        Seconds without growth after which a renamed file is left for the one that replaced it, and
+        the same if its last row has not ended.
+
+    Raises
+    ------
+    SignalError
+        If the file cannot be read.
+    AgentError
+        If a column is missing. The message has no text of the first line, which may hold a reading
+        if the line of names was forgotten.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "readings.csv"
+    ...     _ = path.write_text("hour,load\\n1,42.5\\n2,40.25\\n")
+    ...     readings = CsvReadings(path, "load", follow=False)
+    ...     found = readings.next(), readings.next(), readings.next()
+    ...     readings.close()
+    >>> found
+    (42.5, 40.25, <SourceState.END: 'end'>)
+    """
+
+    def __init__(
+        self, path: str | PathLike[str], columns: str | Sequence[str] | None = None,
+        follow: bool = True, key: str | Sequence[str] | None = None, time: str | None = None,
+        *, settle: float = SETTLE, unfinished: float = UNFINISHED,
+    ) -> None:  # fmt: skip
+        """Open the file and find the columns."""
+        self.path, self.follow = Path(path), follow
+        self._columns = [columns] if isinstance(columns, str) else columns
+        self._key = [key] if isinstance(key, str) else sorted(key or ())
+        self._time = time
+        self.keyed = bool(self._key)
+        self.naming = f"key {', '.join(self._key)}" if self._key else "its place and row"
+        self._names: list[str] | None = None
+        self._row, self._seen_first = 0, False
+        self._pending: Line | None = None  # the first row of a file without names
+        self._lines = FollowedFile(self.path, follow, self.keyed, settle, unfinished)
+        try:
+            self._read_header()
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def has_header(self) -> bool:
+        """Whether the line of column names is there."""
+        return self._names is not None
+
+    def skip(self, count: int, check: OriginCheck | None = None) -> None:
+        """Find where reading goes on, in the file or in those it was rotated to.
+
+        Without a key, released rows are skipped without parsing their values; raises `SignalError`
+        if there are fewer or others. With a key none is skipped: reading begins with the newest
+        file that holds a released row.
+        """
+        rotated = self._lines.rotated() if self.follow and count and check else []
+        if self.keyed:
+            if rotated and check is not None:
+                self._restart_at(self._newest_known(rotated, check))
+            return
+        if rotated and check is not None:
+            self._restart_at(self._matching(rotated, count, check))
+        for _ in range(count):
+            line = self._line()
+            if line is None:
+                raise SignalError(
+                    f"{self.path} has {self._row} readings and {count} were released from it "
+                    "before; it was truncated or replaced: give the agent the file it had"
+                )
+            self._row += 1
+            if check is not None:
+                check(self._row, self._origin_of(line))
+
+    def next(self) -> Value | SourceState:
+        """The next complete row."""
+        line = self._line()
+        if line is None:
+            return SourceState.WAITING if self.follow else SourceState.END
+        self._row += 1
+        where, self.origin, self.observed_at = self._here, None, None
+        cells = self._cells(line)
+        places, keys, times = self._places
+        if len(cells) <= max(*places, *keys, *times, 0):
+            raise SignalError(f"{where}: the row has {len(cells)} columns, too few")
+        self.origin = self._origin(cells)
+        self.observed_at = next((moment(cells[place], where) for place in times), None)
+        return joined(number(cells[place], where) for place in places)
+
+    def notices(self) -> list[Notice]:
+        """Rotations, and rows that may be lost."""
+        found = list(self._lines.notices)
+        self._lines.notices.clear()
+        return found
+
+    def close(self) -> None:
+        """Close the files."""
+        self._lines.close()
+
+    @property
+    def _here(self) -> str:
+        return f"{self.path}, reading {self._row}"
+
+    @property
+    def _places(self) -> tuple[list[int], list[int], list[int]]:
+        """Where values, keys and the time are in a row."""
+        assert self._names is not None
+        values = [self._names[-1]] if self._columns is None else self._columns
+        wanted = (values, self._key, [] if self._time is None else [self._time])
+        values_at, keys_at, times_at = ([self._names.index(n) for n in names] for names in wanted)
+        return ([len(self._names) - 1] if self._columns is None else values_at), keys_at, times_at
+
+    def _origin(self, cells: list[str]) -> ReadingOrigin:
+        """The cells of the key columns, or all of them."""
+        if self.keyed:
+            cells = [cells[place] for place in self._places[1]]
+        return ReadingOrigin("\x1f".join(cell.strip() for cell in cells), self.keyed)
+
+    def _origin_of(self, line: Line) -> ReadingOrigin:
+        """The origin of a row that is not returned; one that cannot be read was not released."""
+        try:
+            cells = self._cells(line)
+        except SignalError:
+            return UNREADABLE
+        complete = len(cells) > max(self._places[1], default=0)
+        return self._origin(cells) if complete else UNREADABLE
+
+    def _line(self) -> Line | None:
+        """The next line that is no line of names."""
+        if not self._read_header():
+            return None
+        found, self._pending = self._pending or self._lines.line(), None
+        while found is not None and found.first and self._is_header(found.data):
+            self._use_header(found.data)
+            found = self._lines.line()
+        return found
+
+    def _read_header(self) -> bool:
+        """Find the names in the first line, or in a rotated file: a truncated one has none."""
+        if self._names is None:
+            first = self._lines.line()
+            if first is None:
+                return False
+            if not self._is_header(first.data):
+                for path in reversed(self._lines.rotated()):
+                    self._use_header(_first_line(path))
+                    self._pending = first
+                    if self._names is not None:
+                        return True
+                self._refuse_header(first.data)
+            self._use_header(first.data)
+        return True
+
+    def _is_header(self, data: bytes) -> bool:
+        named = self._named
+        if not named:
+            return self._names is None or _names(data) == self._names
+        return set(named) <= set(_names(data))
+
+    @property
+    def _named(self) -> list[str]:
+        return [*(self._columns or ()), *self._key, *([self._time] if self._time else ())]
+
+    def _use_header(self, data: bytes) -> None:
+        if self._is_header(data):
+            self._names = _names(data)
+
+    def _refuse_header(self, data: bytes) -> None:
+        names = _names(data)
+        absent = [name for name in self._named if name not in names]
+        raise AgentError(
+            f"{self.path} has no column {', '.join(absent)} among the {len(names)} of its "
+            "first line; check [readings] column, key and time, and that the first line holds the "
+            "names"
+        )
+
+    def _cells(self, line: Line) -> list[str]:
+        """The cells of a row; one that a rotation cut in two is put together."""
+        assert self._names is not None
+        cells = _cells(line.data, self._here)
+        if not line.first:
+            return cells
+        whole = len(self._names)
+        if line.carried.strip() and line.continues is not False:
+            both = _cells(line.carried + line.data, self._here)
+            fitting = [one for one in (both, cells) if len(one) == whole]
+            if line.continues:
+                fitting = fitting[:1] if fitting and fitting[0] is both else []
+            if len(fitting) != 1:
+                raise SignalError(
+                    f"{self._here} was cut in two by a rotation of the file, and could not be put "
+                    "together"
+                )
+            return fitting[0]
+        values = self._places[0]
+        if len(cells) == whole and not all(_is_number(cells[place]) for place in values):
+            self._refuse_header(line.data)  # other names of columns: positions mean nothing
+        return cells
+
+    def _restart_at(self, paths: list[Path]) -> None:
+        self._lines.restart_at(paths)
+        self._pending, self._row = None, 0
+        if len(paths) > 1:
+            self._lines.notices.append(
+                Notice(f"{self.path} was rotated: reading begins with {paths[0].name}", "info")
+            )
+
+    def _newest_known(self, rotated: list[Path], check: OriginCheck) -> list[Path]:
+        """The files from the newest one that holds a released row."""
+        files = [*rotated, self.path]
+        for place in reversed(range(len(files))):
+            if any(check(0, origin) for origin in self._origins(files[place : place + 1])):
+                return files[place:]
+        self._lines.notices.append(
+            Notice(
+                f"no row of {self.path}, nor of the {len(rotated)} files it was rotated to, was "
+                "released before; rows in between may be lost; all files are read"
+            )
+        )
+        return files
+
+    def _matching(self, rotated: list[Path], count: int, check: OriginCheck) -> list[Path]:
+        """The files whose rows begin with all released ones."""
+        files = [*rotated, self.path]
+        found = [
+            files[place:]
+            for place in range(len(files))
+            if self._begins_with_released(files[place:], count, check)
+        ]
+        if len(found) > 1:
+            raise SignalError(
+                f"{self.path} and the files it was rotated to have equal rows, so that the place "
+                "that was reached is unknown; nothing was released; move away the rotated files "
+                "that the agent never read"
+            )
+        return found[0] if found else [self.path]
+
+    def _begins_with_released(self, files: list[Path], count: int, check: OriginCheck) -> bool:
+        seen = 0
+        try:
+            for seen, origin in enumerate(self._origins(files), 1):
+                check(seen, origin)
+                if seen == count:
+                    return True
+        except SignalError:
+            return False
+        return False
+
+    def _origins(self, files: list[Path]) -> Iterator[ReadingOrigin]:
+        """The origins of all complete rows of some files."""
+        other = CsvReadings.__new__(CsvReadings)
+        other.__dict__.update(self.__dict__)
+        other._lines = FollowedFile(self.path, False, self.keyed)
+        other._lines.restart_at(files)
+        other._pending = None
+        try:
+            while (line := other._line()) is not None:
+                yield other._origin_of(line)
+        finally:
+            other.close()
+
+
+def _first_line(path: Path) -> bytes:
+    part = Part(path)
+    try:
+        found = part.line()
+    finally:
+        part.close()
+    return b"" if found is None else found.data
+
+
+def _names(data: bytes) -> list[str]:
+    """The cells of a line of column names; of another line, whatever it has."""
+    text = data.decode("utf-8", errors="replace").lstrip("\ufeff").strip()
+    return [name.strip() for name in next(csv.reader([text]), [])]
+
+
+def _cells(data: bytes, where: str) -> list[str]:
+    try:
+        return next(csv.reader([data.decode("utf-8").strip()]))
+    except UnicodeDecodeError as problem:
+        raise SignalError(f"{where} is not UTF-8 text, at its byte {problem.start + 1}") from None
+    except csv.Error:
+        raise SignalError(f"{where} is not CSV; expected values separated by commas") from None
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
