@@ -30,7 +30,7 @@ import os
 import secrets
 import shutil
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -44,6 +44,7 @@ from murmura.errors import AgentError, LedgerError
 from murmura.privacy.accounting import Budget
 from murmura.scenario import Scenario
 from murmura.scenario.errors import Issue, SourceMap, options
+from murmura.scenario.json_schema import schema_of
 from murmura.scenario.loader import load_model
 from murmura.scenario.schema import Section, Spec
 from murmura.simulation import Problem
@@ -334,6 +335,17 @@ peers, keys, ledger, budget, readings, rounds; did you mean "scenario"?
             found.close()
             if not (found.has_header or chosen.follow):
                 raise AgentError(f"{found.path} is empty; expected a line of column names")
+
+
+def agent_schema() -> dict[str, Any]:
+    """The JSON Schema of agent.toml, for editors.
+
+    Returns
+    -------
+    dict
+        A JSON Schema, in draft 7.
+    """
+    return schema_of(AgentConfig, "murmura agent")
 
 
 def problem_and_manifest(
