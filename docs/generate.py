@@ -1,9 +1,10 @@
 """Write the generated parts of the docs: tables, help texts, lists of names, numbers.
 
 A part stands between `<!-- generated: NAME -->` and `<!-- end -->`. `python docs/generate.py`
-rewrites them all, `--check` fails if one is out of date. The sections of docs/reproduction.md
-(tally, reproduction) come from docs/verdicts.json, which `--verdicts` renews by reproducing the
-paper; it needs MURMURA_DATA. `--verdicts ID ...` renews those experiments and keeps the others.
+rewrites them all and the JSON Schemas in docs/schema, `--check` fails if one is out of date. The
+sections of docs/reproduction.md (tally, reproduction) come from docs/verdicts.json, which
+`--verdicts` renews by reproducing the paper; it needs MURMURA_DATA. `--verdicts ID ...` renews those
+experiments and keeps the others.
 """
 
 from __future__ import annotations
@@ -354,6 +355,19 @@ PARTS: dict[str, Callable[[], str]] = {
 }
 
 
+def schemas() -> dict[Path, str]:
+    """The JSON Schemas of scenario.toml and agent.toml, by file."""
+    from murmura.agents.config import agent_schema
+    from murmura.scenario.json_schema import scenario_schema
+
+    made = {"scenario": scenario_schema(), "agent": agent_schema()}
+    folder = ROOT / "docs" / "schema"
+    return {
+        folder / f"{name}.schema.json": json.dumps(each, indent=1) + "\n"
+        for name, each in made.items()
+    }
+
+
 def renew(text: str, made: dict[str, str]) -> str:
     """Put every generated part of a page anew."""
 
@@ -408,10 +422,9 @@ def main() -> int:
         judge(sys.argv[sys.argv.index("--verdicts") + 1 :])
     made: dict[str, str] = {}
     stale = []
-    for page in PAGES:
-        old = page.read_text()
-        new = renew(old, made)
-        if new != old:
+    renewed = {page: renew(page.read_text(), made) for page in PAGES} | schemas()
+    for page, new in renewed.items():
+        if not page.exists() or page.read_text() != new:
             stale.append(page.name)
             if "--check" not in sys.argv:
                 page.write_text(new)

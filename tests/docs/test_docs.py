@@ -70,6 +70,13 @@ def test_generated_parts_are_up_to_date(name: Any) -> None:
     assert used, f"no page shows the generated part {name}"
 
 
+def test_schemas_are_up_to_date() -> None:
+    made = GENERATE.schemas()
+    assert {path.name for path in made} == {"scenario.schema.json", "agent.schema.json"}
+    for path, text in made.items():
+        assert path.read_text() == text, f"run `make docs`: {path.name}"
+
+
 def test_benchmark_table_is_what_was_measured() -> None:
     page = ROOT / "docs" / "performance.md"
     assert GENERATE.benchmarks() in page.read_text()

@@ -92,3 +92,24 @@ def test_sizes_and_accuracies_are_checked_everywhere() -> None:
         Graph(3.0, [(0, 1), (1, 2)])  # type: ignore[arg-type]
     with pytest.raises(NetworkError, match=r"accuracy must lie in .*found 'x'"):
         metropolis("ring:5").rounds_to("x")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("written", "seconds"),
+    [("90s", 90), ("10m", 600), ("1h", 3600), ("1d", 86400), ("2w", 1209600), ("1.5h", 5400),
+     (90, 90), (0.25, 0.25), (0, 0), ("0s", 0)],
+)  # fmt: skip
+def test_a_duration_is_text_with_a_unit_or_a_number_of_seconds(
+    written: Any, seconds: float
+) -> None:
+    assert _validate.duration(NetworkError, every=written) == seconds
+
+
+@pytest.mark.parametrize(
+    "written",
+    ["", "90", "1 h", "1H", "h", "-1h", "1h30m", "1e3s", "9" * 400 + "w", "\u0661s", "1s\n",
+     -1, math.inf, math.nan, True, None, [1]],
+)  # fmt: skip
+def test_what_is_no_duration_is_refused(written: Any) -> None:
+    with pytest.raises(NetworkError, match=r'^every must be a time such as "90s"'):
+        _validate.duration(NetworkError, every=written)

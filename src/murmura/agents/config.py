@@ -26,19 +26,13 @@ are never converted into each other.
 
 from __future__ import annotations
 
-import difflib
 import os
-import re
 import secrets
 import shutil
-import tomllib
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Literal, Self, get_args
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
 from murmura.agents.ledger import key_of
 from murmura.agents.manifest import Manifest
@@ -46,38 +40,20 @@ from murmura.agents.pki import Credentials
 from murmura.agents.protocol import Options
 from murmura.agents.readings import FIRST, CommandReadings, CsvReadings, Readings
 from murmura.agents.transport.zenoh import ZenohTransport
-from murmura.errors import AgentError, LedgerError, SignalError
+from murmura.errors import AgentError, LedgerError
 from murmura.privacy.accounting import Budget
 from murmura.scenario import Scenario
-from murmura.scenario.errors import lines
-from murmura.scenario.schema import Spec
+from murmura.scenario.errors import Issue, SourceMap, options
+from murmura.scenario.json_schema import schema_of
+from murmura.scenario.loader import load_model
+from murmura.scenario.schema import Section, Spec
 from murmura.simulation import Problem
 
 KEY_BYTES = 32
-UNKNOWN, MISSING = "there is no such key", "missing; add it"
-EXPECTED = {  # by pydantic's type of error
-    "bool_type": "true or false",
-    "dict_type": "a table of keys and values",
-    "finite_number": "a finite number",
-    "float_type": "a number",
-    "greater_than": "a number above {gt:g}",
-    "greater_than_equal": "a number of at least {ge:g}",
-    "int_from_float": "a whole number",
-    "int_type": "a whole number",
-    "less_than": "a number below {lt:g}",
-    "list_type": 'a list such as ["a", "b"]',
-    "literal_error": "{expected}",
-    "model_type": "a table of keys and values",
-    "string_too_short": "text that is not empty",
-    "string_type": "text in quotes",
-    "too_short": "a list that is not empty",
-}
 
 
-class ConfigTable(BaseModel):
+class ConfigTable(Section):
     """A table of agent.toml: no unknown key, no conversion of types, immutable."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 class KeysTable(ConfigTable):
@@ -155,48 +131,12 @@ class AgentConfig(ConfigTable):
     scenario: str = Field(min_length=1)
     variant: str | None = None
     listen: list[str] = Field(min_length=1)
-    peers: dict[str, str] = {}
+    peers: dict[str, str] = Field(default_factory=dict)
     keys: KeysTable | None = None
     ledger: LedgerTable
     budget: BudgetTable
     readings: ReadingsTable
     rounds: RoundsTable = RoundsTable()
-
-
-@dataclass(frozen=True)
-class Locator:
-    """Where keys are in a configuration file.
-
-    Parameters
-    ----------
-    file : str
-        The file, as it was given.
-    lines : mapping
-        The line of every key, from 1.
-    """
-
-    file: str = "agent.toml"
-    lines: Mapping[tuple[str | int, ...], int] = field(default_factory=dict)
-
-    def known(self, path: tuple[str | int, ...]) -> tuple[str | int, ...]:
-        """The longest part of a path that is in the file."""
-        depth = next((k for k in range(len(path), 0, -1) if path[:k] in self.lines), 0)
-        return path[:depth]
-
-    def at(self, *path: str | int) -> str:
-        """`agent.toml, line 12: budget.epsilon`."""
-        line = self.lines.get(self.known(path), 1)
-        return ": ".join(
-            [f"{self.file}, line {line}", *([".".join(map(str, path))] if path else ())]
-        )
-
-    @contextmanager
-    def errors_at(self, *path: str | int) -> Iterator[None]:
-        """Prefix errors with the place of a key."""
-        try:
-            yield
-        except (AgentError, SignalError) as problem:
-            raise type(problem)(f"{self.at(*path)}: {problem}") from None
 
 
 class Setup:
@@ -208,7 +148,7 @@ class Setup:
         The contents of the file.
     folder : Path
         Folder that paths are relative to.
-    locator : Locator, optional
+    locator : SourceMap, optional
         Where keys are in the file, for errors.
 
     Attributes
@@ -238,19 +178,17 @@ class Setup:
 peers, keys, ledger, budget, readings, rounds; did you mean "scenario"?
     """
 
-    def __init__(self, config: AgentConfig, folder: Path, locator: Locator | None = None) -> None:
+    def __init__(self, config: AgentConfig, folder: Path, locator: SourceMap | None = None) -> None:
         """Load the scenario; nothing is opened yet."""
-        self.config, self.folder, self.locator = config, folder, locator or Locator()
+        self.config, self.folder, self.locator = config, folder, locator or SourceMap("agent.toml")
         scenario = Scenario.load(self.path(config.scenario))
         self.problem, self.manifest = problem_and_manifest(scenario, config.variant)
         with self.locator.errors_at("name"):
             neighbours = self.manifest.link_weights(config.name)
         for peer in config.peers:
             if peer not in neighbours:
-                raise AgentError(
-                    f"{self.locator.at('peers', peer)}: not a neighbour of {config.name}; its "
-                    f"neighbours are {', '.join(sorted(neighbours))}{_hint(peer, neighbours)}"
-                )
+                said = f"no neighbour of {config.name}; {options(peer, sorted(neighbours))}"
+                raise AgentError(self.locator.message(Issue(("peers", peer), said)))
 
     @classmethod
     def load(cls, path: str | Path) -> Setup:
@@ -272,27 +210,8 @@ peers, keys, ledger, budget, readings, rounds; did you mean "scenario"?
             If the file cannot be read or is invalid: every problem with its line, and the nearest
             key where one is misspelt. Values are not shown.
         """
-        file = Path(path)
-        try:
-            text = file.read_bytes().decode("utf-8-sig")
-            data = tomllib.loads(text)
-        except OSError as problem:
-            raise AgentError(f"cannot read {path}: {problem.strerror}") from None
-        except UnicodeDecodeError as problem:
-            raise AgentError(f"{path} is not UTF-8 text: {problem.reason}") from None
-        except tomllib.TOMLDecodeError as problem:
-            raise AgentError(_syntax_error(str(path), text, problem)) from None
-        except (ValueError, RecursionError):  # tomllib leaves these to Python
-            raise AgentError(
-                f"{path} is not an agent's file: a number has too many digits, or values are "
-                "nested too deeply"
-            ) from None
-        locator = Locator(str(path), lines(text))
-        try:
-            config = AgentConfig.model_validate(data)
-        except ValidationError as problem:
-            raise AgentError("\n".join(_messages(problem, locator))) from None
-        return cls(config, file.resolve().parent, locator)
+        config, locator = load_model(path, AgentConfig, "agent's file", AgentError)
+        return cls(config, Path(path).resolve().parent, locator)
 
     def path(self, written: str) -> Path:
         """A path of the file, relative to it."""
@@ -418,6 +337,17 @@ peers, keys, ledger, budget, readings, rounds; did you mean "scenario"?
                 raise AgentError(f"{found.path} is empty; expected a line of column names")
 
 
+def agent_schema() -> dict[str, Any]:
+    """The JSON Schema of agent.toml, for editors.
+
+    Returns
+    -------
+    dict
+        A JSON Schema, in draft 7.
+    """
+    return schema_of(AgentConfig, "murmura agent")
+
+
 def problem_and_manifest(
     scenario: Scenario, variant: str | None = None
 ) -> tuple[Problem, Manifest]:
@@ -460,52 +390,3 @@ def _read_key(file: Path) -> bytes:
     if file.stat().st_mode & 0o077:
         raise LedgerError(f"the key {file} can be read by others; run `chmod 600 {file}`")
     return found
-
-
-def _syntax_error(file: str, text: str, problem: tomllib.TOMLDecodeError) -> str:
-    found = re.search(r" \(at (?:line (\d+), column \d+|end of document)\)$", str(problem))
-    line = int(found[1]) if found and found[1] else text.count("\n") + 1
-    reason = str(problem)[: found.start()] if found else str(problem)
-    return f"{file}, line {line}: not valid TOML: {reason}"
-
-
-def _messages(problem: ValidationError, locator: Locator) -> list[str]:
-    """What is wrong, by line; the alternatives of a key that may have several types together."""
-    found: dict[tuple[str | int, ...], list[str]] = {}
-    for error in problem.errors(include_url=False, include_input=False):
-        place, kind = tuple(error["loc"]), error["type"]
-        if kind == "extra_forbidden":
-            allowed = _keys_of(place[:-1])
-            hint = _hint(str(place[-1]), allowed)
-            text = f"{UNKNOWN}; allowed: {', '.join(allowed)}{hint}"
-        elif kind == "missing":
-            text = MISSING
-        else:
-            place = locator.known(place)  # without what pydantic adds for the members of a union
-            context = error.get("ctx", {})
-            expected = EXPECTED.get(kind, error["msg"].removeprefix("Value error, "))
-            text = expected.format(**context) if kind in EXPECTED else expected
-        texts = found.setdefault(place, [])
-        if text not in texts:
-            texts.append(text)
-    ranked = []
-    for place, texts in found.items():
-        missing = texts == [MISSING]
-        prefix = "" if missing or texts[0].startswith(UNKNOWN) else "expected "
-        line = locator.lines.get(locator.known(place), 1)
-        ranked.append((missing, line, f"{locator.at(*place)}: {prefix}{' or '.join(texts)}"))
-    return [text for _, _, text in sorted(ranked)]  # a misspelt key before the one it stands for
-
-
-def _keys_of(section: tuple[str | int, ...]) -> list[str]:
-    """The keys that a table of agent.toml may have."""
-    if not section:
-        return list(AgentConfig.model_fields)
-    annotation = AgentConfig.model_fields[str(section[0])].annotation
-    models = [kind for kind in (annotation, *get_args(annotation)) if isinstance(kind, type)]
-    return next(list(m.model_fields) for m in models if issubclass(m, ConfigTable))
-
-
-def _hint(found: str, allowed: Mapping[str, object] | list[str]) -> str:
-    near = difflib.get_close_matches(found.lower(), list(allowed), n=1, cutoff=0.5)
-    return f'; did you mean "{near[0]}"?' if near else ""

@@ -1,4 +1,4 @@
-"""Errors of a scenario: file, line, field, what was found and what is allowed.
+"""Errors of a file in TOML: file, line, key, what was found and what is allowed.
 
     us.toml, line 12: algorithm.name: found "avarage"; allowed: average, learn; did you mean "average"?
 
@@ -17,17 +17,18 @@ import json
 import re
 import tomllib
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, get_args
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from murmura.errors import MurmuraError, ScenarioError
-from murmura.scenario.schema import Section, Spec
 
 KeyPath = tuple[str | int, ...]
+MISSING = ": missing; add "
 
 _ALLOWED = {
     "string_type": "text in quotes",
@@ -40,6 +41,7 @@ _ALLOWED = {
     "list_type": "a list, such as [1, 2]",
     "finite_number": "a finite number",
     "string_too_short": "text that is not empty",
+    "too_short": "a list that is not empty",
     "string_pattern_mismatch": (
         "letters, digits, dots, hyphens and underscores, 64 at most: the name is part of file names"
     ),
@@ -60,7 +62,7 @@ class Issue:
 
 @dataclass(frozen=True)
 class SourceMap:
-    """The file of a scenario, the line of each key and the names of its variants."""
+    """A file, the line of each key, and the names of a scenario's variants."""
 
     file: str
     lines: Mapping[KeyPath, int] = field(default_factory=dict)
@@ -78,26 +80,49 @@ class SourceMap:
         path = f"{'.'.join(map(str, issue.path))}: " if issue.path else ""
         return f"{head}: {name}{path}{issue.text}"
 
+    def at(self, *path: str | int) -> str:
+        """`agent.toml, line 12: budget.epsilon`."""
+        return self.message(Issue(path, "")).rstrip(": ")
+
+    @contextmanager
+    def errors_at(self, *path: str | int) -> Iterator[None]:
+        """Prefix errors of murmura with the place of a key."""
+        try:
+            yield
+        except MurmuraError as error:
+            raise type(error)(self.message(Issue(path, str(error)))) from None
+
     def _known_depth(self, path: KeyPath) -> int:
         """The length of the longest prefix of a path that the text has."""
         return next((k for k in range(len(path), 0, -1) if path[:k] in self.lines), 0)
 
 
-def raise_(messages: Iterable[str]) -> None:
-    """Raise one `ScenarioError` for all messages, each once, by line; nothing if there are none."""
+def raise_(messages: Iterable[str], error: type[MurmuraError] = ScenarioError) -> None:
+    """Raise one error for all messages, each once, by line; nothing if there are none.
+
+    A key that is missing comes last: a misspelt one, which stands for it, explains it.
+    """
     found = list(dict.fromkeys(messages))
     if found:
-        raise ScenarioError("\n".join(sorted(found, key=_line)))
+        raise error("\n".join(sorted(found, key=lambda text: (MISSING in text, _line(text)))))
 
 
 def choose(found: Any, allowed: Iterable[str]) -> str:
     """found "avarage"; allowed: average, learn; did you mean "average"?"""
-    return f"found {format_value(found)}; {_options(found, allowed)}"
+    return f"found {format_value(found)}; {options(found, allowed)}"
 
 
 def unknown(key: str, allowed: Iterable[str]) -> str:
     """no such key; allowed: graph, weights; did you mean "graph"?"""
-    return f"there is no such key; {_options(key, allowed)}"
+    return f"there is no such key; {options(key, allowed)}"
+
+
+def options(found: Any, allowed: Iterable[str]) -> str:
+    """allowed: average, learn; did you mean "average"?"""
+    words = list(allowed)
+    near = difflib.get_close_matches(str(found).lower(), words, n=1, cutoff=0.5)
+    hint = f"; did you mean {format_value(near[0])}?" if near else ""
+    return f"allowed: {', '.join(words) or 'none'}{hint}"
 
 
 def attribute(section: str, keys: Iterable[str], error: Exception) -> Issue:
@@ -121,9 +146,31 @@ def describe(problem: Exception) -> str:
     )
 
 
-def from_pydantic(error: ValidationError) -> list[Issue]:
-    """The issues that a model found."""
-    return [_issue(detail) for detail in error.errors(include_url=False)]
+def from_pydantic(
+    error: ValidationError,
+    model: type[BaseModel],
+    table: Mapping[str, Any],
+    *,
+    show: bool = True,
+    also: Iterable[str] = (),
+) -> list[Issue]:
+    """The issues that a model found in a table, one for each key.
+
+    Without `show` no value of the table is in them. `also` are keys that are allowed at the top
+    although the model does not have them.
+    """
+    refused: dict[KeyPath, list[ErrorDetails]] = {}  # several for a key that may have several types
+    issues = []
+    for detail in error.errors(include_url=False):
+        path, kind = _key_path(detail, table), detail["type"]
+        if kind == "extra_forbidden":
+            allowed = [*keys(model, path[:-1]), *(also if len(path) == 1 else ())]
+            issues.append(Issue(path, unknown(str(path[-1]), allowed)))
+        elif kind == "missing":
+            issues.append(Issue(path, _missing(model, path)))
+        else:
+            refused.setdefault(path, []).append(detail)
+    return issues + [Issue(path, _refused(path, each, show)) for path, each in refused.items()]
 
 
 def format_value(value: Any) -> str:
@@ -134,52 +181,70 @@ def format_value(value: Any) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-def _issue(detail: ErrorDetails) -> Issue:
-    path, kind = _key_path(detail["loc"]), detail["type"]
-    if kind == "extra_forbidden":
-        return Issue(path, unknown(str(path[-1]), _keys(path[:-1])))
-    if kind == "missing":
-        return Issue(path, _missing(path))
-    found = detail["input"]
-    if kind == "literal_error":
-        words = re.findall(r"'([^']*)'", detail["ctx"]["expected"])
-        return Issue(path, choose(found, words))
-    if kind == "value_error":
-        allowed = str(detail["ctx"]["error"])
-    else:
-        allowed = _ALLOWED.get(kind, detail["msg"]).format(**detail.get("ctx", {}))
-    before = "" if isinstance(found, dict) and len(path) < 2 else f"found {format_value(found)}; "
-    return Issue(path, f"{before}allowed: {allowed}")
+def keys(model: type[BaseModel], path: KeyPath = ()) -> list[str]:
+    """The keys that a table of a file may have."""
+    inner = [model]
+    for key in path:
+        fields = [each.model_fields[str(key)] for each in inner if str(key) in each.model_fields]
+        inner = [each for known in fields for each in _models(known.annotation)] or inner
+    return list(dict.fromkeys(name for each in inner for name in each.model_fields))
 
 
-def _key_path(loc: tuple[str | int, ...]) -> KeyPath:
+def _models(annotation: Any) -> list[type[BaseModel]]:
+    """The models that a type mentions: itself, the members of a union, the elements of a list."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [model for part in get_args(annotation) for model in _models(part)]
+
+
+def _key_path(detail: ErrorDetails, table: Mapping[str, Any]) -> KeyPath:
     """The location without what pydantic adds for the members of a union."""
-    if len(loc) > 2 and loc[0] in ("record", "signals") and loc[1] != "draw":
-        return loc[:2]
+    loc: KeyPath = detail["loc"]
+    inside: Any = table
+    for depth, key in enumerate(loc):
+        try:
+            inside = inside[key]
+        except (KeyError, IndexError, TypeError):
+            own = detail["type"] in ("missing", "extra_forbidden")  # of the key that is last
+            return (*loc[:depth], loc[-1]) if own else loc[:depth]
     return loc
 
 
-def _missing(path: KeyPath) -> str:
-    if len(path) == 1:
-        return f"missing; add a section [{path[0]}]"
-    return f"missing; add {path[-1]} = ... to [{path[0]}]"
+def _missing(model: type[BaseModel], path: KeyPath) -> str:
+    name = path[-1]
+    if len(path) > 1:
+        return f"missing; add {name} = ... to [{'.'.join(map(str, path[:-1]))}]"
+    if _models(model.model_fields[str(name)].annotation):
+        return f"missing; add a section [{name}]"
+    return f"missing; add {name} = ... before the first section"
 
 
-def _keys(section: KeyPath) -> list[str]:
-    """The keys that a section may have."""
-    if not section:
-        return [*Spec.model_fields, "variant"]
-    model = Spec.model_fields[str(section[0])].annotation
-    assert isinstance(model, type), "every section is a model"
-    assert issubclass(model, Section), "every section is a model"
-    return list(model.model_fields)
+def _refused(path: KeyPath, details: list[ErrorDetails], show: bool) -> str:
+    """found 5; allowed: text in quotes or true"""
+    found = details[0]["input"]
+    before = "" if isinstance(found, dict) and len(path) < 2 else f"found {format_value(found)}; "
+    words = [word for detail in details for word in _words(detail)]
+    if all(detail["type"] == "literal_error" for detail in details):
+        return f"{before if show else ''}{options(found, words)}"
+    texts = [_allowed(detail) for detail in details if detail["type"] != "literal_error"]
+    either = " or ".join(dict.fromkeys([*texts, *map(format_value, words)]))
+    return f"{before if show else ''}allowed: {either}"
 
 
-def _options(found: Any, allowed: Iterable[str]) -> str:
-    words = list(allowed)
-    near = difflib.get_close_matches(str(found).lower(), words, n=1, cutoff=0.5)
-    hint = f"; did you mean {format_value(near[0])}?" if near else ""
-    return f"allowed: {', '.join(words) or 'none'}{hint}"
+def _words(detail: ErrorDetails) -> list[str]:
+    """The words that a choice allows."""
+    if detail["type"] != "literal_error":
+        return []
+    return re.findall(r"'([^']*)'", detail["ctx"]["expected"])
+
+
+def _allowed(detail: ErrorDetails) -> str:
+    """What is allowed in place of a value."""
+    kind, context = detail["type"], detail.get("ctx", {})
+    if kind == "value_error":
+        return str(context["error"])
+    whole = {k: int(v) if isinstance(v, float) and v % 1 == 0 else v for k, v in context.items()}
+    return _ALLOWED.get(kind, detail["msg"]).format(**whole)
 
 
 def _line(message: str) -> int:

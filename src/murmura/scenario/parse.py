@@ -8,27 +8,22 @@ from __future__ import annotations
 
 import hashlib
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeVar
-
-from pydantic import ValidationError
+from typing import TYPE_CHECKING, Any, Self
 
 from murmura.errors import ScenarioError
 from murmura.results import Provenance
 from murmura.scenario import check
-from murmura.scenario.errors import Issue, SourceMap, format_value, from_pydantic, lines, raise_
+from murmura.scenario.errors import Issue, SourceMap, format_value, lines, raise_
+from murmura.scenario.loader import Table, read_text, read_toml, validate
 from murmura.scenario.schema import Epsilons, Name, Replicas, Section, Seed, Spec
 
 if TYPE_CHECKING:
     from murmura.scenario.build import Job
-
-Table = dict[str, Any]
-Model = TypeVar("Model", bound=Section)
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,14 +78,7 @@ class Scenario:
             If the file cannot be read or is wrong; the message names every wrong line.
         """
         file = Path(path)
-        try:
-            text = file.read_bytes().decode("utf-8-sig")
-        except UnicodeDecodeError as error:
-            raise ScenarioError(f"{path} is not UTF-8 text: {error.reason}") from None
-        except OSError as error:
-            raise ScenarioError(
-                f"cannot read the scenario {path}: {error.strerror}; `murmura init` writes one"
-            ) from None
+        text = read_text(path, "scenario")
         stem = re.sub(r"[^A-Za-z0-9._-]+", "-", file.stem).strip("-._")[:64]
         return cls.parse(text, str(path), folder=file.resolve().parent, name=stem or "scenario")
 
@@ -125,7 +113,7 @@ class Scenario:
         ScenarioError
             If the text is wrong; the message names every wrong line.
         """
-        base = _read_toml(text, where)
+        base = read_toml(text, where)
         variants = base.pop("variant", [])
         source_map = SourceMap(where, lines(text))
         _check_variants(variants, source_map)
@@ -135,12 +123,12 @@ class Scenario:
         tables = [merge(base, variant) for variant in variants] or [base]
         specs, messages = [], []
         for index, table in enumerate(tables):
-            spec, issues = _validate(Spec, table)
+            spec, issues = validate(Spec, table, also=("variant",))
             if spec is not None:
                 specs.append(spec)
                 issues = list(check.issues(spec, Path(folder)))
             messages += [source_map.message(i, index if variants else None) for i in issues]
-        heading, issues = _validate(_Heading, {k: base[k] for k in ("name", "title") if k in base})
+        heading, issues = validate(_Heading, {k: base[k] for k in ("name", "title") if k in base})
         raise_([*messages, *map(source_map.message, issues)])
         assert heading is not None, "there were no issues"
         title = heading.title or heading.name
@@ -193,7 +181,7 @@ class Scenario:
         given = {key: value for key, value in given.items() if value is not None}
         if "epsilon" in given:
             given["epsilon"] = list(given["epsilon"])
-        values, issues = _validate(_Overrides, given)
+        values, issues = validate(_Overrides, given)
         raise_(SourceMap("with_").message(_at_privacy(issue)) for issue in issues)
         assert values is not None, "there were no issues"
         return replace(self, variants=tuple(values.applied(spec) for spec in self.variants))
@@ -279,21 +267,6 @@ def _at_privacy(issue: Issue) -> Issue:
     return Issue(("privacy", *issue.path), issue.text) if issue.path[0] == "epsilon" else issue
 
 
-def _read_toml(text: str, where: str) -> Table:
-    """The text as a table; an error of syntax names its line."""
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        found = re.search(r" \(at (?:line (\d+), column \d+|end of document)\)$", str(error))
-        line = int(found[1]) if found and found[1] else text.count("\n") + 1
-        reason = str(error)[: found.start()] if found else str(error)
-        raise ScenarioError(f"{where}, line {line}: not valid TOML: {reason}") from None
-    except ValueError:  # raised by int(), which limits the number of digits
-        raise ScenarioError(f"{where}: a whole number has too many digits; write 1e9") from None
-    except RecursionError:
-        raise ScenarioError(f"{where}: not a scenario: its values are nested too deeply") from None
-
-
 def _check_variants(variants: Any, source_map: SourceMap) -> None:
     """[[variant]] must be a list of tables with different names."""
     if not isinstance(variants, list) or not all(isinstance(v, dict) for v in variants):
@@ -308,14 +281,6 @@ def _check_variants(variants: Any, source_map: SourceMap) -> None:
             text = f"found {format_value(name)} twice; every variant needs its own"
             issues.append(Issue(path, text))
     raise_(map(source_map.message, issues))
-
-
-def _validate(model: type[Model], table: Mapping[str, Any]) -> tuple[Model | None, list[Issue]]:
-    """A table as a model, or what is wrong with it."""
-    try:
-        return model.model_validate(table), []
-    except ValidationError as error:
-        return None, from_pydantic(error)
 
 
 _CHOICES = {"algorithm": "name", "family": "name", "network": "graph"}
