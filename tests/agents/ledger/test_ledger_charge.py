@@ -32,8 +32,8 @@ def test_a_ledger_that_redraws_after_a_restart_is_caught(
     open_ledger: Any, draw: Any, cost: Any
 ) -> None:
     class Redraws(Ledger):
-        def charge(self, reading: Any, round: Any, cost: Any, draw: Any, origin: Any = "") -> Any:
-            return super().charge(reading, round, cost, draw, origin)._replace(sums=draw())
+        def charge(self, reading: Any, round: Any, cost: Any, draw: Any, *more: Any) -> Any:
+            return super().charge(reading, round, cost, draw, *more)._replace(sums=draw())
 
     with pytest.raises(AssertionError):
         releases_once(open_ledger, draw, cost, Redraws)

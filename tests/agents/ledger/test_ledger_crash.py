@@ -28,8 +28,8 @@ class CommitsLater(Ledger):
 class Redraws(Ledger):
     """A weakened twin: knows that the reading was charged, and draws again all the same."""
 
-    def charge(self, reading: Any, round: Any, cost: Any, draw: Any, origin: Any = "") -> Any:
-        known = super().charge(reading, round, cost, draw, origin)
+    def charge(self, reading: Any, round: Any, cost: Any, draw: Any, *more: Any) -> Any:
+        known = super().charge(reading, round, cost, draw, *more)
         return known._replace(sums=draw())
 
 

@@ -105,9 +105,9 @@ def test_an_origin_is_part_of_the_chain(
     ledger = open_ledger()
     ledger.charge(1, 1, cost, draw, ledger.hash_origin(ReadingOrigin("x"), 1))
     ledger.close()
-    assert read_ledger(tmp_path / "a.ledger").entries[0].origin
+    assert read_ledger(tmp_path / "a.ledger").entries[0].origins
     db = sqlite3.connect(tmp_path / "a.ledger")
-    db.execute("UPDATE releases SET origin = ''")
+    db.execute("UPDATE releases SET origins = ''")
     db.commit()
     db.close()
     assert "breaks the chain" in verify(tmp_path / "a.ledger").problems[0]
@@ -117,7 +117,7 @@ def test_a_ledger_that_goes_by_numbers_alone_is_caught(
     open_ledger: Any, draw: Any, cost: Any
 ) -> None:
     class ByNumber(Ledger):
-        def charge(self, reading: Any, round: Any, cost: Any, draw: Any, origin: Any = "") -> Any:  # noqa: ARG002 - what is wrong
+        def charge(self, reading: Any, round: Any, cost: Any, draw: Any, *_more: Any) -> Any:
             return super().charge(reading, round, cost, draw)
 
     with pytest.raises(AssertionError):

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from murmura.agents.ledger import Ledger
-from murmura.agents.ledger import ledger as module
+from murmura.agents.ledger import clock as module
 from murmura.agents.ledger.store import Store
 from murmura.agents.ledger.verification import check_store
 from murmura.errors import LedgerError
@@ -202,7 +202,7 @@ def test_the_secret_is_in_every_copy_and_nowhere_to_be_seen(
     ledger.new_incarnation()
     ledger.close()
     assert open_ledger().secret == secret
-    _, held = check_store(Store(tmp_path / "a.ledger", read_only=True), None, None)
+    _, held, _ = check_store(Store(tmp_path / "a.ledger", read_only=True), None, None)
     assert secret.hex() not in repr(held)
 
 

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from murmura.agents.ledger import read_ledger, records, verify
-from murmura.agents.ledger.store import Store
-from murmura.agents.ledger.verification import contents_of
+from murmura.agents.ledger.opening import write_meta
+from murmura.agents.ledger.store import Store, lock_path
+from murmura.agents.ledger.verification import first_identity, header_of
 from murmura.errors import LedgerError
 
 KEY = b"k" * 32
@@ -35,21 +36,23 @@ def change(path: Any, *statements: Any) -> None:
     db.close()
 
 
-def forge(path: Any) -> None:
-    """Compute chain, head, count and sums again, as anybody can who has no key."""
+def forge(path: Any, **meta: Any) -> None:
+    """Compute chain, head, count and seal again, as anybody can who has no key."""
     store = Store(path)
-    held = contents_of(store)
-    before, spent = records.genesis_hash(held.identity), 0.0
-    for seq, entry in enumerate(held.entries, 1):
-        row = entry[1:8]
-        hash = records.entry_hash(before, seq, *row)
+    header = header_of(store)
+    before = records.genesis_hash(first_identity(header))
+    rows = list(store.rows())
+    for seq, row in enumerate(rows, 1):
+        made = records.entry_hash(before, (seq, *row[1:11]))
         store.db.execute(
             "UPDATE releases SET seq = ?, previous = ?, hash = ? WHERE reading = ?",
-            (seq, before, hash, entry.reading),
+            (seq, before, made, row[1]),
         )
-        before, spent = hash, spent + entry.epsilon
-    store.put_meta(head=before, count=len(held.entries), spent_epsilon=spent)
+        before = made
+    found = store.meta()
+    write_meta(store, found, None, head=before, count=len(rows), **meta)
     store.close()
+    lock_path(path).unlink()
 
 
 def test_a_sound_ledger(path: Any) -> None:
@@ -103,7 +106,6 @@ CHANGES = {
     "all": "DELETE FROM releases",
     "count": "UPDATE meta SET value = '3' WHERE name = 'count'",
     "head": "UPDATE meta SET value = 'ab' WHERE name = 'head'",
-    "spent": "UPDATE meta SET value = '0.5' WHERE name = 'spent_epsilon'",
     "budget": "UPDATE meta SET value = '9.0' WHERE name = 'epsilon'",
     "agent": "UPDATE meta SET value = '1' WHERE name = 'agent'",
 }
@@ -136,7 +138,8 @@ def test_an_incarnation_put_back_is_seen_with_the_key(path: Any) -> None:
 
 
 def test_a_seal_taken_off_is_seen_with_the_key(path: Any, open_ledger: Any) -> None:
-    change(path, "UPDATE meta SET value = '' WHERE name = 'seal'")
+    forge(path, sealed=0)
+    assert verify(path).ok is False  # the state and the neighbours had keyed checksums
     assert "no seal" in verify(path, KEY).problems[0]
     with pytest.raises(LedgerError, match="no seal"):
         open_ledger(key=KEY)
@@ -264,7 +267,7 @@ def test_a_ledger_of_the_previous_format_is_named_and_left_alone(
         "ALTER TABLE state RENAME COLUMN checksum TO mark",
     )
     before = path.read_bytes()
-    expected = r"has format 2 and this version of murmura reads format 3 only; nothing was released"
+    expected = r"has format 2 and this version of murmura reads format 4 only; nothing was released"
     for reader in (read_ledger, verify, lambda _: open_ledger(key=KEY)):
         with pytest.raises(LedgerError, match=expected):
             reader(path)

@@ -9,9 +9,6 @@
 Charges always wait for the disk. With durability "process" the mixing state does not: it survives
 `kill -9`, but after a power failure it may be old. `open` detects that by the machine's boot id and
 starts a new incarnation: the neighbours roll back what they exchanged with the old one.
-
-Whether the saved state can be continued is decided in the same transaction that marks the ledger as
-open, so no crash can come between the two.
 """
 
 from __future__ import annotations
@@ -21,8 +18,8 @@ import os
 import secrets
 import sqlite3
 import threading
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,30 +27,25 @@ from murmura import _validate
 from murmura.agents.events import Released
 from murmura.agents.ledger import budget as budgets
 from murmura.agents.ledger import records
-from murmura.agents.ledger.budget import BudgetTracker
+from murmura.agents.ledger.budget import BudgetStatus, BudgetTracker, Charge
+from murmura.agents.ledger.clock import MACHINE, SystemClock
+from murmura.agents.ledger.opening import (
+    DURABILITIES,
+    FULL,
+    OpenedStore,
+    Opening,
+    open_store,
+    origin_hasher,
+    write_meta,
+)
+from murmura.agents.ledger.periods import ROLLING, Period
 from murmura.agents.ledger.records import (
-    DEVICE_KEY,
-    LEDGER_SECRET,
     EpsilonDelta,
     LedgerEntry,
     LedgerIdentity,
-    OriginHasher,
     ReadingOrigin,
 )
-from murmura.agents.ledger.store import (
-    Lock,
-    Store,
-    as_ledger_errors,
-    failure,
-    has_log,
-    log_path,
-)
-from murmura.agents.ledger.verification import (
-    SECRET_BYTES,
-    LedgerContents,
-    check_store,
-    recorded_spent,
-)
+from murmura.agents.ledger.store import Lock, Store, as_ledger_errors, failure
 from murmura.agents.manifest import Manifest
 from murmura.agents.messages import PeerStatus
 from murmura.errors import LedgerError
@@ -61,19 +53,8 @@ from murmura.privacy.accounting import AccountTotals, Budget, PrivacyEvent
 
 Draw = Callable[[], tuple[int, ...]]
 Probe = Callable[[str], None]  # called with "checked", "drawn", "written", "committed" in a charge
-FULL, PROCESS = "full", "process"
-DURABILITIES = (FULL, PROCESS)
 CLOSED = "it is closed"
 RUN_BYTES = 8  # random bytes that distinguish one opening of a ledger from all others
-BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
-FIELD_NAMES = {
-    "agent": "agent",
-    "terms": "terms of release (their sha256)",
-    "unit": "unit of the budget",
-    "window": "window",
-    "epsilon": "budget epsilon",
-    "delta": "budget delta",
-}
 
 
 class ResumePoint(NamedTuple):
@@ -98,13 +79,13 @@ class Ledger:
     ----------
     path : Path
         The file.
-    lock, store : Lock, Store
+    lock, opened : Lock, OpenedStore
         The open file, locked for this process.
-    identity : LedgerIdentity
-        Agent, release terms and budget.
+    opening : Opening
+        How it was opened.
     weight : int
-        Weight of one release, in units of the manifest.
-    key, durability, probe, device
+        Weight of one reading, in units of the manifest.
+    probe : callable
         As for `Ledger.open`.
 
     Attributes
@@ -142,31 +123,21 @@ class Ledger:
     """
 
     def __init__(
-        self,
-        path: Path,
-        lock: Lock,
-        store: Store,
-        identity: LedgerIdentity,
-        *,
-        weight: int,
-        key: bytes | None,
-        durability: str,
-        probe: Probe,
-        device: bytes | None,
+        self, lock: Lock, opened: OpenedStore, opening: Opening, weight: int, probe: Probe
     ) -> None:
         """Use `open`."""
-        self.path, self.identity = path, identity
-        self._lock, self._store, self._weight, self._key = lock, store, weight, key
-        self._waits, self._probe, self._pid = durability == FULL, probe, os.getpid()
+        self.path, self.identity = opening.path, opening.identity
+        self._lock, self._weight, self._key = lock, weight, opening.key
+        self._store, self._meta, self._budget, self._clock, self._last = opened
+        self._waits, self._probe, self._pid = opening.durability == FULL, probe, os.getpid()
         self._mutex = threading.RLock()
         self._broken = ""
-        meta = store.meta()
-        self._incarnation = int(meta["incarnation"])
+        meta = opened.meta
         self._count, self._head = int(meta["count"]), meta["head"]
         self.secret = bytes.fromhex(meta["secret"])
         self.start, self.run = int(meta["starts"]), secrets.token_bytes(RUN_BYTES)
-        self._origins = _origin_hasher(path, meta, device)
-        self._budget = BudgetTracker.of(identity, store.entries())
+        self._origins = origin_hasher(opening.path, meta, opening.device)
+        self._members = set(opened.store.peers())
 
     @classmethod
     def open(
@@ -176,12 +147,16 @@ class Ledger:
         agent: str,
         budget: Budget | None,
         *,
-        unit: str = budgets.STREAM,
+        unit: str = records.STREAM,
         window: int | None = None,
+        per: str | float | None = None,
+        refill: str = ROLLING,
+        zone: str = "UTC",
         key: bytes | None = None,
         durability: str = FULL,
         probe: Probe = lambda _: None,
         device: bytes | None = None,
+        clock: SystemClock = MACHINE,
     ) -> Ledger:
         """Open an agent's ledger, or create it if there is none.
 
@@ -202,6 +177,14 @@ class Ledger:
             What the budget applies to: "stream", "window" or "event".
         window : int, optional
             Readings per window, with unit "window".
+        per : str or float, optional
+            The period that the budget is for, with unit "stream": "day", "week", "month", a
+            duration such as "12h", or a number of seconds.
+        refill : str
+            "rolling": any two releases less than a period apart count together. "fixed": releases
+            of the same period of the calendar do.
+        zone : str
+            Time zone of the calendar.
         key : bytes, optional
             Seals the ledger (`key_of`).
         durability : str
@@ -211,6 +194,8 @@ class Ledger:
         device : bytes, optional
             A secret of the device (`Credentials.secret`), which outlives the ledger: it identifies
             readings, and lets the agent recognise what it sent even if the ledger is lost.
+        clock : SystemClock
+            The clocks of the machine; for tests.
 
         Returns
         -------
@@ -225,24 +210,16 @@ class Ledger:
         """
         _validate.one_of(LedgerError, DURABILITIES, durability=durability)
         file = Path(path)
-        identity = LedgerIdentity.of(agent, manifest, budget, unit, window)
+        period = None if per is None else Period.of(per, refill, zone)
+        identity = LedgerIdentity.of(agent, manifest, budget, unit, window, period)
         BudgetTracker(identity)  # raises if the unit or window is invalid
+        opening = Opening(file, identity, manifest, key, durability, device, clock)
         with ExitStack() as undo, as_ledger_errors(file, "open it"):
             lock = Lock(file)
             undo.callback(lock.close)
-            store = _open_store(file, lock, identity, manifest, key, durability, device)
-            undo.callback(store.close)
-            made = cls(
-                file,
-                lock,
-                store,
-                identity,
-                weight=1 << manifest.unit,
-                key=key,
-                durability=durability,
-                probe=probe,
-                device=device,
-            )
+            opened = open_store(opening, lock)
+            undo.callback(opened.store.close)
+            made = cls(lock, opened, opening, 1 << manifest.unit, probe)
             lock.record(made._count, made._head)
             undo.pop_all()
             return made
@@ -250,17 +227,47 @@ class Ledger:
     @property
     def incarnation(self) -> int:
         """How many times the agent started without its mixing state."""
-        return self._incarnation
+        return int(self._meta["incarnation"])
 
     @property
     def spent(self) -> EpsilonDelta:
-        """Spent in total, in the most expensive window or on the most expensive reading."""
-        return self._budget.spent
+        """Spent in total or in this period; in the most expensive window, on the dearest reading."""
+        return self._budget.spent(self._clock.now())
 
     @property
     def remaining(self) -> EpsilonDelta:
         """What remains of the budget."""
-        return self._budget.remaining
+        return self._budget.spending(self._clock.now()).remaining
+
+    def budget_status(self) -> BudgetStatus:
+        """What is left for the next reading, and when the budget is refilled."""
+        with self._mutex:
+            return self._budget.status(self._clock.now())
+
+    @property
+    def now(self) -> float:
+        """The ledger's time: seconds since 1970, never decreasing, not moved by setting the clock."""
+        return self._clock.now()
+
+    @property
+    def clock_report(self) -> str:
+        """What a difference between the machine's clock and the ledger's time means; mostly empty."""
+        return self._clock.report()
+
+    @property
+    def restored(self) -> bool:
+        """Whether it continues a backup and nothing was released since: see `confirm_restored`."""
+        return self._meta["restored"] == "1"
+
+    @property
+    def last_reading(self) -> int:
+        """Number of the last reading that was released or passed over; 0 if there is none."""
+        return max(self._last, int(self._meta["passed"]))
+
+    def last_release_time(self) -> float | None:
+        """When the last release was made, in seconds since 1970; None if there is none."""
+        with self._mutex, as_ledger_errors(self.path, "read it"):
+            return self._usable().last_time()
 
     @property
     def releases(self) -> int:
@@ -293,10 +300,12 @@ class Ledger:
         Under other names every reading would look new and be released a second time.
         """
         with self._mutex, as_ledger_errors(self.path, "read it"):
-            stored = self._usable().meta().get("naming")
-            if stored is None or not self._count:
-                self._usable().put_meta(naming=naming)
-            elif stored != naming:
+            store, stored = self._usable(), self._meta["naming"]
+            if stored == naming:
+                return
+            if not stored or not self._count:
+                self._transact(store, naming=naming)
+            else:
                 raise LedgerError(
                     f"ledger {self.path} identifies readings by {stored}, and the source now "
                     f"identifies them by {naming}: released readings could not be distinguished from new "
@@ -309,34 +318,55 @@ class Ledger:
         return self._origins.hash(origin, reading)
 
     def origin_of(self, reading: int) -> str | None:
-        """The origin hash of a released reading, or None if it was not released."""
+        """The origin hash of a released reading, by its number; None if it was not released."""
         with self._mutex, as_ledger_errors(self.path, "read it"):
-            found = self._usable().find(reading)
-        return None if found is None else found.origin
+            found = self._usable().covering(reading)
+        if found is None or not found.origins:
+            return None if found is None else ""
+        return found.origins[reading - found.first] or None
 
     def has_origin(self, origin: str) -> bool:
         """Whether a reading with this origin hash was released."""
         with self._mutex, as_ledger_errors(self.path, "read it"):
             return self._usable().find_origin(origin) is not None
 
-    def _existing(self, reading: int, origin: str) -> Released | None:
-        """The release there is, by the reading's number or by its origin."""
+    def _existing(self, asked: Charge, reading: int, origins: tuple[str, ...]) -> Released | None:
+        """The release there is, by its number or by the origins of its readings."""
         with as_ledger_errors(self.path, "read it"):
             store = self._usable()
-            found, same = store.find(reading), store.find_origin(origin)
-        if same is not None:
-            return same.released
-        if found is not None and origin and found.origin:
+            named = [name for name in origins if name]
+            known = [found for name in named if (found := store.find_origin(name)) is not None]
+            numbered = store.find(reading)
+            overlapping = store.between(asked.first, asked.last)
+        if known and len(known) == len(named) and len({found.seq for found in known}) == 1:
+            return known[0].released
+        if known:
             raise LedgerError(
-                f"ledger {self.path} holds the release of another reading under number {reading}: "
+                f"ledger {self.path} holds releases of {len(known)} of the {len(named)} readings in "
+                f"batch {reading}: they would be released twice; nothing was released; leave them "
+                "out of the batch"
+            )
+        if numbered is not None and not (named and any(numbered.origins)):
+            return numbered.released
+        if numbered is not None or overlapping:
+            raise LedgerError(
+                f"ledger {self.path} holds the release of another reading under number "
+                f"{reading if numbered is not None else asked.last}: "
                 "the source was rewritten; nothing was released; give the agent the readings it had"
             )
-        return None if found is None else found.released
+        return None
 
     def charge(
-        self, reading: int, round: int, cost: PrivacyEvent | None, draw: Draw, origin: str = ""
+        self,
+        reading: int,
+        round: int,
+        cost: PrivacyEvent | None,
+        draw: Draw,
+        origins: str | Sequence[str] = (),
+        readings: int = 1,
+        last: int | None = None,
     ) -> Released:
-        """Return the release of a reading: the stored one, or a new one that is charged and on disk.
+        """Return a release: the stored one, or a new one that is charged and on disk.
 
         If the ledger cannot be written, what was drawn is discarded and nothing can be released
         until the ledger is opened again.
@@ -344,16 +374,22 @@ class Ledger:
         Parameters
         ----------
         reading : int
-            Number of the reading, from 1.
+            Number of the release, from 1: that of the reading, where each is released by itself.
         round : int
             Round in which it enters.
         cost : PrivacyEvent or None
-            What the release costs; None where nothing is guaranteed.
+            What the release costs each reading in it; None where nothing is guaranteed.
         draw : callable
             Draws the release; called only if there is none yet and the budget suffices.
-        origin : str
-            Hash of the reading's origin (`hash_origin`): a release with the same origin is
-            returned whatever its number.
+        origins : str or sequence of str
+            Hashes of the readings' origins (`hash_origin`), in order of their numbers up to
+            `last`, empty for a number that is not in it: a release of the same origins is returned
+            whatever its number.
+        readings : int
+            How many readings are in it: more than 1 in a batch.
+        last : int, optional
+            Number of the last reading in it; a batch states it, and for one reading it is
+            `reading` by default.
 
         Returns
         -------
@@ -365,43 +401,97 @@ class Ledger:
         BudgetExceeded
             If the budget does not suffice; `draw` is not called.
         LedgerError
-            If the ledger cannot be read or written.
+            If the ledger cannot be read or written, or only a part of a batch was released before.
         """
-        _validate.at_least(LedgerError, 1, reading=reading)
+        names = (origins,) if isinstance(origins, str) and origins else tuple(origins)
+        _validate.at_least(LedgerError, 1, reading=reading, readings=readings)
         _validate.at_least(LedgerError, 0, round=round)
+        if last is None:
+            if readings > 1:
+                raise LedgerError(
+                    f"release {reading} is a batch of {readings} readings; give `last`, the number "
+                    "of the last one; nothing was released"
+                )
+            last = reading
+        _validate.at_least(LedgerError, max(readings, len(names)), last=last)
+        if names and len(names) < readings:
+            raise LedgerError(
+                f"release {reading} is a batch of {readings} readings with {len(names)} origins; "
+                "give one for each; nothing was released"
+            )
+        paid = (math.inf, 0.0) if cost is None else (float(cost.epsilon), float(cost.delta))
+        first = last - max(readings, len(names)) + 1
         with self._mutex:
-            existing = self._existing(reading, origin)
+            asked = Charge(first, last, readings, self._clock.now(), *paid)
+            existing = self._existing(asked, reading, names)
             if existing is not None:
                 return existing
-            after = self._budget.admit(
-                reading, cost, lambda width: self._usable().within(reading, width)
-            )
+            if self.restored:
+                raise LedgerError(
+                    f"ledger {self.path} was restored from a backup, and not all neighbours have "
+                    "sent what they remember of it: this reading may have been released since; "
+                    "nothing was released; wait for them"
+                )
+            self._budget.admit(asked, cost is not None)
             self._probe("checked")
             sums = tuple(int(number) for number in draw())
             self._probe("drawn")
-            paid = (math.inf, 0.0) if cost is None else (float(cost.epsilon), float(cost.delta))
-            fields = (self._count + 1, reading, round, *paid, sums, self._weight, origin)
-            hashed = records.entry_hash(self._head, *fields)
-            entry = LedgerEntry(*fields, self._head, hashed)
+            entry = LedgerEntry(
+                self._count + 1, reading, last, readings, round, asked.time, *paid, sums,
+                readings * self._weight, names, self._head, "",
+            )  # fmt: skip
+            entry = entry._replace(hash=records.entry_hash(self._head, entry.row))
             self._write(entry)
-            self._budget.add(entry, after)
+            self._last = max(self._last, last)
+            self._budget.add(asked)
             self._probe("committed")
             return entry.released
+
+    def pass_over(self, reading: int) -> None:
+        """Record that readings up to this number will never be released; after a restart too."""
+        _validate.at_least(LedgerError, 1, reading=reading)
+        with self._mutex:
+            store = self._usable()
+            if reading > int(self._meta["passed"]):
+                self._transact(store, passed=reading)
+
+    def confirm_restored(self) -> None:
+        """Allow releases again: all neighbours have confirmed that this ledger is complete.
+
+        Until then a ledger restored from a backup releases nothing, since a reading may have been
+        released after the backup was made.
+        """
+        with self._mutex:
+            store = self._usable()
+            if self.restored:
+                self._transact(store, restored=0)
 
     def peers(self) -> dict[str, PeerStatus]:
         """The last known status of every neighbour, by name: of any incarnation and epoch."""
         with self._mutex, as_ledger_errors(self.path, "read it"):
-            return self._usable().peers()
+            return {name: status for name, (status, _) in self._usable().peers().items()}
 
     def save_peers(self, peers: Mapping[str, PeerStatus]) -> None:
         """Store the status of neighbours, beyond this incarnation and epoch."""
         with self._mutex:
-            store = self._usable()
+            store, key = self._usable(), self._key
+            rows = {
+                name: (status, records.peer_checksum(key, name, status))
+                for name, status in peers.items()
+            }
             try:
                 store.wait_for_disk(self._waits)
-                store.save_peers(peers)
+                if self._members.issuperset(rows):
+                    store.save_peers(rows)
+                    return
+                members = self._members.union(rows)
+                store.begin()
+                store.save_peers(rows)
+                write_meta(store, self._meta, key, peers=len(members))
+                store.commit()
             except sqlite3.Error as problem:
                 raise self._fail("save the status of its neighbours", problem) from problem
+            self._members = members
 
     def save(self, state: bytes, round: int = 0) -> None:
         """Replace the mixing state.
@@ -411,9 +501,16 @@ class Ledger:
         """
         with self._mutex:
             store = self._usable()
+            checksum = records.state_checksum(self._key, self.incarnation, round, state)
             try:
                 store.wait_for_disk(self._waits)
-                store.save_state(state, round, records.state_checksum(self._key, state))
+                if self._meta["state"] == "1":
+                    store.save_state(state, round, checksum)
+                    return
+                store.begin()
+                store.save_state(state, round, checksum)
+                write_meta(store, self._meta, self._key, state=1)
+                store.commit()
             except sqlite3.Error as problem:
                 raise self._fail("save the state", problem) from problem
 
@@ -425,25 +522,20 @@ class Ledger:
 
     def resume(self) -> ResumePoint:
         """Where to continue; `open` started a new incarnation if the state was lost or doubtful."""
-        return ResumePoint(self.load(), self._incarnation)
+        return ResumePoint(self.load(), self.incarnation)
 
     def new_incarnation(self) -> int:
         """Drop the mixing state, keep the releases; on the disk when this returns."""
         with self._mutex:
-            store = self._usable()
+            store, following = self._usable(), self.incarnation + 1
             try:
                 store.wait_for_disk(True)
                 store.begin()
                 store.drop_state()
-                spent, following = self._budget.total.rounded, self._incarnation + 1
-                seal = records.seal(
-                    self._key, self.identity, self._count, self._head, spent, following
-                )
-                store.put_meta(incarnation=following, seal=seal)
+                write_meta(store, self._meta, self._key, incarnation=following, state=0)
                 store.commit()
             except sqlite3.Error as problem:
                 raise self._fail("start a new incarnation", problem) from problem
-            self._incarnation = following
             return following
 
     def close(self) -> None:
@@ -459,7 +551,10 @@ class Ledger:
                 if healthy and self._pid == os.getpid():
                     with as_ledger_errors(self.path, "close it"):
                         self._store.wait_for_disk(True)
-                        self._store.put_meta(closed=1)
+                        self._store.begin()
+                        now = self._clock.now()
+                        write_meta(self._store, self._meta, self._key, closed=1, time=now)
+                        self._store.commit()
                         self._lock.record(self._count, self._head, pid=0)
             finally:
                 self._store.close()
@@ -487,20 +582,24 @@ class Ledger:
             )
         return self._store
 
+    def _transact(self, store: Store, **changed: str | int) -> None:
+        """Change metadata; on the disk when this returns."""
+        try:
+            store.wait_for_disk(True)
+            store.begin()
+            write_meta(store, self._meta, self._key, **changed)
+            store.commit()
+        except sqlite3.Error as problem:
+            raise self._fail("write it", problem) from problem
+
     def _write(self, entry: LedgerEntry) -> None:
-        store, spent = self._usable(), self._budget.total.plus(entry.epsilon, entry.delta).rounded
+        store = self._usable()
         try:
             store.wait_for_disk(True)
             store.begin()
             store.append(entry)
-            store.put_meta(
-                count=entry.seq,
-                head=entry.hash,
-                spent_epsilon=spent.epsilon,
-                spent_delta=spent.delta,
-                seal=records.seal(
-                    self._key, self.identity, entry.seq, entry.hash, spent, self._incarnation
-                ),
+            write_meta(
+                store, self._meta, self._key, count=entry.seq, head=entry.hash, time=entry.time
             )
             self._probe("written")
             store.commit()
@@ -517,190 +616,3 @@ class Ledger:
         except sqlite3.Error:
             self._broken = "an earlier write failed, and could not be undone; open it again"
         return failure(self.path, operation, problem)
-
-
-def _open_store(
-    path: Path,
-    lock: Lock,
-    identity: LedgerIdentity,
-    manifest: Manifest,
-    key: bytes | None,
-    durability: str,
-    device: bytes | None,
-) -> Store:
-    """Open or create the file, check it, and mark it as in use."""
-    had_log = has_log(path)
-    recorded = 0 if lock.earlier is None else lock.earlier.releases
-    if recorded and not (path.exists() and path.stat().st_size):
-        raise LedgerError(
-            f"ledger {path} is missing or empty, and its lock file records {recorded} releases; "
-            "nothing was released; restore the latest copy of the ledger"
-        )
-    store = Store(path)
-    try:
-        store.checkpoint()
-        if store.empty and not recorded:
-            _create(store, identity, manifest, key, durability, device)
-        else:
-            _resume(store, path, lock, identity, manifest, key, durability, had_log)
-        store.checkpoint()  # the database is marked as in use; the log is not empty until `close`
-        return store
-    except BaseException:
-        store.close()
-        raise
-
-
-def _create(
-    store: Store,
-    identity: LedgerIdentity,
-    manifest: Manifest,
-    key: bytes | None,
-    durability: str,
-    device: bytes | None,
-) -> None:
-    head = records.genesis_hash(identity)
-    # With this secret an agent recognises what it sent, even after an older copy was restored;
-    # derived from the device's key, even after the ledger was lost.
-    secret = (
-        secrets.token_bytes(SECRET_BYTES)
-        if device is None
-        else records.derive(device, "proofs of messages", identity.agent)
-    )
-    store.begin()
-    store.create()
-    store.put_meta(
-        format=records.FORMAT,
-        **identity._asdict(),
-        **_manifest_meta(manifest),
-        **_usage_meta(durability),
-        secret=secret.hex(),
-        origin_key=LEDGER_SECRET if device is None else DEVICE_KEY,
-        origin_key_fingerprint=OriginHasher(device or secret, identity.agent).fingerprint,
-        incarnation=1,
-        starts=1,
-        count=0,
-        head=head,
-        spent_epsilon=0.0,
-        spent_delta=0.0,
-        seal=records.seal(key, identity, 0, head, EpsilonDelta(0.0, 0.0), 1),
-    )
-    store.commit()
-
-
-def _resume(
-    store: Store,
-    path: Path,
-    lock: Lock,
-    identity: LedgerIdentity,
-    manifest: Manifest,
-    key: bytes | None,
-    durability: str,
-    had_log: bool,
-) -> None:
-    contents = _verified(store, path, lock, key)
-    _check_identity(path, contents.identity, identity)
-    if contents.sealed and key is None:
-        raise LedgerError(
-            f"ledger {path} is sealed with a key; nothing was released; give the key that it was "
-            "made with"
-        )
-    if not (contents.closed or had_log) and lock.earlier is None:
-        raise LedgerError(
-            f"ledger {path} was not closed, and its write-ahead log {log_path(path).name} is "
-            "missing: releases may be missing too; nothing was released; restore the log, or the "
-            "lock file if there is one"
-        )
-    renewed = _starts_incarnation(store, contents, manifest, had_log)
-    incarnation = contents.incarnation + renewed
-    seal = records.seal(
-        key,
-        identity,
-        len(contents.entries),
-        contents.meta["head"],
-        recorded_spent(contents),
-        incarnation,
-    )
-    store.begin()
-    if renewed:
-        store.drop_state()
-    store.put_meta(
-        **_manifest_meta(manifest),
-        **_usage_meta(durability),
-        incarnation=incarnation,
-        starts=int(contents.meta["starts"]) + 1,
-        seal=seal,
-    )
-    store.commit()
-
-
-def _verified(store: Store, path: Path, lock: Lock, key: bytes | None) -> LedgerContents:
-    """The contents of the ledger, provided that it passes its verification."""
-    try:
-        found, contents = check_store(store, key, lock.earlier)
-    except (ValueError, KeyError, TypeError) as problem:
-        raise LedgerError(
-            f"ledger {path} does not have the contents of a ledger ({type(problem).__name__}); "
-            "nothing was released; check the path, or restore the latest copy"
-        ) from problem
-    if not found.ok:
-        raise LedgerError(
-            f"ledger {path} cannot be trusted: {'; '.join(found.problems)}; nothing was "
-            "released; restore the latest copy, or use a new ledger under a new name, because "
-            "neighbours remember this one"
-        )
-    return contents
-
-
-def _check_identity(path: Path, stored: LedgerIdentity, expected: LedgerIdentity) -> None:
-    for name, was, now in zip(LedgerIdentity._fields, stored, expected, strict=True):
-        if was != now:
-            raise LedgerError(
-                f"ledger {path} was made for {FIELD_NAMES[name]} {was}, and this agent has {now}; "
-                "nothing was released; use the ledger that belongs to it, or a new file"
-            )
-
-
-def _starts_incarnation(
-    store: Store, contents: LedgerContents, manifest: Manifest, had_log: bool
-) -> bool:
-    """Whether the epoch is new, no state was to be saved, or the saved one may be old.
-
-    It may be old after a power failure if saving did not wait for the disk, or without the log.
-    """
-    if contents.manifest != manifest.digest.hex() or not (contents.closed or had_log):
-        return True
-    state = store.state()
-    if state is not None and not state[0]:
-        return True
-    waited = contents.closed or contents.meta["durability"] == FULL
-    same_boot = bool(boot_id()) and contents.meta["boot"] == boot_id()
-    return not (waited or same_boot)
-
-
-def _manifest_meta(manifest: Manifest) -> dict[str, str | int]:
-    return {"manifest": manifest.digest.hex(), "name": manifest.name, "epoch": manifest.epoch}
-
-
-def _usage_meta(durability: str) -> dict[str, str | int]:
-    return {"durability": durability, "boot": boot_id(), "closed": 0}
-
-
-def boot_id() -> str:
-    """Identifies the machine's last boot; empty if unknown."""
-    with suppress(OSError):
-        return BOOT_ID.read_text().strip()
-    return ""
-
-
-def _origin_hasher(path: Path, meta: dict[str, str], device: bytes | None) -> OriginHasher:
-    """The hasher with the key that the ledger was created with."""
-    secret = bytes.fromhex(meta["secret"]) if meta["origin_key"] == LEDGER_SECRET else device
-    found = None if secret is None else OriginHasher(secret, meta["agent"])
-    if found is not None and found.fingerprint == meta["origin_key_fingerprint"]:
-        return found
-    raise LedgerError(
-        f"ledger {path} identifies its readings with the private key of its device, and "
-        f"{'none was given' if secret is None else 'this is another one'}: released rows could "
-        "not be recognised; nothing was released; restore the device's key (renewing a "
-        "certificate keeps it)"
-    )

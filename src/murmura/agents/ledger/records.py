@@ -2,13 +2,14 @@
 
 The hash chain makes a modified ledger detectable:
 
-    h_0 = sha256(identity),    h_k = sha256(h_{k-1}, entry k).
+    h_0 = sha256(identity),    h_k = sha256(h_{k-1}, entry k),
 
-The number of entries and the last hash are stored beside them, so an entry that is altered,
-inserted, moved or cut off at the end breaks the chain. Anyone who can write the file can recompute
-the chain; only with a key that is stored elsewhere is the seal HMAC-SHA256(key, identity, count,
-head, spent, incarnation) out of their reach. A complete older copy is consistent in itself; only
-the neighbours, who remember rounds, can detect it.
+where an entry is a release, or a change of the ledger's terms. The number of releases and the last
+hash are stored beside them, so an entry that is altered, inserted, moved or cut off at the end
+breaks the chain. All metadata is under one seal, and so is every row of the other tables: a
+sha256, or with a key that is stored elsewhere an HMAC-SHA256, out of reach of those who can only
+write the file. A complete older copy is consistent in itself; only the neighbours, who remember
+rounds, can detect it.
 
 An origin identifies a reading, so that it is never released twice under different numbers:
 
@@ -31,15 +32,20 @@ import hashlib
 import hmac
 import json
 import math
-from fractions import Fraction
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from murmura.agents.events import Released
+from murmura.agents.ledger.periods import Period
 from murmura.agents.manifest import Manifest
+from murmura.agents.messages import PeerStatus
+from murmura.errors import PrivacyError
 from murmura.privacy.accounting import Budget
 
-FORMAT = 3
+FORMAT = 4
 ORIGIN_BYTES = 16
+STREAM, WINDOW, EVENT = "stream", "window", "event"
+UNIT = 1 << 1074  # every float is a whole multiple of 1/UNIT
 DEVICE_KEY, LEDGER_SECRET = "device", "ledger"  # what the key of the origins is derived from
 RELEASE_FIELDS = (  # what the distribution of a release depends on; members and links are not in it
     "family",
@@ -70,7 +76,9 @@ class EpsilonDelta(NamedTuple):
 
 
 class LedgerIdentity(NamedTuple):
-    """The agent a ledger belongs to and the terms it was created for; none of it ever changes.
+    """The agent a ledger belongs to, the terms of its releases, and its budget.
+
+    Agent and terms never change; the budget only by an entry in the chain.
 
     Attributes
     ----------
@@ -84,6 +92,8 @@ class LedgerIdentity(NamedTuple):
         Readings per window; 0 without one.
     epsilon, delta : float
         The budget; epsilon is infinite where nothing is guaranteed.
+    per, refill, zone : str
+        The period after which the budget is refilled (`Period`); empty without one.
     """
 
     agent: str
@@ -92,19 +102,51 @@ class LedgerIdentity(NamedTuple):
     window: int
     epsilon: float
     delta: float
+    per: str = ""
+    refill: str = ""
+    zone: str = ""
 
     @classmethod
     def of(
-        cls, agent: str, manifest: Manifest, budget: Budget | None, unit: str, window: int | None
+        cls,
+        agent: str,
+        manifest: Manifest,
+        budget: Budget | None,
+        unit: str,
+        window: int | None,
+        period: Period | None = None,
     ) -> LedgerIdentity:
         """The identity of an agent's ledger under a manifest; no budget means no guarantee."""
         epsilon, delta = (math.inf, 0.0) if budget is None else (budget.epsilon, budget.delta)
-        return cls(agent, release_terms(manifest), unit, window or 0, float(epsilon), float(delta))
+        if period is not None and unit != STREAM:
+            raise PrivacyError(
+                f"a budget per {period.name} is for all readings released in that time, and "
+                f'unit = "{unit}" is for fewer; leave out one of the two'
+            )
+        numbers = window or 0, float(epsilon), float(delta)
+        return cls(agent, release_terms(manifest), unit, *numbers, *(period or ("", "", "")))
 
     @property
     def budget(self) -> Budget | None:
         """The budget, or None where nothing is guaranteed."""
         return None if math.isinf(self.epsilon) else Budget(self.epsilon, self.delta)
+
+    @property
+    def period(self) -> Period | None:
+        """The period after which the budget is refilled, if there is one."""
+        return Period(self.per, self.refill, self.zone) if self.per else None
+
+    @property
+    def per_what(self) -> str:
+        """What the budget is for, as in "epsilon = 1 per ..."."""
+        if self.period is not None:
+            return str(self.period)
+        return f"window of {self.window} readings" if self.unit == WINDOW else self.unit
+
+    @property
+    def terms_of_budget(self) -> tuple[Any, ...]:
+        """All but the agent and the terms of its releases."""
+        return self[2:]
 
 
 class LedgerEntry(NamedTuple):
@@ -114,28 +156,40 @@ class LedgerEntry(NamedTuple):
     ----------
     seq : int
         Position in the ledger, from 1.
-    reading, round : int
-        Number of the reading, and the round in which it enters.
+    reading : int
+        Number of the release: that of the reading, where each is released by itself.
+    last : int
+        Number of the last reading in it.
+    readings : int
+        How many readings are in it: 1, or the length of a batch.
+    round : int
+        The round in which it enters.
+    time : float
+        When it was released, in seconds since 1970; never less than before.
     epsilon, delta : float
-        What it cost.
+        What it cost each reading in it.
     sums : tuple of int
         The noised statistic, in units of 2^-unit.
     weight : int
-        The number of readings in it (1), in the same units.
-    origin : str
-        Hash that identifies the reading; empty if only its number does.
+        The number of readings in it, in the same units.
+    origins : tuple of str
+        Hashes that identify the readings up to number `last`, in order; empty if only their
+        numbers do. One that is empty was not released or has no origin.
     previous, hash : str
         Hash of the entry before, and of this one.
     """
 
     seq: int
     reading: int
+    last: int
+    readings: int
     round: int
+    time: float
     epsilon: float
     delta: float
     sums: tuple[int, ...]
     weight: int
-    origin: str
+    origins: tuple[str, ...]
     previous: str
     hash: str
 
@@ -144,22 +198,105 @@ class LedgerEntry(NamedTuple):
         """The release as the protocol takes it."""
         return Released(self.reading, self.sums, self.weight)
 
+    @property
+    def first(self) -> int:
+        """Number of the first reading that it covers."""
+        return self.last - max(self.readings, len(self.origins)) + 1
+
+    @property
+    def row(self) -> tuple[Any, ...]:
+        """As the file stores it."""
+        origins = " ".join(origin or "-" for origin in self.origins)
+        numbers = to_hex(self.sums), format(self.weight, "x")
+        return (*self[:8], *numbers, origins, self.previous, self.hash)
+
+    @classmethod
+    def of_row(cls, row: tuple[Any, ...]) -> LedgerEntry:
+        """Read what `row` wrote."""
+        origins = tuple("" if name == "-" else name for name in row[10].split())
+        made = (*row[:8], from_hex(row[8]), int(row[9], 16), origins, *row[11:])
+        return cls._make(made)
+
+
+class LedgerChange(NamedTuple):
+    """A change of a ledger's terms, chained like a release.
+
+    Attributes
+    ----------
+    number : int
+        From 1.
+    after : int
+        Number of releases before it.
+    time : float
+        When, in seconds since 1970.
+    kind : str
+        "budget", or "restored" where the ledger continues from a backup.
+    by, reason : str
+        Who changed it, and why.
+    before, now : str
+        The terms before and after, as JSON.
+    previous, hash : str
+        Hash of the entry before, and of this one.
+    """
+
+    number: int
+    after: int
+    time: float
+    kind: str
+    by: str
+    reason: str
+    before: str
+    now: str
+    previous: str
+    hash: str
+
 
 class CostSum(NamedTuple):
-    """The exact sum of all costs; it does not depend on the order of addition."""
+    """An exact sum of costs, in whole multiples of 1/UNIT; independent of the order of addition."""
 
-    epsilon: Fraction | float = Fraction(0)  # inf where nothing was guaranteed
-    delta: Fraction = Fraction(0)
+    epsilon: int = 0
+    delta: int = 0
+    infinite: bool = False  # where nothing was guaranteed
 
-    def plus(self, epsilon: float, delta: float) -> CostSum:
-        """The sum with one more cost."""
-        more = epsilon if math.isinf(epsilon) else Fraction(epsilon)
-        return CostSum(self.epsilon + more, self.delta + Fraction(delta))
+    def plus(self, other: CostSum) -> CostSum:
+        """The sum of both."""
+        return CostSum(
+            self.epsilon + other.epsilon, self.delta + other.delta, self.infinite or other.infinite
+        )
+
+    def minus(self, other: CostSum) -> CostSum:
+        """The difference."""
+        return CostSum(self.epsilon - other.epsilon, self.delta - other.delta, self.infinite)
+
+    def times(self, count: int) -> CostSum:
+        """So many times the cost."""
+        return CostSum(self.epsilon * count, self.delta * count, self.infinite)
 
     @property
     def rounded(self) -> EpsilonDelta:
         """As floats."""
-        return EpsilonDelta(float(self.epsilon), float(self.delta))
+        return EpsilonDelta(math.inf if self.infinite else self.epsilon / UNIT, self.delta / UNIT)
+
+
+@lru_cache(maxsize=1024)
+def group_cost(epsilon: float, delta: float, count: int = 1) -> CostSum:
+    """What a release costs `count` of the readings in it together, by group privacy.
+
+    A batch's sum moves by up to `count` sensitivities if so many of its readings change:
+
+        (count epsilon,  delta (1 + e^epsilon + ... + e^((count - 1) epsilon))).
+    """
+    if math.isinf(epsilon):
+        return CostSum(0, 0, infinite=True)
+    if delta and count > 1:
+        growth = math.expm1(min(count * epsilon, 700.0)) / math.expm1(epsilon)
+        delta = min(math.nextafter(1.0, 0.0), math.nextafter(delta * growth, math.inf))
+    return CostSum(_exact(epsilon) * count, _exact(delta))
+
+
+def _exact(number: float) -> int:
+    above, below = number.as_integer_ratio()
+    return above * (UNIT // below)
 
 
 def release_terms(manifest: Manifest) -> str:
@@ -217,47 +354,50 @@ def _canonical(*parts: Any) -> bytes:
 
 
 def genesis_hash(identity: LedgerIdentity) -> str:
-    """h_0: a chain belongs to one agent, its terms and its budget."""
+    """h_0: a chain belongs to one agent, its terms and its first budget."""
     return hashlib.sha256(_canonical("murmura ledger", FORMAT, *identity)).hexdigest()
 
 
-def entry_hash(
-    previous: str,
-    seq: int,
-    reading: int,
-    round: int,
-    epsilon: float,
-    delta: float,
-    sums: tuple[int, ...],
-    weight: int,
-    origin: str,
-) -> str:
-    """h_k = sha256(h_{k-1}, entry k)."""
-    numbers = to_hex(sums), format(weight, "x")
-    row = _canonical(previous, seq, reading, round, epsilon, delta, *numbers, origin)
-    return hashlib.sha256(row).hexdigest()
+def entry_hash(previous: str, row: tuple[Any, ...]) -> str:
+    """h_k = sha256(h_{k-1}, entry k), of a release as the file stores it.
+
+    Fields are separated by line feeds, which none contains: another division into fields would need
+    another number of them.
+    """
+    seq, reading, last, readings, round, time, epsilon, delta, sums, weight, origins = row[:11]
+    text = (
+        f"release\n{previous}\n{seq}\n{reading}\n{last}\n{readings}\n{round}\n{time!r}\n"
+        f"{epsilon!r}\n{delta!r}\n{sums}\n{weight}\n{origins}"
+    )
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
-def seal(
-    key: bytes | None,
-    identity: LedgerIdentity,
-    count: int,
-    head: str,
-    spent: EpsilonDelta,
-    incarnation: int,
-) -> str:
-    """HMAC-SHA256 of what must not be modified; empty without a key."""
-    if key is None:
-        return ""
-    text = _canonical("murmura seal", *identity, count, head, *spent, incarnation)
-    return hmac.digest(key, text, "sha256").hex()
+def change_hash(previous: str, change: tuple[Any, ...]) -> str:
+    """h_k of a change of terms."""
+    return hashlib.sha256(_canonical("change", previous, *change[:8])).hexdigest()
 
 
-def state_checksum(key: bytes | None, state: bytes) -> bytes:
+def seal(key: bytes | None, meta: dict[str, str]) -> str:
+    """The seal of all metadata: HMAC-SHA256, or sha256 without a key."""
+    rows = sorted(item for item in meta.items() if item[0] != "seal")
+    return _checksum(key, "murmura seal", rows).hex()
+
+
+def state_checksum(key: bytes | None, incarnation: int, round: int, state: bytes) -> bytes:
     """Checksum of the mixing state: detects damage, and with a key modification."""
-    if key is None:
-        return hashlib.sha256(state).digest()
-    return hmac.digest(key, b"murmura state" + state, "sha256")
+    digest = hashlib.sha256(state).hexdigest()
+    return _checksum(key, "murmura state", incarnation, round, digest)
+
+
+def peer_checksum(key: bytes | None, member: str, status: PeerStatus) -> bytes:
+    """Checksum of what is remembered of a neighbour."""
+    plain = [part.hex() if isinstance(part, bytes) else part for part in status]
+    return _checksum(key, "murmura peer", member, *plain)
+
+
+def _checksum(key: bytes | None, *parts: Any) -> bytes:
+    text = _canonical(*parts)
+    return hashlib.sha256(text).digest() if key is None else hmac.digest(key, text, "sha256")
 
 
 class ReadingOrigin(NamedTuple):

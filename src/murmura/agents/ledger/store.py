@@ -24,26 +24,29 @@ import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from murmura.agents.ledger.records import LedgerEntry, from_hex, to_hex
+from murmura.agents.ledger.records import LedgerChange, LedgerEntry
 from murmura.agents.messages import PeerStatus
 from murmura.errors import LedgerError
 
 SCHEMA = (
     "CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
     "CREATE TABLE releases (seq INTEGER PRIMARY KEY, reading INTEGER NOT NULL UNIQUE, "
-    "round INTEGER NOT NULL, epsilon REAL NOT NULL, delta REAL NOT NULL, sums TEXT NOT NULL, "
-    "weight TEXT NOT NULL, origin TEXT NOT NULL, previous TEXT NOT NULL, hash TEXT NOT NULL)",
-    "CREATE UNIQUE INDEX origins ON releases (origin) WHERE origin <> ''",
+    "last INTEGER NOT NULL UNIQUE, readings INTEGER NOT NULL, round INTEGER NOT NULL, "
+    "time REAL NOT NULL, epsilon REAL NOT NULL, delta REAL NOT NULL, sums TEXT NOT NULL, "
+    "weight TEXT NOT NULL, origins TEXT NOT NULL, previous TEXT NOT NULL, hash TEXT NOT NULL)",
+    "CREATE TABLE origins (origin TEXT PRIMARY KEY, seq INTEGER NOT NULL) WITHOUT ROWID",
+    "CREATE TABLE changes (number INTEGER PRIMARY KEY, after INTEGER NOT NULL, "
+    "time REAL NOT NULL, kind TEXT NOT NULL, by TEXT NOT NULL, reason TEXT NOT NULL, "
+    "before TEXT NOT NULL, now TEXT NOT NULL, previous TEXT NOT NULL, hash TEXT NOT NULL)",
     "CREATE TABLE peers (member TEXT PRIMARY KEY, start INTEGER NOT NULL, run BLOB NOT NULL, "
-    "proof BLOB NOT NULL, releases INTEGER NOT NULL, head BLOB NOT NULL, seal BLOB NOT NULL) "
-    "WITHOUT ROWID",
+    "proof BLOB NOT NULL, releases INTEGER NOT NULL, head BLOB NOT NULL, seal BLOB NOT NULL, "
+    "checksum BLOB NOT NULL) WITHOUT ROWID",
     "CREATE TABLE state (id INTEGER PRIMARY KEY CHECK (id = 1), bytes BLOB NOT NULL, "
     "round INTEGER NOT NULL, checksum BLOB NOT NULL)",
 )
-COLUMNS = "seq, reading, round, epsilon, delta, sums, weight, origin, previous, hash"
 PAGE = 2048  # bytes; half of the usual: a thousand ledgers then take 120 MB, not 190
 CACHE_KIB = 32  # of pages cached in memory for each ledger
 LOG_PAGES = 256  # pages in the log before they move into the database
@@ -198,38 +201,67 @@ class Store:
 
     def append(self, entry: LedgerEntry) -> None:
         """Add a release."""
-        values = (*entry[:5], to_hex(entry.sums), format(entry.weight, "x"), *entry[7:])
-        self.db.execute(f"INSERT INTO releases ({COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?,?)", values)
+        self.db.execute(f"INSERT INTO releases VALUES ({', '.join('?' * 13)})", entry.row)
+        named = ((origin, entry.seq) for origin in entry.origins if origin)
+        self.db.executemany("INSERT INTO origins VALUES (?, ?)", named)
+
+    def rows(self) -> Iterator[tuple[Any, ...]]:
+        """Every release in order, as stored."""
+        return self.db.execute("SELECT * FROM releases ORDER BY seq")
 
     def entries(self) -> Iterator[LedgerEntry]:
         """Every release, in order."""
-        return self._select("ORDER BY seq")
+        return map(LedgerEntry.of_row, self.rows())
 
-    def within(self, reading: int, width: int) -> list[LedgerEntry]:
-        """The releases of readings less than `width` away."""
-        low, high = reading - width + 1, reading + width - 1
-        return list(self._select("WHERE reading BETWEEN ? AND ? ORDER BY seq", low, high))
+    def between(self, low: int, high: int) -> list[LedgerEntry]:
+        """The releases that cover a reading from `low` to `high`."""
+        found = self._select("WHERE last >= ? AND last <= ?", low, high)
+        beyond = self._select("WHERE last > ? ORDER BY last LIMIT 1", high)
+        return [*found, *(entry for entry in beyond if entry.first <= high)]
 
     def find(self, reading: int) -> LedgerEntry | None:
-        """The release of a reading."""
+        """The release with this number."""
         return next(self._select("WHERE reading = ?", reading), None)
+
+    def covering(self, number: int) -> LedgerEntry | None:
+        """The release that covers the reading of this number."""
+        return next(iter(self.between(number, number)), None)
 
     def find_origin(self, origin: str) -> LedgerEntry | None:
         """The release of the reading with this origin."""
-        return next(self._select("WHERE origin = ? AND origin <> ''", origin), None)
+        where = "WHERE seq = (SELECT seq FROM origins WHERE origin = ?)"
+        return next(self._select(where, origin), None)
 
-    def _select(self, which: str, *values: int | str) -> Iterator[LedgerEntry]:
-        for row in self.db.execute(f"SELECT {COLUMNS} FROM releases {which}", values):
-            seq, reading, round, epsilon, delta, sums, weight, *rest = row
-            size = int(weight, 16)
-            yield LedgerEntry(seq, reading, round, epsilon, delta, from_hex(sums), size, *rest)
+    def last_time(self) -> float | None:
+        """When the last release was made."""
+        found = self.db.execute("SELECT time FROM releases ORDER BY seq DESC LIMIT 1").fetchone()
+        return None if found is None else float(found[0])
+
+    def _select(self, where: str, *values: Any) -> Iterator[LedgerEntry]:
+        found = self.db.execute(f"SELECT * FROM releases {where}", values)
+        return map(LedgerEntry.of_row, found.fetchall())
+
+    def origins(self) -> Iterator[tuple[str, int]]:
+        """Every origin and the release that it is in."""
+        return self.db.execute("SELECT origin, seq FROM origins")
+
+    def add_change(self, change: LedgerChange) -> None:
+        """Add a change of terms."""
+        self.db.execute(f"INSERT INTO changes VALUES ({', '.join('?' * 10)})", change)
+
+    def changes(self) -> list[LedgerChange]:
+        """Every change of terms, in order."""
+        return [LedgerChange(*r) for r in self.db.execute("SELECT * FROM changes ORDER BY number")]
+
+    def schema(self) -> list[str]:
+        """The statements that made the tables, and whatever else is in the file."""
+        found = self.db.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")
+        return sorted(str(row[0]) for row in found)
 
     def state(self) -> tuple[bytes, int, bytes] | None:
         """The mixing state, its round and its checksum."""
-        found: tuple[bytes, int, bytes] | None = self.db.execute(
-            "SELECT bytes, round, checksum FROM state"
-        ).fetchone()
-        return found
+        row = self.db.execute("SELECT bytes, round, checksum FROM state").fetchone()
+        return None if row is None else (bytes(row[0]), int(row[1]), bytes(row[2]))
 
     def save_state(self, state: bytes, round: int, checksum: bytes) -> None:
         """Replace the mixing state."""
@@ -239,14 +271,15 @@ class Store:
         """Delete the mixing state."""
         self.db.execute("DELETE FROM state")
 
-    def save_peers(self, peers: Mapping[str, PeerStatus]) -> None:
-        """Replace the last known status of some members."""
-        rows = ((member, *status) for member, status in peers.items())
-        self.db.executemany("INSERT OR REPLACE INTO peers VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+    def save_peers(self, peers: Mapping[str, tuple[PeerStatus, bytes]]) -> None:
+        """Replace the last known status of some members, each with its checksum."""
+        rows = ((member, *status, checksum) for member, (status, checksum) in peers.items())
+        self.db.executemany("INSERT OR REPLACE INTO peers VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
 
-    def peers(self) -> dict[str, PeerStatus]:
-        """The last known status of every member ever heard."""
-        return {row[0]: PeerStatus(*row[1:]) for row in self.db.execute("SELECT * FROM peers")}
+    def peers(self) -> dict[str, tuple[PeerStatus, bytes]]:
+        """The last known status of every member ever heard, with its checksum."""
+        found = self.db.execute("SELECT * FROM peers")
+        return {row[0]: (PeerStatus(*row[1:7]), bytes(row[7])) for row in found}
 
     def integrity_errors(self) -> list[str]:
         """What SQLite finds wrong with the file itself."""

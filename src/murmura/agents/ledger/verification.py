@@ -1,31 +1,50 @@
 """Read a ledger, and check that it is what the agent last wrote.
 
-Detected without a key: damage of the file, a broken chain, truncated releases, sums that do not add
-up, and a ledger with fewer releases than its lock file records. Not detected without a key: a
-modification by somebody who recomputed chain, head and sums. Never detected here: a complete older
-copy restored together with its lock file; neighbours detect that, since they remember rounds.
+Every row of every table is covered: releases and changes of terms by the chain, the index of origins
+by comparison with the releases, metadata by its seal, the mixing state and what is remembered of
+neighbours by checksums, and their number by the metadata. Detected without a key: damage of the
+file, a modified, missing or additional row, a table or trigger that does not belong, and a ledger
+with fewer releases than its lock file records. Not detected without a key: a modification by
+somebody who computed everything again. Never detected here: a complete older copy together with
+its lock file, or an older state or status put back; neighbours detect that, since they remember
+rounds.
 """
 
 from __future__ import annotations
 
 import hmac
+import json
 import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from murmura.agents.ledger import records
-from murmura.agents.ledger.budget import BudgetTracker
-from murmura.agents.ledger.records import CostSum, EpsilonDelta, LedgerEntry, LedgerIdentity
-from murmura.agents.ledger.store import LockRecord, Store, as_ledger_errors, explain, read_lock
+from murmura.agents.ledger.budget import BudgetStatus, BudgetTracker, Charge, Spending
+from murmura.agents.ledger.clock import MACHINE
+from murmura.agents.ledger.records import (
+    EpsilonDelta,
+    LedgerChange,
+    LedgerEntry,
+    LedgerIdentity,
+)
+from murmura.agents.ledger.store import (
+    SCHEMA,
+    LockRecord,
+    Store,
+    as_ledger_errors,
+    explain,
+    read_lock,
+)
 from murmura.errors import LedgerError
 
 NO_KEY = (
-    "without the key: a modification by somebody who recomputed the chain and the sums, "
-    "and any modification of the mixing state"
+    "without the key: a modification by somebody who computed chain and seal again, "
+    "and any modification of the mixing state or of what is remembered of neighbours"
 )
 NO_SEAL = "it was made without a key: whoever can write the file can modify it undetected"
 OLD_COPY = "a complete older copy, lock file included: only neighbours, who remember rounds, see it"
+BUDGET_CHANGE, RESTORED = "budget", "restored"  # kinds of changes in the chain
 SECRET_BYTES = 32  # proves to the agent what it sent before; never printed
 
 
@@ -48,6 +67,8 @@ class LedgerContents(NamedTuple):
         Whether it is sealed with a key.
     entries : tuple of LedgerEntry
         The releases, in order.
+    changes : tuple of LedgerChange
+        Changes of its terms, in order.
     meta : dict
         Other metadata as text.
     """
@@ -60,12 +81,23 @@ class LedgerContents(NamedTuple):
     closed: bool
     sealed: bool
     entries: tuple[LedgerEntry, ...]
+    changes: tuple[LedgerChange, ...]
     meta: dict[str, str]
 
     @property
-    def budget(self) -> BudgetTracker:
-        """What was spent and what remains."""
-        return BudgetTracker.of(self.identity, self.entries)
+    def now(self) -> float:
+        """The present time, or the ledger's last if that is later."""
+        return max(MACHINE.wall(), float(self.meta["time"]))
+
+    @property
+    def budget(self) -> Spending:
+        """What was spent and what remains now."""
+        return BudgetTracker.of(self.identity, self.entries).spending(self.now)
+
+    @property
+    def status(self) -> BudgetStatus:
+        """What is left of the budget now."""
+        return BudgetTracker.of(self.identity, self.entries).status(self.now)
 
 
 @dataclass(frozen=True)
@@ -190,8 +222,8 @@ def _reader(path: Path) -> Store:
     return Store(path, read_only=True)
 
 
-def contents_of(store: Store) -> LedgerContents:
-    """Everything in a store, unverified."""
+def header_of(store: Store) -> LedgerContents:
+    """Everything in a store but its secret and its releases, unverified."""
     meta = store.meta()
     if int(meta["format"]) != records.FORMAT:
         raise LedgerError(
@@ -201,127 +233,197 @@ def contents_of(store: Store) -> LedgerContents:
         )
     if len(bytes.fromhex(meta.pop("secret"))) != SECRET_BYTES:
         raise ValueError
-    identity = LedgerIdentity(
-        meta["agent"],
-        meta["terms"],
-        meta["unit"],
-        int(meta["window"]),
-        float(meta["epsilon"]),
-        float(meta["delta"]),
-    )
     return LedgerContents(
-        identity,
+        identity_of(meta),
         meta["manifest"],
         meta["name"],
         int(meta["epoch"]),
         int(meta["incarnation"]),
         meta["closed"] == "1",
-        bool(meta["seal"]),
-        tuple(store.entries()),
+        meta["sealed"] == "1",
+        (),
+        tuple(store.changes()),
         meta,
     )
 
 
+def contents_of(store: Store) -> LedgerContents:
+    """Everything in a store but its secret, unverified."""
+    return header_of(store)._replace(entries=tuple(store.entries()))
+
+
+def identity_of(meta: dict[str, str]) -> LedgerIdentity:
+    """Agent, terms and budget from metadata."""
+    return LedgerIdentity(
+        meta["agent"], meta["terms"], meta["unit"], int(meta["window"]), float(meta["epsilon"]),
+        float(meta["delta"]), meta["per"], meta["refill"], meta["zone"],
+    )  # fmt: skip
+
+
+def first_identity(header: LedgerContents) -> LedgerIdentity:
+    """The identity that the ledger was created with, before all changes of its budget."""
+    for change in header.changes:
+        if change.kind == BUDGET_CHANGE:
+            return LedgerIdentity(*header.identity[:2], *json.loads(change.before))
+    return header.identity
+
+
+class ChainScan:
+    """One pass over the chain of a ledger: checks it and counts its costs."""
+
+    def __init__(self, store: Store, header: LedgerContents, record: LockRecord | None) -> None:
+        """Walk the chain once."""
+        self.problems: list[str] = []
+        self.count, self.time, self.last_number = 0, 0.0, 0
+        self.head = records.genesis_hash(first_identity(header))
+        self._changes, self._next_change = header.changes, 0
+        self._recorded = record
+        self._heads: set[str] = set()  # where the chain was when the lock file was written
+        self._origins = dict(store.origins())
+        self.tracker = BudgetTracker(
+            header.identity, lambda low, high: map(Charge.of, store.between(low, high))
+        )
+        self._walk(store, header)
+
+    def _walk(self, store: Store, header: LedgerContents) -> None:
+        hash_of, restore = records.entry_hash, self.tracker.restore
+        self._take_changes()
+        for row in store.rows():
+            seq, self.count = row[0], self.count + 1
+            if row[11] != self.head or seq != self.count or hash_of(self.head, row) != row[12]:
+                self.problems.append(f"release {self.count} (reading {row[1]}) breaks the chain")
+                return
+            names = row[10].split()
+            if row[5] < self.time:
+                self.problems.append(f"release {seq} is earlier than the one before it")
+            self.head, self.time = row[12], row[5]
+            for name in names:
+                if name != "-" and self._origins.pop(name, 0) != seq:
+                    self.problems.append(f"an origin of release {seq} is not in the index")
+            last = row[2]
+            self.last_number = max(self.last_number, last)
+            restore(Charge(last - max(row[3], len(names)) + 1, last, row[3], *row[5:8]))
+            self._take_changes()
+        if self._next_change < len(self._changes):
+            self.problems.append("a change of terms is recorded after more releases than there are")
+        if self._origins:
+            self.problems.append("the index of origins has more than the releases")
+        self._check_end(header)
+
+    def _take_changes(self) -> None:
+        """The changes of terms after so many releases, and what the lock file may then record."""
+        then = self._recorded is not None and self._recorded.releases == self.count
+        if then:
+            self._heads.add(self.head)
+        while self._next_change < len(self._changes):
+            change = self._changes[self._next_change]
+            if change.after != self.count:
+                return
+            self._next_change += 1
+            linked = change.previous == self.head and change.number == self._next_change
+            if not linked or records.change_hash(self.head, change) != change.hash:
+                self.problems.append(f"change {change.number} of the terms breaks the chain")
+            self.head, self.time = change.hash, max(self.time, change.time)
+            if then:
+                self._heads.add(self.head)
+
+    def _check_end(self, header: LedgerContents) -> None:
+        recorded = header.meta["head"]
+        if self.head != recorded:
+            text = (
+                f"the chain ends in {self.head[:12]}, and {recorded[:12]} was recorded as its end"
+            )
+            self.problems.append(text)
+        if int(header.meta["count"]) != self.count:
+            text = f"it has {self.count} releases, and {header.meta['count']} were counted"
+            self.problems.append(text)
+        if float(header.meta["time"]) < self.time:
+            self.problems.append("its last time is earlier than that of its last release")
+        terms = [json.loads(c.now) for c in header.changes if c.kind == BUDGET_CHANGE]
+        if terms and LedgerIdentity(*header.identity[:2], *terms[-1]) != header.identity:
+            self.problems.append("its budget is not the one that the last change of it states")
+        self._check_lock()
+
+    def _check_lock(self) -> None:
+        record = self._recorded
+        if record is None or record.releases < 0:
+            return
+        if record.releases > self.count:
+            self.problems.append(
+                f"the lock file records {record.releases} releases and the ledger has "
+                f"{self.count}: its write-ahead log was deleted, or it was replaced by an older copy"
+            )
+        elif record.head and record.head not in self._heads:
+            self.problems.append(
+                f"the lock file records other releases than the first {record.releases} of the "
+                "ledger: it was replaced by another copy"
+            )
+
+
 def check_store(
     store: Store, key: bytes | None, record: LockRecord | None
-) -> tuple[Verification, LedgerContents]:
+) -> tuple[Verification, LedgerContents, ChainScan]:
     """Check everything that can be checked; `record` is the content of the lock file."""
-    damage = tuple(f"the file is damaged: {found}" for found in store.integrity_errors())
-    contents = contents_of(store)
+    damage = [f"the file is damaged: {found}" for found in store.integrity_errors()]
+    header = header_of(store)
+    chain = ChainScan(store, header, record)
     problems = (
         *damage,
-        *_check_chain(contents),
-        *_check_sums(contents),
-        *_check_lock(contents, record),
-        *_check_seal(contents, key),
-        *_check_state(store, contents, key),
+        *_check_schema(store),
+        *chain.problems,
+        *_check_seal(header, store.meta(), key),
+        *_check_rows(store, header, key),
     )
-    limitations = (NO_SEAL,) if not contents.sealed else (NO_KEY,) if key is None else ()
-    budget = contents.budget
+    limitations = (NO_SEAL,) if not header.sealed else (NO_KEY,) if key is None else ()
+    now = header.now
     return (
         Verification(
             not problems,
             problems,
             (*limitations, OLD_COPY),
-            contents.identity.agent,
-            len(contents.entries),
-            budget.spent,
-            budget.remaining,
-            contents.meta["head"],
+            header.identity.agent,
+            chain.count,
+            *chain.tracker.spending(now)[:2],
+            header.meta["head"],
         ),
-        contents,
+        header,
+        chain,
     )
 
 
-def _check_chain(contents: LedgerContents) -> list[str]:
-    previous, head = records.genesis_hash(contents.identity), contents.meta["head"]
-    for seq, entry in enumerate(contents.entries, 1):
-        linked = entry.previous == previous and entry.seq == seq
-        if not linked or records.entry_hash(previous, seq, *entry[1:8]) != entry.hash:
-            return [f"release {seq} (reading {entry.reading}) breaks the chain"]
-        previous = entry.hash
-    if previous == head:
+def _check_schema(store: Store) -> list[str]:
+    return [] if store.schema() == sorted(SCHEMA) else ["it has other tables than a ledger"]
+
+
+def _check_seal(header: LedgerContents, meta: dict[str, str], key: bytes | None) -> list[str]:
+    if header.sealed and key is None:
         return []
-    return [f"the chain ends in {previous[:12]}, and {head[:12]} was recorded as its end"]
-
-
-def _check_sums(contents: LedgerContents) -> list[str]:
-    problems, found = [], len(contents.entries)
-    if int(contents.meta["count"]) != found:
-        problems.append(f"it has {found} releases, and {contents.meta['count']} were counted")
-    total = CostSum()
-    for entry in contents.entries:
-        total = total.plus(entry.epsilon, entry.delta)
-    recorded = recorded_spent(contents)
-    if recorded != total.rounded:
-        problems.append(
-            f"the releases add up to epsilon = {total.rounded.epsilon:g}, "
-            f"and {recorded.epsilon:g} was recorded"
-        )
-    return problems
-
-
-def recorded_spent(contents: LedgerContents) -> EpsilonDelta:
-    """The total that the ledger records, as opposed to the one its entries add up to."""
-    meta = contents.meta
-    return EpsilonDelta(float(meta["spent_epsilon"]), float(meta["spent_delta"]))
-
-
-def _check_lock(contents: LedgerContents, record: LockRecord | None) -> list[str]:
-    found = len(contents.entries)
-    if record is None or record.releases <= found:
-        return []
-    return [
-        f"the lock file records {record.releases} releases and the ledger has {found}: "
-        "its write-ahead log was deleted, or it was replaced by an older copy"
-    ]
-
-
-def _check_seal(contents: LedgerContents, key: bytes | None) -> list[str]:
-    if key is None:
-        return []
-    if not contents.sealed:
+    if key is not None and not header.sealed:
         return ["it has no seal although there is a key: the seal was removed, or never made"]
-    expected = records.seal(
-        key,
-        contents.identity,
-        len(contents.entries),
-        contents.meta["head"],
-        recorded_spent(contents),
-        contents.incarnation,
-    )
-    if hmac.compare_digest(expected, contents.meta["seal"]):
+    if hmac.compare_digest(records.seal(key, meta), meta["seal"]):
         return []
+    if key is None:
+        return ["its metadata was modified"]
     return ["the seal does not match: it was modified without the key, or this is another key"]
 
 
-def _check_state(store: Store, contents: LedgerContents, key: bytes | None) -> list[str]:
-    found = store.state()
-    if found is None or (contents.sealed and key is None):
-        return []
-    state, _, checksum = found
-    expected = records.state_checksum(key if contents.sealed else None, state)
-    return [] if hmac.compare_digest(expected, checksum) else ["the mixing state was modified"]
+def _check_rows(store: Store, header: LedgerContents, key: bytes | None) -> list[str]:
+    """The mixing state and the neighbours: how many rows there are, and each of them."""
+    problems, state, peers = [], store.state(), store.peers()
+    if (state is not None) != (header.meta["state"] == "1"):
+        problems.append("the mixing state was removed or added")
+    if len(peers) != int(header.meta["peers"]):
+        problems.append("what it remembers of a neighbour was removed or added")
+    if header.sealed and key is None:
+        return problems
+    if state is not None:
+        expected = records.state_checksum(key, header.incarnation, state[1], state[0])
+        if not hmac.compare_digest(expected, state[2]):
+            problems.append("the mixing state was modified")
+    for member, (status, checksum) in peers.items():
+        if not hmac.compare_digest(records.peer_checksum(key, member, status), checksum):
+            problems.append(f"what it remembers of {member} was modified")
+    return problems
 
 
 def _unreadable(problem: Exception) -> Verification:

@@ -42,7 +42,7 @@ class Charges(Protocol):
     """What a release mechanism needs of a ledger."""
 
     def charge(
-        self, reading: int, round: int, cost: PrivacyEvent | None, draw: Any, origin: str = "", /
+        self, reading: int, round: int, cost: PrivacyEvent | None, draw: Any, origins: Any = (), /
     ) -> Released:
         """Charge and commit a release, drawing it if there is none yet."""
 

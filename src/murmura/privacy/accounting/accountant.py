@@ -32,6 +32,7 @@ from bisect import bisect_left, bisect_right, insort
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from fractions import Fraction
 from itertools import accumulate
 from typing import Any, Self
@@ -95,6 +96,11 @@ class BudgetExceeded(PrivacyError):  # noqa: N818 - it reads as what happened
         What it had spent before.
     budget : Budget
         The budget.
+    final : bool
+        Whether no later release of this cost can be admitted either.
+    refills_at : float or None
+        When a release of this cost can be admitted, in seconds since 1970; None where time alone
+        does not help.
 
     Examples
     --------
@@ -106,19 +112,27 @@ class BudgetExceeded(PrivacyError):  # noqa: N818 - it reads as what happened
     0.0 1.0
     """
 
-    def __init__(self, asked: ReleaseEvent, spent: Composition, budget: Budget, unit: str) -> None:
-        """Store what was asked, what was spent before, and the budget."""
+    def __init__(
+        self,
+        asked: ReleaseEvent,
+        spent: Composition,
+        budget: Budget,
+        unit: str,
+        final: bool = True,
+        refills_at: float | None = None,
+    ) -> None:
+        """Store what was asked, what was spent before, the budget, and when there is more of it."""
         self.agent, self.asked, self.spent, self.budget = asked.agent, asked, spent, budget
-        self._arguments = asked, spent, budget, unit
+        self.final, self.refills_at = final, refills_at
+        self._arguments = asked, spent, budget, unit, final, refills_at
         super().__init__(
             f"agent {asked.agent!r} has spent {_cost_text(spent)} of the budget "
             f"{_cost_text(budget)} per {unit}; releasing {asked.what} of round {asked.round} asks "
-            f"for {_cost_text(asked)} more; nothing was released; ask for less, or wait for a "
-            "budget"
+            f"for {_cost_text(asked)} more; nothing was released; {_way_out(final, refills_at)}"
         )
 
     def __reduce__(self) -> tuple[type[BudgetExceeded], tuple[Any, ...]]:
-        """Pickle as its four parts, so that it crosses processes."""
+        """Pickle as its parts, so that it crosses processes."""
         return BudgetExceeded, self._arguments
 
 
@@ -358,7 +372,10 @@ class Accountant:
             after = self._after(release)
             if after is None:
                 spent = self._spent(release.agent, release.round)
-                raise BudgetExceeded(release, spent, self.budget_of(release.agent), self._per)
+                budget = self.budget_of(release.agent)
+                alone = Composition(release.epsilon, release.delta, BASIC, 1)
+                final = self.unit is not Span.WINDOW or not budget.covers(alone)
+                raise BudgetExceeded(release, spent, budget, self._per, final)
             self._histories.setdefault(release.agent, EventHistory()).add(
                 release.round, release.event
             )
@@ -513,6 +530,15 @@ def _largest(found: list[Composition]) -> Composition:
     top = max(found, key=lambda one: one.epsilon, default=Composition(0.0, 0.0, BASIC, 0))
     delta = max((one.delta for one in found), default=0.0)
     return Composition(top.epsilon, delta, top.method, top.count)
+
+
+def _way_out(final: bool, refills_at: float | None) -> str:
+    if final:
+        return "ask for less, or wait for a budget"
+    if refills_at is None:
+        return "later readings are admitted when the window has moved on"
+    when = datetime.fromtimestamp(refills_at, UTC).isoformat(" ", "seconds")
+    return f"the budget suffices again from {when}"
 
 
 def _cost_text(cost: Budget | Composition | ReleaseEvent) -> str:

@@ -1,0 +1,285 @@
+"""Opening a ledger: create it or check all of it, decide whether its state is usable, mark it open.
+
+Whether the saved state can be continued is decided in the same transaction that marks the ledger as
+open, so no crash can come between the two.
+"""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from murmura.agents.ledger import records
+from murmura.agents.ledger.budget import BudgetTracker, Charge
+from murmura.agents.ledger.clock import ClockAnchor, LedgerClock, SystemClock
+from murmura.agents.ledger.records import (
+    DEVICE_KEY,
+    LEDGER_SECRET,
+    LedgerIdentity,
+    OriginHasher,
+)
+from murmura.agents.ledger.store import Lock, Store, has_log, log_path
+from murmura.agents.ledger.verification import (
+    SECRET_BYTES,
+    ChainScan,
+    LedgerContents,
+    check_store,
+)
+from murmura.agents.manifest import Manifest
+from murmura.errors import LedgerError
+
+FULL, PROCESS = "full", "process"
+DURABILITIES = (FULL, PROCESS)
+FIELD_NAMES = {
+    "agent": "agent",
+    "terms": "terms of release (their sha256)",
+    "unit": "unit of the budget",
+    "window": "window",
+    "epsilon": "budget epsilon",
+    "delta": "budget delta",
+    "per": "period of the budget",
+    "refill": "refill of the budget",
+    "zone": "time zone of the budget",
+}
+NEVER_CHANGE = ("agent", "terms")
+
+
+class Opening(NamedTuple):
+    """How a ledger is to be opened: the arguments of `Ledger.open`."""
+
+    path: Path
+    identity: LedgerIdentity
+    manifest: Manifest
+    key: bytes | None
+    durability: str
+    device: bytes | None
+    clock: SystemClock
+
+
+class OpenedStore(NamedTuple):
+    """A ledger that was checked and marked as open."""
+
+    store: Store
+    meta: dict[str, str]
+    tracker: BudgetTracker
+    clock: LedgerClock
+    last_number: int
+
+
+def write_meta(
+    store: Store, meta: dict[str, str], key: bytes | None, **changed: str | int | float
+) -> None:
+    """Change metadata and seal all of it again; `meta` is what the store has."""
+    meta.update({name: str(value) for name, value in changed.items()})
+    meta["seal"] = records.seal(key, meta)
+    store.put_meta(**{name: meta[name] for name in (*changed, "seal")})
+
+
+def open_store(opening: Opening, lock: Lock) -> OpenedStore:
+    """Open or create the file, check it, and mark it as in use."""
+    path = opening.path
+    had_log = has_log(path)
+    recorded = 0 if lock.earlier is None else lock.earlier.releases
+    if recorded and not (path.exists() and path.stat().st_size):
+        raise LedgerError(
+            f"ledger {path} is missing or empty, and its lock file records {recorded} releases; "
+            "nothing was released; restore the latest copy of the ledger"
+        )
+    store = Store(path)
+    try:
+        store.checkpoint()
+        if store.empty and not recorded:
+            made = _create(store, opening)
+        else:
+            made = _resume(store, opening, lock, had_log)
+        store.checkpoint()  # the database is marked as in use; the log is not empty until `close`
+        return made
+    except BaseException:
+        store.close()
+        raise
+
+
+def _create(store: Store, opening: Opening) -> OpenedStore:
+    identity, device, key = opening.identity, opening.device, opening.key
+    # With this secret an agent recognises what it sent, even after an older copy was restored;
+    # derived from the device's key, even after the ledger was lost.
+    secret = (
+        secrets.token_bytes(SECRET_BYTES)
+        if device is None
+        else records.derive(device, "proofs of messages", identity.agent)
+    )
+    clock = LedgerClock(opening.clock)
+    meta: dict[str, str] = {}
+    store.begin()
+    store.create()
+    write_meta(
+        store,
+        meta,
+        key,
+        format=records.FORMAT,
+        **identity._asdict(),
+        **_manifest_meta(opening.manifest),
+        **_usage_meta(opening, clock),
+        secret=secret.hex(),
+        origin_key=LEDGER_SECRET if device is None else DEVICE_KEY,
+        origin_key_fingerprint=OriginHasher(device or secret, identity.agent).fingerprint,
+        naming="",
+        sealed=int(key is not None),
+        incarnation=1,
+        starts=1,
+        count=0,
+        passed=0,
+        state=0,
+        peers=0,
+        copy="",
+        restored=0,
+        head=records.genesis_hash(identity),
+    )
+    store.commit()
+    return OpenedStore(store, meta, _tracker(store, identity), clock, 0)
+
+
+def _tracker(store: Store, identity: LedgerIdentity) -> BudgetTracker:
+    return BudgetTracker(identity, lambda *ends: map(Charge.of, store.between(*ends)))
+
+
+def _resume(store: Store, opening: Opening, lock: Lock, had_log: bool) -> OpenedStore:
+    path, key = opening.path, opening.key
+    header, chain = verified(store, path, lock, key)
+    check_original(path, header)
+    check_identity(path, header.identity, opening.identity)
+    if header.sealed and key is None:
+        raise LedgerError(
+            f"ledger {path} is sealed with a key; nothing was released; give the key that it was "
+            "made with"
+        )
+    if not (header.closed or had_log) and lock.earlier is None:
+        raise LedgerError(
+            f"ledger {path} was not closed, and its write-ahead log {log_path(path).name} is "
+            "missing: releases may be missing too; nothing was released; restore the log, or the "
+            "lock file if there is one"
+        )
+    meta = store.meta()
+    clock = LedgerClock(opening.clock, anchor_of(meta), max(chain.time, float(meta["time"])))
+    renewed = _starts_incarnation(store, header, opening, had_log)
+    more = {"state": 0} if renewed else {}
+    store.begin()
+    if renewed:
+        store.drop_state()
+    write_meta(
+        store,
+        meta,
+        key,
+        **_manifest_meta(opening.manifest),
+        **_usage_meta(opening, clock),
+        incarnation=header.incarnation + renewed,
+        starts=int(meta["starts"]) + 1,
+        **more,
+    )
+    store.commit()
+    return OpenedStore(store, meta, chain.tracker, clock, chain.last_number)
+
+
+def verified(
+    store: Store, path: Path, lock: Lock, key: bytes | None
+) -> tuple[LedgerContents, ChainScan]:
+    """The contents of the ledger, provided that it passes its verification."""
+    try:
+        found, header, chain = check_store(store, key, lock.earlier)
+    except (ValueError, KeyError, TypeError) as problem:
+        raise LedgerError(
+            f"ledger {path} does not have the contents of a ledger ({type(problem).__name__}); "
+            "nothing was released; check the path, or restore the latest copy"
+        ) from problem
+    if not found.ok:
+        raise LedgerError(
+            f"ledger {path} cannot be trusted: {'; '.join(found.problems)}; nothing was "
+            "released; restore the latest copy, or use a new ledger under a new name, because "
+            "neighbours remember this one"
+        )
+    return header, chain
+
+
+def check_original(path: Path, header: LedgerContents) -> None:
+    """Raise for a backup, which is never opened itself."""
+    if header.meta["copy"]:
+        raise LedgerError(
+            f"ledger {path} is a backup made at {header.meta['copy']}: readings may have been "
+            "released since, and would be released again; nothing was released; "
+            "`murmura ledger restore` makes a ledger of it that asks the neighbours first"
+        )
+
+
+def check_identity(path: Path, stored: LedgerIdentity, expected: LedgerIdentity) -> None:
+    """Raise if a ledger is for another agent, other terms or another budget."""
+    for name, was, now in zip(LedgerIdentity._fields, stored, expected, strict=True):
+        if was != now:
+            remedy = (
+                "use the ledger that belongs to it, or a new file"
+                if name in NEVER_CHANGE
+                else "restore the former [budget], or record the change with `murmura ledger amend "
+                "agent.toml`, which keeps what was spent"
+            )
+            raise LedgerError(
+                f"ledger {path} was made for {FIELD_NAMES[name]} {_shown(was)}, and this "
+                f"agent has {_shown(now)}; nothing was released; {remedy}"
+            )
+
+
+def _shown(value: object) -> str:
+    return str(value) if value != "" else "none"
+
+
+def _starts_incarnation(
+    store: Store, header: LedgerContents, opening: Opening, had_log: bool
+) -> bool:
+    """Whether the epoch is new, no state was to be saved, or the saved one may be old.
+
+    It may be old after a power failure if saving did not wait for the disk, or without the log.
+    """
+    if header.manifest != opening.manifest.digest.hex() or not (header.closed or had_log):
+        return True
+    state = store.state()
+    if state is not None and not state[0]:
+        return True
+    waited = header.closed or header.meta["durability"] == FULL
+    boot = opening.clock.boot()
+    return not (waited or (bool(boot) and header.meta["boot"] == boot))
+
+
+def _manifest_meta(manifest: Manifest) -> dict[str, Any]:
+    return {"manifest": manifest.digest.hex(), "name": manifest.name, "epoch": manifest.epoch}
+
+
+def _usage_meta(opening: Opening, clock: LedgerClock) -> dict[str, Any]:
+    return {
+        "durability": opening.durability,
+        "boot": opening.clock.boot(),
+        "closed": 0,
+        "time": clock.now(),
+        "anchor_boot": clock.anchor.boot,
+        "anchor_elapsed": clock.anchor.elapsed,
+        "anchor_time": clock.anchor.time,
+    }
+
+
+def anchor_of(meta: dict[str, str]) -> ClockAnchor:
+    """The anchor of the ledger's time."""
+    return ClockAnchor(
+        meta["anchor_boot"], float(meta["anchor_elapsed"]), float(meta["anchor_time"])
+    )
+
+
+def origin_hasher(path: Path, meta: dict[str, str], device: bytes | None) -> OriginHasher:
+    """The hasher with the key that the ledger was created with."""
+    secret = bytes.fromhex(meta["secret"]) if meta["origin_key"] == LEDGER_SECRET else device
+    found = None if secret is None else OriginHasher(secret, meta["agent"])
+    if found is not None and found.fingerprint == meta["origin_key_fingerprint"]:
+        return found
+    raise LedgerError(
+        f"ledger {path} identifies its readings with the private key of its device, and "
+        f"{'none was given' if secret is None else 'this is another one'}: released rows could "
+        "not be recognised; nothing was released; restore the device's key (renewing a "
+        "certificate keeps it)"
+    )
