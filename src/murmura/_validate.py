@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+_SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 _LONGEST = 40  # digits or characters of a value in a message
 
 
@@ -55,6 +56,24 @@ def one_of(error: type[MurmuraError], allowed: Iterable[str], **values: str) -> 
     for name, value in values.items():
         if not isinstance(value, str) or value not in names:
             raise error(f"{name} must be one of {', '.join(names)}; found {found(value)}")
+
+
+def duration(error: type[MurmuraError], **values: Any) -> float:
+    """Return the one value in seconds: "90s", "10m", "1h", "1d", "2w", or a number of seconds."""
+    ((name, value),) = values.items()
+    seconds = as_float(value)
+    if isinstance(value, str):
+        number, unit = value[:-1], value[-1:]
+        try:
+            seconds = float(number) * _SECONDS[unit] if number == number.strip() else math.nan
+        except (KeyError, ValueError):
+            seconds = math.nan
+    if not 0 <= seconds < math.inf:
+        raise error(
+            f'{name} must be a duration such as "90s", "10m", "1h", "1d" or "2w", or a number of '
+            f"seconds of at least 0; found {found(value)}"
+        )
+    return seconds
 
 
 def real_array(error: type[MurmuraError], **values: Any) -> NDArray[np.float64]:

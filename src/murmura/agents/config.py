@@ -442,6 +442,11 @@ def manifest_of(problem: Problem, spec: Spec, name: str) -> Manifest:
         asynchronous=chosen.asynchronous,
         rounds=0 if chosen.open_ended else None,
         tolerance=chosen.tolerance,
+        quorum=None if chosen.quorum == "all" else chosen.quorum,
+        gathering=chosen.gathering,
+        lost_after=chosen.lost_after,
+        every=chosen.every,
+        grace=chosen.grace,
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
+from murmura.agents.coverage import Coverage
 from murmura.agents.messages import Message, PeerStatus
 
 
@@ -22,7 +23,7 @@ class Released(NamedTuple):
     sums : tuple of int
         The released statistic, in units of 2^-unit.
     weight : int
-        The number of readings in it (1), in the same units.
+        The number of readings in it, in the same units; more than one for a batch.
 
     Examples
     --------
@@ -113,6 +114,18 @@ class Reading(NamedTuple):
     released: Released
 
 
+class SkipReading(NamedTuple):
+    """The slot of a round ended without a reading: the round proceeds without one.
+
+    Parameters
+    ----------
+    round : int
+        The round, and all before it.
+    """
+
+    round: int
+
+
 class NoMoreReadings(NamedTuple):
     """There is no further reading, or no budget for one: proceed with what there is."""
 
@@ -122,8 +135,9 @@ class Leave(NamedTuple):
 
 
 Event = (
-    Started | Restarted | Received | PeerUp | PeerDown | Deadline | Reading | NoMoreReadings | Leave
-)
+    Started | Restarted | Received | PeerUp | PeerDown | Deadline | Reading | SkipReading
+    | NoMoreReadings | Leave
+)  # fmt: skip
 
 
 class Snapshot(Protocol):
@@ -193,12 +207,16 @@ class Done(NamedTuple):
     estimate : tuple of float
         One for each component; empty if there is none.
     reason : str
-        "rounds", "tolerance", "readings" (ran out), "left", "late", or one of `SILENT_REASONS`.
+        "rounds", "tolerance", "readings" (ran out), "left", "late", "quorum" (too few members for
+        a result), "excluded" (the others went on without this one), or one of `SILENT_REASONS`.
+    coverage : Coverage
+        Whose readings are in the estimate.
     """
 
     round: int
     estimate: tuple[float, ...]
     reason: str
+    coverage: Coverage = Coverage(())
 
 
 SILENT_REASONS = ("left", "rolled-back", "conflicting-releases")  # no last message is sent

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from murmura import algorithms
+from murmura import _validate, algorithms
 from murmura.agents import conservation
 from murmura.algorithms.base import Algorithm
 from murmura.errors import AgentError
@@ -28,6 +28,12 @@ FINER = 24  # a unit is this many bits below the grid of the finest release
 TAIL = 700.0  # scales beyond which a release lies with probability e^-700
 GRID = 40  # bits between a release's scale and its grid
 WITHOUT_NOISE = 40  # bits below 1 where nothing sets a scale
+
+GATHERING, LOST_AFTER = 600.0, 3600.0  # seconds
+_FLOATS = (
+    "epsilon", "delta", "radius", "tolerance", "gathering", "lost_after", "every", "grace",
+    "batch_growth", "largest",
+)  # fmt: skip
 
 WeightedLink = tuple[str, str, float]  # (from, to, weight)
 
@@ -62,6 +68,18 @@ class Manifest:
         0 if open-ended.
     tolerance : float
         Stop when estimates are this close; 0 to stop only after the last round.
+    quorum : int
+        Members whose readings a result needs.
+    gathering : float
+        Seconds to wait for members that were never heard, if the quorum allows to go without them.
+    lost_after : float
+        Seconds of silence after which a neighbour counts as lost.
+    every, grace : float
+        Seconds of a slot of the reading schedule, and how much later a reading may come; 0: none.
+    batch_growth : float
+        By what factor batches of readings grow; 1: each reading is released by itself.
+    longest_batch : int
+        Readings of the longest batch; 0: no limit.
     diameter : int
         Hops within which a range report reaches every agent.
     unit : int
@@ -78,7 +96,7 @@ class Manifest:
     Raises
     ------
     AgentError
-        If the tolerance is invalid, or contradicts the guarantee.
+        If a term is invalid, or the tolerance contradicts the guarantee.
 
     Examples
     --------
@@ -113,6 +131,13 @@ class Manifest:
     radius: float
     rounds: int
     tolerance: float
+    quorum: int
+    gathering: float
+    lost_after: float
+    every: float
+    grace: float
+    batch_growth: float
+    longest_batch: int
     diameter: int
     unit: int
     largest: float
@@ -129,6 +154,37 @@ class Manifest:
                 f"tolerance must be a finite number of at least 0; found {self.tolerance:g}"
             )
         check_stopping(self.protect, self.tolerance, AgentError)
+        _validate.at_least(AgentError, 1, quorum=self.quorum)
+        _validate.at_most(AgentError, len(self.members), quorum=self.quorum)
+        _validate.positive(AgentError, gathering=self.gathering, lost_after=self.lost_after)
+        if not 0 <= self.every < math.inf or not 0 <= self.grace < math.inf:
+            raise AgentError(
+                "every and grace must be finite numbers of seconds of at least 0; "
+                f"found {self.every:g} and {self.grace:g}"
+            )
+        if not 1 <= self.batch_growth < math.inf:
+            raise AgentError(
+                f"batch_growth must be a finite number of at least 1; found {self.batch_growth:g}"
+            )
+        _validate.at_least(AgentError, 0, longest_batch=self.longest_batch)
+
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        """The labels of all members, in order."""
+        return tuple(label for label, _ in self.members)
+
+    @cached_property
+    def pairs(self) -> tuple[tuple[str, str], ...]:
+        """The links without direction, each with the lesser label first, in order.
+
+        Bit k of a view stands for the k-th of them.
+        """
+        return tuple(sorted({(min(a, b), max(a, b)) for a, b, _ in self.links}))
+
+    @property
+    def waits(self) -> bool:
+        """Whether a result is of a stated set of members: common rounds, and a last one."""
+        return self.rounds > 0 and not self.asynchronous
 
     @cached_property
     def digest(self) -> bytes:
@@ -217,7 +273,7 @@ class Manifest:
         data = json.loads(text)
         for name in ("options", "members", "links"):
             data[name] = tuple(tuple(entry) for entry in data[name])
-        for name in ("epsilon", "delta", "radius", "tolerance", "largest"):
+        for name in _FLOATS:
             data[name] = float(data[name])
         return cls(**data)
 
@@ -232,6 +288,13 @@ class Manifest:
         asynchronous: bool = False,
         rounds: int | None = None,
         tolerance: float = 0.0,
+        quorum: int | None = None,
+        gathering: float = GATHERING,
+        lost_after: float = LOST_AFTER,
+        every: float = 0.0,
+        grace: float = 0.0,
+        batch_growth: float = 1.0,
+        longest_batch: int = 0,
     ) -> Manifest:
         """The terms for running a problem with one agent for each of its network's labels.
 
@@ -251,6 +314,10 @@ class Manifest:
             The problem's by default; 0 is open-ended.
         tolerance : float
             Stop when estimates are this close; 0 to stop only after the last round.
+        quorum : int, optional
+            Members whose readings a result needs; all by default.
+        gathering, lost_after, every, grace, batch_growth, longest_batch
+            As in the manifest.
 
         Returns
         -------
@@ -290,6 +357,13 @@ class Manifest:
             radius=privacy.radius,
             rounds=problem.rounds if rounds is None else rounds,
             tolerance=tolerance,
+            quorum=len(labels) if quorum is None else quorum,
+            gathering=gathering,
+            lost_after=lost_after,
+            every=every,
+            grace=grace,
+            batch_growth=batch_growth,
+            longest_batch=longest_batch,
             diameter=_hops(problem.network),
             unit=_bits(least) + FINER,
             largest=_largest(problem, most),

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 from pydantic import model_validator as whole
 
-from murmura._validate import as_float
+from murmura._validate import as_float, duration
+from murmura.errors import MurmuraError
 
 if TYPE_CHECKING:
     from murmura._types import Family
@@ -61,6 +62,19 @@ def _epsilons(value: Any) -> tuple[float, ...]:
     return tuple(map(float, values))
 
 
+def _duration(value: Any) -> float:
+    """Seconds, from a number or a text such as "90s"."""
+    try:
+        return duration(MurmuraError, duration=value)
+    except MurmuraError:
+        allowed = 'a duration such as "90s", "10m", "1h", "1d" or "2w", or seconds'
+        raise ValueError(allowed) from None
+
+
+def _is_quorum(value: Any) -> bool:
+    return value == "all" or (_is_integer(value) and value >= 1)
+
+
 def _is_interval(value: Any) -> bool:
     return isinstance(value, list) and len(value) == 2 and all(map(is_number, value))
 
@@ -89,6 +103,8 @@ Fraction = Annotated[float, Field(gt=0, lt=1)]
 Seed = Annotated[int, Field(ge=0, le=LARGEST_SEED)]
 Replicas = Annotated[int, Field(ge=1, le=MOST_REPLICAS)]
 Epsilons = Annotated[tuple[float, ...], BeforeValidator(_epsilons)]
+Duration = Annotated[float, BeforeValidator(_duration)]
+Quorum = Annotated[Literal["all"] | int, _rule(_is_quorum, '"all", or a number of members')]
 
 
 class Section(BaseModel):
@@ -234,12 +250,21 @@ class AgentsSection(Section):
     asynchronous: bool = False
     open_ended: bool = False
     tolerance: float = Field(default=0.0, ge=0)  # 0: all rounds are run
+    quorum: Quorum = "all"  # members whose readings a result needs
+    gathering: Duration = 600.0  # seconds to wait for members that were never heard
+    lost_after: Duration = 3600.0  # seconds of silence after which a neighbour counts as lost
+    every: Duration = 0.0  # a slot of the reading schedule; 0: no schedule
+    grace: Duration = 0.0  # how much later than its slot a reading may come
     certificates: dict[str, str] = {}
 
     @whole(mode="after")
     def _ends(self) -> Self:
         if self.asynchronous and self.tolerance:
             raise ValueError("tolerance needs rounds in common, which asynchronous agents lack")
+        if not (self.gathering and self.lost_after):
+            raise ValueError("gathering and lost_after must be above 0 seconds")
+        if self.grace and not self.every:
+            raise ValueError("grace belongs to a schedule; set every too")
         return self
 
 

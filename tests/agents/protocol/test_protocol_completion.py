@@ -97,7 +97,7 @@ def test_a_result_is_final_and_a_late_incarnation_has_none(asynchronous: Any) ->
     assert {label: run.running[label].estimate for label in "023"} == {
         label: before[label] for label in "023"
     }
-    assert run.agents["1"].outcome[1:] == ((), "late")
+    assert run.agents["1"].outcome[1:3] == ((), "late")
     assert run.running["1"].settled
 
 
@@ -109,7 +109,7 @@ def test_a_variant_that_does_not_know_who_is_done_gives_its_own_release(monkeypa
     assert run.run(100)
     run.start("1")
     run.run(400, until_done=False)
-    assert run.agents["1"].outcome[1:] == ((1.0,), "rounds")
+    assert run.agents["1"].outcome[1:3] == ((1.0,), "rounds")
 
 
 def test_a_result_survives_a_restart() -> None:

@@ -1,0 +1,99 @@
+"""Whose readings are in an estimate: the coverage of a result."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from murmura.errors import AgentError
+
+MOST_NAMES = 8  # that a sentence lists
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """The members whose readings are in an estimate, and those that are missing.
+
+    Parameters
+    ----------
+    members : tuple of str
+        Every member of the manifest.
+    present : tuple of str
+        Those that take part: they agreed on the manifest and were not lost.
+    readings : tuple of int
+        For each member, how many of its readings are in the estimate.
+
+    Raises
+    ------
+    AgentError
+        If the parts do not fit together.
+
+    Examples
+    --------
+    >>> found = Coverage(("a", "b", "c"), ("a", "b"), (1, 1, 0))
+    >>> found.sentence()
+    'readings of 2 of 3 members, 1 missing: c'
+    >>> found.meets(2), found.complete
+    (True, False)
+    """
+
+    members: tuple[str, ...]
+    present: tuple[str, ...] = ()
+    readings: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Check that there is a count for each member, and that nobody else is present."""
+        if len(self.readings) != len(self.members):
+            raise AgentError(
+                f"coverage needs one count of readings for each of {len(self.members)} members; "
+                f"found {len(self.readings)}"
+            )
+        if not set(self.present) <= set(self.members):
+            raise AgentError("only members can be present; expected labels of the manifest")
+
+    @classmethod
+    def none(cls, members: tuple[str, ...]) -> Coverage:
+        """Nobody's readings."""
+        return cls(members, (), (0,) * len(members))
+
+    @property
+    def contributing(self) -> tuple[str, ...]:
+        """The members with at least one reading in the estimate."""
+        return tuple(m for m, count in zip(self.members, self.readings, strict=True) if count)
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The members without a reading in the estimate."""
+        return tuple(m for m, count in zip(self.members, self.readings, strict=True) if not count)
+
+    @property
+    def count(self) -> int:
+        """How many members contribute."""
+        return sum(1 for count in self.readings if count)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every member contributes."""
+        return self.count == len(self.members)
+
+    def meets(self, quorum: int) -> bool:
+        """Whether at least so many members contribute."""
+        return self.count >= quorum
+
+    def sentence(self) -> str:
+        """One line for a person: how many, and who is missing."""
+        missing = self.missing
+        text = f"readings of {self.count} of {len(self.members)} members"
+        return f"{text}, {len(missing)} missing: {some_names(missing)}" if missing else text
+
+
+def some_names(names: tuple[str, ...] | list[str]) -> str:
+    """The first few names, and how many more there are.
+
+    Examples
+    --------
+    >>> some_names([str(k) for k in range(10)])
+    '0, 1, 2, 3, 4, 5, 6, 7 and 2 more'
+    """
+    listed = ", ".join(names[:MOST_NAMES])
+    more = len(names) - MOST_NAMES
+    return f"{listed} and {more} more" if more > 0 else listed
