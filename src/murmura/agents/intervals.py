@@ -1,0 +1,318 @@
+"""How far an agent's estimate is from the mean of the readings that it covers: public numbers only.
+
+    estimate - mean = sum_k p_k d_k  +  sum_k (p_k - 1/N) xi_k
+                      noise             mixing
+
+p_k are the weights of the releases (`mixing`), d_k is the noise of the manifest's mechanism
+(`quantiles`), N is the number of readings covered. Readings within public bounds make the second
+part at most (high - low)/2 sum_k |p_k - 1/N|. Without bounds, readings of one distribution with a
+known variance give it a standard deviation. The interval says nothing about the parameter of a
+distribution that the readings may be drawn from: that error is `sampling`, apart from it.
+
+One function decides: results, status, metrics, checks and plans ask `interval`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Container, Sequence
+from functools import lru_cache
+from statistics import NormalDist
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from murmura.agents.manifest import Manifest
+from murmura.agents.mixing import ReleaseWeights, release_weights
+from murmura.agents.quantiles import quantile
+from murmura.agents.release.guarantees import AgentNeighbourhood, request_of
+from murmura.errors import AgentError
+from murmura.privacy import Calibration, calibrate
+
+CONFIDENCE = 0.95
+MOST_AGENTS = 16  # that are tried where no agent is named
+GRID = 257  # values of a reading at which the statistic's range is looked up
+
+Floats = NDArray[np.float64]
+Numbers = tuple[float, ...]
+
+
+class ResultInterval(NamedTuple):
+    """The half widths of an interval around an estimate, by component.
+
+    Parameters
+    ----------
+    half_width : tuple of float
+        Noise and mixing together, never more than the public bounds allow; infinite if unknown.
+        Each component by itself has the stated confidence.
+    noise, mixing : tuple of float
+        The two parts.
+    sampling : tuple of float or None
+        Half widths of what readings add that are drawn from a distribution of known variance, for
+        its parameter instead of the mean of the readings; None where it is not known.
+    confidence : float
+        The probability with which an interval covers the mean of the readings.
+    """
+
+    half_width: Numbers
+    noise: Numbers
+    mixing: Numbers
+    sampling: Numbers | None
+    confidence: float
+
+
+def half_width(
+    manifest: Manifest, family: Any, counts: Sequence[int] | None = None, **terms: Any
+) -> Numbers:
+    """The half width of the interval around an estimate, by component.
+
+    Parameters
+    ----------
+    manifest, family, counts, **terms
+        As for `interval`.
+
+    Returns
+    -------
+    tuple of float
+        `ResultInterval.half_width`.
+
+    Examples
+    --------
+    >>> from murmura.agents import Manifest
+    >>> from murmura.scenario import Scenario
+    >>> problem = Scenario.parse('''
+    ... network = {graph = "complete:3", weights = "lazy-metropolis"}
+    ... family = {name = "normal", sigma = 1.0, bounds = [0.0, 100.0]}
+    ... signals = {draw = {mu = 50.0}}
+    ... privacy = {protect = "signal", epsilon = 1.0, radius = 1.0}
+    ... algorithm = {name = "average", rounds = 60}
+    ... ''').build().problem
+    >>> [round(width, 2) for width in half_width(Manifest.of(problem), problem.family)]
+    [1.66]
+    """
+    return interval(manifest, family, counts, **terms).half_width
+
+
+def interval(
+    manifest: Manifest,
+    family: Any,
+    counts: Sequence[int] | None = None,
+    *,
+    label: str | None = None,
+    round: int | None = None,
+    present: Container[str] | None = None,
+    estimate: Sequence[float] = (),
+    confidence: float = CONFIDENCE,
+) -> ResultInterval:
+    """The interval around an estimate, from the terms and the coverage alone.
+
+    Parameters
+    ----------
+    manifest : Manifest
+        The terms of the network.
+    family : Family
+        Of the readings.
+    counts : sequence of int, optional
+        For each member, how many of its readings are in; all of them by default.
+    label : str, optional
+        Whose estimate; by default the worst of some agents.
+    round : int, optional
+        Of which round; the last by default.
+    present : container of str, optional
+        Members that take part; all by default.
+    estimate : sequence of float, optional
+        Where the variance of readings depends on their mean, the one to take.
+    confidence : float
+        Of each component.
+
+    Returns
+    -------
+    ResultInterval
+        Infinite where there is no reading.
+
+    Raises
+    ------
+    AgentError
+        If the counts do not fit the members, or no round is given and none is the last.
+
+    Examples
+    --------
+    >>> from murmura.agents import Manifest
+    >>> from murmura.scenario import Scenario
+    >>> problem = Scenario.parse('''
+    ... network = {graph = "ring:4", weights = "lazy-metropolis"}
+    ... family = {name = "normal", sigma = 1.0, bounds = [0.0, 1.0]}
+    ... signals = {draw = {mu = 0.5}}
+    ... privacy = {protect = "signal", epsilon = 1.0}
+    ... algorithm = {name = "average", rounds = 5}
+    ... ''').build().problem
+    >>> found = interval(Manifest.of(problem), problem.family)
+    >>> found.half_width, round(found.mixing[0], 3)  # no further apart than the bounds
+    ((1.0,), 0.016)
+    """
+    last = manifest.rounds if round is None else round
+    if last == 0 and manifest.made_algorithm.online and counts is None:
+        raise AgentError(
+            "an interval needs a round where the manifest names no last one: give round and counts"
+        )
+    if not 0 < confidence < 1:
+        raise AgentError(f"confidence must be above 0 and below 1; found {confidence:g}")
+    one = last if manifest.made_algorithm.online else 1
+    given = tuple([one] * len(manifest.members) if counts is None else map(int, counts))
+    members = [member for member, _ in manifest.members]
+    taking = None if present is None else tuple(m for m in members if m in present)
+    chosen = members[:: max(len(members) // MOST_AGENTS, 1)] if label is None else [label]
+    found = [
+        _interval(manifest, family, given, each, last, taking, tuple(estimate), confidence)
+        for each in chosen
+    ]
+    return max(found, key=lambda each: each.half_width)
+
+
+@lru_cache(maxsize=64)
+def _interval(
+    manifest: Manifest,
+    family: Any,
+    counts: tuple[int, ...],
+    label: str,
+    round: int,
+    present: tuple[str, ...] | None,
+    estimate: Numbers,
+    confidence: float,
+) -> ResultInterval:
+    size = manifest.dimension
+    weights = release_weights(manifest, label, counts, round, present)
+    low, high = statistic_bounds(family)
+    if not len(weights.weight):
+        unknown = (math.inf,) * size
+        return ResultInterval(unknown, unknown, unknown, None, confidence)
+    variance = _variance(family, estimate)
+    scales, mechanism = _noise(manifest, family, weights)
+    parts = []
+    for k in range(size):
+        width, spread = float(high[k] - low[k]), 0.0
+        mixing = width * weights.unevenness if math.isfinite(width) else 0.0
+        if not math.isfinite(width):
+            spread = math.inf if variance is None else variance[k] * weights.deviation
+        noise = quantile(
+            mechanism if scales is None else scales,
+            weights.weight,
+            weights.releases,
+            confidence,
+            0.0 if math.isinf(spread) else spread,
+        )
+        mixing = math.inf if math.isinf(spread) and weights.unevenness > 0 else mixing
+        parts.append((min(noise + mixing, width), noise, mixing))
+    z = NormalDist().inv_cdf((1 + confidence) / 2)
+    sampling = (
+        None if variance is None else tuple(z * math.sqrt(v * weights.squares) for v in variance)
+    )
+    whole, noises, mixings = (tuple(column) for column in zip(*parts, strict=True))
+    return ResultInterval(whole, noises, mixings, sampling, confidence)
+
+
+def statistic_bounds(family: Any) -> tuple[Floats, Floats]:
+    """The least and largest value of each component of the statistic; infinite where unknown.
+
+    Parameters
+    ----------
+    family : Family
+        With public bounds, or a support that is bounded by itself.
+
+    Returns
+    -------
+    (ndarray, ndarray)
+        What the mean of any readings lies between.
+
+    Examples
+    --------
+    >>> from murmura import families
+    >>> low, high = statistic_bounds(families.Normal(1.0, bounds=(-2.0, 3.0)))
+    >>> float(low[0]), float(high[0])
+    (-2.0, 3.0)
+    """
+    mean_low, mean_high = family.mean_domain
+    low = np.full(family.dimension, float(mean_low))
+    high = np.full(family.dimension, float(mean_high))
+    support = family.support
+    if not family.sensitivity_is_proved or not math.isfinite(support.high - support.low):
+        return low, high  # the statistic of a custom family may be largest anywhere
+    ends = [support.low, support.high]
+    special = [x for x in (0.0, getattr(family, "location", 0.0)) if ends[0] < x < ends[1]]
+    values = np.unique([*np.linspace(ends[0], ends[1], GRID), *special])
+    if support.integer:
+        values = np.unique(np.round(values))
+    signals = np.broadcast_to(
+        values.reshape((-1,) + (1,) * len(family.signal_shape)), (len(values), *family.signal_shape)
+    )
+    with np.errstate(all="ignore"):
+        found = family.raw_columns(np.array(signals, dtype=np.float64))
+    return np.maximum(low, found.min(axis=0)), np.minimum(high, found.max(axis=0))
+
+
+def project(family: Any, estimate: Sequence[float]) -> Numbers:
+    """The point within the public bounds that is nearest: no further from the mean of the readings.
+
+    Parameters
+    ----------
+    family : Family
+        Of the readings.
+    estimate : sequence of float
+        One number for each component, or none.
+
+    Returns
+    -------
+    tuple of float
+        Computed from what was released, so that it costs no privacy.
+
+    Examples
+    --------
+    >>> from murmura import families
+    >>> project(families.Normal(1.0, bounds=(0.0, 100.0)), [146.0])
+    (100.0,)
+    """
+    if not len(estimate):
+        return ()
+    low, high = statistic_bounds(family)
+    return tuple(float(x) for x in np.clip(np.asarray(estimate, dtype=np.float64), low, high))
+
+
+def _variance(family: Any, estimate: Numbers) -> Numbers | None:
+    """Var xi by component, where the family knows it or it follows from the estimate."""
+    known = family.variance_in_mean
+    if known is None:
+        return None
+    a, b, c = known
+    if b == c == 0:
+        return (float(a),) * int(family.dimension)
+    if not estimate:
+        return None
+    means = project(family, estimate)
+    return tuple(max(a + b * m + c * m * m, 0.0) for m in means)
+
+
+def _noise(manifest: Manifest, family: Any, weights: ReleaseWeights) -> tuple[Any, Any]:
+    """The scales of Laplace noise by release, or the one mechanism of all."""
+    if not manifest.adds_noise:
+        return None, None
+    labels = [member for member, _ in manifest.members]
+    if not manifest.hides_neighbours:
+        return None, _calibration(manifest, family, labels[0]).mechanism(
+            manifest.epsilon, int(weights.round.max()), released=True
+        )
+    scales = np.empty(len(weights.weight))
+    for k, (place, t) in enumerate(zip(weights.member, weights.round, strict=True)):
+        made: Any = _calibration(manifest, family, labels[place]).mechanism(
+            manifest.epsilon, int(t), released=True
+        )
+        scales[k] = made.scale
+    return scales, None
+
+
+@lru_cache(maxsize=512)
+def _calibration(manifest: Manifest, family: Any, label: str) -> Calibration:
+    neighbourhood = AgentNeighbourhood.of(manifest, label)
+    request = request_of(manifest)
+    rounds = max(manifest.rounds, 1)
+    return calibrate(request, manifest.made_algorithm, family, neighbourhood, rounds)

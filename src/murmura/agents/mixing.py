@@ -1,0 +1,248 @@
+"""How much each release counts in one agent's estimate, from the manifest's weights alone.
+
+With W_s = (1 - p_s) I + p_s A the estimate of agent i after round t is
+
+    S_i/w_i = sum_k c_k x_k / sum_k c_k m_k,    c_k = (W_t W_{t-1} ... W_{s+1})_{ij}
+
+over the releases x_k of m_k readings that entered at agent j in round s. Columns of W add up to 1,
+so that the row e_i W_t ... W_{s+1} tends to a constant: releases of long ago count alike, and only
+recent rounds are followed one by one. This holds where every message arrives in time. Where one is
+late mass waits at its sender, and the weights are an estimate; so they are for agents without
+common rounds, whose readings are taken to have entered evenly over their ticks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Sequence
+from importlib import import_module
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from murmura.agents import conservation
+from murmura.agents.manifest import Manifest
+from murmura.errors import AgentError
+
+MIXED = 1e-10  # relative spread of a row that counts as constant
+MOST_NUMBERS = 2_000_000  # agents times rounds that are followed one by one
+HALF = 0.5  # of its mass goes through the weights in a tick of an asynchronous agent
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+class ReleaseWeights(NamedTuple):
+    """What releases count in an estimate, those that count alike in one entry.
+
+    Parameters
+    ----------
+    weight : ndarray
+        c_k over the total: of the noise of a release, and of each reading in it.
+    readings : ndarray
+        How many readings are in a release.
+    releases : ndarray
+        How many releases the entry stands for.
+    member : ndarray
+        Whose they are, as a place in the manifest.
+    round : ndarray
+        The round in which they entered; of several, the last.
+
+    Examples
+    --------
+    >>> found = ReleaseWeights(*map(np.array, ([0.25], [2], [2], [0], [4])))
+    >>> found.unevenness, float(found.squares)
+    (0.0, 0.25)
+    """
+
+    weight: Floats
+    readings: Floats
+    releases: Floats
+    member: Integers
+    round: Integers
+
+    @property
+    def unevenness(self) -> float:
+        """1/2 sum_k m_k |p_k - 1/N|: what is left of the mixing error, per range of a reading."""
+        counts = self.readings * self.releases
+        total = float(counts.sum())
+        return float((counts * np.abs(self.weight - 1 / total)).sum() / 2) if total else 0.0
+
+    @property
+    def deviation(self) -> float:
+        """sum_k m_k (p_k - 1/N)^2: the same in mean square, per variance of a reading."""
+        counts = self.readings * self.releases
+        total = float(counts.sum())
+        return float((counts * (self.weight - 1 / total) ** 2).sum()) if total else 0.0
+
+    @property
+    def squares(self) -> float:
+        """sum_k m_k p_k^2: the variance of the estimate per variance of a reading."""
+        return float((self.readings * self.releases * self.weight**2).sum())
+
+
+def release_weights(
+    manifest: Manifest,
+    label: str,
+    counts: Sequence[int],
+    round: int,
+    present: Container[str] | None = None,
+) -> ReleaseWeights:
+    """The weights of all releases in the estimate of one agent.
+
+    A member of whom only some readings count is taken to have given the latest ones, which are the
+    least mixed.
+
+    Parameters
+    ----------
+    manifest : Manifest
+        The terms of the network.
+    label : str
+        The agent.
+    counts : sequence of int
+        For each member, how many of its readings are in.
+    round : int
+        The round of the estimate.
+    present : container of str, optional
+        Members that take part; one that neither does nor contributes is left out of the network.
+
+    Returns
+    -------
+    ReleaseWeights
+        Empty if no release counts.
+
+    Raises
+    ------
+    AgentError
+        If there is not one count for each member.
+    """
+    if len(counts) != len(manifest.members):
+        raise AgentError(
+            f"{manifest.name} has {len(manifest.members)} members; found {len(counts)} counts of "
+            "readings: give one for each member"
+        )
+    manifest.link_weights(label)  # refuses a stranger
+    given = [int(count) for count in counts]
+    absent = {
+        member
+        for (member, _), count in zip(manifest.members, given, strict=True)
+        if member != label and not count and present is not None and member not in present
+    }
+    rows, last = _rows(manifest, label, round, absent)
+    online = manifest.made_algorithm.online or manifest.asynchronous
+    parts: list[tuple[Any, ...]] = []
+    for place, count in enumerate(given):
+        if not count:
+            continue
+        if not online:
+            parts.append(([rows[-1][place]], [count], [1], [place], [0]))
+            continue
+        parts += _entries(manifest, place, count, round, rows, last)
+    if not parts:
+        none = np.zeros(0)
+        return ReleaseWeights(none, none, none, none.astype(np.int64), none.astype(np.int64))
+    columns = [np.concatenate([np.asarray(part[k]) for part in parts]) for k in range(5)]
+    counted, readings, releases = (np.asarray(c, dtype=np.float64) for c in columns[:3])
+    total = float((counted * readings * releases).sum())
+    weight = counted / total if total > 0 else counted
+    return ReleaseWeights(
+        weight, readings, releases, columns[3].astype(np.int64), columns[4].astype(np.int64)
+    )
+
+
+def batch_lengths(manifest: Manifest, count: int) -> list[int]:
+    """The numbers of readings in the releases that so many readings were released in."""
+    if manifest.batch_growth == 1 or not count:
+        return [1] * count
+    batches = import_module("murmura.privacy.batches").Batches(
+        growth=manifest.batch_growth, longest=manifest.longest_batch
+    )
+    return [int(length) for length in batches.lengths(count)]
+
+
+def _rows(manifest: Manifest, label: str, round: int, absent: set[str]) -> tuple[list[Floats], int]:
+    """e_i W_t ... W_{s+1} for s = t, t-1, ... until it is constant; and the last such s."""
+    from scipy.sparse import csr_array
+
+    place = {member: k for k, (member, _) in enumerate(manifest.members)}
+    links = [(place[a], place[b], w) for a, b, w in manifest.links if not {a, b} & absent]
+    size = len(place)
+    if not links:
+        return [_unit(size, place[label])], round
+    source, target, pushed = (np.array(column) for column in zip(*links, strict=True))
+    push = csr_array((pushed, (source, target)), shape=(size, size))
+    out = np.bincount(source, pushed, minlength=size)
+    reached = _reached(push, place[label])
+    row = _unit(size, place[label])
+    rows, s = [row], round
+    most = max(MOST_NUMBERS // size, 1)
+    while s > 0 and len(rows) <= most and not _constant(row[reached]):
+        fraction = (
+            HALF
+            if manifest.asynchronous
+            else conservation.sent_fraction(manifest.made_algorithm, s)
+        )
+        row = row + fraction * (push @ row - out * row)
+        rows.append(row)
+        s -= 1
+    return rows, s
+
+
+def _entries(
+    manifest: Manifest, place: int, count: int, round: int, rows: list[Floats], last: int
+) -> list[tuple[Any, ...]]:
+    """The releases of one member: recent ones one by one, those up to round `last` by length."""
+    if manifest.batch_growth == 1:
+        first = 1 + _number_before(manifest, count, round, last)
+        numbers = np.arange(first, count + 1)
+        lengths: Any = np.ones(len(numbers))
+        earlier: dict[int, int] = {1: first - 1} if first > 1 else {}
+    else:
+        whole = np.array(batch_lengths(manifest, count))
+        ends = np.cumsum(whole)
+        recent = _entered(manifest, ends, count, round) > last
+        numbers, lengths = ends[recent], whole[recent]
+        found, times = np.unique(whole[~recent], return_counts=True)
+        earlier = dict(zip(found.tolist(), times.tolist(), strict=True))
+    entered = _entered(manifest, numbers, count, round)
+    ages = np.clip(round - entered, 0, len(rows) - 1)
+    table = np.array([row[place] for row in rows])
+    same = np.full(len(numbers), place)
+    parts: list[tuple[Any, ...]] = [(table[ages], lengths, np.ones(len(numbers)), same, entered)]
+    for length, many in earlier.items():
+        parts.append(([rows[-1][place]], [length], [many], [place], [max(last, 1)]))
+    return parts
+
+
+def _entered(manifest: Manifest, numbers: Any, count: int, round: int) -> Integers:
+    """The rounds in which readings 1, 2, ... of a member entered."""
+    given = np.asarray(numbers, dtype=np.int64)
+    if manifest.asynchronous:
+        return np.asarray(-(-given * round // count), dtype=np.int64)
+    return np.asarray(np.clip(round - count + given, 1, max(round, 1)), dtype=np.int64)
+
+
+def _number_before(manifest: Manifest, count: int, round: int, last: int) -> int:
+    """How many readings of a member entered up to round `last`."""
+    if manifest.asynchronous:
+        return min(count * last // round, count) if round else 0
+    return int(np.clip(count - (round - last), 0, count)) if last else 0
+
+
+def _unit(size: int, place: int) -> Floats:
+    row = np.zeros(size)
+    row[place] = 1.0
+    return row
+
+
+def _reached(push: Any, place: int) -> Integers:
+    """Those whose mass can come to an agent."""
+    from scipy.sparse.csgraph import breadth_first_order
+
+    order = breadth_first_order(push, place, directed=False, return_predecessors=False)
+    return np.asarray(order, dtype=np.int64)
+
+
+def _constant(row: Floats) -> bool:
+    top = float(row.max())
+    return top - float(row.min()) <= MIXED * top

@@ -1,0 +1,230 @@
+"""What an agent has found: its estimate with an interval, whose readings it covers, the guarantee.
+
+A result is made of public terms and of what was released: it may be shown to anyone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from murmura.agents.coverage import Coverage
+from murmura.agents.intervals import (
+    CONFIDENCE,
+    ResultInterval,
+    half_width,
+    interval,
+    project,
+    statistic_bounds,
+)
+from murmura.agents.manifest import Manifest
+from murmura.agents.release.guarantees import guarantee
+
+__all__ = [
+    "CONFIDENCE",
+    "AgentResult",
+    "ResultInterval",
+    "finite",
+    "half_width",
+    "interval",
+    "project",
+    "statistic_bounds",
+]
+
+NO_RESULT = 3  # the exit code without a result, or with one below the quorum
+WITHOUT = {  # reasons for which there is no estimate, and what to do
+    "rolled-back": "its ledger is older than what its neighbours received; restore the newest one",
+    "conflicting-releases": "its neighbours remember releases of this name that its ledger does "
+    "not have, or another copy of it runs; the log says which, and what to do",
+    "late": "its neighbours were done before it restarted without its state; use their estimate",
+    "quorum": "too few members for the quorum; start the missing ones, or lower [agents] quorum on "
+    "every site",
+    "excluded": "the others went on without it; use their estimate, and take part in the next run",
+    "readings": "its readings ended; see the log, and give it readings that it can release",
+    "stopped": "stopped before the end; start again to continue",
+}
+
+
+@dataclass(frozen=True)
+class AgentResult:
+    """An agent's estimate and what must be known of it.
+
+    Parameters
+    ----------
+    agent, network, manifest : str
+        The agent's label, the name of the network and the hash of its terms, in hex.
+    round : int
+        The round of the estimate.
+    reason : str
+        Why it ended, as in `Done`; "stopped" if it was, "running" while it has not.
+    estimate : tuple of float
+        Within the public bounds; empty if there is none.
+    unprojected : tuple of float
+        As the agents computed it.
+    half_width : tuple of float
+        Of the interval for the mean of the covered readings, by component; noise and mixing.
+    sampling : tuple of float or None
+        As in `ResultInterval`.
+    confidence : float
+        Of the interval.
+    coverage : Coverage
+        Whose readings are in the estimate.
+    quorum : int
+        How many members a result needs.
+    epsilon, delta : float
+        Of one reading; epsilon is infinite without a guarantee.
+    guarantee : str
+        What is guaranteed, in words.
+
+    Examples
+    --------
+    >>> covered = Coverage(("a", "b"), ("a", "b"), (1, 1))
+    >>> found = AgentResult(
+    ...     "a", "pair", "c0ffee11" * 8, 20, "rounds", (0.5,), (0.51,), (0.25,), None, 0.95,
+    ...     covered, 2, 1.0, 0.0, "(1, 0)-DP for one reading",
+    ... )
+    >>> found.sentence()
+    'a: 0.5 +- 0.25 (95%), readings of 2 of 2 members, epsilon 1 per reading, manifest c0ffee11c0ff'
+    >>> found.exit_code
+    0
+    """
+
+    agent: str
+    network: str
+    manifest: str
+    round: int
+    reason: str
+    estimate: tuple[float, ...]
+    unprojected: tuple[float, ...]
+    half_width: tuple[float, ...]
+    sampling: tuple[float, ...] | None
+    confidence: float
+    coverage: Coverage
+    quorum: int
+    epsilon: float
+    delta: float
+    guarantee: str = field(repr=False)
+
+    @classmethod
+    def of(
+        cls,
+        manifest: Manifest,
+        family: Any,
+        agent: str,
+        round: int,
+        reason: str,
+        estimate: Sequence[float],
+        coverage: Coverage,
+        *,
+        stated: str | None = None,
+    ) -> AgentResult:
+        """The result of an agent with its interval.
+
+        Parameters
+        ----------
+        manifest : Manifest
+            The terms.
+        family : Family
+            Of the readings.
+        agent : str
+            Its label.
+        round : int
+            The round of the estimate.
+        reason : str
+            Why it ended.
+        estimate : sequence of float
+            As the protocol has it; empty if there is none.
+        coverage : Coverage
+            Whose readings are in it.
+        stated : str, optional
+            The guarantee in words, where it is known already.
+
+        Returns
+        -------
+        AgentResult
+            Without an estimate if no reading is covered.
+        """
+        raw = tuple(float(x) for x in estimate) if coverage.count else ()
+        if not all(math.isfinite(x) for x in raw):
+            raw = ()
+        found = (
+            interval(
+                manifest, family, coverage.readings, label=agent, round=round,
+                present=coverage.present, estimate=raw,
+            )
+            if raw
+            else None
+        )  # fmt: skip
+        return cls(
+            agent=agent,
+            network=manifest.name,
+            manifest=manifest.digest.hex(),
+            round=round,
+            reason=reason,
+            estimate=project(family, raw),
+            unprojected=raw,
+            half_width=() if found is None else found.half_width,
+            sampling=None if found is None else found.sampling,
+            confidence=CONFIDENCE,
+            coverage=coverage,
+            quorum=manifest.quorum,
+            epsilon=manifest.epsilon if manifest.adds_noise else math.inf,
+            delta=manifest.delta,
+            guarantee=str(guarantee(manifest, family)) if stated is None else stated,
+        )
+
+    @property
+    def complete(self) -> bool:
+        """Whether there is an estimate, of at least the quorum."""
+        return bool(self.estimate) and self.coverage.meets(self.quorum)
+
+    @property
+    def exit_code(self) -> int:
+        """0 with a result that meets the quorum, 3 without."""
+        return 0 if self.complete else NO_RESULT
+
+    def sentence(self) -> str:
+        """The result in one line."""
+        if not self.estimate:
+            why = WITHOUT.get(self.reason, f"it has none yet ({self.reason})")
+            return f"{self.agent}: no estimate: {why}; {self.coverage.sentence()}"
+        values = ", ".join(
+            f"{value:.6g} +- {width:.3g}"
+            for value, width in zip(self.estimate, self.half_width, strict=True)
+        )
+        below = "" if self.complete else f", below the quorum of {self.quorum}"
+        cost = "no guarantee" if math.isinf(self.epsilon) else f"epsilon {self.epsilon:g}"
+        delta = f", delta {self.delta:g}" if self.delta else ""
+        per = "" if math.isinf(self.epsilon) else " per reading"
+        return (
+            f"{self.agent}: {values} ({self.confidence:.0%}), {self.coverage.sentence()}{below}, "
+            f"{cost}{delta}{per}, manifest {self.manifest[:12]}"
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it as JSON takes it; null for what is infinite."""
+        covered = self.coverage
+        data = asdict(self) | {
+            "epsilon": finite(self.epsilon),
+            "half_width": [finite(x) for x in self.half_width],
+            "sampling": None if self.sampling is None else [finite(x) for x in self.sampling],
+            "coverage": {
+                "members": len(covered.members),
+                "present": len(covered.present),
+                "contributing": covered.count,
+                "readings": sum(covered.readings),
+                "missing": list(covered.missing),
+                "quorum": self.quorum,
+                "sentence": covered.sentence(),
+            },
+            "complete": self.complete,
+        }
+        del data["quorum"]
+        return data | {"estimate": list(self.estimate), "unprojected": list(self.unprojected)}
+
+
+def finite(value: float) -> float | None:
+    """The number, or None where JSON has no name for it."""
+    return value if math.isfinite(value) else None

@@ -1,0 +1,250 @@
+"""Intervals cover the mean of the readings as often as they say; weakened ones do not.
+
+A binomial count of covered runs is compared with the stated confidence: `too_few` is below it by
+more than `DEVIATIONS` standard deviations, which a valid interval is with probability below 1e-7.
+"""
+
+import math
+from dataclasses import replace
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+import pytest
+
+from murmura import families
+from murmura.agents import Manifest
+from murmura.agents.coverage import Coverage
+from murmura.agents.mixing import release_weights
+from murmura.agents.quantiles import quantile
+from murmura.agents.results import AgentResult, half_width, interval, project, statistic_bounds
+from murmura.errors import AgentError
+from murmura.privacy import (
+    DiscreteLaplaceMechanism,
+    DuchiMechanism,
+    LaplaceMechanism,
+    StaircaseMechanism,
+)
+from murmura.scenario import Scenario
+
+RUNS = 200_000
+DEVIATIONS = 5.2  # P(N(0, 1) < -5.2) is 1e-7
+
+
+def manifest_of(
+    graph: str = "ring:4",
+    algorithm: str = "average",
+    rounds: int = 60,
+    more: str = "",
+    **terms: Any,
+) -> Any:
+    problem = (
+        Scenario.parse(f"""
+        network = {{graph = "{graph}", weights = "lazy-metropolis"}}
+        family = {{name = "normal", sigma = 1.0, bounds = [0.0, 10.0]}}
+        signals = {{draw = {{mu = 5.0}}}}
+        privacy = {{protect = "signal", epsilon = 2.0 {more}}}
+        algorithm = {{name = "{algorithm}", rounds = {rounds}}}
+    """)
+        .build()
+        .problem
+    )
+    return Manifest.of(problem, "net", **terms), problem.family
+
+
+def too_few(covered: int, confidence: float = 0.95, runs: int = RUNS) -> bool:
+    least = runs * confidence - DEVIATIONS * math.sqrt(runs * confidence * (1 - confidence))
+    return covered < least
+
+
+def weights_matrix(manifest: Any) -> Any:
+    labels = [label for label, _ in manifest.members]
+    made = np.zeros((len(labels), len(labels)))
+    for source, to, weight in manifest.links:
+        made[labels.index(to), labels.index(source)] = weight
+    return made + np.diag(1 - made.sum(axis=0))
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 10])
+def test_a_sum_of_few_laplace_draws_lies_within_its_quantile_as_often_as_stated(count: int) -> None:
+    mechanism = LaplaceMechanism(1.0, 1.0)
+    found = quantile(mechanism, np.full(count, 1 / count), np.ones(count), 0.95)
+    noise = np.random.default_rng(count).laplace(size=(RUNS, count)).mean(axis=1)
+    covered = int((np.abs(noise) <= found).sum())
+    assert not too_few(covered)
+    assert covered < RUNS * 0.95 + DEVIATIONS * math.sqrt(RUNS * 0.95 * 0.05)  # and no wider
+    if count <= 3:  # the weakened variant: the normal quantile
+        normal = NormalDist().inv_cdf(0.975) * math.sqrt(2 / count)
+        assert too_few(int((np.abs(noise) <= normal).sum()))
+
+
+def test_the_quantile_is_the_closed_form_for_one_laplace_draw_and_the_normal_one_for_many() -> None:
+    mechanism = LaplaceMechanism(1.0, 1.0)
+    for confidence in (0.5, 0.95, 0.999):
+        one = quantile(mechanism, np.ones(1), np.ones(1), confidence)
+        assert one == pytest.approx(-math.log(1 - confidence), rel=1e-4)
+    many = quantile(mechanism, np.array([1e-4]), np.array([1e4]), 0.95)
+    assert many == pytest.approx(1.959964 * math.sqrt(2 / 1e4), rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        DiscreteLaplaceMechanism(0.3, 1), DiscreteLaplaceMechanism(4.0, 1),
+        StaircaseMechanism(0.5, 2.0), StaircaseMechanism(6.0, 2.0),
+    ],
+    ids=lambda m: f"{m.name} {m.epsilon}",
+)  # fmt: skip
+@pytest.mark.parametrize("weights", [[1.0], [0.5, 0.3, 0.2], [1 / 12] * 12])
+def test_other_additive_noise_lies_within_its_quantile(mechanism: Any, weights: Any) -> None:
+    found = quantile(mechanism, np.array(weights), np.ones(len(weights)), 0.95)
+    noise = mechanism.noise((RUNS // 4, len(weights)), np.random.default_rng(7)) @ weights
+    covered = int((np.abs(noise) <= found * (1 + 1e-9)).sum())
+    assert not too_few(covered, runs=RUNS // 4)
+    if mechanism.name == "staircase":  # exact, so no wider either
+        assert covered <= RUNS / 4 * 0.95 + DEVIATIONS * math.sqrt(RUNS / 4 * 0.95 * 0.05)
+
+
+@pytest.mark.parametrize("count", [1, 3, 1000])
+def test_bounded_noise_lies_within_its_bound(count: int) -> None:
+    mechanism = DuchiMechanism(1.0, 0.0, 10.0)
+    found = quantile(mechanism, np.full(count, 1 / count), np.ones(count), 0.95)
+    rng, runs = np.random.default_rng(count), 20_000 if count < 10 else 2_000
+    values = np.full((runs, count), 5.0)
+    noise = mechanism.sample(values, rng).mean(axis=1) - 5.0
+    assert not too_few(int((np.abs(noise) <= found * (1 + 1e-9)).sum()), runs=runs)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "rounds", "counts"),
+    [("average", 3, (1, 1, 1, 1)), ("average", 60, (1, 1, 0, 1)), ("learn", 6, (6, 6, 6, 6)),
+     ("learn", 6, (6, 0, 2, 6))],
+)  # fmt: skip
+def test_weights_of_releases_are_those_of_the_matrices(
+    algorithm: str, rounds: int, counts: Any
+) -> None:
+    manifest, _ = manifest_of(algorithm=algorithm, rounds=rounds)
+    W = weights_matrix(manifest)
+    found = release_weights(manifest, "0", counts, rounds)
+    total, expected = 0.0, {}
+    for j, count in enumerate(counts):
+        entering = [0] if algorithm == "average" else range(rounds - count + 1, rounds + 1)
+        for s in entering if count else ():
+            expected[j, s] = np.linalg.matrix_power(W, rounds - s)[0, j]
+            total += expected[j, s]
+    for weight, times, j, s in zip(
+        found.weight, found.releases, found.member, found.round, strict=True
+    ):
+        assert times == 1
+        assert weight == pytest.approx(expected.pop((int(j), int(s))) / total, rel=1e-9)
+    assert not expected
+
+
+def test_long_ago_releases_are_counted_together_and_add_up_to_one() -> None:
+    manifest, _ = manifest_of(algorithm="learn", rounds=100_000)
+    found = release_weights(manifest, "2", [100_000, 100_000, 99_000, 50_000], 100_000)
+    assert len(found.weight) < 1000
+    assert found.releases.sum() == 349_000
+    assert (found.weight * found.releases * found.readings).sum() == pytest.approx(1.0)
+    assert found.unevenness < 0.01
+
+
+@pytest.mark.parametrize(("algorithm", "rounds"), [("average", 3), ("learn", 4)])
+def test_the_interval_covers_the_mean_of_the_readings_and_one_without_mixing_does_not(
+    algorithm: str, rounds: int
+) -> None:
+    manifest, family = manifest_of("ring:6", algorithm, rounds, ", radius = 0.05")
+    W, size = weights_matrix(manifest), 6
+    found = interval(manifest, family, label="0")
+    times = rounds if algorithm == "learn" else 1
+    readings = np.zeros((times, size))
+    readings[:, 0] = readings[-1, [1, 5]] = 10.0  # as uneven as the bounds allow
+    rng = np.random.default_rng(3)
+    released = readings + rng.laplace(scale=0.05 / 2.0, size=(RUNS // 10, times, size))
+    S = released[:, 0] if algorithm == "average" else np.zeros((RUNS // 10, size))
+    w = np.ones(size) if algorithm == "average" else np.zeros(size)
+    for t in range(rounds):
+        S, w = S @ W.T, W @ w
+        if algorithm == "learn":
+            S, w = S + released[:, t], w + 1
+    error = np.abs(S[:, 0] / w[0] - readings.mean())
+    runs = RUNS // 10
+    assert not too_few(int((error <= found.half_width[0]).sum()), runs=runs)
+    assert too_few(int((error <= found.noise[0]).sum()), runs=runs)  # weakened: noise only
+
+
+def test_the_interval_is_narrow_where_it_should_be() -> None:
+    manifest, family = manifest_of("complete:3")
+    exact = interval(manifest, family)
+    assert exact.mixing[0] < 1e-9
+    assert exact.half_width == half_width(manifest, family)
+    noise = np.random.default_rng(1).laplace(scale=0.5, size=(RUNS, 3)).mean(axis=1)
+    assert exact.half_width[0] == pytest.approx(np.quantile(np.abs(noise), 0.95), rel=0.02)
+    assert exact.sampling is not None
+    assert exact.sampling[0] == pytest.approx(1.96 / math.sqrt(3), rel=1e-3)
+
+
+def test_an_interval_never_exceeds_the_public_bounds_and_grows_where_members_are_missing() -> None:
+    manifest, family = manifest_of("complete:4")
+    whole = half_width(manifest, family, [1, 1, 1, 1])[0]
+    part = half_width(manifest, family, [1, 1, 0, 0], present=("0", "1"))[0]
+    assert whole < part < 10.0
+    assert half_width(replace(manifest, epsilon=0.01), family) == (10.0,)
+    assert half_width(manifest, family, [0, 0, 0, 0]) == (math.inf,)
+    with pytest.raises(AgentError, match="4 members; found 3 counts of readings"):
+        half_width(manifest, family, [1, 1, 1])
+
+
+def test_without_bounds_mixing_follows_from_the_known_variance() -> None:
+    manifest, _ = manifest_of(rounds=2)
+    family = families.Normal(1.0)
+    found = interval(replace(manifest, family=repr(family)), family, label="0")
+    bounded = interval(manifest, families.Normal(1.0, bounds=(0.0, 10.0)), label="0")
+    assert bounded.noise[0] < found.half_width[0] < bounded.half_width[0]
+
+
+@pytest.mark.parametrize(
+    ("family", "low", "high"),
+    [
+        (families.Normal(1.0, bounds=(-2.0, 3.0)), [-2.0], [3.0]),
+        (families.NormalBoth(bounds=(-2.0, 3.0)), [-2.0, 0.0], [3.0, 9.0]),
+        (families.Bernoulli(), [0.0], [1.0]),
+        (families.Categorical(3), [0.0] * 3, [1.0] * 3),
+        (families.Poisson(), [0.0], [math.inf]),
+    ],
+    ids=lambda each: getattr(each, "name", ""),
+)
+def test_bounds_of_the_statistic(family: Any, low: Any, high: Any) -> None:
+    found = statistic_bounds(family)
+    assert [side.tolist() for side in found] == [low, high]
+
+
+def test_a_result_is_projected_and_keeps_the_estimate_as_computed() -> None:
+    manifest, family = manifest_of("complete:3")
+    labels = tuple(label for label, _ in manifest.members)
+    covered = Coverage(labels, labels, (1, 1, 1))
+    found = AgentResult.of(manifest, family, "0", 60, "rounds", (-57.0,), covered)
+    assert (found.estimate, found.unprojected) == ((0.0,), (-57.0,))
+    assert found.exit_code == 0
+    assert found.sentence().startswith("0: 0 +- ")
+    assert f"manifest {manifest.digest.hex()[:12]}" in found.sentence()
+    data = found.to_json()
+    assert data["coverage"]["contributing"] == 3
+    assert "epsilon = 2" in data["guarantee"]
+    assert project(family, ()) == ()
+
+
+def test_without_a_reading_or_below_the_quorum_there_is_no_success() -> None:
+    manifest, family = manifest_of("complete:3")
+    labels = tuple(label for label, _ in manifest.members)
+    empty = AgentResult.of(
+        manifest, family, "0", 60, "rounds", (5.0,), Coverage(labels, labels, (0, 0, 0))
+    )
+    assert (empty.estimate, empty.exit_code) == ((), 3)
+    assert "no estimate" in empty.sentence()
+    fewer = Coverage(labels, labels[:2], (1, 1, 0))
+    below = AgentResult.of(manifest, family, "0", 60, "rounds", (5.0,), fewer)
+    assert below.exit_code == 3
+    assert "1 missing: 2, below the quorum of 3" in below.sentence()
+    enough = AgentResult.of(replace(manifest, quorum=2), family, "0", 60, "rounds", (5.0,), fewer)
+    assert enough.exit_code == 0
