@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _LONGEST = 40  # digits or characters of a value in a message
+_DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)([smhdw])")
+SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}  # in a unit of time
+DURATION = 'a time such as "90s", "10m", "1h", "1d" or "2w", or a number of seconds'
 
 
 def positive(error: type[MurmuraError], **values: float) -> None:
@@ -55,6 +59,17 @@ def one_of(error: type[MurmuraError], allowed: Iterable[str], **values: str) -> 
     for name, value in values.items():
         if not isinstance(value, str) or value not in names:
             raise error(f"{name} must be one of {', '.join(names)}; found {found(value)}")
+
+
+def duration(error: type[MurmuraError], **values: Any) -> float:
+    """Return the one value in seconds: "90s", "10m", "1h", "1d", "2w", or a number of seconds."""
+    ((name, value),) = values.items()
+    seconds = as_float(value)
+    if isinstance(value, str) and (text := _DURATION.fullmatch(value)):
+        seconds = float(text[1]) * SECONDS[text[2]]
+    if not 0 <= seconds < math.inf:
+        raise error(f"{name} must be {DURATION}; found {found(value)}")
+    return seconds
 
 
 def real_array(error: type[MurmuraError], **values: Any) -> NDArray[np.float64]:

@@ -82,7 +82,7 @@ class CommandReadings(Readings):
         self._count, self._again_at = 0, 0.0
         self._notices: list[Notice] = []
         self._end: SourceState | None = None
-        self._run: Run | None = Run(self.command)
+        self._run: CommandProcess | None = CommandProcess(self.command)
 
     def skip(self, count: int, check: OriginCheck | None = None) -> None:  # noqa: ARG002 - lines are new
         """Continue counting from what was released: the lines to come are new ones."""
@@ -127,7 +127,7 @@ class CommandReadings(Readings):
                 raise SignalError(f"{where} has a key and no value; expected both, with a comma")
         return joined(number(cell, where) for cell in cells)
 
-    def _ended(self, run: Run) -> SourceState:
+    def _ended(self, run: CommandProcess) -> SourceState:
         """The command has ended and all its lines were taken."""
         code = run.close()
         if code == 0:
@@ -162,13 +162,13 @@ class CommandReadings(Readings):
         if time.monotonic() < self._again_at:
             return False
         try:
-            self._run = Run(self.command)
+            self._run = CommandProcess(self.command)
         except SignalError as problem:
             self._retry_later(str(problem))
         return self._run is not None
 
 
-class Run:
+class CommandProcess:
     """One process of the command, and what it has written and was not yet taken."""
 
     def __init__(self, command: list[str]) -> None:

@@ -62,6 +62,8 @@ class HttpReadings(PolledReadings):
         Bytes of an answer.
     pauses : Pauses, optional
         How long to wait after failures.
+    connect : bool
+        Whether to begin at once; otherwise only the arguments are checked.
 
     Raises
     ------
@@ -70,7 +72,7 @@ class HttpReadings(PolledReadings):
 
     Examples
     --------
-    >>> readings = HttpReadings("http://127.0.0.1:1/load", "time", "kwh", pauses=Pauses(9, 9))
+    >>> readings = HttpReadings("https://meter.example/load", "time", "kwh", connect=False)
     >>> readings.naming
     'http key time'
     >>> readings.close()
@@ -90,6 +92,7 @@ class HttpReadings(PolledReadings):
         timeout: float = 10.0,
         largest: int = LARGEST,
         pauses: Pauses | None = None,
+        connect: bool = True,
     ) -> None:
         """Begin to ask, in a thread of its own."""
         host = _host(url)
@@ -112,7 +115,8 @@ class HttpReadings(PolledReadings):
         )
         self._answers = 0
         self._recent: set[str] = set()  # keys of the last document
-        self._start()
+        if connect:
+            self._start()
 
     def _fetch(self) -> Iterator[Item]:
         data = self._get()

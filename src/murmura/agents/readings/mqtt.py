@@ -54,6 +54,8 @@ class MqttReadings(QueuedReadings):
         The field with the time of a reading.
     pauses : Pauses, optional
         How long to wait before connecting again.
+    connect : bool
+        Whether to begin at once; otherwise only the arguments are checked.
 
     Raises
     ------
@@ -65,7 +67,7 @@ class MqttReadings(QueuedReadings):
     Examples
     --------
     >>> readings = MqttReadings(
-    ...     "mqtt://127.0.0.1:1", "meters/north", "id", "kwh", client="north", pauses=Pauses(9, 9)
+    ...     "mqtt://broker.example", "meters/north", "id", "kwh", client="north", connect=False
     ... )
     >>> readings.naming
     'mqtt topic meters/north, key id'
@@ -87,6 +89,7 @@ class MqttReadings(QueuedReadings):
         certificate_key: str | None = None,
         time: str | None = None,
         pauses: Pauses | None = None,
+        connect: bool = True,
     ) -> None:
         """Connect, in a thread of its own."""
         mqtt = _paho()
@@ -116,7 +119,8 @@ class MqttReadings(QueuedReadings):
         properties.SessionExpiryInterval = NEVER_EXPIRES
         properties.ReceiveMaximum = RECEIVE_MAXIMUM
         self._client.connect_async(host, port, KEEPALIVE, clean_start=False, properties=properties)
-        self._client.loop_start()
+        if connect:
+            self._client.loop_start()
 
     def close(self) -> None:
         """Disconnect; the broker keeps the session and what was not acknowledged."""

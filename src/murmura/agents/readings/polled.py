@@ -114,10 +114,10 @@ class QueuedReadings(Readings):
     def _acknowledged(self, item: Item) -> None:
         """A reading is committed."""
 
-    def _failed(self, text: str) -> None:
+    def _failed(self, text: str, level: str = "warning") -> None:
         """Report a failure; a repeated one is not repeated in the log."""
         if not self._failing:
-            self._notices.append(Notice(text, "warning"))
+            self._notices.append(Notice(text, level))
         self._failing = True
 
     def _works(self, text: str) -> None:
@@ -175,6 +175,9 @@ class PolledReadings(QueuedReadings):
             except UnavailableError as problem:
                 pause = self._pauses.next()
                 self._failed(f"{problem}; tried again, after pauses that grow")
+            except Exception as problem:  # a thread must not end unseen; the text may quote a row
+                pause = self._pauses.next()
+                self._failed(f"{self.where} cannot be read ({type(problem).__name__})", "error")
             else:
                 self._works(f"{self.where} is read again")
                 self._pauses.reset()

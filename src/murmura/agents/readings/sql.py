@@ -45,6 +45,8 @@ class SqlReadings(PolledReadings):
         Seconds between two looks.
     pauses : Pauses, optional
         How long to wait after failures.
+    connect : bool
+        Whether to begin at once; otherwise only the arguments are checked.
 
     Raises
     ------
@@ -86,6 +88,7 @@ class SqlReadings(PolledReadings):
         time: str | None = None,
         interval: float = 10.0,
         pauses: Pauses | None = None,
+        connect: bool = True,
     ) -> None:
         """Begin to read, in a thread of its own."""
         sql = self._sql = _sqlalchemy()
@@ -111,8 +114,9 @@ class SqlReadings(PolledReadings):
             ) from None
         self._keys: deque[Any] = deque(maxlen=LOOK_BACK)  # the last ones, ascending
         self._recent: set[str] = set()
-        self._row, self._told_of_null = 0, False
-        self._start()
+        self._row, self._counted_nulls = 0, False
+        if connect:
+            self._start()
 
     def close(self) -> None:
         """Stop reading, and close the connection."""
@@ -141,7 +145,7 @@ class SqlReadings(PolledReadings):
             try:
                 self._count_nulls(connection)
                 yield from self._scan(connection)
-            except (self._sql.exc.SQLAlchemyError, OSError) as problem:
+            except (self._sql.exc.SQLAlchemyError, OSError, TypeError) as problem:
                 raise self._unavailable("cannot be read", problem) from None
 
     def _scan(self, connection: Any) -> Iterator[Item]:
@@ -194,13 +198,13 @@ class SqlReadings(PolledReadings):
 
     def _count_nulls(self, connection: Any) -> None:
         """Say once if rows have no key: they are no readings."""
-        if self._told_of_null:
+        if self._counted_nulls:
             return
         key = self._sql.column(self._fields.key[0])
         inner = self._statement.where(key.is_(None)).subquery("without_key")
         count = connection.execute(self._sql.select(self._sql.func.count()).select_from(inner))
         found = count.scalar_one()
-        self._told_of_null = True
+        self._counted_nulls = True
         if found:
             self._notices.append(
                 Notice(
