@@ -34,11 +34,22 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
+from murmura._validate import duration
 from murmura.agents.ledger import key_of
 from murmura.agents.manifest import Manifest
 from murmura.agents.pki import Credentials
 from murmura.agents.protocol import Options
-from murmura.agents.readings import FIRST, CommandReadings, CsvReadings, Readings
+from murmura.agents.readings import (
+    FIRST,
+    LARGEST,
+    CommandReadings,
+    CsvReadings,
+    HttpReadings,
+    MqttReadings,
+    Readings,
+    SqlReadings,
+    secret_of,
+)
 from murmura.agents.transport.zenoh import ZenohTransport
 from murmura.errors import AgentError, LedgerError
 from murmura.privacy.accounting import Budget
@@ -94,25 +105,92 @@ class BudgetTable(ConfigTable):
     window: int | None = Field(default=None, ge=1)
 
 
-class ReadingsTable(ConfigTable):
-    """[readings]: a CSV file followed as it grows, or a command whose lines are readings.
+SOURCES = {  # source -> (how it is written, the keys that only go with such sources)
+    "csv": ('csv = "readings.csv"', {"column", "key", "time", "follow"}),
+    "command": ('command = ["program", "argument"]', {"key"}),
+    "mqtt": (
+        'mqtt = "mqtts://host:8883"',
+        {"column", "key", "time", "topic", "client", "user", "password_file", "ca", "certificate",
+         "certificate_key"},
+    ),
+    "sql": (
+        'sql = "postgresql+psycopg://user@host/database"',
+        {"column", "key", "time", "table", "query", "password_file", "password_env", "interval"},
+    ),
+    "http": (
+        'http = "https://host/path"',
+        {"column", "key", "time", "items", "token_file", "ca", "interval", "timeout", "largest"},
+    ),
+}  # fmt: skip
+NEEDED = {"mqtt": ("topic", "key"), "sql": ("column", "key"), "http": ("column", "key")}
 
-    `key` names what identifies a reading, such as a column with the time.
+
+class ReadingsTable(ConfigTable):
+    """[readings]: where readings come from: a CSV file, a command, MQTT, SQL or HTTP.
+
+    `key` names what identifies a reading: columns or fields, such as its time.
     """
 
     csv: str | None = None
-    column: str | list[str] | None = None
-    key: str | list[str] | None = Field(default=None, min_length=1)
-    follow: bool = True
     command: list[str] | None = Field(default=None, min_length=1)
+    mqtt: str | None = None
+    sql: str | None = None
+    http: str | None = None
+    column: str | list[str] | None = Field(default=None, min_length=1)
+    key: str | list[str] | None = Field(default=None, min_length=1)
+    time: str | None = Field(default=None, min_length=1)
+    follow: bool = True
+    topic: str | None = Field(default=None, min_length=1)
+    client: str | None = Field(default=None, min_length=1)
+    user: str | None = None
+    password_file: str | None = None
+    password_env: str | None = None
+    token_file: str | None = None
+    ca: str | None = None
+    certificate: str | None = None
+    certificate_key: str | None = None
+    table: str | None = Field(default=None, min_length=1)
+    query: str | None = Field(default=None, min_length=1)
+    items: str = ""
+    interval: float | str = 10.0
+    timeout: float | str = 10.0
+    largest: int = Field(default=LARGEST, ge=1)
+
+    @property
+    def source(self) -> str:
+        """The kind of source."""
+        return next(name for name in SOURCES if getattr(self, name) is not None)
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:
-        if (self.csv is None) == (self.command is None):
-            raise ValueError('one of csv = "readings.csv" and command = ["program", "argument"]')
-        if self.command is not None and self.key not in (None, FIRST):
+        given = [name for name in SOURCES if getattr(self, name) is not None]
+        if len(given) != 1:
+            raise ValueError(f"one of {', '.join(how for how, _ in SOURCES.values())}")
+        (source,) = given
+        for name in self.model_fields_set - {source} - SOURCES[source][1]:
+            kinds = [kind for kind, (_, keys) in SOURCES.items() if name in keys]
+            raise ValueError(f"{name} only with {' or '.join(kinds)}; this source is {source}")
+        if source == "command" and self.key not in (None, FIRST):
             raise ValueError(f'with command, key = "{FIRST}": the first value of each line')
+        for name in NEEDED.get(source, ()):
+            if getattr(self, name) is None:
+                raise ValueError(f"{name} with {source}")
+        if source == "sql" and (self.table is None) == (self.query is None):
+            raise ValueError('one of table = "loads" and query = "SELECT ..." with sql')
+        if source == "sql" and isinstance(self.key, list):
+            raise ValueError("one key column with sql, in whose order rows are read")
+        if self.password_file is not None and self.password_env is not None:
+            raise ValueError("password_file or password_env, not both")
+        for name in ("interval", "timeout"):
+            self.seconds(name)
         return self
+
+    def seconds(self, name: str) -> float:
+        """A duration of the table."""
+        try:
+            return duration(AgentError, **{name: getattr(self, name)})
+        except AgentError as problem:
+            raise ValueError(str(problem)) from None
 
 
 class RoundsTable(ConfigTable):
@@ -300,18 +378,88 @@ peers, keys, ledger, budget, readings, rounds; did you mean "scenario"?
             insecure=insecure,
         )
 
-    def readings(self) -> Readings:
-        """Open the source of readings."""
+    def readings(self, connect: bool = True) -> Readings:
+        """Open the source of readings; without `connect`, a source over a network stays away from it."""
         chosen = self.config.readings
-        if chosen.command is not None:
-            return CommandReadings(chosen.command, keyed=chosen.key is not None)
-        assert chosen.csv is not None, "the model has checked that there is one source"
-        return CsvReadings(self.path(chosen.csv), chosen.column, chosen.follow, chosen.key)
+        with self.locator.errors_at("readings", chosen.source):
+            if chosen.csv is not None:
+                path = self.path(chosen.csv)
+                return CsvReadings(path, chosen.column, chosen.follow, chosen.key, chosen.time)
+            if chosen.command is not None:
+                return CommandReadings(chosen.command, keyed=chosen.key is not None)
+            if chosen.mqtt is not None:
+                return self._mqtt(chosen, connect)
+            if chosen.sql is not None:
+                return self._sql(chosen, connect)
+            return self._http(chosen, connect)
+
+    def _mqtt(self, chosen: ReadingsTable, connect: bool) -> Readings:
+        assert chosen.mqtt is not None
+        assert chosen.topic is not None
+        return MqttReadings(
+            chosen.mqtt,
+            chosen.topic,
+            chosen.key or (),
+            chosen.column or (),
+            client=chosen.client or f"murmura-{self.manifest.name}-{self.config.name}",
+            user=chosen.user,
+            password=self._secret(chosen.password_file),
+            ca=self._file(chosen.ca),
+            certificate=self._file(chosen.certificate),
+            certificate_key=self._file(chosen.certificate_key),
+            time=chosen.time,
+            connect=connect,
+        )
+
+    def _sql(self, chosen: ReadingsTable, connect: bool) -> Readings:
+        assert chosen.sql is not None
+        assert isinstance(chosen.key, str)
+        return SqlReadings(
+            chosen.sql,
+            chosen.key,
+            chosen.column or (),
+            table=chosen.table,
+            query=chosen.query,
+            password=self._secret(chosen.password_file, chosen.password_env),
+            time=chosen.time,
+            interval=chosen.seconds("interval"),
+            connect=connect,
+        )
+
+    def _http(self, chosen: ReadingsTable, connect: bool) -> Readings:
+        assert chosen.http is not None
+        return HttpReadings(
+            chosen.http,
+            chosen.key or (),
+            chosen.column or (),
+            items=chosen.items,
+            token=self._secret(chosen.token_file),
+            ca=self._file(chosen.ca),
+            time=chosen.time,
+            interval=chosen.seconds("interval"),
+            timeout=chosen.seconds("timeout"),
+            largest=chosen.largest,
+            connect=connect,
+        )
+
+    def _file(self, written: str | None) -> str | None:
+        return None if written is None else str(self.path(written))
+
+    def _secret(self, file: str | None, variable: str | None = None) -> str | None:
+        """A password, from a private file or from a variable of the environment."""
+        if variable is not None:
+            found = os.environ.get(variable)
+            if not found:
+                raise AgentError(f"the environment has no variable {variable} with the password")
+            return found
+        return None if file is None else secret_of(self.path(file))
 
     def check_readings(self) -> None:
         """Raise unless the source of readings exists and has the columns; starts no command.
 
-        A CSV file that is followed may still be empty: the agent waits for its first line.
+        Of a broker, a database or a server only what is on this site is checked: packages,
+        addresses, files and passwords. A CSV file that is followed may still be empty: the agent
+        waits for its first line.
 
         Raises
         ------
@@ -329,9 +477,13 @@ peers, keys, ledger, budget, readings, rounds; did you mean "scenario"?
                     "give its path, or install it"
                 )
             return
-        assert chosen.csv is not None, "the model has checked that there is one source"
+        if chosen.csv is None:
+            self.readings(connect=False).close()
+            return
         with self.locator.errors_at("readings"):
-            found = CsvReadings(self.path(chosen.csv), chosen.column, follow=False, key=chosen.key)
+            found = CsvReadings(
+                self.path(chosen.csv), chosen.column, False, chosen.key, chosen.time
+            )
             found.close()
             if not (found.has_header or chosen.follow):
                 raise AgentError(f"{found.path} is empty; expected a line of column names")

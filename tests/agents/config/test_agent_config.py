@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from murmura.agents.config import Setup
+from murmura.agents.config import ReadingsTable, Setup
 from murmura.cli.app import app
 from murmura.errors import AgentError, ScenarioError
 from murmura.scenario import Scenario
@@ -50,7 +50,7 @@ def test_a_misspelt_key_is_named_with_its_line_and_the_nearest_key(folder: Path)
     path = edited(folder, "column = ", "colunm = ")
     assert problem(path) == (
         f"{path}, line {line_of(path, 'colunm')}: readings.colunm: there is no such key; allowed: "
-        'csv, column, key, follow, command; did you mean "column"?'
+        f'{", ".join(ReadingsTable.model_fields)}; did you mean "column"?'
     )
 
 

@@ -124,4 +124,5 @@ def test_closing_ends_a_command_that_goes_on() -> None:
     source = CommandReadings([sys.executable, "-c", "import time\nwhile True: time.sleep(1)"])
     assert source.next() is SourceState.WAITING
     source.close()
-    assert source._process.poll() is not None
+    assert source._run is not None
+    assert source._run._process.poll() is not None

@@ -91,6 +91,36 @@ class Readings(Protocol):
         """Close files and processes; may be called twice."""
 
 
+class Pauses:
+    """Pauses between attempts: each is twice the one before, up to a longest.
+
+    Parameters
+    ----------
+    first, longest : float
+        Seconds.
+
+    Examples
+    --------
+    >>> pauses = Pauses(1.0, 5.0)
+    >>> [pauses.next() for _ in range(4)]
+    [1.0, 2.0, 4.0, 5.0]
+    """
+
+    def __init__(self, first: float = 1.0, longest: float = 300.0) -> None:
+        """Begin with the first."""
+        self.first, self.longest = first, longest
+        self._next = first
+
+    def next(self) -> float:
+        """The pause before the next attempt."""
+        pause, self._next = self._next, min(2 * self._next, self.longest)
+        return pause
+
+    def reset(self) -> None:
+        """An attempt was good: begin with the first again."""
+        self._next = self.first
+
+
 def joined(numbers: Iterable[float]) -> Value:
     """One number as itself, several as a tuple."""
     found = tuple(numbers)
