@@ -19,7 +19,7 @@ import tomllib
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
@@ -169,10 +169,16 @@ def _keys(section: KeyPath) -> list[str]:
     """The keys that a section may have."""
     if not section:
         return [*Spec.model_fields, "variant"]
-    model = Spec.model_fields[str(section[0])].annotation
-    assert isinstance(model, type), "every section is a model"
-    assert issubclass(model, Section), "every section is a model"
+    model: type[Section] = Spec
+    for name in section:
+        model = _model(model.model_fields[str(name)].annotation)
     return list(model.model_fields)
+
+
+def _model(annotation: Any) -> type[Section]:
+    """The model of a section, which may be optional."""
+    found = [part for part in (annotation, *get_args(annotation)) if isinstance(part, type)]
+    return next(part for part in found if issubclass(part, Section))
 
 
 def _options(found: Any, allowed: Iterable[str]) -> str:
