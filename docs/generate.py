@@ -241,6 +241,25 @@ def standings() -> str:
     return table(["statement", "verdict", "why"], rows)
 
 
+def batches() -> str:
+    """Noise of the sum of a stream, with fresh noise and in batches, and what an estimate lacks."""
+    from murmura.privacy import Batches
+
+    sizes, fresh = (100, 1_000, 10_000), Batches(growth=1.0)
+    rows = []
+    for schedule in (
+        fresh, Batches(1.25), Batches(2.0), Batches(2.0, longest=24), Batches(2.0, longest=168),
+    ):  # fmt: skip
+        name = "fresh noise" if schedule.trivial else f"growth {schedule.growth:g}"
+        limit = f", longest {schedule.longest}" if schedule.longest else ""
+        noise = [schedule.deviation(T) for T in sizes]
+        less = [f"{fresh.deviation(T) / d:.1f}" for T, d in zip(sizes, noise, strict=True)]
+        cells = [f"{d:.1f}" for d in noise]
+        rows.append([name + limit, *cells, " / ".join(less), f"{schedule.stalest(sizes[-1]):,}"])
+    heads = [f"T = {T:,}" for T in sizes]
+    return table(["noise in Delta/eps", *heads, "times less", "lacks at most"], rows)
+
+
 def _ranks() -> dict[str, Any]:
     return dict(json.loads((ROOT / "benchmarks" / "ranks.json").read_text()))
 
@@ -348,6 +367,7 @@ PARTS: dict[str, Callable[[], str]] = {
         reproduction,
         tally,
         standings,
+        batches,
         scaling_measured,
         scaling_patches,
         scaling_predicted,

@@ -93,3 +93,10 @@ def test_without_protection_the_figure_is_a_curve(folder: Any) -> None:
     done = call("--error", 0.01, "--out", "here")
     assert done.exit_code == 0, done.output
     assert (folder / "here" / "plan.svg").stat().st_size > 1000
+
+
+def test_a_stream_is_offered_batches() -> None:
+    done = call("--error", 0.3, "--variant", "stream", "--no-figures")
+    assert done.exit_code == 0, done.output
+    assert "In [privacy]: batches = { growth = 2.0, longest = 3 }" in done.stdout
+    assert "lacks up to 2" in done.stdout

@@ -9,7 +9,7 @@ import numpy as np
 
 from murmura import algorithms, families, networks
 from murmura.networks import Mixing
-from murmura.privacy import NetworkDP, NoPrivacy, SignalDP
+from murmura.privacy import Batches, NetworkDP, NoPrivacy, SignalDP
 from murmura.signals import as_signals
 from murmura.simulation import Problem, RecordedSignals, SyntheticSignals
 
@@ -112,6 +112,13 @@ CASES: dict[str, Callable[[], Problem]] = {
         mixing(), "average", SignalDP(1.0), source=readings(), family=custom(2.0)
     ),
     "perturbed": lambda: _made(mixing(), "learn", SignalDP(1.0, mechanism="staircase")),
+    "batches": lambda: _made(mixing(), "learn", SignalDP(1.0, batches=Batches(2.0, 3))),
+    "measured-batches": lambda: _made(
+        networks.column_stochastic(graph()),
+        "push-sum-learn",
+        SignalDP(1.0, mechanism="staircase", batches=Batches(2.0, 5)),
+        source=readings(),
+    ),
     "budget-fractions": lambda: _made(
         mixing(), "average", SignalDP(1.0, budget_fractions=tuple(1.0 + k % 3 for k in range(SIZE)))
     ),

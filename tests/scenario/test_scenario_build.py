@@ -206,3 +206,14 @@ def test_the_template_runs_as_it_is() -> None:
 def test_run_takes_a_path(tmp_path: Any) -> None:
     (tmp_path / "s.toml").write_text(BASE)
     assert list(murmura.run(tmp_path / "s.toml")) == ["small"]
+
+
+def test_batches_are_part_of_the_request_and_a_variant_can_leave_them_out() -> None:
+    text = edited('name = "average"', 'name = "learn"')
+    text = edited("epsilon = 1.0", "epsilon = 1.0\nbatches = { growth = 1.5, longest = 24 }", text)
+    fresh = (
+        '\n[[variant]]\nname = "batches"\n[[variant]]\nname = "fresh"\nprivacy.batches.growth = 1.0'
+    )
+    batches, single = (job.problem.privacy for job in Scenario.parse(text + fresh).jobs())
+    assert batches == privacy.SignalDP(1.0, batches=privacy.Batches(1.5, 24))
+    assert single == privacy.SignalDP(1.0)

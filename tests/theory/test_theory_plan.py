@@ -14,7 +14,7 @@ import pytest
 import murmura as mm
 from murmura import networks, theory
 from murmura.errors import MurmuraError, NetworkError, PrivacyError
-from murmura.privacy import NetworkDP, NoPrivacy, SignalDP
+from murmura.privacy import Batches, NetworkDP, NoPrivacy, SignalDP
 from murmura.scenario import Scenario
 from murmura.simulation import Record, simulate
 from tests.theory.theory_cases import GRAPHS, run
@@ -201,3 +201,38 @@ def test_table_1_is_about_laplace_noise() -> None:
     problem = mm.simulation.Problem(ring, mm.algorithms.Average(), family, source, request, 5)
     with pytest.raises(MurmuraError, match="about Laplace noise"):
         mm.theory.table_1(problem)
+    batches = mm.privacy.SignalDP(1.0, batches=Batches(2.0))
+    with pytest.raises(MurmuraError, match="leave batches out"):
+        mm.theory.table_1(replace(problem, algorithm=mm.algorithms.Learn(), privacy=batches))
+
+
+def test_a_stream_is_offered_batches_and_what_they_cost() -> None:
+    problem = run("learn", GRAPHS["ring"], SignalDP(1.0), replicas=1, rounds=60).problem
+    found = theory.plan(problem, error=0.4)
+    offer = found.offer
+    assert offer is not None
+    assert offer.batches == Batches(2.0, longest=6)  # a tenth of the rounds
+    assert offer.lacking == 5
+    assert found.best.batches is None  # freshness is never given up unasked
+    assert found.best.epsilon is not None
+    assert offer.epsilon is not None
+    assert offer.epsilon < 0.8 * found.best.epsilon
+    assert f"epsilon = {offer.epsilon:g} is enough, not {found.best.epsilon:g}" in found.offered()
+    assert "lacks up to 5 of an agent's latest readings" in found.offered()
+    assert found.to_dict()["offer"]["batches"] == {"growth": 2.0, "longest": 6}
+
+    accepted = replace(found.problem, privacy=SignalDP(offer.epsilon, batches=offer.batches))
+    accepted = replace(accepted, epsilons=(), replicas=8000, seed=2)
+    errors = simulate(accepted, Record(estimates=False)).total[-1]
+    measured = math.sqrt((errors**2).mean() / accepted.network.size)
+    assert measured == pytest.approx(offer.error, rel=0.05)
+    again = theory.plan(accepted, error=0.4)
+    assert again.offer is None
+    assert "batches = { growth = 2.0, longest = 6 }" in again.toml()
+
+
+def test_batches_are_offered_where_they_have_a_proof_only() -> None:
+    for name, request in (("average", SignalDP(1.0)), ("learn-network", NetworkDP(1.0))):
+        problem = run(name, GRAPHS["ring"], request, replicas=1, rounds=40).problem
+        assert theory.plan(problem).offer is None
+        assert theory.plan(problem).offered() == ""

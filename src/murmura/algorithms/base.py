@@ -217,6 +217,10 @@ class Algorithm(ABC):
         """How many of an agent's readings are added up in xi_t: 1 without batches."""
         return 1
 
+    def enters(self, reading: int) -> int:
+        """The round in which a reading of a stream enters: its own, without batches."""
+        return reading
+
     def noise_gain(self, t: int, values: Value) -> Value:
         """The coefficient of d_t along an eigenvector of A: noise, or noise + mixing lambda."""
         now = self.at(t)

@@ -37,6 +37,9 @@ class BatchSchedule(Protocol):
     def released(self, t: int) -> int:
         """How many are in all batches that are closed after round t."""
 
+    def closing(self, reading: int) -> int:
+        """The round in which the batch of a reading closes."""
+
 
 @dataclass(frozen=True)
 class Batched(Algorithm):
@@ -86,15 +89,19 @@ class Batched(Algorithm):
         """The readings of the batch that closes in round t."""
         return self.batches.closes(t)
 
+    def enters(self, reading: int) -> int:
+        """The round in which the batch of a reading closes."""
+        return self.batches.closing(reading)
+
     def coefficients(self, t: int) -> Coefficients:
         """Weigh the past by N_{t-1} readings and the batch by those in it."""
         now = self.algorithm.at(t)
-        if not _counts_alike(self.algorithm, t):
+        if not _counts_alike(self.algorithm, t, now):
             raise AlgorithmError(_form(self.algorithm, t))
-        entering = 1.0 if self.batches.closes(t) else 0.0
+        past, total = self.batches.released(t - 1), self.batches.released(t)
+        entering = 1.0 if total > past else 0.0
         if self.ratio:
             return Coefficients(now.own, now.mixing, innovation=entering, noise=entering)
-        past, total = self.batches.released(t - 1), self.batches.released(t)
         kept = past / total / (now.own + now.mixing) if past else 0.0
         return Coefficients(
             kept * now.own,
@@ -110,13 +117,13 @@ class Batched(Algorithm):
         return super().sensitivities(t)
 
 
-def misfit(algorithm: Algorithm) -> str:
+def misfit(algorithm: Algorithm | type[Algorithm]) -> str:
     """Why the readings of an algorithm cannot enter in batches; empty where they can.
 
     Parameters
     ----------
-    algorithm : Algorithm
-        Any.
+    algorithm : Algorithm or type
+        Any; of a class, what all its instances have in common is looked at.
     """
     if not algorithm.online:
         return (
@@ -130,7 +137,10 @@ def misfit(algorithm: Algorithm) -> str:
         )
     if algorithm.start.innovation or algorithm.start.noise:
         return f"algorithm {algorithm.name} starts from a reading; batches need a start from 0"
-    wrong = [t for t in range(1, CHECKED + 1) if not _counts_alike(algorithm, t)]
+    if isinstance(algorithm, type):
+        return ""
+    rounds = range(1, CHECKED + 1)
+    wrong = [t for t in rounds if not _counts_alike(algorithm, t, algorithm.at(t))]
     return _form(algorithm, wrong[0]) if wrong else ""
 
 
@@ -169,9 +179,9 @@ def batched(algorithm: Algorithm, batches: BatchSchedule | None) -> Algorithm:
     return batched(algorithm.algorithm, batches)
 
 
-def _counts_alike(algorithm: Algorithm, t: int) -> bool:
+def _counts_alike(algorithm: Algorithm, t: int, now: Coefficients) -> bool:
     """Whether round t is S_t = W_t S_{t-1} + x_t with rows of W_t that add up to 1."""
-    own, mixing, momentum, innovation, noise, link_noise = algorithm.at(t)
+    own, mixing, momentum, innovation, noise, link_noise = now
     one = 1.0 if algorithm.ratio else 1 / t
     kept = 1.0 if algorithm.ratio else (t - 1) / t
     whole = abs(own + mixing - kept) < 1e-12 or (t == 1 and not algorithm.ratio)

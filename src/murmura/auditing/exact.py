@@ -279,7 +279,8 @@ def estimate_off(problem: Problem, agent: int, first: int, by: float = 1.0) -> M
 def signal_moves(problem: Problem, agent: int, by: float, reading: int = 1) -> Move:
     """Move an agent's signal so that its statistic moves by `by` (l1): innovation_t by, where used.
 
-    Online, one reading moves; offline, every round that uses the signal is moved.
+    Online, one reading moves, in the round in which it enters; a reading whose batch is still open
+    after the last round moves nothing. Offline, every round that uses the signal is moved.
 
     Parameters
     ----------
@@ -322,8 +323,9 @@ def signal_moves(problem: Problem, agent: int, by: float, reading: int = 1) -> M
             "one number; audit the mechanism"
         )
     impulses = _no_impulses(problem)
-    rounds = [reading] if problem.algorithm.online else range(problem.rounds + 1)
-    for t in rounds:
+    algorithm, last = problem.algorithm, problem.rounds
+    rounds = [algorithm.enters(reading)] if algorithm.online else range(last + 1)
+    for t in (t for t in rounds if t <= last):
         impulses[t, agent] = problem.algorithm.at(t).innovation * by
     first = int(np.argmax(impulses.any(axis=1)))
     return Move(f"the signal of agent {agent}", agent, first, impulses)

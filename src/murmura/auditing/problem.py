@@ -120,8 +120,12 @@ def audit_problem(
             f"no two signals of {todo.family.name} are {todo.privacy.radius:g} apart"
         )
     agent = best_connected(todo)
+    if todo.privacy.batches is not None:  # see a batch of more than one reading close
+        rounds = max(rounds, todo.privacy.batches.first_of_several(todo.rounds))
+    rounds = min(rounds, todo.rounds)
+    reading = 1 if todo.privacy.batches is None else _latest(todo, rounds)
     seen = transcript_mechanism(
-        todo, agent, min(rounds, todo.rounds), background=pairs[len(pairs) // 2][0]
+        todo, agent, rounds, background=pairs[len(pairs) // 2][0], reading=reading
     )
     return audit(
         seen, pairs, signal_claim(todo, agent), todo.privacy.delta, trials, rng,
@@ -378,11 +382,19 @@ def _exact_signal(problem: Problem, agent: int, pairs: list[tuple[float, float]]
         return max(mechanism_loss(mechanism, first, second) for first, second in xi)
     by = float(np.abs(xi[:, 0] - xi[:, 1]).sum(axis=-1).max())
     everyone = Transcript(tuple(range(problem.network.size)), problem.rounds)
-    readings = {1, problem.rounds} if problem.algorithm.online else {1}
+    readings = {1, _latest(problem, problem.rounds)}
     return max(
         exact_loss(problem, signal_moves(problem, agent, by, reading), everyone)
         for reading in readings
     )
+
+
+def _latest(problem: Problem, rounds: int) -> int:
+    """The last reading that has entered after some rounds; 1 where there is one signal."""
+    if not problem.algorithm.online:
+        return 1
+    entered = (reading for reading in range(rounds, 0, -1))
+    return next((k for k in entered if problem.algorithm.enters(k) <= rounds), 1)
 
 
 def mechanism_loss(mechanism: Mechanism, x: Floats, other: Floats) -> float:

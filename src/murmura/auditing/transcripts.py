@@ -155,9 +155,11 @@ class PlantedSignal:
     agent : int
         Whose signal is replaced.
     signal : float
-        By what, in round 1.
+        By what, in the round of `reading`.
     varies, measured : bool
         As in `SignalSource`: the signals are the same in every run, and are no real data.
+    reading : int
+        The round of the signal that is replaced.
 
     Examples
     --------
@@ -170,11 +172,12 @@ class PlantedSignal:
     signal: float
     varies: bool = False
     measured: bool = False
+    reading: int = 1
 
     def signals(self, t: int, replicas: int) -> Floats:  # noqa: ARG002 - one set for all
-        """Replace the signal in round 1; later rounds are background, since one reading changes."""
+        """Replace the signal in one round; others are background, since one reading changes."""
         signals = self.background.copy()
-        if t == 1:
+        if t == self.reading:
             signals[self.agent] = self.signal
         return signals[:, None]
 
@@ -187,7 +190,12 @@ class PlantedSignal:
 
 
 def transcript_mechanism(
-    problem: Problem, agent: int, rounds: int, background: float, everyone: bool = False
+    problem: Problem,
+    agent: int,
+    rounds: int,
+    background: float,
+    everyone: bool = False,
+    reading: int = 1,
 ) -> TranscriptMechanism:
     """Return a mechanism for `audit`: planted signal -> messages of rounds 0..rounds, a row per run.
 
@@ -203,6 +211,8 @@ def transcript_mechanism(
         The signal of all other agents.
     everyone : bool
         Whether the messages of all agents are seen, or the agent's only.
+    reading : int
+        Which reading is planted; offline there is the first only.
 
     Returns
     -------
@@ -245,7 +255,7 @@ def transcript_mechanism(
         for first in range(0, trials, batch):
             run = replace(
                 problem,
-                source=PlantedSignal(signals, agent, signal),
+                source=PlantedSignal(signals, agent, signal, reading=reading),
                 rounds=max(rounds, 1),
                 horizon=problem.rounds,
                 epsilons=(),

@@ -99,6 +99,8 @@ def _print_plan(found: Plan, written: list[Path]) -> None:
     )
     show.print(table(heads, map(_row, found.candidates), numbers=6), "")
     show.print(_sentence(found), soft_wrap=True)
+    if found.offer is not None:
+        show.print(found.offered(), soft_wrap=True)
     show.print(
         "\nerror: the TE that murmura run measures"
         f"{', over sqrt(n)' if found.norm == 'agent' else ''}, root mean square over replicas.\n"

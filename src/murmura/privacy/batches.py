@@ -216,6 +216,19 @@ class Batches:
         before = self.released(reading - 1)
         return before + self._length(before)
 
+    def first_of_several(self, last: int) -> int:
+        """Return the first round up to `last` that closes a batch of several readings, or `last`.
+
+        Parameters
+        ----------
+        last : int
+            Where the search ends.
+        """
+        at = 1
+        while at < last and self.closing(at) == at:
+            at += 1
+        return min(self.closing(at), last)
+
     def stalest(self, rounds: int) -> int:
         """Return the most readings that an estimate of any round 1..rounds lacks.
 
@@ -253,14 +266,7 @@ class Batches:
 
     def _closed(self, t: int) -> tuple[int, int]:
         """(batches closed after round t, the readings in them)."""
-        if t < 1:
-            return 0, 0
-        ends, steady = _ends(self.growth, self.longest, max(t, 64).bit_length())
-        if t > ends[-1]:
-            more = (t - ends[-1]) // steady if steady else 0
-            return len(ends) + more, ends[-1] + more * steady
-        k = bisect_left(ends, t + 1)
-        return k, ends[k - 1] if k else 0
+        return _closed(self.growth, self.longest, t)
 
 
 def group_event(event: PrivacyEvent, readings: int) -> PrivacyEvent:
@@ -307,6 +313,19 @@ def _length(growth: float, longest: int, before: int) -> int:
     # the decimal as it is written: 1.2 of 10 readings is 2 and not 1, on every machine
     length = max(1, math.floor((Fraction(repr(growth)) - 1) * before))
     return min(length, longest) if longest else length
+
+
+@lru_cache(maxsize=2**16)
+def _closed(growth: float, longest: int, t: int) -> tuple[int, int]:
+    """(batches closed after round t, the readings in them)."""
+    if t < 1:
+        return 0, 0
+    ends, steady = _ends(growth, longest, max(t, 64).bit_length())
+    if t > ends[-1]:
+        more = (t - ends[-1]) // steady if steady else 0
+        return len(ends) + more, ends[-1] + more * steady
+    k = bisect_left(ends, t + 1)
+    return k, ends[k - 1] if k else 0
 
 
 @lru_cache(maxsize=256)

@@ -105,6 +105,11 @@ def batch_means(
 ) -> Floats:
     """(batches, d): what was released, on average over agents and over each batch of rounds."""
     _validate.at_least(MurmuraError, 2, batches=batches)
+    if problem.privacy.batches is not None:
+        raise MurmuraError(
+            "batch means need releases in every round, and the readings here are released in "
+            "growing batches; state correlation=... instead"
+        )
     if problem.algorithm.name not in SUMS or problem.network.kind != "doubly-stochastic":
         raise MurmuraError(
             f"batch means need an algorithm that adds up a stream ({', '.join(SUMS)}) on doubly "

@@ -32,6 +32,7 @@ def issues(spec: Spec, folder: Path) -> Iterator[Issue]:
     yield from _family(spec)
     yield from _privacy(spec)
     yield from _algorithm(spec)
+    yield from _batches(spec)
     yield from _agents(spec)
 
 
@@ -131,7 +132,7 @@ def _privacy(spec: Spec) -> Iterator[Issue]:
     try:
         _ = spec.privacy.request
     except REFUSALS as error:
-        keys = ("delta", "epsilon", "radius", "sensitivity")
+        keys = ("delta", "epsilon", "radius", "sensitivity", "mechanism", "batches")
         yield attribute("privacy", [k for k in keys if k in spec.privacy.model_fields_set], error)
 
 
@@ -160,6 +161,24 @@ def _algorithm(spec: Spec) -> Iterator[Issue]:
             _check_numbers(algorithm(**spec.algorithm.options), spec.algorithm.rounds)
         except REFUSALS as error:
             yield attribute("algorithm", spec.algorithm.options, error)
+
+
+def _batches(spec: Spec) -> Iterator[Issue]:
+    """Whether the readings of the algorithm can enter in batches."""
+    from murmura.algorithms import ALGORITHMS
+    from murmura.algorithms.batched import misfit
+
+    algorithm = ALGORITHMS.get(spec.algorithm.name)
+    asked = spec.privacy.batches
+    if algorithm is None or asked is None or asked.growth == 1 or asked.longest == 1:
+        return
+    try:
+        made = algorithm(**spec.algorithm.options)
+    except REFUSALS:  # an option is missing or wrong, which is reported where it is
+        made = None
+    problem = misfit(algorithm if made is None else made)
+    if problem:
+        yield Issue(("privacy", "batches"), problem)
 
 
 def _check_numbers(algorithm: Algorithm, rounds: int) -> None:

@@ -193,6 +193,13 @@ class SignalsSection(Section):
         return self
 
 
+class BatchesSection(Section):
+    """privacy.batches: readings of a stream that are released together (`privacy.Batches`)."""
+
+    growth: float = Field(default=2.0, ge=1, le=1000)  # 1: each reading by itself
+    longest: int = Field(default=0, ge=0)  # readings; 0: no limit
+
+
 class PrivacySection(Section):
     """[privacy]: what is protected, epsilon and delta, and the sensitivity to use."""
 
@@ -204,16 +211,21 @@ class PrivacySection(Section):
     mechanism: Literal[
         "laplace", "staircase", "discrete-laplace", "duchi", "piecewise", "hybrid", "best"
     ] = "laplace"
+    batches: BatchesSection | None = None  # for online algorithms
 
     @property
     def request(self) -> PrivacyRequest:
         """The privacy request, at the first epsilon."""
+        from murmura.privacy import Batches
         from murmura.privacy.requests import make_request
 
         epsilon = self.epsilon[0] if self.epsilon else math.inf
+        asked = self.batches
+        batches = None if asked is None else Batches(asked.growth, asked.longest)
         return make_request(
-            self.protect, epsilon, self.delta, self.radius, self.sensitivity, self.mechanism
-        )
+            self.protect, epsilon, self.delta, self.radius, self.sensitivity, self.mechanism,
+            batches,
+        )  # fmt: skip
 
     @whole(mode="after")
     def _needs_epsilon(self) -> Self:

@@ -48,7 +48,13 @@ class Spread:
 
 def limits(problem: Problem) -> list[str]:
     """Sentences for everyone: readings left out, bounds that bite, what the interval assumes."""
-    found = (_readings(problem), _bias(problem), _clipped(problem), _assumption(problem))
+    found = (
+        _readings(problem),
+        _open_batch(problem),
+        _bias(problem),
+        _clipped(problem),
+        _assumption(problem),
+    )
     return [sentence for sentence in found if sentence]
 
 
@@ -105,6 +111,19 @@ def _readings(problem: Problem) -> str | None:
         else "an online algorithm, such as learn, uses one in every round"
     )
     return f"The algorithm {problem.algorithm.name} uses {first} of {have} readings of each agent; {other}."
+
+
+def _open_batch(problem: Problem) -> str | None:
+    """What batches leave out of the last estimate, and of any other."""
+    batches = problem.privacy.batches
+    if batches is None:
+        return None
+    inside, rounds = batches.released(problem.rounds), problem.rounds
+    last = f"the last has those of rounds 1 to {inside}" if inside < rounds else "the last has all"
+    return (
+        f"Readings are released in {batches}: an estimate lacks up to {batches.stalest(rounds)} "
+        f"readings of each agent, and {last}."
+    )
 
 
 def _clipped(problem: Problem) -> str | None:

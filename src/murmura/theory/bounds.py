@@ -711,6 +711,8 @@ def _row(
     problem: Problem, largest: float | None, setting: str, protects: str, name: str, request: Any
 ) -> Table1Row:
     asked: Any = problem.privacy
+    if asked.batches is not None:
+        raise MurmuraError("Table 1 is about noise in every reading; leave batches out")
     if asked.perturbs_input:
         raise MurmuraError(
             f"Table 1 is about Laplace noise; found mechanism {asked.mechanism}; ask for laplace"

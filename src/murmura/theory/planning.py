@@ -9,6 +9,10 @@ decentralisation after t rounds,
 
 All algorithms and weights that provide at least the guarantee of the problem's own algorithm are
 compared. No signal is read.
+
+For a stream whose readings are released one by one, a plan also offers the best candidate with its
+readings in growing batches: the same epsilon for each reading and less noise, at the cost of
+freshness, which the offer states. It is never chosen by itself.
 """
 
 from __future__ import annotations
@@ -24,7 +28,7 @@ from numpy.typing import NDArray
 from murmura import _validate, algorithms
 from murmura.algorithms import Algorithm
 from murmura.errors import AlgorithmError, MurmuraError, NetworkError, PrivacyError
-from murmura.privacy import Status, guarantee_of
+from murmura.privacy import Batches, SignalDP, Status, guarantee_of
 from murmura.privacy.mechanisms.base import COMPUTABLE
 from murmura.simulation import Problem
 from murmura.theory.exact import Expected, expected
@@ -34,6 +38,7 @@ NORMS = ("agent", "l2")
 LARGEST_EPSILON, SMALLEST_EPSILON = 100.0, 1e-6  # where a search for epsilon ends
 ROUNDING = 1e-9
 MOST_ROUNDS = 2000
+FRESHNESS = 10  # batches that a plan offers are at most this fraction of the rounds long
 OFFLINE, ONLINE = ("average", "jacobi", "chebyshev"), ("learn", "learn-network")
 SCHEMES = ("metropolis", "best-constant")
 _RANKS = (Status.NONE, Status.REFUTED, Status.CLAIMED, Status.ESTIMATED, Status.PROVED)
@@ -65,6 +70,11 @@ class Candidate:
         Whether the expected errors are estimates (see `Expected`).
     reason
         Why the target is not reached.
+    batches
+        The batches in which readings are released, if any.
+    lacking
+        How many of the latest readings of an agent an estimate lacks at most, because their batch
+        is open.
 
     Examples
     --------
@@ -90,6 +100,8 @@ class Candidate:
     split: ErrorSplit
     estimated: bool
     reason: str = ""
+    batches: Batches | None = None
+    lacking: int = 0
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -108,6 +120,9 @@ class Plan:
         The problem of the best candidate, ready to run.
     epsilons, rounds, surface
         A grid, (e,) and (r,), and the error on it, (r, e).
+    offer
+        The best candidate with its readings in growing batches, where that is cheaper and the
+        request has none.
 
     Examples
     --------
@@ -134,6 +149,7 @@ class Plan:
     epsilons: Floats
     rounds: NDArray[np.int64]
     surface: Floats
+    offer: Candidate | None = None
 
     def __repr__(self) -> str:
         """The best candidate, and how many were compared."""
@@ -153,6 +169,7 @@ class Plan:
             "target": self.target,
             "best": _plain(self.best),
             "candidates": [_plain(c) for c in self.candidates],
+            "offer": None if self.offer is None else _plain(self.offer),
         }
 
     def toml(self) -> str:
@@ -160,9 +177,34 @@ class Plan:
         best, scheme = self.best, self.best.weights.partition(",")[0]
         lines = ["[network]", f'weights = "{scheme}"', ""] if scheme != "custom" else []
         if best.epsilon is not None:
-            lines += ["[privacy]", f"epsilon = {best.epsilon}", ""]
+            lines += ["[privacy]", f"epsilon = {best.epsilon}"]
+            lines += [] if best.batches is None else [_batches_line(best.batches)]
+            lines += [""]
         lines += ["[algorithm]", f'name = "{best.algorithm}"', f"rounds = {best.rounds}"]
         return "\n".join(lines) + "\n"
+
+    def offered(self) -> str:
+        """What batches would buy and cost, in a sentence; empty without an offer."""
+        best, offer = self.best, self.offer
+        if offer is None or offer.batches is None:
+            return ""
+        if self.solved == "epsilon" and offer.epsilon is not None:
+            ours = "and none is otherwise" if not best.reached else f"not {best.epsilon:g}"
+            gain = f"epsilon = {offer.epsilon:g} is enough, {ours}"
+        elif self.solved == "rounds":
+            ours = f"not {best.rounds}" if best.reached else "and no number is otherwise"
+            gain = f"{offer.rounds} rounds are enough, {ours}"
+        else:
+            gain = f"the error is {offer.error:.4g}, not {best.error:.4g}"
+        return (
+            f"With readings in {offer.batches} ({offer.algorithm}), {gain}. The same epsilon "
+            f"protects each reading; an estimate lacks up to {offer.lacking} of an agent's latest "
+            f"readings. In [privacy]: {_batches_line(offer.batches)}"
+        )
+
+
+def _batches_line(batches: Batches) -> str:
+    return f"batches = {{ growth = {batches.growth}, longest = {batches.longest} }}"
 
 
 def _plain(candidate: Candidate) -> dict[str, Any]:
@@ -232,7 +274,26 @@ def plan(
         )
     found.sort(key=lambda pair: asked.order(pair[0]))
     best, made = found[0]
-    return _with_surface(asked, best, made, tuple(candidate for candidate, _ in found))
+    offer = _offer(asked, best, made)
+    planned = _with_surface(asked, best, made, tuple(candidate for candidate, _ in found))
+    return replace(planned, offer=offer)
+
+
+def _offer(asked: _Request, best: Candidate, made: Problem) -> Candidate | None:
+    """The best candidate's problem in doubling batches of at most a tenth of the rounds."""
+    rounds = asked.rounds if asked.solved != "rounds" else made.rounds
+    longest = rounds // FRESHNESS
+    privacy = made.privacy
+    if longest < 2 or not made.algorithm.online or not isinstance(privacy, SignalDP):
+        return None
+    if privacy.batches is not None:
+        return None
+    try:
+        batched = replace(privacy, batches=Batches(2.0, longest))
+        found = asked.answer(replace(made, privacy=batched))
+    except MurmuraError:  # no proof for batches: smooth sensitivity, or another mechanism
+        return None
+    return found if found.reached and asked.order(found) < asked.order(best) else None
 
 
 def _status(problem: Problem) -> Status:
@@ -377,7 +438,8 @@ class _Request:
             guarantee=_status(problem).value,
             reached=not reason, epsilon=None if infinite else epsilon, rounds=t,
             error=float(error) / self.unit, split=ErrorSplit(*(float(p) / self.unit for p in parts)),
-            estimated=made.estimated, reason=reason,
+            estimated=made.estimated, reason=reason, batches=problem.privacy.batches,
+            lacking=0 if problem.privacy.batches is None else problem.privacy.batches.stalest(t),
         )  # fmt: skip
 
     def order(self, candidate: Candidate) -> tuple[float, ...]:
