@@ -11,6 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from benchmarks.ledger import opening
 from murmura.agents.local_cluster.cluster import LaunchOptions, LocalCluster, prepare
 from murmura.agents.local_cluster.plan import DeploymentPlan
 from murmura.agents.messages import CumulativeMass
@@ -138,7 +139,7 @@ def thousand(rounds: int) -> None:
 
 
 def main() -> None:
-    rows = [over_sockets(), *in_one_process()]
+    rows = [over_sockets(), *in_one_process(), opening()]
     for row in rows:
         met = "yes" if row["met"] else "NO"
         print(f"{row['what']}: {row['measured']:.3g} (target {row['target']}, met: {met})")

@@ -16,8 +16,8 @@ as one reading where each is protected by itself.
 from __future__ import annotations
 
 import math
-from collections import deque
-from collections.abc import Callable, Iterable
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple, Protocol
 
 from murmura.agents.ledger.periods import FIXED, ROLLING, Period
@@ -134,6 +134,10 @@ class StreamMeter:
     def __init__(self) -> None:
         """Nothing is spent."""
         self._sum = NOTHING
+
+    def start_from(self, total: CostSum) -> None:
+        """Count so much as spent before."""
+        self._sum = total
 
     def before(self, asked: Charge) -> CostSum:  # noqa: ARG002 - all count
         """The sum of all."""
@@ -374,8 +378,11 @@ class BudgetTracker:
             identity,
             lambda low, high: [c for c in charges if c.last >= low and c.first <= high],
         )
-        for charge in charges:
-            tracker.restore(charge)
+        since = tracker.replays_from(charges[-1].time if charges else 0.0)
+        tracker.restore(
+            Counter(charge[2:3] + charge[4:] for charge in charges),
+            (charge for charge in charges if charge.time >= since),
+        )
         return tracker
 
     def admit(self, asked: Charge, guaranteed: bool = True) -> None:
@@ -412,13 +419,32 @@ class BudgetTracker:
 
     def add(self, made: Charge) -> None:
         """Count a release that was admitted and committed."""
-        self.restore(made)
+        self._replay(made)
+        self.total = self.total.plus(made.group)
 
-    def restore(self, made: Charge) -> None:
-        """Count a release that the ledger contains."""
+    def replays_from(self, last: float) -> float:
+        """The time from which releases are to be counted one by one; `last` is the latest."""
+        period = self._identity.period
+        if period is not None:
+            return last - period.seconds if period.refill == ROLLING else period.bounds(last)[0]
+        return -math.inf if self._identity.unit == WINDOW else math.inf
+
+    def restore(
+        self, kinds: Mapping[tuple[int, float, float], int], recent: Iterable[Charge]
+    ) -> None:
+        """Count the releases that a ledger contains: how many of each (readings, epsilon, delta)."""
+        for (readings, epsilon, delta), count in kinds.items():
+            self.total = self.total.plus(group_cost(epsilon, delta, readings).times(count))
+            if self._identity.unit != WINDOW:
+                self._largest = _larger(self._largest, group_cost(epsilon, delta))
+        if type(self._meter) is StreamMeter:
+            self._meter.start_from(self.total)
+        for charge in recent:
+            self._replay(charge)
+
+    def _replay(self, made: Charge) -> None:
         after = self._meter.before(made).plus(self._meter.cost(made))
         self._meter.add(made)
-        self.total = self.total.plus(made.group)
         self._largest = _larger(self._largest, after)
 
     def spent(self, now: float) -> EpsilonDelta:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import hmac
 import json
 import sqlite3
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -286,28 +287,45 @@ class ChainScan:
         self._walk(store, header)
 
     def _walk(self, store: Store, header: LedgerContents) -> None:
-        hash_of, restore = records.entry_hash, self.tracker.restore
+        hash_of, origins, problems = records.entry_hash, self._origins, self.problems
+        since = self.tracker.replays_from(float(header.meta["time"]))
+        kinds: Counter[tuple[int, float, float]] = Counter()
+        recent: list[Charge] = []
         self._take_changes()
+        changed = {change.after for change in self._changes}
+        recorded = -1 if self._recorded is None else self._recorded.releases
+        head, moment, count, top = self.head, self.time, self.count, 0
         for row in store.rows():
-            seq, self.count = row[0], self.count + 1
-            if row[11] != self.head or seq != self.count or hash_of(self.head, row) != row[12]:
-                self.problems.append(f"release {self.count} (reading {row[1]}) breaks the chain")
+            seq, _, last, readings, _, time, epsilon, delta, _, _, names, previous, made = row
+            count += 1
+            if previous != head or seq != count or hash_of(head, row) != made:
+                problems.append(f"release {count} (reading {row[1]}) breaks the chain")
                 return
-            names = row[10].split()
-            if row[5] < self.time:
-                self.problems.append(f"release {seq} is earlier than the one before it")
-            self.head, self.time = row[12], row[5]
-            for name in names:
-                if name != "-" and self._origins.pop(name, 0) != seq:
-                    self.problems.append(f"an origin of release {seq} is not in the index")
-            last = row[2]
-            self.last_number = max(self.last_number, last)
-            restore(Charge(last - max(row[3], len(names)) + 1, last, row[3], *row[5:8]))
-            self._take_changes()
+            if time < moment:
+                problems.append(f"release {seq} is earlier than the one before it")
+            head, moment = made, time
+            if last > top:
+                top = last
+            span = readings
+            if names:
+                listed = names.split()
+                span = max(span, len(listed))
+                for name in listed:
+                    if name != "-" and origins.pop(name, 0) != seq:
+                        problems.append(f"an origin of release {seq} is not in the index")
+            kinds[readings, epsilon, delta] += 1
+            if time >= since:
+                recent.append(Charge(last - span + 1, last, readings, time, epsilon, delta))
+            if count == recorded or count in changed:
+                self.head, self.time, self.count = head, moment, count
+                self._take_changes()
+                head, moment = self.head, self.time
+        self.head, self.time, self.count, self.last_number = head, moment, count, top
         if self._next_change < len(self._changes):
-            self.problems.append("a change of terms is recorded after more releases than there are")
-        if self._origins:
-            self.problems.append("the index of origins has more than the releases")
+            problems.append("a change of terms is recorded after more releases than there are")
+        if origins:
+            problems.append("the index of origins has more than the releases")
+        self.tracker.restore(kinds, recent)
         self._check_end(header)
 
     def _take_changes(self) -> None:
