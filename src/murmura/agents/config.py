@@ -344,11 +344,9 @@ peers, keys, ledger, budget, readings, rounds; did you mean "scenario"?
         """
         if self.config.keys is None:
             return None
-        ledger = self.path(self.config.ledger.path)
-        chosen = self.config.ledger.key
-        file = ledger.with_name(f"{ledger.name}.key") if chosen is None else self.path(chosen)
+        ledger, file = self.path(self.config.ledger.path), self.ledger_key_file
         if file.exists():
-            return key_of(_read_key(file))
+            return key_of(self.read_ledger_key())
         if ledger.exists():
             raise LedgerError(
                 f"the key {file} of the ledger {ledger} is missing; restore it: without it "
@@ -358,7 +356,25 @@ peers, keys, ledger, budget, readings, rounds; did you mean "scenario"?
             made.write(secrets.token_bytes(KEY_BYTES))
             made.flush()
             os.fsync(made.fileno())
-        return key_of(_read_key(file))
+        return key_of(self.read_ledger_key())
+
+    @property
+    def ledger_key_file(self) -> Path:
+        """The file of the key that seals the ledger: beside it by default."""
+        ledger, chosen = self.path(self.config.ledger.path), self.config.ledger.key
+        return ledger.with_name(f"{ledger.name}.key") if chosen is None else self.path(chosen)
+
+    def read_ledger_key(self) -> bytes:
+        """The bytes of the ledger's key, if it is complete and private."""
+        file = self.ledger_key_file
+        found = file.read_bytes()
+        if len(found) != KEY_BYTES:
+            raise LedgerError(
+                f"the key {file} has {len(found)} bytes, expected {KEY_BYTES}; restore it"
+            )
+        if file.stat().st_mode & 0o077:
+            raise LedgerError(f"the key {file} can be read by others; run `chmod 600 {file}`")
+        return found
 
     def device_secret(self) -> bytes | None:
         """What identifies readings and proves what this agent sent; None without certificates."""
@@ -530,15 +546,3 @@ def manifest_of(problem: Problem, spec: Spec, name: str) -> Manifest:
         every=chosen.every,
         grace=chosen.grace,
     )
-
-
-def _read_key(file: Path) -> bytes:
-    """The bytes of a ledger's key, if it is complete and private."""
-    found = file.read_bytes()
-    if len(found) != KEY_BYTES:
-        raise LedgerError(
-            f"the key {file} has {len(found)} bytes, expected {KEY_BYTES}; restore it"
-        )
-    if file.stat().st_mode & 0o077:
-        raise LedgerError(f"the key {file} can be read by others; run `chmod 600 {file}`")
-    return found

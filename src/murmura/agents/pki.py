@@ -327,10 +327,7 @@ class Authority:
             facts = _read_certificate(path.read_bytes(), self._signer[1])
         except ValueError as problem:
             raise AgentError(f"{path} holds no certificate ({problem}); remove it") from None
-        state = _state(facts, now or dt.datetime.now(dt.UTC))
-        return DirectoryEntry(
-            facts.name, facts.serial, facts.not_after, state, facts.fingerprint, facts.hosts
-        )
+        return _described(facts, now)
 
 
 def check_credentials(credentials: Credentials, name: str, now: dt.datetime | None = None) -> None:
@@ -372,6 +369,26 @@ def check_credentials(credentials: Credentials, name: str, now: dt.datetime | No
             "others may have read it, it must not be used any more: issue a key under a new name, "
             "remove the old name from the manifest, and start a new epoch (renewing keeps the key)"
         )
+
+
+def describe(credentials: Credentials, now: dt.datetime | None = None) -> DirectoryEntry:
+    """What a device's certificate says.
+
+    Parameters
+    ----------
+    credentials : Credentials
+        The files of a device, as `check_credentials` accepts them.
+    now : datetime, optional
+        When its state is determined; the present by default.
+
+    Returns
+    -------
+    DirectoryEntry
+        Name, validity and hosts.
+    """
+    issuer = x509.load_pem_x509_certificate(credentials.ca.read_bytes())
+    facts = _read_certificate(credentials.certificate.read_bytes(), issuer)
+    return _described(facts, now)
 
 
 def check_request(names: Iterable[str], hosts: Iterable[str], days: float) -> None:
@@ -417,6 +434,13 @@ def _read_certificate(pem: bytes, issuer: Any) -> _CertificateFacts:
         fingerprint=found.fingerprint(hashes.SHA256()).hex(),
         hosts=hosts,
         signed=signed,
+    )
+
+
+def _described(facts: _CertificateFacts, now: dt.datetime | None) -> DirectoryEntry:
+    state = _state(facts, now or dt.datetime.now(dt.UTC))
+    return DirectoryEntry(
+        facts.name, facts.serial, facts.not_after, state, facts.fingerprint, facts.hosts
     )
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from murmura.cli.guard import Debug, existing, guarded
+from murmura.cli.guard import FAILED, Debug, existing, guarded
 
 if TYPE_CHECKING:
     from murmura.agents.config import Setup
@@ -58,10 +58,16 @@ def agent(
         setup = Setup.load(existing(file, "agent's file"))
         ReleaseMechanism(setup.manifest, setup.problem, setup.config.name, research=research)
         if check:
-            setup.check_readings()
+            from murmura.agents import doctor
+            from murmura.cli.doctor import show
+
+            results = doctor.checks(setup, offline=True, insecure=insecure, research=research)
             typer.echo(f"{setup.config.name} of {setup.manifest.name}")
             typer.echo(f"manifest {setup.manifest.digest.hex()}")
             typer.echo(str(guarantee(setup.manifest, setup.problem.family)))
+            show(results, brief=True)
+            if any(result.outcome is doctor.CheckOutcome.FAILURE for result in results):
+                raise typer.Exit(FAILED)
             return
         node = build(setup, insecure, research, metrics, metrics_host, log)
         for number in (signal.SIGTERM, signal.SIGINT):

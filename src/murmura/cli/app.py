@@ -10,6 +10,7 @@ from murmura import __version__
 from murmura.cli.agent import agent
 from murmura.cli.algorithms import algorithms
 from murmura.cli.audit import audit
+from murmura.cli.doctor import doctor
 from murmura.cli.families import families
 from murmura.cli.graph import graph
 from murmura.cli.guard import VerbGroup
@@ -55,19 +56,8 @@ def root(
 
 
 for verb in (
-    run,
-    sweep,
-    plan,
-    audit,
-    reproduce,
-    graph,
-    families,
-    algorithms,
-    init,
-    schema,
-    agent,
-    up,
-):
+    run, sweep, plan, audit, reproduce, graph, families, algorithms, init, schema, doctor, agent, up,
+):  # fmt: skip
     app.command()(verb)
 for name, group in (("keys", keys), ("ledger", ledger)):
     app.add_typer(group, name=name)

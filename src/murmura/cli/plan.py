@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,6 +15,8 @@ from murmura.cli.options import File, NoFigures, Out
 from murmura.errors import CommandError
 
 if TYPE_CHECKING:
+    from murmura.scenario import Scenario
+    from murmura.simulation import Problem
     from murmura.theory import Candidate, Plan
 
 Error = Annotated[float | None, typer.Option(help="The error to reach; solves for epsilon.")]
@@ -30,6 +34,9 @@ Deviation = Annotated[
     float | None,
     typer.Option(help="Assumed standard deviation of the statistic, where signals are recorded."),
 ]
+Agents = Annotated[
+    bool, typer.Option("--agents", help="Only what real agents can run; says what was left out.")
+]
 
 
 def plan(
@@ -40,6 +47,7 @@ def plan(
     norm: Norm = "agent",
     variant: Variant = None,
     deviation: Deviation = None,
+    agents: Agents = False,
     out: Out = None,
     as_json: AsJson = False,
     no_figures: NoFigures = False,
@@ -53,7 +61,8 @@ def plan(
         _check(error, epsilon, rounds, norm, deviation)
         loaded = Scenario.load(scenario)
         problem = loaded.build(variant).problem
-        found = theory.plan(problem, error, epsilon, rounds, norm, deviation)
+        refusal = _refusal(loaded, variant) if agents else None
+        found = theory.plan(problem, error, epsilon, rounds, norm, deviation, refusal=refusal)
         folder = out or Path("murmura-out") / f"{loaded.name}-plan"
         written = [] if no_figures else _figure(found, folder)
         if as_json:
@@ -74,6 +83,14 @@ def _check(
     _validate.one_of(CommandError, ("agent", "l2"), **{"--norm": norm})
     if None not in (error, epsilon, rounds):
         raise CommandError("--error, --epsilon and --rounds are all values; leave one to solve for")
+
+
+def _refusal(scenario: Scenario, variant: str | None) -> Callable[[Problem], str]:
+    """Why agents cannot run a problem under the terms of a variant."""
+    from murmura.agents.feasibility import refusal
+
+    spec = next(s for s in scenario.variants if variant in (None, s.name))
+    return partial(refusal, spec=spec)
 
 
 def _figure(found: Plan, folder: Path) -> list[Path]:
@@ -108,10 +125,23 @@ def _print_plan(found: Plan, written: list[Path]) -> None:
         "privacy: noise in the mean of all agents; disagreement: agents against their mean.\n",
         soft_wrap=True,
     )
+    if found.left_out:
+        show.print(_left_out(found), soft_wrap=True)
+    if found.warning:
+        show.print(f"Warning: {found.warning}.\n", soft_wrap=True, markup=False)
     if found.best.reached:
         show.print(found.toml())
     if written:
         show.print(f"Outputs: {', '.join(map(str, written))}", soft_wrap=True)
+
+
+def _left_out(found: Plan) -> str:
+    """Each reason once, with the candidates that it concerns."""
+    reasons: dict[str, list[str]] = {}
+    for left in found.left_out:
+        reasons.setdefault(left.reason, []).append(f"{left.algorithm} on {left.weights}")
+    lines = [f"  {', '.join(names)}: {reason}" for reason, names in reasons.items()]
+    return "\n".join(["Left out, because agents cannot run it:", *lines, ""])
 
 
 def _row(candidate: Candidate) -> tuple[str, ...]:

@@ -5,6 +5,7 @@
     theory.table_1(problem)                  # the paper's bounds beside it
     theory.headroom(result)                  # errors beside what no algorithm can beat
     theory.plan(problem, error=0.05)         # the smallest budget that reaches an error
+    theory.precision(problem)                # the interval of an estimate against public bounds
 
 Names are imported when first used, so that `import murmura` stays quick.
 """
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING
 from murmura._lazy import lazily
 
 if TYPE_CHECKING:
+    from murmura.theory.accuracy import Precision, precision
     from murmura.theory.bounds import (
         VERDICTS,
         Bound,
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
     )
     from murmura.theory.exact import Expected, expected
     from murmura.theory.limits import Headroom, best_polynomial, central, diameter, headroom
-    from murmura.theory.planning import Candidate, Plan, plan
+    from murmura.theory.planning import Candidate, LeftOut, Plan, plan
 
 # No name here may also be a submodule's: importing the submodule would replace the function.
 _HOMES = {
@@ -45,6 +47,7 @@ _HOMES = {
     "Candidate": "planning",
     "Expected": "exact",
     "Headroom": "limits",
+    "LeftOut": "planning",
     "Plan": "planning",
     "Table1Row": "bounds",
     "best_polynomial": "limits",
@@ -57,6 +60,8 @@ _HOMES = {
     "heterogeneous_offline": "bounds",
     "heterogeneous_online": "bounds",
     "plan": "planning",
+    "Precision": "accuracy",
+    "precision": "accuracy",
     "rounds_to_accuracy": "bounds",
     "SharperBound": "bounds",
     "VERDICTS": "bounds",
@@ -76,7 +81,9 @@ __all__ = [
     "Candidate",
     "Expected",
     "Headroom",
+    "LeftOut",
     "Plan",
+    "Precision",
     "SharperBound",
     "Table1Row",
     "Verdict",
@@ -90,6 +97,7 @@ __all__ = [
     "heterogeneous_offline",
     "heterogeneous_online",
     "plan",
+    "precision",
     "rounds_to_accuracy",
     "sharper",
     "sharper_theorem_1",

@@ -8,7 +8,8 @@ decentralisation after t rounds,
     TE^2 = C/eps^2 + D,    eps = sqrt(C / (error^2 - D)).
 
 All algorithms and weights that provide at least the guarantee of the problem's own algorithm are
-compared. No signal is read.
+compared, or those of them that `refusal` does not refuse: agents cannot run all of them. No signal
+is read.
 
 For a stream whose readings are released one by one, a plan also offers the best candidate with its
 readings in growing batches: the same epsilon for each reading and less noise, at the cost of
@@ -18,8 +19,9 @@ freshness, which the offer states. It is never chosen by itself.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,11 +33,13 @@ from murmura.errors import AlgorithmError, MurmuraError, NetworkError, PrivacyEr
 from murmura.privacy import Batches, SignalDP, Status, guarantee_of
 from murmura.privacy.mechanisms.base import COMPUTABLE
 from murmura.simulation import Problem
+from murmura.theory.accuracy import LARGEST_EPSILON, Precision, precision, rounded_up
 from murmura.theory.exact import Expected, expected
 
 Floats = NDArray[np.float64]
+Refusal = Callable[[Problem], str]  # why a problem cannot be used; "" if it can
 NORMS = ("agent", "l2")
-LARGEST_EPSILON, SMALLEST_EPSILON = 100.0, 1e-6  # where a search for epsilon ends
+SMALLEST_EPSILON = 1e-6  # where a search for epsilon ends, like LARGEST_EPSILON
 ROUNDING = 1e-9
 MOST_ROUNDS = 2000
 FRESHNESS = 10  # batches that a plan offers are at most this fraction of the rounds long
@@ -104,6 +108,27 @@ class Candidate:
     lacking: int = 0
 
 
+class LeftOut(NamedTuple):
+    """A candidate that cannot be used.
+
+    Attributes
+    ----------
+    algorithm, weights
+        Names of the algorithm and the weights.
+    reason
+        Why not.
+
+    Examples
+    --------
+    >>> LeftOut("jacobi", "metropolis", "agents cannot run it").algorithm
+    'jacobi'
+    """
+
+    algorithm: str
+    weights: str
+    reason: str
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Plan:
     """The best candidate, all that were compared, and the trade-off around the best.
@@ -123,6 +148,8 @@ class Plan:
     offer
         The best candidate with its readings in growing batches, where that is cheaper and the
         request has none.
+    left_out
+        Candidates that cannot be used, and why.
 
     Examples
     --------
@@ -150,6 +177,17 @@ class Plan:
     rounds: NDArray[np.int64]
     surface: Floats
     offer: Candidate | None = None
+    left_out: tuple[LeftOut, ...] = ()
+
+    @cached_property
+    def precision(self) -> Precision | None:
+        """The interval of an estimate of the best candidate; None if it is not reached, or has none."""
+        return precision(self.problem) if self.best.reached else None
+
+    @property
+    def warning(self) -> str:
+        """That the budget of the plan buys nothing, and what would; empty if it does."""
+        return "" if self.precision is None else self.precision.warning()
 
     def __repr__(self) -> str:
         """The best candidate, and how many were compared."""
@@ -170,6 +208,9 @@ class Plan:
             "best": _plain(self.best),
             "candidates": [_plain(c) for c in self.candidates],
             "offer": None if self.offer is None else _plain(self.offer),
+            "left_out": [left._asdict() for left in self.left_out],
+            "half_width": None if self.precision is None else self.precision.half_width,
+            "warning": self.warning,
         }
 
     def toml(self) -> str:
@@ -219,6 +260,7 @@ def plan(
     norm: str = "agent",
     deviation: float | None = None,
     most_rounds: int = MOST_ROUNDS,
+    refusal: Refusal | None = None,
 ) -> Plan:
     """The smallest epsilon (or fewest rounds, if `epsilon` is given) that reaches an error.
 
@@ -241,6 +283,8 @@ def plan(
         Assumed standard deviation of the statistic; needed where signals are recorded.
     most_rounds
         The most rounds that are considered when solving for them.
+    refusal
+        Why a problem cannot be used, or "" if it can, such as `agents.refusal`; all can by default.
 
     Returns
     -------
@@ -266,20 +310,58 @@ def plan(
     Plan(chebyshev on best-constant weights, epsilon = 0.7303, 50 rounds, error 0.5; 6 compared)
     """
     asked = _Request.of(problem, error, epsilon, rounds, norm, deviation, most_rounds)
-    found = [(asked.answer(made), made) for made in _candidates(problem)]
-    if not found:
-        raise MurmuraError(
-            f"no algorithm provides this guarantee on {problem.network.scheme} weights; request "
-            "SignalDP, which average, jacobi, learn and learn-network provide"
-        )
+    usable, left_out = _sorted_out(_candidates(problem), refusal)
+    found = [(asked.answer(made), made) for made in usable]
     found.sort(key=lambda pair: asked.order(pair[0]))
-    best, made = found[0]
-    offer = _offer(asked, best, made)
-    planned = _with_surface(asked, best, made, tuple(candidate for candidate, _ in found))
-    return replace(planned, offer=offer)
+    while found:  # with its epsilon and rounds, the best may be refused after all
+        best, made = found[0]
+        ready = _ready(best, made)
+        reason = refusal(ready) if refusal is not None and best.reached else ""
+        if not reason:
+            all_ = tuple(candidate for candidate, _ in found)
+            planned = _with_surface(asked, best, made, ready, all_, tuple(left_out))
+            return replace(planned, offer=_offer(asked, best, made, refusal))
+        left_out.append(_left(made, reason))
+        del found[0]
+    raise MurmuraError(_nothing_left(problem, left_out))
 
 
-def _offer(asked: _Request, best: Candidate, made: Problem) -> Candidate | None:
+def _sorted_out(
+    candidates: Iterable[Problem], refusal: Refusal | None
+) -> tuple[list[Problem], list[LeftOut]]:
+    usable, left_out = [], []
+    for made in candidates:
+        reason = "" if refusal is None else refusal(made)
+        if reason:
+            left_out.append(_left(made, reason))
+        else:
+            usable.append(made)
+    return usable, left_out
+
+
+def _left(problem: Problem, reason: str) -> LeftOut:
+    return LeftOut(problem.algorithm.name, problem.network.scheme, reason)
+
+
+def _nothing_left(problem: Problem, left_out: list[LeftOut]) -> str:
+    if left_out:
+        reasons = dict.fromkeys(f"{left.algorithm}: {left.reason}" for left in left_out)
+        return f"nothing can be used on this network; {'; '.join(reasons)}"
+    return (
+        f"no algorithm provides this guarantee on {problem.network.scheme} weights; request "
+        "SignalDP, which average, jacobi, learn and learn-network provide"
+    )
+
+
+def _ready(best: Candidate, made: Problem) -> Problem:
+    """The problem of a candidate, ready to run."""
+    epsilons = () if best.epsilon is None else (best.epsilon,)
+    return replace(made, rounds=best.rounds, epsilons=epsilons)
+
+
+def _offer(
+    asked: _Request, best: Candidate, made: Problem, refusal: Refusal | None
+) -> Candidate | None:
     """The best candidate's problem in doubling batches of at most a tenth of the rounds."""
     rounds = asked.rounds if asked.solved != "rounds" else made.rounds
     longest = rounds // FRESHNESS
@@ -290,7 +372,10 @@ def _offer(asked: _Request, best: Candidate, made: Problem) -> Candidate | None:
         return None
     try:
         batched = replace(privacy, batches=Batches(2.0, longest))
-        found = asked.answer(replace(made, privacy=batched))
+        batched_problem = replace(made, privacy=batched)
+        if refusal is not None and refusal(batched_problem):
+            return None
+        found = asked.answer(batched_problem)
     except MurmuraError:  # no proof for batches: smooth sensitivity, or another mechanism
         return None
     return found if found.reached and asked.order(found) < asked.order(best) else None
@@ -401,7 +486,7 @@ class _Request:
         budget = float(at_one.privacy[-1, 0] / math.sqrt(room))
         if problem.privacy.reads_signals or problem.privacy.perturbs_input:
             budget = self._bisected(problem, budget)
-        budget = _rounded_up(budget)
+        budget = rounded_up(budget)
         made, reason = self.expect(problem, (budget,), self.rounds), ""
         if made.total[-1, 0] > self.error * (1 + ROUNDING):
             reason = "no epsilon reaches it: the noise of this mechanism does not fall to zero"
@@ -465,12 +550,6 @@ def _noiseless_disagreement(problem: Problem, made: Expected, t: int) -> float:
     return math.sqrt(max(made.decentralisation[t] ** 2 - counted, 0.0))
 
 
-def _rounded_up(value: float) -> float:
-    """Four significant digits, never less than the value."""
-    unit = 10.0 ** (math.floor(math.log10(value)) - 3)
-    return float(f"{math.ceil(value / unit - 1e-9) * unit:.4g}")
-
-
 def _around(centre: float, count: int) -> Floats:
     low, high = COMPUTABLE
     if low <= centre <= high:
@@ -479,7 +558,12 @@ def _around(centre: float, count: int) -> Floats:
 
 
 def _with_surface(
-    asked: _Request, best: Candidate, made: Problem, all_: tuple[Candidate, ...]
+    asked: _Request,
+    best: Candidate,
+    made: Problem,
+    ready: Problem,
+    all_: tuple[Candidate, ...],
+    left_out: tuple[LeftOut, ...],
 ) -> Plan:
     """The plan with its surface: a factor of 16 around the budget, twice the rounds.
 
@@ -491,11 +575,8 @@ def _with_surface(
     budgets = () if centre is None else tuple(grid.tolist())
     found = asked.expect(made, budgets, max(2 * best.rounds, 10))
     rounds = np.unique(np.geomspace(1, len(found.total) - 1, 60).round().astype(np.int64))
-    ready = replace(
-        made, rounds=best.rounds, epsilons=() if best.epsilon is None else (best.epsilon,)
-    )
     target = asked.error / asked.unit if asked.solved != "error" else None
     return Plan(
         asked.solved, asked.norm, target, best, all_, ready, grid, rounds,
-        found.total[rounds] / asked.unit,
+        found.total[rounds] / asked.unit, left_out=left_out,
     )  # fmt: skip

@@ -16,7 +16,7 @@ from tests.agents.config.setups import write_setup
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    return write_setup(tmp_path)
+    return write_setup(tmp_path, keys=True)
 
 
 def edited(folder: Path, old: str, new: str) -> Path:

@@ -185,6 +185,6 @@ def test_each_reading_is_released_once_while_server_and_agent_restart(
     log += run_agents(tmp_path, source(server), lambda count: count >= 10)
     later = entries(tmp_path)
     assert later[:8] == first
-    assert len({entry.origin for entry in later}) == len(later) == 10
+    assert len({entry.origins for entry in later}) == len(later) == 10
     assert "cannot be read" in log
     assert "7654321" not in log

@@ -319,7 +319,7 @@ def test_rotations_while_the_agent_was_down(tmp_path: Path, key: Any, names: Any
     later = read(tmp_path, ROWS[5:7], 7, key)
     assert later[:3] == first
     assert [entry.reading for entry in later] == [1, 2, 3, 4, 5, 6, 7]
-    assert len({entry.origin for entry in later}) == 7
+    assert len({entry.origins for entry in later}) == 7
 
 
 def test_a_rotated_file_that_was_never_read_is_left_alone(tmp_path: Path) -> None:

@@ -147,7 +147,7 @@ def test_each_row_is_released_once_over_restarts_and_nothing_is_logged(
     later = entries(tmp_path)
     assert len(later) == 7
     assert later[:5] == first
-    assert len({entry.origin for entry in later}) == 7
+    assert len({entry.origins for entry in later}) == 7
     text = log + written.getvalue()
     assert "row 1 in the order of id, kwh is not a number" in text
     assert not any(secret in text for secret in ("secret-77", "1001.25", "999.25", "1003.25"))

@@ -1,0 +1,143 @@
+"""All checks in order, and their report."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from murmura.agents.config import Setup
+from murmura.agents.doctor import identity, machine, spending, stream
+from murmura.agents.doctor.outcomes import CheckOutcome, CheckResult, ExaminedAgent, failure
+from murmura.errors import MurmuraError
+
+Check = Callable[[ExaminedAgent], Iterable[CheckResult]]
+CHECKS: tuple[tuple[str, Check], ...] = (
+    ("files", identity.files),
+    ("guarantee", identity.terms),
+    ("peers", identity.peers),
+    ("keys", identity.keys),
+    ("hosts", identity.hosts),
+    ("ledger", spending.ledger),
+    ("budget", spending.budget),
+    ("accuracy", spending.accuracy),
+    ("readings", stream.readings),
+    ("disk", machine.disk),
+    ("clock", machine.clock),
+    ("versions", machine.versions),
+    ("ports", machine.ports),
+    ("reachable", machine.reachable),
+)
+
+
+@dataclass(frozen=True)
+class DoctorReport:
+    """The results of all checks of one agent.
+
+    Attributes
+    ----------
+    agent, network, manifest : str
+        The agent's label, the name of its network and the hash of the terms; empty if the files
+        cannot be loaded.
+    guarantee : str
+        What is guaranteed, in words.
+    results : tuple of CheckResult
+        In the order of the checks.
+    """
+
+    agent: str
+    network: str
+    manifest: str
+    guarantee: str
+    results: tuple[CheckResult, ...]
+
+    @property
+    def healthy(self) -> bool:
+        """Whether nothing failed; there may be warnings."""
+        return all(result.outcome is not CheckOutcome.FAILURE for result in self.results)
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it as JSON takes it."""
+        return {
+            "agent": self.agent,
+            "network": self.network,
+            "manifest": self.manifest,
+            "guarantee": self.guarantee,
+            "healthy": self.healthy,
+            "checks": [
+                {"check": r.check, "outcome": r.outcome.value, "found": r.found, "remedy": r.remedy}
+                for r in self.results
+            ],
+        }
+
+
+def examine(
+    path: str | Path,
+    *,
+    offline: bool = False,
+    insecure: bool = False,
+    research: bool = False,
+    now: dt.datetime | None = None,
+) -> DoctorReport:
+    """Examine the agent of a file; files that cannot be loaded are a failure of the report.
+
+    Parameters
+    ----------
+    path : str or Path
+        An agent.toml.
+    offline : bool
+        Contact no other machine.
+    insecure, research : bool
+        As for `murmura agent`.
+    now : datetime, optional
+        The present by default.
+
+    Returns
+    -------
+    DoctorReport
+        The results of all checks.
+    """
+    try:
+        setup = Setup.load(path)
+    except (MurmuraError, OSError) as problem:
+        return DoctorReport("", "", "", "", (failure("files", problem),))
+    found = checks(setup, offline=offline, insecure=insecure, research=research, now=now)
+    manifest = setup.manifest
+    stated = next((r.found for r in found if r.check == "guarantee"), "")
+    return DoctorReport(
+        setup.config.name, manifest.name, manifest.digest.hex(), stated, tuple(found)
+    )
+
+
+def checks(
+    setup: Setup,
+    *,
+    offline: bool = True,
+    insecure: bool = False,
+    research: bool = False,
+    now: dt.datetime | None = None,
+) -> list[CheckResult]:
+    """All checks of a setup, in order.
+
+    Parameters
+    ----------
+    setup : Setup
+        A loaded agent.toml.
+    offline, insecure, research, now
+        As for `examine`.
+
+    Returns
+    -------
+    list of CheckResult
+        At least one for each check that applies. A check that itself fails is a failure.
+    """
+    agent = ExaminedAgent(setup, offline, insecure, research, now or dt.datetime.now(dt.UTC))
+    results = []
+    for name, check in CHECKS:
+        try:
+            results += list(check(agent))
+        except (MurmuraError, OSError) as problem:
+            results.append(failure(name, problem))
+    return results

@@ -1,0 +1,126 @@
+"""Who the agent is: its files, what it guarantees, its neighbours, its keys."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+from collections.abc import Iterator
+
+from murmura.agents.doctor.outcomes import CheckResult, ExaminedAgent, failure, ok, warning
+from murmura.agents.pki import SOON, check_credentials, describe
+from murmura.errors import AgentError
+
+ANYWHERE = ("0.0.0.0", "[::]")
+
+
+def files(agent: ExaminedAgent) -> Iterator[CheckResult]:
+    """Both files were loaded: the agent is a member, and [peers] names neighbours only."""
+    manifest = agent.setup.manifest
+    yield ok(
+        "files",
+        f"{agent.name} is one of {len(manifest.members)} members of {manifest.name}, with "
+        f"{len(agent.neighbours)} neighbours; manifest {manifest.digest.hex()[:12]}",
+    )
+
+
+def terms(agent: ExaminedAgent) -> Iterator[CheckResult]:
+    """The release mechanism accepts what it should guarantee."""
+    yield ok("guarantee", str(agent.mechanism.guarantee))
+
+
+def peers(agent: ExaminedAgent) -> Iterator[CheckResult]:
+    """Every neighbour is dialled, or can dial; endpoints can be parsed and verified."""
+    config = agent.setup.config
+    for peer, text in config.peers.items():
+        with agent.setup.locator.errors_at("peers", peer):
+            agent.endpoint(text).check_verifiable(peer)
+    with agent.setup.locator.errors_at("listen"):
+        listening = [agent.endpoint(text) for text in config.listen]
+    waited = [peer for peer in agent.neighbours if peer not in config.peers]
+    names = ", ".join(waited)
+    if waited and all(endpoint.port == 0 for endpoint in listening):
+        yield failure(
+            "peers",
+            f"{names} must connect to this agent, and it listens on any free port",
+            f"listen on a fixed port, or add {names} to [peers]",
+        )
+    elif waited and all(endpoint.is_loopback for endpoint in listening) and not agent.insecure:
+        yield warning(
+            "peers",
+            f"{names} must connect to this agent, and it listens on this machine only",
+            f'listen = ["tls/0.0.0.0:7447"], or add {names} to [peers]',
+        )
+    elif waited:
+        yield ok("peers", f"connects to {_those(agent, waited)}; {names} must connect to it")
+    else:
+        yield ok("peers", f"connects to {_those(agent, waited)}")
+
+
+def _those(agent: ExaminedAgent, waited: list[str]) -> str:
+    return ", ".join(peer for peer in agent.neighbours if peer not in waited) or "no one"
+
+
+def keys(agent: ExaminedAgent) -> Iterator[CheckResult]:
+    """The files are there, belong together and to this device, are valid, and the key is private."""
+    if agent.insecure:
+        yield warning("keys", "without certificates: on this machine only, for experiments")
+        return
+    credentials = agent.credentials
+    if credentials is None:
+        yield failure(
+            "keys",
+            "there is no section [keys], and an agent does not start without certificates",
+            'add [keys] with folder = "keys", or say --insecure for a test on this machine',
+        )
+        return
+    check_credentials(credentials, agent.device, agent.now)
+    found = describe(credentials, agent.now)
+    left = (found.expires - agent.now) / dt.timedelta(days=1)
+    if found.expires - agent.now <= SOON:
+        yield warning(
+            "keys",
+            f"the certificate of {agent.device} expires in {left:.0f} days",
+            f"renew it with `murmura keys issue {agent.device} --renew`",
+        )
+    else:
+        yield ok("keys", f"the certificate of {agent.device} is valid for {left:.0f} days")
+    signing = credentials.ca.with_name("ca.key")
+    if signing.exists():
+        yield warning(
+            "keys",
+            f"{signing} signs certificates and is on this machine",
+            "keep it where no agent runs, and remove it here",
+        )
+
+
+def hosts(agent: ExaminedAgent) -> Iterator[CheckResult]:
+    """Neighbours that connect find the name that they connect to on the certificate."""
+    credentials = None
+    with contextlib.suppress(AgentError):  # reported by `keys`
+        credentials = agent.credentials
+    if credentials is None:
+        return
+    try:
+        named = describe(credentials, agent.now).hosts
+    except (OSError, ValueError):  # reported by `keys`
+        return
+    config = agent.setup.config
+    waited = [peer for peer in agent.neighbours if peer not in config.peers]
+    renew = f"`murmura keys issue {agent.device} --renew --host HOST` names one"
+    if not named:
+        say = failure if waited else warning
+        who = ", ".join(waited) if waited else "a neighbour"
+        yield say("hosts", f"the certificate names no host, so {who} cannot connect here", renew)
+        return
+    bound = [agent.endpoint(text).host for text in config.listen]
+    absent = [
+        host for host in bound if host not in (*ANYWHERE, *named) and host.strip("[]") not in named
+    ]
+    if absent:
+        yield warning(
+            "hosts",
+            f"it listens on {', '.join(absent)}, and its certificate names {', '.join(named)}",
+            f"neighbours must connect to a name on the certificate; {renew}",
+        )
+    else:
+        yield ok("hosts", f"neighbours reach it as {', '.join(named)}")

@@ -1,0 +1,123 @@
+"""The readings: there, parseable, of the right shape, within bounds; counted, never shown."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from murmura.agents.doctor.outcomes import CheckResult, ExaminedAgent, failure, ok, warning
+from murmura.agents.doctor.spending import locked_by
+from murmura.agents.readings import CsvReadings, Readings, SourceState
+from murmura.errors import SignalError
+
+ROWS = 1000  # that are looked at
+PATIENCE = 5.0  # seconds for the first reading of a source that is reached over a network
+
+
+def readings(agent: ExaminedAgent) -> Iterator[CheckResult]:
+    """The source exists, has the columns, and what it gives can be released."""
+    setup, chosen = agent.setup, agent.setup.config.readings
+    setup.check_readings()
+    if chosen.command is not None:
+        yield ok("readings", f"the program {chosen.command[0]} exists; it is not started here")
+        return
+    if chosen.csv is None:
+        yield from _over_network(agent)
+        return
+    source = CsvReadings(setup.path(chosen.csv), chosen.column, follow=False, key=chosen.key)
+    try:
+        counts, first = _count(source, setup.problem.family, ROWS)
+    finally:
+        source.close()
+    yield from _judged(agent, counts, first, chosen.follow)
+
+
+def _over_network(agent: ExaminedAgent) -> Iterator[CheckResult]:
+    """A source on another machine: one reading is looked at, and not acknowledged."""
+    if agent.offline:
+        yield ok("readings", "the source is on another machine, and not tried offline")
+        return
+    if locked_by(agent.ledger):
+        yield ok("readings", "the source is in use by the agent that runs, and not tried")
+        return
+    source = agent.setup.readings()
+    end = time.monotonic() + PATIENCE
+    try:
+        counts, first = _count(source, agent.setup.problem.family, 1)
+        while not counts and time.monotonic() < end:
+            time.sleep(0.05)
+            counts, first = _count(source, agent.setup.problem.family, 1)
+    finally:
+        source.close()
+    yield from _judged(agent, counts, first, follow=True)
+
+
+def _count(source: Readings, family: Any, most: int) -> tuple[Counter[str], str]:
+    """How many readings are good, clipped, refused and wrong, and what is wrong with the first."""
+    counts: Counter[str] = Counter()
+    first = ""
+    while counts.total() < most:
+        try:
+            value = source.next()
+        except SignalError as problem:
+            counts["wrong"] += 1
+            first = first or str(problem)
+            continue
+        if isinstance(value, SourceState):
+            break
+        counts[_kind(np.asarray(value, dtype=np.float64), family)] += 1
+    return counts, first
+
+
+def _kind(value: Any, family: Any) -> str:
+    if value.shape != family.signal_shape:
+        return "shape"
+    if not np.isfinite(value).all():
+        return "not finite"
+    if not family.support.violations(value).any():
+        return "good"
+    natural = family.natural_support.violations(value).any()
+    return "refused" if family.bounds is None or (natural and family.support.integer) else "clipped"
+
+
+def _judged(
+    agent: ExaminedAgent, counts: Counter[str], first: str, follow: bool
+) -> Iterator[CheckResult]:
+    family, looked = agent.setup.problem.family, counts.total()
+    place = agent.setup.locator.at("readings")
+    of = f"{{}} of the first {looked:,} readings"
+    if not looked:
+        say = warning if follow else failure
+        yield say("readings", f"{place}: there is no reading yet", "the agent waits for the first")
+        return
+    if counts["shape"]:
+        yield failure(
+            "readings",
+            f"{place}: a reading has another number of values than {family.name} takes "
+            f"({int(np.prod(family.signal_shape, dtype=int))})",
+            "name the columns in [readings] column",
+        )
+        return
+    wrong = counts["wrong"] + counts["not finite"]
+    if wrong:
+        why = first or "the value is not a finite number"
+        yield failure("readings", f"{of.format(wrong)} cannot be used: {why}", "mend the source")
+    if counts["refused"]:
+        yield failure(
+            "readings",
+            f"{of.format(counts['refused'])} lie outside {family.support.describe()} and are "
+            "refused",
+            family.remedy,
+        )
+    if counts["clipped"]:
+        yield warning(
+            "readings",
+            f"{of.format(counts['clipped'])} lie outside the public bounds and count as the bound",
+            "agree on wider bounds if these are right: clipping shifts the mean",
+        )
+    if counts.total() == counts["good"]:
+        yield ok("readings", f"the first {looked:,} can be released")

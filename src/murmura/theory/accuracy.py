@@ -1,0 +1,257 @@
+"""What a privacy budget buys: the interval of an estimate against what is public anyway.
+
+Public bounds alone say that a mean lies in [low, high]. An estimate whose interval covers most of
+that says little more, and its epsilon was spent for nothing. With V the variance of the noise in an
+agent's estimate, M that of what mixing leaves and z the normal quantile,
+
+    half width = z sqrt(V + M),
+
+and the agents, readings or epsilon for a given width follow: V is about 1/(agents readings), and for
+Laplace noise 1/eps^2. No signal is read: M is taken for
+signals that deviate by (high - low)/2, the most that bounds allow.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from murmura.errors import NetworkError
+from murmura.families.base import quantile
+from murmura.simulation import Problem
+from murmura.theory import moments
+from murmura.theory.exact import expected
+
+CONFIDENCE = 0.95
+MOST = 0.25  # of the range: a half width above covers most of it
+ENOUGH = 0.1  # of the range: the half width that a remedy aims at
+GRID = 257  # values of a signal at which the statistic's range is looked up
+EPSILONS = 65  # that are tried where noise is not proportional to 1/eps
+LARGEST_EPSILON, MOST_READINGS = 100.0, 5000  # where a search ends
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Precision:
+    """The interval of one agent's estimate, and what would make it narrow.
+
+    Attributes
+    ----------
+    half_width
+        Of the 95% interval for the mean of all signals, in units of the statistic.
+    low, high
+        What public bounds say of that mean.
+    agents, readings, epsilon
+        How many agents, how many readings of each, or which epsilon give a half width of a tenth
+        of the range, the others unchanged; None where none does.
+
+    Examples
+    --------
+    >>> import murmura as mm
+    >>> family = mm.families.Normal(sigma=10.0, bounds=(0.0, 100.0))
+    >>> source = mm.simulation.SyntheticSignals(family, {"mu": 50.0}, 3, seed=1)
+    >>> problem = mm.simulation.Problem(
+    ...     mm.networks.lazy_metropolis("path:3"), mm.algorithms.Average(), family, source,
+    ...     mm.privacy.SignalDP(epsilon=1.0, radius=float("inf")), rounds=60,
+    ... )
+    >>> found = precision(problem)
+    >>> round(found.half_width), found.useful
+    (160, False)
+    >>> print(found.warning())
+    the 95% interval of an estimate, +- 160, covers all of [0, 100], which is public: this budget \
+buys nothing; for +- 10 you need about n = 770 agents or epsilon = 16.01
+    """
+
+    half_width: float
+    low: float
+    high: float
+    agents: int | None
+    readings: int | None
+    epsilon: float | None
+
+    @property
+    def useful(self) -> bool:
+        """Whether the interval leaves out at least half of what bounds allow."""
+        return self.half_width <= MOST * (self.high - self.low)
+
+    def warning(self) -> str:
+        """What is wrong and what to do; empty if the estimate is useful."""
+        if self.useful:
+            return ""
+        whole = self.high - self.low
+        much = "all" if self.half_width >= whole / 2 else "most"
+        ways = [
+            *([f"n = {self.agents:,} agents"] if self.agents else []),
+            *([f"{self.readings:,} readings of each agent"] if self.readings else []),
+            *([f"epsilon = {self.epsilon:g}"] if self.epsilon else []),
+        ]
+        remedy = (
+            f"you need about {' or '.join(ways)}" if ways else "add rounds, or narrow the bounds"
+        )
+        return (
+            f"the 95% interval of an estimate, +- {self.half_width:.3g}, covers {much} of "
+            f"[{self.low:g}, {self.high:g}], which is public: this budget buys nothing; for "
+            f"+- {ENOUGH * whole:.3g} {remedy}"
+        )
+
+
+def precision(problem: Problem) -> Precision | None:
+    """The interval of an agent's estimate after all rounds, from public terms alone.
+
+    Parameters
+    ----------
+    problem
+        What would be run, at the first of its epsilons.
+
+    Returns
+    -------
+    Precision or None
+        None without noise, and where no bounds limit the mean: there is nothing to compare with.
+
+    Examples
+    --------
+    >>> import murmura as mm
+    >>> family = mm.families.Bernoulli()
+    >>> source = mm.simulation.SyntheticSignals(family, {"p": 0.5}, 100, seed=1)
+    >>> problem = mm.simulation.Problem(
+    ...     mm.networks.metropolis("complete:100"), mm.algorithms.Average(), family, source,
+    ...     mm.privacy.SignalDP(epsilon=1.0), rounds=10,
+    ... )
+    >>> round(precision(problem).half_width, 3)
+    0.277
+    """
+    low, high = statistic_range(problem.family)
+    if not problem.privacy.adds_noise or not math.isfinite(high - low):
+        return None
+    own, deviation = problem.run_epsilons[0], (high - low) / 2
+    now = _variances(problem, (own,), deviation)
+    z = quantile(CONFIDENCE)
+    limit = (ENOUGH * (high - low) / z) ** 2
+    return Precision(
+        half_width=z * math.sqrt(now.noise[-1, 0] + now.mixing[-1]),
+        low=low,
+        high=high,
+        agents=_agents(problem, now, limit),
+        readings=_readings(problem, now, limit, deviation) if problem.algorithm.online else None,
+        epsilon=_epsilon(problem, now, limit, deviation),
+    )
+
+
+def statistic_range(family: Any) -> tuple[float, float]:
+    """The ends of the narrowest component of the statistic; infinite where nothing bounds it.
+
+    Parameters
+    ----------
+    family
+        With public bounds, or a support that is bounded by itself.
+
+    Returns
+    -------
+    (float, float)
+        What the mean of any signals lies between.
+    """
+    ends, support = np.array(family.mean_domain, dtype=np.float64), family.support
+    low, high = np.full(family.dimension, ends[0]), np.full(family.dimension, ends[1])
+    if math.isfinite(support.high - support.low) and family.sensitivity_is_proved:
+        values = np.unique(np.append(np.linspace(support.low, support.high, GRID), _inside(family)))
+        values = np.unique(np.round(values)) if support.integer else values
+        shape = (len(values), *family.signal_shape)
+        signals = np.broadcast_to(values.reshape((-1,) + (1,) * len(family.signal_shape)), shape)
+        with np.errstate(all="ignore"):
+            xi = family.raw_columns(np.array(signals, dtype=np.float64))
+        low, high = np.maximum(low, xi.min(axis=0)), np.minimum(high, xi.max(axis=0))
+    narrowest = int(np.argmin(high - low))
+    return float(low[narrowest]), float(high[narrowest])
+
+
+def _inside(family: Any) -> list[float]:
+    """Where a statistic that is not monotone turns: at 0, or at the family's location."""
+    support = family.support
+    turns = (0.0, float(getattr(family, "location", 0.0)))
+    return [x for x in turns if support.low < x < support.high]
+
+
+class EstimateVariances(NamedTuple):
+    """Of one component of one agent's estimate, by round and epsilon."""
+
+    noise: Floats  # (rounds + 1, epsilons): V
+    shared: Floats  # the part of it that is in the mean of all agents
+    mixing: Floats  # (rounds + 1,): M
+
+
+def _variances(
+    problem: Problem, epsilons: tuple[float, ...], deviation: float, rounds: int | None = None
+) -> EstimateVariances:
+    made = replace(problem, epsilons=epsilons, rounds=rounds or problem.rounds, horizon=None)
+    try:
+        found = expected(made, deviation=deviation)
+    except NetworkError:  # weights without a symmetric spectrum: noise in the mean of all agents
+        shared = _shared(made)
+        return EstimateVariances(shared, shared, np.zeros(len(shared)))
+    each = problem.network.size * problem.family.dimension
+    noise, shared = found.privacy**2 / each, found.shared_noise**2 / each
+    mixing = found.disagreement**2 / each - (noise - shared)
+    return EstimateVariances(noise, shared, np.maximum(mixing[:, 0], 0.0))
+
+
+def _shared(problem: Problem) -> Floats:
+    noise, one = moments.noise_variance(problem), np.ones(1)
+
+    def mean(t: int) -> Floats:
+        return np.asarray(noise.at(t).mean(axis=0, keepdims=True))
+
+    found = moments.weighted_variance(problem.algorithm, one, one, problem.rounds, mean)
+    return found / problem.network.size
+
+
+def _agents(problem: Problem, now: EstimateVariances, limit: float) -> int | None:
+    """More agents divide the noise in their mean, and nothing else."""
+    shared = now.shared[-1, 0]
+    room = limit - (now.noise[-1, 0] - shared) - now.mixing[-1]
+    return _about(problem.network.size * shared / room) if room > 0 else None
+
+
+def _readings(
+    problem: Problem, now: EstimateVariances, limit: float, deviation: float
+) -> int | None:
+    """The first round in which V + M <= limit."""
+    guess = 2 * problem.rounds * (now.noise[-1, 0] + now.mixing[-1]) / limit
+    rounds = math.ceil(min(max(guess, problem.rounds), MOST_READINGS))
+    later = _variances(problem, problem.run_epsilons[:1], deviation, rounds)
+    enough = np.flatnonzero((later.noise[:, 0] + later.mixing)[1:] <= limit)
+    return _about(float(enough[0] + 1)) if enough.size else None
+
+
+def _epsilon(
+    problem: Problem, now: EstimateVariances, limit: float, deviation: float
+) -> float | None:
+    """The least epsilon with V + M <= limit."""
+    own, noise, room = problem.run_epsilons[0], now.noise[-1, 0], limit - now.mixing[-1]
+    if room <= 0:
+        return None
+    if noise <= room:
+        return own
+    if not (problem.privacy.reads_signals or problem.privacy.perturbs_input):
+        return rounded_up(own * math.sqrt(noise / room))
+    if own >= LARGEST_EPSILON:
+        return None
+    tried = tuple(np.geomspace(own, LARGEST_EPSILON, EPSILONS).tolist())
+    found = _variances(problem, tried, deviation).noise[-1]
+    return next((rounded_up(e) for e, v in zip(tried, found, strict=True) if v <= room), None)
+
+
+def rounded_up(value: float) -> float:
+    """Four significant digits, never less than the value."""
+    unit = 10.0 ** (math.floor(math.log10(value)) - 3)
+    return float(f"{math.ceil(value / unit - 1e-9) * unit:.4g}")
+
+
+def _about(value: float) -> int:
+    """Two significant digits, never less than the value."""
+    unit = 10 ** max(math.floor(math.log10(max(value, 1.0))) - 1, 0)
+    return int(math.ceil(value / unit - 1e-9) * unit)

@@ -1,0 +1,136 @@
+"""What a budget buys: half widths against runs, and remedies that are just enough."""
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import murmura as mm
+from murmura import theory
+from murmura.families import Bernoulli, Categorical, Laplace, LogNormal, Normal, NormalBoth, Poisson
+from murmura.privacy import NoPrivacy, SignalDP
+from murmura.simulation import Problem, Record, SyntheticSignals, simulate
+from murmura.theory.accuracy import statistic_range
+
+LOADS = Normal(sigma=10.0, bounds=(0.0, 100.0))
+ANY = math.inf
+
+
+def problem(
+    n: int = 20, epsilon: float = 1.0, online: bool = False, rounds: int = 60, **asked: Any
+) -> Problem:
+    algorithm = mm.algorithms.Learn() if online else mm.algorithms.Average()
+    source = SyntheticSignals(LOADS, {"mu": 50.0}, n, seed=1)
+    request = SignalDP(epsilon=epsilon, radius=ANY, **asked)
+    network = mm.networks.metropolis(f"complete:{n}")
+    return Problem(network, algorithm, LOADS, source, request, rounds, seed=7)
+
+
+def half_width(problem: Problem) -> float:
+    found = theory.precision(problem)
+    assert found is not None
+    return found.half_width
+
+
+@pytest.mark.parametrize("online", [False, True])
+def test_the_half_width_is_that_of_runs(online: bool) -> None:
+    """19 in 20 estimates are within it of the mean of the signals, noise and mixing together.
+
+    4,000 runs: a fraction of 0.95 has a standard deviation of 0.0034, and 6 of them are allowed.
+    """
+    made = replace(problem(12, 2.0, online, rounds=20), replicas=4000)
+    trace = simulate(made, Record(every=20, agents=[0]))
+    assert trace.private is not None
+    assert trace.noiseless is not None
+    away = trace.private[-1, 0, 0, :, 0] - trace.noiseless[-1, 0, :, 0]
+    inside = float(np.mean(np.abs(away) <= half_width(made)))
+    assert abs(inside - 0.95) < 6 * math.sqrt(0.95 * 0.05 / 4000)
+
+
+@pytest.mark.parametrize("mechanism", ["laplace", "staircase", "duchi", "piecewise", "hybrid"])
+def test_the_epsilon_that_is_named_is_enough_and_not_much_more(mechanism: str) -> None:
+    made = problem(mechanism=mechanism)
+    found = theory.precision(made)
+    assert found is not None
+    if found.epsilon is None:  # the variance of a two-point mechanism has a floor
+        assert mechanism == "duchi"
+        assert half_width(problem(epsilon=100.0, mechanism=mechanism)) > 10
+        return
+    assert half_width(problem(epsilon=found.epsilon, mechanism=mechanism)) <= 10.0001
+    assert half_width(problem(epsilon=found.epsilon / 1.1, mechanism=mechanism)) > 10
+
+
+def test_the_agents_and_readings_that_are_named_are_enough_and_not_much_more() -> None:
+    found = theory.precision(problem(epsilon=4.0))
+    assert found is not None
+    assert found.agents is not None
+    assert found.readings is None
+    assert half_width(problem(found.agents, 4.0)) <= 10
+    assert half_width(problem(round(found.agents / 1.1), 4.0)) > 10
+    stream = theory.precision(problem(online=True, rounds=4))
+    assert stream is not None
+    assert stream.readings is not None
+    assert stream.agents is None  # the noise of the last reading is an agent's own
+    assert half_width(problem(online=True, rounds=stream.readings)) <= 10
+    assert half_width(problem(online=True, rounds=round(stream.readings / 1.1))) > 10
+
+
+def test_a_budget_that_buys_nothing_is_said_and_one_that_buys_something_is_not() -> None:
+    poor = theory.precision(problem(3))
+    assert poor is not None
+    assert not poor.useful
+    assert "covers all of [0, 100]" in poor.warning()
+    assert "n = 770 agents or epsilon = 16.01" in poor.warning()
+    assert "readings" not in poor.warning()  # one reading each
+    most = theory.precision(problem(3, epsilon=5.0))
+    assert most is not None
+    assert "covers most of [0, 100]" in most.warning()
+    rich = theory.precision(problem(3, epsilon=20.0))
+    assert rich is not None
+    assert rich.useful
+    assert rich.warning() == ""
+
+
+def test_too_few_rounds_of_mixing_are_no_question_of_epsilon() -> None:
+    network = mm.networks.metropolis("ring:101")
+    source = SyntheticSignals(LOADS, {"mu": 50.0}, 101, seed=1)
+    request = SignalDP(epsilon=100.0, radius=ANY)
+    made = Problem(network, mm.algorithms.Average(), LOADS, source, request, 2, seed=7)
+    found = theory.precision(made)
+    assert found is not None
+    assert (found.agents, found.epsilon) == (None, None)
+    assert found.warning().endswith("add rounds, or narrow the bounds")
+
+
+def test_nothing_is_compared_without_noise_or_without_bounds() -> None:
+    assert theory.precision(replace(problem(), privacy=NoPrivacy(), epsilons=())) is None
+    family = Normal(sigma=10.0)
+    source = SyntheticSignals(family, {"mu": 50.0}, 20, seed=1)
+    made = replace(problem(), family=family, source=source, privacy=SignalDP(epsilon=1.0))
+    assert theory.precision(made) is None
+
+
+def test_one_way_links_have_a_half_width_too() -> None:
+    network = mm.networks.column_stochastic(np.roll(np.eye(9), 1, axis=0))  # a ring, one way
+    source = SyntheticSignals(LOADS, {"mu": 50.0}, 9, seed=1)
+    request = SignalDP(epsilon=1.0, radius=ANY)
+    made = Problem(network, mm.algorithms.PushSum(), LOADS, source, request, 60, seed=7)
+    assert half_width(made) == pytest.approx(1.96 * math.sqrt(2) * 100 / 3, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("family", "expected"),
+    [
+        (Normal(sigma=1.0, bounds=(-2.0, 3.0)), (-2.0, 3.0)),
+        (Bernoulli(), (0.0, 1.0)),
+        (Poisson(bounds=(0, 7)), (0.0, 7.0)),
+        (LogNormal(sigma=1.0, bounds=(1.0, math.e)), (0.0, 1.0)),
+        (Laplace(location=1.0, bounds=(0.0, 5.0)), (0.0, 4.0)),
+        (NormalBoth(bounds=(-1.0, 2.0)), (-1.0, 2.0)),  # of s and s^2 in [0, 4] the narrower
+        (Categorical(categories=3), (0.0, 1.0)),
+    ],
+)
+def test_the_range_of_the_statistic(family: Any, expected: tuple[float, float]) -> None:
+    assert statistic_range(family) == pytest.approx(expected)
