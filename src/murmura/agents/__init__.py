@@ -19,12 +19,14 @@ if TYPE_CHECKING:
     from murmura.agents.pki import Authority, Credentials
     from murmura.agents.protocol import Agent, Options
     from murmura.agents.release import ReleaseMechanism, guarantee
+    from murmura.agents.results import AgentResult
     from murmura.agents.runtime.node import Node
     from murmura.agents.runtime.readings import (
         CommandReadings,
         CsvReadings,
         IterableReadings,
     )
+    from murmura.agents.runtime.status import AgentStatus
     from murmura.agents.transport.base import Transport
     from murmura.agents.transport.memory import MemoryTransport
     from murmura.agents.transport.zenoh import ZenohTransport
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
 
 _WHERE = {
     "Agent": "protocol",
+    "AgentResult": "results",
+    "AgentStatus": "runtime.status",
     "Authority": "pki",
     "CommandReadings": "runtime.readings",
     "Credentials": "pki",
@@ -56,6 +60,8 @@ _WHERE = {
 
 __all__ = [
     "Agent",
+    "AgentResult",
+    "AgentStatus",
     "Authority",
     "CommandReadings",
     "Credentials",

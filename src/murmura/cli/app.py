@@ -19,6 +19,7 @@ from murmura.cli.ledger import ledger
 from murmura.cli.plan import plan
 from murmura.cli.reproduce import reproduce
 from murmura.cli.run import run
+from murmura.cli.status import status
 from murmura.cli.sweep import sweep
 from murmura.cli.up import up
 
@@ -53,7 +54,9 @@ def root(
     del version
 
 
-for verb in (run, sweep, plan, audit, reproduce, graph, families, algorithms, init, agent, up):
+for verb in (
+    run, sweep, plan, audit, reproduce, graph, families, algorithms, init, agent, status, up,
+):  # fmt: skip
     app.command()(verb)
 for name, group in (("keys", keys), ("ledger", ledger)):
     app.add_typer(group, name=name)
