@@ -38,7 +38,11 @@ def children(process: int) -> list[int]:
     return [int(each) for each in listed.read_text().split()]
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=lambda n: n.name)
+@pytest.mark.parametrize(
+    "number",
+    [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)],
+    ids=lambda number: number.name,
+)
 def test_a_signal_removes_keys_and_ledgers_and_ends_the_workers(
     number: signal.Signals, tmp_path: Path
 ) -> None:
@@ -46,7 +50,7 @@ def test_a_signal_removes_keys_and_ledgers_and_ends_the_workers(
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     process = subprocess.Popen(
-        [sys.executable, "-m", "murmura.cli", "up", "scenario.toml", "--processes", "2"],
+        [sys.executable, "-m", "murmura.cli", "up", "scenario.toml", "--processes", "1"],
         cwd=tmp_path,
         env=os.environ | {"TMPDIR": str(temporary)},
         stdout=subprocess.PIPE,
@@ -58,7 +62,7 @@ def test_a_signal_removes_keys_and_ledgers_and_ends_the_workers(
         assert wait_for(lambda: list(temporary.glob("murmura-*/ledgers/*.ledger")))
         assert list(temporary.glob("murmura-*/keys/*.key"))  # what must not stay behind
         workers = children(process.pid)
-        assert len(workers) >= 2
+        assert workers
         process.send_signal(number)
         process.send_signal(signal.SIGTERM)  # an impatient one
         output, errors = process.communicate(timeout=60)
@@ -72,7 +76,14 @@ def test_a_signal_removes_keys_and_ledgers_and_ends_the_workers(
     assert wait_for(lambda: not any(Path(f"/proc/{each}").exists() for each in workers))
 
 
-def test_the_error_of_a_timeout_points_to_what_exists(tmp_path: Path) -> None:
+def test_the_error_of_a_timeout_points_to_what_exists(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def idle(self: Any, number: int) -> Any:  # noqa: ARG001 - as a worker that does nothing
+        code = "input()"
+        return subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, text=True)
+
+    monkeypatch.setattr(LocalCluster, "_spawn", idle)
     scenario = Scenario.parse(SCENARIO)
     options = LaunchOptions(processes=1, insecure=True, timeout=0.0)
     with pytest.raises(AgentError, match="again with --keep FOLDER") as found:
