@@ -109,7 +109,9 @@ def test_three_machines_agree(machines: Any) -> None:
     finally:
         for process in running.values():
             process.kill()
-    estimates = [float(first(r": ([-\d.]+) after 60 rounds", out)) for out, _ in said.values()]
+    estimates = [
+        float(first(r": ([-\d.]+) \+- [\d.]+ \(95%\) after 60", out)) for out, _ in said.values()
+    ]
     assert max(estimates) - min(estimates) < 1e-3
     for site, (_, log) in said.items():
         assert '"kind": "done"' in log
@@ -132,7 +134,7 @@ def test_sigterm_is_graceful_and_the_agent_goes_on_where_it_was(machines: Any) -
         assert 'murmura_epsilon_spent{agent="north"}' in page.read().decode()
     north.terminate()
     _, log = north.communicate(timeout=60)
-    assert north.returncode == 0
+    assert north.returncode == 3  # it has no result
     assert "start again to continue" in log
     running = {site: start(machines / site) for site in SITES}
     try:

@@ -27,7 +27,9 @@ if TYPE_CHECKING:
         SqlReadings,
     )
     from murmura.agents.release import ReleaseMechanism, guarantee
+    from murmura.agents.results import AgentResult
     from murmura.agents.runtime.node import Node
+    from murmura.agents.runtime.status import AgentStatus
     from murmura.agents.transport.base import Transport
     from murmura.agents.transport.memory import MemoryTransport
     from murmura.agents.transport.zenoh import ZenohTransport
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
 
 _WHERE = {
     "Agent": "protocol",
+    "AgentResult": "results",
+    "AgentStatus": "runtime.status",
     "Authority": "pki",
     "CommandReadings": "readings",
     "Credentials": "pki",
@@ -62,6 +66,8 @@ _WHERE = {
 
 __all__ = [
     "Agent",
+    "AgentResult",
+    "AgentStatus",
     "Authority",
     "CommandReadings",
     "Credentials",

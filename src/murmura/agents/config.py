@@ -50,6 +50,7 @@ from murmura.agents.readings import (
     SqlReadings,
     secret_of,
 )
+from murmura.agents.runtime.status import SUFFIX
 from murmura.agents.transport.zenoh import ZenohTransport
 from murmura.errors import AgentError, LedgerError
 from murmura.privacy.accounting import Budget
@@ -202,6 +203,12 @@ class RoundsTable(ConfigTable):
     linger: float = Field(default=60.0, gt=0)
 
 
+class StatusTable(ConfigTable):
+    """[status]: the file that the agent's status is written to; LEDGER.status.json by default."""
+
+    file: str | None = None
+
+
 class AgentConfig(ConfigTable):
     """The contents of agent.toml."""
 
@@ -215,6 +222,7 @@ class AgentConfig(ConfigTable):
     budget: BudgetTable
     readings: ReadingsTable
     rounds: RoundsTable = RoundsTable()
+    status: StatusTable = StatusTable()
 
 
 class Setup:
@@ -253,7 +261,7 @@ class Setup:
     ...     except AgentError as problem:
     ...         print(str(problem).replace(f"{folder}/", "").splitlines()[0])
     agent.toml, line 2: scenarios: there is no such key; allowed: name, scenario, variant, listen, \
-peers, keys, ledger, budget, readings, rounds; did you mean "scenario"?
+peers, keys, ledger, budget, readings, rounds, status; did you mean "scenario"?
     """
 
     def __init__(self, config: AgentConfig, folder: Path, locator: SourceMap | None = None) -> None:
@@ -294,6 +302,13 @@ peers, keys, ledger, budget, readings, rounds; did you mean "scenario"?
     def path(self, written: str) -> Path:
         """A path of the file, relative to it."""
         return self.folder / Path(written).expanduser()
+
+    @property
+    def status_file(self) -> Path:
+        """Where the agent's status is written: beside its ledger by default."""
+        ledger = self.path(self.config.ledger.path)
+        chosen = self.config.status.file
+        return ledger.with_name(f"{ledger.name}{SUFFIX}") if chosen is None else self.path(chosen)
 
     @property
     def options(self) -> Options:

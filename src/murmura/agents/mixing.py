@@ -13,7 +13,9 @@ common rounds, whose readings are taken to have entered evenly over their ticks.
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+import itertools
+from collections.abc import Container, Iterable, Sequence
+from functools import lru_cache
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -123,11 +125,11 @@ def release_weights(
         )
     manifest.link_weights(label)  # refuses a stranger
     given = [int(count) for count in counts]
-    absent = {
+    absent = frozenset(
         member
         for (member, _), count in zip(manifest.members, given, strict=True)
         if member != label and not count and present is not None and member not in present
-    }
+    )
     rows, last = _rows(manifest, label, round, absent)
     online = manifest.made_algorithm.online or manifest.asynchronous
     parts: list[tuple[Any, ...]] = []
@@ -135,7 +137,7 @@ def release_weights(
         if not count:
             continue
         if not online:
-            parts.append(([rows[-1][place]], [count], [1], [place], [0]))
+            parts.append(([rows[-1, place]], [count], [1], [place], [0]))
             continue
         parts += _entries(manifest, place, count, round, rows, last)
     if not parts:
@@ -160,36 +162,64 @@ def batch_lengths(manifest: Manifest, count: int) -> list[int]:
     return [int(length) for length in batches.lengths(count)]
 
 
-def _rows(manifest: Manifest, label: str, round: int, absent: set[str]) -> tuple[list[Floats], int]:
+def _rows(manifest: Manifest, label: str, round: int, absent: frozenset[str]) -> tuple[Floats, int]:
     """e_i W_t ... W_{s+1} for s = t, t-1, ... until it is constant; and the last such s."""
+    fraction = _fraction(manifest, round)
+    if fraction is None:
+        fractions = [
+            conservation.sent_fraction(manifest.made_algorithm, s) for s in range(round, 0, -1)
+        ]
+        rows = _product(manifest, label, absent, fractions)
+    else:
+        rows = _powers(manifest, label, absent, fraction)[: round + 1]
+    return rows, round - (len(rows) - 1)
+
+
+def _fraction(manifest: Manifest, round: int) -> float | None:
+    """The fraction of mass that is sent, if it is the same in all rounds that matter."""
+    if manifest.asynchronous:
+        return HALF
+    found = {
+        conservation.sent_fraction(manifest.made_algorithm, t)
+        for t in range(1 + manifest.made_algorithm.online, min(round, 50) + 1)
+    }  # while S is 0 it does not matter
+    return found.pop() if len(found) == 1 else None
+
+
+@lru_cache(maxsize=8)
+def _powers(manifest: Manifest, label: str, absent: frozenset[str], fraction: float) -> Floats:
+    """e_i W^k for k = 0, 1, ... until it is constant."""
+    return _product(manifest, label, absent, itertools.repeat(fraction))
+
+
+def _product(
+    manifest: Manifest, label: str, absent: frozenset[str], fractions: Iterable[float]
+) -> Floats:
+    """Rows of the product of the W of these fractions, from the last round backwards."""
     from scipy.sparse import csr_array
 
     place = {member: k for k, (member, _) in enumerate(manifest.members)}
     links = [(place[a], place[b], w) for a, b, w in manifest.links if not {a, b} & absent]
     size = len(place)
+    row = np.zeros(size)
+    row[place[label]] = 1.0
+    rows = [row]
     if not links:
-        return [_unit(size, place[label])], round
+        return np.array(rows)
     source, target, pushed = (np.array(column) for column in zip(*links, strict=True))
     push = csr_array((pushed, (source, target)), shape=(size, size))
     out = np.bincount(source, pushed, minlength=size)
     reached = _reached(push, place[label])
-    row = _unit(size, place[label])
-    rows, s = [row], round
-    most = max(MOST_NUMBERS // size, 1)
-    while s > 0 and len(rows) <= most and not _constant(row[reached]):
-        fraction = (
-            HALF
-            if manifest.asynchronous
-            else conservation.sent_fraction(manifest.made_algorithm, s)
-        )
+    for fraction in itertools.islice(fractions, max(MOST_NUMBERS // size, 1)):
+        if _constant(row[reached]):
+            break
         row = row + fraction * (push @ row - out * row)
         rows.append(row)
-        s -= 1
-    return rows, s
+    return np.array(rows)
 
 
 def _entries(
-    manifest: Manifest, place: int, count: int, round: int, rows: list[Floats], last: int
+    manifest: Manifest, place: int, count: int, round: int, rows: Floats, last: int
 ) -> list[tuple[Any, ...]]:
     """The releases of one member: recent ones one by one, those up to round `last` by length."""
     if manifest.batch_growth == 1:
@@ -206,11 +236,12 @@ def _entries(
         earlier = dict(zip(found.tolist(), times.tolist(), strict=True))
     entered = _entered(manifest, numbers, count, round)
     ages = np.clip(round - entered, 0, len(rows) - 1)
-    table = np.array([row[place] for row in rows])
     same = np.full(len(numbers), place)
-    parts: list[tuple[Any, ...]] = [(table[ages], lengths, np.ones(len(numbers)), same, entered)]
+    parts: list[tuple[Any, ...]] = [
+        (rows[ages, place], lengths, np.ones(len(numbers)), same, entered)
+    ]
     for length, many in earlier.items():
-        parts.append(([rows[-1][place]], [length], [many], [place], [max(last, 1)]))
+        parts.append(([rows[-1, place]], [length], [many], [place], [max(last, 1)]))
     return parts
 
 
@@ -227,12 +258,6 @@ def _number_before(manifest: Manifest, count: int, round: int, last: int) -> int
     if manifest.asynchronous:
         return min(count * last // round, count) if round else 0
     return int(np.clip(count - (round - last), 0, count)) if last else 0
-
-
-def _unit(size: int, place: int) -> Floats:
-    row = np.zeros(size)
-    row[place] = 1.0
-    return row
 
 
 def _reached(push: Any, place: int) -> Integers:

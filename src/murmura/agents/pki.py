@@ -391,6 +391,23 @@ def describe(credentials: Credentials, now: dt.datetime | None = None) -> Direct
     return _described(facts, now)
 
 
+def expiry(credentials: Credentials) -> float:
+    """When a certificate expires, in seconds of the epoch.
+
+    Parameters
+    ----------
+    credentials : Credentials
+        The files of a device, which must be readable.
+
+    Returns
+    -------
+    float
+        Its last moment.
+    """
+    certificate = x509.load_pem_x509_certificate(credentials.certificate.read_bytes())
+    return certificate.not_valid_after_utc.timestamp()
+
+
 def check_request(names: Iterable[str], hosts: Iterable[str], days: float) -> None:
     """Raise `AgentError` unless certificates could be issued for these names, hosts and days."""
     for name in names:

@@ -86,7 +86,8 @@ class AgentResult:
     ...     covered, 2, 1.0, 0.0, "(1, 0)-DP for one reading",
     ... )
     >>> found.sentence()
-    'a: 0.5 +- 0.25 (95%), readings of 2 of 2 members, epsilon 1 per reading, manifest c0ffee11c0ff'
+    'a: 0.5 +- 0.25 (95%) after 20 rounds, readings of 2 of 2 members, epsilon 1 per reading, \
+manifest c0ffee11c0ff'
     >>> found.exit_code
     0
     """
@@ -199,8 +200,8 @@ class AgentResult:
         delta = f", delta {self.delta:g}" if self.delta else ""
         per = "" if math.isinf(self.epsilon) else " per reading"
         return (
-            f"{self.agent}: {values} ({self.confidence:.0%}), {self.coverage.sentence()}{below}, "
-            f"{cost}{delta}{per}, manifest {self.manifest[:12]}"
+            f"{self.agent}: {values} ({self.confidence:.0%}) after {self.round} rounds, "
+            f"{self.coverage.sentence()}{below}, {cost}{delta}{per}, manifest {self.manifest[:12]}"
         )
 
     def to_json(self) -> dict[str, Any]:

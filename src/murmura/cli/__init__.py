@@ -1,7 +1,7 @@
 """The command line: one thin file per verb over the library.
 
-Exit codes: 0 success; 1 the run failed; 2 wrong usage, a wrong scenario or a missing file; 130
-interrupted.
+Exit codes: 0 success; 1 the run failed; 2 wrong usage, a wrong scenario or a missing file; 3 an
+agent has no result, or one below its quorum; 130 interrupted; 143 ended by SIGTERM.
 """
 
 from __future__ import annotations

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,14 +15,8 @@ from murmura.cli.guard import FAILED, Debug, existing, guarded
 
 if TYPE_CHECKING:
     from murmura.agents.config import Setup
-    from murmura.agents.runtime import Node
-
-UNFINISHED = {
-    "rolled-back": "its ledger is older than what its neighbours received; restore the newest one",
-    "conflicting-releases": "its neighbours remember releases of this name that its ledger does "
-    "not have, or another copy of it runs; the log says which, and what to do",
-    "late": "its neighbours were done before it restarted without its state; use their estimate",
-}
+    from murmura.agents.results import AgentResult
+    from murmura.agents.runtime import AgentStatus, Metrics, Node
 
 File = Annotated[Path, typer.Argument(metavar="AGENT", help="An agent's file, in TOML.")]
 Insecure = Annotated[
@@ -28,9 +24,22 @@ Insecure = Annotated[
 ]
 Research = Annotated[bool, typer.Option("--research", help="Allow guarantees that are not proved.")]
 MetricsPort = Annotated[
-    int | None, typer.Option("--metrics", min=0, max=65535, help="Serve Prometheus metrics here.")
+    int | None,
+    typer.Option(
+        "--metrics",
+        min=0,
+        max=65535,
+        help="Serve /metrics for Prometheus, /healthz, /readyz and /status.json here.",
+    ),
 ]
-MetricsHost = Annotated[str, typer.Option(help="Address to serve metrics on.")]
+MetricsHost = Annotated[str, typer.Option(help="Address to serve them on.")]
+MetricsFile = Annotated[
+    Path | None,
+    typer.Option(help="Write metrics to this file, for the text-file collector (.prom)."),
+]
+AsLines = Annotated[
+    bool, typer.Option("--json", help="Print JSON lines: estimates as they change, the result.")
+]
 Level = Annotated[str, typer.Option("--log", help="debug, info, warning or error.")]
 Check = Annotated[
     bool,
@@ -46,11 +55,16 @@ def agent(
     research: Research = False,
     metrics: MetricsPort = None,
     metrics_host: MetricsHost = "127.0.0.1",
+    metrics_file: MetricsFile = None,
+    as_json: AsLines = False,
     log: Level = "info",
     check: Check = False,
     debug: Debug = False,
 ) -> None:
-    """Run one agent until it has its estimate; logs are JSON lines on standard error."""
+    """Run one agent until it has its result; logs are JSON lines on standard error.
+
+    The exit code is 3 without a result, or with one below the quorum.
+    """
     with guarded(debug):
         from murmura.agents.config import Setup
         from murmura.agents.release import ReleaseMechanism, guarantee
@@ -69,33 +83,31 @@ def agent(
             if any(result.outcome is doctor.CheckOutcome.FAILURE for result in results):
                 raise typer.Exit(FAILED)
             return
-        node = build(setup, insecure, research, metrics, metrics_host, log)
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: node.stop())
-        try:
+        with ExitStack() as running:
+            node = build(setup, insecure, research, log, metrics is not None or metrics_file)
+            running.callback(node.close)
+            _watch(node, setup, insecure, running, metrics, metrics_host, metrics_file, as_json)
+            for number in (signal.SIGTERM, signal.SIGINT):
+                signal.signal(number, lambda *_: node.stop())
             node.start()
-            finished = _work(node, setup)
-        finally:
-            node.close()
-        _conclude(node, setup.config.name, finished)
+            _work(node, setup)
+            result = node.reporter.result(node.agents[setup.config.name], ended=True)
+        _conclude(node, result, as_json)
 
 
-def build(
-    setup: Setup, insecure: bool, research: bool, port: int | None, host: str, level: str
-) -> Node:
+def build(setup: Setup, insecure: bool, research: bool, level: str, metrics: Any = False) -> Node:
     """The node of one agent, with its ledger open and its transport ready."""
     from murmura.agents.ledger import Ledger
     from murmura.agents.release import ReleaseMechanism
     from murmura.agents.runtime import Log, Metrics, Node
 
     config, name = setup.config, setup.config.name
-    metrics = None if port is None else Metrics()
     node = Node(
         setup.manifest,
         setup.transport(insecure),
         options=setup.options,
         log=Log(sys.stderr, level),
-        metrics=metrics,
+        metrics=Metrics() if metrics else None,
     )
     path = setup.path(config.ledger.path)
     ledger = Ledger.open(
@@ -105,29 +117,81 @@ def build(
     )  # fmt: skip
     release_mechanism = ReleaseMechanism(setup.manifest, setup.problem, name, research=research)
     node.add(name, ledger, release_mechanism, setup.readings())
-    if metrics is not None:
-        port = metrics.serve(port or 0, host)
-        node.observability.log.write("metrics", name, f"http://{host}:{port}/metrics")
     return node
 
 
-def _work(node: Node, setup: Setup) -> bool:
-    """Run until done and no neighbour waits, at most `linger` seconds; False if stopped."""
-    finished = node.run(until=lambda: node.all_done)
-    if not node.all_done:
-        return False
-    return finished and (node.run(lambda: node.settled, setup.config.rounds.linger) or True)
+def _watch(
+    node: Node,
+    setup: Setup,
+    insecure: bool,
+    running: ExitStack,
+    port: int | None,
+    host: str,
+    file: Path | None,
+    as_json: bool,
+) -> None:
+    """Pass the status on: to its file, the text-file collector, standard output and the server."""
+    from murmura.agents.pki import expiry
+    from murmura.agents.runtime.endpoints import Endpoints
+    from murmura.agents.runtime.status import StatusFile
+
+    reporter, metrics, name = node.reporter, node.observability.metrics, setup.config.name
+    credentials = None if insecure else setup.credentials()
+    if credentials is not None:
+        reporter.certificate_expires = expiry(credentials)
+    reporter.receivers.append(StatusFile(setup.status_file))
+    if file is not None and metrics is not None:
+        reporter.receivers.append(_collector(metrics, file))
+    if as_json:
+        reporter.receivers.append(JsonLines())
+    if port is not None and metrics is not None:
+        endpoints = Endpoints(reporter, metrics)
+        port = endpoints.serve(port, host)
+        running.callback(endpoints.close)
+        node.observability.log.write("metrics", name, f"http://{host}:{port}/metrics")
 
 
-def _conclude(node: Node, name: str, finished: bool) -> None:
-    done: Any = node.agents[name].done
-    if not finished or done is None:
-        node.observability.log.write(
-            "stopped", name, "stopped before the end; start again to continue"
-        )
-        return
-    if done.reason in UNFINISHED:
-        typer.echo(f"{name}: no estimate: {UNFINISHED[done.reason]}", err=True)
-        raise typer.Exit(1)
-    estimate = ", ".join(f"{value:.9g}" for value in done.estimate)
-    typer.echo(f"{name}: {estimate} after {done.round} rounds ({done.reason})")
+def _collector(metrics: Metrics, file: Path) -> Any:
+    metrics.write(file)  # a place that cannot be written to is an error before the start
+    return lambda _: metrics.write(file)
+
+
+class JsonLines:
+    """Prints a line of JSON when the estimate, its coverage or the state has changed."""
+
+    def __init__(self) -> None:
+        """Nothing is printed yet."""
+        self._last: Any = None
+
+    def __call__(self, status: AgentStatus) -> None:
+        """Print a status, if it says something new; the end is the result's."""
+        now = (status.result.estimate, status.result.coverage, status.state)
+        if now != self._last and status.state not in ("done", "stopped"):
+            self._last = now
+            kind = "estimate" if status.result.estimate else "waiting"
+            print_line({"kind": kind} | status.to_json())
+
+
+def print_line(data: dict[str, Any]) -> None:
+    """Print one line of JSON, at once."""
+    print(json.dumps(data, allow_nan=False, ensure_ascii=False), flush=True)
+
+
+def _work(node: Node, setup: Setup) -> None:
+    """Run until done and no neighbour waits, at most `linger` seconds; or until stopped."""
+    node.run(until=lambda: node.all_done)
+    if node.all_done:
+        node.run(lambda: node.settled, setup.config.rounds.linger)
+
+
+def _conclude(node: Node, result: AgentResult, as_json: bool) -> None:
+    """Print the result; the exit code says whether there is one that meets the quorum."""
+    if result.reason == "stopped":
+        text = "stopped; start again to continue"
+        node.observability.log.write("stopped", result.agent, text)
+    if as_json:
+        print_line({"kind": "result"} | result.to_json())
+    else:
+        typer.echo(result.sentence(), err=not result.estimate)
+    if result.exit_code:
+        raise typer.Exit(result.exit_code)

@@ -21,6 +21,7 @@ from murmura.cli.plan import plan
 from murmura.cli.reproduce import reproduce
 from murmura.cli.run import run
 from murmura.cli.schema import schema
+from murmura.cli.status import status
 from murmura.cli.sweep import sweep
 from murmura.cli.up import up
 
@@ -56,7 +57,8 @@ def root(
 
 
 for verb in (
-    run, sweep, plan, audit, reproduce, graph, families, algorithms, init, schema, doctor, agent, up,
+    run, sweep, plan, audit, reproduce, graph, families, algorithms, init, schema, doctor, agent,
+    status, up,
 ):  # fmt: skip
     app.command()(verb)
 for name, group in (("keys", keys), ("ledger", ledger)):

@@ -115,7 +115,7 @@ def _exit(message: str, code: int, prefix: str = "") -> typer.Exit:
 
 def _print_json_error(message: str) -> None:
     if _json_errors.get():
-        print_json({"error": message})
+        typer.echo(json.dumps({"error": message}, ensure_ascii=False))  # one line, as of JSON lines
 
 
 def _message(error: BaseException) -> str:

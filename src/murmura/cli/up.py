@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -66,11 +69,34 @@ def up(
             agents, processes, variant, seed, insecure, research, every_round,
             deadline=deadline, timeout=timeout, folder=keep,
         )  # fmt: skip
-        with _Live(not as_json, _shows_estimates(loaded, variant)) as live:
+        with _ended_by_signals(), _Live(not as_json, _shows_estimates(loaded, variant)) as live:
             found = up(loaded, options, live.show)
         folder = out or Path("murmura-out") / f"{loaded.name}-agents"
         results = {found.result.name: found.result}
         report(loaded, results, folder, as_json, not no_figures, evaluate)
+
+
+@contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """SIGTERM and SIGHUP end the block as Ctrl-C does: processes first, then keys and ledgers.
+
+    A second signal does not interrupt the removal.
+    """
+    ending = [signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else ())]
+
+    def end(number: int, _: object) -> None:
+        for each in (*ending, signal.SIGINT):
+            signal.signal(each, lambda *_: None)
+        if number == signal.SIGINT:
+            raise KeyboardInterrupt
+        raise SystemExit(128 + number)
+
+    before = {each: signal.signal(each, end) for each in (*ending, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
 
 
 def _shows_estimates(scenario: Scenario, variant: str | None) -> bool:

@@ -14,7 +14,7 @@ from murmura.agents.manifest import Manifest
 from murmura.agents.protocol import Options
 from murmura.agents.release import ReleaseMechanism
 from murmura.agents.runtime import IterableReadings, Log, Node
-from murmura.agents.runtime.observability import MOST_LINES
+from murmura.agents.runtime.log import BURST
 from murmura.agents.transport.base import Refused
 from murmura.agents.transport.memory import MemoryNetwork
 from murmura.agents.transport.zenoh import pack, unpack
@@ -98,7 +98,7 @@ def test_a_flood_of_refusals_is_counted_and_not_written_down(tmp_path: Any) -> N
         made.observability.refused("0", "mallory", "nonsense")
     made.close()
     assert made.observability.counts["refused"] == 5000
-    assert MOST_LINES <= log.getvalue().count("mallory") < 2 * MOST_LINES
+    assert BURST <= log.getvalue().count("mallory") < 2 * BURST
 
 
 def test_a_payload_of_nonsense_is_one_refusal() -> None:

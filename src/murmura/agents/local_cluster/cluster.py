@@ -38,6 +38,7 @@ from murmura.scenario import Scenario
 from murmura.simulation import Problem, Record, Trace, simulate
 
 GRACE = 30.0  # seconds for a worker to save its results and exit
+LAST_SECONDS = 3.0  # for all workers to exit where the run is given up
 TAIL = 6  # last lines of a failed worker's standard error that are shown
 
 Floats = NDArray[np.float64]
@@ -169,7 +170,7 @@ def up(
     with folder as home:
         plan, problem, name = prepare(scenario, options, Path(home))
         began = time.monotonic()
-        with LocalCluster(plan) as cluster:
+        with LocalCluster(plan, temporary=options.folder is None) as cluster:
             notify = None if on_status is None else lambda: on_status(cluster)
             cluster.wait(options.timeout, notify)
             cluster.stop()
@@ -241,6 +242,8 @@ class LocalCluster:
     ----------
     plan : DeploymentPlan
         Saved into its folder, where the workers read it.
+    temporary : bool
+        Whether the folder is removed at the end, so that no error points to it.
 
     Attributes
     ----------
@@ -248,9 +251,9 @@ class LocalCluster:
         Last status of each process, by its name.
     """
 
-    def __init__(self, plan: DeploymentPlan) -> None:
+    def __init__(self, plan: DeploymentPlan, temporary: bool = False) -> None:
         """Save the plan; nothing is started yet."""
-        self.plan, self.path = plan, plan.save()
+        self.plan, self.path, self.temporary = plan, plan.save(), temporary
         self.status: dict[str, dict[str, Any]] = {}
         self._processes: list[subprocess.Popen[str]] = []
         self._lines: queue.SimpleQueue[tuple[int, str | None]] = queue.SimpleQueue()
@@ -267,13 +270,14 @@ class LocalCluster:
         problem: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """End every worker that still runs, by its id."""
-        for process in self._processes:
-            if process.poll() is not None:
-                continue
+        """End every worker that still runs, by its id: all are asked to, then waited for."""
+        running = [process for process in self._processes if process.poll() is None]
+        for process in running:
             self._send_stop(process)
+        end = time.monotonic() + LAST_SECONDS
+        for process in running:
             try:
-                process.wait(2.0)
+                process.wait(max(end - time.monotonic(), 0.0))
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
@@ -284,8 +288,8 @@ class LocalCluster:
         while not self.done:
             if end is not None and time.monotonic() > end:
                 raise AgentError(
-                    f"{self._finished} of {self._agents} agents were done after {seconds:g} s; "
-                    f"give more time with --timeout, or look into {self.plan.folder}"
+                    f"{self._finished} of {self._agents} agents were done after {seconds:g} s "
+                    f"(rounds: {self._rounds}); give more time with --timeout, or {self._advice}"
                 )
             self.read_status(0.2)
             if notify is not None:
@@ -328,6 +332,22 @@ class LocalCluster:
     @property
     def _finished(self) -> int:
         return sum(status["done"] for status in self.status.values())
+
+    @property
+    def _rounds(self) -> str:
+        """How far the processes are."""
+        parts = [f"{each} {low} to {high}" for each, (low, high) in self._progress()]
+        return ", ".join(parts) or "no process has reported yet"
+
+    def _progress(self) -> list[tuple[str, tuple[int, int]]]:
+        return [(each, tuple(self.status[each]["rounds"])) for each in sorted(self.status)]
+
+    @property
+    def _advice(self) -> str:
+        """Where the logs are, or how to keep them: a temporary folder goes with the command."""
+        if self.temporary:
+            return "run it again with --keep FOLDER, which keeps logs and ledgers to look into"
+        return f"look into {self.plan.folder}"
 
     def _stderr(self, number: int) -> Path:
         return Path(self.plan.folder) / f"stderr-{number}.txt"
@@ -382,7 +402,7 @@ def collect_estimates(plan: DeploymentPlan, problem: Problem) -> Floats:
     for number, each in enumerate(plan.assignments):
         path = Path(plan.folder) / f"estimates-{number}.npz"
         if not path.is_file():
-            raise AgentError(f"{each.device} wrote no estimates: see {path.parent}")
+            raise AgentError(f"{each.device} wrote no estimates to {path.name}; run it with --keep")
         with np.load(path) as part:
             found |= dict(zip(part["agents"].tolist(), part["estimates"], strict=True))
     rounds = max(len(table) for table in found.values())

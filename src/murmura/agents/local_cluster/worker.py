@@ -86,6 +86,7 @@ class Worker:
     def run(self) -> None:
         """Work until stopped, then write the estimates."""
         signal.signal(signal.SIGTERM, lambda *_: self.node.stop())
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the command that started it
         threading.Thread(target=self._await_stop, daemon=True).start()
         try:
             self.node.start()

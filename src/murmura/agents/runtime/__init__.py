@@ -10,8 +10,11 @@ from murmura.agents.readings import (
 from murmura.agents.runtime.hosted import HostedAgent
 from murmura.agents.runtime.node import Node
 from murmura.agents.runtime.observability import Log, Metrics
+from murmura.agents.runtime.reporter import StatusReporter
+from murmura.agents.runtime.status import AgentStatus
 
 __all__ = [
+    "AgentStatus",
     "CommandReadings",
     "CsvReadings",
     "HostedAgent",
@@ -21,4 +24,5 @@ __all__ = [
     "Node",
     "Readings",
     "SourceState",
+    "StatusReporter",
 ]

@@ -43,6 +43,7 @@ from murmura.agents.readings import Readings
 from murmura.agents.release import ReleaseMechanism
 from murmura.agents.runtime.hosted import HostedAgent
 from murmura.agents.runtime.observability import Log, Metrics, Observability, OnReport
+from murmura.agents.runtime.reporter import OnStatus, StatusReporter
 from murmura.agents.runtime.scheduler import ReadingScheduler
 from murmura.agents.transport.base import Arrival, Refused, Transport
 
@@ -68,6 +69,9 @@ class Node:
         None are maintained by default.
     on_report : callable, optional
         Called with the agent's label and every report.
+    on_status : callable, optional
+        Called with each new `AgentStatus`: estimate so far, interval, coverage; at most once a
+        second for each agent.
     checkpoints : bool
         Save the mixing state when the node stops instead of in every round. After a crash an agent
         then starts a new incarnation, its neighbours roll back what they exchanged with the old
@@ -79,6 +83,8 @@ class Node:
         The agents of this process by label.
     observability : Observability
         Log, metrics and counts.
+    reporter : StatusReporter
+        Passes on the status of the agents.
 
     Examples
     --------
@@ -120,6 +126,7 @@ class Node:
         log: Log | None = None,
         metrics: Metrics | None = None,
         on_report: OnReport | None = None,
+        on_status: OnStatus | None = None,
         checkpoints: bool = False,
     ) -> None:
         """Nothing is opened yet."""
@@ -128,6 +135,9 @@ class Node:
         self.observability = Observability(log or Log(level="warning"), metrics, on_report)
         self.checkpoints = checkpoints
         self.agents: dict[str, HostedAgent] = {}
+        self.reporter = StatusReporter(manifest, self.agents, self.observability)
+        shows = (None if metrics is None else metrics.show, on_status)
+        self.reporter.receivers += [each for each in shows if each is not None]
         self._inbox: queue.SimpleQueue[tuple[str, Arrival] | None] = queue.SimpleQueue()
         self._timers: list[tuple[float, int, str, str]] = []
         self._ticket = itertools.count()
@@ -161,7 +171,10 @@ class Node:
         """
         protocol = Agent(self.manifest, label, self.options)
         self.agents[label] = HostedAgent(label, protocol, ledger, release_mechanism, readings)
-        self.transport.attach(label, tuple(self.manifest.link_weights(label)))
+        neighbours = tuple(self.manifest.link_weights(label))
+        if self.observability.metrics is not None:
+            self.observability.metrics.know(label, neighbours)
+        self.transport.attach(label, neighbours)
 
     def start(self) -> None:
         """Open the transport, and start or resume every agent."""
@@ -172,6 +185,7 @@ class Node:
         for agent in self.agents.values():
             self._start(agent)
         self.transport.flush()
+        self.reporter.turn()
 
     def run(self, until: Callable[[], bool] | None = None, seconds: float | None = None) -> bool:
         """Work until a condition holds, `stop` is called or the time is up.
@@ -205,12 +219,12 @@ class Node:
         """Save unsaved state and close everything; may be called twice."""
         self._stopping = True
         with ExitStack() as every:  # one that fails does not prevent the others
-            if self.observability.metrics is not None:
-                every.callback(self.observability.metrics.close)
+            every.callback(self.observability.close)
             for agent in self.agents.values():
                 every.callback(agent.ledger.close)
                 every.callback(self._save_state, agent)
                 every.callback(agent.readings.close)
+            every.callback(self.reporter.finish)
             every.callback(self.transport.close)
 
     def handle(self, label: str, event: Event) -> None:
@@ -317,6 +331,7 @@ class Node:
                 else:
                     self._handle(agent, Deadline(name))
         self.transport.flush()
+        self.reporter.turn()
 
     def _deliver_locally(self) -> None:
         """Deliver messages between agents of this node, without the queue between threads."""

@@ -131,7 +131,7 @@ class ReadingScheduler:
                 agent.ledger, reading, value, enters, origin=origin
             )
         except BudgetExceeded as problem:
-            self.observability.log.write("budget", agent.label, str(problem))
+            self.observability.reading(agent.label, "passed-over", str(problem))
             self._no_more(agent)
             return
         except SignalError as problem:
@@ -147,7 +147,7 @@ class ReadingScheduler:
 
     def _unusable(self, agent: HostedAgent, problem: SignalError) -> None:
         """A reading cannot be released; where every round needs one, it was the last."""
-        self.observability.log.write("reading", agent.label, str(problem))
+        self.observability.reading(agent.label, "refused", str(problem))
         if self.manifest.hides_neighbours:
             self._no_more(agent)
 

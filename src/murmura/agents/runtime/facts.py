@@ -1,0 +1,99 @@
+"""What a hosted agent is at the moment, read off its protocol and its ledger: public facts only."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+from murmura.agents.coverage import Coverage
+from murmura.agents.manifest import Manifest
+from murmura.agents.protocol.states import Reachability, SessionState
+from murmura.agents.runtime.hosted import HostedAgent
+
+
+class BudgetFacts(NamedTuple):
+    """What an agent may spend.
+
+    Parameters
+    ----------
+    epsilon : float
+        The budget.
+    spent, remaining : float
+        Of it.
+    unit, period : str
+        What it is for: "stream", "window" or "event", and how long until it refills, or nothing.
+    refills_at : float or None
+        When a spent budget refills, in seconds of the epoch.
+    """
+
+    epsilon: float
+    spent: float
+    remaining: float
+    unit: str
+    period: str
+    refills_at: float | None
+
+
+def coverage_of(manifest: Manifest, agent: HostedAgent) -> Coverage:
+    """Whose readings are in the agent's estimate."""
+    if agent.done is not None and agent.done.coverage.members:
+        return agent.done.coverage
+    found = getattr(agent.protocol, "coverage", None)
+    if isinstance(found, Coverage):
+        return found
+    near = agent.reachable | {agent.label}
+    members = tuple(label for label, _ in manifest.members)
+    own = agent.ledger.releases
+    counts = [own if m == agent.label else min(own, 1) * (m in near) for m in members]
+    return Coverage(members, tuple(m for m in members if m in near), tuple(counts))
+
+
+def gathered(agent: HostedAgent) -> bool:
+    """Whether rounds may begin and readings be charged."""
+    return bool(getattr(agent.protocol, "gathered", agent.protocol.cleared))
+
+
+def links_of(agent: HostedAgent) -> dict[str, str]:
+    """The state of each link, by neighbour."""
+    states = getattr(agent.protocol, "links_status", None)
+    if callable(states):
+        return dict(states())
+    return {peer: _link(link) for peer, link in agent.protocol.links.items()}
+
+
+def _link(link: Any) -> str:
+    if link.session is SessionState.OPEN and link.reachability is not Reachability.RESPONSIVE:
+        return str(link.reachability.value)
+    down = link.reachability is Reachability.DOWN and link.session is SessionState.OPENING
+    return "down" if down else str(link.session.value)
+
+
+def budget_of(agent: HostedAgent) -> BudgetFacts | None:
+    """What may be spent and when it refills; None without a guarantee."""
+    ledger = agent.ledger
+    budget = ledger.identity.budget
+    if budget is None:
+        return None
+    status = getattr(ledger, "budget_status", None)
+    if callable(status):
+        now = status()
+        return BudgetFacts(
+            _epsilon(now.epsilon), _epsilon(now.spent), _epsilon(now.remaining), str(now.unit),
+            str(now.period or ""), now.refills_at,
+        )  # fmt: skip
+    identity = ledger.identity
+    return BudgetFacts(
+        budget.epsilon, ledger.spent.epsilon, ledger.remaining.epsilon, identity.unit, "", None
+    )
+
+
+def last_release_time(agent: HostedAgent) -> float | None:
+    """When the agent last released a reading before this start, if the ledger knows it."""
+    found = getattr(agent.ledger, "last_release_time", None)
+    time = found() if callable(found) else None
+    return None if time is None or not math.isfinite(time) else float(time)
+
+
+def _epsilon(amount: Any) -> float:
+    """Epsilon of an amount, which may come with a delta."""
+    return float(getattr(amount, "epsilon", amount))

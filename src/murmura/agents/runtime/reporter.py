@@ -1,0 +1,156 @@
+"""Watches the agents of a node from its loop, and passes each new status on.
+
+A status is computed when something of it has changed, at most once a second for each agent, and at
+least once in `HEARTBEAT` seconds. Receivers are called in the loop's thread: one that fails is
+reported once and not called again, since an agent must not stop because its status cannot be shown.
+Servers read `statuses` and `beat` from their own threads and never hold the loop up.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from murmura.agents.manifest import Manifest
+from murmura.agents.results import AgentResult
+from murmura.agents.runtime import facts
+from murmura.agents.runtime.hosted import HostedAgent
+from murmura.agents.runtime.observability import OUTCOMES, Observability
+from murmura.agents.runtime.status import HEARTBEAT, AgentStatus, machine
+
+LEAST_INTERVAL = 1.0  # seconds between two looks at the agents
+
+OnStatus = Callable[[AgentStatus], None]
+
+
+class StatusReporter:
+    """Computes the status of each agent of a node and passes it to receivers.
+
+    Parameters
+    ----------
+    manifest : Manifest
+        The terms of the network.
+    agents : mapping of str to HostedAgent
+        The node's agents, as they are added.
+    observability : Observability
+        Counts, log and metrics.
+    clock, wall : callable
+        Seconds that never decrease, and seconds of the epoch.
+
+    Attributes
+    ----------
+    receivers : list of callable
+        Each is called with every new status; without any nothing is computed.
+    statuses : dict of str to AgentStatus
+        The last of each agent.
+    beat : float
+        When the loop last turned, by `clock`.
+    certificate_expires : float or None
+        When the certificate of this process expires, in seconds of the epoch.
+    """
+
+    def __init__(
+        self,
+        manifest: Manifest,
+        agents: Mapping[str, HostedAgent],
+        observability: Observability,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        """Nobody listens yet."""
+        self.manifest, self.agents, self.observability = manifest, agents, observability
+        self.clock, self.wall = clock, wall
+        self.receivers: list[OnStatus] = []
+        self.statuses: dict[str, AgentStatus] = {}
+        self.beat = clock()
+        self.certificate_expires: float | None = None
+        self._next = 0.0
+        self._seen: dict[str, tuple[Any, float]] = {}
+        self._stated: dict[str, str] = {}
+        self._machine = machine()
+        self._finished = False
+
+    def turn(self) -> None:
+        """Called in every turn of the loop."""
+        self.beat = self.clock()
+        if self.receivers and self.beat >= self._next:
+            self._next = self.beat + LEAST_INTERVAL
+            for agent in self.agents.values():
+                self._look(agent)
+
+    def finish(self) -> None:
+        """Called when the loop has ended: the last status of each agent; a second call does nothing."""
+        agents = self.agents.values() if self.receivers and not self._finished else ()
+        self._finished = True
+        for agent in agents:
+            self._pass_on(self.status(agent, ended=True))
+
+    def status(self, agent: HostedAgent, ended: bool = False) -> AgentStatus:
+        """The status of an agent at this moment."""
+        counts, label = self.observability.readings[agent.label], agent.label
+        last = self.observability.last_reading.get(label) or facts.last_release_time(agent)
+        now = self.wall()
+        expires = self.certificate_expires
+        return AgentStatus(
+            result=self.result(agent, ended),
+            state=self._state(agent, ended),
+            readings={outcome: counts[outcome] for outcome in OUTCOMES},
+            budget=facts.budget_of(agent),
+            links=facts.links_of(agent),
+            last_reading=last,
+            certificate_days=None if expires is None else (expires - now) / 86400,
+            time=now,
+            machine=self._machine,
+        )
+
+    def result(self, agent: HostedAgent, ended: bool = False) -> AgentResult:
+        """The result of an agent: as it is done, or so far.
+
+        A stream that is stopped has its last estimate; an agent that is stopped before its last
+        round has none.
+        """
+        done, protocol = agent.done, agent.protocol
+        family, label = agent.release_mechanism.family, agent.label
+        stated = self._stated.get(label)
+        if stated is None:
+            stated = self._stated[label] = str(agent.release_mechanism.guarantee)
+        if done is not None:
+            end = (done.round, done.reason, done.estimate)
+        elif not ended:
+            end = (protocol.round, "running", protocol.estimate)
+        else:
+            cut_short = self.manifest.rounds > 0
+            end = (protocol.round, "stopped", () if cut_short else protocol.estimate)
+        covered = facts.coverage_of(self.manifest, agent)
+        return AgentResult.of(self.manifest, family, label, *end, covered, stated=stated)
+
+    def _look(self, agent: HostedAgent) -> None:
+        done = agent.done
+        signature = (
+            agent.protocol.round, agent.protocol.estimate, done, self._state(agent),
+            facts.coverage_of(self.manifest, agent), facts.links_of(agent),
+            tuple(self.observability.readings[agent.label].items()), agent.ledger.releases,
+        )  # fmt: skip
+        before, when = self._seen.get(agent.label, (None, 0.0))
+        if signature != before or self.beat - when >= HEARTBEAT:
+            self._seen[agent.label] = (signature, self.beat)
+            self._pass_on(self.status(agent))
+
+    def _pass_on(self, status: AgentStatus) -> None:
+        self.statuses[status.result.agent] = status
+        for receiver in tuple(self.receivers):
+            try:
+                receiver(status)
+            except Exception as problem:  # whatever it is, the agent goes on
+                self.receivers.remove(receiver)
+                text = f"a receiver of the status failed and is not called again: {problem}"
+                self.observability.log.write("status", status.result.agent, text, level="error")
+
+    def _state(self, agent: HostedAgent, ended: bool = False) -> str:
+        if agent.done is not None:
+            return "done"
+        if ended:
+            return "stopped"
+        return "running" if facts.gathered(agent) else "gathering"
