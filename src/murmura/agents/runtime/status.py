@@ -50,6 +50,10 @@ class AgentStatus:
         Days until its certificate expires.
     time : float
         When this was so, in seconds of the epoch.
+    process : int
+        The process that the agent runs in.
+    machine : str
+        What that number belongs to, as of `machine`; empty if unknown.
 
     Examples
     --------
