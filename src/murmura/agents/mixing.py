@@ -26,8 +26,8 @@ from murmura.agents import conservation
 from murmura.agents.manifest import Manifest
 from murmura.errors import AgentError
 
-MIXED = 1e-10  # relative spread of a row that counts as constant
-MOST_NUMBERS = 2_000_000  # agents times rounds that are followed one by one
+MIXED = 1e-7  # relative spread of a row that counts as constant
+MOST_NUMBERS = 500_000  # agents times rounds that are followed one by one
 HALF = 0.5  # of its mass goes through the weights in a tick of an asynchronous agent
 
 Floats = NDArray[np.float64]
@@ -164,11 +164,9 @@ def batch_lengths(manifest: Manifest, count: int) -> list[int]:
 
 def _rows(manifest: Manifest, label: str, round: int, absent: frozenset[str]) -> tuple[Floats, int]:
     """e_i W_t ... W_{s+1} for s = t, t-1, ... until it is constant; and the last such s."""
-    fraction = _fraction(manifest, round)
-    if fraction is None:
-        fractions = [
-            conservation.sent_fraction(manifest.made_algorithm, s) for s in range(round, 0, -1)
-        ]
+    fraction, algorithm = _fraction(manifest, round), manifest.made_algorithm
+    if fraction is None or not (algorithm.online or manifest.asynchronous):
+        fractions = [conservation.sent_fraction(algorithm, s) for s in range(round, 0, -1)]
         rows = _product(manifest, label, absent, fractions)
     else:
         rows = _powers(manifest, label, absent, fraction)[: round + 1]
@@ -210,11 +208,15 @@ def _product(
     push = csr_array((pushed, (source, target)), shape=(size, size))
     out = np.bincount(source, pushed, minlength=size)
     reached = _reached(push, place[label])
-    for fraction in itertools.islice(fractions, max(MOST_NUMBERS // size, 1)):
-        if _constant(row[reached]):
+    online = manifest.made_algorithm.online or manifest.asynchronous
+    for fraction in fractions:
+        if _constant(row[reached]) or len(rows) * size > MOST_NUMBERS:
             break
         row = row + fraction * (push @ row - out * row)
-        rows.append(row)
+        if online:
+            rows.append(row)
+        else:
+            rows[0] = row  # all that entered before the first round
     return np.array(rows)
 
 

@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 NO_RESULT = 3  # the exit code without a result, or with one below the quorum
-WITHOUT = {  # reasons for which there is no estimate, and what to do
+WITHOUT = {  # why there is no estimate, and what to do
     "rolled-back": "its ledger is older than what its neighbours received; restore the newest one",
     "conflicting-releases": "its neighbours remember releases of this name that its ledger does "
     "not have, or another copy of it runs; the log says which, and what to do",
@@ -45,6 +45,7 @@ WITHOUT = {  # reasons for which there is no estimate, and what to do
     "readings": "its readings ended; see the log, and give it readings that it can release",
     "stopped": "stopped before the end; start again to continue",
 }
+VOID = ("rolled-back", "conflicting-releases", "late", "quorum", "excluded")  # no result ever
 
 
 @dataclass(frozen=True)
@@ -145,9 +146,10 @@ manifest c0ffee11c0ff'
         Returns
         -------
         AgentResult
-            Without an estimate if no reading is covered.
+            Without an estimate if no reading is covered, or the reason leaves none.
         """
-        raw = tuple(float(x) for x in estimate) if coverage.count else ()
+        counts = coverage.count and reason not in VOID
+        raw = tuple(float(x) for x in estimate) if counts else ()
         if not all(math.isfinite(x) for x in raw):
             raw = ()
         found = (
@@ -199,8 +201,9 @@ manifest c0ffee11c0ff'
         cost = "no guarantee" if math.isinf(self.epsilon) else f"epsilon {self.epsilon:g}"
         delta = f", delta {self.delta:g}" if self.delta else ""
         per = "" if math.isinf(self.epsilon) else " per reading"
+        ended = "" if self.reason in ("rounds", "running") else f" ({self.reason})"
         return (
-            f"{self.agent}: {values} ({self.confidence:.0%}) after {self.round} rounds, "
+            f"{self.agent}: {values} ({self.confidence:.0%}) after {self.round} rounds{ended}, "
             f"{self.coverage.sentence()}{below}, {cost}{delta}{per}, manifest {self.manifest[:12]}"
         )
 

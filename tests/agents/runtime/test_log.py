@@ -12,7 +12,7 @@ from murmura.agents.events import AgentReport, Deadline, PeerDown, SetTimer, Sta
 from murmura.agents.manifest import Manifest
 from murmura.agents.protocol import Agent, Options
 from murmura.agents.runtime import log as logs
-from murmura.agents.runtime.log import BURST, LONGEST_INTERVAL, MOST_KEYS, Log
+from murmura.agents.runtime.log import BURST, LONGEST_INTERVAL, MOST_KEYS, MOST_TEXTS, Log
 from murmura.agents.runtime.observability import Metrics, Observability
 from murmura.errors import AgentError
 from murmura.scenario import Scenario
@@ -111,6 +111,19 @@ def test_strangers_without_number_take_bounded_memory_and_few_lines() -> None:
     series = [s.labels["peer"] for f in metrics.registry.collect() for s in f.samples
               if s.name == "murmura_messages_refused_total"]  # fmt: skip
     assert sorted(series) == ["b", "unknown"]
+
+
+def test_other_texts_about_a_peer_are_news_up_to_a_number_of_them() -> None:
+    stream, clock = io.StringIO(), Clock()
+    log = Log(stream, clock=clock)
+    for k in range(100):
+        log.write("refused", "a", f"mass of round {k}: it fell", peer="b")
+    assert len(lines(stream)) == BURST
+    log.write("refused", "a", "an unknown session", peer="b")
+    assert len(lines(stream)) == BURST + 1
+    for k in range(10_000):
+        log.write("refused", "a", "x" * (k % 190) + "y", peer="b")
+    assert len(lines(stream)) <= BURST * (MOST_TEXTS + 1)
 
 
 def alone_for_a_day(asynchronous: bool) -> int:

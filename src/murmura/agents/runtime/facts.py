@@ -9,6 +9,7 @@ from murmura.agents.coverage import Coverage
 from murmura.agents.manifest import Manifest
 from murmura.agents.protocol.states import Reachability, SessionState
 from murmura.agents.runtime.hosted import HostedAgent
+from murmura.agents.runtime.observability import OUTCOMES, Observability
 
 
 class BudgetFacts(NamedTuple):
@@ -87,11 +88,23 @@ def budget_of(agent: HostedAgent) -> BudgetFacts | None:
     )
 
 
-def last_release_time(agent: HostedAgent) -> float | None:
-    """When the agent last released a reading before this start, if the ledger knows it."""
-    found = getattr(agent.ledger, "last_release_time", None)
-    time = found() if callable(found) else None
-    return None if time is None or not math.isfinite(time) else float(time)
+def readings_of(agent: HostedAgent, observability: Observability) -> dict[str, int]:
+    """What became of the agent's readings: counts by outcome."""
+    counts = getattr(agent, "counts", None)
+    if counts is not None:
+        return {name: int(getattr(counts, name.replace("-", "_"), 0)) for name in OUTCOMES}
+    seen = observability.readings[agent.label]
+    return {name: seen[name] for name in OUTCOMES} | {"taken": sum(seen.values())}
+
+
+def last_reading_time(agent: HostedAgent, observability: Observability) -> float | None:
+    """When the agent last took a reading: in this start, or before it if the ledger knows."""
+    counts = getattr(agent, "counts", None)
+    found = getattr(counts, "last_at", None) or observability.last_reading.get(agent.label)
+    ledger = getattr(agent.ledger, "last_release_time", None)
+    if found is None and callable(ledger):
+        found = ledger()
+    return None if found is None or not math.isfinite(found) else float(found)
 
 
 def _epsilon(amount: Any) -> float:

@@ -1,16 +1,19 @@
 """The log of a node: JSON lines, bounded in rate for each kind, agent and peer.
 
-Of lines that repeat, the first few are written, then one after 1, 2, 4, ... seconds up to an hour,
-with the number of those left out since. A kind that was quiet for an hour starts anew. So an agent
+Of lines that repeat but for their numbers, the first few are written, then one after 1, 2, 4, ...
+seconds up to an hour, with the number of those left out since. What was quiet for an hour starts
+anew. So an agent
 that waits alone for a day writes a few kilobytes, and a member that floods others fills no disk.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TextIO
@@ -34,8 +37,10 @@ WARNING_KINDS = {
 ONCE_KINDS = {"started", "resumed", "done", "stopped", "result", "metrics"}  # in each run
 BURST = 8  # lines that repeat before intervals begin
 FIRST_INTERVAL, LONGEST_INTERVAL = 1.0, 3600.0  # seconds
-MOST_KEYS = 1000  # kinds and peers that are counted separately
-LONGEST_TEXT = 2000  # characters
+MOST_KEYS = 1000  # kinds, peers and texts that are counted separately
+MOST_TEXTS = 12  # of one kind about one peer
+LONGEST_TEXT, LONGEST_KEY = 2000, 200  # characters
+NUMBER = re.compile(r"\d+")
 OTHERS = "others"  # stands for every peer beyond that
 
 
@@ -114,7 +119,8 @@ class Log:
             raise AgentError(f"log level must be one of {', '.join(LEVELS)}; found {level!r}")
         self._stream, self._least, self._clock = stream or sys.stderr, LEVELS[level], clock
         self._lock = threading.Lock()
-        self._repetitions: dict[tuple[str, str, str], Repetition] = {}
+        self._repetitions: dict[tuple[str, str, str, str], Repetition] = {}
+        self._texts: Counter[tuple[str, str, str]] = Counter()
 
     def writes(self, level: str) -> bool:
         """Whether a line of this level is written."""
@@ -129,7 +135,7 @@ class Log:
             return
         with self._lock:
             if level != "debug" and kind not in ONCE_KINDS:
-                found = self._repetition(kind, agent, str(more.get("peer") or ""))
+                found = self._repetition(kind, agent, str(more.get("peer") or ""), text)
                 if not found.admit(self._clock()):
                     return
                 more["omitted"] = found.omitted or None
@@ -139,16 +145,21 @@ class Log:
     def close(self) -> None:
         """Say how many lines were left out at the end; may be called twice."""
         with self._lock:
-            for (kind, agent, peer), found in self._repetitions.items():
+            for (kind, agent, peer, _), found in self._repetitions.items():
                 if found.omitted:
                     more = {"peer": peer, "omitted": found.omitted}
                     self._print(level_of(kind), kind, agent, "more of these were left out", more)
                     found.omitted = 0
 
-    def _repetition(self, kind: str, agent: str, peer: str) -> Repetition:
-        key = kind, agent, peer
-        if key not in self._repetitions and len(self._repetitions) >= MOST_KEYS:
-            key = kind, OTHERS, OTHERS
+    def _repetition(self, kind: str, agent: str, peer: str, text: str) -> Repetition:
+        key = kind, agent, peer, NUMBER.sub("#", text[:LONGEST_KEY])
+        if key not in self._repetitions:
+            if len(self._repetitions) >= MOST_KEYS:
+                key = kind, OTHERS, OTHERS, ""
+            elif self._texts[key[:3]] >= MOST_TEXTS:
+                key = kind, agent, peer, ""
+            else:
+                self._texts[key[:3]] += 1
         return self._repetitions.setdefault(key, Repetition())
 
     def _print(self, level: str, kind: str, agent: str, text: str, more: dict[str, Any]) -> None:

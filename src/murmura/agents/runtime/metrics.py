@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 STATES = ("gathering", "running", "done", "stopped")
 LINK_STATES = (
-    "opening", "open", "recovering", "silent", "down", "mismatched", "done", "left", "dropped",
-    "other",
+    "opening", "open", "recovering", "silent", "down", "mismatched", "forked", "done", "left",
+    "dropped", "other",
 )  # fmt: skip
-OUTCOMES = ("released", "passed-over", "refused")
+OUTCOMES = ("taken", "released", "passed-over", "refused", "repeated", "skipped")  # of readings
 UNKNOWN = "unknown"  # stands for every name that is no neighbour
 
 
@@ -79,9 +79,9 @@ class Metrics:
         self.complete = make(gauge, "result_complete", "1 if there is an estimate of the quorum")
         self.covered = make(gauge, "readings_covered", "Readings in the estimate")
         self.last_reading = make(
-            gauge, "last_reading_timestamp_seconds", "When a reading was last released"
+            gauge, "last_reading_timestamp_seconds", "When a reading was last taken"
         )
-        self.age = make(gauge, "last_reading_age_seconds", "Seconds since a reading was released")
+        self.age = make(gauge, "last_reading_age_seconds", "Seconds since a reading was taken")
         self.spent = make(gauge, "epsilon_spent", "Epsilon charged so far")
         self.remaining = make(gauge, "epsilon_remaining", "Epsilon remaining in the budget")
         self.refills = make(
@@ -90,7 +90,7 @@ class Metrics:
         self.certificate = make(gauge, "certificate_days", "Days until the certificate expires")
         self.links = make(gauge, "links_up", "Reachable neighbours")
         self.link = make(gauge, "link_state", "1 for the state of the link", "peer", "state")
-        self.readings = make(counter, "readings", "Readings taken, by outcome", "outcome")
+        self.readings = make(gauge, "readings", "Readings by what became of them", "outcome")
         self.sent = make(counter, "messages_sent", "Messages passed to the transport")
         self.received = make(counter, "messages_received", "Messages delivered")
         self.refused = make(counter, "messages_refused", "Messages not accepted", "peer")
@@ -124,6 +124,8 @@ class Metrics:
         self.quorum.labels(agent).set(result.quorum)
         self.complete.labels(agent).set(result.complete)
         self.covered.labels(agent).set(sum(covered.readings))
+        for outcome in OUTCOMES:
+            self.readings.labels(agent, outcome).set(status.readings.get(outcome, 0))
         self._show_budget(status)
         self._show_links(status)
         if status.last_reading is not None:

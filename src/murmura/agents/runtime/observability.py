@@ -84,8 +84,6 @@ class Observability:
     def reading(self, agent: str, outcome: str, text: str = "", times: int = 1) -> None:
         """A reading was taken: "released", "passed-over" or "refused"; the text says why."""
         self.readings[agent][outcome] += times
-        if self.metrics is not None:
-            self.metrics.readings.labels(agent, outcome).inc(times)
         if outcome == "released":
             self.last_reading[agent] = time.time()
         elif text:

@@ -16,7 +16,7 @@ from murmura.agents.manifest import Manifest
 from murmura.agents.results import AgentResult
 from murmura.agents.runtime import facts
 from murmura.agents.runtime.hosted import HostedAgent
-from murmura.agents.runtime.observability import OUTCOMES, Observability
+from murmura.agents.runtime.observability import Observability
 from murmura.agents.runtime.status import HEARTBEAT, AgentStatus, machine
 
 LEAST_INTERVAL = 1.0  # seconds between two looks at the agents
@@ -89,17 +89,15 @@ class StatusReporter:
 
     def status(self, agent: HostedAgent, ended: bool = False) -> AgentStatus:
         """The status of an agent at this moment."""
-        counts, label = self.observability.readings[agent.label], agent.label
-        last = self.observability.last_reading.get(label) or facts.last_release_time(agent)
         now = self.wall()
         expires = self.certificate_expires
         return AgentStatus(
             result=self.result(agent, ended),
             state=self._state(agent, ended),
-            readings={outcome: counts[outcome] for outcome in OUTCOMES},
+            readings=facts.readings_of(agent, self.observability),
             budget=facts.budget_of(agent),
             links=facts.links_of(agent),
-            last_reading=last,
+            last_reading=facts.last_reading_time(agent, self.observability),
             certificate_days=None if expires is None else (expires - now) / 86400,
             time=now,
             machine=self._machine,
@@ -131,7 +129,7 @@ class StatusReporter:
         signature = (
             agent.protocol.round, agent.protocol.estimate, done, self._state(agent),
             facts.coverage_of(self.manifest, agent), facts.links_of(agent),
-            tuple(self.observability.readings[agent.label].items()), agent.ledger.releases,
+            facts.readings_of(agent, self.observability), agent.ledger.releases,
         )  # fmt: skip
         before, when = self._seen.get(agent.label, (None, 0.0))
         if signature != before or self.beat - when >= HEARTBEAT:

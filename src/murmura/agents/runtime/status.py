@@ -39,17 +39,22 @@ class AgentStatus:
     state : str
         "gathering", "running", "done" or "stopped".
     readings : dict of str to int
-        Readings since the start by outcome: released, passed-over, refused.
+        Readings by what became of them: taken, released, passed-over, refused, repeated (and
+        recognised), skipped (slots without one).
     budget : BudgetFacts or None
         What may be spent; None where nothing is guaranteed.
     links : dict of str to str
         The state of each link, by neighbour.
     last_reading : float or None
-        When a reading was last released, in seconds of the epoch.
+        When a reading was last taken, in seconds of the epoch.
     certificate_days : float or None
         Days until its certificate expires.
     time : float
         When this was so, in seconds of the epoch.
+    process : int
+        The process that the agent runs in.
+    machine : str
+        What that number belongs to, as of `machine`; empty if unknown.
 
     Examples
     --------
@@ -86,12 +91,10 @@ class AgentStatus:
         if budget is not None:
             for name in ("epsilon", "spent", "remaining"):
                 budget[name] = finite(budget[name])
-        released = self.readings.get("released", 0)
-        others = {name: count for name, count in self.readings.items() if name != "released"}
         return self.result.to_json() | {
             "state": self.state,
             "ready": self.ready,
-            "readings": {"taken": released + sum(others.values()), "released": released} | others,
+            "readings": self.readings,
             "budget": budget,
             "links": self.links,
             "last_reading": self.last_reading,
