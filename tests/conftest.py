@@ -21,6 +21,7 @@ ROOT = Path(__file__).resolve().parents[1]
 # What `make quick` leaves out: tests that open sockets or start processes, and long proofs.
 THOROUGH = (
     "tests/agents/chaos",
+    "tests/agents/doctor",
     "tests/agents/local_cluster",
     "tests/agents/readings",
     "tests/agents/runtime",

@@ -34,6 +34,7 @@ def half_width(problem: Problem) -> float:
     return found.half_width
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("online", [False, True])
 def test_the_half_width_is_that_of_runs(online: bool) -> None:
     """19 in 20 estimates are within it of the mean of the signals, noise and mixing together.

@@ -139,12 +139,14 @@ def test_a_name_of_no_member_is_named_with_its_line(folder: Path) -> None:
     assert f"{path}, line 1: name: no member of suppliers is called 'nroth'" in problem(path)
 
 
+@pytest.mark.thorough
 def test_check_accepts_readings(folder: Path) -> None:
     done = check(folder)
     assert done.exit_code == 0, done.output
     assert "manifest " in done.output
 
 
+@pytest.mark.thorough
 def test_check_reports_a_missing_file_of_readings(folder: Path) -> None:
     (folder / "readings.csv").unlink()
     done = check(folder)
@@ -155,6 +157,7 @@ def test_check_reports_a_missing_file_of_readings(folder: Path) -> None:
     assert "No such file" in said
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("end", ["\n", ""])
 @pytest.mark.parametrize("follow", ["true", "false"])
 def test_check_reports_a_missing_column_and_no_text_of_the_file(
@@ -168,6 +171,7 @@ def test_check_reports_a_missing_column_and_no_text_of_the_file(
     assert "42.5" not in done.output
 
 
+@pytest.mark.thorough
 def test_check_reports_a_missing_key_column(folder: Path) -> None:
     edited(folder, 'column = "load"', 'column = "load"\nkey = "minute"')
     done = check(folder)
@@ -175,6 +179,7 @@ def test_check_reports_a_missing_key_column(folder: Path) -> None:
     assert "has no column minute" in " ".join(done.output.split())
 
 
+@pytest.mark.thorough
 def test_check_accepts_an_empty_file_only_if_it_is_followed(folder: Path) -> None:
     (folder / "readings.csv").write_text("")
     assert check(folder).exit_code == 0
@@ -184,6 +189,7 @@ def test_check_accepts_an_empty_file_only_if_it_is_followed(folder: Path) -> Non
     assert "is empty; expected a line of column names" in " ".join(done.output.split())
 
 
+@pytest.mark.thorough
 def test_check_reports_a_missing_program(folder: Path) -> None:
     edited(folder, 'csv = "readings.csv"\ncolumn = "load"', 'command = ["no-such-meter", "-v"]')
     done = check(folder)

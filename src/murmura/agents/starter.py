@@ -1,0 +1,84 @@
+"""The first agent.toml of a site, made from the scenario: name, neighbours and budget filled in."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from murmura.agents.config import problem_and_manifest
+from murmura.agents.release import ReleaseMechanism
+from murmura.scenario import Scenario
+
+PORT = 7447
+TEXT = """\
+# One agent of a murmura network; every path is relative to this file. Before the first start:
+#
+#   murmura doctor {file}
+#
+# Errors name the line. Editors check the file with the output of `murmura schema agent`.
+
+name = {name}
+scenario = {scenario}                # the same file on every site
+listen = ["tls/0.0.0.0:{port}"]
+
+[peers]                              # where its neighbours listen: names on their certificates
+{peers}
+
+[keys]
+folder = "keys"                      # ca.pem, {device}.pem, {device}.key: `murmura keys issue`
+
+[ledger]
+path = {ledger}           # what was released and spent; keep it
+
+[budget]                             # the most this agent spends, whatever the scenario asks for
+{budget}
+
+[readings]
+csv = "readings.csv"                 # followed as it grows
+column = "load"                      # the column with the readings
+# key = "hour"                       # what identifies a reading, such as a column with its time
+"""
+
+
+def starter(scenario: str | Path, name: str, file: str = "agent.toml") -> str:
+    """An agent.toml to start from.
+
+    Parameters
+    ----------
+    scenario : str or Path
+        The scenario of the network, as it is to be written into the file.
+    name : str
+        The label of the agent.
+    file : str
+        What the file will be called.
+
+    Returns
+    -------
+    str
+        TOML, with the neighbours and the budget of one run.
+
+    Raises
+    ------
+    MurmuraError
+        If the scenario is wrong, agents cannot run it, or it has no such member.
+    """
+    problem, manifest = problem_and_manifest(Scenario.load(scenario))
+    neighbours = sorted(manifest.link_weights(name))
+    cost = ReleaseMechanism(manifest, problem, name).event(1)
+    assert cost is not None, "an agent without a guarantee is refused"
+    readings = max(manifest.rounds, 1) if manifest.made_algorithm.online else 1
+    each = f"# {readings:,} readings at {cost.epsilon:g}" if readings > 1 else "# one reading"
+    budget = f"epsilon = {cost.epsilon * readings:<24g} {each}"
+    if cost.delta:
+        budget += f"\ndelta = {cost.delta * readings:g}"
+    hosts = {peer: f"tls/{manifest.certificates[peer]}.example:{PORT}" for peer in neighbours}
+    return TEXT.format(
+        file=file,
+        name=json.dumps(name),
+        scenario=json.dumps(str(scenario)),
+        port=PORT,
+        peers="\n".join(f"{json.dumps(peer)} = {json.dumps(at)}" for peer, at in hosts.items()),
+        device=manifest.certificates[name],
+        ledger=json.dumps(f"{name}.ledger"),
+        budget=budget,
+    )
