@@ -38,13 +38,13 @@ def main() -> None:
             if left[0] <= 0:
                 os.kill(os.getpid(), signal.SIGKILL)
 
-    log = run_agents(
-        Path(folder),
-        source(Path(described).read_text()),
-        lambda n: n >= int(count),
-        60,
-        probe=probe,
-    )
+    def enough(released: int) -> bool:
+        progress.write_text(str(released))
+        return released >= int(count)
+
+    progress = Path(folder) / "progress"
+    readings = source(Path(described).read_text())
+    log = run_agents(Path(folder), readings, enough, 60, probe=probe)
     with (Path(folder) / "agents.log").open("a") as file:
         file.write(log)
 

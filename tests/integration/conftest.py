@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -60,6 +61,13 @@ class Agents:
         return subprocess.Popen(
             [*command, str(times)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
+
+    def wait_for(self, count: int, seconds: float = 60.0) -> None:
+        """Until so many readings were released."""
+        progress, end = self.folder / "progress", time.monotonic() + seconds
+        while not progress.exists() or int(progress.read_text() or 0) < count:
+            assert time.monotonic() < end, "too few readings were released"
+            time.sleep(0.05)
 
     def finish(self, process: "subprocess.Popen[str]") -> int:
         try:

@@ -4,6 +4,7 @@ import json
 import signal
 import subprocess
 import time
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -29,17 +30,15 @@ class Publisher:
     def send(
         self, *payloads: Any, topic: str = TOPIC, qos: int = 1, name: str | None = None
     ) -> None:
-        from paho.mqtt import client as mqtt
-        from paho.mqtt.packettypes import PacketTypes
-        from paho.mqtt.properties import Properties
-
+        mqtt: Any = import_module("paho.mqtt.client")
+        types: Any = import_module("paho.mqtt.packettypes").PacketTypes
         made = mqtt.Client(mqtt.CallbackAPIVersion.VERSION2, protocol=mqtt.MQTTv5)
         made.username_pw_set("meter", SECRET)
         made.connect("127.0.0.1", self.broker.port)
         made.loop_start()
         try:
             for payload in payloads:
-                properties = Properties(PacketTypes.PUBLISH)
+                properties = import_module("paho.mqtt.properties").Properties(types.PUBLISH)
                 if name is not None:
                     properties.UserProperty = ("id", name)
                 text = payload if isinstance(payload, bytes) else json.dumps(payload)
@@ -99,7 +98,7 @@ def test_what_is_not_acknowledged_comes_again(broker: Mosquitto) -> None:
     assert first.origin.text == f"{TOPIC}\x1f3"
     first.close()
     again = source(broker)
-    found = []
+    found: list[str] = []
     while len(found) < 3 and time.monotonic() < end:
         if isinstance(again.next(), float):
             assert again.origin is not None
@@ -135,7 +134,7 @@ def test_each_message_is_released_once_though_the_broker_restarts(
     publisher = Publisher(broker)
     publisher.send(*map(reading, range(1, 11)))
     process = agents.start(described(broker), 30)
-    time.sleep(4)
+    agents.wait_for(5)
     publisher.send(*map(reading, range(11, 21)))
     time.sleep(2.5)  # the broker saves what it has
     broker.end(number)
@@ -157,7 +156,13 @@ def test_acknowledging_before_the_commit_loses_readings(
     subscribed(broker)
     Publisher(broker).send(*map(reading, range(1, 4)))
     early = source(broker)
-    monkeypatch.setattr(early, "next", lambda: (MqttReadings.next(early), early.acknowledge())[0])
+
+    def next_and_acknowledge() -> Any:
+        value = MqttReadings.next(early)
+        early.acknowledge()
+        return value
+
+    monkeypatch.setattr(early, "next", next_and_acknowledge)
     end = time.monotonic() + 10
     while not isinstance(early.next(), float):
         assert time.monotonic() < end
@@ -174,7 +179,7 @@ def test_payloads_keys_and_bad_values(broker: Mosquitto) -> None:
     publisher = Publisher(broker)
     publisher.send(b"{77.25", b"\xff", {"id": 3, "kwh": "secret-77"}, {"kwh": 77.25}, b"77.25")
     publisher.send(reading(6), qos=0)
-    messages = []
+    messages: list[str] = []
     end = time.monotonic() + 10
     while len(messages) < 6 and time.monotonic() < end:
         try:
@@ -195,7 +200,7 @@ def test_payloads_keys_and_bad_values(broker: Mosquitto) -> None:
         f"message 5 of {TOPIC} has no field id",
         "good",
     ]
-    options = {"client": "numbers", "user": "meter", "password": SECRET}
+    options: Any = {"client": "numbers", "user": "meter", "password": SECRET}
     url = f"mqtt://127.0.0.1:{broker.port}"
     numbers = MqttReadings(url, "meters/+", "property:id", **options)
     notice_of(numbers, "has no session")
@@ -231,6 +236,7 @@ def test_a_wrong_password_and_a_broker_that_is_away(broker: Mosquitto) -> None:
     away.close()
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # paho's socket
 def test_tls(tmp_path: Path) -> None:
     folder = tmp_path / "tls"
     folder.mkdir()
@@ -249,12 +255,12 @@ def test_tls(tmp_path: Path) -> None:
     place.mkdir()
     broker = Mosquitto(place, folder)
     broker.start()
-    options = {"client": "n", "user": "meter", "password": SECRET, "pauses": Pauses(1, 1)}
+    options: Any = {"client": "n", "user": "meter", "password": SECRET, "pauses": Pauses(1, 1)}
     url = f"mqtts://127.0.0.1:{broker.port}"
-    trusted = MqttReadings(url, TOPIC, "id", "kwh", ca=str(folder / "ca.pem"), **options)  # type: ignore[arg-type]
+    trusted = MqttReadings(url, TOPIC, "id", "kwh", ca=str(folder / "ca.pem"), **options)
     notice_of(trusted, "has no session")
     trusted.close()
-    unknown = MqttReadings(url, TOPIC, "id", "kwh", **options)  # type: ignore[arg-type]
+    unknown = MqttReadings(url, TOPIC, "id", "kwh", **options)
     assert notice_of(unknown, "cannot be reached")
     unknown.close()
     broker.close()

@@ -65,7 +65,7 @@ def test_each_row_is_released_once_though_the_database_restarts(
     execute(database, TABLE)
     insert(database, 10)
     process = agents.start(described(database), 20)
-    time.sleep(4)
+    agents.wait_for(5)
     database.end(number)
     time.sleep(1)
     database.start()
@@ -73,7 +73,9 @@ def test_each_row_is_released_once_though_the_database_restarts(
     assert agents.finish(process) == 0, agents.output
     released = agents.released()
     assert len(released) == 20
-    rows = database.connect().execute("SELECT id FROM loads").fetchall()
+    connection = database.connect()
+    rows = connection.execute("SELECT id FROM loads").fetchall()
+    connection.close()
     assert set(released) == agents.origins([str(row[0]) for row in rows])
     assert "cannot be reached" in agents.log
     assert "is read again" in agents.log
