@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: run test quick test-slow check coverage mutants bench bench-agents docs dist lock clean
+.PHONY: run test quick test-slow test-integration check coverage mutants bench bench-agents docs dist lock clean
 run: $(READY)
 	$(BIN)/murmura run examples/us-power-grid.toml
 
@@ -28,6 +28,10 @@ dist: $(READY)
 
 test-slow: $(READY)
 	$(BIN)/pytest -m slow
+
+# Against mosquitto, PostgreSQL and Chromium of the system; with CI=true a skip is a failure.
+test-integration: $(READY)
+	$(BIN)/pytest -n 2 --integration -m integration
 
 check: $(READY)
 	$(BIN)/ruff check .

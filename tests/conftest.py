@@ -1,8 +1,9 @@
-"""Shared by all tests: fixed hypothesis examples, idle threads that do not spin, and `--quick`."""
+"""Shared by all tests: fixed examples, idle threads that do not spin, `--quick`, `--integration`."""
 
 import os
 import socket
 import subprocess
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -29,6 +30,7 @@ THOROUGH = (
     "tests/attacks",
     "tests/auditing",
     "tests/cli",
+    "tests/integration",
     "tests/docs",
     "tests/mpi",
     "tests/paper",
@@ -47,6 +49,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="unit and property tests only: no sockets, no processes",
     )
+    parser.addoption(
+        "--integration",
+        action="store_true",
+        help="also tests against real servers and browsers, from packages of the system",
+    )
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -56,11 +63,29 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("--integration"):
+        elsewhere = pytest.mark.skip(reason="real servers and browsers: `make test-integration`")
+        for item in items:
+            if "integration" in item.keywords:
+                item.add_marker(elsewhere)
     if not config.getoption("--quick"):
         return
     left = [item for item in items if "thorough" in item.keywords]
     config.hook.pytest_deselected(items=left)
     items[:] = [item for item in items if "thorough" not in item.keywords]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Where everything is installed, an integration test that is skipped has failed."""
+    report = yield
+    strict = item.config.getoption("--integration") and os.environ.get("CI") == "true"
+    if strict and report.skipped and "integration" in item.keywords:
+        report.outcome = "failed"
+        report.longrepr = f"skipped, and with CI=true that is a failure: {report.longrepr}"
+    return report
 
 
 @pytest.fixture(autouse=True)

@@ -37,6 +37,7 @@ def test_the_page_holds_figures_verdicts_and_commands(page: Any) -> None:
     assert "<script" not in text
 
 
+@pytest.mark.integration
 @pytest.mark.skipif(BROWSER is None, reason="no Chromium is installed")
 def test_a_browser_reads_it_on_a_phone(page: Any, tmp_path: Any) -> None:
     assert BROWSER is not None

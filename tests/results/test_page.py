@@ -39,6 +39,7 @@ def test_nothing_is_fetched_and_everything_is_escaped(tmp_path: Any) -> None:
     assert 'class="verdict refuted"' in text
 
 
+@pytest.mark.integration
 @pytest.mark.skipif(BROWSER is None, reason="no Chromium is installed")
 def test_a_real_browser_shows_it_on_a_phone(tmp_path: Any) -> None:
     (tmp_path / "page.html").write_text(page(tmp_path), encoding="utf-8")

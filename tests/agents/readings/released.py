@@ -25,7 +25,7 @@ def run_agents(
     until: Callable[[int], bool],
     seconds: float = 30.0,
     meanwhile: Callable[[Node], None] | None = None,
-    durability: str = "process",
+    probe: Callable[[str], None] = lambda _: None,
 ) -> str:
     """Three agents; agent 0 reads the source until enough was released. What was logged."""
     made = problem("learn", rounds=ROUNDS)
@@ -45,7 +45,8 @@ def run_agents(
                 label,
                 Budget(1e6),
                 device=b"d" * 32,
-                durability=durability,
+                durability="process",
+                probe=probe if label == "0" else lambda _: None,
             )
             readings = source if label == "0" else IterableReadings([5.0] * ROUNDS)
             node.add(label, ledger, ReleaseMechanism(manifest, made, label), readings)

@@ -2,6 +2,7 @@
 
 import re
 import sys
+import tomllib
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from murmura.agents.config import ReadingsTable
+from murmura.agents.config import SOURCES, ReadingsTable
 from murmura.agents.readings import HttpReadings, MqttReadings, Readings, SqlReadings, secret_of
 from murmura.agents.readings.polled import Fields, key_text, parsed, pointed
 from murmura.errors import AgentError, MissingExtraError, SignalError
@@ -161,3 +162,18 @@ def test_a_missing_package_names_the_extra(
 def test_a_missing_driver_is_named() -> None:
     with pytest.raises(MissingExtraError, match="mysql"):
         sql("mysql+pymysql://me@host/db")
+
+
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "readings.md"
+
+
+@pytest.mark.parametrize(
+    "text", re.findall(r"```toml\n(\[readings\].*?)```", PAGE.read_text(encoding="utf-8"), re.S)
+)
+def test_the_examples_of_the_page_are_valid(text: str) -> None:
+    ReadingsTable.model_validate(tomllib.loads(text)["readings"])
+
+
+def test_the_page_has_an_example_of_every_source() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    assert all(re.search(rf"(?m)^{name} = ", text) for name in SOURCES)

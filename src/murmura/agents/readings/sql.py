@@ -151,7 +151,8 @@ class SqlReadings(PolledReadings):
     def _scan(self, connection: Any) -> Iterator[Item]:
         """All rows from the oldest key that is read again."""
         key = self._sql.column(self._fields.key[0])
-        lowest, strictly = (self._keys[0] if self._keys else None), False
+        enough = len(self._keys) == self._keys.maxlen
+        lowest, strictly = (self._keys[0] if enough else None), False
         while not self._stopping.is_set():
             statement = self._statement.where(key.is_not(None)).order_by(key).limit(PAGE)
             if lowest is not None:
