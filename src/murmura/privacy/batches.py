@@ -168,7 +168,7 @@ class Batches:
         Examples
         --------
         >>> Batches(growth=2.0, longest=4).windows(5)
-        ((4, 1), (3, 2), (2, 2, 1), (3, 1, 1), (2, 1, 1, 1))
+        ((4, 1), (3, 2), (2, 2, 1), (2, 1, 1, 1))
         """
         _validate.at_least(PrivacyError, 1, readings=readings)
         if self.trivial:
