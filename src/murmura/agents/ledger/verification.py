@@ -416,6 +416,8 @@ def _check_schema(store: Store) -> list[str]:
 
 
 def _check_seal(header: LedgerContents, meta: dict[str, str], key: bytes | None) -> list[str]:
+    if meta["seal"].split(" ")[0] != records.SEALS[header.sealed]:
+        return ["its metadata was modified: the seal is of another kind than it states"]
     if header.sealed and key is None:
         return []
     if key is not None and not header.sealed:
