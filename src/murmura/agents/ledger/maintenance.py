@@ -99,6 +99,14 @@ def amend(
     LedgerError
         If the ledger is in use, fails its verification, belongs to another agent or other terms,
         or the change allows more and `allow_raise` is not set.
+
+    Examples
+    --------
+    >>> identity = LedgerIdentity("north", "terms", "stream", 0, 1.0, 0.0)
+    >>> amend("nowhere.ledger", identity, None, by="ana")
+    Traceback (most recent call last):
+    ...
+    murmura.errors.LedgerError: there is no ledger at nowhere.ledger; check the path
     """
     file = _existing(Path(path))
     with ExitStack() as undo, as_ledger_errors(file, "change its budget"):
@@ -160,6 +168,13 @@ def backup(
     ------
     LedgerError
         If the ledger cannot be read or fails its verification, or the new file exists.
+
+    Examples
+    --------
+    >>> backup("nowhere.ledger", "copy")
+    Traceback (most recent call last):
+    ...
+    murmura.errors.LedgerError: there is no ledger at nowhere.ledger; check the path
     """
     file, target = _existing(Path(path)), Path(to)
     _absent(target)
@@ -199,6 +214,13 @@ def restore(
     LedgerError
         If there is a ledger already, the lock file beside it records more releases than the
         backup has, or the backup fails its verification or is none.
+
+    Examples
+    --------
+    >>> restore("nowhere.copy", "north.ledger", by="ana")
+    Traceback (most recent call last):
+    ...
+    murmura.errors.LedgerError: there is no ledger at nowhere.copy; check the path
     """
     file, target = _existing(Path(source)), Path(path)
     _absent(target)
