@@ -1,4 +1,4 @@
-"""murmura ledger show and verify: words, JSON and exit codes."""
+"""murmura ledger: words, JSON and exit codes."""
 
 import json
 import sqlite3
@@ -8,9 +8,11 @@ import pytest
 from typer.testing import CliRunner
 
 from murmura import algorithms, families, networks
+from murmura.agents.config import Setup
 from murmura.agents.ledger import Ledger, key_of
 from murmura.agents.manifest import Manifest
 from murmura.cli.ledger import ledger
+from murmura.errors import AgentError
 from murmura.privacy import Budget, PrivacyEvent, SignalDP
 from murmura.simulation import Problem
 from murmura.simulation.sources import SyntheticSignals
@@ -50,8 +52,10 @@ def test_show(path: Any) -> None:
 def test_values_only_when_asked(path: Any) -> None:
     assert "1.25" in call("show", path, "--values").output
     said = json.loads(call("show", path, "--values", "--last", 1, "--json").output)
+    (last,) = said["last"]
+    assert last.pop("time") > 1.7e9
     row = {"reading": 3, "round": 3, "epsilon": 0.25, "delta": 0.0, "value": [1.25]}
-    assert said["last"] == [row]
+    assert last == row | {"readings": 1}
 
 
 def test_show_json(path: Any) -> None:
@@ -91,3 +95,132 @@ def test_what_is_not_there(tmp_path: Any) -> None:
         done = call(verb, tmp_path / "none")
         assert done.exit_code == 2
         assert "there is no ledger at" in done.output
+
+
+def test_export_has_every_release_and_no_value(path: Any, tmp_path: Any) -> None:
+    done = call("export", path)
+    assert done.exit_code == 0, done.output
+    head, *rows = done.output.splitlines()
+    assert head == "number,time,round,readings,last_reading,epsilon,delta,hash"
+    assert [row.split(",")[0] for row in rows] == ["1", "2", "3"]
+    assert call("export", path, "--format", "json", "--out", tmp_path / "out.json").exit_code == 0
+    said = json.loads((tmp_path / "out.json").read_text())
+    assert (said["agent"], said["budget"]) == ("0", "epsilon = 1 per stream")
+    assert [row["epsilon"] for row in said["releases"]] == [0.25] * 3
+    value = sqlite3.connect(path).execute("SELECT sums FROM releases").fetchone()[0]
+    assert value not in done.output + (tmp_path / "out.json").read_text()
+
+
+def test_report_says_what_is_signed_for(path: Any, tmp_path: Any) -> None:
+    done = call("report", path, "--key", tmp_path / "0.key")
+    assert done.exit_code == 0, done.output
+    for words in (
+        "Ledger of agent 0, network town, epoch 1",
+        "Verified: intact",
+        "Budget: epsilon = 1 per stream",
+        "Left for the next reading: epsilon = 0.25",
+        "Each reading was released once, at a cost of at most epsilon = 0.25.",
+        "All readings together have cost epsilon = 0.75.",
+        "They can never cost more than epsilon = 1.",
+        "Released: 3 releases of 3 readings",
+        "Per day",
+        "Per week",
+        "Per month",
+        "Signed:",
+    ):
+        assert words in done.output
+    assert "1.25" not in done.output
+    db = sqlite3.connect(path)
+    db.execute("UPDATE releases SET epsilon = 0.01 WHERE seq = 2")
+    db.commit()
+    db.close()
+    done = call("report", path)
+    assert done.exit_code == 1
+    assert "NOT INTACT, do not sign" in done.output
+
+
+AGENT = """
+name = "0"
+scenario = "scenario.toml"
+listen = ["tcp/127.0.0.1:0"]
+
+[peers]
+1 = "tcp/127.0.0.1:1"
+5 = "tcp/127.0.0.1:1"
+
+[ledger]
+path = "a.ledger"
+
+[budget]
+epsilon = {epsilon}
+{more}
+
+[readings]
+csv = "readings.csv"
+column = "kwh"
+"""
+SCENARIO = """
+name = "town"
+network = {graph = "ring:6", weights = "lazy-metropolis"}
+family = {name = "normal", sigma = 1.0, bounds = [0.0, 1.0]}
+signals = {draw = {mu = 0.5}}
+privacy = {protect = "signal", epsilon = 0.25}
+algorithm = {name = "learn", rounds = 50}
+"""
+
+
+@pytest.fixture
+def site(tmp_path: Any) -> Any:
+    """Writes agent.toml with a budget."""
+    (tmp_path / "scenario.toml").write_text(SCENARIO)
+
+    def write(epsilon: float = 1.0, more: str = "") -> Any:
+        path = tmp_path / "agent.toml"
+        path.write_text(AGENT.format(epsilon=epsilon, more=more))
+        return path
+
+    return write
+
+
+def test_a_changed_budget_backup_and_restore(site: Any, tmp_path: Any) -> None:
+    setup = Setup.load(site())
+    path = tmp_path / "a.ledger"
+    with Ledger.open(path, setup.manifest, "0", Budget(1.0)) as made:
+        made.charge(1, 1, PrivacyEvent(0.25), lambda: (1,))
+    done = call("amend", site(2.0, 'per = "month"\nrefill = "fixed"'), "--by", "ana")
+    assert done.exit_code == 1
+    assert "--raise" in done.output
+    done = call("amend", tmp_path / "agent.toml", "--raise", "--by", "ana", "--reason", "agreed")
+    assert done.exit_code == 0, done.output
+    assert "recorded as by ana" in done.output
+    assert "nothing was changed" in call("amend", tmp_path / "agent.toml").output
+    shown = call("report", path).output
+    assert "Budget: epsilon = 2 per fixed month (UTC)" in shown
+    assert "budget by ana (agreed), after 1 releases" in shown
+    assert "Refilled from" in shown
+    assert json.loads(call("show", path, "--json").output)["period"] == "fixed month (UTC)"
+    done = call("backup", path, tmp_path / "copy")
+    assert (done.exit_code, "with 1 releases" in done.output) == (0, True), done.output
+    for file in tmp_path.glob("a.ledger*"):
+        file.unlink()
+    done = call("restore", tmp_path / "copy", path, "--by", "ana")
+    assert done.exit_code == 0, done.output
+    assert "nothing until all neighbours have confirmed" in done.output
+    assert call("verify", path).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ('per = "fortnight"', "per must be day, week, month"),
+        ('per = "day"\nunit = "event"', "leave out one of the two"),
+        ('zone = "Europe/Madrid"', "without per"),
+        ('per = "day"\nrefill = "fixed"\nzone = "Mars/North"', "zone must be a time zone"),
+    ],
+)
+def test_a_period_in_the_agents_file_is_checked_with_its_line(
+    site: Any, more: str, said: str
+) -> None:
+    with pytest.raises(AgentError, match=said) as caught:
+        Setup.load(site(1.0, more))
+    assert "agent.toml, line" in str(caught.value)

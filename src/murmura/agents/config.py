@@ -35,7 +35,8 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, model_validator
 
 from murmura._validate import duration
-from murmura.agents.ledger import key_of
+from murmura.agents.ledger import LedgerIdentity, key_of
+from murmura.agents.ledger.periods import Period
 from murmura.agents.manifest import Manifest
 from murmura.agents.pki import Credentials
 from murmura.agents.protocol import Options
@@ -52,7 +53,7 @@ from murmura.agents.readings import (
 )
 from murmura.agents.runtime.status import SUFFIX
 from murmura.agents.transport.zenoh import ZenohTransport
-from murmura.errors import AgentError, LedgerError
+from murmura.errors import AgentError, LedgerError, PrivacyError
 from murmura.privacy.accounting import Budget
 from murmura.scenario import Scenario
 from murmura.scenario.errors import Issue, SourceMap, options
@@ -98,12 +99,33 @@ class LedgerTable(ConfigTable):
 
 
 class BudgetTable(ConfigTable):
-    """[budget]: what this agent may spend in total, per window or per reading."""
+    """[budget]: what this agent may spend in total, per day or month, per window or per reading."""
 
     epsilon: float = Field(gt=0)
     delta: float = Field(default=0.0, ge=0, lt=1)
     unit: Literal["stream", "window", "event"] = "stream"
     window: int | None = Field(default=None, ge=1)
+    per: str | float | None = None
+    refill: Literal["rolling", "fixed"] = "rolling"
+    zone: str = "UTC"
+
+    @model_validator(mode="after")
+    def _makes_sense(self) -> Self:
+        if self.period is not None and self.unit != "stream":
+            raise ValueError('per applies to unit = "stream" only; leave out one of the two')
+        if self.period is None and (self.refill, self.zone) != ("rolling", "UTC"):
+            raise ValueError('refill and zone have no meaning without per, such as per = "day"')
+        return self
+
+    @property
+    def period(self) -> Period | None:
+        """After which the budget is refilled."""
+        if self.per is None:
+            return None
+        try:
+            return Period.of(self.per, self.refill, self.zone)
+        except PrivacyError as problem:
+            raise ValueError(str(problem)) from None
 
 
 SOURCES = {  # source -> (how it is written, the keys that only go with such sources)
@@ -330,6 +352,14 @@ peers, keys, ledger, budget, readings, rounds, status; did you mean "scenario"?
         if not self.manifest.adds_noise:
             return None
         return Budget(self.config.budget.epsilon, self.config.budget.delta)
+
+    @property
+    def ledger_identity(self) -> LedgerIdentity:
+        """The agent, the terms of its releases and its budget, as its ledger records them."""
+        chosen = self.config.budget
+        return LedgerIdentity.of(
+            self.config.name, self.manifest, self.budget, chosen.unit, chosen.window, chosen.period
+        )
 
     def credentials(self) -> Credentials | None:
         """The files that prove this agent's name, or None without [keys]; raises if one is missing."""

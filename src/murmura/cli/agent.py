@@ -112,7 +112,8 @@ def build(setup: Setup, insecure: bool, research: bool, level: str, metrics: Any
     path = setup.path(config.ledger.path)
     ledger = Ledger.open(
         path, setup.manifest, name, setup.budget, unit=config.budget.unit,
-        window=config.budget.window, key=setup.ledger_key(), durability=config.ledger.durability,
+        window=config.budget.window, per=config.budget.per, refill=config.budget.refill,
+        zone=config.budget.zone, key=setup.ledger_key(), durability=config.ledger.durability,
         device=setup.device_secret(),
     )  # fmt: skip
     release_mechanism = ReleaseMechanism(setup.manifest, setup.problem, name, research=research)

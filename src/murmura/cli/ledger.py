@@ -9,6 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from murmura.cli.guard import FAILED, AsJson, Debug, existing, guarded, print_json
+from murmura.cli.ledger_files import (
+    Key,
+    Place,
+    amend,
+    backup,
+    export,
+    key_file,
+    report,
+    restore,
+)
 
 if TYPE_CHECKING:
     from murmura.agents.ledger import LedgerContents, LedgerEntry, Verification
@@ -21,13 +31,8 @@ ledger = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-Place = Annotated[Path, typer.Argument(metavar="PATH", help="The ledger's file.")]
 Last = Annotated[int, typer.Option(min=0, help="How many of the last releases to list.")]
 Values = Annotated[bool, typer.Option("--values", help="Show the released (noised) values.")]
-Key = Annotated[
-    Path | None,
-    typer.Option(help="The key that seals it.", show_default="PATH.key, if it exists"),
-]
 
 
 @ledger.command()
@@ -53,13 +58,9 @@ def show(
 def verify(path: Place, key: Key = None, as_json: AsJson = False, debug: Debug = False) -> None:
     """Check for damage, tampering and truncation; the exit code is 1 if there is any."""
     with guarded(debug):
-        from murmura.agents.ledger import key_of
         from murmura.agents.ledger import verify as check
 
-        beside = path.with_name(f"{path.name}.key")
-        secret = beside if key is None and beside.exists() else key
-        sealed = None if secret is None else key_of(secret.read_bytes())
-        found = check(existing(path, "ledger"), sealed)
+        found = check(existing(path, "ledger"), key_file(path, key))
         if as_json:
             print_json(_findings(found))
         else:
@@ -68,8 +69,13 @@ def verify(path: Place, key: Key = None, as_json: AsJson = False, debug: Debug =
             raise typer.Exit(FAILED)
 
 
+for verb in (export, report, amend, backup, restore):
+    ledger.command()(verb)
+
+
 def _summary(contents: LedgerContents, last: int, values: bool) -> dict[str, Any]:
-    identity, budget = contents.identity, contents.budget
+    identity, status = contents.identity, contents.status
+    budget = contents.budget
     listed = contents.entries[-last:] if last else ()
     return {
         "agent": identity.agent,
@@ -81,6 +87,8 @@ def _summary(contents: LedgerContents, last: int, values: bool) -> dict[str, Any
         "sealed": contents.sealed,
         "unit": identity.unit,
         "window": identity.window or None,
+        "period": status.period or None,
+        "refills_at": status.refills_at,
         "budget": _amount(identity.epsilon, identity.delta),
         "spent": _amount(*budget.spent),
         "remaining": _amount(*budget.remaining),
@@ -90,7 +98,13 @@ def _summary(contents: LedgerContents, last: int, values: bool) -> dict[str, Any
 
 
 def _entry(entry: LedgerEntry, values: bool) -> dict[str, Any]:
-    row = {"reading": entry.reading, "round": entry.round, **_amount(entry.epsilon, entry.delta)}
+    row = {
+        "reading": entry.reading,
+        "readings": entry.readings,
+        "round": entry.round,
+        "time": entry.time,
+        **_amount(entry.epsilon, entry.delta),
+    }
     if values:
         row["value"] = [number / entry.weight for number in entry.sums]
     return row
@@ -118,7 +132,7 @@ def _print(summary: dict[str, Any], values: bool) -> None:
     from murmura.cli.display import console, table
 
     out = console()
-    unit = (
+    unit = summary["period"] or (
         f"window of {summary['window']} readings"
         if summary["unit"] == "window"
         else summary["unit"]

@@ -7,9 +7,12 @@ value is used and never drawn again. `Ledger.open` opens a ledger, `verify` chec
 
 from __future__ import annotations
 
+from murmura.agents.ledger.budget import BudgetStatus
 from murmura.agents.ledger.ledger import Ledger, ResumePoint
+from murmura.agents.ledger.maintenance import BackupReport, amend, backup, restore
 from murmura.agents.ledger.records import (
     EpsilonDelta,
+    LedgerChange,
     LedgerEntry,
     LedgerIdentity,
     ReadingOrigin,
@@ -24,16 +27,22 @@ from murmura.agents.ledger.verification import (
 )
 
 __all__ = [
+    "BackupReport",
+    "BudgetStatus",
     "EpsilonDelta",
     "Ledger",
+    "LedgerChange",
     "LedgerContents",
     "LedgerEntry",
     "LedgerIdentity",
     "ReadingOrigin",
     "ResumePoint",
     "Verification",
+    "amend",
+    "backup",
     "key_of",
     "read_ledger",
     "release_terms",
+    "restore",
     "verify",
 ]

@@ -45,12 +45,7 @@ class Period(NamedTuple):
         _validate.one_of(PrivacyError, (ROLLING, FIXED), refill=refill)
         name = str(per)
         if per not in NAMED:
-            seconds = _validate.duration(PrivacyError, per=per) if _is_duration(per) else 0.0
-            if not seconds:
-                raise PrivacyError(
-                    f"per must be day, week, month or {_validate.DURATION}; "
-                    f"found {_validate.found(per)}"
-                )
+            seconds = _seconds(per)
             name = f"{seconds:g}" if seconds == float(f"{seconds:g}") else repr(seconds)
         _zone(zone)
         if zone != "UTC" and (refill != FIXED or name not in NAMED):
@@ -100,8 +95,16 @@ class Period(NamedTuple):
         return f"{self.refill} {text}{where}"
 
 
-def _is_duration(per: object) -> bool:
-    return isinstance(per, str | int | float) and not isinstance(per, bool)
+def _seconds(per: str | float) -> float:
+    try:
+        seconds = _validate.duration(PrivacyError, per=per)
+    except PrivacyError:
+        seconds = 0.0
+    if not seconds:
+        raise PrivacyError(
+            f"per must be day, week, month or {_validate.DURATION}; found {_validate.found(per)}"
+        )
+    return seconds
 
 
 @lru_cache

@@ -45,6 +45,7 @@ from murmura.privacy.accounting import Budget
 FORMAT = 4
 ORIGIN_BYTES = 16
 STREAM, WINDOW, EVENT = "stream", "window", "event"
+SEALS = ("sha256", "hmac-sha256")  # without a key, and with one
 UNIT = 1 << 1074  # every float is a whole multiple of 1/UNIT
 DEVICE_KEY, LEDGER_SECRET = "device", "ledger"  # what the key of the origins is derived from
 RELEASE_FIELDS = (  # what the distribution of a release depends on; members and links are not in it
@@ -380,7 +381,7 @@ def change_hash(previous: str, change: tuple[Any, ...]) -> str:
 def seal(key: bytes | None, meta: dict[str, str]) -> str:
     """The seal of all metadata: HMAC-SHA256, or sha256 without a key."""
     rows = sorted(item for item in meta.items() if item[0] != "seal")
-    return _checksum(key, "murmura seal", rows).hex()
+    return f"{SEALS[key is not None]} {_checksum(key, 'murmura seal', rows).hex()}"
 
 
 def state_checksum(key: bytes | None, incarnation: int, round: int, state: bytes) -> bytes:

@@ -16,7 +16,7 @@ import hmac
 import json
 import sqlite3
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -170,7 +170,9 @@ def verify(path: str | Path, key: bytes | None = None) -> Verification:
         return _unreadable(problem)
     try:
         store.db.execute("BEGIN")
-        return check_store(store, key, record)[0]
+        found, header, chain = check_store(store, key, record)
+        spent, remaining, _ = chain.tracker.spending(header.now)
+        return replace(found, spent=spent, remaining=remaining)
     except (sqlite3.Error, ValueError, KeyError, TypeError) as problem:
         return _unreadable(problem)
     finally:
@@ -393,7 +395,7 @@ def check_store(
         *_check_rows(store, header, key),
     )
     limitations = (NO_SEAL,) if not header.sealed else (NO_KEY,) if key is None else ()
-    now = header.now
+    last = float(header.meta["time"])  # not the wall clock: the tracker goes on with the ledger's
     return (
         Verification(
             not problems,
@@ -401,7 +403,7 @@ def check_store(
             (*limitations, OLD_COPY),
             header.identity.agent,
             chain.count,
-            *chain.tracker.spending(now)[:2],
+            *chain.tracker.spending(last)[:2],
             header.meta["head"],
         ),
         header,
@@ -414,6 +416,8 @@ def _check_schema(store: Store) -> list[str]:
 
 
 def _check_seal(header: LedgerContents, meta: dict[str, str], key: bytes | None) -> list[str]:
+    if meta["seal"].split(" ")[0] != records.SEALS[header.sealed]:
+        return ["its metadata was modified: the seal is of another kind than it states"]
     if header.sealed and key is None:
         return []
     if key is not None and not header.sealed:

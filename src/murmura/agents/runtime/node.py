@@ -19,6 +19,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any
 
 from murmura.agents.events import (
@@ -169,7 +170,11 @@ class Node:
         readings : Readings
             The source of its readings; `close` closes it.
         """
-        protocol = Agent(self.manifest, label, self.options)
+        options = self.options
+        if ledger.restored:  # what it lacks, any neighbour may remember
+            links = len(self.manifest.link_weights(label))
+            options = replace(options, confirmations=max(links, 1))
+        protocol = Agent(self.manifest, label, options)
         self.agents[label] = HostedAgent(label, protocol, ledger, release_mechanism, readings)
         neighbours = tuple(self.manifest.link_weights(label))
         if self.observability.metrics is not None:

@@ -123,6 +123,7 @@ class ReadingScheduler:
         return self.manifest.asynchronous or agent.last_reading <= agent.protocol.round
 
     def _release(self, agent: HostedAgent, value: Any, origin: str) -> None:
+        agent.ledger.confirm_restored()  # if it was: all neighbours have sent what they remember
         agent.last_reading += 1
         reading = agent.last_reading
         enters = max(reading, agent.protocol.round + 1)  # noise that grows must cover that round

@@ -1,0 +1,189 @@
+"""Every column of every table, found in the schema: a change of any of them is noticed."""
+
+import sqlite3
+from typing import Any
+
+import pytest
+
+from murmura.agents.ledger import Ledger, records, verify
+from murmura.agents.ledger.maintenance import amend
+from murmura.agents.ledger.store import Store
+from murmura.agents.messages import PeerStatus
+from murmura.errors import LedgerError
+from murmura.privacy import Budget
+
+KEY = b"k" * 32
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: Any) -> Any:
+    """The bytes of a closed ledger that has a row in every table, sealed or not."""
+    from murmura.agents.manifest import Manifest
+    from tests.agents.ledger.conftest import COST, Draw, make_problem
+
+    found = {}
+    terms = Manifest.of(make_problem(), "town")
+    for key in (KEY, None):
+        path = tmp_path_factory.mktemp("ledger") / "a.ledger"
+        with Ledger.open(path, terms, "0", Budget(2.0), key=key) as ledger:
+            ledger.set_naming("a key")
+            for k in (1, 2):
+                ledger.charge(k, k, COST, Draw(), f"{k}" * 32)
+            ledger.charge(3, 3, COST, Draw(), ["c" * 32, "d" * 32], readings=2, last=4)
+            ledger.save(b"the mixing state", 3)
+            ledger.save_peers({"1": PeerStatus(2, b"12345678", b"proof", 1, b"head", b"seal")})
+            less = ledger.identity._replace(epsilon=1.5)
+        amend(path, less, key, by="tests")
+        found[key] = path.read_bytes()
+    return found
+
+
+def place(tmp_path: Any, filled: Any, key: Any) -> Any:
+    path = tmp_path / "a.ledger"
+    path.write_bytes(filled[key])  # alone: without the lock file that would betray some changes
+    assert verify(path, key).ok
+    return path
+
+
+def columns(path: Any) -> list[tuple[str, str]]:
+    """(table, column) of all that the file contains."""
+    db = sqlite3.connect(path)
+    tables = [name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+    found = [(t, row[1]) for t in tables for row in db.execute(f"PRAGMA table_info({t})")]
+    db.close()
+    return found
+
+
+def tamper(path: Any, statement: str, *values: Any) -> bool:
+    """Whether the schema let it happen."""
+    db = sqlite3.connect(path)
+    try:
+        db.execute(statement, values)
+        db.commit()
+        return True
+    except sqlite3.IntegrityError:
+        return False
+    finally:
+        db.close()
+
+
+def others(value: Any) -> Any:
+    """Another value of the same type, and one that is empty or zero."""
+    if isinstance(value, bytes):
+        return value[::-1] + b"x", b""
+    if isinstance(value, str):
+        flipped = "1" if value == "0" else "0"
+        return flipped, f"{value}1", ""
+    return value + 1, 0
+
+
+def every_change(tmp_path: Any, filled: Any, key: Any, tables: str = "") -> Any:
+    """(what, whether it is noticed) for each value of each row."""
+    path = place(tmp_path, filled, key)
+    db = sqlite3.connect(path)
+    rows = {
+        (table, column): db.execute(f"SELECT {column} FROM {table}").fetchall()
+        for table, column in columns(path)
+        if table.startswith(tables)
+    }
+    db.close()
+    assert all(rows.values()), "a table without a row shows nothing"
+    for (table, column), values in rows.items():
+        for at, (value,) in enumerate(values):
+            for other in others(value):
+                if other == value:
+                    continue
+                path.write_bytes(filled[key])
+                where = (
+                    f"{column} = ? AND (SELECT count(*) FROM {table} b WHERE b.{column} = ?) > 0"
+                )
+                first = table in ("meta", "origins", "peers")
+                given: tuple[Any, ...]
+                pick = where if first else f"rowid = {at + 1}"
+                given = (other, value, value) if first else (other,)
+                if table == "meta" and column == "value":
+                    (name,) = rows[table, "name"][at]
+                    pick, given = "name = ?", (other, name)
+                if tamper(path, f"UPDATE {table} SET {column} = ? WHERE {pick}", *given):
+                    yield f"{table}.{column} row {at}: {value!r} -> {other!r}", notices(path, key)
+
+
+def notices(path: Any, key: Any) -> bool:
+    try:
+        return not verify(path, key).ok
+    except LedgerError:  # another format
+        return True
+
+
+@pytest.mark.parametrize("key", [KEY, None], ids=["sealed", "without a key"])
+def test_every_value_of_every_column_is_covered(tmp_path: Any, filled: Any, key: Any) -> None:
+    found = dict(every_change(tmp_path, filled, key))
+    missed = [what for what, noticed in found.items() if not noticed]
+    assert not missed, "\n".join(missed)
+    expected = {
+        "meta.name",
+        "releases.time",
+        "origins.seq",
+        "changes.by",
+        "peers.run",
+        "state.round",
+    }
+    assert expected <= {what.split(" ")[0] for what in found}
+    assert len(found) > 120
+
+
+@pytest.mark.parametrize("key", [KEY, None], ids=["sealed", "without a key"])
+@pytest.mark.parametrize("table", ["meta", "releases", "origins", "changes", "peers", "state"])
+def test_deleted_and_added_rows_are_noticed(
+    tmp_path: Any, filled: Any, key: Any, table: str
+) -> None:
+    path = place(tmp_path, filled, key)
+    db = sqlite3.connect(path)
+    made = db.execute(f"SELECT * FROM {table}").fetchall()
+    name = db.execute(f"PRAGMA table_info({table})").fetchone()[1]
+    db.close()
+    for row in made:
+        path.write_bytes(filled[key])
+        assert tamper(path, f"DELETE FROM {table} WHERE {name} = ?", row[0])
+        assert notices(path, key), f"{table}: {row[0]!r} was deleted"
+    path.write_bytes(filled[key])
+    more = ["zz" if isinstance(v, str) else v + 7 if isinstance(v, int) else v for v in made[-1]]
+    if tamper(path, f"INSERT INTO {table} VALUES ({', '.join('?' * len(more))})", *more):
+        assert notices(path, key), f"{table}: a row was added"
+    else:
+        assert table == "state"  # the schema allows one
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE TRIGGER t AFTER INSERT ON releases BEGIN DELETE FROM origins; END",
+        "CREATE TABLE more (x)",
+        "DROP TABLE origins",
+        "CREATE VIEW v AS SELECT 1",
+    ],
+)
+def test_a_table_or_trigger_that_does_not_belong_is_noticed(
+    tmp_path: Any, filled: Any, statement: str
+) -> None:
+    path = place(tmp_path, filled, None)
+    assert tamper(path, statement)
+    assert not verify(path).ok
+
+
+def test_the_test_sees_a_field_without_cover(tmp_path: Any, filled: Any, monkeypatch: Any) -> None:
+    def narrow(key: Any, meta: Any) -> Any:
+        kept = {name: meta[name] for name in meta if name not in ("boot", "starts")}
+        return usual(key, kept)
+
+    usual = records.seal
+    monkeypatch.setattr(records, "seal", narrow)
+    with pytest.raises(AssertionError):
+        place(tmp_path, filled, KEY)  # sealed over all of them
+    path = tmp_path / "a.ledger"
+    store = Store(path)
+    store.put_meta(seal=narrow(KEY, store.meta()))
+    store.close()
+    weak = {KEY: path.read_bytes()}
+    missed = {what for what, noticed in every_change(tmp_path, weak, KEY, "meta") if not noticed}
+    assert len(missed) == 6  # three other values of each of the two fields, by name
