@@ -86,7 +86,7 @@ class Agents:
         assert self.run(source, count) == 0, self.output
 
     def released(self) -> list[str]:
-        return [entry.origin for entry in entries(self.folder)]
+        return [name for entry in entries(self.folder) for name in entry.origins]
 
     @staticmethod
     def origins(keys: list[str]) -> set[str]:
