@@ -286,7 +286,6 @@ def test_metrics_outlive_a_short_run(tmp_path: Path) -> None:
     from murmura.cli.agent import _collector
 
     usual = node(problem("average", rounds=60), tmp_path, [[1.0], [5.0], [9.0]])
-    usual.close()
     metrics = Metrics()
     made = Node(usual.manifest, usual.transport, log=Log(io.StringIO()), metrics=metrics)
     path = tmp_path / "murmura.prom"

@@ -142,7 +142,7 @@ class Node:
         self._inbox: queue.SimpleQueue[tuple[str, Arrival] | None] = queue.SimpleQueue()
         self._timers: list[tuple[float, int, str, str]] = []
         self._ticket = itertools.count()
-        self._stopping = False
+        self._stopping = self._closed = False
         self._states: dict[str, Any] = {}
         self._thread = 0  # the one that does the work
         self._local_agents: frozenset[str] = frozenset()  # reached without the transport
@@ -222,7 +222,9 @@ class Node:
 
     def close(self) -> None:
         """Save unsaved state and close everything; may be called twice."""
-        self._stopping = True
+        if self._closed:
+            return
+        self._stopping = self._closed = True
         with ExitStack() as every:  # one that fails does not prevent the others
             every.callback(self.observability.close)
             for agent in self.agents.values():
