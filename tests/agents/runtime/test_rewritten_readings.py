@@ -91,7 +91,7 @@ def test_equal_rows_that_are_added_are_new_readings(tmp_path: Any) -> None:
     first = read(tmp_path, ["7,1.5\n"] * 2, 2)
     later = read(tmp_path, ["7,1.5\n"] * 4, 4)
     assert later[:2] == first
-    assert len({entry.origin for entry in later}) == 4
+    assert len({entry.origins for entry in later}) == 4
 
 
 def test_with_a_key_rows_may_move_and_only_new_ones_are_released(tmp_path: Any) -> None:
