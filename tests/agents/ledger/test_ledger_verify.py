@@ -178,6 +178,21 @@ def test_an_older_copy_beside_its_lock_is_seen(
         open_ledger()
 
 
+def test_another_copy_with_as_many_releases_beside_the_lock_is_seen(
+    open_ledger: Any, tmp_path: Any, draw: Any, cost: Any
+) -> None:
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+    open_ledger("one/a.ledger").close()
+    shutil.copy(tmp_path / "one" / "a.ledger", tmp_path / "two" / "a.ledger")
+    for folder in ("one", "two"):
+        with open_ledger(f"{folder}/a.ledger") as ledger:
+            ledger.charge(1, 1, cost, draw)
+    shutil.copy(tmp_path / "one" / "a.ledger", tmp_path / "two" / "a.ledger")
+    with pytest.raises(LedgerError, match="records other releases than the first 1"):
+        open_ledger("two/a.ledger")
+
+
 def test_a_whole_older_copy_is_not_seen_here(
     open_ledger: Any, tmp_path: Any, draw: Any, cost: Any
 ) -> None:

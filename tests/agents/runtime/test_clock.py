@@ -1,4 +1,4 @@
-"""The wall clock is for logs and certificates alone: stepping it moves no timer and no release."""
+"""The wall clock is for logs, certificates and a ledger's first time: stepping it moves nothing."""
 
 import ast
 import io

@@ -232,12 +232,14 @@ class Ledger:
     @property
     def spent(self) -> EpsilonDelta:
         """Spent in total or in this period; in the most expensive window, on the dearest reading."""
-        return self._budget.spent(self._clock.now())
+        with self._mutex:
+            return self._budget.spent(self._clock.now())
 
     @property
     def remaining(self) -> EpsilonDelta:
         """What remains of the budget."""
-        return self._budget.spending(self._clock.now()).remaining
+        with self._mutex:
+            return self._budget.spending(self._clock.now()).remaining
 
     def budget_status(self) -> BudgetStatus:
         """What is left for the next reading, and when the budget is refilled."""

@@ -37,7 +37,14 @@ from murmura.agents.ledger.opening import (
     write_meta,
 )
 from murmura.agents.ledger.records import LedgerChange, LedgerIdentity
-from murmura.agents.ledger.store import Lock, Store, as_ledger_errors, lock_path, read_lock
+from murmura.agents.ledger.store import (
+    Lock,
+    LockRecord,
+    Store,
+    as_ledger_errors,
+    lock_path,
+    read_lock,
+)
 from murmura.agents.ledger.verification import BUDGET_CHANGE, RESTORED, LedgerContents
 from murmura.errors import LedgerError
 
@@ -258,6 +265,7 @@ def _copy(
     """Copy through SQLite, check the copy, change it, and give it its name only then."""
     part = target.with_name(f"{target.name}.part")
     part.unlink(missing_ok=True)
+    record = read_lock(file)  # first: a ledger in use may only have more by the time it is copied
     source = Store(file, read_only=True)
     try:
         os.close(os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
@@ -268,7 +276,7 @@ def _copy(
     finally:
         source.close()
     try:
-        report = _mark(part, file, key, changed, restored)
+        report = _mark(part, file, key, changed, restored, record)
         with part.open("rb") as written:
             os.fsync(written.fileno())
         part.rename(target)
@@ -287,6 +295,7 @@ def _mark(
     key: bytes | None,
     changed: dict[str, str | int],
     restored: tuple[str, SystemClock] | None,
+    record: LockRecord | None,
 ) -> BackupReport:
     with ExitStack() as undo:
         lock = Lock(part)
@@ -297,7 +306,6 @@ def _mark(
         _check_key(file, header, key)
         if restored is None:
             check_original(file, header)
-        record = read_lock(file)
         if restored is None and record and record.releases > int(header.meta["count"]):
             raise LedgerError(
                 f"ledger {file} has fewer releases than its lock file records; nothing was copied; "

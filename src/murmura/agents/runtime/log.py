@@ -23,6 +23,7 @@ from murmura.errors import AgentError
 LEVELS = {"debug": 0, "info": 1, "warning": 2, "error": 3}
 DEBUG_KINDS = {"round", "duplicate"}  # once per round and agent
 WARNING_KINDS = {
+    "clock",
     "rejected",
     "refused",
     "mismatch",

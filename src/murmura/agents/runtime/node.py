@@ -278,6 +278,8 @@ class Node:
             else Started(resumed.incarnation, *rest)
         )
         self.observability.budget(agent.label, agent.ledger)
+        if agent.ledger.clock_report:
+            self.observability.log.write("clock", agent.label, agent.ledger.clock_report)
         self.observability.started(
             agent.label, resumed.incarnation, len(released), resumed=bool(resumed.state)
         )
