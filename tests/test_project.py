@@ -5,9 +5,13 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import pytest
 import yaml
+
+from tests.conftest import pytest_runtest_makereport
 
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -63,6 +67,29 @@ def test_workflows_and_hooks_call_make_targets_that_exist() -> None:
     called |= set(re.findall(r"^make ([a-z-]+)", (ROOT / ".ci" / "run").read_text(), re.M))
     assert called >= {"check", "test", "coverage", "mutants", "quick", "dist"}
     assert called <= targets()
+
+
+@pytest.mark.parametrize(
+    ("chosen", "ci", "keywords", "outcome"),
+    [
+        (True, "true", {"integration"}, "failed"),
+        (True, "", {"integration"}, "skipped"),
+        (False, "true", {"integration"}, "skipped"),  # `make test` says where they are run
+        (True, "true", {"slow"}, "skipped"),
+    ],
+)
+def test_an_integration_test_that_is_skipped_is_a_failure_with_ci(
+    monkeypatch: pytest.MonkeyPatch, chosen: bool, ci: str, keywords: set[str], outcome: str
+) -> None:
+    monkeypatch.setenv("CI", ci)
+    options = SimpleNamespace(getoption={"--integration": chosen}.get)
+    item: Any = SimpleNamespace(config=options, keywords=keywords)
+    report: Any = SimpleNamespace(skipped=True, outcome="skipped", longrepr="no broker")
+    hook = pytest_runtest_makereport(item)
+    next(hook)
+    with pytest.raises(StopIteration):
+        hook.send(report)
+    assert report.outcome == outcome
 
 
 def test_every_make_target_is_documented() -> None:

@@ -38,9 +38,9 @@ def test_the_page_holds_figures_verdicts_and_commands(page: Any) -> None:
 
 
 @pytest.mark.integration
-@pytest.mark.skipif(BROWSER is None, reason="no Chromium is installed")
 def test_a_browser_reads_it_on_a_phone(page: Any, tmp_path: Any) -> None:
-    assert BROWSER is not None
+    if BROWSER is None:
+        pytest.skip("there is no Chromium: apt-get install chromium")
     shot = tmp_path / "shot.png"
     done = subprocess.run(
         [

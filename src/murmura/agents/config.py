@@ -145,6 +145,7 @@ SOURCES = {  # source -> (how it is written, the keys that only go with such sou
         {"column", "key", "time", "items", "token_file", "ca", "interval", "timeout", "largest"},
     ),
 }  # fmt: skip
+SQLITE = "sqlite:///"  # before a path
 NEEDED = {"mqtt": ("topic", "key"), "sql": ("column", "key"), "http": ("column", "key")}
 
 
@@ -475,8 +476,10 @@ peers, keys, ledger, budget, readings, rounds, status; did you mean "scenario"?
     def _sql(self, chosen: ReadingsTable, connect: bool) -> Readings:
         assert chosen.sql is not None
         assert isinstance(chosen.key, str)
+        file = chosen.sql.removeprefix(SQLITE)
+        is_file = file != chosen.sql and file not in ("", ":memory:")
         return SqlReadings(
-            chosen.sql,
+            f"{SQLITE}{self.path(file)}" if is_file else chosen.sql,
             chosen.key,
             chosen.column or (),
             table=chosen.table,

@@ -26,6 +26,7 @@ def run_agents(
     seconds: float = 30.0,
     meanwhile: Callable[[Node], None] | None = None,
     probe: Callable[[str], None] = lambda _: None,
+    budget: float = 1e6,
 ) -> str:
     """Three agents; agent 0 reads the source until enough was released. What was logged."""
     made = problem("learn", rounds=ROUNDS)
@@ -43,7 +44,7 @@ def run_agents(
                 folder / f"{label}.ledger",
                 manifest,
                 label,
-                Budget(1e6),
+                Budget(budget if label == "0" else 1e6),
                 device=b"d" * 32,
                 durability="process",
                 probe=probe if label == "0" else lambda _: None,

@@ -107,6 +107,11 @@ class SqlReadings(PolledReadings):
             self._engine = sql.create_engine(
                 address, poolclass=sql.NullPool, hide_parameters=True, echo=False
             )
+        except sql.exc.ArgumentError:
+            raise AgentError(
+                f"{where} cannot be used: there is no driver {address.drivername}, or the address "
+                "does not fit it"
+            ) from None
         except ImportError as problem:
             raise MissingExtraError(
                 f"{where} needs the driver {address.drivername}: pip install 'murmura[sql]' has the "

@@ -32,6 +32,8 @@ class HostedAgent:
         Number of the last reading taken from the source.
     input_ended : bool
         Whether no further reading is taken.
+    source_failed : bool
+        Whether that is because the source broke.
     reachable : set of str
         Neighbours that are up.
     done : Done or None
@@ -45,6 +47,7 @@ class HostedAgent:
     readings: Readings
     last_reading: int = 0
     input_ended: bool = False
+    source_failed: bool = False
     reachable: set[str] = field(default_factory=set)
     done: Done | None = None
     unsaved_peers: dict[str, PeerStatus] = field(default_factory=dict)  # not yet in the ledger

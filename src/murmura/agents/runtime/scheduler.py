@@ -71,6 +71,7 @@ class ReadingScheduler:
                 if value is SourceState.WAITING:
                     self._feed_later(agent, POLL)
                 else:
+                    agent.source_failed = value is SourceState.FAILED
                     self._no_more(agent)
                 return
             origin = agent.ledger.hash_origin(agent.readings.origin, agent.last_reading + 1)
@@ -82,7 +83,8 @@ class ReadingScheduler:
                     return
                 continue
             self._release(agent, value, origin)
-            agent.readings.acknowledge()
+            if not agent.input_ended:  # without a budget it stays at its source
+                agent.readings.acknowledge()
             if self.manifest.asynchronous:
                 self._feed_later(agent, AT_ONCE)
                 return
