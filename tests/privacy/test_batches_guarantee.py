@@ -27,7 +27,7 @@ from murmura.privacy import (
     mechanism_name,
 )
 from murmura.privacy.accounting import compose
-from murmura.privacy.batches import group_event
+from murmura.privacy.accounting.events import group_event
 from murmura.simulation import Problem, SyntheticSignals
 from tests.attacks.test_attack_composition import spent_delta
 

@@ -32,7 +32,6 @@ from functools import lru_cache
 
 from murmura import _validate
 from murmura.errors import PrivacyError
-from murmura.privacy.accounting.events import EventKind, PrivacyEvent
 
 LARGEST_GROWTH = 1000.0
 
@@ -267,46 +266,6 @@ class Batches:
     def _closed(self, t: int) -> tuple[int, int]:
         """(batches closed after round t, the readings in them)."""
         return _closed(self.growth, self.longest, t)
-
-
-def group_event(event: PrivacyEvent, readings: int) -> PrivacyEvent:
-    """What a release costs for m readings in it that move together: m epsilon (group privacy).
-
-    The sum moves by m Delta under the same noise: Laplace noise stays Laplace noise, of epsilon m.
-
-    Parameters
-    ----------
-    event : PrivacyEvent
-        The cost for one reading, of a pure mechanism.
-    readings : int
-        m.
-
-    Returns
-    -------
-    PrivacyEvent
-        The cost for m.
-
-    Raises
-    ------
-    PrivacyError
-        For an approximate release, whose delta would grow with e^epsilon.
-
-    Examples
-    --------
-    >>> group_event(PrivacyEvent(0.5, mechanism="laplace"), 4).epsilon
-    2.0
-    """
-    if readings == 1:
-        return event
-    if event.delta:
-        raise PrivacyError(
-            "readings of one batch need a pure release (delta = 0); found "
-            f"delta = {event.delta:g}; use sensitivity global"
-        )
-    steps = event.parameter
-    if event.mechanism is EventKind.DISCRETE_LAPLACE and steps is not None:
-        return PrivacyEvent(readings * event.epsilon, 0.0, event.mechanism, readings * steps)
-    return PrivacyEvent(readings * event.epsilon, 0.0, event.mechanism)
 
 
 def _length(growth: float, longest: int, before: int) -> int:

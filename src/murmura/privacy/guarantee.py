@@ -17,7 +17,8 @@ from murmura import _validate
 from murmura.errors import PrivacyError
 from murmura.families.support import Metric
 from murmura.privacy.accounting import EventKind, PrivacyEvent, Span, compose
-from murmura.privacy.batches import Batches, group_event
+from murmura.privacy.accounting.events import group_event
+from murmura.privacy.batches import Batches
 
 
 class Status(StrEnum):

@@ -18,6 +18,9 @@ with a release can be largest (among those that contain a given round, also the 
 there). Sums are exact fractions, so the order in which releases were charged does not
 matter.
 
+The sum of a batch is about the readings of several rounds (`ReleaseEvent.readings`): m of them in a
+window cost m eps together (`events.group_event`), one of them eps.
+
 With `composition="basic"` (the default) epsilons may be chosen adaptively. With "best" the sum is
 replaced by the least epsilon at the budget's delta (see `compose`); that is proved for a plan of
 mechanisms fixed beforehand (what is released when must not depend on what was released before).
@@ -35,12 +38,12 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
 from itertools import accumulate
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from murmura import _validate
 from murmura.errors import PrivacyError
 from murmura.privacy.accounting.composition import BASIC, BEST, Composition, compose_counts
-from murmura.privacy.accounting.events import PrivacyEvent, ReleaseEvent, Span
+from murmura.privacy.accounting.events import PrivacyEvent, ReleaseEvent, Span, group_event
 
 SLACK = 1e-12  # relative: three releases of 0.1 fit a budget of 0.3, whatever binary makes of them
 
@@ -194,73 +197,95 @@ class EventCost:
         )
 
 
+class Covered(NamedTuple):
+    """A privacy event, and the rounds of the readings that it is about."""
+
+    event: PrivacyEvent
+    rounds: range
+
+
 class EventHistory:
-    """One agent's privacy events by round, with the largest cost over windows of rounds."""
+    """One agent's privacy events by round, with the largest cost over windows of rounds.
+
+    The event of a batch stands at each of its rounds, with the batch that it belongs to.
+    """
 
     def __init__(self) -> None:
         """Start with nothing released."""
         self.rounds: list[int] = []
-        self._events: dict[int, Counter[PrivacyEvent]] = {}
+        self._events: dict[int, Counter[Covered]] = {}
         self._sums: dict[int, EventCost] = {}
         self._all = EventCost()
 
-    def add(self, at: int, event: PrivacyEvent) -> None:
-        """Record an event."""
-        if at not in self._events:
-            insort(self.rounds, at)
-            self._events[at] = Counter()
-        one = EventCost.of(event)
-        self._events[at][event] += 1
-        self._sums[at] = self._sums.get(at, EventCost()).plus(one)
-        self._all = self._all.plus(one)
+    def add(self, release: ReleaseEvent) -> None:
+        """Record a release."""
+        one, covered = EventCost.of(release.event), Covered(release.event, release.rounds)
+        for at in release.rounds:
+            if at not in self._events:
+                insort(self.rounds, at)
+                self._events[at] = Counter()
+            self._events[at][covered] += 1
+            self._sums[at] = self._sums.get(at, EventCost()).plus(one)
+            self._all = self._all.plus(one)
 
-    def remove(self, at: int, event: PrivacyEvent) -> None:
-        """Revert `add` of the same event, exactly."""
-        one = EventCost.of(event)
-        self._events[at] -= Counter([event])  # drops what is down to 0
-        self._sums[at] = self._sums[at].minus(one)
-        self._all = self._all.minus(one)
-        if not self._events[at]:
-            self.rounds.remove(at)
-            del self._events[at], self._sums[at]
+    def remove(self, release: ReleaseEvent) -> None:
+        """Revert `add` of the same release, exactly."""
+        one, covered = EventCost.of(release.event), Covered(release.event, release.rounds)
+        for at in release.rounds:
+            self._events[at] -= Counter([covered])  # drops what is down to 0
+            self._sums[at] = self._sums[at].minus(one)
+            self._all = self._all.minus(one)
+            if not self._events[at]:
+                self.rounds.remove(at)
+                del self._events[at], self._sums[at]
 
-    def basic(self, width: int | None, around: int | None = None) -> Composition:
+    def basic(self, width: int | None, around: range | None = None) -> Composition:
         """The largest sum of epsilons and of deltas over any `width` rounds (None: over all).
 
-        With `around`, over windows that contain that round.
+        With `around`, over windows that contain one of these rounds.
         """
         sums = [self._all] if width is None else self._window_sums(width, around)
         largest = max(sums, key=lambda one: one.epsilon, default=EventCost())
         delta = max((one.delta for one in sums), default=Fraction(0))
         return Composition(float(largest.epsilon), float(delta), BASIC, largest.count)
 
-    def best(self, width: int | None, delta: float, around: int | None = None) -> Composition:
+    def best(self, width: int | None, delta: float, around: range | None = None) -> Composition:
         """The largest epsilon at `delta` over any `width` rounds, each as `compose` finds it."""
         near = self.rounds if width is None else self._near(width, around)
         windows = [(0, len(near))] if width is None else _windows(near, width, around)
-        found = (
-            compose_counts(sum((self._events[r] for r in near[i:j]), Counter()), delta)
-            for i, j in windows
-        )
+        found = (compose_counts(self._together(near[i:j]), delta) for i, j in windows)
         return max(found, key=lambda one: one.epsilon, default=Composition(0.0, delta, BASIC, 0))
 
-    def _window_sums(self, width: int, around: int | None) -> list[EventCost]:
+    def _together(self, rounds: list[int]) -> Counter[PrivacyEvent]:
+        """The events of some rounds: that of a batch for as many of its readings as are there."""
+        copies: dict[Covered, int] = {}
+        readings: Counter[Covered] = Counter()
+        for at in rounds:
+            copies |= self._events[at]
+            readings.update(self._events[at].keys())
+        found: Counter[PrivacyEvent] = Counter()
+        for covered, count in copies.items():
+            found[group_event(covered.event, readings[covered])] += count
+        return found
+
+    def _window_sums(self, width: int, around: range | None) -> list[EventCost]:
         near = self._near(width, around)
         until = list(accumulate((self._sums[r] for r in near), EventCost.plus, initial=EventCost()))
         return [until[j].minus(until[i]) for i, j in _windows(near, width, around)]
 
-    def _near(self, width: int, around: int | None) -> list[int]:
+    def _near(self, width: int, around: range | None) -> list[int]:
         if around is None:
             return self.rounds
-        first = bisect_left(self.rounds, around - width + 1)
-        return self.rounds[first : bisect_right(self.rounds, around + width - 1)]
+        first = bisect_left(self.rounds, around[0] - width + 1)
+        return self.rounds[first : bisect_right(self.rounds, around[-1] + width - 1)]
 
 
-def _windows(rounds: list[int], width: int, around: int | None) -> Iterator[tuple[int, int]]:
-    """Every window that can be largest, as a slice: it starts with a release, or at `around`."""
-    starts = rounds if around is None else [r for r in rounds if around - width < r <= around]
-    if around is not None and around not in starts:
-        starts = [*starts, around]
+def _windows(rounds: list[int], width: int, around: range | None) -> Iterator[tuple[int, int]]:
+    """Every window that can be largest, as a slice: it starts with a release, or in `around`."""
+    starts = rounds
+    if around is not None:
+        inside = [r for r in rounds if around[0] - width < r <= around[-1]]
+        starts = [*inside, *(r for r in around if r not in inside)]
     for start in starts:
         yield bisect_left(rounds, start), bisect_left(rounds, start + width)
 
@@ -371,14 +396,12 @@ class Accountant:
             self._check_new(release, again)
             after = self._after(release)
             if after is None:
-                spent = self._spent(release.agent, release.round)
+                spent = self._spent(release.agent, release.rounds)
                 budget = self.budget_of(release.agent)
                 alone = Composition(release.epsilon, release.delta, BASIC, 1)
                 final = self.unit is not Span.WINDOW or not budget.covers(alone)
                 raise BudgetExceeded(release, spent, budget, self._per, final)
-            self._histories.setdefault(release.agent, EventHistory()).add(
-                release.round, release.event
-            )
+            self._histories.setdefault(release.agent, EventHistory()).add(release)
             self._releases.append(release)
             self._keys.add(release.key)
             return after
@@ -423,7 +446,7 @@ class Accountant:
             At least 0.
         """
         with self._lock:
-            spent = self._spent(agent, round)
+            spent = self._spent(agent, None if round is None else range(round, round + 1))
         return max(0.0, self.budget_of(agent).epsilon - spent.epsilon)
 
     def totals(
@@ -492,7 +515,7 @@ class Accountant:
             return f"window of {self.window} rounds"
         return self.unit.value
 
-    def _spent(self, agent: Agent, around: int | None = None) -> Composition:
+    def _spent(self, agent: Agent, around: range | None = None) -> Composition:
         history = self._histories.get(agent, EventHistory())
         basic = history.basic(self._width, around)
         budget = self.budget_of(agent)
@@ -504,17 +527,17 @@ class Accountant:
         """The total with the release, or None where it does not fit."""
         budget = self.budget_of(release.agent)
         history = self._histories.get(release.agent, EventHistory())
-        history.add(release.round, release.event)
+        history.add(release)
         try:
-            after = history.basic(self._width, release.round)
+            after = history.basic(self._width, release.rounds)
             if not budget.covers(after) and self.composition == BEST and budget.delta > 0:
-                after = _best(history, self._width, budget.delta, release.round)
+                after = _best(history, self._width, budget.delta, release.rounds)
         finally:
-            history.remove(release.round, release.event)
+            history.remove(release)
         return after if budget.covers(after) else None
 
 
-def _best(history: EventHistory, width: int | None, delta: float, around: int) -> Composition:
+def _best(history: EventHistory, width: int | None, delta: float, around: range) -> Composition:
     try:
         return history.best(width, delta, around)
     except PrivacyError:  # the deltas alone are above the budget's

@@ -135,6 +135,46 @@ class PrivacyEvent:
         return found
 
 
+def group_event(event: PrivacyEvent, readings: int) -> PrivacyEvent:
+    """What a release costs for m readings in it that move together: m epsilon (group privacy).
+
+    The sum moves by m Delta under the same noise: Laplace noise stays Laplace noise, of epsilon m.
+
+    Parameters
+    ----------
+    event : PrivacyEvent
+        The cost for one reading, of a pure mechanism.
+    readings : int
+        m.
+
+    Returns
+    -------
+    PrivacyEvent
+        The cost for m.
+
+    Raises
+    ------
+    PrivacyError
+        For an approximate release, whose delta would grow with e^epsilon.
+
+    Examples
+    --------
+    >>> group_event(PrivacyEvent(0.5, mechanism="laplace"), 4).epsilon
+    2.0
+    """
+    if readings == 1:
+        return event
+    if event.delta:
+        raise PrivacyError(
+            "readings of one batch need a pure release (delta = 0); found "
+            f"delta = {event.delta:g}; use sensitivity global"
+        )
+    steps = event.parameter
+    if event.mechanism is EventKind.DISCRETE_LAPLACE and steps is not None:
+        return PrivacyEvent(readings * event.epsilon, 0.0, event.mechanism, readings * steps)
+    return PrivacyEvent(readings * event.epsilon, 0.0, event.mechanism)
+
+
 @dataclass(frozen=True)
 class ReleaseEvent:
     """One release: the agent, the round of the reading it is about, what it is, and its cost.
@@ -148,7 +188,10 @@ class ReleaseEvent:
     what : str
         What is released, such as "signal".
     epsilon, delta, mechanism, parameter
-        As of `PrivacyEvent`.
+        As of `PrivacyEvent`, for one reading.
+    readings : int
+        How many readings it is about: those of the rounds before as well, up to `round`, if it is
+        the sum of a batch.
 
     Raises
     ------
@@ -168,10 +211,18 @@ class ReleaseEvent:
     delta: float = 0.0
     mechanism: EventKind | str = EventKind.PURE
     parameter: float | None = None
+    readings: int = 1
 
     def __post_init__(self) -> None:
-        """Check the agent, the round and the cost."""
+        """Check the agent, the rounds and the cost."""
         _validate.at_least(PrivacyError, 0, round=self.round)
+        _validate.at_least(PrivacyError, 1, readings=self.readings)
+        if self.readings > 1 and self.readings > self.round:
+            raise PrivacyError(
+                f"a batch of {self.readings} readings cannot end with the one of round "
+                f"{self.round}; count rounds from 1"
+            )
+        object.__setattr__(self, "readings", int(self.readings))
         if not isinstance(self.agent, int | str) or isinstance(self.agent, bool):
             raise PrivacyError(f"agent must be a whole number or a name; found {self.agent!r}")
         if not self.what:
@@ -185,6 +236,11 @@ class ReleaseEvent:
     def event(self) -> PrivacyEvent:
         """The cost alone."""
         return PrivacyEvent(self.epsilon, self.delta, self.mechanism, self.parameter)
+
+    @property
+    def rounds(self) -> range:
+        """The rounds of the readings that it is about."""
+        return range(self.round - self.readings + 1, self.round + 1)
 
     @property
     def key(self) -> tuple[int | str, int, str]:
