@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from murmura import theory
 from murmura.families import Bernoulli, Categorical, Laplace, LogNormal, Normal, NormalBoth, Poisson
 from murmura.privacy import NoPrivacy, SignalDP
 from murmura.simulation import Problem, Record, SyntheticSignals, simulate
-from murmura.theory.accuracy import statistic_range
+from murmura.theory.accuracy import EstimateError, statistic_range
 
 LOADS = Normal(sigma=10.0, bounds=(0.0, 100.0))
 ANY = math.inf
@@ -37,17 +38,33 @@ def half_width(problem: Problem) -> float:
 @pytest.mark.thorough
 @pytest.mark.parametrize("online", [False, True])
 def test_the_half_width_is_that_of_runs(online: bool) -> None:
-    """19 in 20 estimates are within it of the mean of the signals, noise and mixing together.
+    """19 in 20 estimates are within it of their noiseless value, once mixing is taken off.
 
     4,000 runs: a fraction of 0.95 has a standard deviation of 0.0034, and 6 of them are allowed.
     """
     made = replace(problem(12, 2.0, online, rounds=20), replicas=4000)
+    error = EstimateError.of(made, made.run_epsilons, 50.0)
+    assert half_width(made) == pytest.approx(error.half_width[-1])
     trace = simulate(made, Record(every=20, agents=[0]))
     assert trace.private is not None
     assert trace.noiseless is not None
     away = trace.private[-1, 0, 0, :, 0] - trace.noiseless[-1, 0, :, 0]
-    inside = float(np.mean(np.abs(away) <= half_width(made)))
+    inside = float(np.mean(np.abs(away) <= half_width(made) - error.mixing[-1]))
     assert abs(inside - 0.95) < 6 * math.sqrt(0.95 * 0.05 / 4000)
+
+
+def test_mixing_is_what_sites_at_the_ends_of_the_bounds_leave() -> None:
+    """By all 64 ways to place six sites at 0 or 100: the worst is what is predicted."""
+    network = mm.networks.lazy_metropolis("path:6")
+    source = SyntheticSignals(LOADS, {"mu": 50.0}, 6, seed=1)
+    request = SignalDP(epsilon=1.0, radius=ANY)
+    made = Problem(network, mm.algorithms.Learn(), LOADS, source, request, 12, seed=7)
+    loads = 100.0 * np.array(list(product([0, 1], repeat=6))).T
+    estimate, matrix = np.zeros_like(loads), network.at(1).toarray()
+    for t in range(1, 13):
+        estimate = ((t - 1) * matrix @ estimate + loads) / t
+    worst = np.abs(estimate - loads.mean(axis=0)).max()
+    assert EstimateError.of(made, (1.0,), 50.0).mixing[-1] == pytest.approx(worst)
 
 
 @pytest.mark.parametrize("mechanism", ["laplace", "staircase", "duchi", "piecewise", "hybrid"])

@@ -2,24 +2,25 @@
 
 Public bounds alone say that a mean lies in [low, high]. An estimate whose interval covers most of
 that says little more, and its epsilon was spent for nothing. With V the variance of the noise in an
-agent's estimate, M that of what mixing leaves and z the normal quantile,
+agent's estimate, M what mixing leaves and z the normal quantile,
 
-    half width = z sqrt(V + M),
+    half width = z sqrt(V) + M,    M = (high - low)/2 max_i sum_j |c_ij - 1/n|,
 
-and the agents, readings or epsilon for a given width follow: V is about 1/(agents readings), and for
-Laplace noise 1/eps^2. No signal is read: M is taken for
-signals that deviate by (high - low)/2, the most that bounds allow.
+where c_ij is the weight of agent j's signals in the estimate of i, the agents, readings or epsilon
+for a given width follow: V is about 1/(agents readings), and for Laplace noise 1/eps^2. No signal is
+read: M is for agents whose signals stay at the ends of the bounds.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from murmura.algorithms import init, step
 from murmura.errors import NetworkError
 from murmura.families.base import quantile
 from murmura.simulation import Problem
@@ -31,6 +32,7 @@ MOST = 0.25  # of the range: a half width above covers most of it
 ENOUGH = 0.1  # of the range: the half width that a remedy aims at
 GRID = 257  # values of a signal at which the statistic's range is looked up
 EPSILONS = 65  # that are tried where noise is not proportional to 1/eps
+MOST_AGENTS = 16  # whose mixing is looked at
 LARGEST_EPSILON, MOST_READINGS = 100.0, 5000  # where a search ends
 
 Floats = NDArray[np.float64]
@@ -128,17 +130,15 @@ def precision(problem: Problem) -> Precision | None:
     low, high = statistic_range(problem.family)
     if not problem.privacy.adds_noise or not math.isfinite(high - low):
         return None
-    own, deviation = problem.run_epsilons[0], (high - low) / 2
-    now = _variances(problem, (own,), deviation)
-    z = quantile(CONFIDENCE)
-    limit = (ENOUGH * (high - low) / z) ** 2
+    found = EstimateError.of(problem, problem.run_epsilons[:1], (high - low) / 2)
+    wanted = ENOUGH * (high - low)
     return Precision(
-        half_width=z * math.sqrt(now.noise[-1, 0] + now.mixing[-1]),
+        half_width=float(found.half_width[-1]),
         low=low,
         high=high,
-        agents=_agents(problem, now, limit),
-        readings=_readings(problem, now, limit, deviation) if problem.algorithm.online else None,
-        epsilon=_epsilon(problem, now, limit, deviation),
+        agents=_agents(problem, found, wanted),
+        readings=_readings(problem, found, wanted) if problem.algorithm.online else None,
+        epsilon=_epsilon(problem, found, wanted),
     )
 
 
@@ -176,27 +176,57 @@ def _inside(family: Any) -> list[float]:
     return [x for x in turns if support.low < x < support.high]
 
 
-class EstimateVariances(NamedTuple):
-    """Of one component of one agent's estimate, by round and epsilon."""
+@dataclass(frozen=True, eq=False)
+class EstimateError:
+    """The error of one component of one agent's estimate, by round and epsilon."""
 
     noise: Floats  # (rounds + 1, epsilons): V
-    shared: Floats  # the part of it that is in the mean of all agents
+    shared: Floats  # the part of V that is in the mean of all agents
     mixing: Floats  # (rounds + 1,): M
+    deviation: float
+
+    @classmethod
+    def of(
+        cls, problem: Problem, epsilons: tuple[float, ...], deviation: float, rounds: int = 0
+    ) -> EstimateError:
+        """The expected error of a problem, or of another number of its rounds."""
+        made = replace(problem, epsilons=epsilons, rounds=rounds or problem.rounds, horizon=None)
+        try:
+            found = expected(made, deviation=deviation)
+        except NetworkError:  # weights without a symmetric spectrum: noise in the mean of all
+            shared = _shared(made)
+            return cls(shared, shared, np.zeros(len(shared)), deviation)
+        each = problem.network.size * problem.family.dimension
+        noise, shared = found.privacy**2 / each, found.shared_noise**2 / each
+        return cls(noise, shared, deviation * _unevenness(made), deviation)
+
+    @property
+    def half_width(self) -> Floats:
+        """(rounds + 1,): at the first epsilon."""
+        return np.asarray(quantile(CONFIDENCE) * np.sqrt(self.noise[:, 0]) + self.mixing)
+
+    def room(self, wanted: float) -> float:
+        """The variance of the noise that a half width allows in the last round."""
+        left = max(wanted - float(self.mixing[-1]), 0.0)
+        return (left / quantile(CONFIDENCE)) ** 2
 
 
-def _variances(
-    problem: Problem, epsilons: tuple[float, ...], deviation: float, rounds: int | None = None
-) -> EstimateVariances:
-    made = replace(problem, epsilons=epsilons, rounds=rounds or problem.rounds, horizon=None)
-    try:
-        found = expected(made, deviation=deviation)
-    except NetworkError:  # weights without a symmetric spectrum: noise in the mean of all agents
-        shared = _shared(made)
-        return EstimateVariances(shared, shared, np.zeros(len(shared)))
-    each = problem.network.size * problem.family.dimension
-    noise, shared = found.privacy**2 / each, found.shared_noise**2 / each
-    mixing = found.disagreement**2 / each - (noise - shared)
-    return EstimateVariances(noise, shared, np.maximum(mixing[:, 0], 0.0))
+def _unevenness(problem: Problem) -> Floats:
+    """(rounds + 1,): the largest sum_j |c_ij - 1/n| over some agents i.
+
+    c_ij is the weight of agent j in the estimate of i if its signals stay the same, which on
+    symmetric weights is the response of j to a signal of i alone.
+    """
+    n, matrix, algorithm = problem.network.size, problem.network.at(1), problem.algorithm
+    chosen = np.arange(0, n, max(n // MOST_AGENTS, 1))
+    one = np.zeros((n, len(chosen)))
+    one[chosen, np.arange(len(chosen))] = 1.0
+    state, divisor = init(algorithm, one, 0 * one), moments.divisor(algorithm, problem.rounds)
+    worst = [np.abs(state.nu / divisor[0] - 1 / n).sum(axis=0).max()]
+    for t in range(1, problem.rounds + 1):
+        state = step(algorithm, t, state, matrix @ state.nu, one, 0 * one)
+        worst.append(np.abs(state.nu / divisor[t] - 1 / n).sum(axis=0).max())
+    return np.array(worst)
 
 
 def _shared(problem: Problem) -> Floats:
@@ -209,29 +239,25 @@ def _shared(problem: Problem) -> Floats:
     return found / problem.network.size
 
 
-def _agents(problem: Problem, now: EstimateVariances, limit: float) -> int | None:
+def _agents(problem: Problem, now: EstimateError, wanted: float) -> int | None:
     """More agents divide the noise in their mean, and nothing else."""
     shared = now.shared[-1, 0]
-    room = limit - (now.noise[-1, 0] - shared) - now.mixing[-1]
+    room = now.room(wanted) - (now.noise[-1, 0] - shared)
     return _about(problem.network.size * shared / room) if room > 0 else None
 
 
-def _readings(
-    problem: Problem, now: EstimateVariances, limit: float, deviation: float
-) -> int | None:
-    """The first round in which V + M <= limit."""
-    guess = 2 * problem.rounds * (now.noise[-1, 0] + now.mixing[-1]) / limit
+def _readings(problem: Problem, now: EstimateError, wanted: float) -> int | None:
+    """The first round in which the interval is as narrow as wanted."""
+    guess = 2 * problem.rounds * (now.half_width[-1] / wanted) ** 2
     rounds = math.ceil(min(max(guess, problem.rounds), MOST_READINGS))
-    later = _variances(problem, problem.run_epsilons[:1], deviation, rounds)
-    enough = np.flatnonzero((later.noise[:, 0] + later.mixing)[1:] <= limit)
+    later = EstimateError.of(problem, problem.run_epsilons[:1], now.deviation, rounds)
+    enough = np.flatnonzero(later.half_width[1:] <= wanted)
     return _about(float(enough[0] + 1)) if enough.size else None
 
 
-def _epsilon(
-    problem: Problem, now: EstimateVariances, limit: float, deviation: float
-) -> float | None:
-    """The least epsilon with V + M <= limit."""
-    own, noise, room = problem.run_epsilons[0], now.noise[-1, 0], limit - now.mixing[-1]
+def _epsilon(problem: Problem, now: EstimateError, wanted: float) -> float | None:
+    """The least epsilon with which the interval is as narrow as wanted."""
+    own, noise, room = problem.run_epsilons[0], now.noise[-1, 0], now.room(wanted)
     if room <= 0:
         return None
     if noise <= room:
@@ -241,7 +267,7 @@ def _epsilon(
     if own >= LARGEST_EPSILON:
         return None
     tried = tuple(np.geomspace(own, LARGEST_EPSILON, EPSILONS).tolist())
-    found = _variances(problem, tried, deviation).noise[-1]
+    found = EstimateError.of(problem, tried, now.deviation).noise[-1]
     return next((rounded_up(e) for e, v in zip(tried, found, strict=True) if v <= room), None)
 
 

@@ -13,7 +13,7 @@ from murmura.cli.app import app
 from tests.agents.config.setups import write_setup
 from tests.scenario.schema_rules import problems
 
-DAY = 'name = "learn"\nrounds = 24'
+TWO_DAYS = 'name = "learn"\nrounds = 48'
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def folder(tmp_path: Path) -> Path:
     write_setup(tmp_path, keys=True)
     (tmp_path / "agent.toml").unlink()
     text = (tmp_path / "scenario.toml").read_text()
-    text = text.replace('name = "average"\nrounds = 60', DAY).replace(
+    text = text.replace('name = "average"\nrounds = 60', TWO_DAYS).replace(
         "radius = inf", "radius = 20.0"
     )
     (tmp_path / "scenario.toml").write_text(text)
@@ -44,19 +44,19 @@ def test_the_file_names_the_neighbours_and_pays_for_every_reading(
     config = Setup.load(folder / "agent.toml").config
     assert list(config.peers) == peers
     assert config.scenario == "scenario.toml"
-    assert config.budget.epsilon == 24.0
-    assert re.search(r"^epsilon = 24 +# 24 readings at 1$", text, re.M)
+    assert config.budget.epsilon == 48.0
+    assert re.search(r"^epsilon = 48 +# 48 readings at 1$", text, re.M)
 
 
 @pytest.mark.thorough
-def test_the_numbers_of_a_day_make_sense(folder: Path) -> None:
-    """Three sites, 24 readings each, epsilon = 1 for a change of up to 20: +- 8 within [0, 100]."""
+def test_the_numbers_of_two_days_make_sense(folder: Path) -> None:
+    """Three sites, 48 readings each, epsilon = 1 for a change of up to 20: +- 9 within [0, 100]."""
     init(folder, "north")
     text = (folder / "agent.toml").read_text().replace("0.0.0.0:7447", "127.0.0.1:0")
     (folder / "agent.toml").write_text(text)
     found = {r.check: r for r in checks(Setup.load(folder / "agent.toml"))}
     assert {r.outcome for r in found.values()} == {CheckOutcome.OK}, found
-    assert found["accuracy"].found.startswith("about +- 8.2 (95%) within [0, 100]")
+    assert found["accuracy"].found.startswith("about +- 9.41 (95%) within [0, 100]")
 
 
 def test_a_stranger_and_an_existing_file_are_refused(folder: Path) -> None:
