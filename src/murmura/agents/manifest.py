@@ -19,8 +19,16 @@ import numpy as np
 from murmura import _validate, algorithms
 from murmura.agents import conservation
 from murmura.algorithms.base import Algorithm
+from murmura.algorithms.batched import batched
 from murmura.errors import AgentError
-from murmura.privacy import PrivacyRequest, Protects, calibrate, check_stopping, mechanism_name
+from murmura.privacy import (
+    Batches,
+    PrivacyRequest,
+    Protects,
+    calibrate,
+    check_stopping,
+    mechanism_name,
+)
 from murmura.simulation import Problem
 
 WEIGHT_BITS = 53  # a weight is a whole number of 2^-53: exactly the float
@@ -29,7 +37,7 @@ TAIL = 700.0  # scales beyond which a release lies with probability e^-700
 GRID = 40  # bits between a release's scale and its grid
 WITHOUT_NOISE = 40  # bits below 1 where nothing sets a scale
 
-GATHERING, LOST_AFTER = 600.0, 3600.0  # seconds
+GATHERING, LOST_AFTER, DAY = 600.0, 3600.0, 86_400.0  # seconds
 _FLOATS = (
     "epsilon", "delta", "radius", "tolerance", "gathering", "lost_after", "every", "grace",
     "batch_growth", "largest",
@@ -316,8 +324,11 @@ class Manifest:
             Stop when estimates are this close; 0 to stop only after the last round.
         quorum : int, optional
             Members whose readings a result needs; all by default.
-        gathering, lost_after, every, grace, batch_growth, longest_batch
+        gathering, lost_after, every, grace
             As in the manifest.
+        batch_growth, longest_batch
+            As in the manifest, where the problem's privacy request has no batches; without a
+            longest one it is a day of readings, if `every` is known.
 
         Returns
         -------
@@ -329,7 +340,8 @@ class Manifest:
         AgentError
             If agents cannot run the problem.
         """
-        conservation.check(problem.algorithm, max(problem.rounds, 2))
+        algorithm = batched(problem.algorithm, None)  # the batches are terms of their own
+        conservation.check(algorithm, max(problem.rounds, 2))
         if problem.network.dynamic:
             raise AgentError(
                 "a dynamic network simulates links that fail; agents have real links, "
@@ -340,12 +352,13 @@ class Manifest:
             raise AgentError("agents need labels that differ as text; rename those that do not")
         least, most = _scales(problem)
         privacy = problem.privacy
+        batches = _batches(privacy.batches or Batches(batch_growth, longest_batch), every)
         asked = privacy.at(problem.run_epsilons[0]) if problem.run_epsilons else privacy
         return cls(
             name=name,
             epoch=epoch,
             algorithm=problem.algorithm.name,
-            options=tuple(sorted(_options(problem.algorithm).items())),
+            options=tuple(sorted(_options(algorithm).items())),
             asynchronous=asynchronous,
             family=repr(problem.family),
             dimension=problem.family.dimension,
@@ -362,8 +375,8 @@ class Manifest:
             lost_after=lost_after,
             every=every,
             grace=grace,
-            batch_growth=batch_growth,
-            longest_batch=longest_batch,
+            batch_growth=batches.growth,
+            longest_batch=batches.longest,
             diameter=_hops(problem.network),
             unit=_bits(least) + FINER,
             largest=_largest(problem, most),
@@ -380,6 +393,18 @@ def _canonical(value: Any) -> bytes:
     return json.dumps(
         value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, default=float
     ).encode()
+
+
+def _batches(asked: Batches, every: float) -> Batches:
+    """The batches of a network: the longest is a day where a schedule says what that is."""
+    if asked.trivial or asked.longest or not every:
+        return asked
+    if every > DAY / 2:
+        raise AgentError(
+            f"a longest batch of a day is less than two readings every {every:g} s; say how many "
+            "readings a batch may wait for: batches = {growth = 2.0, longest = 4}"
+        )
+    return Batches(asked.growth, int(DAY // every))
 
 
 def _options(algorithm: Algorithm) -> dict[str, Any]:

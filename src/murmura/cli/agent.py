@@ -100,6 +100,7 @@ def build(setup: Setup, insecure: bool, research: bool, level: str, metrics: Any
     from murmura.agents.ledger import Ledger
     from murmura.agents.release import ReleaseMechanism
     from murmura.agents.runtime import Log, Metrics, Node
+    from murmura.agents.runtime.spool import open_spool
 
     config, name = setup.config, setup.config.name
     node = Node(
@@ -117,7 +118,8 @@ def build(setup: Setup, insecure: bool, research: bool, level: str, metrics: Any
         device=setup.device_secret(),
     )  # fmt: skip
     release_mechanism = ReleaseMechanism(setup.manifest, setup.problem, name, research=research)
-    node.add(name, ledger, release_mechanism, setup.readings())
+    spool = open_spool(ledger, setup.device_secret(), release_mechanism)
+    node.add(name, ledger, release_mechanism, setup.readings(), spool)
     return node
 
 

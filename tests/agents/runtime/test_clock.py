@@ -23,6 +23,7 @@ MAY = {
     "observability.py": {"time"},
     "pki.py": {"now"},
     "reporter.py": {"time"},
+    "schedule.py": {"gmtime"},  # names a slot in a report
     "status.py": {"time"},
 }
 

@@ -449,6 +449,16 @@ class Ledger:
             self._probe("committed")
             return entry.released
 
+    @property
+    def spool_mark(self) -> str:
+        """What the spool beside it holds, as `mark_spool` stored it; empty without a spool."""
+        return self._meta["spool"]
+
+    def mark_spool(self, mark: str) -> None:
+        """Store what the spool holds; on the disk when this returns."""
+        with self._mutex:
+            self._transact(self._usable(), spool=mark)
+
     def pass_over(self, reading: int) -> None:
         """Record that readings up to this number will never be released; after a restart too."""
         _validate.at_least(LedgerError, 1, reading=reading)

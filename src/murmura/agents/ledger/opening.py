@@ -130,6 +130,7 @@ def _create(store: Store, opening: Opening) -> OpenedStore:
         starts=1,
         count=0,
         passed=0,
+        spool="",
         state=0,
         peers=0,
         copy="",

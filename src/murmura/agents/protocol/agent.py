@@ -117,6 +117,7 @@ class Agent:
             ev.PeerDown: self._peer_down,
             ev.Started: self._started,
             ev.Restarted: self._restarted,
+            ev.SkipReading: self._skip_reading,
             ev.NoMoreReadings: self._no_more_readings,
             ev.Leave: self._leave,
         }
@@ -243,6 +244,9 @@ class Agent:
         self.identity.add(event.released)
         self.mass.offer(event.released)
         self.schedule.advance()
+
+    def _skip_reading(self, event: ev.SkipReading) -> None:
+        self.schedule.skip(event.round)
 
     def _no_more_readings(self, _: ev.NoMoreReadings) -> None:
         self.state.exhausted = True

@@ -92,6 +92,9 @@ class AsynchronousSchedule:
         if state.leaving and not state.reason:
             self._completion.hand_over()
 
+    def skip(self, last: int) -> None:
+        """No round waits for a reading."""
+
     def timer(self, timer: str) -> None:
         """A tick."""
         state = self._state

@@ -118,6 +118,12 @@ class SynchronousSchedule:
         ):
             self.advance()  # otherwise the round still waits for another neighbour
 
+    def skip(self, last: int) -> None:
+        """Rounds up to this one proceed without a reading of their own."""
+        self._without = max(self._without, last)
+        self._state.unsaved = True
+        self.advance()
+
     def advance(self) -> None:
         """Proceed as far as what has arrived allows."""
         state, detector = self._state, self._detector

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from murmura.agents.manifest import Manifest
 from murmura.errors import AgentError
 from murmura.privacy import (
+    Batches,
     Guarantee,
     PrivacyRequest,
     Status,
@@ -56,8 +57,13 @@ def request_of(manifest: Manifest) -> PrivacyRequest:
     """
     return make_request(
         manifest.protect, manifest.epsilon, manifest.delta, manifest.radius, manifest.sensitivity,
-        manifest.mechanism,
+        manifest.mechanism, _batches(manifest),
     )  # fmt: skip
+
+
+def _batches(manifest: Manifest) -> Batches | None:
+    made = Batches(manifest.batch_growth, manifest.longest_batch)
+    return None if made.trivial else made
 
 
 def guarantee(terms: Problem | Manifest, family: Any = None, fraction: float = 1.0) -> Guarantee:

@@ -7,6 +7,12 @@ manifest names. Delta is the statistic's sensitivity and a_i, the largest weight
 counts when neighbours' estimates are protected too. The grid and the scale are public, and every
 release is a whole number of the manifest's units, which are finer.
 
+    released = M(xi(reading 1) + ... + xi(reading L))    for a batch of L readings:
+
+each is clipped to the bounds and put on the grid by itself, and the sum is one of integers. A
+reading that moves then moves the sum by no more than its own statistic, so one draw of the noise of
+a single reading protects every reading of the batch.
+
 A scale read off the signal (smooth sensitivity), no noise, budget fractions and guarantees that are
 not proved are for research only. Under smooth sensitivity the grid comes from the least scale that
 the bounds allow, never from the reading's own: a grid that follows the scale would show it.
@@ -15,6 +21,7 @@ the bounds allow, never from the reading's own: a grid that follows the scale wo
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, Protocol
 
@@ -30,9 +37,16 @@ from murmura.agents.release.guarantees import (
     request_of,
 )
 from murmura.errors import AgentError, FamilyError, SignalError
-from murmura.privacy import BoundedSignal, Mechanism, PrivacyEvent, calibrate
+from murmura.privacy import (
+    BoundedSignal,
+    DiscreteLaplaceMechanism,
+    Mechanism,
+    PrivacyEvent,
+    calibrate,
+)
 from murmura.privacy.exact import SYSTEM, Entropy
 from murmura.privacy.exact.grid import to_grid
+from murmura.privacy.mechanisms.additive import GridMechanism
 from murmura.simulation import Problem
 
 Floats = NDArray[np.float64]
@@ -42,7 +56,15 @@ class Charges(Protocol):
     """What a release mechanism needs of a ledger."""
 
     def charge(
-        self, reading: int, round: int, cost: PrivacyEvent | None, draw: Any, origins: Any = (), /
+        self,
+        reading: int,
+        round: int,
+        cost: PrivacyEvent | None,
+        draw: Any,
+        origins: str | Sequence[str] = (),
+        readings: int = 1,
+        last: int | None = None,
+        /,
     ) -> Released:
         """Charge and commit a release, drawing it if there is none yet."""
 
@@ -158,19 +180,55 @@ class ReleaseMechanism:
         SignalError
             If the reading is outside the support; the message has its number and not its value.
         """
-        checked = self._checked(reading, signal)
+        checked = self.check(reading, signal)
         mechanism = self.mechanism(reading, round)
         if self.privacy.reads_signals:
             values = mechanism.release(checked.reshape(1), entropy=entropy)
             return tuple(self._within(Fraction(float(value))) for value in values)
-        xi = self.family.columns(checked).reshape(self.family.dimension)
+        xi = self._statistic(checked)
         if not self.privacy.adds_noise:
-            unit = Fraction(2) ** -self.manifest.unit
-            return tuple(self._within(int(k) * unit) for k in to_grid(xi, -self.manifest.unit))
+            return tuple(self._within(value) for value in self._in_units(xi))
         if isinstance(mechanism.domain, BoundedSignal):  # floats may be beyond by a last digit
             xi = np.clip(xi, mechanism.domain.low, mechanism.domain.high)
         values = mechanism.release(xi, entropy=entropy)
         return tuple(self._within(Fraction(float(value))) for value in values)
+
+    def draw_sum(
+        self,
+        reading: int,
+        signals: Sequence[Any],
+        round: int | None = None,
+        *,
+        entropy: Entropy = SYSTEM,
+    ) -> tuple[int, ...]:
+        """A new release of the sum of a batch, with the noise of one reading.
+
+        Parameters
+        ----------
+        reading, round, entropy
+            As for `draw`; the number is that of the whole batch.
+        signals
+            Its readings.
+
+        Raises
+        ------
+        AgentError
+            If the mechanism does not add noise of a public scale, which is all that protects a sum.
+        SignalError
+            If a reading is outside the support.
+        """
+        mechanism, count = self.mechanism(reading, round), len(signals)
+        rows = [self._statistic(self.check(reading, signal)) for signal in signals]
+        if not self.privacy.adds_noise:
+            units = [self._in_units(xi) for xi in rows]
+            return tuple(self._within(sum(column), count) for column in zip(*units, strict=True))
+        if not isinstance(mechanism, GridMechanism | DiscreteLaplaceMechanism):
+            raise AgentError(
+                f"mechanism {mechanism.name} is for one reading, and the sum of a batch needs "
+                "noise that is added to it; use laplace, or leave batches out"
+            )
+        values = mechanism.release_sum(np.array(rows), entropy=entropy)
+        return tuple(self._within(Fraction(float(value)), count) for value in values)
 
     def release(
         self,
@@ -180,6 +238,7 @@ class ReleaseMechanism:
         round: int | None = None,
         *,
         origin: str = "",
+        last: int | None = None,
         entropy: Entropy = SYSTEM,
     ) -> Released:
         """The release of a reading: the one in the ledger, or a new one that the ledger charged.
@@ -192,6 +251,8 @@ class ReleaseMechanism:
             As for `draw`.
         origin
             The name that the ledger gave to what the reading is identified by.
+        last
+            Its place among all readings of the source; its number by default.
         """
         return ledger.charge(
             reading,
@@ -199,6 +260,42 @@ class ReleaseMechanism:
             self.event(reading, round),
             lambda: self.draw(reading, signal, round, entropy=entropy),
             origin,
+            1,
+            last,
+        )
+
+    def release_sum(
+        self,
+        ledger: Charges,
+        reading: int,
+        signals: Sequence[Any],
+        round: int | None = None,
+        *,
+        origins: Sequence[str] = (),
+        last: int | None = None,
+        entropy: Entropy = SYSTEM,
+    ) -> Released:
+        """The release of a batch: the one in the ledger, or a new one that the ledger charged.
+
+        Parameters
+        ----------
+        ledger
+            Where the release is charged and committed before it is returned.
+        reading, signals, round, entropy
+            As for `draw_sum`.
+        origins
+            The origins of the source's readings up to `last`, empty for one that is not in it.
+        last
+            The place of the last one among all readings of the source; `reading` by default.
+        """
+        return ledger.charge(
+            reading,
+            self._round(reading, round),
+            self.event(reading, round),
+            lambda: self.draw_sum(reading, signals, round, entropy=entropy),
+            origins,
+            len(signals),
+            reading if last is None else last,
         )
 
     def _round(self, reading: int, round: int | None) -> int:
@@ -212,8 +309,21 @@ class ReleaseMechanism:
             )
         return 0
 
-    def _checked(self, reading: int, signal: Any) -> Floats:
-        """The reading within public bounds; refused outside the support, by number only."""
+    def check(self, reading: int, signal: Any) -> Floats:
+        """The reading within public bounds; refused outside the support, by number only.
+
+        Parameters
+        ----------
+        reading
+            Its number, for the message.
+        signal
+            The reading itself.
+
+        Raises
+        ------
+        SignalError
+            If it is not a number, has another shape or is outside the support.
+        """
         problem = f"reading {reading} of agent {self.label}"
         try:
             value = np.asarray(signal, dtype=np.float64)
@@ -239,14 +349,23 @@ class ReleaseMechanism:
             )
         return value
 
-    def _within(self, value: Fraction) -> int:
+    def _statistic(self, checked: Floats) -> Floats:
+        return self.family.columns(checked).reshape(self.family.dimension)
+
+    def _in_units(self, xi: Floats) -> list[Fraction]:
+        """Without noise: the nearest whole number of units."""
+        unit = Fraction(2) ** -self.manifest.unit
+        return [int(k) * unit for k in to_grid(xi, -self.manifest.unit)]
+
+    def _within(self, value: Fraction | int, readings: int = 1) -> int:
         """In units of 2^-unit, and within what the network takes: a function of the release."""
-        units = value * Fraction(2) ** self.manifest.unit
+        units = Fraction(value) * Fraction(2) ** self.manifest.unit
         if units.denominator != 1:
             raise AgentError("a release is not a whole number of the manifest's units")
         if math.isinf(self.manifest.largest):
             return int(units)
-        most = math.floor(Fraction(self.manifest.largest) * Fraction(2) ** self.manifest.unit)
+        largest = readings * Fraction(self.manifest.largest)
+        most = math.floor(largest * Fraction(2) ** self.manifest.unit)
         return max(-most, min(most, int(units)))
 
     def _check_units(self) -> None:

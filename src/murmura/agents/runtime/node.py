@@ -19,7 +19,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
-from dataclasses import replace
 from typing import Any
 
 from murmura.agents.events import (
@@ -46,6 +45,7 @@ from murmura.agents.runtime.hosted import HostedAgent
 from murmura.agents.runtime.observability import Log, Metrics, Observability, OnReport
 from murmura.agents.runtime.reporter import OnStatus, StatusReporter
 from murmura.agents.runtime.scheduler import ReadingScheduler
+from murmura.agents.runtime.spool import MemorySpool, Spool
 from murmura.agents.transport.base import Arrival, Refused, Transport
 
 BATCH = 512  # events between two looks at the timers
@@ -155,7 +155,12 @@ class Node:
         )
 
     def add(
-        self, label: str, ledger: Ledger, release_mechanism: ReleaseMechanism, readings: Readings
+        self,
+        label: str,
+        ledger: Ledger,
+        release_mechanism: ReleaseMechanism,
+        readings: Readings,
+        spool: Spool | None = None,
     ) -> None:
         """Add an agent; before `start`.
 
@@ -169,13 +174,13 @@ class Node:
             Draws its releases.
         readings : Readings
             The source of its readings; `close` closes it.
+        spool : Spool, optional
+            Where the readings of an open batch wait; in memory by default. `close` closes it.
         """
-        options = self.options
-        if ledger.restored:  # what it lacks, any neighbour may remember
-            links = len(self.manifest.link_weights(label))
-            options = replace(options, confirmations=max(links, 1))
-        protocol = Agent(self.manifest, label, options)
-        self.agents[label] = HostedAgent(label, protocol, ledger, release_mechanism, readings)
+        protocol = Agent(self.manifest, label, self.options)
+        self.agents[label] = HostedAgent(
+            label, protocol, ledger, release_mechanism, readings, spool or MemorySpool()
+        )
         neighbours = tuple(self.manifest.link_weights(label))
         if self.observability.metrics is not None:
             self.observability.metrics.know(label, neighbours)
@@ -230,6 +235,7 @@ class Node:
             for agent in self.agents.values():
                 every.callback(agent.ledger.close)
                 every.callback(self._save_state, agent)
+                every.callback(agent.spool.close)
                 every.callback(agent.readings.close)
             every.callback(self.reporter.finish)
             every.callback(self.transport.close)
@@ -263,8 +269,7 @@ class Node:
     def _start(self, agent: HostedAgent) -> None:
         resumed = agent.ledger.resume()
         released = agent.ledger.released()
-        agent.last_reading = max((r.reading for r in released), default=0)
-        self._scheduler.skip_released(agent)
+        self._scheduler.prepare(agent, released)
         rest = (
             released,
             agent.ledger.secret,
@@ -421,4 +426,5 @@ class Node:
     def _finish(self, agent: HostedAgent, done: Done) -> None:
         if agent.done is None:
             self.observability.done(agent.label, done)
+            self._scheduler.finished(agent)
         agent.done, agent.input_ended = done, True

@@ -176,6 +176,18 @@ class GridMechanism(AdditiveMechanism):
         released = from_grid(points + self._draw(points.size, entropy), self.exponent)
         return released.reshape(array.shape)
 
+    def release_sum(self, rows: ArrayLike, *, entropy: Entropy = SYSTEM) -> Array:
+        """from_grid(sum_k to_grid(x_k) + X), of several statistics that are released as one.
+
+        Each row goes to the grid by itself and the sum is one of integers, so a row that moves
+        within the sensitivity moves the sum by at most `steps`: it is as protected as if it were
+        released alone.
+        """
+        checked(entropy)
+        array = finite_floats(rows)
+        points = np.array([to_grid(row, self.exponent) for row in array], dtype=object).sum(axis=0)
+        return from_grid(points + self._draw(points.size, entropy), self.exponent)
+
 
 @dataclass(frozen=True)
 class LaplaceMechanism(GridMechanism):
@@ -402,6 +414,13 @@ class DiscreteLaplaceMechanism(AdditiveMechanism):
         points = whole_numbers(values)
         released: NDArray[Any] = saturate(points + self.discrete.draw(points.size, entropy))
         return released.reshape(np.shape(values))
+
+    def release_sum(self, rows: ArrayLike, *, entropy: Entropy = SYSTEM) -> NDArray[np.int64]:
+        """sum_k x_k + X, of several whole-number statistics that are released as one."""
+        checked(entropy)
+        whole = whole_numbers(rows).astype(object).reshape(np.shape(rows))
+        points = whole.sum(axis=0)
+        return saturate(points + self.discrete.draw(points.size, entropy))
 
     def event(self, released: bool = False) -> PrivacyEvent:  # noqa: ARG002 - the same distribution
         """Discrete Laplace on a grid of which the sensitivity is so many steps."""
