@@ -8,8 +8,9 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from murmura.agents.ledger import Ledger, budget, clock
-from murmura.agents.ledger.budget import BudgetTracker, Charge
+from murmura.agents.ledger import Ledger, clock, meters
+from murmura.agents.ledger.budget import BudgetTracker
+from murmura.agents.ledger.meters import Charge
 from murmura.agents.ledger.periods import Period
 from murmura.agents.ledger.records import LedgerIdentity
 from murmura.errors import LedgerError, PrivacyError
@@ -335,7 +336,7 @@ def test_a_meter_that_adds_up_the_window_each_time_is_caught(
             total = total.plus(self._each(other))
         return total
 
-    monkeypatch.setattr(budget.WindowMeter, "_largest", each_time)
+    monkeypatch.setattr(meters.WindowMeter, "_largest", each_time)
     (steps, lines), (later_steps, later_lines) = costs_of_a_charge(open_ledger, "window")
     assert later_steps > 3 * steps
     assert later_lines > 3 * lines

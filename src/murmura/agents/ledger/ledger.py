@@ -27,8 +27,9 @@ from murmura import _validate
 from murmura.agents.events import Released
 from murmura.agents.ledger import budget as budgets
 from murmura.agents.ledger import records
-from murmura.agents.ledger.budget import BudgetStatus, BudgetTracker, Charge
+from murmura.agents.ledger.budget import BudgetStatus, BudgetTracker
 from murmura.agents.ledger.clock import MACHINE, SystemClock
+from murmura.agents.ledger.meters import Charge
 from murmura.agents.ledger.opening import (
     DURABILITIES,
     FULL,

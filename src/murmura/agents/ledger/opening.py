@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from murmura.agents.ledger import records
-from murmura.agents.ledger.budget import BudgetTracker, Charge
+from murmura.agents.ledger.budget import BudgetTracker
 from murmura.agents.ledger.clock import ClockAnchor, LedgerClock, SystemClock
+from murmura.agents.ledger.meters import Charge
 from murmura.agents.ledger.records import (
     DEVICE_KEY,
     LEDGER_SECRET,

@@ -13,7 +13,8 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from murmura.agents.ledger.budget import Charge, totals
+from murmura.agents.ledger.budget import totals
+from murmura.agents.ledger.meters import Charge
 from murmura.agents.ledger.periods import FIXED, NAMED, Period
 from murmura.agents.ledger.records import (
     EVENT,

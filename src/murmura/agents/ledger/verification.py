@@ -21,8 +21,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from murmura.agents.ledger import records
-from murmura.agents.ledger.budget import BudgetStatus, BudgetTracker, Charge, Spending
+from murmura.agents.ledger.budget import BudgetStatus, BudgetTracker, Spending
 from murmura.agents.ledger.clock import MACHINE
+from murmura.agents.ledger.meters import Charge
 from murmura.agents.ledger.records import (
     EpsilonDelta,
     LedgerChange,
