@@ -118,7 +118,7 @@ def test_a_status_is_passed_on_when_something_changed_and_at_most_once_a_second(
     clock.now += 2.0
     reporter.turn()
     assert len(seen) == 3  # one for each agent: nothing changed in twelve seconds
-    made.observability.reading("0", "refused")
+    made.agents["0"].counts.refused += 1
     clock.now += 0.5
     reporter.turn()
     assert len(seen) == 3  # within the second

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, NamedTuple
 
 from murmura.agents.coverage import Coverage
 from murmura.agents.manifest import Manifest
 from murmura.agents.protocol.states import Reachability, SessionState
 from murmura.agents.runtime.hosted import HostedAgent
-from murmura.agents.runtime.observability import OUTCOMES, Observability
+from murmura.agents.runtime.metrics import OUTCOMES
 
 
 class BudgetFacts(NamedTuple):
@@ -75,36 +74,22 @@ def budget_of(agent: HostedAgent) -> BudgetFacts | None:
     budget = ledger.identity.budget
     if budget is None:
         return None
-    status = getattr(ledger, "budget_status", None)
-    if callable(status):
-        now = status()
-        return BudgetFacts(
-            _epsilon(now.epsilon), _epsilon(now.spent), _epsilon(now.remaining), str(now.unit),
-            str(now.period or ""), now.refills_at,
-        )  # fmt: skip
-    identity = ledger.identity
+    now = ledger.budget_status()
     return BudgetFacts(
-        budget.epsilon, ledger.spent.epsilon, ledger.remaining.epsilon, identity.unit, "", None
-    )
+        _epsilon(now.epsilon), _epsilon(now.spent), _epsilon(now.remaining), str(now.unit),
+        str(now.period or ""), now.refills_at,
+    )  # fmt: skip
 
 
-def readings_of(agent: HostedAgent, observability: Observability) -> dict[str, int]:
+def readings_of(agent: HostedAgent) -> dict[str, int]:
     """What became of the agent's readings: counts by outcome."""
-    counts = getattr(agent, "counts", None)
-    if counts is not None:
-        return {name: int(getattr(counts, name.replace("-", "_"), 0)) for name in OUTCOMES}
-    seen = observability.readings[agent.label]
-    return {name: seen[name] for name in OUTCOMES} | {"taken": sum(seen.values())}
+    return {name: int(getattr(agent.counts, name.replace("-", "_"))) for name in OUTCOMES}
 
 
-def last_reading_time(agent: HostedAgent, observability: Observability) -> float | None:
-    """When the agent last took a reading: in this start, or before it if the ledger knows."""
-    counts = getattr(agent, "counts", None)
-    found = getattr(counts, "last_at", None) or observability.last_reading.get(agent.label)
-    ledger = getattr(agent.ledger, "last_release_time", None)
-    if found is None and callable(ledger):
-        found = ledger()
-    return None if found is None or not math.isfinite(found) else float(found)
+def last_reading_time(agent: HostedAgent) -> float | None:
+    """When the agent last took a reading: in this start, or released one before it."""
+    found = agent.counts.last_at
+    return agent.ledger.last_release_time() if found is None else found
 
 
 def _epsilon(amount: Any) -> float:

@@ -6,8 +6,7 @@ and scales never come here; the node has no call that would take them.
 
 from __future__ import annotations
 
-import time
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable
 
 from murmura.agents.events import AgentReport, Done
@@ -36,11 +35,6 @@ class Observability:
     ----------
     counts : Counter
         Messages sent, received and refused, of all agents.
-    readings : dict of str to Counter
-        For each agent, readings since the start by outcome: "released", "passed-over" (for want of
-        budget, a slot or a use) and "refused" (not usable).
-    last_reading : dict of str to float
-        For each agent, the time at which a reading was last released.
     """
 
     def __init__(
@@ -49,8 +43,6 @@ class Observability:
         """Nothing is counted yet."""
         self.log, self.metrics, self.on_report = log, metrics, on_report
         self.counts: Counter[str] = Counter()
-        self.readings: defaultdict[str, Counter[str]] = defaultdict(Counter)
-        self.last_reading: dict[str, float] = {}
 
     def started(self, agent: str, incarnation: int, releases: int, resumed: bool) -> None:
         """An agent started, or resumed with its state."""
@@ -81,14 +73,6 @@ class Observability:
         self.count("refused", agent, peer)
         self.log.write("refused", agent, reason, peer=peer, round=round)
 
-    def reading(self, agent: str, outcome: str, text: str = "", times: int = 1) -> None:
-        """A reading was taken: "released", "passed-over" or "refused"; the text says why."""
-        self.readings[agent][outcome] += times
-        if outcome == "released":
-            self.last_reading[agent] = time.time()
-        elif text:
-            self.log.write("budget" if outcome == "passed-over" else "reading", agent, text)
-
     def done(self, agent: str, done: Done) -> None:
         """An agent has its estimate."""
         self.log.write("done", agent, f"done: {done.reason}", round=done.round)
@@ -100,10 +84,8 @@ class Observability:
             labels = [self.metrics.peer(agent, name) for name in peer]
             getattr(self.metrics, what).labels(agent, *labels).inc(times)
 
-    def budget(self, agent: str, ledger: Ledger, released: bool = False) -> None:
+    def budget(self, agent: str, ledger: Ledger) -> None:
         """What was spent and what remains."""
-        if released:
-            self.reading(agent, "released")
         if self.metrics is not None:
             self.metrics.spent.labels(agent).set(ledger.spent.epsilon)
             self.metrics.remaining.labels(agent).set(ledger.remaining.epsilon)

@@ -94,10 +94,10 @@ class StatusReporter:
         return AgentStatus(
             result=self.result(agent, ended),
             state=self._state(agent, ended),
-            readings=facts.readings_of(agent, self.observability),
+            readings=facts.readings_of(agent),
             budget=facts.budget_of(agent),
             links=facts.links_of(agent),
-            last_reading=facts.last_reading_time(agent, self.observability),
+            last_reading=facts.last_reading_time(agent),
             certificate_days=None if expires is None else (expires - now) / 86400,
             time=now,
             machine=self._machine,
@@ -129,7 +129,7 @@ class StatusReporter:
         signature = (
             agent.protocol.round, agent.protocol.estimate, done, self._state(agent),
             facts.coverage_of(self.manifest, agent), facts.links_of(agent),
-            facts.readings_of(agent, self.observability), agent.ledger.releases,
+            facts.readings_of(agent), agent.ledger.releases,
         )  # fmt: skip
         before, when = self._seen.get(agent.label, (None, 0.0))
         if signature != before or self.beat - when >= HEARTBEAT:

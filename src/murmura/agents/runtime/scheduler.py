@@ -376,7 +376,7 @@ class ReadingScheduler:
     def _released(self, agent: HostedAgent, released: Released, count: int) -> None:
         agent.last_release = released.reading
         agent.counts.released += count
-        self.observability.budget(agent.label, agent.ledger, released=True)
+        self.observability.budget(agent.label, agent.ledger)
         self._perform(agent, agent.protocol.handle(Reading(released)))
 
     def _refused(
