@@ -19,7 +19,8 @@ from murmura.agents.readings import CsvReadings, SourceState
 from murmura.agents.release import ReleaseMechanism, guarantee
 from murmura.agents.runtime import IterableReadings, Log, Node
 from murmura.agents.runtime.scheduler import ReadingScheduler
-from murmura.agents.runtime.spool import FileSpool, MemorySpool, open_spool
+from murmura.agents.runtime.spool import MemorySpool, open_spool
+from murmura.agents.runtime.spool_file import FileSpool
 from murmura.agents.transport.memory import MemoryNetwork
 from murmura.errors import AgentError, LedgerError
 from murmura.privacy import Batches, SignalDP
@@ -330,6 +331,7 @@ def test_the_kill_test_sees_a_spool_that_is_emptied_before_the_commit(tmp_path: 
             if agent.spool.durable:
                 agent.spool.clear(agent.last_release)
                 agent.spool.records.extend(records)
+                agent.spool.origins.update(record.origin for record in records)
             usual(self, agent, number)
 
         ReadingScheduler._release_batch = release  # type: ignore[method-assign]

@@ -3,6 +3,7 @@
 import io
 import json
 from collections.abc import Iterable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,13 +16,14 @@ from murmura.agents.protocol.agent import Agent
 from murmura.agents.readings import SourceState
 from murmura.agents.release import ReleaseMechanism
 from murmura.agents.runtime import IterableReadings, Log, Node
+from murmura.agents.runtime.scheduler import ReadingScheduler
 from murmura.agents.transport.memory import MemoryNetwork
 from murmura.privacy import NetworkDP
 from murmura.privacy.accounting import Budget
 from tests.agents.runtime.test_node import problem
 from tests.agents.runtime.test_slots import HOUR, NOON, SetClocks
 
-ROUNDS = 12
+ROUNDS, DAY = 12, 86_400.0
 
 
 class TimedReadings:
@@ -74,6 +76,8 @@ class Sites:
         made: Any = None,
         deadline: Any = 30.0,
         clocks: Any = None,
+        budget: Any = 1000.0,
+        per: Any = None,
         **terms: Any,
     ) -> None:
         self.clocks, self.log = clocks or SetClocks(NOON + 60), io.StringIO()
@@ -93,8 +97,8 @@ class Sites:
         self.sources = {}
         for k, label in enumerate(self.manifest.certificates):
             ledger = Ledger.open(
-                folder / f"{label}.ledger", self.manifest, label, Budget(1000.0),
-                clock=self.clocks.clocks,
+                folder / f"{label}.ledger", self.manifest, label, Budget(budget),
+                clock=self.clocks.clocks, per=per, refill="fixed" if per else "rolling",
             )  # fmt: skip
             source = TimedReadings(self.clocks, arrivals[k])
             self.sources[label] = source
@@ -275,6 +279,36 @@ def test_network_dp_ends_where_a_slot_stays_empty(sites: Any) -> None:
     run.run(5)
     assert run.node.agents["1"].done.reason == "readings"
     assert run.numbers("1") == [1, 2]
+
+
+def test_a_budget_by_the_day_passes_over_what_it_does_not_cover_and_goes_on(sites: Any) -> None:
+    """Three readings a day; the others are never released, not even when there is budget again."""
+    made = problem("learn", rounds=60)
+    arrivals = [hourly(60.0, 60)] * 3
+    run = sites(arrivals, made=made, budget=3.0, per="day")
+    run.run(30, step=0.5)
+    first = 24 - int(NOON % DAY / HOUR)  # slots left of the first day
+    assert run.numbers("0") == [1, 2, 3, first + 1, first + 2, first + 3]
+    assert run.counts("0").passed_over == 31 - 6
+    assert not run.node.agents["0"].input_ended
+    assert 1 <= len(run.said("budget")) <= 31 - 6
+
+
+@pytest.mark.parametrize("confirmed", [True, False])
+def test_a_restored_ledger_releases_nothing_before_all_neighbours_have_spoken(
+    confirmed: bool,
+) -> None:
+    said: list[bool] = []
+    agent: Any = SimpleNamespace(
+        protocol=SimpleNamespace(
+            cleared=True,
+            gathered=True,
+            links={"1": SimpleNamespace(confirmed=True), "2": SimpleNamespace(confirmed=confirmed)},
+        ),
+        ledger=SimpleNamespace(restored=True, confirm_restored=lambda: said.append(True)),
+    )
+    assert ReadingScheduler._may_release(agent) is confirmed
+    assert said == [True] * confirmed
 
 
 # Without a schedule.

@@ -11,14 +11,8 @@ from typing import Any
 
 import pytest
 
-from murmura.agents.runtime.spool import (
-    HEADER,
-    NO_SLOT,
-    NONCE,
-    FileSpool,
-    MemorySpool,
-    SpooledReading,
-)
+from murmura.agents.runtime.spool import NO_SLOT, MemorySpool, SpooledReading
+from murmura.agents.runtime.spool_file import HEADER, NONCE, FileSpool
 from murmura.errors import LedgerError
 
 SECRET = b"s" * 32

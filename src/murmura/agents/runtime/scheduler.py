@@ -276,8 +276,7 @@ class ReadingScheduler:
     @staticmethod
     def _known(agent: HostedAgent, origin: str) -> bool:
         """Whether a reading was released, or waits in the open batch."""
-        waits = any(record.origin == origin for record in agent.spool.records)
-        return waits or agent.ledger.has_origin(origin)
+        return origin in agent.spool.origins or agent.ledger.has_origin(origin)
 
     def _use(self, agent: HostedAgent, number: int, taken: TakenReading) -> float | None:
         """Release a reading under a number, or let it wait for its batch."""
