@@ -2,6 +2,7 @@
 
 import gzip
 import os
+import random
 import shutil
 import threading
 import time
@@ -374,3 +375,39 @@ def test_names_of_rotated_files(tmp_path: Path) -> None:
     followed = FollowedFile(path, True, True)
     assert [found.name for found in followed.rotated()] == names
     followed.close()
+
+
+@pytest.mark.parametrize("how", ["rename", "rename, no names", "copy"])
+@pytest.mark.parametrize("key", ["time", None])
+def test_rows_looks_and_rotations_in_any_order(tmp_path: Path, how: str, key: Any) -> None:
+    """Two rotations in a row leave an empty file among them, which once hid the one before it."""
+    for seed in (57, 76, 96, 187, 378, 450, 456, 457, 535, 595):
+        chance, folder = random.Random(seed), tmp_path / str(seed)
+        folder.mkdir()
+        writer = Writer(folder / "readings.csv")
+        readings = CsvReadings(writer.path, "kwh", key=key, settle=0.0, unfinished=0.0)
+        found: list[Any] = []
+
+        def look(most: int, readings: Any = readings, found: Any = found) -> None:
+            while most and not isinstance(value := readings.next(), SourceState):
+                found.append(value)
+                most -= 1
+
+        for _ in range(25):
+            match chance.choice(["rows", "rows", "look", "look once", "rotate"]):
+                case "rows":
+                    writer.rows(chance.randint(1, 5))
+                case "rotate":
+                    writer.copy_and_truncate() if how == "copy" else writer.rename(
+                        head=how == "rename"
+                    )
+                    time.sleep(0.006)  # the clock of the file system has steps of 4 ms
+                case "look":
+                    look(1000)
+                case "look once":
+                    look(1)
+        for _ in range(30):
+            look(1000)
+        assert list(dict.fromkeys(found)) == expected(writer.written)
+        assert key or len(found) == writer.written
+        readings.close()

@@ -74,6 +74,7 @@ class Part:
         self.begun = False  # its first line was returned
         self.carried, self.continues = b"", None
         self.grown_at = time.monotonic()
+        self.complete = self.packed  # never grows: packed, or a copy
 
     carried: bytes
     continues: bool | None
@@ -140,7 +141,7 @@ class Part:
         """Whether nothing more is expected of a renamed file."""
         age = time.time() - os.fstat(self.file.fileno()).st_mtime
         age = max(age, time.monotonic() - self.grown_at)
-        return self.packed or age >= (unfinished if self.rest.strip() else settle)
+        return self.complete or age >= (unfinished if self.rest.strip() else settle)
 
     def close(self) -> None:
         """Close the file."""
@@ -269,7 +270,10 @@ class FollowedFile:
         """Go on with the next file; the one before is still looked at for a while."""
         part, following = self._parts.popleft(), self._parts[0]
         following.carried = part.rest.strip(b"\r\n")
-        self._late.append(part)
+        if part.complete:
+            part.close()
+        else:
+            self._late.append(part)
         if len(self._late) > MOST_LATE:
             self._late.popleft().close()
 
@@ -305,7 +309,9 @@ class FollowedFile:
             there = self.path.stat()
             renamed = (there.st_dev, there.st_ino) != part.identity
             unchanged = self.path.parent.stat().st_mtime_ns == self._folder_time
-            if renamed or unchanged or not (new := self._unknown()):
+            new = [] if renamed or unchanged else self._unknown()
+            new = [path for path in new if path.stat().st_size]
+            if not new:
                 return
             if _begins_with(self.path, new[-1]):
                 return  # copied, and not yet truncated: nothing is missing
@@ -339,7 +345,7 @@ class FollowedFile:
         for one in opened[1:]:
             one.continues = True
         for one in opened[:-1]:
-            one.grown_at = -self.unfinished  # copies do not grow
+            one.complete = True
         part.close()
         self._parts = deque(opened)
 
