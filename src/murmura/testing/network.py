@@ -24,6 +24,7 @@ from murmura.agents.events import (
     Reading,
     Released,
     Remember,
+    Renew,
     Restarted,
     Send,
     SetTimer,
@@ -288,7 +289,9 @@ class SimulatedNetwork:
         action : Action
             As in `murmura.agents.events`.
         """
-        if isinstance(action, Persist):
+        if isinstance(action, Renew):
+            host.incarnation, host.state = action.incarnation, action.state.to_bytes()
+        elif isinstance(action, Persist):
             host.state = action.state.to_bytes()
         elif isinstance(action, Remember):
             host.memory[action.peer] = action.status

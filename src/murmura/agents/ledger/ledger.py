@@ -427,14 +427,19 @@ class Ledger:
         """Where to continue; `open` started a new incarnation if the state was lost or doubtful."""
         return ResumePoint(self.load(), self._incarnation)
 
-    def new_incarnation(self) -> int:
-        """Drop the mixing state, keep the releases; on the disk when this returns."""
+    def new_incarnation(self, state: bytes | None = None) -> int:
+        """Begin a new incarnation with a mixing state or none, keep the releases, all at once.
+
+        On the disk when this returns. An empty state is as for `save`.
+        """
         with self._mutex:
             store = self._usable()
             try:
                 store.wait_for_disk(True)
                 store.begin()
                 store.drop_state()
+                if state is not None:
+                    store.save_state(state, 0, records.state_checksum(self._key, state))
                 spent, following = self._budget.total.rounded, self._incarnation + 1
                 seal = records.seal(
                     self._key, self.identity, self._count, self._head, spent, following

@@ -106,9 +106,10 @@ class ReadingScheduler:
     def needs_reading(self, agent: HostedAgent) -> bool:
         """One reading for an offline estimate, one ahead of each round for an online one.
 
-        None before neighbours have sent what they remember of this agent.
+        None before neighbours have sent what they remember of this agent, and all members that a
+        result needs are present.
         """
-        if not agent.protocol.cleared:
+        if not agent.protocol.gathered:
             return False
         if not self.online:
             return agent.last_reading < 1
