@@ -225,7 +225,9 @@ class Completion:
         self._flooding.mark(finished=gone, ended=gone)
         if fresh:
             self._mass.receive(link, message)
-        self._messenger.send_mass(link)
+        if fresh or not link.warned:  # of two that leave, neither has the last word for ever
+            link.warned = True
+            self._messenger.send_mass(link)
 
     def answer(self, link: Link, message: CumulativeMass, fresh: bool) -> None:
         """Answer a neighbour that sent something new or lacks the last round; so answers end."""

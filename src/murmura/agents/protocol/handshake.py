@@ -196,7 +196,9 @@ class Handshake:
         self._messenger.warn(link)
 
     def _other_view(self, link: Link) -> None:
-        """Cumulative mass of another view: one of the two is behind, and registers decide."""
+        """Cumulative mass of another view: the session is known, and registers decide on the view."""
+        if link.session is SessionState.OPENING:
+            self.open(link)
         if not link.warned:
             link.warned = True
             self._flooding.answer(link)

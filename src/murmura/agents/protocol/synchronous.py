@@ -291,14 +291,15 @@ class SynchronousSchedule:
         """The deadline of a round passed."""
         if timer != "round" or self._state.reason:
             return
-        self._gathering.watch()
-        if not self._waits and not self._state.leaving:
-            if self._armed == (self._state.round, self.waiting):
-                self._stalled += 1
+        if not self._state.leaving:
+            stuck = self._armed == (self._state.round, self.waiting)
+            self._stalled += stuck
+            if stuck and not self._waits:
                 self._give_up()
-            for link in self._links:
-                link.on(ReachabilityEvent.DEADLINE_OVER)
+        self._gathering.watch()
         self.advance()
+        for link in self._links:
+            link.on(ReachabilityEvent.DEADLINE_OVER)
         self._arm()
 
     def _give_up(self) -> None:
