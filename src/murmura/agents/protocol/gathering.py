@@ -146,9 +146,15 @@ class Gathering:
 
     def rolled_back(self, link: Link) -> None:
         """Mass exchanged with a neighbour was undone, because it began a new incarnation."""
-        state = self._state
-        if self._waits and state.round and not (link.dropped or state.reason):
-            link.undone = True
+        if self._waits and self._state.round and not link.dropped:
+            link.undo()
+
+    def begin_generation(self, link: Link) -> None:
+        """A neighbour that lost its state of mixing is in the same view: all begin anew."""
+        if not self._state.reason:
+            generation, dropped = self.view
+            text = f"{link.peer} lost its state of mixing"
+            self._begin_view(generation + 1, dropped, why=text)
 
     def opened(self, link: Link) -> None:
         """A session opened: this agent is present, and says what it knows."""
@@ -171,8 +177,7 @@ class Gathering:
             if union != self.view:
                 self._begin_view(*union, link)
             elif theirs[:2] == self.view and link.undone:
-                text = f"{link.peer} lost its state of mixing"
-                self._begin_view(generation + 1, dropped, why=text)
+                self.begin_generation(link)
         if theirs[:2] == self.view:
             link.joined = True
             self._flooding.replace(self._flooding.register.merge(theirs))
@@ -313,7 +318,8 @@ class Gathering:
 
     def _give_up(self, count: int, source: Link | None, why: str) -> None:
         total, quorum = len(self._manifest.members), self._manifest.quorum
-        if source is not None and source.dropped:
+        if self._goes_on(source):
+            assert source is not None
             text = (
                 f"{source.peer} no longer waits for this member: it was not heard for too long, and "
                 "the others went on without it; nothing more is released; use their estimate, or "
@@ -323,6 +329,13 @@ class Gathering:
         else:
             text = f"{count} of {total} members are connected and the quorum is {quorum}: no result"
             self._end_without("quorum", f"{why}; {text}" if why else text)
+
+    def _goes_on(self, source: Link | None) -> bool:
+        """Whether the neighbour that a view was learned from goes on without this agent."""
+        if source is None or not source.dropped:
+            return False
+        theirs = self._graph.component(source.peer, self._flooding.register.dropped)
+        return theirs.bit_count() >= max(self._manifest.quorum, 2)
 
     def _end_without(self, reason: str, text: str) -> None:
         self._messenger.report(reason, text=text)

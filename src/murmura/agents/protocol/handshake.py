@@ -150,8 +150,10 @@ class Handshake:
             self._messenger.send_hello(link)
         if known and link.session is not SessionState.FORKED:
             self.open(link)
-            if not link.dropped:
+            if link.in_reach:
                 self._messenger.send_mass(link)
+            else:
+                self._messenger.warn(link)
 
     def admits(self, link: Link, message: CumulativeMass) -> bool:
         """Whether cumulative mass belongs to the present session; otherwise it is answered."""
@@ -166,6 +168,8 @@ class Handshake:
             self._other_run(link, message)
         elif message.view != state.view:
             self._other_view(link)
+        elif link.undone:
+            self._gathering.begin_generation(link)
         elif self._forked(link, message):
             self._messenger.reject(link.peer, "two histories were received under one run of it")
             self._messenger.warn(link)

@@ -103,7 +103,8 @@ class Link:
             answers = self.reachability in states.ANSWERING
             self.awaited = answers and session in states.AWAITED
             self.may_send = answers and session in states.EXCHANGES_MASS
-        self.in_reach = not (down or self.dropped) and session in states.RECEIVES_UPDATES
+        cut = down or self.dropped or self.undone
+        self.in_reach = not cut and session in states.RECEIVES_UPDATES
 
     @property
     def listens(self) -> bool:
@@ -114,6 +115,11 @@ class Link:
     def enter_view(self, dropped: bool) -> None:
         """A new view begins, with this link or without it."""
         self.dropped, self.joined, self.undone = dropped, False, False
+        self._derive()
+
+    def undo(self) -> None:
+        """Mass of this view was rolled back: no more is exchanged before another view begins."""
+        self.undone = True
         self._derive()
 
     def renew(self) -> None:
