@@ -69,7 +69,8 @@ LIES = {
 
 @pytest.mark.parametrize("lie", LIES)
 def test_a_lie_ends_nobody_and_is_named(lie: Any) -> None:
-    run = lying(*LIES[lie])(small(rounds=50), options=Options(deadline=1.0))
+    terms = small(rounds=50, quorum=3, gathering=30.0, lost_after=60.0)
+    run = lying(*LIES[lie])(terms, options=Options(deadline=1.0))
     everyone(run)
     run.start()
     run.run(300, until_done=False)

@@ -278,6 +278,12 @@ def test_a_member_that_lost_its_state_makes_all_begin_anew(at: Any) -> None:
             assert set(reasons(run).values()) == {"rounds"}
 
 
+def test_a_variant_that_exchanges_mass_with_the_new_incarnation_is_caught(monkeypatch: Any) -> None:
+    monkeypatch.setattr(Link, "undo", lambda _: None)
+    with pytest.raises(AssertionError):
+        test_a_member_that_lost_its_state_makes_all_begin_anew(ROUNDS)
+
+
 @pytest.mark.parametrize("who", ["0", "1", "3"])
 def test_a_restart_in_the_middle_of_a_view_change(who: Any) -> None:
     """Killed at every step after agent 2 was found to be lost; what was saved is continued."""

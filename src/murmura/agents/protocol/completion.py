@@ -69,7 +69,9 @@ class Completion:
             return bool(reason)
         if self._lingered >= self._options.linger:
             return True
-        return self._flooding.nobody_waits and not any(self.unheard(link) for link in self._links)
+        if not self._flooding.nobody_waits:
+            return False
+        return self._manifest.waits or not any(self.unheard(link) for link in self._links)
 
     @property
     def late(self) -> bool:
@@ -140,7 +142,7 @@ class Completion:
             return
         for link in self._links:
             link.warned = False
-            if self.unheard(link):
+            if self.unheard(link) and not self._flooding.nobody_waits:
                 self._messenger.send_mass(link)
         self._flooding.resend()
         self._pause = min(2 * self._pause, LINGERING_PAUSE)
@@ -230,10 +232,12 @@ class Completion:
             self._messenger.send_mass(link)
 
     def answer(self, link: Link, message: CumulativeMass, fresh: bool) -> None:
-        """Answer a neighbour that sent something new or lacks the last round; so answers end."""
+        """Answer a neighbour that sent something new or lacks the last round, or may; answers end."""
         if fresh:
             self._mass.receive(link, message)
         if self._state.leaving and not self._state.reason:
             self.hand_over()
-        elif fresh or message.acknowledged < self._state.round:
-            self._messenger.send_mass(link)
+        elif fresh or message.acknowledged < self._state.round or not link.warned:
+            link.warned = True
+            if link.in_reach:
+                self._messenger.send_mass(link)

@@ -169,7 +169,8 @@ class Gathering:
             self._messenger.reject(link.peer, why)
             return
         link.register = theirs
-        self.hear(link)
+        if link.session is SessionState.OPEN:
+            self.hear(link)
         self._flooding.mark(ended=theirs.ended)
         if not (self._concluded(theirs) or self._state.reason):
             generation, dropped = self.view
@@ -253,12 +254,10 @@ class Gathering:
         if not link.awaited:
             return False
         manifest, begun = self._manifest, self._state.round > 0
-        if not begun and self.view == (0, 0):
-            if manifest.quorum == len(manifest.members):
-                return False
-            if not link.heard:
-                return self._silence(link) >= manifest.gathering
-        return self._silence(link) >= manifest.lost_after
+        if not begun and self.view == (0, 0) and manifest.quorum == len(manifest.members):
+            return False
+        limit = manifest.lost_after if begun or link.heard else manifest.gathering
+        return self._silence(link) >= limit
 
     def _silence(self, link: Link) -> float:
         """For how many seconds a neighbour was not heard, at least: within a period it may be."""
