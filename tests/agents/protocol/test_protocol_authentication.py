@@ -212,5 +212,6 @@ def test_a_hello_and_cumulative_mass_carry_tags_and_echo_them() -> None:
     own = Authenticator(SECRET)
     assert (first.tag, first.acknowledged, first.echo) == (own.tag(1, 0), 0, b"")
     greeting = Hello("1", "0", 4, 1, terms.epoch, terms.digest, terms.field_digests, 0, b"t" * 8)
-    (reported,) = [a.message for a in agent.handle(Received(greeting)) if isinstance(a, Send)]
+    sent = [a.message for a in agent.handle(Received(greeting)) if isinstance(a, Send)]
+    (reported,) = [message for message in sent if isinstance(message, CumulativeMass)]
     assert (reported.tag, reported.acknowledged, reported.echo) == (own.tag(1, 0), 0, b"t" * 8)
