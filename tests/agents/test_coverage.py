@@ -99,7 +99,7 @@ def test_the_terms_are_part_of_the_hash() -> None:
     assert one.quorum == 4
     assert replace(one, quorum=3).digest != one.digest
     assert Manifest.from_json(one.to_json()).digest == one.digest
-    assert one.pairs == (("0", "1"), ("0", "3"), ("1", "2"), ("2", "3"))
+    assert one.graph.pairs == (("0", "1"), ("0", "3"), ("1", "2"), ("2", "3"))
     assert one.waits
     assert not small().waits
     assert not small(rounds=10, asynchronous=True).waits

@@ -223,7 +223,7 @@ class RoundsTable(ConfigTable):
     deadline: float = Field(default=Options().deadline, gt=0)
     resend: float = Field(default=Options().resend, gt=0)
     tick: float = Field(default=Options().tick, gt=0)
-    linger: float = Field(default=60.0, gt=0)
+    linger: float = Field(default=Options().linger, gt=0)
 
 
 class StatusTable(ConfigTable):

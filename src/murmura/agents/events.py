@@ -1,7 +1,7 @@
 """What an agent is notified of and what it asks for: frozen, and free of input and output.
 
 A driver passes events to `Agent.handle` and carries out the actions in their order. The order is a
-guarantee: a `Persist` precedes every `Send` that relies on it, so nothing is ever sent that a
+guarantee: a `Persist` or `Renew` precedes every `Send` that relies on it, so nothing is ever sent that a
 restart would not remember.
 """
 
@@ -153,6 +153,21 @@ class Persist(NamedTuple):
     state: Snapshot
 
 
+class Renew(NamedTuple):
+    """Write that this incarnation begins, with this state: both at once, before what follows.
+
+    Parameters
+    ----------
+    incarnation : int
+        One more than the last.
+    state : Snapshot
+        As in `Persist`.
+    """
+
+    incarnation: int
+    state: Snapshot
+
+
 class Remember(NamedTuple):
     """Store a neighbour's status, for this and all later epochs; with the next `Persist`."""
 
@@ -179,7 +194,9 @@ class AgentReport(NamedTuple):
     Parameters
     ----------
     kind : str
-        "round", "rejected", "mismatch", "peer", "resumed", "alone", "left", ...
+        "round", "rejected", "mismatch", "peer", "resumed", "alone", "left", "gathering" (who is
+        waited for before the rounds), "deadline" (who a round waits for), "view" (a link was
+        dropped, or a member lost its state: the rounds begin anew), "quorum", "excluded", ...
     round : int
         The agent's round.
     peer : str
@@ -221,4 +238,4 @@ class Done(NamedTuple):
 
 SILENT_REASONS = ("left", "rolled-back", "conflicting-releases")  # no last message is sent
 
-Action = Persist | Remember | Send | SetTimer | AgentReport | Done
+Action = Persist | Renew | Remember | Send | SetTimer | AgentReport | Done

@@ -18,6 +18,7 @@ import numpy as np
 
 from murmura import _validate, algorithms
 from murmura.agents import conservation
+from murmura.agents.views import ViewGraph
 from murmura.algorithms.base import Algorithm
 from murmura.algorithms.batched import batched
 from murmura.errors import AgentError
@@ -182,12 +183,9 @@ class Manifest:
         return tuple(label for label, _ in self.members)
 
     @cached_property
-    def pairs(self) -> tuple[tuple[str, str], ...]:
-        """The links without direction, each with the lesser label first, in order.
-
-        Bit k of a view stands for the k-th of them.
-        """
-        return tuple(sorted({(min(a, b), max(a, b)) for a, b, _ in self.links}))
+    def graph(self) -> ViewGraph:
+        """The links, numbered: bit k of a view stands for the k-th of `graph.pairs`."""
+        return ViewGraph(self.labels, self.links)
 
     @property
     def waits(self) -> bool:

@@ -1,9 +1,10 @@
-"""What may leave an agent: two frozen types, and no other.
+"""What may leave an agent: three frozen types, and no other.
 
 `Hello` opens a link: which agent speaks, in which incarnation, under which manifest.
 `CumulativeMass` carries the whole state of one direction of a link: the running totals of all mass
 ever sent over it in this session. A later one contains every earlier one, so loss, repetition and
 reordering cost nothing but time: the receiver takes the difference to what it last received.
+`Attendance` says who takes part: it floods the network by being merged and passed on.
 
 Numbers are integers, in units of 2^-unit (`Manifest.unit`): what one side subtracts is to the bit
 what the other adds. They are computed from released values only; they contain no signal, and no
@@ -143,6 +144,8 @@ class CumulativeMass(NamedTuple):
         round `acknowledged`.
     run, releases, head, head_proof
         As in the sender's `PeerStatus`.
+    view : bytes
+        The view that the mass belongs to, 8 bytes; empty for the first one.
 
     Examples
     --------
@@ -168,6 +171,84 @@ class CumulativeMass(NamedTuple):
     releases: int = 0
     head: bytes = b""
     head_proof: bytes = b""
+    view: bytes = b""
 
 
-Message = Hello | CumulativeMass
+class Register(NamedTuple):
+    """Who takes part, in one view: parts that only ever grow, merged by OR and by the maximum.
+
+    A view is (generation, dropped). Sets of members are integers, bit i for the i-th member of the
+    manifest; a set of links has bit k for the k-th of `ViewGraph.pairs`.
+
+    Parameters
+    ----------
+    generation : int
+        How often everyone began anew because a member lost its state.
+    dropped : int
+        The links that are no longer waited for.
+    present, contributing, finished : int
+        The members that take part in the view, those of which a reading is in it, and those that
+        have completed its last round.
+    ended : int
+        The members that have ended, with a result or without, in whichever view.
+    readings : tuple of int
+        How many readings of each member are in; empty where each has at most one.
+
+    Examples
+    --------
+    >>> one, two = Register(present=0b01, readings=(1, 0)), Register(present=0b10, readings=(0, 4))
+    >>> one.merge(two)
+    Register(generation=0, dropped=0, present=3, contributing=0, finished=0, ended=0, readings=(1, 4))
+    """
+
+    generation: int = 0
+    dropped: int = 0
+    present: int = 0
+    contributing: int = 0
+    finished: int = 0
+    ended: int = 0
+    readings: tuple[int, ...] = ()
+
+    def merge(self, other: Register) -> Register:
+        """The union with a register of the same view."""
+        readings = self.readings
+        if readings != other.readings:
+            readings = tuple(map(max, readings, other.readings))
+        return Register(
+            self.generation, self.dropped, self.present | other.present,
+            self.contributing | other.contributing, self.finished | other.finished,
+            self.ended | other.ended, readings,
+        )  # fmt: skip
+
+
+class Attendance(NamedTuple):
+    """What the sender knows of who takes part; the receiver merges it and passes it on.
+
+    Parameters
+    ----------
+    sender, receiver : str
+        Labels.
+    incarnation : int
+        The sender's.
+    run : bytes
+        As in the sender's `PeerStatus`.
+    register : Register
+        What it knows.
+    asks : bool
+        Whether the sender has yet to learn that the receiver knows the same.
+
+    Examples
+    --------
+    >>> Attendance("a", "b", 1, b"12345678", Register(present=0b11)).register.present
+    3
+    """
+
+    sender: str
+    receiver: str
+    incarnation: int
+    run: bytes
+    register: Register = Register()
+    asks: bool = False
+
+
+Message = Hello | CumulativeMass | Attendance

@@ -4,15 +4,20 @@ A frame is a fixed header (numbers big-endian, counts last), then the labels of 
 each a length and UTF-8, then integers, each a length and two's complement in bit_length // 8 + 1
 bytes (0 in none):
 
-    Hello           "mu" 3 1 incarnation peer_incarnation epoch acknowledged manifest[32] tag[8]
+    Hello           "mu" 4 1 incarnation peer_incarnation epoch acknowledged manifest[32] tag[8]
                     echo[8] own known asks #fields
                     | sender receiver | 8 bytes each
-    CumulativeMass  "mu" 3 2 incarnation peer_incarnation round acknowledged phase depth stop
-                    releases flags tag[8] echo[8] run[8] head[16] head_proof[8] #sums #low #high
+    CumulativeMass  "mu" 4 2 incarnation peer_incarnation round acknowledged phase depth stop
+                    releases flags tag[8] echo[8] run[8] head[16] head_proof[8] view[8]
+                    #sums #low #high
                     | sender receiver | weight sums low high
+    Attendance      "mu" 4 3 incarnation generation run[8] asks size of each set[5] #readings width
+                    | sender receiver | dropped present contributing finished ended | readings
 
 `own` and `known` are each start releases run[8] start_proof[8] head[16] head_proof[8]. The flags
-are leaving (1) and done (2). An absent tag, run, head or proof is as many bytes of 0.
+are leaving (1) and done (2). An absent tag, run, head, proof or view is as many bytes of 0. A set
+is a number in as few bytes as it takes, and each count of readings takes `width` bytes, as few as
+the largest needs.
 
 Every message has one encoding, so encode(decode(b)) == b. Sizes and counts are bounded before
 anything is allocated. There are no floats: NaN and infinities cannot be expressed.
@@ -25,10 +30,18 @@ from functools import lru_cache
 from struct import Struct
 from typing import Any
 
-from murmura.agents.messages import CumulativeMass, Hello, Message, PeerStatus, RangeReport
+from murmura.agents.messages import (
+    Attendance,
+    CumulativeMass,
+    Hello,
+    Message,
+    PeerStatus,
+    RangeReport,
+    Register,
+)
 from murmura.errors import AgentError
 
-MAGIC, VERSION = b"mu", 3
+MAGIC, VERSION = b"mu", 4
 MOST_BYTES = 65_536  # of a frame
 MOST_LABEL = 200  # bytes of UTF-8
 MOST_INTEGER = 64  # bytes: numbers below 2^511 in size
@@ -37,8 +50,10 @@ MOST_FIELDS = 64
 MOST_COUNT = 2**63 - 1  # of incarnations, rounds and the like
 
 _HELLO_START, _MASS_START = MAGIC + bytes([VERSION, 1]), MAGIC + bytes([VERSION, 2])
+_ATTENDANCE_START = MAGIC + bytes([VERSION, 3])
 _HELLO = Struct(">4s4Q32s8s8s" + 2 * "2Q8s8s16s8s" + "2B")
-_MASS = Struct(">4s8QB8s8s8s16s8s3H")
+_MASS = Struct(">4s8QB8s8s8s16s8s8s3H")
+_ATTENDANCE = Struct(">4s2Q8sB6HB")
 _FIELD = 8
 _NO_TAG, _NO_HEAD = bytes(8), bytes(16)
 _integer = int.from_bytes
@@ -61,7 +76,7 @@ def encode(message: Message) -> bytes:
 
     Parameters
     ----------
-    message : Hello or CumulativeMass
+    message : Hello, CumulativeMass or Attendance
         What is sent.
 
     Returns
@@ -87,9 +102,12 @@ def encode(message: Message) -> bytes:
             data = _encode_mass(message)  # type: ignore[arg-type]
         elif kind is Hello:
             data = _encode_hello(message)  # type: ignore[arg-type]
+        elif kind is Attendance:
+            data = _encode_attendance(message)  # type: ignore[arg-type]
         else:
             raise AgentError(
-                f"only Hello and CumulativeMass may leave an agent, found {kind.__name__}"
+                "only Hello, CumulativeMass and Attendance may leave an agent, "
+                f"found {kind.__name__}"
             )
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, struct.error):
         raise AgentError(
@@ -99,7 +117,7 @@ def encode(message: Message) -> bytes:
     if len(data) > MOST_BYTES:
         raise AgentError(
             f"this {kind.__name__} takes {len(data):,} bytes, at most {MOST_BYTES:,} may be sent; "
-            "use fewer components"
+            "use fewer components or members"
         )
     return data
 
@@ -114,7 +132,7 @@ def decode(data: bytes | bytearray | memoryview) -> Message:
 
     Returns
     -------
-    Hello or CumulativeMass
+    Hello, CumulativeMass or Attendance
         The message.
 
     Raises
@@ -136,6 +154,8 @@ def decode(data: bytes | bytearray | memoryview) -> Message:
     start = frame[:4]
     if start == _MASS_START:
         return _decode_mass(frame, size)
+    if start == _ATTENDANCE_START:
+        return _decode_attendance(frame)
     if start == _HELLO_START:
         return _decode_hello(frame)
     raise WireError(_unknown(start))
@@ -148,7 +168,7 @@ def _unknown(start: bytes) -> str:
         return "not a message of murmura"
     if start[2] != VERSION:
         return f"version {start[2]} of the wire, expected {VERSION}"
-    return f"unknown kind {start[3]}, expected 1 (Hello) or 2 (CumulativeMass)"
+    return f"unknown kind {start[3]}, expected 1 (Hello), 2 (CumulativeMass) or 3 (Attendance)"
 
 
 def _encode_hello(message: Hello) -> bytes:
@@ -193,12 +213,12 @@ def _some(tag: bytes) -> bytes:
 def _encode_mass(message: CumulativeMass) -> bytes:
     sender, receiver, incarnation, peer_incarnation, now, acknowledged = message[:6]
     sums, weight, report = message[6:9]
-    leaving, done, tag, echo, run, releases, top, head_proof = message[9:]
+    leaving, done, tag, echo, run, releases, top, head_proof, view = message[9:]
     phase, depth, low, high, stop = report
     counts = incarnation, peer_incarnation, now, acknowledged, phase, depth, stop, releases
     _check_counts(*counts)
     _check_tags(tag, echo)
-    _check_tags(run)
+    _check_tags(run, view)
     _check_head(top, head_proof)
     sizes = len(sums), len(low), len(high)
     if max(sizes) > MOST_COMPONENTS or type(report) is not RangeReport:
@@ -206,7 +226,7 @@ def _encode_mass(message: CumulativeMass) -> bytes:
     if not type(leaving) is type(done) is bool:
         raise TypeError
     flags = leaving + 2 * done
-    head = _MASS.pack(_MASS_START, *counts, flags, tag, echo, run, top, head_proof, *sizes)
+    head = _MASS.pack(_MASS_START, *counts, flags, tag, echo, run, top, head_proof, view, *sizes)
     parts = [head, _labels(sender, receiver)]
     for number in (weight, *sums, *low, *high):
         if type(number) is not int:
@@ -284,7 +304,7 @@ def _decode_mass(frame: bytes, size: int) -> CumulativeMass:
         raise WireError("a CumulativeMass that ends within its head")
     (
         _, incarnation, peer_incarnation, now, acknowledged, phase, depth, stop, releases, flags,
-        tag, echo, run, top, head_proof, sums, low, high,
+        tag, echo, run, top, head_proof, view, sums, low, high,
     ) = _MASS.unpack_from(frame)  # fmt: skip
     counts = incarnation | peer_incarnation | now | acknowledged | phase | depth | stop | releases
     if counts > MOST_COUNT:
@@ -302,8 +322,75 @@ def _decode_mass(frame: bytes, size: int) -> CumulativeMass:
     return _make(CumulativeMass, (
         sender, receiver, incarnation, peer_incarnation, now, acknowledged, numbers[1:first],
         numbers[0], report, flags & 1 == 1, flags > 1, _some(tag), _some(echo), _some(run), releases,
-        b"" if top == _NO_HEAD else top, _some(head_proof),
+        b"" if top == _NO_HEAD else top, _some(head_proof), _some(view),
     ))  # fmt: skip
+
+
+def _encode_attendance(message: Attendance) -> bytes:
+    sender, receiver, incarnation, run, register, asks = message
+    if type(register) is not Register or type(asks) is not bool:
+        raise TypeError
+    generation, dropped, present, contributing, finished, ended, readings = register
+    _check_counts(incarnation, generation, 0)
+    _check_tags(run)
+    sets = [_set(found) for found in (dropped, present, contributing, finished, ended)]
+    width = 0
+    if readings:
+        if any(type(count) is not int or count < 0 for count in readings):
+            raise TypeError
+        largest = max(readings)
+        if largest > MOST_COUNT:
+            raise ValueError
+        width = max(1, (largest.bit_length() + 7) // 8)
+    head = _ATTENDANCE.pack(
+        _ATTENDANCE_START, incarnation, generation, run, asks, *map(len, sets), len(readings), width
+    )
+    counts = b"".join([count.to_bytes(width, "big") for count in readings])
+    return b"".join((head, _labels(sender, receiver), *sets, counts))
+
+
+def _set(found: int) -> bytes:
+    """A set as a number, in as few bytes as it takes."""
+    if type(found) is not int:
+        raise TypeError
+    return found.to_bytes((found.bit_length() + 7) // 8, "big")
+
+
+def _decode_attendance(frame: bytes) -> Attendance:
+    if len(frame) < _ATTENDANCE.size:
+        raise WireError("an Attendance that ends within its head")
+    _, incarnation, generation, run, asks, *sizes, count, width = _ATTENDANCE.unpack_from(frame)
+    if incarnation | generation > MOST_COUNT:
+        raise WireError("an Attendance with a count beyond 2^63")
+    if asks > 1:
+        raise WireError(f"an Attendance that asks {asks}, expected 0 or 1")
+    sender, receiver, at = _read_labels(frame, _ATTENDANCE.size)
+    end = at + sum(sizes) + count * width
+    if len(frame) != end:
+        raise WireError(f"an Attendance of {len(frame)} bytes, expected {end}")
+    sets: list[Any] = []
+    for size in sizes:
+        if size and not frame[at]:
+            raise WireError("a set of an Attendance that is padded")
+        sets.append(_integer(frame[at : at + size], "big"))
+        at += size
+    readings = _read_counts(frame, at, count, width)
+    register = _make(Register, (generation, *sets, readings))
+    return Attendance(sender, receiver, incarnation, _some(run), register, asks == 1)
+
+
+def _read_counts(frame: bytes, at: int, count: int, width: int) -> tuple[int, ...]:
+    """`count` counts of readings, in as few bytes each as the largest needs."""
+    if not count and not width:
+        return ()
+    if not (count and 0 < width <= 8):
+        raise WireError(f"an Attendance with {count} counts of {width} bytes, expected 1 to 8")
+    found = tuple(
+        [_integer(frame[k : k + width], "big") for k in range(at, at + count * width, width)]
+    )
+    if max(found) > MOST_COUNT or max(1, (max(found).bit_length() + 7) // 8) != width:
+        raise WireError("an Attendance with a count that is padded or beyond 2^63")
+    return found
 
 
 def _read_labels(frame: bytes, at: int) -> tuple[str, str, int]:

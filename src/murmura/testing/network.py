@@ -24,6 +24,7 @@ from murmura.agents.events import (
     Reading,
     Released,
     Remember,
+    Renew,
     Restarted,
     Send,
     SetTimer,
@@ -65,6 +66,10 @@ class SimulatedAgent:
         The timers that are set.
     done : Done or None
         How it ended.
+    manifest : Manifest or None
+        Another manifest than the network's, by mistake.
+    killed : bool
+        Whether it never comes back.
 
     Examples
     --------
@@ -84,6 +89,8 @@ class SimulatedAgent:
     released: list[Released] = field(default_factory=list)
     timers: dict[str, int] = field(default_factory=dict)
     done: Done | None = None
+    manifest: Manifest | None = None
+    killed: bool = False
 
     @property
     def outcome(self) -> Done:
@@ -174,8 +181,8 @@ class SimulatedNetwork:
 
     @property
     def all_done(self) -> bool:
-        """Whether every agent has its estimate."""
-        return all(one.done is not None for one in self.agents.values())
+        """Whether every agent that was not killed is done."""
+        return all(one.done is not None or one.killed for one in self.agents.values())
 
     def estimates(self) -> dict[str, tuple[float, ...]]:
         """The estimate of each running agent, by label."""
@@ -249,13 +256,36 @@ class SimulatedNetwork:
             host.transport.close()
         host.transport = None
 
+    def kill(self, label: str, *, announced: bool = True) -> None:
+        """Drop an agent for ever: nobody waits for it to be done.
+
+        Parameters
+        ----------
+        label : str
+            Which agent; it may never have started.
+        announced : bool
+            Whether the transport notifies its neighbours.
+        """
+        self.crash(label, announced=announced)
+        self.agents[label].killed = True
+
+    def sever(self, one: str, two: str) -> None:
+        """Break the link between two agents for ever, silently.
+
+        Parameters
+        ----------
+        one, two : str
+            Its ends.
+        """
+        self.network.cut([(one, two), (two, one)])
+
     def _enter(self, host: SimulatedAgent, event: Event) -> None:
         if host.agent is not None:
             self.crash(host.label)
         if isinstance(event, Started):
             host.state = b""
         host.done = None
-        host.agent = self._make(self.manifest, host.label, self.options)
+        host.agent = self._make(host.manifest or self.manifest, host.label, self.options)
         host.transport = self.network.transport()
         host.transport.attach(host.label, self.manifest.link_weights(host.label))
         host.transport.open(lambda agent, arrival: self._inbox.append((agent, arrival)))
@@ -288,7 +318,9 @@ class SimulatedNetwork:
         action : Action
             As in `murmura.agents.events`.
         """
-        if isinstance(action, Persist):
+        if isinstance(action, Renew):
+            host.incarnation, host.state = action.incarnation, action.state.to_bytes()
+        elif isinstance(action, Persist):
             host.state = action.state.to_bytes()
         elif isinstance(action, Remember):
             host.memory[action.peer] = action.status

@@ -69,7 +69,8 @@ LIES = {
 
 @pytest.mark.parametrize("lie", LIES)
 def test_a_lie_ends_nobody_and_is_named(lie: Any) -> None:
-    run = lying(*LIES[lie])(small(rounds=50), options=Options(deadline=1.0))
+    terms = small(rounds=50, quorum=3, gathering=30.0, lost_after=60.0)
+    run = lying(*LIES[lie])(terms, options=Options(deadline=1.0))
     everyone(run)
     run.start()
     run.run(300, until_done=False)
@@ -211,5 +212,6 @@ def test_a_hello_and_cumulative_mass_carry_tags_and_echo_them() -> None:
     own = Authenticator(SECRET)
     assert (first.tag, first.acknowledged, first.echo) == (own.tag(1, 0), 0, b"")
     greeting = Hello("1", "0", 4, 1, terms.epoch, terms.digest, terms.field_digests, 0, b"t" * 8)
-    (reported,) = [a.message for a in agent.handle(Received(greeting)) if isinstance(a, Send)]
+    sent = [a.message for a in agent.handle(Received(greeting)) if isinstance(a, Send)]
+    (reported,) = [message for message in sent if isinstance(message, CumulativeMass)]
     assert (reported.tag, reported.acknowledged, reported.echo) == (own.tag(1, 0), 0, b"t" * 8)

@@ -9,7 +9,6 @@ from murmura.agents.events import AgentReport, Done, Leave, PeerDown, Restarted,
 from murmura.agents.manifest import Manifest
 from murmura.agents.messages import CumulativeMass
 from murmura.agents.protocol import Agent, Options
-from murmura.agents.protocol.completion import Completion
 from murmura.agents.protocol.states import ReachabilityEvent, SessionState
 from murmura.agents.transport.memory import Faults
 from murmura.privacy import NetworkDP
@@ -72,13 +71,13 @@ def test_where_neighbours_are_hidden_there_is_no_second_incarnation() -> None:
     report, done = run.recorded
     assert (report.kind, done.reason, done.estimate) == ("readings", "readings", ())
     assert "new ledger" in report.text
-    assert run.running["1"].settled
-    assert {run.agents[label].outcome.reason for label in "023"} == {"rounds"}
+    run.run(8000)
+    assert {run.agents[label].outcome[1:3] for label in "023"} == {((), "quorum")}
 
 
 def test_a_second_incarnation_would_be_caught() -> None:
     said = [a.message for a in second_incarnation(Again).recorded if isinstance(a, Send)]
-    assert any(isinstance(message, CumulativeMass) and any(message.sums) for message in said)
+    assert any(isinstance(message, CumulativeMass) for message in said)
 
 
 @KINDS
@@ -90,26 +89,15 @@ def test_a_result_is_final_and_a_late_incarnation_has_none(asynchronous: Any) ->
     assert run.run(100)
     run.run(1, until_done=False)
     before = run.estimates()
-    weight = run.running["0"].mass.weight
+    sums = list(run.running["0"].mass.sums)
     run.start("1")
     run.run(400, until_done=False)
-    assert run.running["0"].mass.weight != weight  # the mass was rolled back
+    assert run.running["0"].mass.sums != sums  # the mass was rolled back
     assert {label: run.running[label].estimate for label in "023"} == {
         label: before[label] for label in "023"
     }
     assert run.agents["1"].outcome[1:3] == ((), "late")
     assert run.running["1"].settled
-
-
-def test_a_variant_that_does_not_know_who_is_done_gives_its_own_release(monkeypatch: Any) -> None:
-    monkeypatch.setattr(Completion, "late", False)
-    run = SimulatedNetwork(small(rounds=60))
-    everyone(run)
-    run.start()
-    assert run.run(100)
-    run.start("1")
-    run.run(400, until_done=False)
-    assert run.agents["1"].outcome[1:3] == ((1.0,), "rounds")
 
 
 def test_a_result_survives_a_restart() -> None:
@@ -190,7 +178,7 @@ LEFT, DONE, OPEN = SessionState.LEFT, SessionState.DONE, SessionState.OPEN
 def test_an_agent_is_late_when_the_others_ended_without_it(
     sessions: Any, silent: bool, received: bool, late: bool
 ) -> None:
-    agent = Agent(small(rounds=10), "0")
+    agent = Agent(small(rounds=0), "0")  # with a last round, registers say how it ended
     for link, session in zip(agent.links.values(), sessions, strict=True):
         link.session, link.in_weight = session, int(received)
         link.on(ReachabilityEvent.PATIENCE_EXHAUSTED if silent else ReachabilityEvent.HELLO)

@@ -16,7 +16,7 @@ from murmura.agents.events import (
     Send,
     Started,
 )
-from murmura.agents.messages import CumulativeMass, Hello
+from murmura.agents.messages import Attendance, CumulativeMass, Hello, Register
 from murmura.agents.protocol import Agent, Options
 from murmura.errors import LedgerError
 from murmura.testing import SimulatedNetwork
@@ -45,10 +45,16 @@ def begun(incarnation: Any = 1) -> Any:
     """Agent 0 of a ring, in a session with its neighbours 1 and 3, having pushed round 1."""
     agent = Agent(TERMS, "0")
     agent.handle(Started(incarnation, (released(TERMS, 1, 8.0),)))
-    agent.handle(hello(TERMS, "1", "0", peer_incarnation=incarnation))
-    agent.handle(hello(TERMS, "3", "0", peer_incarnation=incarnation))
+    for peer in "13":
+        agent.handle(hello(TERMS, peer, "0", peer_incarnation=incarnation))
+        agent.handle(attendance(peer))
     assert agent.round == 1
     return agent
+
+
+def attendance(sender: Any) -> Any:
+    """All members of the ring are present."""
+    return Received(Attendance(sender, "0", 1, b"", Register(present=0b1111)))
 
 
 def totals(sender: Any, number: Any, value: Any = 0.0, weight: Any = 0.0, **fields: Any) -> Any:
@@ -72,8 +78,9 @@ def sent(actions: Any, kind: Any) -> Any:
 def test_persist_stands_before_every_message_that_relies_on_it() -> None:
     agent = Agent(TERMS, "0")
     agent.handle(Started(1, (released(TERMS, 1, 8.0),)))
-    agent.handle(hello(TERMS, "1", "0"))
-    actions = agent.handle(hello(TERMS, "3", "0"))
+    for peer in "13":
+        agent.handle(hello(TERMS, peer, "0"))
+        actions = agent.handle(attendance(peer))
     assert isinstance(actions[0], Persist)
     assert {m.receiver for m in sent(actions, CumulativeMass) if m.round == 1} == {"1", "3"}
 
@@ -115,19 +122,18 @@ def test_a_mismatched_pair_tells_each_other_and_falls_silent() -> None:
 
 
 def test_the_others_finish_beside_an_agent_with_another_manifest() -> None:
-    run = SimulatedNetwork(TERMS)
-    odd = replace(TERMS, family="another")
+    terms = small(rounds=120, quorum=3, gathering=30.0)
+    run = SimulatedNetwork(terms)
     for label in run.agents:
-        run.release(label, [released(TERMS, 1, float(label))])
-    run.start("0", "1", "3")
-    run.manifest = odd
-    run.start("2")
+        run.release(label, [released(terms, 1, float(label))])
+    run.agents["2"].manifest = replace(terms, family="another")
+    run.start()
     run.run(300)
     assert run.agents["2"].done is None  # it accepts nobody's messages
     assert {r.peer for who, r in run.reports if r.kind == "mismatch" and who != "2"} == {"2"}
     done = [run.agents[k].outcome for k in "013"]
-    assert [d.round for d in done] == [50] * 3
-    assert all(abs(d.estimate[0] - 4 / 3) < 1e-3 for d in done)
+    assert [d.round for d in done] == [120] * 3
+    assert all(abs(d.estimate[0] - 4 / 3) < 1e-6 for d in done)
 
 
 def test_a_new_incarnation_undoes_the_mass_of_the_old_one() -> None:
@@ -215,7 +221,7 @@ def test_a_neighbour_far_ahead_fills_no_memory_and_loses_nothing() -> None:
         agent.handle(totals("1", number, 0.5, 0.5))
     assert agent.links["1"].newest == 50
     agent.handle(totals("3", 50, 0.5, 0.5))
-    assert agent.reason == "rounds"
+    assert agent.state.completed
     assert agent.links["1"].in_weight == whole(TERMS, 0.5)
 
 
@@ -247,15 +253,16 @@ def test_a_liar_harms_its_own_link_only() -> None:
                 action = Send(message._replace(sums=(10**90,), weight=-5, round=message.round + 9))
             super().perform(host, action)
 
-    run = Liar(TERMS, options=Options(deadline=1.0))
+    terms = small(rounds=120, quorum=3, lost_after=60.0)
+    run = Liar(terms, options=Options(deadline=1.0))
     for label in run.agents:
-        run.release(label, [released(TERMS, 1, float(label))])
+        run.release(label, [released(terms, 1, float(label))])
     run.start()
     run.run(300, until_done=False)
     done = {label: run.agents[label].outcome for label in "013"}
-    assert {d.round for d in done.values()} == {50}
+    assert {d.round for d in done.values()} == {120}
     assert {r.peer for who, r in run.reports if r.kind == "rejected"} == {"2"}
-    assert all(0 <= d.estimate[0] <= 3 for d in done.values())
+    assert all(abs(d.estimate[0] - 4 / 3) < 1e-6 for d in done.values())
 
 
 def test_a_restart_continues_where_it_was_and_adds_each_release_once() -> None:

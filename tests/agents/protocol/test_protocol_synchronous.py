@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from murmura import networks
-from murmura.agents.events import Leave, NoMoreReadings, Reading
+from murmura.agents.events import Leave, NoMoreReadings, Reading, SkipReading
 from murmura.agents.manifest import Manifest
 from murmura.agents.protocol import Agent, Options
 from murmura.agents.transport.memory import Faults
@@ -26,12 +26,14 @@ def balanced(run: Any) -> Any:
     return all(h + c + u == p for h, c, u, p in zip(*totals.values(), strict=True))
 
 
-def test_a_dead_neighbour_is_not_waited_for_for_ever() -> None:
-    run = SimulatedNetwork(small(rounds=40))
+def test_a_stream_does_not_wait_for_a_dead_neighbour() -> None:
+    """Without a last round; with one, a lost neighbour is a new view."""
+    run = SimulatedNetwork(small())
     everyone(run)
     run.start("0", "1", "3")
-    run.run(100, until_done=False)
-    assert {p.outcome.round for k, p in run.agents.items() if k != "2"} == {40}
+    while run.network.now < 100 and min(agent.round for agent in run.running.values()) < 40:
+        run.step()
+    assert min(agent.round for agent in run.running.values()) == 40
     assert "proceeds without 2" in " ".join(r.text for _, r in run.reports)
 
 
@@ -50,8 +52,9 @@ def test_who_hears_nobody_waits_for_ever_and_then_goes_on(
         run.crash(label, announced=announced)
     run.run(600, until_done=False)
     assert run.running["0"].round <= 5 + 1 + options.patience
-    alone = [r for who, r in run.reports if (who, r.kind) == ("0", "alone")]
-    assert 0 < len(alone) <= 300  # one for each deadline
+    kind = "alone" if asynchronous else "deadline"
+    alone = [r for who, r in run.reports if (who, r.kind) == ("0", kind)]
+    assert 5 <= len(alone) <= 12  # at pauses that double
     for label in "123":
         run.restart(label)
     assert run.run(300)
@@ -127,23 +130,29 @@ def test_one_sided_delivery_pushes_little_into_the_void() -> None:
         assert abs(estimate - 1.5) <= 1e-9
 
 
-def test_a_reading_that_is_late_enters_in_the_round_then_current() -> None:
-    run = SimulatedNetwork(small("learn", rounds=20))
+@pytest.mark.parametrize("rounds", [20, 0], ids=["last round", "stream"])
+def test_a_reading_is_awaited_however_late_unless_its_slot_ends(rounds: Any) -> None:
+    run = SimulatedNetwork(small("learn", rounds=rounds))
     for label in "123":
         run.release(label, [released(run.manifest, k, 1.0) for k in range(1, 21)])
     run.release("0", [released(run.manifest, k, 1.0) for k in range(1, 6)])
     run.start()
-    run.run(5, until_done=False)
     agent = run.running["0"]
-    assert agent.round > 6
-    assert agent.mass.entered == 5
-    assert agent.mass.released_weight == whole(run.manifest, 5)
-    run.release("0", [released(run.manifest, 6, 1.0)])
+    run.run(500, until_done=False)  # many times the deadline
+    assert (agent.round, agent.mass.entered) == (6, 5)
+    if not rounds:
+        return
+    run.feed("0", SkipReading(7))  # slots 6 and 7 ended without a reading
     run.run(5, until_done=False)
-    assert agent.mass.entered == 6
+    assert (agent.round, agent.mass.entered) == (8, 5)
+    run.release("0", [released(run.manifest, 6, 1.0), released(run.manifest, 8, 1.0)])
+    run.run(5, until_done=False)
+    assert (agent.round, agent.mass.entered) == (9, 8)
+    assert agent.mass.released_weight == whole(run.manifest, 7)
     run.feed("0", NoMoreReadings())
     assert run.run(100)
     assert all(abs(e - 1) < 1e-12 for (e,) in run.estimates().values())
+    assert {host.outcome.coverage.readings for host in run.agents.values()} == {(7, 20, 20, 20)}
 
 
 def network_dp(rounds: Any = 20) -> Any:
@@ -161,9 +170,9 @@ def test_where_neighbours_are_hidden_no_round_ends_without_noise() -> None:
     agent = run.running["0"]
     assert (agent.round, agent.mass.entered, agent.reason) == (6, 5, "")
     run.feed("0", NoMoreReadings())
-    assert run.agents["0"].outcome.reason == "readings"
+    assert run.agents["0"].outcome[1:3] == ((), "readings")
     assert run.run(200)
-    assert {run.agents[k].outcome.round for k in "123"} == {20}
+    assert {run.agents[k].outcome[1:3] for k in "123"} == {((), "quorum")}
 
 
 def test_the_first_release_is_waited_for_where_neighbours_are_hidden() -> None:
@@ -194,7 +203,7 @@ def test_after_the_end_the_last_word_is_repeated_until_heard() -> None:
     everyone(run)
     run.start()
     assert run.run(400)
-    run.run(60, until_done=False)
+    run.run(2000, until_done=False)  # less than the agents linger
     assert all(agent.settled for agent in run.running.values())
     assert run.totals()["in_transit"] == (0, 0)
     assert balanced(run)

@@ -88,22 +88,47 @@ def test_who_restarts_within_a_phase_stops_with_the_others() -> None:
     assert spread(run) <= TOLERANCE
 
 
-@pytest.mark.thorough
 def test_nobody_stops_while_somebody_cannot_be_heard() -> None:
-    run = SimulatedNetwork(small(net=FLORENTINE, rounds=60, tolerance=100.0))
+    terms = small(net=FLORENTINE, rounds=400, tolerance=100.0, quorum=14, gathering=60.0)
+    run = SimulatedNetwork(terms)
     labels = list(run.agents)
     for k, label in enumerate(labels):
         run.release(label, [released(run.manifest, 1, float(k))])
     run.start(*labels[1:])
-    run.run(500, until_done=False)
-    assert {run.agents[k].outcome.reason for k in labels[1:]} == {"rounds"}
+    run.run(50, until_done=False)
+    assert {agent.round for agent in run.running.values()} == {0}
+    run.agents[labels[0]].killed = True
+    assert run.run(100)  # after the gathering time it is not waited for
+    assert {run.agents[k].outcome.reason for k in labels[1:]} == {"tolerance"}
+
+
+def test_in_a_view_that_is_longer_agents_still_stop_together() -> None:
+    """A ring of 10 without one is a path of 9: its diameter is 8, not 5."""
+    terms = small(
+        net=networks.lazy_metropolis(networks.ring(10)), rounds=4000, tolerance=TOLERANCE,
+        quorum=9, lost_after=60.0,
+    )  # fmt: skip
+    run = SimulatedNetwork(terms, faults=Faults(delay=(0.001, 0.01)))
+    for k, label in enumerate(run.agents):
+        run.release(label, [released(terms, 1, float(k * k))])
+    run.start()
+    while run.running["3"].round < 5:
+        run.step()
+    run.kill("3")
+    assert run.run(500)
+    rest = [host.outcome for host in run.agents.values() if not host.killed]
+    assert {done.reason for done in rest} == {"tolerance"}
+    assert len({done.round for done in rest}) == 1
+    assert rest[0].round % 9 == 0
+    values = [done.estimate[0] for done in rest]
+    assert max(values) - min(values) <= TOLERANCE
+    mean = sum(k * k for k in range(10) if k != 3) / 9
+    assert all(abs(value - mean) <= TOLERANCE for value in values)
 
 
 def cut_off(moment: Any, agent: Any = Agent) -> Any:
-    """Six in a row, the halves of which lose each other for a while as they agree."""
-    terms = small(
-        net=networks.lazy_metropolis(networkx.path_graph(6)), rounds=1500, tolerance=TOLERANCE
-    )
+    """Six in a row, without a last round, whose halves lose each other for a while as they agree."""
+    terms = small(net=networks.lazy_metropolis(networkx.path_graph(6)), tolerance=TOLERANCE)
     run = SimulatedNetwork(terms, faults=Faults(delay=(0.02, 0.03)), agent=agent)
     for k, label in enumerate(run.agents):
         run.release(label, [released(terms, 1, float(k))])

@@ -59,7 +59,7 @@ class Run:
         self.node = Node(
             self.manifest,
             MemoryNetwork().transport(),
-            options=Options(deadline=30.0, resend=0.02, tick=0.01),
+            options=Options(deadline=0.05, resend=0.02, tick=0.01),
             log=Log(self.log),
             on_report=self._record,
         )

@@ -15,7 +15,7 @@ from murmura import algorithms, families
 from murmura.agents.ledger import Ledger
 from murmura.agents.local_cluster.plan import free_ports
 from murmura.agents.manifest import Manifest
-from murmura.agents.messages import CumulativeMass, Hello, PeerStatus
+from murmura.agents.messages import Attendance, CumulativeMass, Hello, PeerStatus, Register
 from murmura.agents.pki import Authority
 from murmura.agents.protocol import Options
 from murmura.agents.release import ReleaseMechanism
@@ -79,7 +79,6 @@ def attacks(manifest: Any, run: Any) -> Any:
     )
     hello = Hello("d", "b", 1, 1, 1, manifest.digest, manifest.field_digests)
     hello = hello._replace(own=PeerStatus(1, b"d" * 8), known=PeerStatus(1, run))
-    forged = PeerStatus(9, b"x" * 8, b"p" * 8, 7, b"h" * 16, b"s" * 8)
     rng = random.Random(3)
     yield "random bytes", [rng.randbytes(rng.randrange(1, 200)) for _ in range(200)]
     yield "truncated", [encode(good)[:k] for k in range(1, len(encode(good)))]
@@ -93,15 +92,27 @@ def attacks(manifest: Any, run: Any) -> Any:
     yield "negative weight", [encode(good._replace(weight=-1))]
     yield "two components", [encode(good._replace(sums=(1, 2)))]
     yield "another run", [encode(good._replace(run=b"e" * 8))]
-    yield "releases that never were", [encode(hello._replace(known=forged))]
     yield (
         "stale incarnation",
         [encode(good._replace(incarnation=0, round=5)), encode(hello._replace(incarnation=0))],
     )
 
 
+def withdrawal(manifest: Any) -> Any:
+    """d drops its own link: nobody is to wait for it."""
+    register = Register(dropped=manifest.graph.all_links("d"))
+    return encode(Attendance("d", "b", 1, b"d" * 8, register))
+
+
+def forgery(manifest: Any) -> Any:
+    """What d claims to remember of b once b has released."""
+    forged = PeerStatus(9, b"x" * 8, b"p" * 8, 7, b"h" * 16, b"s" * 8)
+    hello = Hello("d", "b", 1, 1, 1, manifest.digest, manifest.field_digests)
+    return encode(hello._replace(own=PeerStatus(1, b"d" * 8), known=forged))
+
+
 def test_a_hostile_member_is_named_and_the_others_finish(problem: Any, tmp_path: Any) -> None:
-    manifest = Manifest.of(problem, "hostile")
+    manifest = Manifest.of(problem, "hostile", quorum=3)
     authority = Authority.create(tmp_path / "keys")
     for name in manifest.certificates:
         authority.issue(name, ["127.0.0.1"], days=1)
@@ -132,11 +143,19 @@ def test_a_hostile_member_is_named_and_the_others_finish(problem: Any, tmp_path:
             end = time.monotonic() + 60
             while not all(node.all_done for node, _ in nodes.values()):
                 assert time.monotonic() < end, "the honest agents do not finish"
+                session.put(key, withdrawal(manifest))
+                time.sleep(0.05)
+            before = lines_naming(log, "d")
+            while lines_naming(log, "d") == before:
+                assert time.monotonic() < end, "releases that never were left no line that names d"
+                session.put(key, forgery(manifest))
                 time.sleep(0.05)
         released = [nodes[x][0].agents[x].ledger.released()[0] for x in HONEST]
         mean = sum(r.sums[0] for r in released) / sum(r.weight for r in released)
         for label, (node, _) in nodes.items():
-            assert node.agents[label].done.estimate[0] == pytest.approx(mean, abs=1e-4)
+            done = node.agents[label].done
+            assert done.estimate[0] == pytest.approx(mean, abs=1e-4)
+            assert done.coverage.contributing == HONEST
     finally:
         for node, _ in nodes.values():
             node.stop()

@@ -74,7 +74,7 @@ class Sites:
         folder: Any,
         arrivals: Any,
         made: Any = None,
-        deadline: Any = 30.0,
+        deadline: Any = 0.05,
         clocks: Any = None,
         budget: Any = 1000.0,
         per: Any = None,
@@ -321,7 +321,7 @@ def plain(tmp_path: Any, readings: Any, made: Any = None, budget: Any = None, **
     node = Node(
         manifest,
         MemoryNetwork().transport(),
-        options=Options(deadline=30.0, resend=0.02),
+        options=Options(deadline=0.05, resend=0.02),
         log=Log(log),
     )
     for k, label in enumerate(manifest.certificates):

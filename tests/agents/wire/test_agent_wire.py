@@ -15,7 +15,14 @@ from hypothesis import strategies as st
 
 from murmura.agents import wire
 from murmura.agents.events import Released
-from murmura.agents.messages import CumulativeMass, Hello, PeerStatus, RangeReport
+from murmura.agents.messages import (
+    Attendance,
+    CumulativeMass,
+    Hello,
+    PeerStatus,
+    RangeReport,
+    Register,
+)
 from murmura.agents.wire import MOST_BYTES, MOST_COUNT, WireError, decode, encode
 from murmura.errors import AgentError
 
@@ -35,8 +42,15 @@ HELLOS = st.builds(
 MASSES = st.builds(
     CumulativeMass, LABELS, LABELS, COUNTS, COUNTS, COUNTS, COUNTS, SUMS, NUMBERS,
     st.builds(RangeReport, COUNTS, COUNTS, SUMS, SUMS, COUNTS), st.booleans(), st.booleans(), TAGS,
-    TAGS, TAGS, COUNTS, HEADS, TAGS,
+    TAGS, TAGS, COUNTS, HEADS, TAGS, TAGS,
 )  # fmt: skip
+SETS = st.integers(0, 2**80)
+REGISTERS = st.builds(
+    Register, COUNTS, SETS, SETS, SETS, SETS, SETS,
+    st.one_of(st.lists(st.integers(0, 300), max_size=9), st.lists(COUNTS, max_size=9)).map(tuple),
+)  # fmt: skip
+ATTENDANCES = st.builds(Attendance, LABELS, LABELS, COUNTS, TAGS, REGISTERS, st.booleans())
+MESSAGES = st.one_of(HELLOS, MASSES, ATTENDANCES)
 GOOD: Any = CumulativeMass(
     "Medici",
     "Strozzi",
@@ -52,7 +66,10 @@ GOOD: Any = CumulativeMass(
     releases=12,
     head=b"h" * 16,
     head_proof=b"s" * 8,
+    view=b"v" * 8,
 )
+REGISTER: Any = Register(2, 0b101, 0b1110, 0b110, 0b10, 0b1, (0, 3, 300, 7))
+ATTENDANCE: Any = Attendance("Medici", "Strozzi", 3, b"r" * 8, REGISTER, True)
 STATUS: Any = PeerStatus(4, b"r" * 8, b"p" * 8, 12, b"h" * 16, b"s" * 8)
 HELLO: Any = Hello(
     "Medici", "Strozzi", 3, 2, 1, bytes(range(32)), (b"abcdefgh",) * 20, 9, b"t" * 8, b"e" * 8,
@@ -61,7 +78,7 @@ HELLO: Any = Hello(
 
 
 @pytest.mark.thorough
-@given(st.one_of(HELLOS, MASSES))
+@given(MESSAGES)
 def test_there_and_back(message: Any) -> None:
     data = encode(message)
     again = decode(data)
@@ -72,7 +89,7 @@ def test_there_and_back(message: Any) -> None:
 
 
 @pytest.mark.thorough
-@given(st.one_of(HELLOS, MASSES), st.data())
+@given(MESSAGES, st.data())
 def test_no_other_bytes_mean_the_same(message: Any, data: Any) -> None:
     """Canonical: change any byte, and it is another message or none."""
     frame = bytearray(encode(message))
@@ -129,6 +146,19 @@ def test_no_other_bytes_mean_the_same(message: Any, data: Any) -> None:
         HELLO._replace(own=STATUS._replace(start=2**63)),
         HELLO._replace(known=STATUS._replace(run=bytes(8))),
         HELLO._replace(known=STATUS._replace(head=b"")._replace(releases=0.0)),
+        GOOD._replace(view=b"short"),
+        GOOD._replace(view=bytes(8)),
+        ATTENDANCE._replace(register=tuple(REGISTER)),
+        ATTENDANCE._replace(asks=1),
+        ATTENDANCE._replace(run=b"short"),
+        ATTENDANCE._replace(incarnation=-1),
+        ATTENDANCE._replace(register=REGISTER._replace(generation=2**63)),
+        ATTENDANCE._replace(register=REGISTER._replace(present=-1)),
+        ATTENDANCE._replace(register=REGISTER._replace(present=True)),
+        ATTENDANCE._replace(register=REGISTER._replace(dropped=2**600_000)),
+        ATTENDANCE._replace(register=REGISTER._replace(readings=(1, -1))),
+        ATTENDANCE._replace(register=REGISTER._replace(readings=(0.5,))),
+        ATTENDANCE._replace(register=REGISTER._replace(readings=(2**63,))),
         GOOD._replace(sender=""),
         GOOD._replace(sender="x" * 201),
         GOOD._replace(sender="\ud800"),
@@ -144,7 +174,7 @@ def test_no_other_bytes_mean_the_same(message: Any, data: Any) -> None:
         HELLO._replace(tag=b"short"),
         HELLO._replace(echo=bytes(8)),
     ],
-    ids=repr,
+    ids=lambda message: message.__class__.__name__,
 )
 def test_nothing_else_leaves(message: Any) -> None:
     with pytest.raises(AgentError) as refused:
@@ -157,11 +187,14 @@ def test_nothing_else_leaves(message: Any) -> None:
     ("data", "reason"),
     [
         (b"", "too short"),
-        (b"xx\x03\x02", "not a message"),
+        (b"xx\x04\x02", "not a message"),
         (b"mu\x01\x02", "version 1"),
-        (b"mu\x03\x07", "unknown kind 7"),
-        (b"mu\x03\x02", "within its head"),
-        (b"mu\x03\x01", "within its head"),
+        (b"mu\x04\x07", "unknown kind 7"),
+        (b"mu\x04\x01", "within its head"),
+        (b"mu\x04\x02", "within its head"),
+        (b"mu\x04\x03", "within its head"),
+        (encode(ATTENDANCE)[:-1], "expected"),
+        (encode(ATTENDANCE) + b"\0", "expected"),
         (bytes(MOST_BYTES + 1), "65,537 bytes"),
         (encode(GOOD) + b"\0", "after the last number"),
         (encode(GOOD)[:-1], "cut off"),
@@ -182,17 +215,39 @@ def test_two_forms_of_one_number_are_not_both_taken() -> None:
         decode(frame[:-2] + b"\x02\x00\x05")
 
 
+def test_two_forms_of_one_register_are_not_both_taken(monkeypatch: Any) -> None:
+    """No set and no count with leading zeros, and no width without counts."""
+    few = Attendance("a", "b", 1, b"r" * 8, Register(present=5, readings=(1, 2)))
+    frame = encode(few)
+    head = wire._ATTENDANCE.size + 4
+    padded = bytearray(frame[:head] + b"\0" + frame[head:])
+    padded[32] = 2  # bytes of the set of those present
+    with pytest.raises(WireError, match="padded"):
+        decode(padded)
+    wider = bytearray(frame[:-2] + b"\0\1\0\2")
+    wider[wire._ATTENDANCE.size - 1] = 2
+    with pytest.raises(WireError, match="padded"):
+        decode(wider)
+    with monkeypatch.context() as patched:
+        patched.setattr(wire, "_read_counts", _trusting_counts)
+        assert decode(wider) == few  # a decoder that trusts widths takes both
+    none = bytearray(encode(few._replace(register=Register(present=5))))
+    none[wire._ATTENDANCE.size - 1] = 1
+    with pytest.raises(WireError, match="0 counts of 1 bytes"):
+        decode(none)
+
+
 def _inputs(count: Any, draw: Any) -> Any:
     """Random bytes, and good messages that were changed, cut, lengthened or spliced."""
-    good = [encode(m) for m in (GOOD, HELLO, GOOD._replace(sums=tuple(range(-40, 40))))]
+    good = [encode(m) for m in (GOOD, HELLO, ATTENDANCE, GOOD._replace(sums=tuple(range(-40, 40))))]
     for k in range(count):
-        base = bytearray(good[k % 3])
+        base = bytearray(good[k // 6 % 4])
         match k % 6:
             case 0:
                 yield draw.randbytes(draw.randrange(200))
             case 1:
                 yield (
-                    b"mu\x02" + bytes([draw.randrange(1, 3)]) + draw.randbytes(draw.randrange(250))
+                    b"mu\x04" + bytes([draw.randrange(1, 4)]) + draw.randbytes(draw.randrange(250))
                 )
             case 2:
                 for _ in range(draw.randrange(1, 5)):
@@ -204,7 +259,7 @@ def _inputs(count: Any, draw: Any) -> Any:
                 yield bytes(base) + draw.randbytes(draw.randrange(1, 20))
             case _:
                 cut = draw.randrange(len(base))
-                yield bytes(base[:cut]) + good[(k + 1) % 3][cut:]
+                yield bytes(base[:cut]) + good[(k // 6 + 1) % 4][cut:]
 
 
 def _fuzz(count: Any) -> Any:
@@ -233,6 +288,10 @@ def _trusting_end(frame: Any, at: Any) -> Any:
     return at + 1 + frame[at]
 
 
+def _trusting_counts(frame: Any, at: Any, count: Any, width: Any) -> Any:
+    return tuple(int.from_bytes(frame[at + k * width :][:width], "big") for k in range(count))
+
+
 def _trusting_numbers(frame: Any, at: Any, count: Any) -> Any:
     found = []
     for _ in range(count):
@@ -243,7 +302,11 @@ def _trusting_numbers(frame: Any, at: Any, count: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("part", "weakened"), [("_end_of_label", _trusting_end), ("_read_numbers", _trusting_numbers)]
+    ("part", "weakened"),
+    [
+        ("_end_of_label", _trusting_end),
+        ("_read_numbers", _trusting_numbers),
+    ],
 )
 def test_the_fuzzer_catches_a_decoder_that_trusts_lengths(
     part: Any, weakened: Any, monkeypatch: Any
@@ -255,7 +318,7 @@ def test_the_fuzzer_catches_a_decoder_that_trusts_lengths(
 
 def test_a_claim_of_much_allocates_little() -> None:
     head = wire._MASS.pack(
-        b"mu\x03\x02",
+        b"mu\x04\x02",
         *[MOST_COUNT] * 8,
         1,
         b"1" * 8,
@@ -263,6 +326,7 @@ def test_a_claim_of_much_allocates_little() -> None:
         b"3" * 8,
         b"4" * 16,
         b"5" * 8,
+        b"6" * 8,
         1024,
         1024,
         1024,

@@ -537,15 +537,22 @@ class Ledger:
         """Where to continue; `open` started a new incarnation if the state was lost or doubtful."""
         return ResumePoint(self.load(), self.incarnation)
 
-    def new_incarnation(self) -> int:
-        """Drop the mixing state, keep the releases; on the disk when this returns."""
+    def new_incarnation(self, state: bytes | None = None) -> int:
+        """Begin a new incarnation with a mixing state or none, keep the releases, all at once.
+
+        On the disk when this returns. An empty state is as for `save`.
+        """
         with self._mutex:
             store, following = self._usable(), self.incarnation + 1
             try:
                 store.wait_for_disk(True)
                 store.begin()
                 store.drop_state()
-                write_meta(store, self._meta, self._key, incarnation=following, state=0)
+                if state is not None:
+                    checksum = records.state_checksum(self._key, following, 0, state)
+                    store.save_state(state, 0, checksum)
+                there = int(state is not None)
+                write_meta(store, self._meta, self._key, incarnation=following, state=there)
                 store.commit()
             except sqlite3.Error as problem:
                 raise self._fail("start a new incarnation", problem) from problem

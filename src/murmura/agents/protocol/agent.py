@@ -9,6 +9,8 @@ The agent is composed of parts, each of which gets what it needs by its construc
 
     Agent -- SynchronousSchedule or AsynchronousSchedule   when mass is sent and received
           -- Handshake                                     which session and run a message is of
+          -- Gathering                                     who takes part: views, presence, agreement
+          -- Flooding                                      what everyone knows of who takes part
           -- Completion                                    finishing, lingering, leaving
           -- Messenger                                     the actions of the present event
           -- TerminationDetector                           agreeing when to stop
@@ -21,18 +23,21 @@ from collections.abc import Callable
 from typing import Any
 
 from murmura.agents import events as ev
+from murmura.agents.coverage import Coverage
 from murmura.agents.manifest import Manifest
-from murmura.agents.messages import CumulativeMass, Hello
+from murmura.agents.messages import Attendance, CumulativeMass, Hello
 from murmura.agents.protocol import memory, states
 from murmura.agents.protocol.asynchronous import AsynchronousSchedule
 from murmura.agents.protocol.completion import Completion
+from murmura.agents.protocol.flooding import Flooding
+from murmura.agents.protocol.gathering import Gathering
 from murmura.agents.protocol.handshake import Handshake
 from murmura.agents.protocol.history import AgentIdentity
 from murmura.agents.protocol.link import Link
 from murmura.agents.protocol.mass import Mass
 from murmura.agents.protocol.memory import AgentState
 from murmura.agents.protocol.messenger import Messenger
-from murmura.agents.protocol.options import Limits, Options
+from murmura.agents.protocol.options import LONGEST_PAUSE, Limits, Options
 from murmura.agents.protocol.states import (
     Reachability,
     ReachabilityEvent,
@@ -57,7 +62,7 @@ class Agent:
 
     Attributes
     ----------
-    state, mass, identity, messenger, completion, handshake, schedule, detector
+    state, mass, identity, messenger, flooding, completion, gathering, handshake, schedule, detector
         The parts; `links` by the neighbour's label.
 
     Raises
@@ -91,7 +96,8 @@ class Agent:
         self.state = AgentState(label)
         weights = manifest.link_weights(label)
         size = manifest.dimension
-        self.links = {peer: Link(peer, weights[peer], size) for peer in sorted(weights)}
+        steady = manifest.waits
+        self.links = {peer: Link(peer, weights[peer], size, steady) for peer in sorted(weights)}
         links = list(self.links.values())
         self.mass = Mass(manifest, links, self.limits, self.state)
         self.detector = (
@@ -101,18 +107,30 @@ class Agent:
         )
         self.identity = AgentIdentity(label)
         self.messenger = Messenger(manifest, self.state, self.identity, self.mass, self.detector)
-        self.completion = Completion(
-            manifest, self.options, self.state, links, self.mass, self.messenger
+        self.flooding = Flooding(
+            manifest, self.options, self.state, self.links, self.mass, self.messenger
         )
+        self.completion = Completion(
+            manifest, self.options, self.state, links, self.mass, self.messenger, self.flooding
+        )
+        self.gathering = Gathering(
+            manifest, self.options, self.state, self.links, self.mass, self.messenger,
+            self.flooding, self.completion, self.detector,
+        )  # fmt: skip
         self.handshake = Handshake(
             manifest, self.options, self.state, self.identity, self.links, self.mass,
-            self.messenger, self.completion,
+            self.messenger, self.flooding, self.completion, self.gathering,
         )  # fmt: skip
         self.schedule = self._schedule(links)
+        self.gathering.restart = self.schedule.restart
+        self._pause = self.options.resend
+        self._longest_pause = min(LONGEST_PAUSE, manifest.lost_after / 8)
+        self._marker = self.schedule.marker
         self._handlers: dict[type[Any], Callable[[Any], None]] = {
             ev.Received: self._received,
             ev.Deadline: self._deadline,
             ev.Reading: self._reading,
+            ev.SkipReading: self._skip_reading,
             ev.PeerUp: self._peer_up,
             ev.PeerDown: self._peer_down,
             ev.Started: self._started,
@@ -126,11 +144,11 @@ class Agent:
         if self.manifest.asynchronous:
             return AsynchronousSchedule(
                 self.manifest, self.options, self.state, links, self.mass, self.messenger,
-                self.completion,
+                self.flooding, self.completion, self.gathering,
             )  # fmt: skip
         return SynchronousSchedule(
             self.manifest, self.options, self.state, links, self.mass, self.messenger,
-            self.completion, self.handshake, self.detector,
+            self.flooding, self.completion, self.gathering, self.detector,
         )  # fmt: skip
 
     def handle(self, event: ev.Event) -> list[ev.Action]:
@@ -149,17 +167,25 @@ class Agent:
         if self.state.halted:
             return []
         messenger = self.messenger
-        messenger.actions, messenger.relies_on_snapshot = [], False
+        messenger.begin_event()
         self._handlers[type(event)](event)
-        if messenger.relies_on_snapshot:
+        if self._pause > self.options.resend and self._marker != self.schedule.marker:
+            self._pause = self.options.resend
+            messenger.set_timer("resend", self._pause)
+        if messenger.renewed:
+            self.state.unsaved = False
+            messenger.actions.insert(0, ev.Renew(self.state.incarnation, self))
+        elif messenger.relies_on_snapshot:
             self.state.unsaved = False
             messenger.actions.insert(0, ev.Persist(self))
         return messenger.actions
 
     def to_bytes(self) -> bytes:
         """The snapshot of the present state, for the ledger."""
-        schedule = self.schedule.snapshot()
-        return memory.snapshot(self.manifest.digest, self.state, self.mass, self.links, schedule)
+        return memory.snapshot(
+            self.manifest.digest, self.state, self.mass, self.links, self.schedule.snapshot(),
+            self.gathering.snapshot(),
+        )  # fmt: skip
 
     @property
     def label(self) -> str:
@@ -192,9 +218,42 @@ class Agent:
         return self.handshake.cleared
 
     @property
+    def gathered(self) -> bool:
+        """Whether the rounds may begin, so that readings may be released."""
+        return self.handshake.cleared and self.gathering.ready
+
+    @property
+    def coverage(self) -> Coverage:
+        """Whose readings are in the estimate."""
+        return self.state.coverage if self.state.reason else self.flooding.coverage()
+
+    @property
     def settled(self) -> bool:
-        """Whether it is done, and every neighbour in reach has acknowledged its last message."""
+        """Whether it is done and nobody waits for it, or it has waited long enough."""
         return self.completion.settled
+
+    def links_status(self) -> dict[str, str]:
+        """The state of the link to each neighbour, in a word.
+
+        Returns
+        -------
+        dict of str to str
+            "open", "opening", "done", "left", "mismatched" or "forked" as the session is; before
+            that "dropped" from the view, "down" and "silent" as the neighbour is.
+        """
+        return {peer: self._link_status(link) for peer, link in self.links.items()}
+
+    def _link_status(self, link: Link) -> str:
+        if link.dropped:
+            return "dropped"
+        if link.session not in (SessionState.OPENING, SessionState.OPEN):
+            return str(link.session.value)
+        if link.reachability is Reachability.DOWN:
+            return "down"
+        waited = 2 * max(self.options.deadline, LONGEST_PAUSE)
+        if link.reachability is Reachability.SILENT or (link.heard and link.silent > waited):
+            return "silent"
+        return str(link.session.value)
 
     def _started(self, event: ev.Started) -> None:
         self.handshake.begin(event)
@@ -221,8 +280,9 @@ class Agent:
         self.handshake.begin(event)
         state = self.state
         digest = self.manifest.digest
-        schedule = memory.restore(digest, state, self.mass, self.links, event.state)
+        schedule, gathering = memory.restore(digest, state, self.mass, self.links, event.state)
         self.schedule.restore(schedule)
+        self.gathering.restore(gathering)
         state.first_round = state.round
         text = f"incarnation {state.incarnation}, round {state.round}"
         self.messenger.report("resumed", text=text)
@@ -247,6 +307,7 @@ class Agent:
 
     def _skip_reading(self, event: ev.SkipReading) -> None:
         self.schedule.skip(event.round)
+        self.schedule.advance()
 
     def _no_more_readings(self, _: ev.NoMoreReadings) -> None:
         self.state.exhausted = True
@@ -279,10 +340,15 @@ class Agent:
         elif isinstance(message, Hello):
             if self.handshake.receive_hello(link, message):
                 self.schedule.advance()
+        elif isinstance(message, Attendance):
+            if self.handshake.admits_attendance(link, message):
+                self.gathering.receive(link, message)
+                self.schedule.advance()
         elif self.handshake.admits(link, message):
             if link.expects(message, self.limits) and not (state.reason or state.leaving):
                 if message.acknowledged > link.acknowledged:
                     link.acknowledged = message.acknowledged
+                link.silent = 0.0
                 self.schedule.arrived(link, message)
             else:
                 self._receive_mass(link, message)
@@ -296,6 +362,7 @@ class Agent:
             if why:
                 messenger.reject(link.peer, f"mass of round {message.round}: {why}")
                 return
+        self.gathering.hear(link, mass=True)
         if link.session is SessionState.OPENING:
             self.handshake.open(link)
             if state.round:
@@ -329,16 +396,22 @@ class Agent:
     def _deadline(self, event: ev.Deadline) -> None:
         if event.timer == "leave":
             self.completion.leave_now()
+        elif event.timer == "attend":
+            self.flooding.timer()
         elif event.timer != "resend":
             self.schedule.timer(event.timer)
         elif self.state.reason:
             self.completion.linger()
         else:
             self._resend()
-            self.messenger.set_timer("resend", self.options.resend)
+            self.messenger.set_timer("resend", self._pause)
 
     def _resend(self) -> None:
-        """Repeat what a neighbour may have missed."""
+        """Repeat what a neighbour may have missed; at growing pauses while nothing changes."""
+        stuck = self._marker == self.schedule.marker
+        self._marker = self.schedule.marker
+        grown = min(2 * self._pause, self._longest_pause)
+        self._pause = max(grown, self.options.resend) if stuck else self.options.resend
         for link in self.links.values():
             link.warned = False
             if link.reachability is not Reachability.DOWN:
@@ -346,4 +419,5 @@ class Agent:
                     self.messenger.send_hello(link)
                 elif self.state.leaving and self.completion.unheard(link):
                     self.messenger.send_mass(link)
-        self.schedule.resend()
+        self.flooding.resend()
+        self.schedule.resend(stuck)

@@ -1,24 +1,27 @@
 """How an agent ends: with its estimate, too late for one, or by leaving for good.
 
-An agent that is done sends no more mass; it repeats its last message for `Options.linger` seconds
-to neighbours in reach that have not acknowledged it.
+An agent that is done sends no more mass. It stays until all members have ended, or for
+`Options.linger` seconds, and repeats its last message to neighbours in reach that have not
+acknowledged it, at growing pauses. A member that comes late learns from it how things ended.
 
-An agent that leaves hands its mass over to the neighbours in reach, split by the weights of the links, and
-again what arrives since; when none is left and all of them have acknowledged that, it is done.
-After `Options.linger` seconds it is done in any case. Mass on its way to a neighbour that is down
-stays on the leaver's side of that link, and is lost to the estimate with the leaver; so is what
-such a neighbour had sent to it. Under Network DP mass without fresh noise must not be sent, so the
-leaver keeps its mass.
+An agent that leaves hands its mass over to the neighbours in reach, split by the weights of the
+links, and again what arrives since; when none is left and all of them have acknowledged that, it is
+done. After `LEAVE` seconds, or `Options.linger` if that is less, it is done in any case. Mass on its
+way to a neighbour that is down stays on the leaver's side of that link, and is lost to the estimate
+with the leaver; so is what such a neighbour had sent to it. Under Network DP mass without fresh
+noise must not be sent, so the leaver keeps its mass.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from murmura.agents.coverage import Coverage, some_names
 from murmura.agents.events import SILENT_REASONS
 from murmura.agents.manifest import Manifest
 from murmura.agents.messages import CumulativeMass
 from murmura.agents.protocol import states
+from murmura.agents.protocol.flooding import Flooding
 from murmura.agents.protocol.link import Link
 from murmura.agents.protocol.mass import Mass
 from murmura.agents.protocol.memory import AgentState
@@ -26,7 +29,9 @@ from murmura.agents.protocol.messenger import Messenger
 from murmura.agents.protocol.options import Options
 from murmura.agents.protocol.states import Reachability, SessionEvent, SessionState
 
-LONGEST_PAUSE = 5.0  # seconds between two repetitions of the last message, at most
+LINGERING_PAUSE = 30.0  # seconds between two repetitions of the last message, at most
+LEAVE = 60.0  # seconds to hand over the mass
+WITHOUT_RESULT = ("quorum", "excluded", "readings")  # where a result is of a stated set of members
 
 
 class Completion:
@@ -36,7 +41,7 @@ class Completion:
     ----------
     manifest, options : Manifest, Options
         The terms.
-    state, links, mass, messenger
+    state, links, mass, messenger, flooding
         The parts that it works with.
     """
 
@@ -48,21 +53,25 @@ class Completion:
         links: Sequence[Link],
         mass: Mass,
         messenger: Messenger,
+        flooding: Flooding,
     ) -> None:
         """The agent has not ended."""
         self._manifest, self._options, self._state = manifest, options, state
         self._links, self._mass, self._messenger = links, mass, messenger
+        self._flooding = flooding
         self._pause, self._lingered = options.resend, 0.0
 
     @property
     def settled(self) -> bool:
-        """Whether the agent is done, and every neighbour in reach has acknowledged its last."""
+        """Whether the agent is done and nobody waits for it, or it has waited long enough."""
         reason = self._state.reason
         if not reason or reason in SILENT_REASONS:
             return bool(reason)
-        return self._lingered >= self._options.linger or not any(
-            self.unheard(link) for link in self._links
-        )
+        if self._lingered >= self._options.linger:
+            return True
+        if not self._flooding.nobody_waits:
+            return False
+        return self._manifest.waits or not any(self.unheard(link) for link in self._links)
 
     @property
     def late(self) -> bool:
@@ -81,15 +90,42 @@ class Completion:
         """Whether a neighbour in reach has not acknowledged the last round."""
         return link.in_reach and link.acknowledged < self._state.round
 
-    def finish(self, reason: str) -> None:
+    def finish(
+        self,
+        reason: str,
+        estimate: tuple[float, ...] | None = None,
+        coverage: Coverage | None = None,
+        number: int = 0,
+    ) -> None:
         """Fix the estimate and report it; from now on no more mass is sent."""
-        state, estimate = self._state, self._mass.estimate
-        if reason == "late" and not any(link.in_weight for link in self._links):
-            estimate = ()  # it would be the agent's own release
+        state = self._state
+        if estimate is None:
+            nothing = reason == "late" and not any(link.in_weight for link in self._links)
+            nothing = nothing or (self._manifest.waits and reason in WITHOUT_RESULT)
+            estimate = () if nothing else self._mass.estimate
         state.reason, state.result, state.unsaved = reason, estimate, True
+        if coverage is None:
+            self._flooding.count(anew=True)
+            none = Coverage.none(self._manifest.labels)
+            coverage = self._flooding.coverage() if estimate else none
+        state.coverage, state.result_round = coverage, number or state.round
         self._messenger.done()
-        if reason not in SILENT_REASONS:
+        if reason in SILENT_REASONS and reason != "left":
+            return
+        if reason != "left":
             self._update_neighbours()
+        self._end(reason)
+
+    def _end(self, reason: str) -> None:
+        """Pass on that this agent has ended; without a result, nobody is to wait for it."""
+        flooding = self._flooding
+        if self._manifest.waits and reason in WITHOUT_RESULT:
+            found = flooding.register
+            links = flooding.graph.all_links(self._state.label)
+            if found.dropped | links != found.dropped:
+                flooding.begin_view(found.generation, found.dropped | links)
+        flooding.mark(ended=flooding.me, finished=flooding.me if reason == "left" else 0)
+        flooding.spread()
 
     def _update_neighbours(self) -> None:
         for link in self._links:
@@ -102,14 +138,20 @@ class Completion:
 
     def linger(self) -> None:
         """Repeat the last message where it is not acknowledged, at growing intervals."""
-        if self._lingered < self._options.linger and self._state.reason != "left":
-            for link in self._links:
-                link.warned = False
-                if self.unheard(link):
-                    self._messenger.send_mass(link)
-            self._pause = min(2 * self._pause, LONGEST_PAUSE)
-            self._lingered += self._pause
-            self._messenger.set_timer("resend", self._pause)
+        if self._lingered >= self._options.linger or self._state.reason == "left":
+            return
+        for link in self._links:
+            link.warned = False
+            if self.unheard(link) and not self._flooding.nobody_waits:
+                self._messenger.send_mass(link)
+        self._flooding.resend()
+        self._pause = min(2 * self._pause, LINGERING_PAUSE)
+        self._lingered += self._pause
+        self._messenger.set_timer("resend", self._pause)
+        if self._lingered >= self._options.linger and not self._flooding.nobody_waits:
+            names = some_names(self._flooding.unfinished)
+            text = f"not known to have ended after {self._options.linger:g} s: {names}"
+            self._messenger.report("unacknowledged", text=text)
 
     def leave(self) -> None:
         """Begin to leave."""
@@ -122,7 +164,7 @@ class Completion:
 
     def limit_leaving(self) -> None:
         """Set the time after which the agent is done in any case."""
-        self._messenger.set_timer("leave", self._options.linger)
+        self._messenger.set_timer("leave", min(self._options.linger, LEAVE))
 
     def _pass_on(self) -> None:
         near = [link for link in self._links if link.in_reach]
@@ -181,15 +223,21 @@ class Completion:
     def farewell(self, link: Link, message: CumulativeMass, fresh: bool) -> None:
         """A neighbour leaves for good: receive what it handed over, and acknowledge it."""
         link.on(SessionEvent.FAREWELL)
+        gone = 1 << self._flooding.graph.index[link.peer]
+        self._flooding.mark(finished=gone, ended=gone)
         if fresh:
             self._mass.receive(link, message)
-        self._messenger.send_mass(link)
+        if fresh or not link.warned:  # of two that leave, neither has the last word for ever
+            link.warned = True
+            self._messenger.send_mass(link)
 
     def answer(self, link: Link, message: CumulativeMass, fresh: bool) -> None:
-        """Answer a neighbour that sent something new or lacks the last round; so answers end."""
+        """Answer a neighbour that sent something new or lacks the last round, or may; answers end."""
         if fresh:
             self._mass.receive(link, message)
         if self._state.leaving and not self._state.reason:
             self.hand_over()
-        elif fresh or message.acknowledged < self._state.round:
-            self._messenger.send_mass(link)
+        elif fresh or message.acknowledged < self._state.round or not link.warned:
+            link.warned = True
+            if link.in_reach:
+                self._messenger.send_mass(link)

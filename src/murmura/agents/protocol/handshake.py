@@ -30,8 +30,10 @@ from collections.abc import Mapping
 
 from murmura.agents.events import Restarted, Started
 from murmura.agents.manifest import Manifest
-from murmura.agents.messages import CumulativeMass, Hello, PeerStatus
+from murmura.agents.messages import Attendance, CumulativeMass, Hello, PeerStatus
 from murmura.agents.protocol.completion import Completion
+from murmura.agents.protocol.flooding import Flooding
+from murmura.agents.protocol.gathering import Gathering
 from murmura.agents.protocol.history import AgentIdentity
 from murmura.agents.protocol.link import Link
 from murmura.agents.protocol.mass import Mass
@@ -56,7 +58,7 @@ class Handshake:
     ----------
     manifest, options : Manifest, Options
         The terms.
-    state, identity, links, mass, messenger, completion
+    state, identity, links, mass, messenger, flooding, completion, gathering
         The parts that it works with; `links` by the neighbour's label.
     """
 
@@ -69,12 +71,15 @@ class Handshake:
         links: Mapping[str, Link],
         mass: Mass,
         messenger: Messenger,
+        flooding: Flooding,
         completion: Completion,
+        gathering: Gathering,
     ) -> None:
         """No neighbour is known yet."""
         self._manifest, self._options, self._state = manifest, options, state
         self._identity, self._links, self._mass = identity, links, mass
         self._messenger, self._completion = messenger, completion
+        self._flooding, self._gathering = flooding, gathering
 
     @property
     def cleared(self) -> bool:
@@ -103,6 +108,7 @@ class Handshake:
         if opening:
             link.awake(self._state.round)
             self._state.unsaved = True
+            self._gathering.opened(link)
 
     def receive_hello(self, link: Link, hello: Hello) -> bool:
         """Take a Hello; whether the agent may now be able to advance."""
@@ -129,20 +135,25 @@ class Handshake:
 
     def _welcome(self, link: Link, hello: Hello) -> None:
         """Accept a Hello; answer until both sides know both runs."""
-        link.foreign_manifest = b""
+        link.foreign_manifest, link.differs = b"", ""
         link.on(SessionEvent.HELLO)
         link.on(ReachabilityEvent.HELLO)
+        self._gathering.hear(link)
         another = self._follow_run(link, hello.own)
         named = hello.known.run == self._identity.run
         link.confirmed = link.confirmed or named
         if hello.incarnation > link.peer_incarnation:
             self._mass.roll_back(link, hello.incarnation, hello.tag)
+            self._gathering.rolled_back(link)
         known = named and hello.peer_incarnation == self._state.incarnation
         if another or hello.asks or not known:
             self._messenger.send_hello(link)
         if known and link.session is not SessionState.FORKED:
             self.open(link)
-            self._messenger.send_mass(link)
+            if link.in_reach:
+                self._messenger.send_mass(link)
+            else:
+                self._messenger.warn(link)
 
     def admits(self, link: Link, message: CumulativeMass) -> bool:
         """Whether cumulative mass belongs to the present session; otherwise it is answered."""
@@ -155,6 +166,10 @@ class Handshake:
             self._other_session(link, message)
         elif message.run != link.known.run or not link.confirmed:
             self._other_run(link, message)
+        elif message.view != state.view:
+            self._other_view(link)
+        elif link.undone:
+            self._gathering.begin_generation(link)
         elif self._forked(link, message):
             self._messenger.reject(link.peer, "two histories were received under one run of it")
             self._messenger.warn(link)
@@ -184,13 +199,31 @@ class Handshake:
             self._messenger.reject(link.peer, text)
         self._messenger.warn(link)
 
+    def _other_view(self, link: Link) -> None:
+        """Cumulative mass of another view: the session is known, and registers decide on the view."""
+        if link.session is SessionState.OPENING:
+            self.open(link)
+        if not link.warned:
+            link.warned = True
+            self._flooding.answer(link)
+
+    def admits_attendance(self, link: Link, message: Attendance) -> bool:
+        """Whether a register comes from the incarnation and run of the neighbour that said Hello."""
+        if link.session in (SessionState.MISMATCHED, SessionState.FORKED):
+            return False
+        known = message.incarnation == link.peer_incarnation and message.run == link.known.run
+        if not (known and link.confirmed):
+            self._messenger.warn(link)
+            return False
+        return True
+
     def _mismatch(self, link: Link, hello: Hello) -> bool:
         """A neighbour follows another manifest: report the first difference, once for each."""
         if link.foreign_manifest == hello.manifest:
             return False
         link.foreign_manifest = hello.manifest
         link.on(SessionEvent.MISMATCH)
-        differs = self._manifest.first_difference(hello.fields)
+        differs = link.differs = self._manifest.first_difference(hello.fields)
         own, other = self._manifest.digest.hex(), hello.manifest.hex()
         text = f"its manifest is {other}, the one here is {own}; they differ first in {differs}"
         self._messenger.report("mismatch", link.peer, text)

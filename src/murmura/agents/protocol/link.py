@@ -11,7 +11,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from operator import attrgetter
 
-from murmura.agents.messages import CumulativeMass, PeerStatus, RangeReport
+from murmura.agents.messages import CumulativeMass, PeerStatus, RangeReport, Register
 from murmura.agents.protocol import states
 from murmura.agents.protocol.options import Limits
 from murmura.agents.protocol.states import (
@@ -37,6 +37,8 @@ class Link:
         The weight of the link to it, in units of 2^-53: the part of the mass that it is sent.
     dimension : int
         Components of the statistic.
+    steady : bool
+        Whether rounds wait for this neighbour however long it is silent, until it is dropped.
 
     Attributes
     ----------
@@ -45,23 +47,37 @@ class Link:
     awaited, may_send, in_reach : bool
         What follows from the state: whether a round waits for this neighbour, whether it may be
         sent mass, and whether it is sent updates.
+    dropped : bool
+        Whether the view has no such link.
+    register : Register
+        What the neighbour said last of who takes part; `joined` if it was in the present view.
+    undone : bool
+        Whether mass was rolled back since the rounds of this view began.
+    heard, silent : bool, float
+        Whether it was heard in this run, and for how many seconds it was not since.
     """
 
     __slots__ = (
-        "acknowledged", "awaited", "buffer", "confirmed", "conflict", "foreign_manifest", "in_reach",
-        "in_round", "in_sums", "in_tag", "in_weight", "known", "may_send", "newest", "out_sums",
-        "out_weight", "peer", "peer_incarnation", "range_report", "reachability", "repeated",
-        "session", "since", "warned", "weight",
+        "acknowledged", "awaited", "buffer", "confirmed", "conflict", "differs", "dropped",
+        "first_tag", "foreign_manifest", "heard", "in_reach", "in_round", "in_sums", "in_tag",
+        "in_weight", "joined", "known", "may_send", "newest", "out_sums", "out_weight", "peer",
+        "peer_incarnation", "range_report", "reachability", "register", "repeated", "session",
+        "silent", "since", "steady", "undone", "warned", "weight",
     )  # fmt: skip
 
-    def __init__(self, peer: str, weight: int, dimension: int) -> None:
+    def __init__(self, peer: str, weight: int, dimension: int, steady: bool = False) -> None:
         """A neighbour of which nothing is known yet."""
-        self.peer = peer
+        self.peer, self.steady = peer, steady
         self.weight = weight
         self.peer_incarnation = 0  # 0: not known
         self.session = SessionState.OPENING
         self.reachability = Reachability.RESPONSIVE
         self.foreign_manifest = b""  # the digest of another manifest that it follows
+        self.differs = ""  # the first field in which that one differs
+        self.dropped = self.joined = self.undone = self.heard = False
+        self.silent = 0.0
+        self.register = Register()
+        self.first_tag = b""  # the neighbour's tag of round 0
         self.repeated = 0  # messages without anything new
         self.known = PeerStatus()  # its status when last heard, in any incarnation and epoch
         self.confirmed = False  # has said in this run what it remembers of this agent
@@ -79,17 +95,45 @@ class Link:
         self._derive()
 
     def _derive(self) -> None:
-        session, answers = self.session, self.reachability in states.ANSWERING
-        self.awaited = answers and session in states.AWAITED
-        self.may_send = answers and session in states.EXCHANGES_MASS
+        session, down = self.session, self.reachability is Reachability.DOWN
+        if self.steady:
+            self.awaited = not self.dropped and session is not SessionState.LEFT
+            self.may_send = not self.dropped and session in states.EXCHANGES_MASS
+        else:
+            answers = self.reachability in states.ANSWERING
+            self.awaited = answers and session in states.AWAITED
+            self.may_send = answers and session in states.EXCHANGES_MASS
+        cut = down or self.dropped or self.undone
+        self.in_reach = not cut and session in states.RECEIVES_UPDATES
+
+    @property
+    def listens(self) -> bool:
+        """Whether the neighbour accepts what this agent says of who takes part."""
         down = self.reachability is Reachability.DOWN
-        self.in_reach = not down and session in states.RECEIVES_UPDATES
+        return self.confirmed and not down and self.session in states.ESTABLISHED
+
+    def enter_view(self, dropped: bool) -> None:
+        """A new view begins, with this link or without it."""
+        self.dropped, self.joined, self.undone = dropped, False, False
+        self._derive()
+
+    def undo(self) -> None:
+        """Mass of this view was rolled back: no more is exchanged before another view begins."""
+        self.undone = True
+        self._derive()
+
+    def renew(self) -> None:
+        """This agent begins a new incarnation: a new session, and both totals are 0."""
+        self.on(SessionEvent.RENEWED)
+        self._clear(self.peer_incarnation, 0, len(self.in_sums))
+        self.in_tag = self.first_tag
 
     def begin_session(self, peer_incarnation: int, now: int, tag: bytes) -> None:
         """Begin a session with a new incarnation of the neighbour: both totals are 0."""
         self.on(SessionEvent.NEW_INCARNATION)
         self._clear(peer_incarnation, now, len(self.in_sums))
-        self.in_tag = tag
+        self.in_tag = self.first_tag = tag
+        self.joined = False
 
     def _clear(self, peer_incarnation: int, now: int, dimension: int) -> None:
         self.peer_incarnation = peer_incarnation
@@ -117,7 +161,9 @@ class Link:
 
     @property
     def excluded(self) -> bool:
-        """Whether the others agree on when to stop without it: it has left, or has stopped."""
+        """Whether the others agree on when to stop without it: it was dropped, left, or stopped."""
+        if self.dropped:
+            return True
         if self.session is SessionState.DONE:
             return self.range_report.stop > 0
         return self.session is SessionState.LEFT

@@ -52,6 +52,8 @@ class Mass:
         What waits aside under a bound.
     entered : int
         The last reading in X; `skipped` are earlier ones that are not, `pending` those that wait.
+    released : dict
+        All releases by reading, where a new view may need them again.
     """
 
     def __init__(
@@ -72,6 +74,21 @@ class Mass:
         self.entered = 0
         self.skipped: set[int] = set()
         self.pending: dict[int, Released] = {}
+        self._keeps = manifest.waits and not manifest.hides_neighbours
+        self.released: dict[int, Released] = {}
+
+    @property
+    def readings(self) -> int:
+        """How many readings are in X."""
+        return self.released_weight >> self._unit
+
+    def begin_anew(self) -> None:
+        """No mass, and every release enters again; the links' totals are 0 as well."""
+        size = len(self.sums)
+        self.sums, self.released_sums, self.aside_sums = [0] * size, [0] * size, [0] * size
+        self.weight = self.released_weight = self.aside_weight = self.entered = 0
+        self.skipped, self.pending = set(), dict(self.released)
+        self._state.unsaved = True
 
     @property
     def estimate(self) -> tuple[float, ...]:
@@ -92,6 +109,8 @@ class Mass:
     def offer(self, released: Released) -> None:
         """Let a release wait to enter, unless it has entered."""
         reading = released.reading
+        if self._keeps:
+            self.released[reading] = released
         if reading > self.entered or reading in self.skipped:
             self.pending[reading] = released
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from murmura.agents.coverage import Coverage
 from murmura.agents.messages import RangeReport
 from murmura.agents.protocol.states import SessionState
 from murmura.errors import LedgerError
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from murmura.agents.protocol.link import Link
     from murmura.agents.protocol.mass import Mass
 
-VERSION = 4
+VERSION = 5
 
 
 @dataclass(slots=True)
@@ -39,6 +40,12 @@ class AgentState:
         Whether it leaves for good, and whether no further reading will come.
     reason, result : str, tuple of float
         Why it is done, and the estimate it was done with.
+    result_round, coverage : int, Coverage
+        The round of that estimate, and whose readings are in it.
+    view : bytes
+        What identifies the view in messages.
+    completed : bool
+        Whether the last round of the view is complete: the result waits for the others.
     halted : bool
         Whether it ignores all further events.
     unsaved : bool
@@ -53,12 +60,21 @@ class AgentState:
     exhausted: bool = False
     reason: str = ""
     result: tuple[float, ...] = ()
+    result_round: int = 0
+    coverage: Coverage = field(default_factory=lambda: Coverage(()))
+    view: bytes = b""
+    completed: bool = False
     halted: bool = False
     unsaved: bool = False
 
 
 def snapshot(
-    digest: bytes, state: AgentState, mass: Mass, links: Mapping[str, Link], schedule: list[Any]
+    digest: bytes,
+    state: AgentState,
+    mass: Mass,
+    links: Mapping[str, Link],
+    schedule: list[Any],
+    gathering: list[Any],
 ) -> bytes:
     """Write an agent's state as compact JSON.
 
@@ -68,8 +84,8 @@ def snapshot(
         Of the manifest.
     state, mass, links
         The agent's parts.
-    schedule : list
-        What its schedule remembers besides, as JSON accepts it.
+    schedule, gathering : list
+        What its schedule and its gathering remember besides, as JSON accepts it.
 
     Returns
     -------
@@ -80,7 +96,7 @@ def snapshot(
         [
             link.peer, link.peer_incarnation, link.session is SessionState.LEFT, link.out_sums,
             link.out_weight, link.in_sums, link.in_weight, link.in_round, link.in_tag.hex(),
-            link.acknowledged, link.since, link.range_report,
+            link.acknowledged, link.since, link.range_report, link.first_tag.hex(),
         ]
         for link in links.values()
         if link.peer_incarnation
@@ -88,14 +104,15 @@ def snapshot(
     written = [
         VERSION, digest.hex(), state.label, state.incarnation, state.round, mass.released_sums,
         mass.released_weight, mass.entered, sorted(mass.skipped), state.reason, state.result,
-        state.leaving, schedule, rows, mass.aside_sums, mass.aside_weight,
+        state.leaving, schedule, rows, mass.aside_sums, mass.aside_weight, gathering,
+        _written_result(state),
     ]  # fmt: skip
     return json.dumps(written, separators=(",", ":")).encode()
 
 
 def restore(
     digest: bytes, state: AgentState, mass: Mass, links: Mapping[str, Link], written: bytes
-) -> list[Any]:
+) -> tuple[list[Any], list[Any]]:
     """Set an agent's parts to what `snapshot` wrote.
 
     Parameters
@@ -109,8 +126,8 @@ def restore(
 
     Returns
     -------
-    list
-        What the schedule remembers.
+    tuple of list
+        What the schedule and the gathering remember.
 
     Raises
     ------
@@ -132,8 +149,19 @@ def restore(
         link.in_round, link.in_tag = values[4], bytes.fromhex(values[5])
         link.newest, link.acknowledged, link.since = link.in_round, values[6], values[7]
         link.range_report = range_report(values[8])
+        link.first_tag = bytes.fromhex(values[9])
     mass.recount()
-    return list(read[12])
+    if read[17] is not None:
+        state.result_round, *coverage = read[17]
+        state.coverage = Coverage(*map(tuple, coverage))
+    return list(read[12]), list(read[16])
+
+
+def _written_result(state: AgentState) -> list[Any] | None:
+    if not state.reason:
+        return None
+    found = state.coverage
+    return [state.result_round, found.members, found.present, found.readings]
 
 
 def range_report(read: list[Any]) -> RangeReport:

@@ -17,7 +17,7 @@ from murmura.agents.events import (
     SetTimer,
 )
 from murmura.agents.manifest import Manifest
-from murmura.agents.messages import CumulativeMass, Hello, RangeReport
+from murmura.agents.messages import Attendance, CumulativeMass, Hello, RangeReport, Register
 from murmura.agents.protocol.history import AgentIdentity
 from murmura.agents.protocol.link import Link
 from murmura.agents.protocol.mass import Mass
@@ -46,6 +46,8 @@ class Messenger:
         Of the present event.
     relies_on_snapshot : bool
         Whether one of them tells of something that is not saved.
+    renewed : bool
+        Whether a new incarnation began with this event.
     """
 
     def __init__(
@@ -60,7 +62,16 @@ class Messenger:
         self._manifest, self._state, self._identity = manifest, state, identity
         self._mass, self._detector = mass, detector
         self.actions: list[Action] = []
-        self.relies_on_snapshot = False
+        self.relies_on_snapshot = self.renewed = False
+
+    def begin_event(self) -> None:
+        """No action yet."""
+        self.actions, self.relies_on_snapshot, self.renewed = [], False, False
+
+    def renew(self) -> None:
+        """A new incarnation begins: it is saved first, and what the old one was to send is not."""
+        self.renewed = True
+        self.actions = [action for action in self.actions if not isinstance(action, Send)]
 
     def send_hello(self, link: Link) -> None:
         """Send a Hello: who this agent is, and what it remembers of the neighbour."""
@@ -81,8 +92,16 @@ class Messenger:
             state.label, link.peer, incarnation, link.peer_incarnation, number, link.in_round,
             link.out_sums, link.out_weight, _NO_RANGE if detector is None else detector.report,
             state.leaving, state.reason != "", identity.authenticator.tag(incarnation, number),
-            link.in_tag, identity.run, *identity.release_fields,
+            link.in_tag, identity.run, *identity.release_fields, state.view,
         )),)))  # fmt: skip
+
+    def send_attendance(self, link: Link, register: Register) -> None:
+        """Send a neighbour who takes part; it is asked to answer unless it said the same."""
+        state = self._state
+        asks = link.register != register
+        self.actions.append(Send(Attendance(
+            state.label, link.peer, state.incarnation, self._identity.run, register, asks
+        )))  # fmt: skip
 
     def send_mass_to_all(self, links: Iterable[Link]) -> None:
         """Send every neighbour in reach the cumulative mass of its link."""
@@ -117,4 +136,4 @@ class Messenger:
     def done(self) -> None:
         """Say that the agent is done."""
         state = self._state
-        self.actions.append(Done(state.round, state.result, state.reason))
+        self.actions.append(Done(state.result_round, state.result, state.reason, state.coverage))

@@ -11,6 +11,7 @@ from murmura.errors import AgentError
 
 ONE = 53  # link weights are in units of 2^-53
 READINGS = 2**32  # of one agent, where the manifest sets no limit
+LONGEST_PAUSE = 5.0  # seconds between two repetitions of a message while an agent waits, at most
 UNKNOWN = 2**256  # size of a release where the manifest knows no largest: still fits a message
 
 
@@ -21,13 +22,13 @@ class Options:
     Parameters
     ----------
     deadline : float
-        A round proceeds without the missing messages after this.
+        A round that waits for messages is reported after this; without a last round it proceeds.
     resend : float
-        While waiting, the last message is repeated after this.
+        While waiting, the last message is repeated after this, and then at growing pauses.
     tick : float
         Between two transmissions of an asynchronous agent.
     linger : float
-        After the end, the last message is repeated for so long where it is not acknowledged.
+        After the end, the agent stays so long for members that have not ended.
     patience : int
         Rounds without an acknowledgement before a neighbour is sent no more mass.
     buffer : int
@@ -49,7 +50,7 @@ class Options:
     deadline: float = 2.0
     resend: float = 0.25
     tick: float = 0.1
-    linger: float = 60.0
+    linger: float = 3600.0
     patience: int = 16
     buffer: int = 64
     confirmations: int = 1
@@ -62,6 +63,42 @@ class Options:
         )  # fmt: skip
         _validate.at_least(AgentError, 1, confirmations=self.confirmations)
         _validate.at_least(AgentError, 2, patience=self.patience, buffer=self.buffer)
+
+
+class DoublingPause:
+    """Lets something happen at once, then after pauses that double up to an hour.
+
+    Parameters
+    ----------
+    first : float
+        Seconds of the first pause.
+
+    Examples
+    --------
+    >>> pause = DoublingPause(2.0)
+    >>> [pause.passed(1.0) for _ in range(8)]
+    [True, False, True, False, False, False, True, False]
+    """
+
+    LONGEST = 3600.0
+
+    def __init__(self, first: float) -> None:
+        """Nothing happened yet."""
+        self._first = first
+        self.reset()
+
+    def reset(self) -> None:
+        """The next time is the first one again."""
+        self._pause, self._left = self._first, 0.0
+
+    def passed(self, seconds: float) -> bool:
+        """Whether it is time, now that so many seconds have passed since the last question."""
+        if self._left > 0:
+            self._left -= seconds
+        if self._left > 0:
+            return False
+        self._left, self._pause = self._pause, min(2 * self._pause, self.LONGEST)
+        return True
 
 
 @dataclass(frozen=True)
@@ -88,11 +125,12 @@ class Limits:
     @classmethod
     def of(cls, manifest: Manifest) -> Limits:
         """Read them off the manifest."""
-        readings = 1
         if manifest.asynchronous:
             readings = READINGS
         elif manifest.made_algorithm.online:
             readings = manifest.rounds or READINGS
+        else:
+            readings = max(1, manifest.longest_batch)
         count = len(manifest.members) * readings
         known = math.isfinite(manifest.largest)
         largest = math.ceil(manifest.largest) + 1 if known else UNKNOWN

@@ -41,6 +41,7 @@ class SessionEvent(Enum):
     FAREWELL = "the neighbour leaves"
     MISMATCH = "a Hello under another manifest"
     FORK = "two histories in one run"
+    RENEWED = "this agent begins a new incarnation"
 
 
 class Reachability(Enum):
@@ -73,6 +74,7 @@ SESSION: Mapping[tuple[SessionState, SessionEvent], SessionState] = {
     (_S.OPENING, _E.AGREED): _S.OPEN,
     (_S.OPENING, _E.MISMATCH): _S.MISMATCHED,
     (_S.OPENING, _E.FORK): _S.FORKED,
+    (_S.OPENING, _E.RENEWED): _S.OPENING,
     (_S.OPEN, _E.HELLO): _S.OPEN,
     (_S.OPEN, _E.NEW_RUN): _S.OPENING,
     (_S.OPEN, _E.NEW_INCARNATION): _S.OPENING,
@@ -81,6 +83,7 @@ SESSION: Mapping[tuple[SessionState, SessionEvent], SessionState] = {
     (_S.OPEN, _E.FAREWELL): _S.LEFT,
     (_S.OPEN, _E.MISMATCH): _S.MISMATCHED,
     (_S.OPEN, _E.FORK): _S.FORKED,
+    (_S.OPEN, _E.RENEWED): _S.OPENING,
     (_S.DONE, _E.HELLO): _S.DONE,
     (_S.DONE, _E.NEW_RUN): _S.DONE,
     (_S.DONE, _E.NEW_INCARNATION): _S.OPENING,
@@ -89,6 +92,7 @@ SESSION: Mapping[tuple[SessionState, SessionEvent], SessionState] = {
     (_S.DONE, _E.FAREWELL): _S.LEFT,
     (_S.DONE, _E.MISMATCH): _S.MISMATCHED,
     (_S.DONE, _E.FORK): _S.FORKED,
+    (_S.DONE, _E.RENEWED): _S.OPENING,
     (_S.LEFT, _E.HELLO): _S.LEFT,
     (_S.LEFT, _E.NEW_RUN): _S.LEFT,
     (_S.LEFT, _E.NEW_INCARNATION): _S.OPENING,
@@ -97,13 +101,16 @@ SESSION: Mapping[tuple[SessionState, SessionEvent], SessionState] = {
     (_S.LEFT, _E.FAREWELL): _S.LEFT,
     (_S.LEFT, _E.MISMATCH): _S.LEFT,
     (_S.LEFT, _E.FORK): _S.FORKED,
+    (_S.LEFT, _E.RENEWED): _S.LEFT,
     (_S.MISMATCHED, _E.HELLO): _S.OPENING,
     (_S.MISMATCHED, _E.MISMATCH): _S.MISMATCHED,
+    (_S.MISMATCHED, _E.RENEWED): _S.MISMATCHED,
     (_S.FORKED, _E.HELLO): _S.FORKED,
     (_S.FORKED, _E.NEW_RUN): _S.OPENING,
     (_S.FORKED, _E.NEW_INCARNATION): _S.FORKED,
     (_S.FORKED, _E.MISMATCH): _S.FORKED,
     (_S.FORKED, _E.FORK): _S.FORKED,
+    (_S.FORKED, _E.RENEWED): _S.FORKED,
 }  # fmt: skip
 
 # A Hello under the same manifest comes before all that follows from it, and totals of a link that

@@ -2,11 +2,15 @@
 
 Round t: send parts of S_{t-1}; wait for cumulative mass of round t or later from every awaited
 neighbour, and for the own reading; receive, on each link, round t if it is there, else the first
-later one; add x_t. After a deadline the round proceeds without unresponsive neighbours: their parts
-stay here until they answer again. A neighbour that is behind but answers is awaited a while longer.
-An agent that is behind waits for none that is ahead, and skips rounds if two neighbours are far
-ahead: one is not enough, for a false claim must not hurry others to the end. An agent that hears
-nobody waits, for ever if need be: its own release is not the answer.
+later one; add x_t. The own reading is waited for until it comes, its slot ends (`SkipReading`) or
+there are no more.
+
+With a last round, no round proceeds without a neighbour of the view (see `gathering`): the estimate
+is that of a stated set of members. Without one a stream must not stop: after a deadline the round
+proceeds without unresponsive neighbours, whose parts stay here until they answer again. A neighbour
+that is behind but answers is awaited a while longer. An agent that is behind waits for none that is
+ahead, and skips rounds if two neighbours are far ahead: one is not enough, for a false claim must
+not hurry others. An agent that hears nobody waits: its own release is not the answer.
 
 No noise, no mass: under Network DP a round without the own release never ends.
 """
@@ -21,12 +25,13 @@ from murmura.agents.manifest import Manifest
 from murmura.agents.messages import CumulativeMass, RangeReport
 from murmura.agents.protocol import states
 from murmura.agents.protocol.completion import Completion
-from murmura.agents.protocol.handshake import Handshake
+from murmura.agents.protocol.flooding import Flooding
+from murmura.agents.protocol.gathering import Gathering
 from murmura.agents.protocol.link import Link
 from murmura.agents.protocol.mass import Mass
 from murmura.agents.protocol.memory import AgentState
 from murmura.agents.protocol.messenger import Messenger
-from murmura.agents.protocol.options import ONE, Options
+from murmura.agents.protocol.options import ONE, DoublingPause, Options
 from murmura.agents.protocol.states import ReachabilityEvent, SessionState
 from murmura.agents.protocol.termination import TerminationDetector
 
@@ -40,7 +45,7 @@ class SynchronousSchedule:
     ----------
     manifest, options : Manifest, Options
         The terms.
-    state, links, mass, messenger, completion, handshake
+    state, links, mass, messenger, flooding, completion, gathering
         The parts that it works with.
     detector : TerminationDetector or None
         Where there is a tolerance.
@@ -59,21 +64,23 @@ class SynchronousSchedule:
         links: Sequence[Link],
         mass: Mass,
         messenger: Messenger,
+        flooding: Flooding,
         completion: Completion,
-        handshake: Handshake,
+        gathering: Gathering,
         detector: TerminationDetector | None,
     ) -> None:
         """Round 0."""
         self._manifest, self._options, self._state, self._links = manifest, options, state, links
         self._mass, self._messenger, self._completion = mass, messenger, completion
-        self._handshake, self._detector = handshake, detector
-        self._algorithm = manifest.made_algorithm
+        self._flooding, self._gathering, self._detector = flooding, gathering, detector
+        self._algorithm, self._waits = manifest.made_algorithm, manifest.waits
         self.waiting = False
         self._without = -1  # the round that proceeds without its own reading
         self._lacking: Link | None = None  # the first link that round t was found to wait for
         self._armed = (-1, False)  # where the agent was when the timers were set
-        self._seen = (-1, False)
+        self._paced = -1  # the round in which a deadline passed
         self._stalled = 0  # deadlines passed in this round
+        self._alone = DoublingPause(options.deadline)
 
     def snapshot(self) -> list[Any]:
         """Whether it waits, the round without a reading, and the detector."""
@@ -91,9 +98,23 @@ class SynchronousSchedule:
         self._arm()
         self.advance()
 
+    def restart(self) -> None:
+        """Begin anew in another view; slots that ended without a reading have ended."""
+        self.waiting, self._lacking, self._stalled = False, None, 0
+
+    def skip(self, number: int) -> None:
+        """The slot of a round ended without a reading."""
+        if number > self._without:
+            self._without, self._state.unsaved = number, True
+
+    @property
+    def marker(self) -> tuple[int, int, bool]:
+        """Where the agent is: while this does not change, it is stuck."""
+        return self._state.incarnation, self._state.round, self.waiting
+
     def _arm(self) -> None:
         self._armed = (self._state.round, self.waiting)
-        self._messenger.set_timer("round", self._options.deadline)
+        self._messenger.set_timer("round", self._gathering.period)
 
     def note_range(self, link: Link, report: RangeReport) -> None:
         """Pass a neighbour's range report to the detector."""
@@ -118,21 +139,16 @@ class SynchronousSchedule:
         ):
             self.advance()  # otherwise the round still waits for another neighbour
 
-    def skip(self, last: int) -> None:
-        """Rounds up to this one proceed without a reading of their own."""
-        self._without = max(self._without, last)
-        self._state.unsaved = True
-        self.advance()
-
     def advance(self) -> None:
         """Proceed as far as what has arrived allows."""
         state, detector = self._state, self._detector
-        if not self._algorithm.online and self._mass.pending:
+        if not self._algorithm.online and self._mass.pending and not state.completed:
             self._mass.enter()
-        while not (state.reason or state.leaving):
+            self._flooding.count()
+        while not (state.reason or state.leaving or state.completed):
             if detector is not None and detector.passed(state.round, self.waiting):
                 self._mass.receive_buffered()
-                self._completion.finish("tolerance")
+                self._finish("tolerance")
             elif self.waiting:
                 if not self._complete():
                     break
@@ -146,6 +162,11 @@ class SynchronousSchedule:
 
     def _ready(self) -> bool:
         """Whether round t+1 may begin: sessions are open, and the first release is there."""
+        online = self._algorithm.online or self._state.round > 0
+        if self._waits:
+            if not self._gathering.ready or any(map(_closed, self._links)):
+                return False
+            return online or self._supplied(0, self._mass.entered > 0)
         heard = False
         for link in self._links:
             if link.awaited:
@@ -156,7 +177,6 @@ class SynchronousSchedule:
             self._completion.finish("late")
         if not heard and (self._state.reason or not self._accompanied(self._state.round + 1)):
             return False
-        online = self._algorithm.online or self._state.round > 0
         return online or self._supplied(0, self._mass.entered > 0)
 
     def _supplied(self, due: int, there: bool) -> bool:
@@ -185,6 +205,8 @@ class SynchronousSchedule:
 
     def _accompanied(self, t: int) -> bool:
         """Whether a neighbour takes part in round t or was ahead of it, or all have left."""
+        if self._waits:
+            return True
         for link in self._links:
             if link.may_send or (link.newest >= t and link.session in states.ESTABLISHED):
                 return True
@@ -195,7 +217,7 @@ class SynchronousSchedule:
 
         It must only where all neighbours have left and no last round is set.
         """
-        if self._manifest.rounds or self._without >= self._state.round:
+        if self._manifest.rounds or self._paced >= self._state.round:
             return True
         return not all(link.session is SessionState.LEFT for link in self._links)
 
@@ -212,6 +234,8 @@ class SynchronousSchedule:
     def _latest(self) -> int:
         """The round to continue from: the present one, or later if the neighbours are far ahead."""
         now, detector = self._state.round, self._detector
+        if self._waits:
+            return now
         near = now + FAR
         for link in self._links:
             if link.newest >= near:
@@ -231,14 +255,23 @@ class SynchronousSchedule:
                 mass.receive(link, link.due(t, mass.bounded))
         if self._algorithm.online and mass.pending:
             mass.enter(t)
+            self._flooding.count()
         if mass.bounded:
             mass.level(t)
         self.waiting = False
         self._messenger.report("round")
+        self._gathering.progress()
         if detector is not None and detector.ends():
-            self._completion.finish("tolerance")
+            self._finish("tolerance")
         elif t == self._manifest.rounds:
-            self._completion.finish("rounds")
+            self._finish("rounds")
+
+    def _finish(self, reason: str) -> None:
+        """The last round is complete; with a stated set of members, the result waits for theirs."""
+        if self._waits:
+            self._gathering.complete(reason)
+        else:
+            self._completion.finish(reason)
 
     def _agreed(self) -> bool:
         """Whether the phase that ends in this round is over; until then, send what is new."""
@@ -258,19 +291,20 @@ class SynchronousSchedule:
         """The deadline of a round passed."""
         if timer != "round" or self._state.reason:
             return
-        if self._armed == (self._state.round, self.waiting) and not self._state.leaving:
-            self._stalled += 1
-            self._give_up()
-            self.advance()
+        if not self._state.leaving:
+            stuck = self._armed == (self._state.round, self.waiting)
+            self._stalled += stuck
+            if stuck and not self._waits:
+                self._give_up()
+        self._gathering.watch()
+        self.advance()
         for link in self._links:
             link.on(ReachabilityEvent.DEADLINE_OVER)
         self._arm()
 
     def _give_up(self) -> None:
-        """Proceed without the neighbours and the reading that are missing."""
-        now = self._state.round
-        if self._handshake.cleared:  # before, no reading could be released
-            self._without = now
+        """Proceed without the neighbours that are missing."""
+        now = self._paced = self._state.round
         late = [link for link in self._links if link.awaited and self._missing(link)]
         patient = self._stalled < self._options.patience
         event = ReachabilityEvent.DEADLINE_MISSED
@@ -278,8 +312,11 @@ class SynchronousSchedule:
             link.on(event if patient else ReachabilityEvent.PATIENCE_EXHAUSTED)
         silent = [link.peer for link in late if not link.awaited]
         if not self._accompanied(now + (not self.waiting)):
-            self._messenger.report("alone", text=f"no neighbour answers; round {now} waits")
-        elif silent:
+            if self._alone.passed(self._options.deadline):
+                self._messenger.report("alone", text=f"no neighbour answers; round {now} waits")
+            return
+        self._alone.reset()
+        if silent:
             names = ", ".join(silent)
             self._messenger.report("deadline", text=f"round {now} proceeds without {names}")
 
@@ -287,11 +324,17 @@ class SynchronousSchedule:
         behind = self.waiting and link.newest < self._state.round
         return link.session is SessionState.OPENING or behind
 
-    def resend(self) -> None:
-        """Stuck since the last time: repeat the last message to all that may have missed it."""
-        now = (self._state.round, self.waiting)
-        if self._seen == now and self.waiting and not self._state.leaving:
-            for link in self._links:
-                if link.in_reach and link.newest <= self._state.round:
-                    self._messenger.send_mass(link)
-        self._seen = now
+    def resend(self, stuck: bool) -> None:
+        """Stuck since the last time: repeat the last message to all that may have missed it.
+
+        With a last round it is repeated to all neighbours: it says that this agent is there.
+        """
+        if not stuck or self._state.leaving or not (self.waiting or self._waits):
+            return
+        for link in self._links:
+            if link.in_reach and (self._waits or link.newest <= self._state.round):
+                self._messenger.send_mass(link)
+
+
+def _closed(link: Link) -> bool:
+    return link.awaited and link.session is not SessionState.OPEN

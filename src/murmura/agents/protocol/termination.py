@@ -68,14 +68,24 @@ class TerminationDetector:
         check_stopping(manifest.protect, manifest.tolerance, AgentError)
         self._state, self._links, self._mass = state, links, mass
         self._unit = manifest.unit
-        self.depth = max(manifest.diameter, 1)
-        self.every = self.depth + 1
+        self.set_depth(manifest.diameter)
         scale = 1 << manifest.unit
         self.tolerance = int(manifest.tolerance * scale)
         self._unknown = scale << 64  # stands for the estimate of an agent without weight
         self.report = RangeReport()
         self.over = True
         self._past: deque[tuple[int, Range]] = deque()
+
+    def set_depth(self, diameter: int) -> None:
+        """Take the diameter of the view."""
+        self.depth = max(diameter, 1)
+        self.every = self.depth + 1
+
+    def begin_view(self, diameter: int) -> None:
+        """Begin anew in another view: no phase has begun."""
+        self.set_depth(diameter)
+        self.report, self.over = RangeReport(), True
+        self._past.clear()
 
     def snapshot(self) -> list[Any]:
         """All of it, as JSON accepts it."""
@@ -173,7 +183,11 @@ class TerminationDetector:
         """Store the ranges from which mass may still be on its way."""
         now = self._state.round
         self._past.append((now, self._range()))
-        stay = (k.acknowledged for k in self._links if k.session is not SessionState.LEFT)
+        stay = (
+            k.acknowledged
+            for k in self._links
+            if not k.dropped and k.session is not SessionState.LEFT
+        )
         oldest = min(stay, default=now)
         while len(self._past) > 1 and self._past[1][0] <= oldest:
             self._past.popleft()

@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from murmura.agents.coverage import Coverage
-from murmura.agents.manifest import Manifest
-from murmura.agents.protocol.states import Reachability, SessionState
 from murmura.agents.runtime.hosted import HostedAgent
 from murmura.agents.runtime.metrics import OUTCOMES
 
@@ -34,38 +32,9 @@ class BudgetFacts(NamedTuple):
     refills_at: float | None
 
 
-def coverage_of(manifest: Manifest, agent: HostedAgent) -> Coverage:
+def coverage_of(agent: HostedAgent) -> Coverage:
     """Whose readings are in the agent's estimate."""
-    if agent.done is not None and agent.done.coverage.members:
-        return agent.done.coverage
-    found = getattr(agent.protocol, "coverage", None)
-    if isinstance(found, Coverage):
-        return found
-    near = agent.reachable | {agent.label}
-    members = tuple(label for label, _ in manifest.members)
-    own = agent.ledger.releases
-    counts = [own if m == agent.label else min(own, 1) * (m in near) for m in members]
-    return Coverage(members, tuple(m for m in members if m in near), tuple(counts))
-
-
-def gathered(agent: HostedAgent) -> bool:
-    """Whether rounds may begin and readings be charged."""
-    return bool(getattr(agent.protocol, "gathered", agent.protocol.cleared))
-
-
-def links_of(agent: HostedAgent) -> dict[str, str]:
-    """The state of each link, by neighbour."""
-    states = getattr(agent.protocol, "links_status", None)
-    if callable(states):
-        return dict(states())
-    return {peer: _link(link) for peer, link in agent.protocol.links.items()}
-
-
-def _link(link: Any) -> str:
-    if link.session is SessionState.OPEN and link.reachability is not Reachability.RESPONSIVE:
-        return str(link.reachability.value)
-    down = link.reachability is Reachability.DOWN and link.session is SessionState.OPENING
-    return "down" if down else str(link.session.value)
+    return agent.protocol.coverage if agent.done is None else agent.done.coverage
 
 
 def budget_of(agent: HostedAgent) -> BudgetFacts | None:

@@ -30,6 +30,7 @@ from murmura.agents.events import (
     Persist,
     Received,
     Remember,
+    Renew,
     Restarted,
     Send,
     SetTimer,
@@ -400,6 +401,8 @@ class Node:
                 sent += 1
             elif kind is Persist:
                 self._persist(agent, action)
+            elif kind is Renew:
+                self._renew(agent, action)
             elif kind is Remember:
                 self._remember_peer(agent, action.peer, action.status)
             elif kind is SetTimer:
@@ -417,6 +420,15 @@ class Node:
         else:
             self._save_peers(agent)
             agent.ledger.save(action.state.to_bytes())
+
+    def _renew(self, agent: HostedAgent, action: Renew) -> None:
+        """A new incarnation begins: its number and its state are saved at once."""
+        self._save_peers(agent)
+        if self.checkpoints:
+            self._states[agent.label] = action.state
+            agent.ledger.new_incarnation(b"")
+        else:
+            agent.ledger.new_incarnation(action.state.to_bytes())
 
     def _set_timer(self, agent: HostedAgent, name: str, seconds: float) -> None:
         ticket = next(self._ticket)

@@ -96,7 +96,7 @@ class StatusReporter:
             state=self._state(agent, ended),
             readings=facts.readings_of(agent),
             budget=facts.budget_of(agent),
-            links=facts.links_of(agent),
+            links=agent.protocol.links_status(),
             last_reading=facts.last_reading_time(agent),
             certificate_days=None if expires is None else (expires - now) / 86400,
             time=now,
@@ -121,14 +121,14 @@ class StatusReporter:
         else:
             cut_short = self.manifest.rounds > 0
             end = (protocol.round, "stopped", () if cut_short else protocol.estimate)
-        covered = facts.coverage_of(self.manifest, agent)
+        covered = facts.coverage_of(agent)
         return AgentResult.of(self.manifest, family, label, *end, covered, stated=stated)
 
     def _look(self, agent: HostedAgent) -> None:
         done = agent.done
         signature = (
             agent.protocol.round, agent.protocol.estimate, done, self._state(agent),
-            facts.coverage_of(self.manifest, agent), facts.links_of(agent),
+            facts.coverage_of(agent), agent.protocol.links_status(),
             facts.readings_of(agent), agent.ledger.releases,
         )  # fmt: skip
         before, when = self._seen.get(agent.label, (None, 0.0))
@@ -151,4 +151,4 @@ class StatusReporter:
             return "done"
         if ended:
             return "stopped"
-        return "running" if facts.gathered(agent) else "gathering"
+        return "running" if agent.protocol.gathered else "gathering"

@@ -176,7 +176,7 @@ class ReadingScheduler:
     def _may_release(agent: HostedAgent) -> bool:
         """Whether neighbours agree on the manifest and know nothing that the ledger does not."""
         protocol, ledger = agent.protocol, agent.ledger
-        if not (protocol.cleared and getattr(protocol, "gathered", True)):
+        if not protocol.gathered:
             return False
         if ledger.restored:  # from a backup: all must have said what they remember
             if not all(link.confirmed for link in protocol.links.values()):

@@ -1,0 +1,176 @@
+"""Who takes part, known to everyone: a register that is merged and passed on until all have it.
+
+All parts of a register only grow, so the order, loss and repetition of messages do not matter
+(anti-entropy). An agent sends its register to a neighbour whenever the neighbour's last one was
+another: at once after a quiet time, then collected for `SPREAD` seconds, and again by the resend
+timer while there is no answer. Where all know the same, nothing is sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from murmura.agents.coverage import Coverage
+from murmura.agents.manifest import Manifest
+from murmura.agents.messages import Register
+from murmura.agents.protocol import states
+from murmura.agents.protocol.link import Link
+from murmura.agents.protocol.mass import Mass
+from murmura.agents.protocol.memory import AgentState
+from murmura.agents.protocol.messenger import Messenger
+from murmura.agents.protocol.options import Options
+from murmura.agents.protocol.states import Reachability
+
+SPREAD = 0.05  # seconds in which changes are collected
+MOST_COUNTED = 4096  # members whose readings are counted one by one; of more, who has any
+
+
+class Flooding:
+    """One agent's register, and its way to the neighbours.
+
+    Parameters
+    ----------
+    manifest, options : Manifest, Options
+        The terms.
+    state, links, mass, messenger
+        The parts that it works with; `links` by the neighbour's label.
+
+    Attributes
+    ----------
+    register : Register
+        What this agent knows.
+    me : int
+        The bit of this agent.
+    """
+
+    def __init__(
+        self,
+        manifest: Manifest,
+        options: Options,
+        state: AgentState,
+        links: Mapping[str, Link],
+        mass: Mass,
+        messenger: Messenger,
+    ) -> None:
+        """Nobody is known to take part."""
+        self._manifest, self._state, self._links = manifest, state, links
+        self._mass, self._messenger = mass, messenger
+        self.graph = manifest.graph
+        self._at = self.graph.index[state.label]
+        self.me = 1 << self._at
+        size = len(manifest.members)
+        several = manifest.asynchronous or manifest.made_algorithm.online
+        self._zeros = (0,) * size if several and size <= MOST_COUNTED else ()
+        self._window = min(SPREAD, options.resend)
+        self.register = Register(readings=self._zeros)
+        self._collecting = self._changed = False
+
+    def invalid(self, register: Register) -> str:
+        """Why no member sends this register; empty if one may."""
+        graph = self.graph
+        members = register.present | register.contributing | register.finished | register.ended
+        if members & ~graph.everyone:
+            return f"a set of members beyond the {len(graph.index)} there are"
+        if register.dropped & ~graph.every_link:
+            return f"a set of links beyond the {len(graph.pairs)} there are"
+        if len(register.readings) != len(self._zeros):
+            return f"{len(register.readings)} counts of readings, expected {len(self._zeros)}"
+        if not self._manifest.waits and (register.dropped or register.generation):
+            return "a new view, and without a last round there is one view only"
+        return ""
+
+    def mark(self, present: int = 0, finished: int = 0, ended: int = 0) -> None:
+        """Add members to the register, and pass it on if it changed."""
+        found = self.register
+        self.replace(
+            found._replace(
+                present=found.present | present,
+                finished=found.finished | finished,
+                ended=found.ended | ended,
+            )
+        )
+
+    def replace(self, register: Register) -> None:
+        """Take another register, and pass it on if it is another."""
+        if register != self.register:
+            self.register = register
+            self.spread()
+
+    def begin_view(self, generation: int, dropped: int) -> None:
+        """Nobody is present in a new view; who has ended has ended."""
+        self.register = Register(
+            generation, dropped, ended=self.register.ended, readings=self._zeros
+        )
+
+    def count(self, *, anew: bool = False) -> None:
+        """Enter this agent's readings; after the first only if asked, as they may come quickly."""
+        found = self.register
+        first = not found.contributing & self.me
+        if not (anew or first) or not self._mass.readings:
+            return
+        readings = found.readings
+        if readings and readings[self._at] < self._mass.readings:
+            counts = list(readings)
+            counts[self._at] = self._mass.readings
+            readings = tuple(counts)
+        self.replace(found._replace(contributing=found.contributing | self.me, readings=readings))
+
+    def coverage(self, register: Register | None = None) -> Coverage:
+        """Whose readings are in the estimate of a register's view, here and now by default."""
+        found = self.register if register is None else register
+        inside = self.graph.component(self._state.label, found.dropped)
+        if found.readings:
+            readings = tuple(n if inside >> k & 1 else 0 for k, n in enumerate(found.readings))
+        else:
+            bits = found.contributing & inside
+            readings = tuple(bits >> k & 1 for k in range(len(self._manifest.members)))
+        present = self.graph.names(found.present & inside)
+        return Coverage(self._manifest.labels, present, readings)
+
+    @property
+    def unfinished(self) -> tuple[str, ...]:
+        """The members that are not known to have ended."""
+        return self.graph.names(self.graph.everyone & ~self.register.ended)
+
+    @property
+    def nobody_waits(self) -> bool:
+        """Whether all members have ended, or all neighbours have and are gone."""
+        ended = self.register.ended
+        if ended == self.graph.everyone:
+            return True
+        return bool(self._links) and all(
+            link.reachability is Reachability.DOWN and ended >> self.graph.index[peer] & 1
+            for peer, link in self._links.items()
+        )
+
+    def spread(self) -> None:
+        """The register changed: send it where it is not known, now or with the next changes."""
+        if self._collecting:
+            self._changed = True
+        elif self._send():
+            self._collecting = True
+            self._messenger.set_timer("attend", self._window)
+
+    def timer(self) -> None:
+        """The time in which changes are collected is over."""
+        self._collecting = False
+        if self._changed:
+            self._changed = False
+            self.spread()
+
+    def resend(self) -> None:
+        """Repeat the register where there was no answer."""
+        self._send()
+
+    def _send(self) -> bool:
+        sent = False
+        for link in self._links.values():
+            if link.register != self.register and link.listens:
+                self._messenger.send_attendance(link, self.register)
+                sent = True
+        return sent
+
+    def answer(self, link: Link) -> None:
+        """Send one neighbour the register."""
+        if link.session in states.ESTABLISHED:
+            self._messenger.send_attendance(link, self.register)
