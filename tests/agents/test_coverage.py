@@ -57,7 +57,7 @@ def test_durations(text: Any, seconds: Any) -> None:
     "text", ["", "s", "10", "10 m", "1y", "-1s", "nan", -1, True, None, "infs"]
 )
 def test_what_is_no_duration_is_refused(text: Any) -> None:
-    with pytest.raises(AgentError, match="gathering must be a duration"):
+    with pytest.raises(AgentError, match="gathering must be a time"):
         duration(AgentError, gathering=text)
 
 

@@ -28,7 +28,7 @@ from murmura.agents.mixing import ReleaseWeights, release_weights
 from murmura.agents.quantiles import quantile
 from murmura.agents.release.guarantees import AgentNeighbourhood, request_of
 from murmura.errors import AgentError
-from murmura.privacy import Calibration, calibrate
+from murmura.privacy import Batches, Calibration, calibrate
 
 CONFIDENCE = 0.95
 MOST_AGENTS = 16  # that are tried where no agent is named
@@ -158,7 +158,9 @@ def interval(
         )
     if not 0 < confidence < 1:
         raise AgentError(f"confidence must be above 0 and below 1; found {confidence:g}")
-    one = last if manifest.made_algorithm.online else 1
+    one = 1
+    if manifest.made_algorithm.online:
+        one = Batches(manifest.batch_growth, manifest.longest_batch).released(last)
     given = tuple([one] * len(manifest.members) if counts is None else map(int, counts))
     members = [member for member, _ in manifest.members]
     taking = None if present is None else tuple(m for m in members if m in present)

@@ -16,7 +16,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Container, Iterable, Sequence
 from functools import lru_cache
-from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +24,7 @@ from numpy.typing import NDArray
 from murmura.agents import conservation
 from murmura.agents.manifest import Manifest
 from murmura.errors import AgentError
+from murmura.privacy import Batches
 
 MIXED = 1e-7  # relative spread of a row that counts as constant
 MOST_NUMBERS = 500_000  # agents times rounds that are followed one by one
@@ -156,10 +156,7 @@ def batch_lengths(manifest: Manifest, count: int) -> list[int]:
     """The numbers of readings in the releases that so many readings were released in."""
     if manifest.batch_growth == 1 or not count:
         return [1] * count
-    batches = import_module("murmura.privacy.batches").Batches(
-        growth=manifest.batch_growth, longest=manifest.longest_batch
-    )
-    return [int(length) for length in batches.lengths(count)]
+    return list(Batches(manifest.batch_growth, manifest.longest_batch).lengths(count))
 
 
 def _rows(manifest: Manifest, label: str, round: int, absent: frozenset[str]) -> tuple[Floats, int]:
@@ -248,11 +245,12 @@ def _entries(
 
 
 def _entered(manifest: Manifest, numbers: Any, count: int, round: int) -> Integers:
-    """The rounds in which readings 1, 2, ... of a member entered."""
+    """The rounds in which readings 1, 2, ... of a member entered, as late as they can have."""
     given = np.asarray(numbers, dtype=np.int64)
     if manifest.asynchronous:
         return np.asarray(-(-given * round // count), dtype=np.int64)
-    return np.asarray(np.clip(round - count + given, 1, max(round, 1)), dtype=np.int64)
+    latest = Batches(manifest.batch_growth, manifest.longest_batch).released(round)
+    return np.asarray(np.clip(latest - count + given, 1, max(round, 1)), dtype=np.int64)
 
 
 def _number_before(manifest: Manifest, count: int, round: int, last: int) -> int:

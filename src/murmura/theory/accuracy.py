@@ -224,7 +224,8 @@ def _unevenness(problem: Problem) -> Floats:
     state, divisor = init(algorithm, one, 0 * one), moments.divisor(algorithm, problem.rounds)
     worst = [np.abs(state.nu / divisor[0] - 1 / n).sum(axis=0).max()]
     for t in range(1, problem.rounds + 1):
-        state = step(algorithm, t, state, matrix @ state.nu, one, 0 * one)
+        entering = one * algorithm.readings(t)
+        state = step(algorithm, t, state, matrix @ state.nu, entering, 0 * one)
         worst.append(np.abs(state.nu / divisor[t] - 1 / n).sum(axis=0).max())
     return np.array(worst)
 
