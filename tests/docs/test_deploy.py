@@ -1,23 +1,36 @@
-"""The three machines of docs/agents.md, on loopback: its files and commands as they are published."""
+"""The tutorial of docs/agents.md on loopback: its files and commands as they are published."""
 
+import json
+import random
 import re
 import shutil
+import signal
 import struct
 import subprocess
 import sys
+import time
 import urllib.request
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from murmura.agents.config import problem_and_manifest
 from murmura.agents.ledger import read_ledger
 from murmura.agents.local_cluster.plan import free_ports
+from murmura.agents.results import half_width
+from murmura.scenario import Scenario
+from murmura.theory import precision
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "agents.md").read_text()
-SITES = {"north": ["east"], "east": ["north", "west"], "west": ["east"]}
-LOADS = (40.3729517, 41.9183745, 42.7719283)
+SITES = ("north", "east", "west")
+HOURS = 168
+RELEASED = (
+    152  # readings in the batches that are closed after 168 rounds: 1, 1, 2, ..., 16, 24, ...
+)
 MURMURA = [sys.executable, "-m", "murmura.cli"]
+PATIENCE = 120  # seconds
 
 
 def first(pattern: str, text: str) -> str:
@@ -26,142 +39,239 @@ def first(pattern: str, text: str) -> str:
     return found[1]
 
 
-def file_of(name: Any) -> Any:
+def file_of(name: str) -> str:
     return first(rf"^`{re.escape(name)}`:\n\n```\w+\n(.*?)^```", PAGE)
 
 
-def commands(starting: Any) -> Any:
+def commands(starting: str) -> list[list[str]]:
     found = re.findall(rf"^(murmura {starting}.*)$", PAGE, re.M)
     assert found
     return [line.split()[1:] for line in found]
 
 
-def murmura(*words: Any, cwd: Any) -> Any:
-    done = subprocess.run([*MURMURA, *words], cwd=cwd, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
+def murmura(*words: str, cwd: Path, code: int = 0) -> str:
+    done = subprocess.run(
+        [*MURMURA, *words], cwd=cwd, capture_output=True, text=True, timeout=PATIENCE
+    )
+    assert done.returncode == code, done.stdout + done.stderr
     return done.stdout
 
 
-@pytest.fixture
-def machines(tmp_path: Any) -> Any:
+def loads(site: str) -> list[float]:
+    draw = random.Random(f"loads of {site}")
+    return [round(min(max(draw.gauss(50, 10), 0), 100), 7) for _ in range(HOURS)]
+
+
+def rows(site: str, start: int, end: int) -> str:
+    return "".join(
+        f"2026-11-{2 + k // 24:02}T{k % 24:02}:00,{load}\n"
+        for k, load in list(enumerate(loads(site)))[start:end]
+    )
+
+
+class Machines:
     """Three folders, each with its files and its own certificate, and nothing else."""
-    home = tmp_path / "home"
-    home.mkdir()
-    for words in commands("keys"):
-        murmura(*(w.replace(".example", "") if "--host" in words else w for w in words), cwd=home)
-    listed = murmura("keys", "list", "--dir", "keys", cwd=home)
-    assert all(site in listed for site in SITES)
-    ports = dict(zip(SITES, free_ports(3), strict=True))
-    murmura("keys", "issue", *SITES, "--dir", "keys", "--host", "127.0.0.1", "--force", cwd=home)
-    for k, (site, around) in enumerate(SITES.items()):
-        folder = tmp_path / site
-        (folder / "keys").mkdir(parents=True)
-        for name in ("ca.pem", f"{site}.pem", f"{site}.key"):
-            shutil.copy2(home / "keys" / name, folder / "keys" / name)
-        for name in ("scenario.toml", "links.csv"):
-            (folder / name).write_text(file_of(name))
-        (folder / "readings.csv").write_text(f"hour,load\n1,{LOADS[k]}\n")
-        peers = "\n".join(f'{p} = "tls/127.0.0.1:{ports[p]}"' for p in around)
-        text = file_of("agent.toml").replace("north", site)
-        text = text.replace("0.0.0.0:7447", f"127.0.0.1:{ports[site]}")
-        text = re.sub(r'^east = "tls/east.*$', peers, text, flags=re.M)
-        (folder / "agent.toml").write_text(text)
-    return tmp_path
+
+    def __init__(self, home: Path, terms: str = "", hours: int = HOURS) -> None:
+        self.home, self.running = home, dict[str, subprocess.Popen[str]]()
+        keys = home / "authority"
+        keys.mkdir()
+        for words in commands("keys"):
+            murmura(
+                *(w.replace(".example", "") if "--host" in words else w for w in words), cwd=keys
+            )
+        listed = murmura("keys", "list", "--dir", "keys", cwd=keys)
+        assert all(site in listed for site in SITES)
+        local = ("--dir", "keys", "--host", "127.0.0.1", "--force")
+        murmura("keys", "issue", *SITES, *local, cwd=keys)
+        ports = dict(zip(SITES, free_ports(3), strict=True))
+        for site in SITES:
+            folder = home / site
+            (folder / "keys").mkdir(parents=True)
+            for name in ("ca.pem", f"{site}.pem", f"{site}.key"):
+                shutil.copy2(keys / "keys" / name, folder / "keys" / name)
+            (folder / "links.csv").write_text(file_of("links.csv"))
+            (folder / "scenario.toml").write_text(file_of("scenario.toml") + terms)
+            (folder / "readings.csv").write_text("hour,load\n" + rows(site, 0, hours))
+            peers = "\n".join(f'{p} = "tls/127.0.0.1:{ports[p]}"' for p in SITES if p != site)
+            text = file_of("agent.toml").replace("north", site)
+            text = text.replace("0.0.0.0:7447", f"127.0.0.1:{ports[site]}")
+            text = re.sub(r"^\[peers\]\n.*?\n\n", f"[peers]\n{peers}\n\n", text, flags=re.M | re.S)
+            (folder / "agent.toml").write_text(text)
+
+    def start(self, site: str, *options: str) -> subprocess.Popen[str]:
+        log = (self.home / f"{site}.log").open("a")
+        with log:
+            self.running[site] = subprocess.Popen(
+                [*MURMURA, "agent", "agent.toml", *options],
+                cwd=self.home / site, stdout=subprocess.PIPE, stderr=log, text=True,
+            )  # fmt: skip
+        return self.running[site]
+
+    def log(self, site: str) -> str:
+        path = self.home / f"{site}.log"
+        return path.read_text() if path.exists() else ""
+
+    def status(self, site: str) -> dict[str, Any]:
+        path = self.home / site / f"{site}.ledger.status.json"
+        return dict(json.loads(path.read_text())) if path.exists() else {}
+
+    def end(self, site: str) -> tuple[str, int]:
+        process = self.running[site]
+        out, _ = process.communicate(timeout=PATIENCE)
+        return out, process.returncode
+
+    def kill(self, site: str) -> None:
+        self.running[site].send_signal(signal.SIGKILL)
+        self.running[site].wait(PATIENCE)
+        stdout = self.running[site].stdout
+        assert stdout is not None
+        stdout.close()
+
+    def close(self) -> None:
+        for process in self.running.values():
+            process.kill()
+            process.communicate()
 
 
-def leaks(folder: Any, *said: Any) -> Any:
+def wait(until: Callable[[], Any], what: str) -> None:
+    end = time.monotonic() + PATIENCE
+    while not until():
+        assert time.monotonic() < end, what
+        time.sleep(0.05)
+
+
+@pytest.fixture
+def machines(tmp_path: Path) -> Iterator[Callable[..., Machines]]:
+    made: list[Machines] = []
+
+    def maker(terms: str = "", hours: int = HOURS) -> Machines:
+        made.append(Machines(tmp_path, terms, hours))
+        return made[-1]
+
+    yield maker
+    for one in made:
+        one.close()
+
+
+def leaks(folder: Path, *said: str, secrets: tuple[float, ...] = ()) -> list[str]:
     """Where a reading can be read, in files or in what was said: text or the bits of a float."""
     found = []
-    for load in LOADS:
-        marks = str(load).encode()[:8], struct.pack("<d", load), struct.pack(">d", load)
+    for load in secrets or tuple(load for site in SITES for load in loads(site)):
+        marks = str(load).encode(), struct.pack("<d", load), struct.pack(">d", load)
         for path in (p for p in folder.rglob("*") if p.is_file() and p.name != "readings.csv"):
             found += [path.name for mark in marks if mark in path.read_bytes()]
         found += [text for text in said if marks[0].decode() in text]
     return found
 
 
-def test_the_search_for_leaks_finds_one(tmp_path: Any) -> None:
+def test_the_search_for_leaks_finds_one(tmp_path: Path) -> None:
+    load = loads("east")[1]
     assert not leaks(tmp_path, "nothing")
-    (tmp_path / "state").write_bytes(b"x" + struct.pack("<d", LOADS[1]))
+    (tmp_path / "state").write_bytes(b"x" + struct.pack("<d", load))
     assert leaks(tmp_path) == ["state"]
-    assert leaks(tmp_path, f"load {LOADS[0]}") == [f"load {LOADS[0]}", "state"]
+    assert leaks(tmp_path, f"load {load}", secrets=(load,)) == ["state", f"load {load}"]
 
 
-def start(folder: Any, *options: Any) -> Any:
-    return subprocess.Popen(
-        [*MURMURA, "agent", "agent.toml", *options],
-        cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+def sentence(out: str) -> tuple[float, float, str]:
+    """Estimate, half width and coverage of the line with the result."""
+    found = re.search(r"^\w+: ([\d.]+) \+- ([\d.]+) \(95%\) after 168 rounds, (.*?), epsilon", out)
+    assert found, out
+    return float(found[1]), float(found[2]), found[3]
 
 
-def test_three_machines_agree(machines: Any) -> None:
-    checked = {
-        site: murmura("agent", "agent.toml", "--check", cwd=machines / site) for site in SITES
-    }
-    hashes = {first(r"manifest (\w{64})", text) for text in checked.values()}
-    assert len(hashes) == 1
-    assert "Proved: differential privacy with epsilon = 1" in checked["north"]
+def test_the_numbers_of_the_page_are_those_of_the_plan(tmp_path: Path) -> None:
+    """And of the agents: two functions state one interval."""
+    (tmp_path / "links.csv").write_text(file_of("links.csv"))
+    week = file_of("scenario.toml")
+    once = week.replace("batches", "# batches").replace('"learn"', '"average"')
+    for text, stated in ((week, "about 3.5 on either"), (once, "would give 160 on either")):
+        (tmp_path / "scenario.toml").write_text(text)
+        problem, manifest = problem_and_manifest(Scenario.load(tmp_path / "scenario.toml"))
+        planned = precision(problem)
+        assert planned is not None
+        assert f"{float(f'{planned.half_width:.2g}'):g}" == first(r"([\d.]+) on", stated).rstrip(
+            "."
+        )
+        assert stated in PAGE.replace("\n", " ")
+        if text is week:
+            (made,) = half_width(manifest, problem.family)
+            assert planned.half_width == pytest.approx(made, rel=0.06)
+
+
+def test_one_starts_late_and_one_dies_and_comes_back(
+    machines: Callable[..., Machines], tmp_path: Path
+) -> None:
+    sites = machines()
+    for site in SITES:
+        murmura("doctor", "agent.toml", cwd=tmp_path / site)
+    checked = [murmura("agent", "agent.toml", "--check", cwd=tmp_path / site) for site in SITES]
+    assert len({first(r"manifest (\w{64})", text) for text in checked}) == 1
     port = free_ports(1)[0]
-    running = {"north": start(machines / "north", "--metrics", str(port))}
-    running |= {site: start(machines / site) for site in ("east", "west")}
-    try:
-        said = {site: process.communicate(timeout=120) for site, process in running.items()}
-    finally:
-        for process in running.values():
-            process.kill()
-    estimates = [
-        float(first(r": ([-\d.]+) \+- [\d.]+ \(95%\) after 60", out)) for out, _ in said.values()
-    ]
-    assert max(estimates) - min(estimates) < 1e-3
-    for site, (_, log) in said.items():
-        assert '"kind": "done"' in log
-        assert not leaks(machines / site, log)
-        shown = murmura("ledger", "show", f"{site}.ledger", cwd=machines / site)
-        assert site in shown
-        key = f"{site}.ledger.key"
-        murmura("ledger", "verify", f"{site}.ledger", "--key", key, cwd=machines / site)
-
-
-def test_sigterm_is_graceful_and_the_agent_goes_on_where_it_was(machines: Any) -> None:
-    north = start(machines / "north", "--metrics", "0")
-    port = None
-    for line in north.stderr:
-        if found := re.search(r"http://127.0.0.1:(\d+)/metrics", line):
-            port = found[1]
-        if '"kind": "started"' in line:
-            break
+    sites.start("north", "--metrics", str(port))
+    sites.start("east")
+    wait(lambda: sites.status("north").get("state") == "gathering", "north gathers")
+    wait(lambda: "west" in sites.log("north"), "north's log says who is missing")
+    wait(lambda: sites.status("north")["coverage"]["present"] == 2, "two are there")
+    shown = murmura("status", "agent.toml", cwd=tmp_path / "north", code=3)
+    assert "gathering" in shown
+    assert "west" in shown
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as page:
-        assert 'murmura_epsilon_spent{agent="north"}' in page.read().decode()
-    north.terminate()
-    _, log = north.communicate(timeout=60)
-    assert north.returncode == 3  # it has no result
-    assert "start again to continue" in log
-    running = {site: start(machines / site) for site in SITES}
-    try:
-        said = {site: process.communicate(timeout=120) for site, process in running.items()}
-    finally:
-        for process in running.values():
-            process.kill()
-    assert all("after 60 rounds" in out for out, _ in said.values())
-    assert '"releases": 0' in said["north"][1]  # alone it had nobody to ask, and released nothing
-    made = read_ledger(machines / "north" / "north.ledger").entries
-    assert len(made) == 1
-    again = start(machines / "north")
-    out, log = again.communicate(timeout=120)
-    assert "after 60 rounds" in out
-    assert '"releases": 1' in log
-    assert read_ledger(machines / "north" / "north.ledger").entries == made
+        assert 'murmura_epsilon_spent{agent="north"} 0.0' in page.read().decode()
+    sites.kill("east")  # dies, and comes back
+    sites.start("east")
+    sites.start("west")
+    ends = {site: sites.end(site) for site in SITES}
+    assert {code for _, code in ends.values()} == {0}
+    results = {site: sentence(out) for site, (out, _) in ends.items()}
+    assert {covered for _, _, covered in results.values()} == {"readings of 3 of 3 members"}
+    truth = sum(sum(loads(site)[:RELEASED]) for site in SITES) / (3 * RELEASED)
+    for estimate, width, _ in results.values():
+        assert 3.0 < width < 4.0
+        assert abs(estimate - truth) < 5 * width  # beyond it once in 10^10
+    estimates = [estimate for estimate, _, _ in results.values()]
+    assert max(estimates) - min(estimates) < 0.01
+    for site in SITES:
+        made = read_ledger(tmp_path / site / f"{site}.ledger").entries
+        assert sum(entry.readings for entry in made) == RELEASED
+        assert {entry.epsilon for entry in made} == {1.0}
+        log = sites.log(site)
+        assert not leaks(tmp_path / site, log, ends[site][0], secrets=tuple(loads(site)))
+        key = ("--key", f"{site}.ledger.key")
+        for words in commands("ledger"):
+            said = [word.replace("north", site) for word in words]
+            options = key if "verify" in said else ()
+            assert site in murmura(*said, *options, cwd=tmp_path / site)
+    again = sites.start("north")  # all the others have gone
+    again.send_signal(signal.SIGTERM)
+    out, _ = sites.end("north")
+    assert not out or sentence(out)[0] == pytest.approx(results["north"][0])
 
 
-def test_an_agent_without_certificates_refuses_to_start(machines: Any) -> None:
-    file = machines / "north" / "agent.toml"
-    file.write_text(re.sub(r"\[keys\]\nfolder.*\n", "", file.read_text()))
-    refused = start(machines / "north")
-    _, log = refused.communicate(timeout=60)
-    assert refused.returncode == 1
-    assert "north has no certificate" in log
-    file.write_text(file.read_text().replace("127.0.0.1", "0.0.0.0").replace("tls/", "tcp/"))
-    refused = start(machines / "north", "--insecure")
-    _, log = refused.communicate(timeout=60)
-    assert refused.returncode == 1
-    assert "not on the loopback" in log
+def test_one_does_not_come_back(machines: Callable[..., Machines], tmp_path: Path) -> None:
+    """North and west go on from their releases without east, which learns that it is left out."""
+    terms = first(r"^```toml\n(\[agents\]\nquorum = 2 .*?)^```", PAGE)
+    terms = terms.replace('lost_after = "1h"', 'lost_after = "3s"')
+    sites = machines("\n" + terms, hours=100)
+    for site in SITES:
+        sites.start(site)
+    wait(lambda: all(sites.status(s).get("round", 0) >= 90 for s in SITES), "rounds began")
+    sites.kill("east")
+    for site in ("north", "west"):
+        with (tmp_path / site / "readings.csv").open("a") as file:
+            file.write(rows(site, 100, HOURS))
+    wait(lambda: '"kind": "done"' in sites.log("north") and '"kind": "done"' in sites.log("west"),
+         "the two end")  # fmt: skip
+    sites.start("east")
+    out, code = sites.end("east")
+    assert code == 3, out + sites.log("east")
+    results = {site: sites.end(site) for site in ("north", "west")}
+    for out, code in results.values():
+        assert code == 0, out
+        estimate, width, covered = sentence(out)
+        assert covered == "readings of 2 of 3 members, 1 missing: east"
+        truth = sum(sum(loads(site)[:RELEASED]) for site in ("north", "west")) / (2 * RELEASED)
+        assert abs(estimate - truth) < 5 * width
+    for site in ("north", "west"):  # nothing was released again
+        made = read_ledger(tmp_path / site / f"{site}.ledger").entries
+        assert sum(entry.readings for entry in made) == RELEASED

@@ -66,6 +66,11 @@ class Coverage:
         return tuple(m for m, count in zip(self.members, self.readings, strict=True) if not count)
 
     @property
+    def absent(self) -> tuple[str, ...]:
+        """The members that do not take part, as far as is known."""
+        return tuple(member for member in self.members if member not in self.present)
+
+    @property
     def count(self) -> int:
         """How many members contribute."""
         return sum(1 for count in self.readings if count)

@@ -220,6 +220,7 @@ manifest c0ffee11c0ff'
                 "contributing": covered.count,
                 "readings": sum(covered.readings),
                 "missing": list(covered.missing),
+                "absent": list(covered.absent),
                 "quorum": self.quorum,
                 "sentence": covered.sentence(),
             },

@@ -43,6 +43,8 @@ def _print(found: list[StatusReport]) -> None:
     from rich.console import Console
     from rich.table import Table
 
+    from murmura.agents.coverage import some_names
+
     table = Table()
     for name in (
         "agent",
@@ -61,9 +63,11 @@ def _print(found: list[StatusReport]) -> None:
     if table.row_count:
         Console(width=None if Console().is_terminal else 140).print(table)
     for report in found:
+        name = report.data.get("agent", report.path)
         if report.problem:
-            name = report.data.get("agent", report.path)
             typer.echo(f"{name}: {report.problem} ({report.path})")
+        elif report.data["coverage"]["absent"]:
+            typer.echo(f"{name}: not there: {some_names(report.data['coverage']['absent'])}")
 
 
 def _cells(report: StatusReport) -> list[str]:
