@@ -166,6 +166,17 @@ def test_a_broken_link_costs_no_coverage() -> None:
     assert run.running["1"].links_status() == {"0": "done", "2": "dropped"}
 
 
+def test_a_link_that_never_works_does_not_hold_up_the_gathering() -> None:
+    run = begun(ring(), "0", "1")
+    run.sever("1", "2")
+    run.start("2", "3")
+    run.run(40, until_done=False)
+    assert {agent.round for agent in run.running.values()} == {0}
+    assert run.run(60)
+    assert all(host.outcome.coverage.complete for host in run.agents.values())
+    check(run, 4)
+
+
 @pytest.mark.parametrize(("quorum", "ends"), [(2, "rounds"), (3, "quorum"), (4, "quorum")])
 def test_halves_have_the_means_of_the_halves_or_nothing(quorum: Any, ends: Any) -> None:
     run = begun(ring(quorum), faults=SLOW)
