@@ -18,6 +18,7 @@ from murmura.testing import SimulatedNetwork
 from tests.agents.protocol.cases import released, small
 
 COUNT = st.integers(0, 2**16)
+LAST = 150  # rounds of a run that ends: what is not mixed then is below 1e-9
 
 
 class Bag(SimulatedNetwork):
@@ -260,3 +261,135 @@ class Chaos(RuleBasedStateMachine):
         mean = self.given / self.count
         for label, (estimate,) in self.run.estimates().items():
             assert abs(estimate - mean) <= 1e-9, label
+
+
+class Views(RuleBasedStateMachine):
+    """Whatever may happen to four agents in a ring that run to a last round: kills for ever too.
+
+    In the end every agent has the mean of the set of members that it states, or no result, and all
+    in one component state the same set.
+    """
+
+    agent: type[Agent] = Agent
+    quorum = 2
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.manifest = small(rounds=LAST, quorum=self.quorum, gathering=30.0, lost_after=60.0)
+        faults = Faults(drop=0.1, duplicate=0.1, reorder=0.1, delay=(0.001, 0.02))
+        options = Options(linger=300.0)
+        self.run = SimulatedNetwork(
+            self.manifest, agent=self.agent, options=options, faults=faults, seed=7
+        )
+        self.labels = list(self.run.agents)
+        for k, label in enumerate(self.labels):
+            self.run.release(label, [released(self.manifest, 1, float(k * k))])
+        self.run.start(*self.labels[:3])
+
+    def some(self, at: Any, wanted: Any) -> Any:
+        found = [label for label in self.labels if wanted(self.run.agents[label])]
+        return found[at % len(found)] if found else None
+
+    @rule(at=COUNT)
+    def start(self, at: Any) -> None:
+        label = self.some(at, lambda host: host.agent is None and not host.killed)
+        if label is not None:
+            self.run.restart(label)
+
+    @rule(at=COUNT, steps=st.integers(1, 120))
+    def steps(self, at: Any, steps: Any) -> None:
+        for _ in range(steps):
+            self.run.step()
+
+    @rule(steps=st.integers(0, 60))
+    def nearly_the_end(self, steps: Any) -> None:
+        """To the last round of somebody, where who knows what matters most."""
+        for _ in range(6000):
+            if any(agent.round >= LAST for agent in self.run.running.values()):
+                break
+            self.run.step()
+        for _ in range(steps):
+            self.run.step()
+
+    @rule(seconds=st.sampled_from([1.0, 10.0, 35.0, 70.0]))
+    def time_passes(self, seconds: Any) -> None:
+        self.run.run(seconds, until_done=False)
+
+    @rule(at=COUNT, announced=st.booleans())
+    def crash(self, at: Any, announced: Any) -> None:
+        label = self.some(at, lambda host: host.agent is not None)
+        if label is not None:
+            self.run.crash(label, announced=announced)
+
+    @rule(at=COUNT)
+    def lose_the_state(self, at: Any) -> None:
+        label = self.some(at, lambda host: host.agent is not None)
+        if label is not None:
+            self.run.start(label)
+
+    @rule(at=COUNT)
+    @precondition(lambda self: sum(h.killed for h in self.run.agents.values()) < 2)
+    def kill(self, at: Any) -> None:
+        label = self.some(at, lambda host: not host.killed)
+        self.run.kill(label)
+
+    @rule(at=COUNT)
+    def break_a_link(self, at: Any) -> None:
+        pairs = self.manifest.graph.pairs
+        self.run.sever(*pairs[at % len(pairs)])
+
+    @rule()
+    def mend(self) -> None:
+        self.run.network._cut.clear()
+
+    @invariant()
+    def mass_is_conserved(self) -> None:
+        for present, transit, stale, put in zip(*self.run.totals().values(), strict=True):
+            assert present + transit + stale == put
+
+    @invariant()
+    def nothing_is_released_again(self) -> None:
+        for agent in self.run.running.values():
+            assert len(agent.identity.history) == 1
+            assert agent.mass.readings <= 1
+
+    def teardown(self) -> None:
+        for label, host in self.run.agents.items():
+            if host.agent is None and not host.killed:
+                self.run.restart(label)
+        self.run.run(4000)
+        stated: dict[str, Any] = {}
+        for label, host in self.run.agents.items():
+            if host.killed:
+                continue
+            done = host.done
+            if done is None:  # it waits, for those that are gone or for a broken link
+                assert self.run.network._cut or any(h.killed for h in self.run.agents.values())
+            elif done.estimate:
+                members = done.coverage.contributing
+                assert label in members
+                assert len(members) >= self.quorum
+                mean = sum(int(k) ** 2 for k in members) / len(members)
+                assert abs(done.estimate[0] - mean) <= 1e-9, (label, done)
+                stated[label] = set(members)
+            else:
+                assert done.reason in ("quorum", "excluded", "late"), done
+        for one, members in stated.items():
+            for other in members & set(stated):
+                assert stated[other] == members, (one, other, stated)
+
+
+class Trusting(Agent):
+    """A variant that takes a neighbour which lost its state for the one that it was."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.gathering.rolled_back = lambda link: None  # type: ignore[method-assign]
+
+
+class Impatient(Agent):
+    """A variant that is done when it has completed its own last round."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.gathering.complete = self.completion.finish  # type: ignore[method-assign,assignment]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from murmura import networks
-from murmura.agents.events import Leave
+from murmura.agents.events import Leave, Persist, Send
 from murmura.agents.manifest import Manifest
 from murmura.agents.protocol import Agent, Options
 from murmura.agents.transport.memory import Faults
@@ -139,3 +139,66 @@ def test_terms_that_need_rounds_in_common_are_refused() -> None:
         Agent(Manifest.of(todo, asynchronous=True), str(FLORENTINE.labels[0]))
     with pytest.raises(AgentError, match="tolerance"):
         Agent(small(asynchronous=True, tolerance=0.1), "0")
+
+
+class Counted(SimulatedNetwork):
+    """Counts what agents write and send."""
+
+    writes = sends = 0
+
+    def perform(self, host: Any, action: Any) -> None:
+        self.writes += isinstance(action, Persist)
+        self.sends += isinstance(action, Send)
+        super().perform(host, action)
+
+
+def idle(agent: Any = Agent) -> Any:
+    """Ten minutes after all has converged: what is written and sent in them."""
+    run = Counted(small(asynchronous=True), agent=agent)
+    for label in run.agents:
+        run.release(label, [released(run.manifest, 1, float(label) ** 2)])
+    run.start()
+    run.run(60, until_done=False)
+    assert agree(run)
+    run.writes = run.sends = 0
+    run.run(600, until_done=False)
+    return run
+
+
+def test_who_has_converged_is_quiet_until_something_is_new() -> None:
+    run = idle()
+    assert run.writes <= 8  # an agent that did not rest would write 6,000 times
+    assert run.sends <= 100
+    assert run.totals()["in_transit"] == (0, 0)
+    run.release("2", [released(run.manifest, 2, 100.0)])
+    run.run(60, until_done=False)
+    assert agree(run)
+    assert {agent.coverage.readings for agent in run.running.values()} == {(1, 1, 2, 1)}
+
+
+def test_a_variant_that_never_rests_is_caught() -> None:
+    class Restless(Agent):
+        def __init__(self, *args: Any) -> None:
+            super().__init__(*args)
+            self.schedule._rest = self.schedule._send  # type: ignore[union-attr,method-assign]
+
+    assert idle(Restless).writes > 20_000
+
+
+def test_what_was_lost_on_the_way_to_rest_is_repeated() -> None:
+    run = SimulatedNetwork(small(asynchronous=True), faults=Faults(drop=0.5), seed=9)
+    for label in run.agents:
+        run.release(label, [released(run.manifest, 1, float(label) ** 2)])
+    run.start()
+    run.run(300, until_done=False)
+    assert agree(run)
+    assert run.totals()["in_transit"] == (0, 0)
+
+
+def test_an_agent_that_is_alone_says_so_less_and_less_often() -> None:
+    run = SimulatedNetwork(small(asynchronous=True))
+    run.release("0", [released(run.manifest, 1, 1.0)])
+    run.start("0")
+    run.run(3600, until_done=False)
+    alone = [r for _, r in run.reports if r.kind == "alone"]
+    assert 8 <= len(alone) <= 12

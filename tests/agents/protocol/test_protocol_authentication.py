@@ -208,7 +208,8 @@ def test_a_tag_is_computed_once_for_a_round(monkeypatch: Any) -> None:
 def test_a_hello_and_cumulative_mass_carry_tags_and_echo_them() -> None:
     terms = small(rounds=50)
     agent = Agent(terms, "0")
-    (first, _) = [a.message for a in agent.handle(Started(1, (), SECRET)) if isinstance(a, Send)]
+    begun = [a.message for a in agent.handle(Started(1, (), SECRET)) if isinstance(a, Send)]
+    first, _ = [message for message in begun if isinstance(message, Hello)]
     own = Authenticator(SECRET)
     assert (first.tag, first.acknowledged, first.echo) == (own.tag(1, 0), 0, b"")
     greeting = Hello("1", "0", 4, 1, terms.epoch, terms.digest, terms.field_digests, 0, b"t" * 8)

@@ -6,7 +6,15 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from tests.agents.protocol.chaos_machine import Chaos, Increments, OneIncarnation, SavedTooLate
+from tests.agents.protocol.chaos_machine import (
+    Chaos,
+    Impatient,
+    Increments,
+    OneIncarnation,
+    SavedTooLate,
+    Trusting,
+    Views,
+)
 
 FEW = settings(
     max_examples=25,
@@ -48,3 +56,25 @@ def test_mass_is_conserved_in_many_longer_runs(asynchronous: Any) -> None:
 def test_weakened_variants_are_caught(weakened: Any) -> None:
     with pytest.raises(AssertionError):
         run_state_machine_as_test(machine(**weakened), settings=SEEK)
+
+
+@pytest.mark.thorough
+def test_every_run_to_a_last_round_ends_in_the_mean_of_a_stated_set_or_nothing() -> None:
+    few = settings(FEW, max_examples=15, stateful_step_count=15)
+    run_state_machine_as_test(Views, settings=few)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("quorum", [2, 3, 4])
+def test_many_longer_runs_to_a_last_round(quorum: Any) -> None:
+    many = settings(FEW, max_examples=150, stateful_step_count=30)
+    kind: Any = type("Variant", (Views,), {"quorum": quorum})
+    run_state_machine_as_test(kind, settings=many)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("weakened", [Trusting, Impatient])
+def test_weakened_views_are_caught(weakened: Any) -> None:
+    kind: Any = type("Variant", (Views,), {"agent": weakened})
+    with pytest.raises(AssertionError):
+        run_state_machine_as_test(kind, settings=settings(SEEK, stateful_step_count=30))

@@ -18,7 +18,7 @@ from murmura.testing import SimulatedNetwork
 from tests.agents.protocol.cases import problem, released, releases, small
 
 ROUNDS = 150  # of a ring of 4 and of a path of 3: what is not mixed is below 1e-9
-TIMES = {"gathering": 30.0, "lost_after": 60.0}
+TIMES: Any = {"gathering": 30.0, "lost_after": 60.0}
 SLOW = Faults(delay=(0.001, 0.02))
 LOSSY = Faults(drop=0.2, duplicate=0.2, reorder=0.2, delay=(0.001, 0.05))
 
@@ -40,7 +40,7 @@ def reasons(run: Any) -> Any:
     return {label: host.done.reason for label, host in run.agents.items() if host.done is not None}
 
 
-def told(run: Any, kind: Any) -> Any:
+def reported(run: Any, kind: Any) -> Any:
     return [(who, report.text) for who, report in run.reports if report.kind == kind]
 
 
@@ -80,10 +80,10 @@ def test_who_starts_late_is_waited_for(late: Any, algorithm: Any) -> None:
     assert {agent.round for agent in run.running.values()} == {0}
     assert not any(agent.gathered for agent in run.running.values())  # nothing is charged
     assert reasons(run) == {}
-    said = [text for who, text in told(run, "gathering") if who == "0"]
+    said = [text for who, text in reported(run, "gathering") if who == "0"]
     assert len(said) == (1 if late < 60 else 60)
     assert said[0] == "waiting for 1 of 4 members: 2"
-    assert ("1", "waiting for 1 of 4 members: 2 (never heard)") in told(run, "gathering")
+    assert ("1", "waiting for 1 of 4 members: 2 (never heard)") in reported(run, "gathering")
     run.start("2")
     assert run.run(60)
     assert all(host.outcome.coverage.complete for host in run.agents.values())
@@ -166,6 +166,17 @@ def test_a_broken_link_costs_no_coverage() -> None:
     assert run.running["1"].links_status() == {"0": "done", "2": "dropped"}
 
 
+def test_a_link_that_never_works_does_not_hold_up_the_gathering() -> None:
+    run = begun(ring(), "0", "1")
+    run.sever("1", "2")
+    run.start("2", "3")
+    run.run(40, until_done=False)
+    assert {agent.round for agent in run.running.values()} == {0}
+    assert run.run(60)
+    assert all(host.outcome.coverage.complete for host in run.agents.values())
+    check(run, 4)
+
+
 @pytest.mark.parametrize(("quorum", "ends"), [(2, "rounds"), (3, "quorum"), (4, "quorum")])
 def test_halves_have_the_means_of_the_halves_or_nothing(quorum: Any, ends: Any) -> None:
     run = begun(ring(quorum), faults=SLOW)
@@ -194,7 +205,7 @@ def test_after_the_gathering_time_those_present_begin() -> None:
     assert not run.running["2"].gathered
     assert run.run(10)
     assert run.agents["2"].outcome[:3] == (0, (), "excluded")
-    assert "went on without it" in told(run, "excluded")[0][1]
+    assert "went on without it" in reported(run, "excluded")[0][1]
     run.run(10, until_done=False)
     assert all(agent.settled for agent in run.running.values())
 
@@ -220,7 +231,7 @@ def test_a_wrong_manifest_is_named() -> None:
     run.agents["2"].manifest = replace(terms, epsilon=0.5)
     run.start()
     run.run(20, until_done=False)
-    assert ("1", "waiting for 1 of 4 members: 2 (its manifest differs in epsilon)") in told(
+    assert ("1", "waiting for 1 of 4 members: 2 (its manifest differs in epsilon)") in reported(
         run, "gathering"
     )
     assert run.running["1"].links_status()["2"] == "mismatched"
@@ -292,7 +303,7 @@ def test_a_restart_in_the_middle_of_a_view_change(who: Any) -> None:
         while run.running["2"].round < 4:
             run.step()
         run.kill("2")
-        while not told(run, "view"):
+        while not reported(run, "view"):
             run.step()
         for _ in range(steps):
             run.step()
@@ -363,7 +374,7 @@ def test_where_neighbours_are_hidden_a_lost_member_means_no_result() -> None:
     run, sent = hidden()
     assert set(reasons(run).values()) == {"quorum"}
     assert {m.incarnation for m in sent} == {1}
-    assert any("protects nothing" in text for _, text in told(run, "quorum"))
+    assert any("protects nothing" in text for _, text in reported(run, "quorum"))
     check(run, 3)
 
 
@@ -412,7 +423,7 @@ def test_an_agent_that_is_done_stays_for_those_who_are_not_and_says_who_never_ca
     before = len(run.network.in_flight)
     run.run(100, until_done=False)
     assert all(agent.settled for agent in run.running.values())
-    texts = told(run, "unacknowledged")
+    texts = reported(run, "unacknowledged")
     assert ("0", "not known to have ended after 100 s: 2") in texts
     assert before == 0
 
@@ -440,7 +451,7 @@ def test_attendance_that_nobody_may_send_is_rejected() -> None:
     register = agent.flooding.register._replace(dropped=1)
     message = Attendance("1", "0", 1, agent.links["1"].known.run, register)
     (report,) = agent.handle(received(message))
-    assert "one view only" in report.text  # type: ignore[union-attr]
+    assert "one view only" in report.text
 
 
 def received(message: Any) -> Any:

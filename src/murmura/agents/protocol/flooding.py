@@ -64,6 +64,7 @@ class Flooding:
         self._window = min(SPREAD, options.resend)
         self.register = Register(readings=self._zeros)
         self._collecting = self._changed = False
+        self._owed: set[str] = set()  # neighbours that asked for an answer
 
     def invalid(self, register: Register) -> str:
         """Why no member sends this register; empty if one may."""
@@ -164,13 +165,15 @@ class Flooding:
 
     def _send(self) -> bool:
         sent = False
+        owed, self._owed = self._owed, set()
         for link in self._links.values():
-            if link.register != self.register and link.listens:
+            if link.listens and (link.register != self.register or link.peer in owed):
                 self._messenger.send_attendance(link, self.register)
                 sent = True
         return sent
 
     def answer(self, link: Link) -> None:
-        """Send one neighbour the register."""
+        """Send one neighbour the register, now or with the next changes."""
         if link.session in states.ESTABLISHED:
-            self._messenger.send_attendance(link, self.register)
+            self._owed.add(link.peer)
+            self.spread()

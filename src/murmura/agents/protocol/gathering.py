@@ -86,6 +86,7 @@ class Gathering:
         self.restart: Callable[[], None] = lambda: None
         self._completed: dict[View, CompletedView] = {}
         self._met = False  # whether any neighbour was heard in this run
+        self._began = False  # whether rounds began in an earlier view
         self._waited, self._due = 0.0, FIRST_REPORT  # seconds without progress, next report
         self._moved = False  # whether a round ended since the last period
         self._since_count = 0.0
@@ -97,14 +98,14 @@ class Gathering:
         """The view, and what was complete in which; the rest is learned from neighbours again."""
         register = self._flooding.register
         completed = [[g, f"{d:x}", *done] for (g, d), done in self._completed.items()]
-        return [register.generation, f"{register.dropped:x}", completed]
+        return [register.generation, f"{register.dropped:x}", completed, self._began]
 
     def restore(self, read: list[Any]) -> None:
         """Take a `snapshot` back."""
         for generation, dropped, reason, estimate, number in read[2]:
             found = CompletedView(reason, tuple(estimate), number)
             self._completed[generation, int(dropped, 16)] = found
-        generation, dropped = read[0], int(read[1], 16)
+        generation, dropped, self._began = read[0], int(read[1], 16), read[3]
         if generation or dropped:
             self._set_view(generation, dropped)
         if self._detector is not None:
@@ -249,14 +250,22 @@ class Gathering:
     def _is_lost(self, link: Link) -> bool:
         """Whether a neighbour is not waited for any longer.
 
-        Before the first round of the first view it is, for ever if need be, where the quorum is all.
+        Where the quorum is all and the rounds never began, it is, for ever if need be. Only the link
+        to a member that is present, heard by others, is dropped then, if they stay connected.
         """
         if not link.awaited:
             return False
         manifest, begun = self._manifest, self._state.round > 0
-        if not begun and self.view == (0, 0) and manifest.quorum == len(manifest.members):
-            return False
         limit = manifest.lost_after if begun or link.heard else manifest.gathering
+        if manifest.quorum == len(manifest.members) and not (begun or self._began):
+            limit = manifest.lost_after
+            peer = 1 << self._graph.index[link.peer]
+            without = self._flooding.register.dropped | self._graph.link(
+                self._state.label, link.peer
+            )
+            reached = self._graph.component(self._state.label, without) == self._graph.everyone
+            if not (reached and self._flooding.register.present & peer):
+                return False
         return self._silence(link) >= limit
 
     def _silence(self, link: Link) -> float:
@@ -297,6 +306,7 @@ class Gathering:
         gone = self._graph.everyone & ~self.component
         without = f" without {some_names(self._graph.names(gone))}" if gone else ""
         if state.round:
+            self._began = True
             state.incarnation += 1
             state.round = state.first_round = 0
             self._mass.begin_anew()
