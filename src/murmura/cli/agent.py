@@ -19,6 +19,8 @@ UNFINISHED = {
     "rolled-back": "its ledger is older than what its neighbours received; restore the newest one",
     "conflicting-releases": "its neighbours remember releases of this name that its ledger does "
     "not have, or another copy of it runs; the log says which, and what to do",
+    "quorum": "fewer members than the quorum could be reached; the log says who was lost",
+    "excluded": "the others went on without it; use their estimate, or take part in the next epoch",
     "late": "its neighbours were done before it restarted without its state; use their estimate",
 }
 

@@ -32,6 +32,11 @@ WARNING_KINDS = {
     "readings",
     "alone",
     "left",
+    "gathering",
+    "view",
+    "quorum",
+    "excluded",
+    "unacknowledged",
 }
 MOST_LINES = 50  # about one peer, before there is at most one a second
 MOST_PEERS = 1000  # names that are counted separately
