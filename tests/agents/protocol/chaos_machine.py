@@ -296,8 +296,8 @@ class Views(RuleBasedStateMachine):
         if label is not None:
             self.run.restart(label)
 
-    @rule(at=COUNT, steps=st.integers(1, 120))
-    def steps(self, at: Any, steps: Any) -> None:
+    @rule(steps=st.integers(1, 120))
+    def steps(self, steps: Any) -> None:
         for _ in range(steps):
             self.run.step()
 
@@ -384,7 +384,7 @@ class Trusting(Agent):
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        self.gathering.rolled_back = lambda link: None  # type: ignore[method-assign]
+        self.gathering.rolled_back = lambda _: None  # type: ignore[method-assign,assignment]
 
 
 class Impatient(Agent):
@@ -392,4 +392,4 @@ class Impatient(Agent):
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        self.gathering.complete = self.completion.finish  # type: ignore[method-assign,assignment]
+        self.gathering.complete = self.completion.finish  # type: ignore[method-assign]

@@ -34,6 +34,11 @@ WARNING_KINDS = {
     "readings",
     "alone",
     "left",
+    "gathering",
+    "view",
+    "quorum",
+    "excluded",
+    "unacknowledged",
 }
 ONCE_KINDS = {"started", "resumed", "done", "stopped", "result", "metrics"}  # in each run
 BURST = 8  # lines that repeat before intervals begin
