@@ -385,11 +385,3 @@ class Trusting(Agent):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self.gathering.rolled_back = lambda _: None  # type: ignore[method-assign,assignment]
-
-
-class Impatient(Agent):
-    """A variant that is done when it has completed its own last round."""
-
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        self.gathering.complete = self.completion.finish  # type: ignore[method-assign]
