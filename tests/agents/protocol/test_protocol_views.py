@@ -517,5 +517,9 @@ def test_a_result_is_one_event_and_survives_a_restart() -> None:
     assert run.run(60)
     assert sorted(label for label, _ in done) == ["0", "1", "2", "3"]
     first = dict(done)
+    run.run(5, until_done=False)
+    for label in "023":
+        run.crash(label)
     run.restart("1")
     assert run.agents["1"].outcome == first["1"]
+    assert run.running["1"].settled  # it remembers that all had ended
