@@ -8,7 +8,6 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from tests.agents.protocol.chaos_machine import (
     Chaos,
-    Impatient,
     Increments,
     OneIncarnation,
     SavedTooLate,
@@ -73,8 +72,7 @@ def test_many_longer_runs_to_a_last_round(quorum: Any) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("weakened", [Trusting, Impatient])
-def test_weakened_views_are_caught(weakened: Any) -> None:
-    kind: Any = type("Variant", (Views,), {"agent": weakened})
+def test_weakened_views_are_caught() -> None:
+    kind: Any = type("Variant", (Views,), {"agent": Trusting})
     with pytest.raises(AssertionError):
         run_state_machine_as_test(kind, settings=settings(SEEK, stateful_step_count=30))

@@ -135,10 +135,11 @@ class Flooding:
 
     @property
     def nobody_waits(self) -> bool:
-        """Whether all members have ended, or all neighbours have and are gone."""
-        ended = self.register.ended
-        if ended == self.graph.everyone:
-            return True
+        """Whether all members have ended and the neighbours know, or these have and are gone."""
+        ended, everyone = self.register.ended, self.graph.everyone
+        if ended == everyone:
+            links = self._links.values()
+            return not any(link.listens and link.register.ended != everyone for link in links)
         return bool(self._links) and all(
             link.reachability is Reachability.DOWN and ended >> self.graph.index[peer] & 1
             for peer, link in self._links.items()

@@ -98,7 +98,8 @@ class Gathering:
         """The view, and what was complete in which; the rest is learned from neighbours again."""
         register = self._flooding.register
         completed = [[g, f"{d:x}", *done] for (g, d), done in self._completed.items()]
-        return [register.generation, f"{register.dropped:x}", completed, self._began]
+        view = [register.generation, f"{register.dropped:x}"]
+        return [*view, completed, self._began, f"{register.ended:x}" if self._state.reason else "0"]
 
     def restore(self, read: list[Any]) -> None:
         """Take a `snapshot` back."""
@@ -115,7 +116,7 @@ class Gathering:
         if self._state.completed:
             self._flooding.mark(finished=self._flooding.me)
         if self._state.reason:
-            self._flooding.mark(ended=self._flooding.me)
+            self._flooding.mark(ended=self._flooding.me | int(read[4], 16))
 
     @property
     def view(self) -> View:
@@ -172,7 +173,10 @@ class Gathering:
         link.register = theirs
         if link.session is SessionState.OPEN:
             self.hear(link)
+        before = self._flooding.register.ended
         self._flooding.mark(ended=theirs.ended)
+        if self._state.reason and before != self._graph.everyone == self._flooding.register.ended:
+            self._messenger.relies_on_snapshot = True  # after a restart nobody is waited for
         if not (self._concluded(theirs) or self._state.reason):
             generation, dropped = self.view
             union = max(generation, theirs.generation), dropped | theirs.dropped
