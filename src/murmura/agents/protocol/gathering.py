@@ -114,7 +114,9 @@ class Gathering:
         self._state.completed = self.view in self._completed
         self._flooding.count(anew=True)
         if self._state.completed:
-            self._flooding.mark(finished=self._flooding.me)
+            all_had = self._state.reason in ("rounds", "tolerance")  # else there was no result
+            inside = self._graph.component(self._state.label, dropped)
+            self._flooding.mark(finished=inside if all_had else self._flooding.me)
         if self._state.reason:
             self._flooding.mark(ended=self._flooding.me | int(read[4], 16))
 
@@ -208,8 +210,14 @@ class Gathering:
             self._finish(found)
 
     def _concluded(self, theirs: Register) -> bool:
-        """Whether the others have the result of another view in which this agent took part."""
-        if not self._waits or self._state.reason or theirs[:2] == self.view:
+        """Whether the others have a result in which this agent took part and which it does not have.
+
+        It is that of another view, or of this one if the agent has lost the state in which it
+        completed it.
+        """
+        if not self._waits or self._state.reason:
+            return False
+        if theirs[:2] == self.view and self._state.completed:
             return False
         inside = self._graph.component(self._state.label, theirs.dropped)
         if inside & ~theirs.finished:
