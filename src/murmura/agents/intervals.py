@@ -308,7 +308,7 @@ def _noise(manifest: Manifest, family: Any, weights: ReleaseWeights) -> tuple[An
         made: Any = _calibration(manifest, family, labels[place]).mechanism(
             manifest.epsilon, int(t), released=True
         )
-        scales[k] = made.scale
+        scales[k] = made.release_scale
     return scales, None
 
 

@@ -3,6 +3,7 @@
 import io
 import json
 import socket
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -103,7 +104,7 @@ def test_frozen_readers_do_not_slow_an_agent(tmp_path: Any) -> None:
     made.observability.metrics = metrics
     endpoints = Endpoints(made.reporter, metrics)
     port = endpoints.serve(0)
-    frozen = []
+    frozen, threads = [], threading.active_count()
     try:
         for _ in range(2 * MOST_REQUESTS):
             reader = socket.create_connection(("127.0.0.1", port))
@@ -113,6 +114,7 @@ def test_frozen_readers_do_not_slow_an_agent(tmp_path: Any) -> None:
         assert finish(made)
         assert time.monotonic() - began < 8.0  # less than one frozen request may take
         assert made.reporter.clock() - made.reporter.beat < FROZEN
+        assert threading.active_count() - threads <= MOST_REQUESTS + 1
     finally:
         for reader in frozen:
             reader.close()

@@ -154,10 +154,9 @@ def test_a_status_holds_no_reading(tmp_path: Any) -> None:
     assert not any("5.12345" in text for text in seen)
 
 
-def test_the_file_is_replaced_at_once_and_private(tmp_path: Path) -> None:
-    """A reader that looks all the time never sees a part."""
-    path = tmp_path / "a.status.json"
-    file, stop, broken = StatusFile(path), threading.Event(), []
+def broken_reads(path: Path, write: Any) -> int:
+    """How often a reader that looks all the time sees a part of a status."""
+    stop, broken = threading.Event(), []
 
     def look() -> None:
         while not stop.is_set():
@@ -171,11 +170,27 @@ def test_the_file_is_replaced_at_once_and_private(tmp_path: Path) -> None:
     reader = threading.Thread(target=look)
     reader.start()
     for k in range(100):
-        file.write({"k": k, "text": "x" * 5000})
+        write({"k": k, "text": "x" * 5000})
     stop.set()
     reader.join()
-    assert not broken
     assert json.loads(path.read_text())["k"] == 99
+    return len(broken)
+
+
+def test_the_file_is_replaced_at_once_and_private(tmp_path: Path) -> None:
+    path = tmp_path / "a.status.json"
+
+    def in_place(data: Any) -> None:  # weakened
+        text = json.dumps(data)
+        with path.open("w") as file:
+            file.write(text[:3000])
+            file.flush()
+            time.sleep(0.001)
+            file.write(text[3000:])
+
+    assert broken_reads(path, in_place) > 0
+    path.unlink()
+    assert broken_reads(path, StatusFile(path).write) == 0
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert [each.name for each in tmp_path.iterdir()] == ["a.status.json"]
     with pytest.raises(AgentError, match="cannot write the status to"):
