@@ -29,6 +29,7 @@ from murmura.privacy.derivation import (
 )
 from murmura.privacy.exact import support_attack
 from murmura.privacy.guarantee import Adversary, Guarantee, Noise, Sees, Status, Unit
+from murmura.privacy.masked import MaskedParameters, effective_epsilon
 from murmura.privacy.mechanisms import (
     BoundedSignal,
     Choice,
@@ -75,6 +76,7 @@ __all__ = [
     "IdentityMechanism",
     "IntegerStatistic",
     "LaplaceMechanism",
+    "MaskedParameters",
     "Mechanism",
     "NetworkDP",
     "NoPrivacy",
@@ -100,6 +102,7 @@ __all__ = [
     "calibrate",
     "check_stopping",
     "compose",
+    "effective_epsilon",
     "guarantee_of",
     "mechanism_name",
     "mechanism_of",
