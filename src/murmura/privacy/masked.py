@@ -304,6 +304,11 @@ class MaskedParameters:
         )
 
     @property
+    def noise_cost(self) -> Fraction:
+        """eps, exactly: what one session costs."""
+        return Fraction(self.epsilon)
+
+    @property
     def query_epsilon(self) -> float:
         """A eps: the most that a query costs; eps if its first attempt succeeds."""
         return self.tries * self.epsilon

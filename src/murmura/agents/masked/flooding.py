@@ -96,6 +96,12 @@ class RecordSet:
         """The record at a place."""
         return self._records.get((sid, kind, label))
 
+    def both(self, sid: bytes, kind: str, label: str) -> list[SignedRecord]:
+        """The record at a place, and the one that contradicts it."""
+        place = sid, kind, label
+        found = self._records.get(place), self._evidence.get(place)
+        return [signed for signed in found if signed is not None]
+
     def contradicted(self, sid: bytes, kind: str, label: str) -> bool:
         """Whether a member said two different things at this place."""
         return (sid, kind, label) in self._evidence
