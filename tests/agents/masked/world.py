@@ -85,6 +85,7 @@ class World:
         self.sessions: dict[str, Session | None] = dict.fromkeys(self.terms.labels)
         self.statistics = {label: (10 * n, -n) for n, label in enumerate(self.terms.labels)}
         self.drawn: defaultdict[str, list[tuple[int, ...]]] = defaultdict(list)
+        self.noise: dict[tuple[str, bytes], tuple[int, ...]] = {}
         self.published: defaultdict[str, list[SignedRecord]] = defaultdict(list)
         self.concluded: defaultdict[str, list[Concluded]] = defaultdict(list)
         self.timers: defaultdict[str, set[str]] = defaultdict(set)
@@ -104,6 +105,7 @@ class World:
 
     def act(self, label: str, call: Any, *arguments: Any) -> None:
         """Carry out a call's actions, unless the process ended in it."""
+        noise = iter(range(len(self.drawn[label]), 10**6))
         try:
             actions = call(*arguments)
         except Killed:
@@ -114,6 +116,8 @@ class World:
                 frame = encode_record(action.signed)
                 assert decode_record(frame) == action.signed
                 self.published[label].append(action.signed)
+                if isinstance(action.signed.record, Present):
+                    self.noise[label, action.signed.record.sid] = self.drawn[label][next(noise)]
             elif isinstance(action, Concluded):
                 self.concluded[label].append(action)
             elif isinstance(action, SetTimer):
@@ -149,7 +153,7 @@ class World:
     def settle(self, silent: str = "") -> None:
         """Exchange until nothing is new."""
         labels = [label for label in self.terms.labels if label not in silent]
-        while any([self.exchange(a, b) for a in labels for b in labels if a != b]):
+        while sum(self.exchange(a, b) for a in labels for b in labels if a != b):
             pass
 
     def run(self, silent: str = "", rounds: int = 30) -> None:
@@ -164,9 +168,9 @@ class World:
                     self.fire(label, timer)
                 self.settle(silent)
 
-    def sent(self, label: str) -> dict[tuple[int, int], set[tuple[int, ...]]]:
+    def sent(self, label: str) -> dict[bytes, set[tuple[int, ...]]]:
         """Every masked value that an agent ever published, by session."""
-        found: defaultdict[Any, set[tuple[int, ...]]] = defaultdict(set)
+        found: defaultdict[bytes, set[tuple[int, ...]]] = defaultdict(set)
         for signed in self.published[label]:
             if isinstance(signed.record, Masked):
                 found[signed.record.sid].add(signed.record.words)
@@ -201,15 +205,8 @@ class World:
     def expected(self, result: Any) -> tuple[int, ...]:
         """The sum of x + eta over the roster, from what each member drew for that session."""
         sid = self.terms.sid(QUERY, result.attempt, result.view)
-        total = [0, 0]
-        for label in result.members:
-            presents = [
-                s.record.sid for s in self.published[label] if isinstance(s.record, Present)
-            ]
-            noise = self.noise_of(label, presents.index(sid))
-            for k in range(2):
-                total[k] += self.statistics[label][k] + noise[k]
-        return tuple(total)
-
-    def noise_of(self, label: str, number: int) -> tuple[int, ...]:
-        return self.drawn[label][number]
+        values = [
+            [x + eta for x, eta in zip(self.statistics[one], self.noise[one, sid], strict=True)]
+            for one in result.members
+        ]
+        return tuple(sum(column) for column in zip(*values, strict=True))

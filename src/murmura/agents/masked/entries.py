@@ -156,7 +156,8 @@ class MemorySessionLedger:
                 raise LedgerError("a prepared session is open; withdraw it first")
             if entry.attempt == last.attempt and last.stage is Stage.SENT:
                 raise LedgerError("this attempt has sent its value; begin the next attempt")
-        found.entries = (*found.entries, replace(entry, stage=Stage.OPENED, prepared=None))
+        fresh = SessionEntry(entry.attempt, entry.view, entry.sid)
+        found.entries = (*found.entries, fresh)
 
     def prepare(self, query: int, prepared: Prepared) -> None:
         """R6: one Commit per session."""

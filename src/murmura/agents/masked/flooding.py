@@ -62,9 +62,11 @@ class RecordSet:
         """An empty set."""
         self._manifest, self._keys, self._expected = manifest, keys, expected
         self._records: dict[Place, SignedRecord] = {}
+        self._by_kind: defaultdict[tuple[bytes, str], dict[str, SignedRecord]] = defaultdict(dict)
         self._evidence: dict[Place, SignedRecord] = {}
         self._buckets: defaultdict[int, dict[bytes, SignedRecord]] = defaultdict(dict)
         self._hashes: dict[int, bytes] = {}
+        self._joined = b""
 
     def add(self, signed: SignedRecord) -> Admission:
         """Verify and add a record; what is known is not verified again."""
@@ -79,18 +81,17 @@ class RecordSet:
             return Admission.INVALID
         where = self._records if known is None else self._evidence
         where[signed.place] = signed
+        if known is None:
+            self._by_kind[signed.place[:2]][record.label] = signed
         bucket = _bucket(signed.place)
         self._buckets[bucket][_name(signed)] = signed
         self._hashes.pop(bucket, None)
+        self._joined = b""
         return Admission.NEW if known is None else Admission.CONFLICT
 
-    def of(self, sid: bytes, kind: str) -> dict[str, SignedRecord]:
+    def of(self, sid: bytes, kind: str) -> Mapping[str, SignedRecord]:
         """The records of one kind in a session, by label, those contradicted included."""
-        return {
-            label: signed
-            for (s, k, label), signed in self._records.items()
-            if (s, k) == (sid, kind)
-        }
+        return self._by_kind.get((sid, kind), {})
 
     def get(self, sid: bytes, kind: str, label: str) -> SignedRecord | None:
         """The record at a place."""
@@ -117,7 +118,9 @@ class RecordSet:
 
     def digests(self) -> bytes:
         """A hash of 8 bytes for each bucket."""
-        return b"".join(self._digest(bucket) for bucket in range(BUCKETS))
+        if not self._joined:
+            self._joined = b"".join(self._digest(bucket) for bucket in range(BUCKETS))
+        return self._joined
 
     def _digest(self, bucket: int) -> bytes:
         if bucket not in self._hashes:
@@ -130,7 +133,7 @@ class RecordSet:
         if len(theirs) != BUCKETS * NAME:
             raise WireError(f"digests of {len(theirs)} bytes, expected {BUCKETS * NAME}")
         found = {}
-        for bucket in range(BUCKETS):
+        for bucket in range(BUCKETS) if theirs != self.digests() else ():
             if theirs[bucket * NAME : (bucket + 1) * NAME] != self._digest(bucket):
                 found[bucket] = frozenset(self._buckets.get(bucket, ()))
         return found

@@ -52,7 +52,6 @@ from murmura.errors import AgentError
 
 VIEW, PROPOSAL, ATTEMPT = "view", "proposal", "attempt"
 SALT = 32
-MOST_VIEWS = 1000  # per attempt
 
 
 class Publish(NamedTuple):
@@ -294,15 +293,14 @@ class Session:
                     self._follow(*place)
         return found
 
-    def _is_closed(self, attempt: int) -> bool:
-        """Whether too many members have sent their value of an attempt for another roster in it."""
-        senders = {
+    def _senders(self, attempt: int) -> set[str]:
+        """Members that have sent their value of an attempt: they take part in no other roster of it."""
+        return {
             label
             for sid, (a, _) in self._sessions.items()
             if a == attempt
             for label in self.records.of(sid, "Masked")
         }
-        return len(senders) > self.terms.parameters.absent
 
     def _advance(self) -> None:
         """Do all that has become possible."""
@@ -417,7 +415,7 @@ class Session:
     def _others_moved_on(self, entry: SessionEntry) -> bool:
         """Whether a view that has no roster yet will hardly get one: the others are further on."""
         place = entry.attempt, entry.view
-        closed = self._is_closed(entry.attempt)
+        closed = len(self._senders(entry.attempt)) > self.terms.parameters.absent
         return self._ahead() > place or (closed and self._has_attempt(entry.attempt + 1))
 
     def _has_attempt(self, attempt: int) -> bool:
@@ -430,14 +428,17 @@ class Session:
         self._next_view(entry)
 
     def _next_view(self, entry: SessionEntry) -> None:
+        """The next view, or the next attempt if somebody has sent in this one and is lost to it."""
         place = entry.attempt, entry.view + 1
-        if self._is_closed(entry.attempt) and self._has_attempt(entry.attempt + 1):
+        used_up = place[1] >= self.terms.most_views
+        if self._has_attempt(entry.attempt + 1) and (used_up or self._senders(entry.attempt)):
             place = entry.attempt + 1, 0
-        attempt, view = max(place, self._ahead())
-        if view >= MOST_VIEWS:
+            used_up = False
+        place = max(place, self._ahead())
+        if used_up and place[0] == entry.attempt:
             self._conclude(None, "views")
         else:
-            self._enter(attempt, view)
+            self._enter(*place)
 
     def _next_attempt(self, entry: SessionEntry) -> None:
         if self._has_attempt(entry.attempt + 1):
@@ -449,7 +450,8 @@ class Session:
         """The sum of the earliest attempt that is complete here."""
         best = self.result.attempt if self.result else self.terms.parameters.tries
         for sid, (attempt, view) in list(self._sessions.items()):
-            if attempt < best:
+            enough = len(self.records.of(sid, "Masked")) >= self.terms.parameters.smallest_roster
+            if attempt < best and enough:
                 found = add_up(self.terms, self.records, self.query, attempt, view, sid)
                 if found is not None and len(found.totals) == len(self._statistic):
                     best = attempt

@@ -75,12 +75,24 @@ class MaskedTerms:
         """The pinned keys (R3)."""
         return dict(self.members)
 
+    @cached_property
+    def _sids(self) -> dict[tuple[int, int, int], bytes]:
+        return {}
+
     def sid(self, query: int, attempt: int, view: int) -> bytes:
         """H(domain, manifest, nonce, query, attempt, view)."""
-        counts = (number.to_bytes(8, "big") for number in (query, attempt, view))
-        return digest(b"session", self.manifest, self.nonce, *counts)
+        place = query, attempt, view
+        if place not in self._sids:
+            counts = (number.to_bytes(8, "big") for number in place)
+            self._sids[place] = digest(b"session", self.manifest, self.nonce, *counts)
+        return self._sids[place]
 
     def proposer(self, query: int, attempt: int, view: int) -> str:
         """Who proposes the roster: the next member in each view, from a public start."""
         start = int.from_bytes(self.sid(query, attempt, 0)[:8], "big")
         return self.labels[(start + view) % len(self.labels)]
+
+    @property
+    def most_views(self) -> int:
+        """Views of an attempt: every member proposes twice."""
+        return 2 * len(self.labels)
