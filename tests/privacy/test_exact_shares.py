@@ -9,6 +9,7 @@ import inspect
 from collections import defaultdict
 from collections.abc import Callable
 from fractions import Fraction
+from importlib import import_module
 from typing import Any
 
 import mpmath as mp  # type: ignore[import-untyped]
@@ -16,11 +17,13 @@ import numpy as np
 import pytest
 
 from murmura.errors import PrivacyError
-from murmura.privacy.exact import DiscreteLaplace, GeneralizedDiscreteLaplace, poisson, shares
+from murmura.privacy.exact import DiscreteLaplace, GeneralizedDiscreteLaplace, poisson
 from murmura.privacy.exact.poisson import PoissonCoin, PoissonSampler, log_bracket
 from murmura.privacy.exact.shares import TailCoin
 from murmura.testing import PredictableEntropy
 from tests.privacy.gdl import FALSE_ALARM, LIMIT, chi_square, deviation, pmf, precise
+
+parts: Any = import_module(GeneralizedDiscreteLaplace.__module__)
 
 SHARP = 1e-25  # relative, of comparisons with 60 digits
 SCALES = [Fraction(1, 1000), Fraction(1, 2), Fraction(1), Fraction(5, 2), Fraction(9)]
@@ -84,8 +87,8 @@ def jumps(noise: Any, monkeypatch: pytest.MonkeyPatch, depth: int = 6) -> Tree:
     def rational(p: Fraction, _: Any) -> bool:
         return two(mp.mpf(p.numerator) / p.denominator)
 
-    monkeypatch.setattr(shares, "uniform_below", below)
-    monkeypatch.setattr(shares, "bernoulli", rational)
+    monkeypatch.setattr(parts, "uniform_below", below)
+    monkeypatch.setattr(parts, "bernoulli", rational)
     monkeypatch.setattr(TailCoin, "toss", toss)
     with mp.workdps(40):
         tree.explore(lambda: noise._jump(None))
@@ -122,7 +125,7 @@ def test_levels_beyond_the_scale_are_thinned_to_the_same_intensity(
 def test_the_check_of_intensities_finds_a_wrong_weight(monkeypatch: pytest.MonkeyPatch) -> None:
     """Weakened variant: the tail's coin without its factor 2^m."""
     noise = GeneralizedDiscreteLaplace(Fraction(1), Fraction(1))
-    monkeypatch.setattr(shares, "TailCoin", lambda gamma, _: TailCoin(gamma, 0))
+    monkeypatch.setattr(parts, "TailCoin", lambda gamma, _: TailCoin(gamma, 0))
     tree = jumps(noise, monkeypatch, depth=8)
     assert abs(4 * tree.found[3] / (mp.exp(-3) / 3) - 1) > 0.4
 
@@ -322,7 +325,7 @@ EXACT = [
 
 def test_no_float_is_in_the_source_of_the_exact_samplers() -> None:
     assert not [one for source in EXACT for one in floats_in(source)]
-    assert floats_in(inspect.getsource(shares))  # `sample` and `variance` have them
+    assert floats_in(inspect.getsource(parts))  # `sample` and `variance` have them
 
 
 def test_no_float_is_made_while_drawing(monkeypatch: pytest.MonkeyPatch) -> None:

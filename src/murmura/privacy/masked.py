@@ -157,7 +157,7 @@ class MaskedParameters:
     >>> terms.honest, terms.scale, terms.attempts, round(terms.error_factor(1000), 2)
     (700, Fraction(4096, 1), 2, 1.2)
     >>> round(terms.epsilon_against(400), 2)
-    1.72
+    1.74
     """
 
     n: int
