@@ -21,16 +21,12 @@ from murmura.privacy.exact import DiscreteLaplace, GeneralizedDiscreteLaplace, p
 from murmura.privacy.exact.poisson import PoissonCoin, PoissonSampler, log_bracket
 from murmura.privacy.exact.shares import TailCoin
 from murmura.testing import PredictableEntropy
-from tests.privacy.gdl import FALSE_ALARM, LIMIT, chi_square, deviation, pmf, precise
+from tests.privacy.gdl import FALSE_ALARM, LIMIT, chi_square, deviation, pmf, precise, stream
 
 parts: Any = import_module(GeneralizedDiscreteLaplace.__module__)
 
 SHARP = 1e-25  # relative, of comparisons with 60 digits
 SCALES = [Fraction(1, 1000), Fraction(1, 2), Fraction(1), Fraction(5, 2), Fraction(9)]
-
-
-def stream(seed: int) -> Any:
-    return PredictableEntropy(seed, simulation_only=True)
 
 
 class Tree:

@@ -11,12 +11,7 @@ from scipy import special, stats
 from murmura.errors import PrivacyError
 from murmura.privacy import Accountant, Budget, BudgetExceeded, ReleaseEvent
 from murmura.privacy.skellam import Skellam, SkellamCost, skellam_variance
-from murmura.testing import PredictableEntropy
-from tests.privacy.gdl import FALSE_ALARM, LIMIT, chi_square, deviation
-
-
-def stream(seed: int) -> Any:
-    return PredictableEntropy(seed, simulation_only=True)
+from tests.privacy.gdl import FALSE_ALARM, LIMIT, chi_square, deviation, stream
 
 
 def probabilities(variance: Any, reach: int) -> Any:
