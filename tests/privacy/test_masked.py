@@ -60,6 +60,17 @@ def test_no_output_loses_more_and_the_input_itself_loses_that(beta: float, steps
     assert found == pytest.approx(math.log(f[centre] / f[centre + steps]), rel=1e-8)
 
 
+@pytest.mark.parametrize("beta", [1.0, 1.3, 4.0])
+def test_all_of_the_noise_or_more_loses_epsilon_and_no_more(beta: float) -> None:
+    """The theorem's last step: GDL(beta) is a discrete Laplace and an independent rest."""
+    steps, epsilon = 8, 1.0
+    log = np.log(pmf(beta, steps / epsilon, 100))
+    losses = [np.abs(log[move:] - log[:-move]).max() for move in range(1, steps + 1)]
+    assert max(losses) <= epsilon * (1 + 1e-9)
+    assert max(losses) > 0.5 * epsilon
+    assert effective_epsilon(epsilon, beta, steps) == epsilon
+
+
 @pytest.mark.parametrize("beta", [0.9, 0.5])
 def test_a_vector_loses_most_when_all_components_move(beta: float) -> None:
     steps, dimension, epsilon = 6, 3, 1.0

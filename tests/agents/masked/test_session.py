@@ -399,6 +399,20 @@ def test_a_restored_ledger_in_a_split_network_sends_nothing_twice(helpers: str) 
     assert len(world.sent("a")) == 1
 
 
+def test_two_processes_with_a_copied_directory_both_stop() -> None:
+    world, copied = World(), World()
+    world.start("a")
+    copied.start("a")
+    first, second = session_of(world, "a"), session_of(copied, "a")
+    for here, there, place in ((first, second, copied), (second, first, world)):
+        place.act("a", there.receive, [s for s in here.records if s.record.label == "a"][:1])
+    assert first.reason == second.reason == "cloned"
+    assert world.ledgers["a"].reserved == 0
+    before = len(world.published["a"])
+    world.fire("a", "view")
+    assert len(world.published["a"]) == before
+
+
 def test_a_query_starts_only_with_budget_for_every_attempt_and_draws_nothing_else() -> None:
     world = World()
     world.ledgers["a"].budget = Fraction(EPSILON) * 2 - Fraction(1, 10**9)

@@ -18,7 +18,8 @@ Where privacy's rules are enforced
     R6  one Commit and one Ready         `SessionLedger.prepare`, `SessionLedger.ready`
 
 A key is lost in a crash, and its view with it. An own record that the ledger does not know means that
-the ledger was rolled back: the agent stops.
+the ledger was rolled back, and one that contradicts its own that another process uses its
+key: the agent stops.
 """
 
 from __future__ import annotations
@@ -52,6 +53,7 @@ from murmura.errors import AgentError
 
 VIEW, PROPOSAL, ATTEMPT = "view", "proposal", "attempt"
 SALT = 32
+STOPPED = ("rolled-back", "cloned")  # an agent that says no more, whatever it receives
 
 
 class Publish(NamedTuple):
@@ -76,7 +78,7 @@ class Concluded(NamedTuple):
     result : SumResult or None
         The sum.
     reason : str
-        "sum", "attempts" (used up), "views" (used up) or "rolled-back".
+        "sum", "attempts" (used up), "views" (used up), "rolled-back" or "cloned".
     """
 
     result: SumResult | None
@@ -183,16 +185,23 @@ class Session:
     def receive(self, signed: Iterable[SignedRecord]) -> list[SessionAction]:
         """Take records; those that are new go on to the others by way of `records`."""
         self._actions = []
-        if self.reason == "rolled-back":
+        if self.reason in STOPPED:
             return []
         for one in signed:
             admission = self.records.add(one)
             if admission in (Admission.CONFLICT, Admission.INVALID):
                 self._actions.append(Misconduct(*one.place[:0:-1], admission))
-            if admission in (Admission.NEW, Admission.CONFLICT) and self._is_unknown_own(one):
-                self._conclude(None, "rolled-back")
-                return self._actions
+            if one.record.label == self.label:
+                if admission is Admission.CONFLICT:
+                    return self._stop("cloned")
+                if admission is Admission.NEW and self._is_unknown_own(one):
+                    return self._stop("rolled-back")
         self._advance()
+        return self._actions
+
+    def _stop(self, reason: str) -> list[SessionAction]:
+        """Somebody else speaks with this agent's key, or the ledger is an old one: say no more."""
+        self._conclude(None, reason)
         return self._actions
 
     def deadline(self, timer: str) -> list[SessionAction]:
@@ -460,8 +469,6 @@ class Session:
     def _is_unknown_own(self, signed: SignedRecord) -> bool:
         """Whether the ledger should know of an own record and does not: it was rolled back."""
         record = signed.record
-        if record.label != self.label:
-            return False
         entries = {entry.sid: entry for entry in self.ledger.entries(self.query)}
         entry = entries.get(record.sid)
         if entry is None:
