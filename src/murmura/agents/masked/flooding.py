@@ -16,12 +16,14 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
+from functools import lru_cache
 
 from murmura.agents.masked.records import SignedRecord, decode_record, encode_record, is_valid
 from murmura.agents.wire import MOST_BYTES, WireError
 
 BUCKETS = 256
 NAME = 8  # bytes that name a record within a bucket
+VERIFIED = 1 << 16  # records whose verification, name and bucket a process remembers
 
 Place = tuple[bytes, str, str]
 
@@ -77,7 +79,7 @@ class RecordSet:
         known, other = self._records.get(signed.place), self._evidence.get(signed.place)
         if known is not None and (known.record == record or other is not None):
             return Admission.KNOWN
-        if not is_valid(signed, self._manifest, key):
+        if not _verified(signed, self._manifest, key):
             return Admission.INVALID
         where = self._records if known is None else self._evidence
         where[signed.place] = signed
@@ -178,11 +180,19 @@ def split_chunk(message: bytes, limit: int = MOST_BYTES) -> list[SignedRecord]:
     return found
 
 
+@lru_cache(maxsize=VERIFIED)
+def _verified(signed: SignedRecord, manifest: bytes, key: bytes) -> bool:
+    """`is_valid`, once per process: its agents hear the same records."""
+    return is_valid(signed, manifest, key)
+
+
+@lru_cache(maxsize=VERIFIED)
 def _name(signed: SignedRecord) -> bytes:
     """By content, not by signature: a second valid signature is the same record."""
     return hashlib.sha256(encode_record(signed._replace(signature=bytes(64)))).digest()[:NAME]
 
 
+@lru_cache(maxsize=VERIFIED)
 def _bucket(place: Place) -> int:
     sid, kind, label = place
     return hashlib.sha256(sid + kind.encode() + b"/" + label.encode()).digest()[0]
