@@ -6,6 +6,8 @@ commitments, and an honest member is ready once; each value must open the commit
 
 from __future__ import annotations
 
+import math
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -23,6 +25,8 @@ from murmura.agents.masked.records import (
     commitments_digest,
 )
 from murmura.agents.masked.terms import MaskedTerms
+
+MOST_CHOICES = 1024  # of values, where members contradicted themselves; beyond, there is no result
 
 
 class SumResult(NamedTuple):
@@ -84,13 +88,17 @@ def _labels(terms: MaskedTerms, records: RecordSet, sid: bytes, roster: Roster) 
     if roster.members[-1] >= numbers.n or len(roster.members) < numbers.smallest_roster:
         return []
     labels = [terms.labels[number] for number in roster.members]
-    keys = {}
-    for label in labels:
-        signed = records.get(sid, "Present", label)
-        if signed is None or not isinstance(signed.record, Present):
-            return []
-        keys[label] = signed.record.key
-    return labels if masks.roster_digest(terms.manifest, sid, keys) == roster.rho else []
+    choices = [
+        [one.key for one in _records(records, sid, "Present", label) if isinstance(one, Present)]
+        for label in labels
+    ]
+    if not all(choices) or math.prod(map(len, choices)) > MOST_CHOICES:
+        return []
+    fits = any(
+        masks.roster_digest(terms.manifest, sid, dict(zip(labels, keys, strict=True))) == roster.rho
+        for keys in product(*choices)
+    )
+    return labels if fits else []
 
 
 def _opened(
@@ -103,32 +111,31 @@ def _opened(
         if ready is not None and isinstance(ready.record, Ready) and ready.record.rho == rho:
             gammas.add(ready.record.gamma)
     for gamma in gammas:
-        values, hidden = [], {}
-        for label in labels:
-            value = _opening(records, sid, rho, gamma, label)
-            is_ready = any(
-                isinstance(one, Ready) and (one.rho, one.gamma) == (rho, gamma)
-                for one in _records(records, sid, "Ready", label)
-            )
-            if value is None or not is_ready:
-                break
-            values.append(value.words)
-            hidden[label] = commitment(sid, label, value.words, value.salt)
-        if len(values) == len(labels) and commitments_digest(rho, hidden) == gamma:
-            return values
-    return None
-
-
-def _opening(records: RecordSet, sid: bytes, rho: bytes, gamma: bytes, label: str) -> Masked | None:
-    """A member's value that opens one of its commitments."""
-    committed = {
-        one.commitment
-        for one in _records(records, sid, "Commit", label)
-        if isinstance(one, Commit) and one.rho == rho
-    }
-    for one in _records(records, sid, "Masked", label):
-        if not isinstance(one, Masked) or (one.rho, one.gamma) != (rho, gamma):
+        choices = [_openings(records, sid, rho, gamma, label) for label in labels]
+        if not all(choices) or math.prod(map(len, choices)) > MOST_CHOICES:
             continue
-        if commitment(sid, label, one.words, one.salt) in committed:
-            return one
+        for values in product(*choices):
+            hidden = {one.label: commitment(sid, one.label, one.words, one.salt) for one in values}
+            if commitments_digest(rho, hidden) == gamma:
+                return [one.words for one in values]
     return None
+
+
+def _openings(records: RecordSet, sid: bytes, rho: bytes, gamma: bytes, label: str) -> list[Masked]:
+    """A member's values that open one of its commitments: one, or two if it contradicted itself.
+
+    Empty if it was not ready for gamma.
+    """
+    said = {kind: _records(records, sid, kind, label) for kind in ("Commit", "Ready", "Masked")}
+    ready = {(one.rho, one.gamma) for one in said["Ready"] if isinstance(one, Ready)}
+    committed = {
+        one.commitment for one in said["Commit"] if isinstance(one, Commit) and one.rho == rho
+    }
+    return [
+        one
+        for one in said["Masked"]
+        if isinstance(one, Masked)
+        and (one.rho, one.gamma) == (rho, gamma)
+        and (rho, gamma) in ready
+        and commitment(sid, label, one.words, one.salt) in committed
+    ]
