@@ -212,6 +212,7 @@ CASES = [
 ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("h", "scale", "count"), CASES)
 def test_h_parts_are_one_discrete_laplace_and_a_wrong_scale_is_found(
     h: int, scale: Any, count: int

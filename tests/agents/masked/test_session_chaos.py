@@ -183,6 +183,7 @@ def chaos(machine: type[MaskedChaos], examples: int, steps: int = 25) -> None:
     )  # fmt: skip
 
 
+@pytest.mark.thorough
 def test_nothing_breaks_a_masked_sum() -> None:
     chaos(MaskedChaos, 40)
 

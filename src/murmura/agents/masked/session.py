@@ -114,7 +114,9 @@ class Session:
     ledger : SessionLedger
         What it must not forget.
     draw : callable
-        Gives a fresh noise vector; called before anything of a session is visible.
+        Gives a fresh noise vector before anything of a session is visible. Drawing takes longer
+        where the noise is not 0, and a Present follows at once: the driver draws ahead, at a time
+        that nobody sees, and gives each vector out once.
     times : SessionTimes, optional
         Its time limits.
 
