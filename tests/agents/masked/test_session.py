@@ -319,7 +319,7 @@ class AddsWhatever(Session):
     """Weakened variant: any value of every member is added up, opened or not."""
 
     def _look_for_result(self) -> None:
-        for sid, (attempt, view) in self._sessions.items():
+        for sid, (attempt, view) in self._views:
             for signed in self.records.of(sid, "Roster").values():
                 roster = signed.record
                 assert isinstance(roster, Roster)

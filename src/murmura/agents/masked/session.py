@@ -33,7 +33,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from murmura.agents.events import SetTimer
 from murmura.agents.masked import masks
 from murmura.agents.masked.entries import Prepared, SessionEntry, SessionLedger, Stage
-from murmura.agents.masked.flooding import Admission, RecordSet
+from murmura.agents.masked.flooding import Admission
 from murmura.agents.masked.records import (
     Commit,
     Masked,
@@ -49,6 +49,7 @@ from murmura.agents.masked.records import (
 )
 from murmura.agents.masked.results import SumResult, add_up
 from murmura.agents.masked.terms import MaskedTerms
+from murmura.agents.masked.views import ViewWindow
 from murmura.errors import AgentError
 
 VIEW, PROPOSAL, ATTEMPT = "view", "proposal", "attempt"
@@ -150,9 +151,8 @@ class Session:
         self._key: masks.EphemeralKey | None = None
         self._noise: tuple[int, ...] = ()
         self._actions: list[SessionAction] = []
-        self._sessions: dict[bytes, tuple[int, int]] = {}  # followed: (attempt, view) by sid
-        self._tops: dict[int, int] = {}
-        self.records = RecordSet(terms.manifest, terms.keys, self._sessions.__contains__)
+        self._views = ViewWindow(terms, query)
+        self.records = self._views.records
 
     def start(self) -> list[SessionAction]:
         """Begin, or go on with what the ledger remembers."""
@@ -160,7 +160,7 @@ class Session:
         self.ledger.begin(self.query, numbers.noise_cost, numbers.tries)
         self._actions = []
         for entry in self.ledger.entries(self.query):
-            self._follow(entry.attempt, entry.view)
+            self._views.follow(entry.attempt, entry.view)
         last = self._last()
         if last is None:
             self._enter(0, 0)
@@ -273,7 +273,7 @@ class Session:
 
     def _enter(self, attempt: int, view: int) -> None:
         """R4: fresh noise, then a fresh key, then the ledger, and only then anything visible."""
-        sid = self._follow(attempt, view)
+        sid = self._views.follow(attempt, view)
         self._noise = self._draw()
         self._key = masks.EphemeralKey()
         self.ledger.open(self.query, SessionEntry(attempt, view, sid))
@@ -281,37 +281,6 @@ class Session:
         self._timer(VIEW)
         if self.terms.proposer(self.query, attempt, view) == self.label:
             self._timer(PROPOSAL)
-
-    def _follow(self, attempt: int, view: int) -> bytes:
-        """Accept records of an attempt up to the view after this one, and of the next attempt."""
-        for a, top in ((attempt, view + 1), (attempt + 1, 0)):
-            if a < self.terms.parameters.tries:
-                for v in range(self._tops.get(a, -1) + 1, top + 1):
-                    self._sessions[self.terms.sid(self.query, a, v)] = a, v
-                self._tops[a] = max(top, self._tops.get(a, -1))
-        return self.terms.sid(self.query, attempt, view)
-
-    def _ahead(self) -> tuple[int, int]:
-        """The last view in which more than c members are present: an honest one among them."""
-        found = 0, 0
-        moved = True
-        while moved:  # a window that moves may hold a view further on
-            moved = False
-            for sid, place in list(self._sessions.items()):
-                present = len(self.records.of(sid, "Present"))
-                if place > found and present > self.terms.parameters.colluders:
-                    found, moved = place, True
-                    self._follow(*place)
-        return found
-
-    def _senders(self, attempt: int) -> set[str]:
-        """Members that have sent their value of an attempt: they take part in no other roster of it."""
-        return {
-            label
-            for sid, (a, _) in self._sessions.items()
-            if a == attempt
-            for label in self.records.of(sid, "Masked")
-        }
 
     def _advance(self) -> None:
         """Do all that has become possible."""
@@ -426,8 +395,8 @@ class Session:
     def _others_moved_on(self, entry: SessionEntry) -> bool:
         """Whether a view that has no roster yet will hardly get one: the others are further on."""
         place = entry.attempt, entry.view
-        closed = len(self._senders(entry.attempt)) > self.terms.parameters.absent
-        return self._ahead() > place or (closed and self._has_attempt(entry.attempt + 1))
+        closed = len(self._views.senders(entry.attempt)) > self.terms.parameters.absent
+        return self._views.furthest() > place or (closed and self._has_attempt(entry.attempt + 1))
 
     def _has_attempt(self, attempt: int) -> bool:
         return attempt < self.terms.parameters.tries
@@ -442,10 +411,10 @@ class Session:
         """The next view, or the next attempt if somebody has sent in this one and is lost to it."""
         place = entry.attempt, entry.view + 1
         used_up = place[1] >= self.terms.most_views
-        if self._has_attempt(entry.attempt + 1) and (used_up or self._senders(entry.attempt)):
+        if self._has_attempt(entry.attempt + 1) and (used_up or self._views.senders(entry.attempt)):
             place = entry.attempt + 1, 0
             used_up = False
-        place = max(place, self._ahead())
+        place = max(place, self._views.furthest())
         if used_up and place[0] == entry.attempt:
             self._conclude(None, "views")
         else:
@@ -453,14 +422,14 @@ class Session:
 
     def _next_attempt(self, entry: SessionEntry) -> None:
         if self._has_attempt(entry.attempt + 1):
-            self._enter(*max((entry.attempt + 1, 0), self._ahead()))
+            self._enter(*max((entry.attempt + 1, 0), self._views.furthest()))
         else:
             self._conclude(None, "attempts")
 
     def _look_for_result(self) -> None:
         """The sum of the earliest attempt that is complete here."""
         best = self.result.attempt if self.result else self.terms.parameters.tries
-        for sid, (attempt, view) in list(self._sessions.items()):
+        for sid, (attempt, view) in self._views:
             enough = len(self.records.of(sid, "Masked")) >= self.terms.parameters.smallest_roster
             if attempt < best and enough:
                 found = add_up(self.terms, self.records, self.query, attempt, view, sid)
