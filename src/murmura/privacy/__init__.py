@@ -31,6 +31,7 @@ from murmura.privacy.derivation import (
 )
 from murmura.privacy.exact import support_attack
 from murmura.privacy.guarantee import Adversary, Guarantee, Noise, Sees, Status, Unit
+from murmura.privacy.masked import MaskedParameters, effective_epsilon
 from murmura.privacy.mechanisms import (
     BoundedSignal,
     Choice,
@@ -78,6 +79,7 @@ __all__ = [
     "IdentityMechanism",
     "IntegerStatistic",
     "LaplaceMechanism",
+    "MaskedParameters",
     "Mechanism",
     "NetworkDP",
     "NoPrivacy",
@@ -103,6 +105,7 @@ __all__ = [
     "calibrate",
     "check_stopping",
     "compose",
+    "effective_epsilon",
     "guarantee_of",
     "in_batches",
     "mechanism_name",
