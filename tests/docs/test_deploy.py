@@ -224,7 +224,9 @@ def test_one_starts_late_and_one_dies_and_comes_back(
     ends = {site: sites.end(site) for site in SITES}
     assert {code for _, code in ends.values()} == {0}
     results = {site: sentence(out) for site, (out, _) in ends.items()}
-    assert {covered for _, _, covered in results.values()} == {"readings of 3 of 3 members"}
+    assert {covered for _, _, covered in results.values()} == {
+        f"{3 * RELEASED} readings of 3 of 3 members"
+    }
     truth = sum(sum(loads(site)[:RELEASED]) for site in SITES) / (3 * RELEASED)
     for estimate, width, _ in results.values():
         assert 3.0 < width < 4.0
@@ -269,7 +271,7 @@ def test_one_does_not_come_back(machines: Callable[..., Machines], tmp_path: Pat
     for out, code in results.values():
         assert code == 0, out
         estimate, width, covered = sentence(out)
-        assert covered == "readings of 2 of 3 members, 1 missing: east"
+        assert covered == f"{2 * RELEASED} readings of 2 of 3 members, 1 missing: east"
         truth = sum(sum(loads(site)[:RELEASED]) for site in ("north", "west")) / (2 * RELEASED)
         assert abs(estimate - truth) < 5 * width
     for site in ("north", "west"):  # nothing was released again

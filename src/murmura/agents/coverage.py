@@ -32,6 +32,8 @@ class Coverage:
     >>> found = Coverage(("a", "b", "c"), ("a", "b"), (1, 1, 0))
     >>> found.sentence()
     'readings of 2 of 3 members, 1 missing: c'
+    >>> Coverage(("a", "b"), ("a", "b"), (12, 7)).sentence()
+    '19 readings of 2 of 2 members'
     >>> found.meets(2), found.complete
     (True, False)
     """
@@ -87,7 +89,10 @@ class Coverage:
     def sentence(self) -> str:
         """One line for a person: how many, and who is missing."""
         missing = self.missing
+        total = sum(self.readings)
         text = f"readings of {self.count} of {len(self.members)} members"
+        if total != self.count:
+            text = f"{total} {text}"
         return f"{text}, {len(missing)} missing: {some_names(missing)}" if missing else text
 
 

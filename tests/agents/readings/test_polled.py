@@ -1,5 +1,6 @@
 """What sources over a network have in common: fields, keys, passwords; and their configuration."""
 
+import math
 import re
 import sys
 import tomllib
@@ -12,7 +13,15 @@ import pytest
 from pydantic import ValidationError
 
 from murmura.agents.config import SOURCES, ReadingsTable
-from murmura.agents.readings import HttpReadings, MqttReadings, Readings, SqlReadings, secret_of
+from murmura.agents.readings import (
+    HttpReadings,
+    IterableReadings,
+    MqttReadings,
+    Readings,
+    SqlReadings,
+    base,
+    secret_of,
+)
 from murmura.agents.readings.polled import Fields, key_text, parsed, pointed
 from murmura.errors import AgentError, MissingExtraError, SignalError
 
@@ -177,3 +186,23 @@ def test_the_examples_of_the_page_are_valid(text: str) -> None:
 def test_the_page_has_an_example_of_every_source() -> None:
     text = PAGE.read_text(encoding="utf-8")
     assert all(re.search(rf"(?m)^{name} = ", text) for name in SOURCES)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, "nan", "-inf", 10**400, "1e300", ""])
+def test_what_is_no_time_is_refused_as_a_reading(value: Any) -> None:
+    """It ended the agent with a ValueError, and again at every restart."""
+    with pytest.raises(SignalError, match="row 7 has no time; expected seconds since 1970"):
+        base.moment(value, "row 7")
+
+
+def test_a_number_beyond_floats_is_refused_as_a_reading() -> None:
+    with pytest.raises(SignalError, match="row 7 is not a number"):
+        base.number(10**400, "row 7")
+    assert base.moment("2030-01-31T12:00:00Z", "") == base.moment("2030-01-31T12:00", "")
+
+
+@pytest.mark.parametrize("values", ["0.25", b"1", 5])
+def test_text_is_no_collection_of_readings(values: Any) -> None:
+    """Three characters were released as readings."""
+    with pytest.raises(SignalError, match="must be numbers in a list"):
+        IterableReadings(values)

@@ -329,6 +329,7 @@ class Agent:
         if link is not None and self.state.incarnation:
             link.on(ReachabilityEvent.DISCONNECTED)
             self.messenger.report("peer", link.peer, "cannot be reached")
+            self.gathering.went_away(link)
             self.schedule.advance()
 
     def _received(self, event: ev.Received) -> None:

@@ -30,7 +30,7 @@ from murmura.agents.protocol.mass import Mass
 from murmura.agents.protocol.memory import AgentState
 from murmura.agents.protocol.messenger import Messenger
 from murmura.agents.protocol.options import Options
-from murmura.agents.protocol.states import SessionState
+from murmura.agents.protocol.states import Reachability, SessionState
 from murmura.agents.protocol.termination import TerminationDetector
 from murmura.agents.views import view_id
 
@@ -95,11 +95,17 @@ class Gathering:
             self.period = min(options.deadline, manifest.gathering / 4, manifest.lost_after / 4)
 
     def snapshot(self) -> list[Any]:
-        """The view, and what was complete in which; the rest is learned from neighbours again."""
+        """The view, and what was complete in which; once the agent has ended, the whole register.
+
+        Before, the rest is learned from neighbours again.
+        """
         register = self._flooding.register
         completed = [[g, f"{d:x}", *done] for (g, d), done in self._completed.items()]
         view = [register.generation, f"{register.dropped:x}"]
-        return [*view, completed, self._began, f"{register.ended:x}" if self._state.reason else "0"]
+        whole: list[Any] = []
+        if self._state.reason:
+            whole = [*(f"{members:x}" for members in register[2:6]), list(register.readings)]
+        return [*view, completed, self._began, whole]
 
     def restore(self, read: list[Any]) -> None:
         """Take a `snapshot` back."""
@@ -112,13 +118,15 @@ class Gathering:
         if self._detector is not None:
             self._detector.set_depth(self._graph.depth(self._state.label, dropped))
         self._state.completed = self.view in self._completed
+        if read[4]:
+            *members, readings = read[4]
+            sets = (int(found, 16) for found in members)
+            self._flooding.replace(Register(generation, dropped, *sets, tuple(readings)))
         self._flooding.count(anew=True)
         if self._state.completed:
-            all_had = self._state.reason in ("rounds", "tolerance")  # else there was no result
-            inside = self._graph.component(self._state.label, dropped)
-            self._flooding.mark(finished=inside if all_had else self._flooding.me)
+            self._flooding.mark(finished=self._flooding.me)
         if self._state.reason:
-            self._flooding.mark(ended=self._flooding.me | int(read[4], 16))
+            self._flooding.mark(ended=self._flooding.me)
 
     @property
     def view(self) -> View:
@@ -140,7 +148,18 @@ class Gathering:
 
     @staticmethod
     def _not_joined(link: Link) -> bool:
-        return link.awaited and not (link.joined and link.session is SessionState.OPEN)
+        there = link.joined and link.session is SessionState.OPEN
+        return link.awaited and not (there and link.reachability is not Reachability.DOWN)
+
+    def went_away(self, link: Link) -> None:
+        """A neighbour can no longer be reached: before the rounds, who is present is counted anew.
+
+        Not under Network DP, where a member that has begun could not begin again.
+        """
+        before = self._waits and not (self._state.round or self._state.reason)
+        if before and link.joined and link.awaited and not self._manifest.hides_neighbours:
+            generation, dropped = self.view
+            self._begin_view(generation + 1, dropped, why=f"{link.peer} went away")
 
     def hear(self, link: Link, mass: bool = False) -> None:
         """A neighbour was heard; in the rounds only its mass counts."""
@@ -179,7 +198,7 @@ class Gathering:
         self._flooding.mark(ended=theirs.ended)
         if self._state.reason and before != self._graph.everyone == self._flooding.register.ended:
             self._messenger.relies_on_snapshot = True  # after a restart nobody is waited for
-        if not (self._concluded(theirs) or self._state.reason):
+        if not (self._concluded(link, theirs) or self._state.reason):
             generation, dropped = self.view
             union = max(generation, theirs.generation), dropped | theirs.dropped
             if union != self.view:
@@ -209,7 +228,7 @@ class Gathering:
         if self._waits and not self._state.reason and not inside & ~found.finished:
             self._finish(found)
 
-    def _concluded(self, theirs: Register) -> bool:
+    def _concluded(self, link: Link, theirs: Register) -> bool:
         """Whether the others have a result in which this agent took part and which it does not have.
 
         It is that of another view, or of this one if the agent has lost the state in which it
@@ -217,8 +236,12 @@ class Gathering:
         """
         if not self._waits or self._state.reason:
             return False
-        if theirs[:2] == self.view and self._state.completed:
-            return False
+        if self._state.completed:
+            # Others may have the result of the present view by now; if a neighbour in it has ended
+            # in another one, nobody has and nobody will.
+            elsewhere = theirs[:2] != self.view and not link.dropped
+            if not (elsewhere and theirs.ended >> self._graph.index[link.peer] & 1):
+                return False
         inside = self._graph.component(self._state.label, theirs.dropped)
         if inside & ~theirs.finished:
             return False
@@ -374,7 +397,7 @@ class Gathering:
             return
         if not self.ready:
             self._due = self._waited + NEXT_REPORT
-            missing = self.component & ~self._flooding.register.present
+            missing = self.component & ~self._flooding.register.present & ~self._flooding.me
             self._messenger.report("gathering", text=self._who(missing))
         elif state.round:
             self._due = min(2 * self._waited, self._waited + 3600.0)

@@ -13,6 +13,7 @@ two starts is detected before any of its rows is released a second time.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from enum import Enum
@@ -21,6 +22,7 @@ from typing import Any, NamedTuple, Protocol
 from murmura.agents.ledger import ReadingOrigin
 from murmura.errors import SignalError
 
+LATEST = 253_402_300_800.0  # the year 10000, in seconds since 1970
 Value = float | tuple[float, ...]
 # Called with number and origin of a reading: whether it was released. Raises if another reading was
 # released under the number.
@@ -131,20 +133,29 @@ def number(value: Any, where: str) -> float:
     """A number, or an error that says where there is none."""
     try:
         return float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise SignalError(f"{where} is not a number; expected one such as 3.5") from None
 
 
 def moment(value: Any, where: str) -> float:
     """A time as seconds since 1970: a number of them, or ISO 8601; without a zone it is UTC."""
     try:
-        return float(value)
-    except (TypeError, ValueError):
-        pass
-    try:
-        found = value if isinstance(value, datetime) else datetime.fromisoformat(str(value).strip())
-    except ValueError:
+        seconds = (
+            value.timestamp() if isinstance(value, datetime) and value.tzinfo else float(value)
+        )
+    except (TypeError, ValueError, OverflowError):
+        seconds = _calendar(value)
+    if not abs(seconds) <= LATEST:
         raise SignalError(
             f"{where} has no time; expected seconds since 1970 or one such as 2030-01-31T12:00:00Z"
-        ) from None
-    return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+        )
+    return seconds
+
+
+def _calendar(value: Any) -> float:
+    """Seconds since 1970 of a date and time without a zone, or as text; nan if it is neither."""
+    try:
+        found = value if isinstance(value, datetime) else datetime.fromisoformat(str(value).strip())
+        return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError):
+        return math.nan

@@ -26,7 +26,11 @@ class IterableReadings(Readings):
     """
 
     def __init__(self, values: Iterable[Any]) -> None:
-        """Nothing is read yet."""
+        """Nothing is read yet; text is no collection of readings."""
+        if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+            raise SignalError(
+                f"readings must be numbers in a list or another iterable; found {type(values).__name__}"
+            )
         self._values: Iterator[Any] = iter(values)
         self._count = 0
         self.keyed, self.naming = False, "its place and value"

@@ -24,6 +24,9 @@ LEVELS = {"debug": 0, "info": 1, "warning": 2, "error": 3}
 DEBUG_KINDS = {"round", "duplicate"}  # once per round and agent
 WARNING_KINDS = {
     "clock",
+    "slot",
+    "spool",
+    "surplus",
     "rejected",
     "refused",
     "mismatch",

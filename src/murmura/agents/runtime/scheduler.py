@@ -42,7 +42,6 @@ LONGEST_POLL = 1.0  # the same with slots of minutes or more
 RETRY = 5.0  # seconds until a spool that could not be written is tried again
 MOST_TURNS = 1000  # readings passed over before other agents have their turn
 AT_ONCE = 0.0  # seconds until the next reading of an asynchronous agent
-FEW_LINES, PAUSE = 5, 60.0  # lines of one kind, before there is at most one a minute
 
 
 class ReadingScheduler:
@@ -77,9 +76,6 @@ class ReadingScheduler:
         self.batches = Batches(manifest.batch_growth, manifest.longest_batch)
         self.poll = min(max(manifest.every / 100, POLL), LONGEST_POLL)
         self._perform, self._feed_later = perform, feed_later
-        self._lines: dict[
-            tuple[str, str], tuple[int, float]
-        ] = {}  # count since, and time of, the last
 
     def prepare(self, agent: HostedAgent, released: tuple[Released, ...]) -> None:
         """Continue where the ledger and the spool end: skip in the source what was taken.
@@ -129,9 +125,12 @@ class ReadingScheduler:
             agent.ledger.pass_over(agent.passed)  # after a restart, too
 
     def _take_turns(self, agent: HostedAgent) -> None:
-        if not agent.resumed:  # its saved state may not know of numbers decided after it was saved
+        if not agent.resumed:  # the saved state, if there is one, may not know which are decided
             agent.resumed = True
-            if agent.last_reading > agent.last_release:
+            decided = max(agent.last_reading, agent.last_release)
+            if decided and not self.manifest.hides_neighbours:
+                self._skip(agent, decided)
+            elif agent.last_reading > agent.last_release:
                 self._skip(agent, agent.last_reading)
         self._release_due(agent)
         for _ in range(MOST_TURNS):
@@ -478,14 +477,6 @@ class ReadingScheduler:
         self._report(agent, kind, text)
 
     def _report(self, agent: HostedAgent, kind: str, text: str) -> None:
-        """Report a few of a kind, then at most one a minute with the number left out."""
-        now, key = self.clocks.elapsed(), (agent.label, kind)
-        count, last = self._lines.get(key, (0, now))
-        if count >= FEW_LINES and now - last < PAUSE:
-            self._lines[key] = count + 1, last
-            return
-        left_out = count - FEW_LINES
-        more = f" ({left_out} more of this kind were not reported)" if left_out > 0 else ""
-        self._lines[key] = (count + 1 if now - last < PAUSE else 1), now
+        """Report something of the agent's readings; the log bounds how often."""
         round = agent.protocol.round
-        self.observability.report(agent.label, AgentReport(kind, round, "", text + more))
+        self.observability.report(agent.label, AgentReport(kind, round, "", text))
