@@ -26,7 +26,7 @@ def test_a_sentence_names_who_is_missing() -> None:
     members = tuple(f"m{k}" for k in range(50))
     counts = tuple(0 if k in (3, 5, 7) else 2 for k in range(50))
     found = Coverage(members, members[:40], counts)
-    assert found.sentence() == "readings of 47 of 50 members, 3 missing: m3, m5, m7"
+    assert found.sentence() == "94 readings of 47 of 50 members, 3 missing: m3, m5, m7"
     assert (found.count, found.complete, found.meets(47), found.meets(48)) == (
         47,
         False,

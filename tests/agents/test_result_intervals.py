@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from murmura import families
-from murmura.agents import Manifest, mixing
+from murmura.agents import Manifest
 from murmura.agents.coverage import Coverage
 from murmura.agents.mixing import release_weights
 from murmura.agents.quantiles import quantile
@@ -244,15 +244,35 @@ def test_some_ends_leave_no_result_whatever_the_estimate_was(reason: str) -> Non
     assert found.sentence().startswith("0: no estimate: ")
 
 
-def test_batches_have_one_noise_for_several_readings(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batches_have_one_noise_for_several_readings() -> None:
     manifest, family = manifest_of("complete:3", "learn", 64)
     single = interval(manifest, family, label="0")
-    monkeypatch.setattr(mixing, "batch_lengths", lambda *_: [1, 1, 2, 4, 8, 16, 32])
     batched = interval(replace(manifest, batch_growth=2.0), family, label="0")
     found = release_weights(replace(manifest, batch_growth=2.0), "0", [64] * 3, 64)
     assert found.releases.sum() == 3 * 7
     assert (found.readings * found.releases).sum() == 3 * 64
     assert batched.noise[0] / single.noise[0] == pytest.approx(math.sqrt(7 / 64), rel=0.2)
+
+
+def test_empty_slots_leave_more_releases_with_fewer_readings_in_each() -> None:
+    """Packed into full batches, 1,200 slots with a reading a day had intervals that covered 53%."""
+    manifest, _ = manifest_of("complete:3", "learn", 1200)
+    daily = replace(manifest, batch_growth=2.0, longest_batch=24)
+    found = release_weights(daily, "0", [50] * 3, 1200)
+    assert found.releases.sum() == 3 * 50
+    full = release_weights(daily, "0", [1184] * 3, 1200)
+    assert full.releases.sum() == 3 * 54
+    assert (full.readings * full.releases).sum() == 3 * 1184
+
+
+def test_a_dropped_link_mixes_nothing() -> None:
+    """A ring without one link is a path: its interval was that of the ring, 500 times too narrow."""
+    ring, family = manifest_of("ring:12", rounds=120)
+    path, _ = manifest_of("path:12", rounds=120)
+    found = interval(ring, family, label="0", dropped=[("0", "11")]).mixing[0]
+    whole = interval(ring, family, label="0").mixing[0]
+    assert found > 100 * whole
+    assert found == pytest.approx(interval(path, family, label="0").mixing[0], rel=0.5)
 
 
 def test_without_a_reading_or_below_the_quorum_there_is_no_success() -> None:

@@ -21,6 +21,8 @@ class Coverage:
         Those that take part: they agreed on the manifest and were not lost.
     readings : tuple of int
         For each member, how many of its readings are in the estimate.
+    dropped : tuple of (str, str)
+        Links over which nothing was exchanged, because one end was lost or the link was broken.
 
     Raises
     ------
@@ -41,6 +43,7 @@ class Coverage:
     members: tuple[str, ...]
     present: tuple[str, ...] = ()
     readings: tuple[int, ...] = ()
+    dropped: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
         """Check that there is a count for each member, and that nobody else is present."""

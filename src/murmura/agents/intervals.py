@@ -15,7 +15,7 @@ One function decides: results, status, metrics, checks and plans ask `interval`.
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterable, Sequence
 from functools import lru_cache
 from statistics import NormalDist
 from typing import Any, NamedTuple
@@ -102,6 +102,7 @@ def interval(
     label: str | None = None,
     round: int | None = None,
     present: Container[str] | None = None,
+    dropped: Iterable[tuple[str, str]] = (),
     estimate: Sequence[float] = (),
     confidence: float = CONFIDENCE,
 ) -> ResultInterval:
@@ -121,6 +122,8 @@ def interval(
         Of which round; the last by default.
     present : container of str, optional
         Members that take part; all by default.
+    dropped : iterable of (str, str), optional
+        Links over which nothing was exchanged; none by default.
     estimate : sequence of float, optional
         Where the variance of readings depends on their mean, the one to take.
     confidence : float
@@ -166,7 +169,9 @@ def interval(
     taking = None if present is None else tuple(m for m in members if m in present)
     chosen = members[:: max(len(members) // MOST_AGENTS, 1)] if label is None else [label]
     found = [
-        _interval(manifest, family, given, each, last, taking, tuple(estimate), confidence)
+        _interval(
+            manifest, family, given, each, last, taking, tuple(dropped), tuple(estimate), confidence
+        )
         for each in chosen
     ]
     return max(found, key=lambda each: each.half_width)
@@ -180,11 +185,12 @@ def _interval(
     label: str,
     round: int,
     present: tuple[str, ...] | None,
+    dropped: tuple[tuple[str, str], ...],
     estimate: Numbers,
     confidence: float,
 ) -> ResultInterval:
     size = manifest.dimension
-    weights = release_weights(manifest, label, counts, round, present)
+    weights = release_weights(manifest, label, counts, round, present, dropped)
     low, high = statistic_bounds(family)
     if not len(weights.weight):
         unknown = (math.inf,) * size

@@ -32,6 +32,7 @@ HALF = 0.5  # of its mass goes through the weights in a tick of an asynchronous 
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+Links = frozenset[tuple[str, str]]
 
 
 class ReleaseWeights(NamedTuple):
@@ -89,6 +90,7 @@ def release_weights(
     counts: Sequence[int],
     round: int,
     present: Container[str] | None = None,
+    dropped: Iterable[tuple[str, str]] = (),
 ) -> ReleaseWeights:
     """The weights of all releases in the estimate of one agent.
 
@@ -107,6 +109,8 @@ def release_weights(
         The round of the estimate.
     present : container of str, optional
         Members that take part; one that neither does nor contributes is left out of the network.
+    dropped : iterable of (str, str), optional
+        Links over which nothing was exchanged, each with the lesser label first.
 
     Returns
     -------
@@ -130,7 +134,10 @@ def release_weights(
         for (member, _), count in zip(manifest.members, given, strict=True)
         if member != label and not count and present is not None and member not in present
     )
-    rows, last = _rows(manifest, label, round, absent)
+    unused = frozenset(
+        (min(a, b), max(a, b)) for a, b, _ in manifest.links if a in absent or b in absent
+    )
+    rows, last = _rows(manifest, label, round, unused | frozenset(dropped))
     online = manifest.made_algorithm.online or manifest.asynchronous
     parts: list[tuple[Any, ...]] = []
     for place, count in enumerate(given):
@@ -152,21 +159,14 @@ def release_weights(
     )
 
 
-def batch_lengths(manifest: Manifest, count: int) -> list[int]:
-    """The numbers of readings in the releases that so many readings were released in."""
-    if manifest.batch_growth == 1 or not count:
-        return [1] * count
-    return list(Batches(manifest.batch_growth, manifest.longest_batch).lengths(count))
-
-
-def _rows(manifest: Manifest, label: str, round: int, absent: frozenset[str]) -> tuple[Floats, int]:
+def _rows(manifest: Manifest, label: str, round: int, unused: Links) -> tuple[Floats, int]:
     """e_i W_t ... W_{s+1} for s = t, t-1, ... until it is constant; and the last such s."""
     fraction, algorithm = _fraction(manifest, round), manifest.made_algorithm
     if fraction is None or not (algorithm.online or manifest.asynchronous):
         fractions = [conservation.sent_fraction(algorithm, s) for s in range(round, 0, -1)]
-        rows = _product(manifest, label, absent, fractions)
+        rows = _product(manifest, label, unused, fractions)
     else:
-        rows = _powers(manifest, label, absent, fraction)[: round + 1]
+        rows = _powers(manifest, label, unused, fraction)[: round + 1]
     return rows, round - (len(rows) - 1)
 
 
@@ -182,19 +182,21 @@ def _fraction(manifest: Manifest, round: int) -> float | None:
 
 
 @lru_cache(maxsize=8)
-def _powers(manifest: Manifest, label: str, absent: frozenset[str], fraction: float) -> Floats:
+def _powers(manifest: Manifest, label: str, unused: Links, fraction: float) -> Floats:
     """e_i W^k for k = 0, 1, ... until it is constant."""
-    return _product(manifest, label, absent, itertools.repeat(fraction))
+    return _product(manifest, label, unused, itertools.repeat(fraction))
 
 
-def _product(
-    manifest: Manifest, label: str, absent: frozenset[str], fractions: Iterable[float]
-) -> Floats:
+def _product(manifest: Manifest, label: str, unused: Links, fractions: Iterable[float]) -> Floats:
     """Rows of the product of the W of these fractions, from the last round backwards."""
     from scipy.sparse import csr_array
 
     place = {member: k for k, (member, _) in enumerate(manifest.members)}
-    links = [(place[a], place[b], w) for a, b, w in manifest.links if not {a, b} & absent]
+    links = [
+        (place[a], place[b], w)
+        for a, b, w in manifest.links
+        if (min(a, b), max(a, b)) not in unused
+    ]
     size = len(place)
     row = np.zeros(size)
     row[place[label]] = 1.0
@@ -227,13 +229,13 @@ def _entries(
         lengths: Any = np.ones(len(numbers))
         earlier: dict[int, int] = {1: first - 1} if first > 1 else {}
     else:
-        whole = np.array(batch_lengths(manifest, count))
-        ends = np.cumsum(whole)
-        recent = _entered(manifest, ends, count, round) > last
-        numbers, lengths = ends[recent], whole[recent]
+        whole, closed = _batches(manifest, count, round)
+        recent = closed > last
+        lengths, numbers = whole[recent], closed[recent]
         found, times = np.unique(whole[~recent], return_counts=True)
         earlier = dict(zip(found.tolist(), times.tolist(), strict=True))
-    entered = _entered(manifest, numbers, count, round)
+    batched = manifest.batch_growth != 1
+    entered = numbers if batched else _entered(manifest, numbers, count, round)
     ages = np.clip(round - entered, 0, len(rows) - 1)
     same = np.full(len(numbers), place)
     parts: list[tuple[Any, ...]] = [
@@ -249,8 +251,27 @@ def _entered(manifest: Manifest, numbers: Any, count: int, round: int) -> Intege
     given = np.asarray(numbers, dtype=np.int64)
     if manifest.asynchronous:
         return np.asarray(-(-given * round // count), dtype=np.int64)
-    latest = Batches(manifest.batch_growth, manifest.longest_batch).released(round)
-    return np.asarray(np.clip(latest - count + given, 1, max(round, 1)), dtype=np.int64)
+    return np.asarray(np.clip(round - count + given, 1, max(round, 1)), dtype=np.int64)
+
+
+def _batches(manifest: Manifest, count: int, round: int) -> tuple[Integers, Integers]:
+    """How many readings are in each release, and the rounds in which these entered.
+
+    Of a member with empty slots it is not known in which batches they were: as many releases as
+    there can be, the latest ones, divide the readings evenly.
+    """
+    batches = Batches(manifest.batch_growth, manifest.longest_batch)
+    ticks = count if manifest.asynchronous else max(batches.released(round), count)
+    whole = np.array(batches.lengths(ticks), dtype=np.int64)
+    closed = np.cumsum(whole)
+    if manifest.asynchronous:
+        closed = _entered(manifest, closed, count, round)
+    elif ticks > count:
+        many = min(count, len(whole))
+        whole = np.full(many, count // many, dtype=np.int64)
+        whole[: count % many] += 1
+        closed = closed[-many:]
+    return whole, np.minimum(closed, max(round, 1))
 
 
 def _number_before(manifest: Manifest, count: int, round: int, last: int) -> int:

@@ -155,7 +155,7 @@ manifest c0ffee11c0ff'
         found = (
             interval(
                 manifest, family, coverage.readings, label=agent, round=round,
-                present=coverage.present, estimate=raw,
+                present=coverage.present, dropped=coverage.dropped, estimate=raw,
             )
             if raw
             else None

@@ -127,6 +127,13 @@ def _print_plan(found: Plan, written: list[Path]) -> None:
     )
     if found.left_out:
         show.print(_left_out(found), soft_wrap=True)
+    if found.precision is not None:
+        known = found.precision
+        show.print(
+            f"The 95% interval of an estimate is about {known.half_width:.2g} on either side, within "
+            f"[{known.low:g}, {known.high:g}].\n",
+            soft_wrap=True, markup=False,
+        )  # fmt: skip
     if found.warning:
         show.print(f"Warning: {found.warning}.\n", soft_wrap=True, markup=False)
     if found.best.reached:

@@ -126,7 +126,9 @@ class Flooding:
             bits = found.contributing & inside
             readings = tuple(bits >> k & 1 for k in range(len(self._manifest.members)))
         present = self.graph.names(found.present & inside)
-        return Coverage(self._manifest.labels, present, readings)
+        links = self.graph.pairs if found.dropped else ()
+        dropped = tuple(pair for k, pair in enumerate(links) if found.dropped >> k & 1)
+        return Coverage(self._manifest.labels, present, readings, dropped)
 
     @property
     def unfinished(self) -> tuple[str, ...]:

@@ -119,9 +119,10 @@ class Gathering:
             self._detector.set_depth(self._graph.depth(self._state.label, dropped))
         self._state.completed = self.view in self._completed
         if read[4]:
-            *members, readings = read[4]
-            sets = (int(found, 16) for found in members)
-            self._flooding.replace(Register(generation, dropped, *sets, tuple(readings)))
+            present, contributing, finished, ended = (int(found, 16) for found in read[4][:4])
+            readings = tuple(read[4][4])
+            whole = Register(generation, dropped, present, contributing, finished, ended, readings)
+            self._flooding.replace(whole)
         self._flooding.count(anew=True)
         if self._state.completed:
             self._flooding.mark(finished=self._flooding.me)

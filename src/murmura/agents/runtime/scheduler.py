@@ -118,7 +118,10 @@ class ReadingScheduler:
 
     def feed(self, agent: HostedAgent) -> None:
         """Take readings while the agent needs one; other agents have their turn in between."""
-        if agent.input_ended or not self._may_release(agent):
+        if agent.input_ended:
+            self._pace(agent)
+            return
+        if not self._may_release(agent):
             return
         self._take_turns(agent)
         if agent.passed > agent.ledger.last_reading:
@@ -421,7 +424,30 @@ class ReadingScheduler:
                 "the readings ended and none was released: nothing of this agent is in the "
                 "estimate; check its source and its budget",
             )
-        self._perform(agent, agent.protocol.handle(NoMoreReadings()))
+        if self._paces:
+            self._pace(agent)
+        else:
+            self._perform(agent, agent.protocol.handle(NoMoreReadings()))
+
+    @property
+    def _paces(self) -> bool:
+        """Whether rounds follow the slots though there are no more readings."""
+        rounds = self.online and not self.manifest.asynchronous
+        return bool(self.manifest.every) and rounds and not self.manifest.hides_neighbours
+
+    def _pace(self, agent: HostedAgent) -> None:
+        """Without readings, let each round proceed when its slot is over."""
+        if agent.done is not None or not self._paces:
+            return
+        number = self._next_number(agent)
+        slots = agent.slots
+        assert slots is not None, "there is a schedule"
+        while slots.phase(number) is Phase.OVER:
+            agent.counts.skipped += 1
+            agent.last_reading = number
+            self._skip(agent, number)
+            number = self._next_number(agent)
+        self._feed_later(agent, min(max(slots.wait(number), self.poll), LONGEST_POLL))
 
     def _look_beyond(self, agent: HostedAgent) -> None:
         """Say once if the source has more readings than the one that an offline estimate takes."""
