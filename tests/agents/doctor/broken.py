@@ -232,6 +232,8 @@ CASES = [
     Broken("a read-only disk", "disk", FAILURE, "cannot be written to: Read-only", read_only),
     Broken("a full disk", "disk", FAILURE, "1 MiB are free", full_disk(1 << 20)),
     Broken("little room", "disk", WARNING, "100 MiB are free", full_disk(100 << 20)),
+    Broken("a status in place of the ledger", "outputs", FAILURE, "north.ledger is the ledger",
+           agent("[readings]", '[status]\nfile = "north.ledger"\n[readings]')),
     Broken("a clock that was never set", "clock", FAILURE, "the clock says 19", lambda *_: None,
            days=-20000, also=("keys",)),
     Broken("no time server", "clock", WARNING, "no time server keeps it", time_server(False)),
