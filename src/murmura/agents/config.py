@@ -102,7 +102,9 @@ class LedgerTable(ConfigTable):
     """[ledger]: its file, and how the mixing state is saved."""
 
     path: str = Field(min_length=1)
-    key: str | None = Field(default=None, min_length=1)  # the file of the key that seals it; PATH.key by default
+    key: str | None = Field(
+        default=None, min_length=1
+    )  # the file of the key that seals it; PATH.key by default
     durability: Literal["full", "process"] = "full"
     confirmations: Annotated[int, Field(ge=1)] | Literal["all"] = (
         1  # of neighbours, before anything is released
@@ -144,7 +146,9 @@ class BudgetTable(ConfigTable):
         if self.per is not None and self.unit != "stream":
             raise ValueError('per with unit = "stream" only; leave out one of the two')
         if self.unit == "window" and self.window is None:
-            raise ValueError('unit = "window" with window, a number of readings, such as window = 7')
+            raise ValueError(
+                'unit = "window" with window, a number of readings, such as window = 7'
+            )
         if self.unit != "window" and self.window is not None:
             raise ValueError('window with unit = "window" only; leave out one of the two')
         for name in ("refill", "zone"):

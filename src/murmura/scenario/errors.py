@@ -249,9 +249,7 @@ def _missing(model: type[BaseModel], path: KeyPath) -> str:
     return f"missing; add {name} = ... before the first section"
 
 
-def _refused(
-    model: type[BaseModel], path: KeyPath, details: list[ErrorDetails], show: bool
-) -> str:
+def _refused(model: type[BaseModel], path: KeyPath, details: list[ErrorDetails], show: bool) -> str:
     """found 5; allowed: text in quotes or true"""
     found = details[0]["input"]
     of_table = isinstance(found, dict) and (len(path) < 2 or path[-1] in found)

@@ -13,7 +13,6 @@ from murmura.errors import AgentError, ScenarioError
 from murmura.scenario import Scenario
 from tests.agents.config.setups import write_setup
 
-
 DURATIONS = 'a duration such as "90s", "10m", "1h", "1d" or "2w", or seconds'
 PERIODS = (
     'day, week, month or a time such as "90s", "10m", "1h", "1d" or "2w", or a number of seconds, '
@@ -167,7 +166,9 @@ def test_a_path_that_cannot_be_is_an_error_of_the_file(folder: Path) -> None:
 
 
 def test_times_of_rounds_are_durations(folder: Path) -> None:
-    path = edited(folder, "[budget]", '[rounds]\nlinger = "1h"\ntick = "0.5s"\nresend = 3\n[budget]')
+    path = edited(
+        folder, "[budget]", '[rounds]\nlinger = "1h"\ntick = "0.5s"\nresend = 3\n[budget]'
+    )
     found = Setup.load(path).options
     assert (found.linger, found.tick, found.resend) == (3600.0, 0.5, 3.0)
 
