@@ -32,11 +32,11 @@ import shutil
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
-from murmura._validate import duration
+from murmura._validate import DURATION
 from murmura.agents.ledger import LedgerIdentity, key_of
-from murmura.agents.ledger.periods import Period
+from murmura.agents.ledger.periods import NAMED, RANGE, Period
 from murmura.agents.manifest import Manifest
 from murmura.agents.pki import Credentials
 from murmura.agents.protocol import Options
@@ -56,10 +56,10 @@ from murmura.agents.transport.zenoh import ZenohTransport
 from murmura.errors import AgentError, LedgerError, PrivacyError
 from murmura.privacy.accounting import Budget
 from murmura.scenario import Scenario
-from murmura.scenario.errors import Issue, SourceMap, options
+from murmura.scenario.errors import Issue, SourceMap, attribute, options
 from murmura.scenario.json_schema import schema_of
 from murmura.scenario.loader import load_model
-from murmura.scenario.schema import Section, Spec
+from murmura.scenario.schema import Duration, Section, Spec
 from murmura.simulation import Problem
 
 KEY_BYTES = 32
@@ -67,6 +67,17 @@ KEY_BYTES = 32
 
 class ConfigTable(Section):
     """A table of agent.toml: no unknown key, no conversion of types, immutable."""
+
+    @field_validator("*")
+    @classmethod
+    def _can_be_passed_on(cls, value: Any) -> Any:
+        """No path, address or argument of a program can have a NUL character."""
+        texts = [value] if isinstance(value, str) else value
+        if isinstance(texts, list | dict) and any("\0" in text for text in texts):
+            raise ValueError("text without the NUL character")
+        if isinstance(texts, dict) and any("\0" in text for text in texts.values()):
+            raise ValueError("text without the NUL character")
+        return value
 
 
 class KeysTable(ConfigTable):
@@ -90,8 +101,10 @@ class KeysTable(ConfigTable):
 class LedgerTable(ConfigTable):
     """[ledger]: its file, and how the mixing state is saved."""
 
-    path: str
-    key: str | None = None  # the file of the key that seals it; PATH.key by default
+    path: str = Field(min_length=1)
+    key: str | None = Field(
+        default=None, min_length=1
+    )  # the file of the key that seals it; PATH.key by default
     durability: Literal["full", "process"] = "full"
     confirmations: Annotated[int, Field(ge=1)] | Literal["all"] = (
         1  # of neighbours, before anything is released
@@ -101,7 +114,7 @@ class LedgerTable(ConfigTable):
 class BudgetTable(ConfigTable):
     """[budget]: what this agent may spend in total, per day or month, per window or per reading."""
 
-    epsilon: float = Field(gt=0)
+    epsilon: float = Field(gt=0, allow_inf_nan=False)
     delta: float = Field(default=0.0, ge=0, lt=1)
     unit: Literal["stream", "window", "event"] = "stream"
     window: int | None = Field(default=None, ge=1)
@@ -109,23 +122,48 @@ class BudgetTable(ConfigTable):
     refill: Literal["rolling", "fixed"] = "rolling"
     zone: str = "UTC"
 
+    @field_validator("per")
+    @classmethod
+    def _is_period(cls, per: str | float | None) -> str | float | None:
+        try:
+            _ = None if per is None else Period.of(per)
+        except PrivacyError:
+            raise ValueError(f"day, week, month or {DURATION}, {RANGE}") from None
+        return per
+
+    @field_validator("zone")
+    @classmethod
+    def _is_zone(cls, zone: str) -> str:
+        try:
+            Period.of("day", "fixed", zone)
+        except PrivacyError:
+            allowed = 'a time zone of this system, such as "UTC" or "Europe/Madrid"'
+            raise ValueError(allowed) from None
+        return zone
+
     @model_validator(mode="after")
     def _makes_sense(self) -> Self:
-        if self.period is not None and self.unit != "stream":
-            raise ValueError('per applies to unit = "stream" only; leave out one of the two')
-        if self.period is None and (self.refill, self.zone) != ("rolling", "UTC"):
-            raise ValueError('refill and zone have no meaning without per, such as per = "day"')
+        if self.per is not None and self.unit != "stream":
+            raise ValueError('per with unit = "stream" only; leave out one of the two')
+        if self.unit == "window" and self.window is None:
+            raise ValueError(
+                'unit = "window" with window, a number of readings, such as window = 7'
+            )
+        if self.unit != "window" and self.window is not None:
+            raise ValueError('window with unit = "window" only; leave out one of the two')
+        for name in ("refill", "zone"):
+            if self.per is None and name in self.model_fields_set:
+                raise ValueError(f'{name} with per only, such as per = "day"')
+        if self.zone != "UTC" and (self.refill != "fixed" or self.per not in NAMED):
+            raise ValueError(
+                'zone with refill = "fixed" and per = "day", "week" or "month" only; leave it out'
+            )
         return self
 
     @property
     def period(self) -> Period | None:
         """After which the budget is refilled."""
-        if self.per is None:
-            return None
-        try:
-            return Period.of(self.per, self.refill, self.zone)
-        except PrivacyError as problem:
-            raise ValueError(str(problem)) from None
+        return None if self.per is None else Period.of(self.per, self.refill, self.zone)
 
 
 SOURCES = {  # source -> (how it is written, the keys that only go with such sources)
@@ -176,8 +214,8 @@ class ReadingsTable(ConfigTable):
     table: str | None = Field(default=None, min_length=1)
     query: str | None = Field(default=None, min_length=1)
     items: str = ""
-    interval: float | str = 10.0
-    timeout: float | str = 10.0
+    interval: Duration = 10.0
+    timeout: Duration = 10.0
     largest: int = Field(default=LARGEST, ge=1)
 
     @property
@@ -205,31 +243,22 @@ class ReadingsTable(ConfigTable):
             raise ValueError("one key column with sql, in whose order rows are read")
         if self.password_file is not None and self.password_env is not None:
             raise ValueError("password_file or password_env, not both")
-        for name in ("interval", "timeout"):
-            self.seconds(name)
         return self
-
-    def seconds(self, name: str) -> float:
-        """A duration of the table."""
-        try:
-            return duration(AgentError, **{name: getattr(self, name)})
-        except AgentError as problem:
-            raise ValueError(str(problem)) from None
 
 
 class RoundsTable(ConfigTable):
-    """[rounds]: how long to wait, in seconds."""
+    """[rounds]: how long to wait."""
 
-    deadline: float = Field(default=Options().deadline, gt=0)
-    resend: float = Field(default=Options().resend, gt=0)
-    tick: float = Field(default=Options().tick, gt=0)
-    linger: float = Field(default=Options().linger, gt=0)
+    deadline: Duration = Field(default=Options().deadline, gt=0)
+    resend: Duration = Field(default=Options().resend, gt=0)
+    tick: Duration = Field(default=Options().tick, gt=0)
+    linger: Duration = Field(default=Options().linger, gt=0)
 
 
 class StatusTable(ConfigTable):
     """[status]: the file that the agent's status is written to; LEDGER.status.json by default."""
 
-    file: str | None = None
+    file: str | None = Field(default=None, min_length=1)
 
 
 class AgentConfig(ConfigTable):
@@ -324,7 +353,13 @@ peers, keys, ledger, budget, readings, rounds, status; did you mean "scenario"?
 
     def path(self, written: str) -> Path:
         """A path of the file, relative to it."""
-        return self.folder / Path(written).expanduser()
+        try:
+            return self.folder / Path(written).expanduser()
+        except RuntimeError:
+            raise AgentError(
+                f"{self.locator.file}: a path begins with ~ and no user of this machine; write the "
+                "whole path"
+            ) from None
 
     @property
     def status_file(self) -> Path:
@@ -486,7 +521,7 @@ peers, keys, ledger, budget, readings, rounds, status; did you mean "scenario"?
             query=chosen.query,
             password=self._secret(chosen.password_file, chosen.password_env),
             time=chosen.time,
-            interval=chosen.seconds("interval"),
+            interval=chosen.interval,
             connect=connect,
         )
 
@@ -500,8 +535,8 @@ peers, keys, ledger, budget, readings, rounds, status; did you mean "scenario"?
             token=self._secret(chosen.token_file),
             ca=self._file(chosen.ca),
             time=chosen.time,
-            interval=chosen.seconds("interval"),
-            timeout=chosen.seconds("timeout"),
+            interval=chosen.interval,
+            timeout=chosen.timeout,
             largest=chosen.largest,
             connect=connect,
         )
@@ -569,8 +604,16 @@ def problem_and_manifest(
 ) -> tuple[Problem, Manifest]:
     """The problem of a scenario's variant, and the manifest of its agents."""
     job = scenario.build(variant, signals=False)
-    spec = next(spec for spec in scenario.variants if spec.name == job.name)
-    return job.problem, manifest_of(job.problem, spec, scenario.name)
+    index = next(k for k, spec in enumerate(scenario.variants) if spec.name == job.name)
+    spec, source_map = scenario.variants[index], scenario.source_map
+    try:
+        return job.problem, manifest_of(job.problem, spec, scenario.name)
+    except AgentError as problem:
+        issue = attribute("agents", spec.agents.model_fields_set, problem)
+        if len(issue.path) == 1:  # of several sections
+            raise AgentError(f"{source_map.file}: {problem}") from None
+        said = source_map.message(issue, index if source_map.variants else None)
+        raise AgentError(said) from None
 
 
 def manifest_of(problem: Problem, spec: Spec, name: str) -> Manifest:

@@ -67,6 +67,7 @@ def agent(
     """
     with guarded(debug):
         from murmura.agents.config import Setup
+        from murmura.agents.outputs import check_outputs
         from murmura.agents.release import ReleaseMechanism, guarantee
 
         setup = Setup.load(existing(file, "agent's file"))
@@ -75,7 +76,9 @@ def agent(
             from murmura.agents import doctor
             from murmura.cli.doctor import show
 
-            results = doctor.checks(setup, offline=True, insecure=insecure, research=research)
+            results = doctor.checks(
+                setup, insecure=insecure, research=research, metrics_file=metrics_file
+            )
             typer.echo(f"{setup.config.name} of {setup.manifest.name}")
             typer.echo(f"manifest {setup.manifest.digest.hex()}")
             typer.echo(str(guarantee(setup.manifest, setup.problem.family)))
@@ -83,6 +86,7 @@ def agent(
             if any(result.outcome is doctor.CheckOutcome.FAILURE for result in results):
                 raise typer.Exit(FAILED)
             return
+        check_outputs(setup, metrics_file)
         with ExitStack() as running:
             node = build(setup, insecure, research, log, metrics is not None or metrics_file)
             running.callback(node.close)

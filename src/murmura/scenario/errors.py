@@ -20,7 +20,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, get_args
+from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -29,6 +29,7 @@ from murmura.errors import MurmuraError, ScenarioError
 
 KeyPath = tuple[str | int, ...]
 MISSING = ": missing; add "
+TEXTS = 'a list of texts, such as ["a", "b"]'
 
 _ALLOWED = {
     "string_type": "text in quotes",
@@ -169,8 +170,10 @@ def from_pydantic(
         elif kind == "missing":
             issues.append(Issue(path, _missing(model, path)))
         else:
-            refused.setdefault(path, []).append(detail)
-    return issues + [Issue(path, _refused(path, each, show)) for path, each in refused.items()]
+            refused.setdefault(_of_key(path, detail), []).append(detail)
+    return issues + [
+        Issue(path, _refused(model, path, each, show)) for path, each in refused.items()
+    ]
 
 
 def format_value(value: Any) -> str:
@@ -183,11 +186,38 @@ def format_value(value: Any) -> str:
 
 def keys(model: type[BaseModel], path: KeyPath = ()) -> list[str]:
     """The keys that a table of a file may have."""
+    inner = _tables(model, path)
+    return list(dict.fromkeys(name for each in inner for name in each.model_fields))
+
+
+def _tables(model: type[BaseModel], path: KeyPath) -> list[type[BaseModel]]:
+    """The models of the table at a path."""
     inner = [model]
     for key in path:
         fields = [each.model_fields[str(key)] for each in inner if str(key) in each.model_fields]
         inner = [each for known in fields for each in _models(known.annotation)] or inner
-    return list(dict.fromkeys(name for each in inner for name in each.model_fields))
+    return inner
+
+
+def _type_at(model: type[BaseModel], path: KeyPath) -> Any:
+    """The type of the key at a path; None if it is not known."""
+    known = [each.model_fields.get(str(path[-1])) for each in _tables(model, path[:-1])]
+    return next((field.annotation for field in known if field is not None), None)
+
+
+def _of_key(path: KeyPath, detail: ErrorDetails) -> KeyPath:
+    """The path of the key that the message of a rule for a whole table begins with, if it has it."""
+    table, text = detail["input"], _allowed(detail)
+    if detail["type"] != "value_error" or not isinstance(table, dict):
+        return path
+    named = (key for key in table if re.match(rf"{re.escape(key)}\b", text))
+    return next(((*path, key) for key in named), path)
+
+
+def _lists_texts(annotation: Any) -> bool:
+    """Whether a type mentions a list of nothing but texts."""
+    parts = get_args(annotation)
+    return (get_origin(annotation) is list and parts == (str,)) or any(map(_lists_texts, parts))
 
 
 def _models(annotation: Any) -> list[type[BaseModel]]:
@@ -219,14 +249,19 @@ def _missing(model: type[BaseModel], path: KeyPath) -> str:
     return f"missing; add {name} = ... before the first section"
 
 
-def _refused(path: KeyPath, details: list[ErrorDetails], show: bool) -> str:
+def _refused(model: type[BaseModel], path: KeyPath, details: list[ErrorDetails], show: bool) -> str:
     """found 5; allowed: text in quotes or true"""
     found = details[0]["input"]
-    before = "" if isinstance(found, dict) and len(path) < 2 else f"found {format_value(found)}; "
+    of_table = isinstance(found, dict) and (len(path) < 2 or path[-1] in found)
+    before = "" if of_table else f"found {format_value(found)}; "
     words = [word for detail in details for word in _words(detail)]
     if all(detail["type"] == "literal_error" for detail in details):
         return f"{before if show else ''}{options(found, words)}"
-    texts = [_allowed(detail) for detail in details if detail["type"] != "literal_error"]
+    texts = [
+        TEXTS if detail["type"] == "list_type" and _lists_texts(_type_at(model, path))
+        else _allowed(detail)
+        for detail in details if detail["type"] != "literal_error"
+    ]  # fmt: skip
     either = " or ".join(dict.fromkeys([*texts, *map(format_value, words)]))
     return f"{before if show else ''}allowed: {either}"
 

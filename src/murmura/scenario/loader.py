@@ -46,6 +46,10 @@ def read_text(
         return Path(path).read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as problem:
         raise error(f"{path} is not UTF-8 text: {problem.reason}") from None
+    except ValueError:
+        raise error(
+            f"cannot read the {what} {str(path)!r}: its path has a NUL character; check the path"
+        ) from None
     except OSError as problem:
         remedy = "`murmura init` writes one" if what == "scenario" else "check the path"
         raise error(f"cannot read the {what} {path}: {problem.strerror}; {remedy}") from None

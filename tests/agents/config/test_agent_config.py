@@ -13,6 +13,12 @@ from murmura.errors import AgentError, ScenarioError
 from murmura.scenario import Scenario
 from tests.agents.config.setups import write_setup
 
+DURATIONS = 'a duration such as "90s", "10m", "1h", "1d" or "2w", or seconds'
+PERIODS = (
+    'day, week, month or a time such as "90s", "10m", "1h", "1d" or "2w", or a number of seconds, '
+    "from a second to a hundred years"
+)
+
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
@@ -72,12 +78,38 @@ def test_a_misspelt_table_is_named_before_the_one_that_is_missing(folder: Path) 
         ("budget", "epsilon = 1\nwindow = 7.5", "budget.window", "a whole number"),
         ("budget", 'epsilon = 1\nunit = "streem"', "budget.unit",
          'stream, window, event; did you mean "stream"?'),
-        ("rounds", 'deadline = "5"', "rounds.deadline", "a number"),
+        ("budget", "epsilon = inf", "budget.epsilon", "a finite number"),
+        ("budget", 'epsilon = 1\nunit = "window"', "budget.unit",
+         'unit = "window" with window, a number of readings, such as window = 7'),
+        ("budget", "epsilon = 1\nwindow = 5", "budget.window",
+         'window with unit = "window" only; leave out one of the two'),
+        ("budget", 'epsilon = 1\nunit = "event"\nwindow = 5', "budget.window",
+         'window with unit = "window" only; leave out one of the two'),
+        ("budget", 'epsilon = 1\nper = "hour"', "budget.per", PERIODS),
+        ("budget", "epsilon = 1\nper = 1e-9", "budget.per", PERIODS),
+        ("budget", "epsilon = 1\nper = 1e300", "budget.per", PERIODS),
+        ("budget", 'epsilon = 1\nper = "day"\nzone = "Mars"', "budget.zone",
+         'a time zone of this system, such as "UTC" or "Europe/Madrid"'),
+        ("budget", 'epsilon = 1\nper = "day"\nzone = "Asia/Tokyo"', "budget.zone",
+         'zone with refill = "fixed" and per = "day", "week" or "month" only; leave it out'),
+        ("budget", 'epsilon = 1\nrefill = "fixed"', "budget.refill",
+         'refill with per only, such as per = "day"'),
+        ("rounds", 'deadline = "5"', "rounds.deadline", DURATIONS),
+        ("rounds", "linger = 0", "rounds.linger", "a number above 0"),
+        ("readings", 'http = "x"\ncolumn = "a"\nkey = "b"\ninterval = "s3"', "readings.interval",
+         DURATIONS),
+        ("ledger", r'path = "a\u0000b"', "ledger.path", "text without the NUL character"),
+        ("readings", r'csv = "a\u0000b"', "readings.csv", "text without the NUL character"),
+        ("readings", r'command = ["a\u0000b"]', "readings.command",
+         "text without the NUL character"),
+        ("peers", r'east = "a\u0000b"', "peers", "text without the NUL character"),
         ("ledger", 'path = "x"\nconfirmations = "2"', "ledger.confirmations",
          "a whole number or \"all\""),
         ("readings", 'csv = "x"\nfollow = "yes"', "readings.follow", "true or false"),
         ("readings", 'csv = "x"\ncolumn = 3', "readings.column",
-         "text in quotes or a list, such as [1, 2]"),
+         'text in quotes or a list of texts, such as ["a", "b"]'),
+        ("readings", 'command = "meter"', "readings.command",
+         'a list of texts, such as ["a", "b"]'),
         ("keys", "folder = 5", "keys.folder", "text in quotes"),
     ],
 )  # fmt: skip
@@ -87,7 +119,7 @@ def test_a_wrong_value_is_named_with_its_line_and_not_shown(
     path = folder / "agent.toml"
     text = re.sub(rf"^\[{table}\]\n(?:[^\[\n].*\n?)*", "", path.read_text(), flags=re.M)
     path.write_text(f"{text}\n[{table}]\n{line}\n")
-    last = line.splitlines()[-1]
+    last = f"[{table}]" if key == table else line.splitlines()[-1]
     assert problem(path) == f"{path}, line {line_of(path, last)}: {key}: allowed: {expected}"
 
 
@@ -116,6 +148,46 @@ def test_both_files_have_one_style_of_error(folder: Path) -> None:
         ": algorithm.rounds: found 0; allowed: a number of at least 1"
     )
     assert problem(path).endswith(": budget.epsilon: allowed: a number above 0")
+
+
+def test_a_list_in_place_of_which_there_is_a_text_is_one_of_texts(folder: Path) -> None:
+    path = edited(folder, 'listen = ["tls/127.0.0.1:0"]', 'listen = "x"')
+    expected = f'{path}, line 3: listen: allowed: a list of texts, such as ["a", "b"]'
+    assert problem(path) == expected
+
+
+def test_a_path_that_cannot_be_is_an_error_of_the_file(folder: Path) -> None:
+    path = edited(folder, '"scenario.toml"', r'"scenario\u0000.toml"')
+    assert problem(path) == f"{path}, line 2: scenario: allowed: text without the NUL character"
+    with pytest.raises(ScenarioError, match="its path has a NUL character; check the path"):
+        Scenario.load(folder / "a\0b.toml")
+    edited(folder, r"scenario\u0000.toml", "~no-such-user/scenario.toml")
+    assert "a path begins with ~ and no user of this machine" in problem(path)
+
+
+def test_times_of_rounds_are_durations(folder: Path) -> None:
+    path = edited(
+        folder, "[budget]", '[rounds]\nlinger = "1h"\ntick = "0.5s"\nresend = 3\n[budget]'
+    )
+    found = Setup.load(path).options
+    assert (found.linger, found.tick, found.resend) == (3600.0, 0.5, 3.0)
+
+
+def test_a_term_that_agents_refuse_is_named_with_the_line_of_the_scenario(folder: Path) -> None:
+    scenario = folder / "scenario.toml"
+    text = scenario.read_text()
+    scenario.write_text(f"{text}\n[agents]\nquorum = 7\n")
+    assert problem(folder / "agent.toml").startswith(
+        f"{scenario}, line {line_of(scenario, 'quorum')}: agents.quorum: quorum must be at most 3"
+    )
+    scenario.write_text(
+        text.replace('name = "suppliers"\n', "") + '\n[[variant]]\nname = "v"\nagents.quorum = 7\n'
+    )
+    assert 'variant "v": agents.quorum: quorum must be' in problem(folder / "agent.toml")
+    scenario.write_text(text.replace("epsilon = 1.0", "epsilon = [1.0, 2.0]"))
+    assert problem(folder / "agent.toml") == (
+        f"{scenario}: agents run one epsilon; the scenario has 2: keep one"
+    )
 
 
 def test_a_whole_number_is_a_number(folder: Path) -> None:

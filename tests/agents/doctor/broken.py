@@ -12,7 +12,7 @@ import pytest
 
 from murmura.agents.config import Setup
 from murmura.agents.doctor import CheckOutcome, machine
-from murmura.agents.ledger import Ledger
+from murmura.agents.ledger import Ledger, backup
 from murmura.agents.pki import Authority
 from tests.agents.config.setups import authority
 
@@ -93,8 +93,11 @@ def with_ledger(then: Breaks) -> Breaks:
     def make(folder: Path, patch: pytest.MonkeyPatch) -> None:
         setup = Setup.load(folder / "agent.toml")
         key, device = setup.ledger_key(), setup.device_secret()
-        path = folder / "north.ledger"
-        Ledger.open(path, setup.manifest, "north", setup.budget, key=key, device=device).close()
+        path, chosen = folder / "north.ledger", setup.config.budget
+        Ledger.open(
+            path, setup.manifest, "north", setup.budget, per=chosen.per, refill=chosen.refill,
+            zone=chosen.zone, key=key, device=device,
+        ).close()  # fmt: skip
         then(folder, patch)
 
     return make
@@ -114,6 +117,14 @@ def damage(folder: Path, _: pytest.MonkeyPatch) -> None:
     with connection:
         connection.execute("UPDATE meta SET value = '7' WHERE name = 'epsilon'")
     connection.close()
+
+
+def a_backup(folder: Path, _: pytest.MonkeyPatch) -> None:
+    setup = Setup.load(folder / "agent.toml")
+    path = folder / "north.ledger"
+    backup(path, folder / "copy", setup.ledger_key())
+    path.unlink()
+    (folder / "copy").rename(path)
 
 
 def full_disk(free: int) -> Breaks:
@@ -145,6 +156,8 @@ def time_server(kept: bool) -> Breaks:
 
 NO_PEERS = agent('east = "tls/127.0.0.1:7448"\n', "")
 STREAM = scenario('name = "average"\nrounds = 60', 'name = "learn"\nrounds = 60')
+BATCHES = scenario("radius = inf", "radius = inf\nbatches = {growth = 2.0, longest = 24}")
+DAILY = agent("epsilon = 20.0", 'epsilon = 20.0\nper = "day"')
 COMMAND = 'csv = "readings.csv"\ncolumn = "load"'
 
 CASES = [
@@ -191,8 +204,18 @@ CASES = [
     Broken("a damaged ledger", "ledger", FAILURE, "cannot be trusted", with_ledger(damage)),
     Broken("other terms", "ledger", FAILURE, "was made for other terms of release",
            with_ledger(scenario("[0.0, 100.0]", "[0.0, 101.0]"))),
-    Broken("another budget", "ledger", FAILURE, "was made for epsilon = 20",
-           with_ledger(agent("epsilon = 20.0", "epsilon = 21.0"))),
+    Broken("another budget", "ledger", FAILURE, "was made for budget epsilon 20.0, and this agent has "
+           "21.0", with_ledger(agent("epsilon = 20.0", "epsilon = 21.0"))),
+    Broken("a budget that was none per day", "ledger", FAILURE, "record the change with `murmura ledger "
+           "amend agent.toml`", with_ledger(DAILY)),
+    Broken("another period", "ledger", FAILURE, "period of the budget day, and this agent has week",
+           both(DAILY, with_ledger(agent('per = "day"', 'per = "week"')))),
+    Broken("another refill", "ledger", FAILURE, "refill of the budget rolling, and this agent has fixed",
+           both(DAILY, with_ledger(agent('per = "day"', 'per = "day"\nrefill = "fixed"')))),
+    Broken("another zone", "ledger", FAILURE, "time zone of the budget UTC, and this agent has Asia/Tokyo",
+           both(DAILY, agent('"day"', '"day"\nrefill = "fixed"'),
+                with_ledger(agent('"fixed"', '"fixed"\nzone = "Asia/Tokyo"')))),
+    Broken("a backup", "ledger", FAILURE, "is a backup made at", with_ledger(a_backup)),
     Broken("no ledger key", "ledger", FAILURE, "the key",
            with_ledger(lambda folder, _: (folder / "north.ledger.key").unlink())),
     Broken("a public ledger key", "ledger", FAILURE, "can be read by others",
@@ -203,6 +226,19 @@ CASES = [
            both(STREAM, agent("epsilon = 20.0", "epsilon = 60.0")), also=("accuracy",)),
     Broken("budget for no stream", "budget", WARNING, "buys 1 readings of a stream without end",
            both(STREAM, scenario("rounds = 60", "rounds = 60\n[agents]\nopen_ended = true")),
+           also=("accuracy",)),
+    Broken("budget below a batch", "budget", FAILURE, "a batch of 24 readings costs epsilon = 480, and "
+           "the budget is epsilon = 20, delta = 0 every day", both(STREAM, BATCHES, DAILY),
+           also=("accuracy",)),
+    Broken("budget of a window below a batch", "budget", FAILURE, "a batch of 7 readings costs epsilon = "
+           "140", both(STREAM, BATCHES, agent("epsilon = 20.0",
+                       'epsilon = 139.0\nunit = "window"\nwindow = 7')), also=("accuracy",)),
+    Broken("budget below a batch without end", "budget", FAILURE, "a batch of ever more readings",
+           both(STREAM, scenario("radius = inf", "radius = inf\nbatches = {growth = 2.0}"), DAILY,
+                scenario("rounds = 60", "rounds = 60\n[agents]\nopen_ended = true")),
+           also=("accuracy",)),
+    Broken("budget for few batches", "budget", WARNING, "buys 56 readings of 60",
+           both(STREAM, BATCHES, agent("epsilon = 20.0", "epsilon = 1180.0")),
            also=("accuracy",)),
     Broken("a budget that buys nothing", "accuracy", WARNING, "covers all of [0, 100]",
            both(scenario("epsilon = 20.0", "epsilon = 1.0"))),
@@ -226,12 +262,23 @@ CASES = [
     Broken("an empty file", "readings", FAILURE, "is empty",
            both(rows(""), agent('column = "load"', 'column = "load"\nfollow = false'))),
     Broken("no row yet", "readings", WARNING, "there is no reading yet", rows("hour,load\n")),
+    Broken("values as times", "readings", FAILURE, "line 20: readings.time: the column load has the values",
+           agent('column = "load"', 'column = "load"\ntime = "load"')),
+    Broken("the last column as time", "readings", FAILURE, "the column load has the values",
+           agent('column = "load"', 'time = "load"')),
+    Broken("values as keys", "readings", WARNING, "the second of two equal readings counts as a repet",
+           agent('column = "load"', 'column = "load"\nkey = "load"')),
+    Broken("times that are none", "readings", FAILURE, "1 of the first 2 readings cannot be used",
+           both(rows("hour,load\n1,42.5\nnoon,43.5\n"),
+                agent('column = "load"', 'column = "load"\ntime = "hour"'))),
     Broken("no program", "readings", FAILURE, "there is no program 'no-such-meter'",
            agent(COMMAND, 'command = ["no-such-meter"]')),
     Broken("no folder", "disk", FAILURE, "there is no folder", agent("north.ledger", "gone/north.ledger")),
     Broken("a read-only disk", "disk", FAILURE, "cannot be written to: Read-only", read_only),
     Broken("a full disk", "disk", FAILURE, "1 MiB are free", full_disk(1 << 20)),
     Broken("little room", "disk", WARNING, "100 MiB are free", full_disk(100 << 20)),
+    Broken("a status in place of the ledger", "outputs", FAILURE, "north.ledger is the ledger",
+           agent("[readings]", '[status]\nfile = "north.ledger"\n[readings]')),
     Broken("a clock that was never set", "clock", FAILURE, "the clock says 19", lambda *_: None,
            days=-20000, also=("keys",)),
     Broken("no time server", "clock", WARNING, "no time server keeps it", time_server(False)),

@@ -50,7 +50,7 @@ def test_a_good_setup_passes_every_check(good: Path) -> None:
     assert {r.check for r in found} == {name for name, _ in CHECKS} - {"reachable"}
     done = CliRunner().invoke(app, ["doctor", str(good / "agent.toml"), "--offline"])
     assert done.exit_code == 0, done.output
-    assert done.output.endswith("checks: 13 ok, 0 warnings, 0 failures\n")
+    assert done.output.endswith("checks: 14 ok, 0 warnings, 0 failures\n")
     assert sorted(path.name for path in good.iterdir()) == [
         "agent.toml", "keys", "links.csv", "readings.csv", "scenario.toml"
     ]  # nothing was made  # fmt: skip

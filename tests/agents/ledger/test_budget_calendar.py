@@ -1,5 +1,6 @@
 """Budgets by the calendar: what counts together, when there is more, and that no clock forges it."""
 
+import pickle
 import random
 import sys
 from datetime import UTC, datetime
@@ -108,6 +109,32 @@ def test_a_refusal_says_when_there_is_more_and_then_there_is() -> None:
     with pytest.raises(BudgetExceeded) as e:
         tracker.admit(one(5, START + 5 * HOUR + 2, epsilon=1.5))
     assert (e.value.final, e.value.refills_at) == (True, None)
+
+
+@pytest.mark.parametrize(
+    ("terms", "charge", "says"),
+    [
+        ({"per": "day"}, Charge(1, 24, 24, START, 0.25, 0.0),
+         "never enough for a batch of 24 readings, which costs 24 times the epsilon of one; record a "
+         "larger budget with `murmura ledger amend agent.toml`, with unit = \"event\" if it is to be "
+         "for each reading, or agree on a smaller `longest` of batches"),
+        ({"unit": "window", "window": 10}, Charge(1, 24, 24, START, 0.25, 0.0), "`longest` of batches"),
+        ({"per": "day"}, one(1, START, epsilon=1.5), "never enough for one reading; record a larger"),
+        ({}, one(5, START), "the budget is not refilled; record a larger budget"),
+    ],
+)  # fmt: skip
+def test_a_refusal_for_good_says_what_to_do_and_not_to_wait(
+    terms: Any, charge: Charge, says: str
+) -> None:
+    tracker = BudgetTracker(identity(**terms))
+    for k in range(4 if not terms else 0):
+        tracker.add(one(k + 1, START))
+    with pytest.raises(BudgetExceeded) as e:
+        tracker.admit(charge)
+    assert e.value.final
+    assert says in str(e.value)
+    assert "wait" not in str(e.value)
+    assert str(pickle.loads(pickle.dumps(e.value))) == str(e.value)
 
 
 def test_three_tenths_are_refilled_one_by_one() -> None:

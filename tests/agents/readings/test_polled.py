@@ -112,7 +112,7 @@ def test_passwords_come_from_private_files(tmp_path: Path) -> None:
         ({"http": "https://x", "key": "id"}, "column with http"),
         ({"sql": "sqlite://", "key": "id", "column": "v"}, "one of table = "),
         ({"sql": "sqlite://", "key": ["a", "b"], "column": "v", "table": "t"}, "one key column"),
-        ({"http": "https://x", "key": "id", "column": "v", "interval": "soon"}, "interval must be"),
+        ({"http": "https://x", "key": "id", "column": "v", "interval": "soon"}, "a duration such"),
     ],
 )
 def test_keys_that_do_not_fit_the_source(given: Any, message: str) -> None:
@@ -121,8 +121,9 @@ def test_keys_that_do_not_fit_the_source(given: Any, message: str) -> None:
 
 
 def test_durations_are_text_or_seconds() -> None:
-    table = ReadingsTable(http="https://x", key="id", column="v", interval="10m", timeout=2.5)
-    assert (table.seconds("interval"), table.seconds("timeout")) == (600.0, 2.5)
+    given = {"http": "https://x", "key": "id", "column": "v", "interval": "10m", "timeout": 2.5}
+    table = ReadingsTable.model_validate(given)
+    assert (table.interval, table.timeout) == (600.0, 2.5)
 
 
 def mqtt(url: str) -> Readings:

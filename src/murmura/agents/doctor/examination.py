@@ -25,6 +25,7 @@ CHECKS: tuple[tuple[str, Check], ...] = (
     ("accuracy", spending.accuracy),
     ("readings", stream.readings),
     ("disk", machine.disk),
+    ("outputs", machine.outputs),
     ("clock", machine.clock),
     ("versions", machine.versions),
     ("ports", machine.ports),
@@ -118,6 +119,7 @@ def checks(
     insecure: bool = False,
     research: bool = False,
     now: dt.datetime | None = None,
+    metrics_file: Path | None = None,
 ) -> list[CheckResult]:
     """All checks of a setup, in order.
 
@@ -127,13 +129,16 @@ def checks(
         A loaded agent.toml.
     offline, insecure, research, now
         As for `examine`.
+    metrics_file : Path, optional
+        As for `murmura agent`.
 
     Returns
     -------
     list of CheckResult
         At least one for each check that applies. A check that itself fails is a failure.
     """
-    agent = ExaminedAgent(setup, offline, insecure, research, now or dt.datetime.now(dt.UTC))
+    present = now or dt.datetime.now(dt.UTC)
+    agent = ExaminedAgent(setup, offline, insecure, research, present, metrics_file)
     results = []
     for name, check in CHECKS:
         try:

@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from murmura import __version__
 from murmura.agents.doctor.outcomes import CheckResult, ExaminedAgent, failure, ok, warning
+from murmura.agents.outputs import check_outputs
 from murmura.agents.transport.zenoh_config import Endpoint, link_problem
 from murmura.errors import AgentError
 
@@ -48,6 +49,13 @@ def disk(agent: ExaminedAgent) -> Iterator[CheckResult]:
         yield warning("disk", text, "make room before the agent runs for long")
     else:
         yield ok("disk", text)
+
+
+def outputs(agent: ExaminedAgent) -> Iterator[CheckResult]:
+    """The status and the metrics replace no other file."""
+    check_outputs(agent.setup, agent.metrics_file)
+    files = [agent.setup.status_file, *([agent.metrics_file] if agent.metrics_file else [])]
+    yield ok("outputs", f"{' and '.join(file.name for file in files)} replace no other file")
 
 
 def clock(agent: ExaminedAgent) -> Iterator[CheckResult]:

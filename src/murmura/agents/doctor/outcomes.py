@@ -75,6 +75,8 @@ class ExaminedAgent:
         Whether other machines are left alone, and as for `murmura agent`.
     now : datetime
         The present.
+    metrics_file : Path or None
+        Where metrics are to be written.
     """
 
     setup: Setup
@@ -82,6 +84,7 @@ class ExaminedAgent:
     insecure: bool = False
     research: bool = False
     now: dt.datetime = field(default_factory=lambda: dt.datetime.now(dt.UTC))
+    metrics_file: Path | None = None
 
     @property
     def name(self) -> str:

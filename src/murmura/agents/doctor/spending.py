@@ -10,13 +10,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from murmura.agents.doctor.outcomes import CheckResult, ExaminedAgent, failure, ok, warning
+from murmura.agents.doctor.purchase import Purchase
 from murmura.agents.ledger import key_of, read_ledger, verify
+from murmura.agents.ledger.opening import check_identity, check_original
 from murmura.agents.ledger.records import release_terms
 from murmura.agents.ledger.store import lock_path, read_lock
 from murmura.errors import MurmuraError
 from murmura.theory import precision
-
-MOST_READINGS = 10_000  # rounds for which the accuracy of a stream is computed
+from murmura.theory.accuracy import MOST_READINGS
 
 
 def ledger(agent: ExaminedAgent) -> Iterator[CheckResult]:
@@ -40,7 +41,8 @@ def ledger(agent: ExaminedAgent) -> Iterator[CheckResult]:
             "restore the latest copy, or use a new ledger under a new name",
         )
         return
-    identity = read_ledger(path).identity
+    contents = read_ledger(path)
+    identity = contents.identity
     if identity.agent != agent.name:
         yield failure(
             "ledger",
@@ -54,22 +56,11 @@ def ledger(agent: ExaminedAgent) -> Iterator[CheckResult]:
             "bounds, privacy)",
             "use the scenario it was made for, or a new ledger under a new name",
         )
-    elif agent.setup.budget is not None and _changed(agent, identity):
-        yield failure(
-            "ledger",
-            f"{path} was made for epsilon = {identity.epsilon:g}, delta = {identity.delta:g} per "
-            f"{identity.unit}, and [budget] differs",
-            "give the budget that it was made for",
-        )
     else:
+        check_original(path, contents)
+        check_identity(path, identity, agent.setup.ledger_identity)
         left = f", epsilon = {found.remaining.epsilon:g} left" if agent.setup.budget else ""
         yield ok("ledger", f"{path.name} is whole, with {found.releases} releases{left}")
-
-
-def _changed(agent: ExaminedAgent, identity: object) -> bool:
-    budget = agent.setup.config.budget
-    stated = (budget.epsilon, budget.delta, budget.unit, budget.window or 0)
-    return stated != tuple(getattr(identity, k) for k in ("epsilon", "delta", "unit", "window"))
 
 
 def _key(agent: ExaminedAgent) -> bytes | None:
@@ -98,7 +89,7 @@ def locked_by(path: Path) -> str:
 
 
 def budget(agent: ExaminedAgent) -> Iterator[CheckResult]:
-    """One reading can be paid for, and how many can."""
+    """One reading and the longest batch can be paid for, and how many readings can."""
     setup = agent.setup
     cost, chosen = agent.mechanism.event(1), setup.config.budget
     place = setup.locator.at("budget", "epsilon")
@@ -114,43 +105,52 @@ def budget(agent: ExaminedAgent) -> Iterator[CheckResult]:
             "a scenario that asks for less",
         )
         return
-    bought, needed = readings_bought(agent), setup.manifest.rounds
-    online = setup.manifest.made_algorithm.online
-    per = getattr(chosen, "per", None)
-    unit = f"every {per}" if per else f"per {chosen.unit}"
+    bought, needed = Purchase(setup, cost), setup.manifest.rounds
+    unit = f"every {chosen.per}" if chosen.per else f"per {chosen.unit}"
     spent = f"epsilon = {chosen.epsilon:g} {unit} buys"
-    if math.isinf(bought):
+    online = setup.manifest.made_algorithm.online
+    limited = online and chosen.unit == "stream" and chosen.per is None
+    if not bought.pays_for_batches:
+        long = bought.longest < math.inf
+        size = f"of {bought.longest:,.0f}" if long else "of ever more"
+        total = f"epsilon = {bought.longest * cost.epsilon:g}" if long else "ever more"
+        yield failure(
+            "budget",
+            f"{place}: a batch {size} readings costs {total}, and the budget is epsilon = "
+            f"{chosen.epsilon:g}, delta = {chosen.delta:g} {unit}: nothing is released from the "
+            "first batch that costs more",
+            'choose unit = "event" if the budget is to be for each reading, or a larger budget, or '
+            f"agree on longest = {bought.affordable:,} of batches at most in the scenario",
+        )
+    elif math.isinf(bought.readings):
         yield ok("budget", f"{spent} every reading once, at epsilon = {cost.epsilon:g}")
-    elif online and not per and chosen.unit == "stream" and (not needed or bought < needed):
+    elif limited and (not needed or bought.readings < needed):
         whole = f"{needed:,}" if needed else "a stream without end"
         yield warning(
             "budget",
-            f"{place}: {spent} {bought:,.0f} readings of {whole}; the others are not released",
+            f"{place}: {spent} {bought.readings:,.0f} readings of {whole}; the others are not "
+            "released",
             f"epsilon = {needed * cost.epsilon:g} buys all"
             if needed
             else 'give a budget per day or window, or unit = "event"',
         )
     else:
-        yield ok("budget", f"{spent} {bought:,.0f} readings at epsilon = {cost.epsilon:g} each")
-
-
-def readings_bought(agent: ExaminedAgent) -> float:
-    """How many readings the whole budget pays for, in its unit."""
-    cost, chosen = agent.mechanism.event(1), agent.setup.config.budget
-    if cost is None or chosen.unit == "event":
-        return math.inf
-    by_delta = chosen.delta / cost.delta if cost.delta else math.inf
-    return math.floor(min(chosen.epsilon / cost.epsilon, by_delta) * (1 + 1e-12))
+        batches = f", in batches of up to {bought.longest:,.0f}" if bought.longest > 1 else ""
+        count = f"{bought.readings:,.0f} readings at epsilon = {cost.epsilon:g} each"
+        yield ok("budget", f"{spent} {count}{batches}")
 
 
 def accuracy(agent: ExaminedAgent) -> Iterator[CheckResult]:
     """The interval of the estimate leaves something out that public bounds allow."""
-    setup = agent.setup
-    bought = readings_bought(agent)
-    limited = setup.config.budget.unit == "stream" and not getattr(setup.config.budget, "per", None)
-    problem = setup.problem
-    if problem.algorithm.online and limited:
-        rounds = max(1, int(min(problem.rounds, bought, MOST_READINGS)))
+    problem, cost = agent.setup.problem, agent.mechanism.event(1)
+    condition = "if all members take part"
+    if problem.algorithm.online and cost is not None:
+        released = Purchase(agent.setup, cost).released(problem.rounds)
+        rounds = max(1, min(released, MOST_READINGS))
+        if rounds < problem.rounds:
+            condition += f", after {rounds:,} readings of each"
+        elif agent.setup.config.budget.per and not agent.setup.manifest.every:
+            condition += " and the budget covers every reading"
         problem = replace(problem, rounds=rounds)
     try:
         found = precision(problem)
@@ -162,8 +162,8 @@ def accuracy(agent: ExaminedAgent) -> Iterator[CheckResult]:
     elif found.useful:
         yield ok(
             "accuracy",
-            f"about +- {found.half_width:.3g} (95%) within [{found.low:g}, {found.high:g}], if "
-            "all members take part",
+            f"about +- {found.half_width:.3g} (95%) within [{found.low:g}, {found.high:g}], "
+            f"{condition}",
         )
     else:
-        yield warning("accuracy", found.warning())
+        yield warning("accuracy", f"{found.warning()} ({condition})")

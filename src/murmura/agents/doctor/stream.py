@@ -28,12 +28,34 @@ def readings(agent: ExaminedAgent) -> Iterator[CheckResult]:
     if chosen.csv is None:
         yield from _over_network(agent)
         return
-    source = CsvReadings(setup.path(chosen.csv), chosen.column, follow=False, key=chosen.key)
+    path = setup.path(chosen.csv)
+    source = CsvReadings(path, chosen.column, follow=False, key=chosen.key, time=chosen.time)
     try:
+        yield from _roles(agent, source.value_columns)
         counts, first = _count(source, setup.problem.family, ROWS)
     finally:
         source.close()
     yield from _judged(agent, counts, first, chosen.follow)
+
+
+def _roles(agent: ExaminedAgent, values: list[str]) -> Iterator[CheckResult]:
+    """A column of values is not the time of a reading, nor all that identifies it."""
+    chosen, locator = agent.setup.config.readings, agent.setup.locator
+    if chosen.time in values:
+        yield failure(
+            "readings",
+            f"{locator.at('readings', 'time')}: the column {chosen.time} has the values too, and "
+            "would be read as seconds since 1970",
+            "name the column with the time of a reading, or leave time out",
+        )
+    keys = [chosen.key] if isinstance(chosen.key, str) else chosen.key or []
+    if keys and set(keys) <= set(values):
+        yield warning(
+            "readings",
+            f"{locator.at('readings', 'key')}: only values identify a reading, so that the second "
+            "of two equal readings counts as a repetition and is left out",
+            "name what differs between any two readings, such as the column of their time",
+        )
 
 
 def _over_network(agent: ExaminedAgent) -> Iterator[CheckResult]:
@@ -45,6 +67,8 @@ def _over_network(agent: ExaminedAgent) -> Iterator[CheckResult]:
         yield ok("readings", "the source is in use by the agent that runs, and not tried")
         return
     source = agent.setup.readings()
+    column = agent.setup.config.readings.column
+    yield from _roles(agent, [column] if isinstance(column, str) else column or [])
     end = time.monotonic() + PATIENCE
     try:
         counts, first = _count(source, agent.setup.problem.family, 1)

@@ -134,10 +134,11 @@ class BudgetTracker:
         if budget is None:
             return
         before, cost = self._meter.before(asked), self._meter.cost(asked)
-        if _covers(budget, before.plus(cost)):
+        if covers(budget, before.plus(cost)):
             return
         final = self._identity.unit in (STREAM, EVENT) and self._identity.period is None
-        final = final or not _covers(budget, cost)
+        never = not covers(budget, cost)
+        final = final or never
         kind = "approximate" if asked.delta else "pure"
         together = cost.rounded
         raise BudgetExceeded(
@@ -146,9 +147,8 @@ class BudgetTracker:
             budget,
             self._identity.per_what,
             final,
-            None
-            if final
-            else self._meter.refills_at(lambda left: _covers(budget, left.plus(cost))),
+            None if final else self._meter.refills_at(lambda left: covers(budget, left.plus(cost))),
+            _remedy(asked, never) if final else "",
         )
 
     def add(self, made: Charge) -> None:
@@ -220,11 +220,26 @@ def _at(now: float) -> Charge:
     return Charge(1, 1, 1, now, 0.0, 0.0)
 
 
+def _remedy(asked: Charge, never: bool) -> str:
+    """What to do about a release that no later budget covers either: waiting does not help."""
+    larger_budget = "record a larger budget with `murmura ledger amend agent.toml`"
+    if not never:
+        return f"the budget is not refilled; {larger_budget}"
+    if asked.readings == 1:
+        return f"it is never enough for one reading; {larger_budget}, or agree on a smaller epsilon"
+    return (
+        f"it is never enough for a batch of {asked.readings} readings, which costs "
+        f'{asked.readings} times the epsilon of one; {larger_budget}, with unit = "event" if it is '
+        f"to be for each reading, or agree on a smaller `longest` of batches"
+    )
+
+
 def _composition(cost: CostSum) -> Composition:
     return Composition(*cost.rounded, "basic", 0)
 
 
-def _covers(budget: Budget, cost: CostSum) -> bool:
+def covers(budget: Budget, cost: CostSum) -> bool:
+    """Whether a budget is enough for a cost."""
     return budget.covers(_composition(cost))
 
 

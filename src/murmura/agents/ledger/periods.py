@@ -20,6 +20,8 @@ from murmura.errors import PrivacyError
 DAY = 86400.0
 NAMED = {"day": DAY, "week": 7 * DAY, "month": 31 * DAY}
 ROLLING, FIXED = "rolling", "fixed"
+SHORTEST, LONGEST = 1.0, 36525 * DAY  # seconds
+RANGE = "from a second to a hundred years"
 
 
 class Period(NamedTuple):
@@ -100,9 +102,10 @@ def _seconds(per: str | float) -> float:
         seconds = _validate.duration(PrivacyError, per=per)
     except PrivacyError:
         seconds = 0.0
-    if not seconds:
+    if not SHORTEST <= seconds <= LONGEST:
         raise PrivacyError(
-            f"per must be day, week, month or {_validate.DURATION}; found {_validate.found(per)}"
+            f"per must be day, week, month or {_validate.DURATION}, {RANGE}; found "
+            f"{_validate.found(per)}"
         )
     return seconds
 

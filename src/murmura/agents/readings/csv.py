@@ -99,6 +99,13 @@ class CsvReadings(Readings):
         """Whether the line of column names is there."""
         return self._names is not None
 
+    @property
+    def value_columns(self) -> list[str]:
+        """The columns of the values; none if the last is read and names are not there yet."""
+        if self._columns is not None:
+            return list(self._columns)
+        return [] if self._names is None else self._names[-1:]
+
     def skip(self, count: int, check: OriginCheck | None = None) -> None:
         """Find where reading goes on, in the file or in those it was rotated to.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from murmura.agents.coverage import Coverage
 from murmura.agents.runtime.hosted import HostedAgent
@@ -45,9 +45,8 @@ def budget_of(agent: HostedAgent) -> BudgetFacts | None:
         return None
     now = ledger.budget_status()
     return BudgetFacts(
-        _epsilon(now.epsilon), _epsilon(now.spent), _epsilon(now.remaining), str(now.unit),
-        str(now.period or ""), now.refills_at,
-    )  # fmt: skip
+        now.epsilon, now.spent.epsilon, now.remaining.epsilon, now.unit, now.period, now.refills_at
+    )
 
 
 def readings_of(agent: HostedAgent) -> dict[str, int]:
@@ -59,8 +58,3 @@ def last_reading_time(agent: HostedAgent) -> float | None:
     """When the agent last took a reading: in this start, or released one before it."""
     found = agent.counts.last_at
     return agent.ledger.last_release_time() if found is None else found
-
-
-def _epsilon(amount: Any) -> float:
-    """Epsilon of an amount, which may come with a delta."""
-    return float(getattr(amount, "epsilon", amount))

@@ -123,15 +123,17 @@ class BudgetExceeded(PrivacyError):  # noqa: N818 - it reads as what happened
         unit: str,
         final: bool = True,
         refills_at: float | None = None,
+        remedy: str = "",
     ) -> None:
         """Store what was asked, what was spent before, the budget, and when there is more of it."""
         self.agent, self.asked, self.spent, self.budget = asked.agent, asked, spent, budget
         self.final, self.refills_at = final, refills_at
-        self._arguments = asked, spent, budget, unit, final, refills_at
+        self._arguments = asked, spent, budget, unit, final, refills_at, remedy
         super().__init__(
             f"agent {asked.agent!r} has spent {_cost_text(spent)} of the budget "
             f"{_cost_text(budget)} per {unit}; releasing {asked.what} of round {asked.round} asks "
-            f"for {_cost_text(asked)} more; nothing was released; {_way_out(final, refills_at)}"
+            f"for {_cost_text(asked)} more; nothing was released; "
+            f"{remedy or _way_out(final, refills_at)}"
         )
 
     def __reduce__(self) -> tuple[type[BudgetExceeded], tuple[Any, ...]]:
@@ -557,7 +559,7 @@ def _largest(found: list[Composition]) -> Composition:
 
 def _way_out(final: bool, refills_at: float | None) -> str:
     if final:
-        return "ask for less, or wait for a budget"
+        return "ask for less, or choose a larger budget"
     if refills_at is None:
         return "later readings are admitted when the window has moved on"
     when = datetime.fromtimestamp(refills_at, UTC).isoformat(" ", "seconds")
