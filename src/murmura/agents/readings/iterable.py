@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from murmura import _validate
 from murmura.agents.ledger import ReadingOrigin
 from murmura.agents.readings.base import OriginCheck, Readings, SourceState, Value, number
-from murmura.errors import SignalError
+from murmura.errors import AgentError, SignalError
 
 
 class IterableReadings(Readings):
@@ -27,6 +28,10 @@ class IterableReadings(Readings):
 
     def __init__(self, values: Iterable[Any]) -> None:
         """Nothing is read yet."""
+        if not isinstance(values, Iterable):
+            raise AgentError(
+                f"readings must be an iterable such as [3.5, 4]; found {_validate.found(values)}"
+            )
         self._values: Iterator[Any] = iter(values)
         self._count = 0
         self.keyed, self.naming = False, "its place and value"
