@@ -17,7 +17,7 @@ from murmura.agents import Manifest, mixing
 from murmura.agents.coverage import Coverage
 from murmura.agents.mixing import release_weights
 from murmura.agents.quantiles import quantile
-from murmura.agents.results import AgentResult, half_width, interval, project, statistic_bounds
+from murmura.agents.results import AgentResult, half_width, interval, project
 from murmura.errors import AgentError
 from murmura.privacy import (
     DiscreteLaplaceMechanism,
@@ -215,7 +215,7 @@ def test_without_bounds_mixing_follows_from_the_known_variance() -> None:
     ids=lambda each: getattr(each, "name", ""),
 )
 def test_bounds_of_the_statistic(family: Any, low: Any, high: Any) -> None:
-    found = statistic_bounds(family)
+    found = families.statistic_bounds(family)
     assert [side.tolist() for side in found] == [low, high]
 
 

@@ -20,7 +20,6 @@ from murmura.agents.intervals import (
     interval,
     most_readings,
     project,
-    statistic_bounds,
 )
 from murmura.agents.manifest import Manifest
 from murmura.agents.release.guarantees import guarantee
@@ -33,7 +32,6 @@ __all__ = [
     "half_width",
     "interval",
     "project",
-    "statistic_bounds",
 ]
 
 NO_RESULT = 3  # the exit code without a result, or with one below the quorum
