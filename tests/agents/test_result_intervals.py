@@ -315,7 +315,7 @@ def test_one_reading_is_in_an_average_and_the_family_is_that_of_the_manifest() -
     with pytest.raises(AgentError, match="the manifest is for the family"):
         half_width(manifest, families.Normal(1.0, bounds=(0.0, 1.0)))
     with pytest.raises(AgentError, match="needs a Manifest"):
-        half_width(family, family)  # type: ignore[arg-type]
+        half_width(family, family)
 
 
 @pytest.mark.parametrize("wrong", [[NAN], [math.inf], [1.0, 2.0], "ab", 5.0])

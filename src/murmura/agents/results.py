@@ -12,7 +12,6 @@ from typing import Any
 
 from murmura.agents.coverage import Coverage
 from murmura.agents.intervals import (
-    CONFIDENCE,
     MOST_READINGS,
     ResultInterval,
     checked_estimate,
@@ -23,6 +22,7 @@ from murmura.agents.intervals import (
 )
 from murmura.agents.manifest import Manifest
 from murmura.agents.release.guarantees import guarantee
+from murmura.theory.accuracy import CONFIDENCE
 
 __all__ = [
     "CONFIDENCE",

@@ -16,6 +16,7 @@ from murmura.agents.readings import (
 from murmura.errors import AgentError
 
 NAN, INF = float("nan"), float("inf")
+NO_TIMES: list[Any] = [-1, 0, NAN, INF, 1e300, "x", None, []]
 
 
 def http(url: Any = "https://meter.example/load", **changes: Any) -> HttpReadings:
@@ -83,8 +84,8 @@ def test_a_command(wrong: Any, words: str) -> None:
         ({"key": 5}, "key must be"),
         ({"columns": 5}, "columns must be"),
         ({"token": 5}, "token must be a text"),
-        *[({"timeout": each}, "timeout must be") for each in (-1, 0, NAN, INF, 1e300, "x", None)],
-        *[({"interval": each}, "interval must be") for each in (-1, 0, NAN, INF, 1e300, "x", [])],
+        *[({"timeout": each}, "timeout must be") for each in NO_TIMES],
+        *[({"interval": each}, "interval must be") for each in NO_TIMES],
         *[({"largest": each}, "largest must be a whole number") for each in (-1, 0, "x", 1.5)],
     ],
     ids=str,

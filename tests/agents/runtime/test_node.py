@@ -165,5 +165,6 @@ def test_an_agent_is_made_of_its_own_parts(tmp_path: Any) -> None:
 
 @pytest.mark.parametrize("name", ["on_status", "on_report"])
 def test_what_cannot_be_called_is_refused_at_once(name: str) -> None:
+    wrong: dict[str, Any] = {name: 5}
     with pytest.raises(AgentError, match=f"{name} must be a function; found 5"):
-        Node(Manifest.of(problem(), "node"), MemoryNetwork().transport(), **{name: 5})
+        Node(Manifest.of(problem(), "node"), MemoryNetwork().transport(), **wrong)
