@@ -85,7 +85,7 @@ def test_a_scenario_that_makes_no_sense_is_refused(wrong: str) -> None:
     "wrong",
     [
         {"quorum": 0}, {"quorum": 5}, {"gathering": 0.0}, {"lost_after": -1.0}, {"every": -1.0},
-        {"grace": float("nan")}, {"batch_growth": 0.5}, {"longest_batch": -1},
+        {"grace": float("nan")}, {"batch_growth": 0.5}, {"batch_growth": 1.001}, {"longest_batch": -1},
     ],
     ids=str,
 )  # fmt: skip

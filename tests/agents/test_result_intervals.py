@@ -17,7 +17,7 @@ from murmura.agents import Manifest
 from murmura.agents.coverage import Coverage
 from murmura.agents.mixing import release_weights
 from murmura.agents.quantiles import quantile
-from murmura.agents.results import AgentResult, half_width, interval, project, statistic_bounds
+from murmura.agents.results import AgentResult, half_width, interval, project
 from murmura.errors import AgentError
 from murmura.privacy import (
     DiscreteLaplaceMechanism,
@@ -215,7 +215,7 @@ def test_without_bounds_mixing_follows_from_the_known_variance() -> None:
     ids=lambda each: getattr(each, "name", ""),
 )
 def test_bounds_of_the_statistic(family: Any, low: Any, high: Any) -> None:
-    found = statistic_bounds(family)
+    found = families.statistic_bounds(family)
     assert [side.tolist() for side in found] == [low, high]
 
 
@@ -289,3 +289,90 @@ def test_without_a_reading_or_below_the_quorum_there_is_no_success() -> None:
     assert "1 missing: 2, below the quorum of 3" in below.sentence()
     enough = AgentResult.of(replace(manifest, quorum=2), family, "0", 60, "rounds", (5.0,), fewer)
     assert enough.exit_code == 0
+
+
+NAN = float("nan")
+
+
+@pytest.mark.parametrize(
+    ("terms", "words"),
+    [
+        ({"counts": [-1, 1, 1]}, "counts must be a whole number of at least 0; found -1"),
+        ({"counts": [1.5, 1, 1]}, "counts must be a whole number"),
+        ({"counts": [NAN] * 3}, "counts must be a whole number"),
+        ({"counts": "abc"}, "one whole number for each member"),
+        ({"counts": 5}, "one whole number for each member"),
+        (
+            {"counts": [5000, 1, 1]},
+            "at most 30 readings of a member are in an estimate of round 30",
+        ),
+        ({"counts": [10**9] * 3}, "at most 30 readings"),
+        ({"counts": [10, 1, 1], "round": 9}, "at most 9 readings"),
+        ({"round": 1.5}, "round must be a whole number"),
+        ({"round": "3"}, "round must be a whole number"),
+        ({"round": NAN}, "round must be a whole number"),
+        ({"round": 1e30}, "round must be a whole number"),
+        ({"round": 10**30}, "round must be at most"),
+        ({"confidence": None}, "confidence must be a number above 0"),
+        ({"confidence": "0.9"}, "confidence must be a number above 0"),
+        ({"confidence": 1.0}, "confidence must be a number above 0"),
+        ({"present": 5}, "present must be a collection of labels"),
+        ({"estimate": [1.0, 2.0]}, "estimate must be 1 numbers"),
+        ({"estimate": "abc"}, "estimate must be real numbers"),
+    ],
+    ids=str,
+)
+def test_an_interval_of_nonsense_is_refused(terms: dict[str, Any], words: str) -> None:
+    manifest, family = manifest_of("complete:3", "learn", 30)
+    with pytest.raises(AgentError, match=words):
+        half_width(manifest, family, **terms)
+
+
+def test_one_reading_is_in_an_average_and_the_family_is_that_of_the_manifest() -> None:
+    manifest, family = manifest_of("complete:3")
+    with pytest.raises(AgentError, match="at most 1 readings"):
+        half_width(manifest, family, [2, 1, 1])
+    with pytest.raises(AgentError, match="the manifest is for the family"):
+        half_width(manifest, families.Normal(1.0, bounds=(0.0, 1.0)))
+    with pytest.raises(AgentError, match="needs a Manifest"):
+        half_width(family, family)
+
+
+@pytest.mark.parametrize("wrong", [[NAN], [math.inf], [1.0, 2.0], "ab", 5.0])
+def test_what_is_no_estimate_cannot_be_projected(wrong: Any) -> None:
+    with pytest.raises(AgentError, match="estimate must be"):
+        project(families.Normal(1.0, bounds=(0.0, 1.0)), wrong)
+
+
+def test_an_estimate_of_another_size_makes_no_result() -> None:
+    manifest, family = manifest_of("complete:3")
+    covered = Coverage(manifest.labels, manifest.labels, (1, 1, 1))
+    with pytest.raises(AgentError, match="estimate must be 1 numbers"):
+        AgentResult.of(manifest, family, "0", 60, "rounds", [1, 2], covered)
+
+
+def test_a_member_that_is_ahead_counts_up_to_the_round() -> None:
+    """Counts arrive from neighbours: a running agent must not end on them."""
+    manifest, family = manifest_of("complete:3", "learn", 30)
+    ahead = Coverage(manifest.labels, manifest.labels, (9, 10, 10**12))
+    found = AgentResult.of(manifest, family, "0", 9, "running", [5.0], ahead)
+    assert found.half_width == half_width(manifest, family, [9] * 3, label="0", round=9)
+    assert found.coverage.readings[2] == 10**12
+    endless = AgentResult.of(
+        replace(manifest, rounds=0), family, "0", 10**12, "running", [5.0],
+        Coverage(manifest.labels, manifest.labels, (10**12,) * 3),
+    )  # fmt: skip
+    assert 0 < endless.half_width[0] < 0.01
+
+
+def test_readings_between_two_ticks_count_together() -> None:
+    """As one by one, in no more time than there are ticks."""
+    manifest, family = manifest_of("complete:3", "learn", 30, asynchronous=True)
+    rows, _ = mixing._rows(manifest, "0", 30, frozenset())
+    ages = [(30 - -(-k * 30 // n), at) for at, n in enumerate([70, 13]) for k in range(1, n + 1)]
+    each = np.array([rows[min(age, len(rows) - 1), at] for age, at in ages])
+    together = release_weights(manifest, "0", [70, 13, 0], 30)
+    assert len(together.weight) <= 2 * 31
+    assert (together.readings * together.releases).sum() == 83
+    assert together.squares == pytest.approx((each**2).sum() / each.sum() ** 2)
+    assert 0 < half_width(manifest, family, [10**8] * 3)[0] < 1

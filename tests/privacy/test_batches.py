@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from murmura.errors import PrivacyError
 from murmura.privacy import Batches
 
-GROWTHS = st.one_of(st.sampled_from([1.0, 1.2, 1.25, 2.0, 3.0]), st.floats(1.0, 5.0))
+GROWTHS = st.one_of(st.sampled_from([1.0, 1.2, 1.25, 2.0, 3.0]), st.floats(1.01, 5.0))
 SCHEDULES = st.builds(Batches, growth=GROWTHS, longest=st.sampled_from([0, 1, 2, 7, 24]))
 
 
@@ -79,6 +79,7 @@ def test_a_decimal_growth_is_taken_as_written() -> None:
         ({"growth": 0.5}, "growth of batches must be a number from 1"),
         ({"growth": float("nan")}, "growth"),
         ({"growth": 2000.0}, "to 1000"),
+        ({"growth": 1.0000001}, "or 1.01 to 1000"),  # a search for its batches would not end
         ({"longest": -1}, "longest must be a whole number of at least 0"),
         ({"longest": 2.5}, "longest"),
     ],
@@ -86,3 +87,26 @@ def test_a_decimal_growth_is_taken_as_written() -> None:
 def test_wrong_schedules_are_refused(wrong: dict[str, Any], words: str) -> None:
     with pytest.raises(PrivacyError, match=words):
         Batches(**wrong)
+
+
+METHODS = (
+    "closes", "released", "count", "lengths", "windows", "most_together", "closing",
+    "first_of_several", "stalest", "deviation",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    "wrong",
+    [None, "\u00e9", [1], 1.5, float("nan"), float("inf"), 1e300, True, -1, 10**400],
+    ids=repr,
+)
+def test_only_whole_numbers_are_rounds_and_readings(method: str, wrong: Any) -> None:
+    for batches in (Batches(2.0), Batches(1.0), Batches(2.0, 4)):
+        with pytest.raises(PrivacyError, match=r"whole number of at least|at most"):
+            getattr(batches, method)(wrong)
+
+
+def test_the_least_growth_is_fast_and_a_stream_without_batches_needs_no_search() -> None:
+    assert Batches(1.01).released(10**15) > 0
+    assert Batches(1.0).first_of_several(10**12) == 10**12

@@ -9,7 +9,9 @@ part at most (high - low)/2 sum_k |p_k - 1/N|. Without bounds, readings of one d
 known variance give it a standard deviation. The interval says nothing about the parameter of a
 distribution that the readings may be drawn from: that error is `sampling`, apart from it.
 
-One function decides: results, status, metrics, checks and plans ask `interval`.
+Results, status, metrics and the checks before a start ask `interval`. A plan has no manifest yet:
+`theory.precision` approximates the same with a normal quantile, which for few releases is too
+narrow by up to a tenth.
 """
 
 from __future__ import annotations
@@ -23,16 +25,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from murmura import _validate
 from murmura.agents.manifest import Manifest
 from murmura.agents.mixing import ReleaseWeights, release_weights
 from murmura.agents.quantiles import quantile
 from murmura.agents.release.guarantees import AgentNeighbourhood, request_of
 from murmura.errors import AgentError
+from murmura.families import statistic_bounds
 from murmura.privacy import Batches, Calibration, calibrate
+from murmura.theory.accuracy import CONFIDENCE, MOST_AGENTS
 
-CONFIDENCE = 0.95
-MOST_AGENTS = 16  # that are tried where no agent is named
-GRID = 257  # values of a reading at which the statistic's range is looked up
+MOST_READINGS = 10**8  # of a member, and rounds: beyond, an interval is not computed
 
 Floats = NDArray[np.float64]
 Numbers = tuple[float, ...]
@@ -115,7 +118,8 @@ def interval(
     family : Family
         Of the readings.
     counts : sequence of int, optional
-        For each member, how many of its readings are in; all of them by default.
+        For each member, how many of its readings are in; all of them by default. A round holds
+        no more than `most_readings`.
     label : str, optional
         Whose estimate; by default the worst of some agents.
     round : int, optional
@@ -137,7 +141,8 @@ def interval(
     Raises
     ------
     AgentError
-        If the counts do not fit the members, or no round is given and none is the last.
+        If the counts do not fit the members or the round, the family is not the manifest's, a
+        number is not in its range, or no round is given and none is the last.
 
     Examples
     --------
@@ -154,27 +159,100 @@ def interval(
     >>> found.half_width, round(found.mixing[0], 3)  # no further apart than the bounds
     ((1.0,), 0.016)
     """
+    _check_terms(manifest, family)
     last = manifest.rounds if round is None else round
+    _validate.at_least(AgentError, 0, round=last)
+    _validate.at_most(AgentError, MOST_READINGS, round=last)
     if last == 0 and manifest.made_algorithm.online and counts is None:
         raise AgentError(
             "an interval needs a round where the manifest names no last one: give round and counts"
         )
-    if not 0 < confidence < 1:
-        raise AgentError(f"confidence must be above 0 and below 1; found {confidence:g}")
-    one = 1
-    if manifest.made_algorithm.online:
-        one = Batches(manifest.batch_growth, manifest.longest_batch).released(last)
-    given = tuple([one] * len(manifest.members) if counts is None else map(int, counts))
+    if not 0 < _validate.as_float(confidence) < 1:
+        raise AgentError(
+            "confidence must be a number above 0 and below 1, such as 0.95; found "
+            f"{_validate.found(confidence)}"
+        )
     members = [member for member, _ in manifest.members]
+    given = (_readings_of(manifest, last),) * len(members)
+    if counts is not None:
+        given = _checked_counts(manifest, counts, last)
+    if present is not None and not isinstance(present, Container):
+        raise AgentError(
+            f"present must be a collection of labels; found {_validate.found(present)}"
+        )
     taking = None if present is None else tuple(m for m in members if m in present)
+    near = checked_estimate(family, estimate)
     chosen = members[:: max(len(members) // MOST_AGENTS, 1)] if label is None else [label]
     found = [
         _interval(
-            manifest, family, given, each, last, taking, tuple(dropped), tuple(estimate), confidence
+            manifest, family, given, each, last, taking, tuple(dropped), near, float(confidence)
         )
         for each in chosen
     ]
     return max(found, key=lambda each: each.half_width)
+
+
+def most_readings(manifest: Manifest, round: int) -> int:
+    """How many readings of one member can be in an estimate of a round.
+
+    Agents without common rounds count their own ticks: of another's readings any number may be in.
+
+    Parameters
+    ----------
+    manifest : Manifest
+        The terms.
+    round : int
+        The round of the estimate.
+    """
+    online = manifest.made_algorithm.online
+    if online and manifest.asynchronous:
+        return MOST_READINGS
+    return max(_readings_of(manifest, min(round, MOST_READINGS)), 1)
+
+
+def _readings_of(manifest: Manifest, round: int) -> int:
+    """The readings that a member has released up to a round, if it missed none."""
+    if not manifest.made_algorithm.online:
+        return 1
+    return Batches(manifest.batch_growth, manifest.longest_batch).released(round)
+
+
+def _check_terms(manifest: Any, family: Any) -> None:
+    if not isinstance(manifest, Manifest):
+        raise AgentError(f"an interval needs a Manifest; found {_validate.found(manifest)}")
+    if repr(family) != manifest.family:
+        raise AgentError(
+            f"the manifest is for the family {manifest.family}; found {family!r}; give the family "
+            "of the network"
+        )
+
+
+def _checked_counts(manifest: Manifest, counts: Any, round: int) -> tuple[int, ...]:
+    if isinstance(counts, str | bytes) or not isinstance(counts, Iterable):
+        raise AgentError(
+            f"counts must be one whole number for each member; found {_validate.found(counts)}"
+        )
+    given = tuple(counts)
+    most = most_readings(manifest, round)
+    for count in given:
+        _validate.at_least(AgentError, 0, counts=count)
+        if count > most:
+            raise AgentError(
+                f"at most {most} readings of a member are in an estimate of round {round}; found "
+                f"{_validate.found(count)}; give the round of these counts, or fewer"
+            )
+    return tuple(map(int, given))
+
+
+def checked_estimate(family: Any, estimate: Any) -> Numbers:
+    """An estimate as numbers: one for each component of the statistic, or none."""
+    found = _validate.real_array(AgentError, estimate=estimate)
+    if found.shape not in ((0,), (family.dimension,)):
+        raise AgentError(
+            f"estimate must be {family.dimension} numbers, one for each component of "
+            f"{family.name}, or none; found an array of shape {found.shape}"
+        )
+    return tuple(found.tolist())
 
 
 @lru_cache(maxsize=64)
@@ -220,45 +298,6 @@ def _interval(
     return ResultInterval(whole, noises, mixings, sampling, confidence)
 
 
-def statistic_bounds(family: Any) -> tuple[Floats, Floats]:
-    """The least and largest value of each component of the statistic; infinite where unknown.
-
-    Parameters
-    ----------
-    family : Family
-        With public bounds, or a support that is bounded by itself.
-
-    Returns
-    -------
-    (ndarray, ndarray)
-        What the mean of any readings lies between.
-
-    Examples
-    --------
-    >>> from murmura import families
-    >>> low, high = statistic_bounds(families.Normal(1.0, bounds=(-2.0, 3.0)))
-    >>> float(low[0]), float(high[0])
-    (-2.0, 3.0)
-    """
-    mean_low, mean_high = family.mean_domain
-    low = np.full(family.dimension, float(mean_low))
-    high = np.full(family.dimension, float(mean_high))
-    support = family.support
-    if not family.sensitivity_is_proved or not math.isfinite(support.high - support.low):
-        return low, high  # the statistic of a custom family may be largest anywhere
-    ends = [support.low, support.high]
-    special = [x for x in (0.0, getattr(family, "location", 0.0)) if ends[0] < x < ends[1]]
-    values = np.unique([*np.linspace(ends[0], ends[1], GRID), *special])
-    if support.integer:
-        values = np.unique(np.round(values))
-    signals = np.broadcast_to(
-        values.reshape((-1,) + (1,) * len(family.signal_shape)), (len(values), *family.signal_shape)
-    )
-    with np.errstate(all="ignore"):
-        found = family.raw_columns(np.array(signals, dtype=np.float64))
-    return np.maximum(low, found.min(axis=0)), np.minimum(high, found.max(axis=0))
-
-
 def project(family: Any, estimate: Sequence[float]) -> Numbers:
     """The point within the public bounds that is nearest: no further from the mean of the readings.
 
@@ -274,16 +313,24 @@ def project(family: Any, estimate: Sequence[float]) -> Numbers:
     tuple of float
         Computed from what was released, so that it costs no privacy.
 
+    Raises
+    ------
+    AgentError
+        If there is another number of components, or one is not finite.
+
     Examples
     --------
     >>> from murmura import families
     >>> project(families.Normal(1.0, bounds=(0.0, 100.0)), [146.0])
     (100.0,)
     """
-    if not len(estimate):
+    given = checked_estimate(family, estimate)
+    if not given:
         return ()
+    if not all(map(math.isfinite, given)):
+        raise AgentError("estimate must be finite numbers; without one there is nothing to project")
     low, high = statistic_bounds(family)
-    return tuple(float(x) for x in np.clip(np.asarray(estimate, dtype=np.float64), low, high))
+    return tuple(float(x) for x in np.clip(given, low, high))
 
 
 def _variance(family: Any, estimate: Numbers) -> Numbers | None:

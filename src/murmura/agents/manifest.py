@@ -30,6 +30,7 @@ from murmura.privacy import (
     check_stopping,
     mechanism_name,
 )
+from murmura.privacy.batches import LARGEST_GROWTH, LEAST_GROWTH
 from murmura.simulation import Problem
 
 WEIGHT_BITS = 53  # a weight is a whole number of 2^-53: exactly the float
@@ -171,9 +172,10 @@ class Manifest:
                 "every and grace must be finite numbers of seconds of at least 0; "
                 f"found {self.every:g} and {self.grace:g}"
             )
-        if not 1 <= self.batch_growth < math.inf:
+        if self.batch_growth != 1 and not LEAST_GROWTH <= self.batch_growth <= LARGEST_GROWTH:
             raise AgentError(
-                f"batch_growth must be a finite number of at least 1; found {self.batch_growth:g}"
+                f"batch_growth must be 1, or a number from {LEAST_GROWTH:g} to {LARGEST_GROWTH:g}; "
+                f"found {self.batch_growth:g}"
             )
         _validate.at_least(AgentError, 0, longest_batch=self.longest_batch)
 

@@ -163,7 +163,7 @@ def _rows(manifest: Manifest, label: str, round: int, unused: Links) -> tuple[Fl
     """e_i W_t ... W_{s+1} for s = t, t-1, ... until it is constant; and the last such s."""
     fraction, algorithm = _fraction(manifest, round), manifest.made_algorithm
     if fraction is None or not (algorithm.online or manifest.asynchronous):
-        fractions = [conservation.sent_fraction(algorithm, s) for s in range(round, 0, -1)]
+        fractions = (conservation.sent_fraction(algorithm, s) for s in range(round, 0, -1))
         rows = _product(manifest, label, unused, fractions)
     else:
         rows = _powers(manifest, label, unused, fraction)[: round + 1]
@@ -223,6 +223,8 @@ def _entries(
     manifest: Manifest, place: int, count: int, round: int, rows: Floats, last: int
 ) -> list[tuple[Any, ...]]:
     """The releases of one member: recent ones one by one, those up to round `last` by length."""
+    if manifest.batch_growth == 1 and manifest.asynchronous and round:
+        return _by_tick(place, count, round, rows, last)
     if manifest.batch_growth == 1:
         first = 1 + _number_before(manifest, count, round, last)
         numbers = np.arange(first, count + 1)
@@ -243,6 +245,23 @@ def _entries(
     ]
     for length, many in earlier.items():
         parts.append(([rows[-1, place]], [length], [many], [place], [max(last, 1)]))
+    return parts
+
+
+def _by_tick(place: int, count: int, round: int, rows: Floats, last: int) -> list[tuple[Any, ...]]:
+    """Single readings that entered evenly over the ticks: those of one tick are one entry."""
+    ticks = np.arange(last, round + 1, dtype=np.int64)
+    before = count * ticks // round  # how many entered up to each tick
+    many = np.diff(before)
+    used = many > 0
+    entered, many = ticks[1:][used], many[used]
+    ages = np.clip(round - entered, 0, len(rows) - 1)
+    ones = np.ones(len(many))
+    parts: list[tuple[Any, ...]] = [
+        (rows[ages, place], ones, many, np.full(len(many), place), entered)
+    ]
+    if before[0]:
+        parts.append(([rows[-1, place]], [1], [before[0]], [place], [max(last, 1)]))
     return parts
 
 

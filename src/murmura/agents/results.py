@@ -12,15 +12,17 @@ from typing import Any
 
 from murmura.agents.coverage import Coverage
 from murmura.agents.intervals import (
-    CONFIDENCE,
+    MOST_READINGS,
     ResultInterval,
+    checked_estimate,
     half_width,
     interval,
+    most_readings,
     project,
-    statistic_bounds,
 )
 from murmura.agents.manifest import Manifest
 from murmura.agents.release.guarantees import guarantee
+from murmura.theory.accuracy import CONFIDENCE
 
 __all__ = [
     "CONFIDENCE",
@@ -30,7 +32,6 @@ __all__ = [
     "half_width",
     "interval",
     "project",
-    "statistic_bounds",
 ]
 
 NO_RESULT = 3  # the exit code without a result, or with one below the quorum
@@ -146,16 +147,23 @@ manifest c0ffee11c0ff'
         Returns
         -------
         AgentResult
-            Without an estimate if no reading is covered, or the reason leaves none.
+            Without an estimate if no reading is covered, or the reason leaves none. Readings of
+            a member that is ahead of this round count as those of the round.
+
+        Raises
+        ------
+        AgentError
+            If the estimate has another number of components than the family's statistic.
         """
-        counts = coverage.count and reason not in VOID
-        raw = tuple(float(x) for x in estimate) if counts else ()
+        given = checked_estimate(family, estimate)
+        raw = given if coverage.count and reason not in VOID else ()
         if not all(math.isfinite(x) for x in raw):
             raw = ()
+        at, most = min(round, MOST_READINGS), most_readings(manifest, round) if raw else 0
         found = (
             interval(
-                manifest, family, coverage.readings, label=agent, round=round,
-                present=coverage.present, dropped=coverage.dropped, estimate=raw,
+                manifest, family, [min(count, most) for count in coverage.readings], label=agent,
+                round=at, present=coverage.present, dropped=coverage.dropped, estimate=raw,
             )
             if raw
             else None

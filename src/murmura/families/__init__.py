@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         Pareto,
         Weibull,
     )
+    from murmura.families.ranges import statistic_bounds
     from murmura.families.registry import Description, describe, get, names, options
     from murmura.families.scalar import (
         Bernoulli,
@@ -63,6 +64,7 @@ _HOMES = {
     "get": "registry",
     "names": "registry",
     "options": "registry",
+    "statistic_bounds": "ranges",
 }
 
 __all__ = [
@@ -92,6 +94,7 @@ __all__ = [
     "get",
     "names",
     "options",
+    "statistic_bounds",
 ]
 
 __getattr__ = lazily(__name__, _HOMES)

@@ -29,11 +29,13 @@ from bisect import bisect_left
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from itertools import pairwise
 
 from murmura import _validate
 from murmura.errors import PrivacyError
 
-LARGEST_GROWTH = 1000.0
+LEAST_GROWTH, LARGEST_GROWTH = 1.01, 1000.0  # batches of less growth begin after 200 readings
+MOST_READINGS = 10**15  # of a stream
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,8 @@ class Batches:
     Raises
     ------
     PrivacyError
-        If growth is below 1 or longest is negative.
+        If growth is neither 1 nor from 1.01 to 1000, or longest is negative. The methods raise it
+        for rounds and readings that are not whole numbers in their range.
 
     Examples
     --------
@@ -68,9 +71,10 @@ class Batches:
 
     def __post_init__(self) -> None:
         """Check both numbers."""
-        if not 1 <= _validate.as_float(self.growth) <= LARGEST_GROWTH:
+        growth = _validate.as_float(self.growth)
+        if growth != 1 and not LEAST_GROWTH <= growth <= LARGEST_GROWTH:
             raise PrivacyError(
-                "growth of batches must be a number from 1 (no batches) to "
+                f"growth of batches must be a number from 1 (no batches) or {LEAST_GROWTH:g} to "
                 f"{LARGEST_GROWTH:g}, such as 2.0; found {_validate.found(self.growth)}"
             )
         _validate.at_least(PrivacyError, 0, longest=self.longest)
@@ -95,7 +99,8 @@ class Batches:
         t : int
             The round, 1, 2, ...
         """
-        return self.released(t) - self.released(t - 1) if t >= 1 else 0
+        _check(0, t=t)
+        return self._closed(t)[1] - self._closed(t - 1)[1]
 
     def released(self, t: int) -> int:
         """Return N_t, the readings in all batches that are closed after round t.
@@ -105,6 +110,7 @@ class Batches:
         t : int
             The round; nothing is released in round 0.
         """
+        _check(0, t=t)
         return self._closed(t)[1]
 
     def count(self, readings: int) -> int:
@@ -115,6 +121,7 @@ class Batches:
         readings : int
             T.
         """
+        _check(0, readings=readings)
         closed, inside = self._closed(readings)
         return closed + (inside < readings)
 
@@ -126,7 +133,11 @@ class Batches:
         readings : int
             T; the lengths add up to it.
         """
-        return self.parts(1, readings) if readings >= 1 else ()
+        closed, rest = self.count(readings), readings - self._closed(readings)[1]
+        ends, steady = _ends(self.growth, self.longest, max(readings, 64).bit_length())
+        whole = closed - (rest > 0)
+        grown = tuple(b - a for a, b in pairwise((0, *ends[:whole])))
+        return (*grown, *(steady,) * (whole - len(grown)), *(rest,) * (rest > 0))
 
     def parts(self, first: int, readings: int) -> tuple[int, ...]:
         """Return m_1, ..., m_j: how many of these consecutive readings are in each batch.
@@ -143,7 +154,7 @@ class Batches:
         >>> Batches(growth=2.0).parts(first=4, readings=7)
         (1, 4, 2)
         """
-        _validate.at_least(PrivacyError, 1, first=first, readings=readings)
+        _check(1, first=first, readings=readings)
         found, at, last = [], first, first + readings - 1
         while at <= last:
             end = min(self.closing(at), last)
@@ -169,7 +180,8 @@ class Batches:
         >>> Batches(growth=2.0, longest=4).windows(5)
         ((4, 1), (3, 2), (2, 2, 1), (2, 1, 1, 1))
         """
-        _validate.at_least(PrivacyError, 1, readings=readings)
+        _check(1, readings=readings)
+        _validate.at_least(PrivacyError, 1, most=most)
         if self.trivial:
             return ((1,) * readings,)
         if not self.longest or self.longest >= readings:
@@ -198,6 +210,7 @@ class Batches:
         >>> hourly.most_together(7), hourly.most_together(365), hourly.most_together(7, True)
         (7, 24, 3)
         """
+        _check(1, readings=readings)
         if from_start:
             return max(self.lengths(readings))
         if self.trivial:
@@ -212,7 +225,8 @@ class Batches:
         reading : int
             The reading of round 1, 2, ...
         """
-        before = self.released(reading - 1)
+        _check(1, reading=reading)
+        before = self._closed(reading - 1)[1]
         return before + self._length(before)
 
     def first_of_several(self, last: int) -> int:
@@ -223,6 +237,9 @@ class Batches:
         last : int
             Where the search ends.
         """
+        _check(1, last=last)
+        if self.trivial:
+            return last
         at = 1
         while at < last and self.closing(at) == at:
             at += 1
@@ -266,6 +283,11 @@ class Batches:
     def _closed(self, t: int) -> tuple[int, int]:
         """(batches closed after round t, the readings in them)."""
         return _closed(self.growth, self.longest, t)
+
+
+def _check(least: int, **values: int) -> None:
+    _validate.at_least(PrivacyError, least, **values)
+    _validate.at_most(PrivacyError, MOST_READINGS, **values)
 
 
 def _length(growth: float, longest: int, before: int) -> int:

@@ -199,6 +199,14 @@ class BatchesSection(Section):
     growth: float = Field(default=2.0, ge=1, le=1000)  # 1: each reading by itself
     longest: int = Field(default=0, ge=0)  # readings; 0: no limit
 
+    @whole(mode="after")
+    def _grows(self) -> Self:
+        from murmura.privacy.batches import LEAST_GROWTH
+
+        if 1 < self.growth < LEAST_GROWTH:
+            raise ValueError(f"growth = 1 (no batches), or of at least {LEAST_GROWTH:g}")
+        return self
+
 
 class PrivacySection(Section):
     """[privacy]: what is protected, epsilon and delta, and the sensitivity to use."""

@@ -9,6 +9,9 @@ agent's estimate, M what mixing leaves and z the normal quantile,
 where c_ij is the weight of agent j's signals in the estimate of i, the agents, readings or epsilon
 for a given width follow: V is about 1/(agents readings), and for Laplace noise 1/eps^2. No signal is
 read: M is for agents whose signals stay at the ends of the bounds.
+
+The normal quantile is an approximation: the noise of few releases has heavier tails. What agents state
+with their results, `agents.results.half_width`, is computed from its exact distribution.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from numpy.typing import NDArray
 
 from murmura.algorithms import init, step
 from murmura.errors import NetworkError
+from murmura.families import statistic_bounds
 from murmura.families.base import quantile
 from murmura.simulation import Problem
 from murmura.theory import moments
@@ -30,9 +34,8 @@ from murmura.theory.exact import expected
 CONFIDENCE = 0.95
 MOST = 0.25  # of the range: a half width above covers most of it
 ENOUGH = 0.1  # of the range: the half width that a remedy aims at
-GRID = 257  # values of a signal at which the statistic's range is looked up
 EPSILONS = 65  # that are tried where noise is not proportional to 1/eps
-MOST_AGENTS = 16  # whose mixing is looked at
+MOST_AGENTS = 16  # whose estimates are looked at where none is named
 LARGEST_EPSILON, MOST_READINGS = 100.0, 5000  # where a search ends
 
 Floats = NDArray[np.float64]
@@ -45,7 +48,7 @@ class Precision:
     Attributes
     ----------
     half_width
-        Of the 95% interval for the mean of all signals, in units of the statistic.
+        Of the 95% interval for the mean of all signals, in units of the statistic; approximately.
     low, high
         What public bounds say of that mean.
     agents, readings, epsilon
@@ -65,7 +68,7 @@ class Precision:
     >>> round(found.half_width), found.useful
     (160, False)
     >>> print(found.warning())
-    the 95% interval of an estimate, +- 160, covers all of [0, 100], which is public: this budget \
+    the 95% interval of an estimate, about +- 160, covers all of [0, 100], which is public: this budget \
 buys nothing; for +- 10 you need about n = 770 agents or epsilon = 16.01
     """
 
@@ -96,7 +99,7 @@ buys nothing; for +- 10 you need about n = 770 agents or epsilon = 16.01
             f"you need about {' or '.join(ways)}" if ways else "add rounds, or narrow the bounds"
         )
         return (
-            f"the 95% interval of an estimate, +- {self.half_width:.3g}, covers {much} of "
+            f"the 95% interval of an estimate, about +- {self.half_width:.3g}, covers {much} of "
             f"[{self.low:g}, {self.high:g}], which is public: this budget buys nothing; for "
             f"+- {ENOUGH * whole:.3g} {remedy}"
         )
@@ -155,25 +158,9 @@ def statistic_range(family: Any) -> tuple[float, float]:
     (float, float)
         What the mean of any signals lies between.
     """
-    ends, support = np.array(family.mean_domain, dtype=np.float64), family.support
-    low, high = np.full(family.dimension, ends[0]), np.full(family.dimension, ends[1])
-    if math.isfinite(support.high - support.low) and family.sensitivity_is_proved:
-        values = np.unique(np.append(np.linspace(support.low, support.high, GRID), _inside(family)))
-        values = np.unique(np.round(values)) if support.integer else values
-        shape = (len(values), *family.signal_shape)
-        signals = np.broadcast_to(values.reshape((-1,) + (1,) * len(family.signal_shape)), shape)
-        with np.errstate(all="ignore"):
-            xi = family.raw_columns(np.array(signals, dtype=np.float64))
-        low, high = np.maximum(low, xi.min(axis=0)), np.minimum(high, xi.max(axis=0))
+    low, high = statistic_bounds(family)
     narrowest = int(np.argmin(high - low))
     return float(low[narrowest]), float(high[narrowest])
-
-
-def _inside(family: Any) -> list[float]:
-    """Where a statistic that is not monotone turns: at 0, or at the family's location."""
-    support = family.support
-    turns = (0.0, float(getattr(family, "location", 0.0)))
-    return [x for x in turns if support.low < x < support.high]
 
 
 @dataclass(frozen=True, eq=False)

@@ -122,7 +122,7 @@ def test_the_command_says_what_was_left_out_and_that_a_budget_buys_nothing(tmp_p
     said = " ".join(done.output.split())
     assert "Left out, because agents cannot run it: jacobi on" in said
     assert "Use average on" in said
-    assert "Warning: the 95% interval of an estimate, +- 1.05, covers all of [0, 1]" in said
+    assert "Warning: the 95% interval of an estimate, about +- 1.05, covers all of [0, 1]" in said
     plain = json.loads(CliRunner().invoke(app, [*words, "--json"]).stdout)
     assert {left["algorithm"] for left in plain["left_out"]} == {"jacobi", "chebyshev"}
     assert plain["warning"].startswith("the 95% interval")

@@ -11,11 +11,15 @@ from typing import Any, NamedTuple
 import pytest
 from typer.testing import CliRunner
 
+from murmura.agents.config import problem_and_manifest
 from murmura.agents.doctor import CheckOutcome, CheckResult, examine
 from murmura.agents.doctor.examination import CHECKS
 from murmura.agents.ledger import Ledger
 from murmura.agents.pki import Authority
+from murmura.agents.results import half_width
 from murmura.cli.app import app
+from murmura.scenario import Scenario
+from murmura.theory import precision
 from tests.agents.config.setups import READINGS, authority, write_setup
 from tests.agents.doctor.broken import CASES, Broken, replace_in
 
@@ -85,7 +89,10 @@ def test_the_exit_code_says_whether_something_failed(
         replace_in(good / "agent.toml", "epsilon = 20.0", "epsilon = 0.5")
     done = CliRunner().invoke(app, [words[0], str(good / "agent.toml"), *words[1:]])
     assert done.exit_code == code, done.output
-    assert "warning accuracy: the 95% interval of an estimate, +- 160, covers all of" in done.output
+    assert (
+        "warning accuracy: the 95% interval of an estimate, about +- 100, covers all of"
+        in done.output
+    )
     assert ("failure budget" in done.output) == fails
     if words[0] == "agent":
         assert "manifest " in done.output
@@ -250,3 +257,14 @@ def test_a_copy_elsewhere_is_the_same_network(good: Path, tmp_path: Path) -> Non
     assert one.manifest == two.manifest
     replace_in(copy / "scenario.toml", "rounds = 60", "rounds = 61")
     assert examine(copy / "agent.toml", offline=True).manifest != one.manifest
+
+
+def test_the_accuracy_is_the_one_that_the_agent_will_state(good: Path) -> None:
+    """Of three Laplace draws: a normal quantile would state less than 95% needs."""
+    problem, manifest = problem_and_manifest(Scenario.load(good / "scenario.toml"))
+    (stated,) = half_width(manifest, problem.family, label="north")
+    planned = precision(problem)
+    assert planned is not None
+    assert f"{planned.half_width:.3g}" != f"{stated:.3g}"
+    (found,) = [result for result in results(good) if result.check == "accuracy"]
+    assert f"about +- {stated:.3g} (95%)" in str(found)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from murmura.agents.ledger import EpsilonDelta, Ledger
-from murmura.errors import LedgerError, PrivacyError, SignalError
+from murmura.errors import LedgerError, MurmuraError, PrivacyError, SignalError
 from murmura.privacy import Budget, BudgetExceeded, PrivacyEvent
 
 
@@ -206,3 +206,32 @@ def test_a_closed_ledger_releases_nothing(open_ledger: Any, draw: Any, cost: Any
         ledger.charge(1, 1, cost, draw)
     assert draw.calls == 0
     assert "0 releases" in repr(ledger)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"agent": "nobody"}, "town has no member 'nobody'"),
+        ({"agent": 0}, "town has no member 0"),
+        ({"refill": "fixed"}, "there is no `per`"),
+        ({"zone": "Europe/Madrid"}, "there is no `per`"),
+        ({"zone": 5}, "there is no `per`"),
+        ({"per": "day", "refill": "fixed", "zone": 5}, "zone must be a time zone"),
+        ({"per": []}, "per must be day, week, month"),
+        ({"key": b""}, "key must be bytes"),
+        ({"key": "x"}, "key must be bytes"),
+        ({"device": b""}, "device must be bytes"),
+        ({"budget": 1.0}, "budget must be a Budget"),
+        ({"manifest": "town"}, "manifest must be a Manifest"),
+        ({"unit": "year", "budget": None}, "unit must be one of"),
+        ({"unit": ["event"]}, "unit must be one of"),
+        ({"name": "a\0b"}, "path must be the path of a file"),
+    ],
+    ids=str,
+)
+def test_arguments_that_mean_nothing_open_no_ledger(
+    open_ledger: Any, tmp_path: Any, wrong: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(MurmuraError, match=words):
+        open_ledger(**wrong)
+    assert not list(tmp_path.iterdir())

@@ -18,6 +18,7 @@ from murmura.agents.runtime.log import BURST
 from murmura.agents.transport.base import Refused
 from murmura.agents.transport.memory import MemoryNetwork
 from murmura.agents.transport.zenoh import pack, unpack
+from murmura.errors import AgentError
 from murmura.networks import lazy_metropolis, load
 from murmura.privacy import NetworkDP, SignalDP
 from murmura.privacy.accounting import Budget
@@ -133,3 +134,37 @@ def test_estimates_are_near_the_mean_of_what_was_released(tmp_path: Any) -> None
     assert all(ledger._count == 1 for ledger in entries)
     held = [site.done.estimate[0] for site in made.agents.values()]
     assert np.ptp(held) < 1e-9
+
+
+def test_an_agent_is_made_of_its_own_parts(tmp_path: Any) -> None:
+    made = problem()
+    manifest = Manifest.of(made, "node")
+    other = Manifest.of(made, "other")
+    node = Node(manifest, MemoryNetwork().transport(), log=Log(io.StringIO()))
+    mechanisms = [ReleaseMechanism(manifest, made, label) for label in "012"]
+    source = IterableReadings([5.0])
+    with Ledger.open(tmp_path / "0.ledger", manifest, "0", Budget(1.0)) as own:
+        for wrong, words in (
+            (
+                ("1", own, mechanisms[1], source),
+                "the ledger is that of agent 0, and is added for '1'",
+            ),
+            (("0", own, mechanisms[2], source), "the release mechanism is that of agent 2"),
+            (("0", own, ReleaseMechanism(other, made, "0"), source), "for another manifest"),
+            (("0", own, mechanisms[0], [0.5]), "readings must be a source"),
+            (("0", "0.ledger", mechanisms[0], source), "ledger must be a Ledger"),
+            (("0", own, None, source), "release_mechanism must be a ReleaseMechanism"),
+        ):
+            with pytest.raises(AgentError, match=words):
+                node.add(*wrong)
+        assert not node.agents
+        node.add("0", own, mechanisms[0], source)
+        with pytest.raises(AgentError, match="agent 0 was added before"):
+            node.add("0", own, mechanisms[0], source)
+
+
+@pytest.mark.parametrize("name", ["on_status", "on_report"])
+def test_what_cannot_be_called_is_refused_at_once(name: str) -> None:
+    wrong: dict[str, Any] = {name: 5}
+    with pytest.raises(AgentError, match=f"{name} must be a function; found 5"):
+        Node(Manifest.of(problem(), "node"), MemoryNetwork().transport(), **wrong)

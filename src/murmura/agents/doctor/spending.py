@@ -15,7 +15,9 @@ from murmura.agents.ledger import key_of, read_ledger, verify
 from murmura.agents.ledger.opening import check_identity, check_original
 from murmura.agents.ledger.records import release_terms
 from murmura.agents.ledger.store import lock_path, read_lock
+from murmura.agents.results import half_width
 from murmura.errors import MurmuraError
+from murmura.families import statistic_bounds
 from murmura.theory import precision
 from murmura.theory.accuracy import MOST_READINGS
 
@@ -154,6 +156,12 @@ def accuracy(agent: ExaminedAgent) -> Iterator[CheckResult]:
         problem = replace(problem, rounds=rounds)
     try:
         found = precision(problem)
+        if found is not None:  # remedies are approximate; the width is what the agent will state
+            low, high = statistic_bounds(problem.family)
+            widths = half_width(
+                setup.manifest, problem.family, label=agent.name, round=problem.rounds
+            )
+            found = replace(found, half_width=widths[int((high - low).argmin())])
     except MurmuraError as unknown:
         yield warning("accuracy", f"it cannot be predicted: {unknown}")
         return

@@ -31,10 +31,10 @@ from murmura.agents.ledger.budget import BudgetStatus, BudgetTracker
 from murmura.agents.ledger.clock import MACHINE, SystemClock
 from murmura.agents.ledger.meters import Charge
 from murmura.agents.ledger.opening import (
-    DURABILITIES,
     FULL,
     OpenedStore,
     Opening,
+    check_arguments,
     open_store,
     origin_hasher,
     write_meta,
@@ -171,7 +171,7 @@ class Ledger:
         manifest : Manifest
             The terms of the network.
         agent : str
-            Label of the agent.
+            Label of the agent, a member of the manifest.
         budget : Budget or None
             What may be spent; None where nothing is guaranteed.
         unit : str
@@ -206,10 +206,14 @@ class Ledger:
         Raises
         ------
         LedgerError
-            If the ledger is open elsewhere, fails its verification, cannot be written, or was
-            created for another agent, other release terms, another unit or another budget.
+            If an argument means nothing; if the ledger is open elsewhere, fails its verification,
+            cannot be written, or was created for another agent, other release terms, another unit
+            or another budget.
         """
-        _validate.one_of(LedgerError, DURABILITIES, durability=durability)
+        check_arguments(
+            path, manifest, agent, budget, unit=unit, per=per, refill=refill, zone=zone, key=key,
+            durability=durability, device=device,
+        )  # fmt: skip
         file = Path(path)
         period = None if per is None else Period.of(per, refill, zone)
         identity = LedgerIdentity.of(agent, manifest, budget, unit, window, period)

@@ -10,10 +10,12 @@ import secrets
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from murmura import _validate
 from murmura.agents.ledger import records
 from murmura.agents.ledger.budget import BudgetTracker
 from murmura.agents.ledger.clock import ClockAnchor, LedgerClock, SystemClock
 from murmura.agents.ledger.meters import Charge
+from murmura.agents.ledger.periods import ROLLING
 from murmura.agents.ledger.records import (
     DEVICE_KEY,
     LEDGER_SECRET,
@@ -29,9 +31,11 @@ from murmura.agents.ledger.verification import (
 )
 from murmura.agents.manifest import Manifest
 from murmura.errors import LedgerError
+from murmura.privacy.accounting import Budget
 
 FULL, PROCESS = "full", "process"
 DURABILITIES = (FULL, PROCESS)
+UNITS = (records.STREAM, records.WINDOW, records.EVENT)
 FIELD_NAMES = {
     "agent": "agent",
     "terms": "terms of release (their sha256)",
@@ -56,6 +60,36 @@ class Opening(NamedTuple):
     durability: str
     device: bytes | None
     clock: SystemClock
+
+
+def check_arguments(path: Any, manifest: Any, agent: Any, budget: Any, **others: Any) -> None:
+    """Raise if an argument of `Ledger.open` has another type, or means nothing."""
+    kinds: dict[str, tuple[Any, Any, str]] = {
+        "path": (path, str | Path, "the path of a file"),
+        "manifest": (manifest, Manifest, "a Manifest"),
+        "budget": (budget, Budget | None, "a Budget, such as Budget(1.0), or None"),
+        "key": (others["key"], bytes | None, "bytes, as of key_of"),
+        "device": (others["device"], bytes | None, "bytes, as of Credentials.secret"),
+    }
+    for name, (value, kind, expected) in kinds.items():
+        if (
+            not isinstance(value, kind)
+            or value in (b"", "")
+            or (value is path and "\0" in str(path))
+        ):
+            raise LedgerError(f"{name} must be {expected}; found {_validate.found(value)}")
+    if agent not in manifest.labels:
+        raise LedgerError(
+            f"{manifest.name} has no member {_validate.found(agent)}; a ledger is for a label of "
+            f"the manifest, such as {manifest.labels[0]!r}"
+        )
+    _validate.one_of(LedgerError, UNITS, unit=others["unit"])
+    _validate.one_of(LedgerError, DURABILITIES, durability=others["durability"])
+    if others["per"] is None and (others["refill"], others["zone"]) != (ROLLING, "UTC"):
+        raise LedgerError(
+            "refill and zone are for a budget per period, and there is no `per`; give per, such as "
+            '"day", or leave them out'
+        )
 
 
 class OpenedStore(NamedTuple):

@@ -46,10 +46,10 @@ class Period(NamedTuple):
         """Check and normalise what a user writes."""
         _validate.one_of(PrivacyError, (ROLLING, FIXED), refill=refill)
         name = str(per)
-        if per not in NAMED:
+        if not isinstance(per, str) or per not in NAMED:
             seconds = _seconds(per)
             name = f"{seconds:g}" if seconds == float(f"{seconds:g}") else repr(seconds)
-        _zone(zone)
+        _zone(zone if isinstance(zone, str) else "")
         if zone != "UTC" and (refill != FIXED or name not in NAMED):
             raise PrivacyError(
                 f"zone = {zone!r} has no meaning for a {refill} budget per {per}; it applies to "

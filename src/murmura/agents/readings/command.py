@@ -18,6 +18,7 @@ import time
 from collections.abc import Sequence
 
 from murmura.agents.ledger import ReadingOrigin
+from murmura.agents.readings import arguments
 from murmura.agents.readings.base import (
     Notice,
     OriginCheck,
@@ -58,6 +59,8 @@ class CommandReadings(Readings):
     ------
     SignalError
         If the command cannot be started.
+    AgentError
+        If it is no list of texts.
 
     Examples
     --------
@@ -76,7 +79,7 @@ class CommandReadings(Readings):
         self, command: Sequence[str], keyed: bool = False, pauses: Pauses | None = None
     ) -> None:
         """Start the command, and threads that read what it writes."""
-        self.command, self.keyed = list(command), keyed
+        self.command, self.keyed = arguments.command(command), keyed
         self.naming = "key first" if keyed else "its number"
         self._pauses = pauses or Pauses()
         self._count, self._again_at = 0, 0.0

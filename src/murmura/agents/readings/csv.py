@@ -13,7 +13,9 @@ from collections.abc import Iterator, Sequence
 from os import PathLike
 from pathlib import Path
 
+from murmura import _validate
 from murmura.agents.ledger import ReadingOrigin
+from murmura.agents.readings import arguments
 from murmura.agents.readings.base import (
     Notice,
     OriginCheck,
@@ -55,8 +57,8 @@ class CsvReadings(Readings):
     SignalError
         If the file cannot be read.
     AgentError
-        If a column is missing. The message has no text of the first line, which may hold a reading
-        if the line of names was forgotten.
+        If an argument means nothing, or a column is missing. The message has no text of the first
+        line, which may hold a reading if the line of names was forgotten.
 
     Examples
     --------
@@ -78,9 +80,12 @@ class CsvReadings(Readings):
         *, settle: float = SETTLE, unfinished: float = UNFINISHED,
     ) -> None:  # fmt: skip
         """Open the file and find the columns."""
-        self.path, self.follow = Path(path), follow
-        self._columns = [columns] if isinstance(columns, str) else columns
-        self._key = [key] if isinstance(key, str) else sorted(key or ())
+        self.path, self.follow = arguments.file("path", path), follow
+        self._columns = None if columns is None else arguments.names("columns", columns)
+        self._key = [] if key is None else sorted(arguments.names("key", key, least=0))
+        arguments.texts(time=time)
+        settle = _validate.duration(AgentError, settle=settle)
+        unfinished = _validate.duration(AgentError, unfinished=unfinished)
         self._time = time
         self.keyed = bool(self._key)
         self.naming = f"key {', '.join(self._key)}" if self._key else "its place and row"

@@ -16,6 +16,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
+from murmura import _validate
+from murmura.agents.readings import arguments
 from murmura.agents.readings.base import Pauses
 from murmura.agents.readings.polled import (
     Fields,
@@ -54,9 +56,9 @@ class HttpReadings(PolledReadings):
         File of the authority for TLS; the system's by default.
     time : str, optional
         The field with the time of a reading.
-    interval : float
-        Seconds between two requests.
-    timeout : float
+    interval : float or str
+        Seconds between two requests, or a time such as "10m".
+    timeout : float or str
         Seconds for one request.
     largest : int
         Bytes of an answer.
@@ -68,7 +70,7 @@ class HttpReadings(PolledReadings):
     Raises
     ------
     AgentError
-        If the address cannot be used.
+        If the address cannot be used, or another argument means nothing.
 
     Examples
     --------
@@ -88,19 +90,22 @@ class HttpReadings(PolledReadings):
         token: str | None = None,
         ca: str | None = None,
         time: str | None = None,
-        interval: float = 10.0,
-        timeout: float = 10.0,
+        interval: float | str = 10.0,
+        timeout: float | str = 10.0,
         largest: int = LARGEST,
         pauses: Pauses | None = None,
         connect: bool = True,
     ) -> None:
         """Begin to ask, in a thread of its own."""
-        host = _host(url)
+        host = _host(arguments.text("http", url, 'an address such as "https://host/path"'))
+        arguments.texts(items=items or None, token=token, ca=ca)
+        _validate.at_least(AgentError, 1, largest=largest)
         self._fields = Fields(columns, key, time)
         if not self._fields.columns:
             raise AgentError("an HTTP source needs at least one field with values")
+        self._timeout = arguments.seconds("timeout", timeout)
         super().__init__(f"http {self._fields.naming}", f"the HTTP server {host}", interval, pauses)
-        self._items, self._timeout, self._largest = items, timeout, largest
+        self._items, self._largest = items, largest
         self._request = urllib.request.Request(url, headers={"Accept": "application/json"})
         if token is not None:
             self._request.add_unredirected_header("Authorization", f"Bearer {token}")

@@ -18,6 +18,7 @@ from importlib import import_module
 from typing import Any
 from urllib.parse import urlsplit
 
+from murmura.agents.readings import arguments
 from murmura.agents.readings.base import Notice, Pauses
 from murmura.agents.readings.polled import SEPARATOR, Fields, Item, QueuedReadings, parsed
 from murmura.errors import AgentError, MissingExtraError, SignalError
@@ -62,7 +63,7 @@ class MqttReadings(QueuedReadings):
     MissingExtraError
         Without paho-mqtt.
     AgentError
-        If the address cannot be used.
+        If the address cannot be used, or another argument means nothing.
 
     Examples
     --------
@@ -93,7 +94,14 @@ class MqttReadings(QueuedReadings):
     ) -> None:
         """Connect, in a thread of its own."""
         mqtt = _paho()
+        url = arguments.text("mqtt", url, 'an address such as "mqtts://host:8883"')
         host, port, secure = _address(url)
+        topic = arguments.topic(topic)
+        client = arguments.text("client", client, "the name of this client, constant and unique")
+        arguments.texts(
+            user=user, password=password, ca=ca, certificate=certificate,
+            certificate_key=certificate_key,
+        )  # fmt: skip
         self._fields = Fields(columns, key, time)
         self.topic, self.where = topic, f"the MQTT broker {host}:{port}"
         super().__init__(f"mqtt topic {topic}, {self._fields.naming}", 2 * RECEIVE_MAXIMUM)

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from murmura.agents.ledger import ReadingOrigin
+from murmura.agents.readings import arguments
 from murmura.agents.readings.base import (
     Notice,
     OriginCheck,
@@ -135,20 +136,18 @@ class PolledReadings(QueuedReadings):
         What identifies a reading.
     where : str
         The source, for reports; without a password.
-    interval : float
-        Seconds between two looks.
+    interval : float or str
+        Seconds between two looks, or a time such as "10m".
     pauses : Pauses, optional
         How long to wait after failures.
     """
 
     def __init__(
-        self, naming: str, where: str, interval: float, pauses: Pauses | None = None
+        self, naming: str, where: str, interval: float | str, pauses: Pauses | None = None
     ) -> None:
         """Nothing is fetched yet: subclasses call `_start`."""
         super().__init__(naming)
-        if not (math.isfinite(interval) and interval > 0):
-            raise AgentError(f"interval must be a number of seconds above 0; found {interval!r}")
-        self.where, self.interval = where, interval
+        self.where, self.interval = where, arguments.seconds("interval", interval)
         self._pauses = pauses or Pauses()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._work, daemon=True)
@@ -213,8 +212,9 @@ class Fields:
         self, columns: str | Sequence[str], key: str | Sequence[str], time: str | None = None
     ) -> None:
         """Names become lists."""
-        self.columns = [columns] if isinstance(columns, str) else list(columns)
-        self.key = [key] if isinstance(key, str) else sorted(key)
+        self.columns = arguments.names("columns", columns, least=0)
+        self.key = sorted(arguments.names("key", key, least=0))
+        arguments.texts(time=time)
         self.time = time
         if not self.key:
             raise AgentError("key is empty; expected the field that identifies a reading")

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from importlib import import_module
 from typing import Any
 
+from murmura.agents.readings import arguments
 from murmura.agents.readings.base import Notice, Pauses
 from murmura.agents.readings.polled import Fields, Item, PolledReadings, UnavailableError, key_text
 from murmura.errors import AgentError, MissingExtraError, SignalError
@@ -41,8 +42,8 @@ class SqlReadings(PolledReadings):
         For the database.
     time : str, optional
         The column with the time of a reading.
-    interval : float
-        Seconds between two looks.
+    interval : float or str
+        Seconds between two looks, or a time such as "10m".
     pauses : Pauses, optional
         How long to wait after failures.
     connect : bool
@@ -86,17 +87,19 @@ class SqlReadings(PolledReadings):
         query: str | None = None,
         password: str | None = None,
         time: str | None = None,
-        interval: float = 10.0,
+        interval: float | str = 10.0,
         pauses: Pauses | None = None,
         connect: bool = True,
     ) -> None:
         """Begin to read, in a thread of its own."""
         sql = self._sql = _sqlalchemy()
+        arguments.texts(table=table, query=query, password=password)
         if (table is None) == (query is None):
             raise AgentError("give one of table and query")
         self._fields = Fields(columns, key, time)
         if len(self._fields.key) != 1 or not self._fields.columns:
             raise AgentError("a table needs one key column and at least one column of values")
+        url = arguments.text("sql", url, 'an address such as "postgresql+psycopg://user@host/db"')
         address = _address(sql, url, password)
         where = f"the database {address.render_as_string(hide_password=True)}"
         place = f"table {table}" if query is None else "query"

@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from typing import Any
 
+from murmura import _validate
 from murmura.agents.events import (
     AgentReport,
     Deadline,
@@ -48,9 +49,11 @@ from murmura.agents.runtime.reporter import OnStatus, StatusReporter
 from murmura.agents.runtime.scheduler import ReadingScheduler
 from murmura.agents.runtime.spool import MemorySpool, Spool
 from murmura.agents.transport.base import Arrival, Refused, Transport
+from murmura.errors import AgentError
 
 BATCH = 512  # events between two looks at the timers
 MOST_WAITING = 20_000  # events in the queue before the network is held back
+SOURCE = ("skip", "next", "acknowledge", "notices", "close")  # what a source of readings can do
 READ = "node/read"  # the node's own timer; those of the protocol have other names
 
 
@@ -132,6 +135,9 @@ class Node:
         checkpoints: bool = False,
     ) -> None:
         """Nothing is opened yet."""
+        for name, called in (("on_report", on_report), ("on_status", on_status)):
+            if called is not None and not callable(called):
+                raise AgentError(f"{name} must be a function; found {_validate.found(called)}")
         self.manifest, self.transport = manifest, transport
         self.options = options or Options()
         self.observability = Observability(log or Log(level="warning"), metrics, on_report)
@@ -177,7 +183,13 @@ class Node:
             The source of its readings; `close` closes it.
         spool : Spool, optional
             Where the readings of an open batch wait; in memory by default. `close` closes it.
+
+        Raises
+        ------
+        AgentError
+            If ledger or mechanism belong to another agent or network, or a part is none.
         """
+        self._check_parts(label, ledger, release_mechanism, readings)
         protocol = Agent(self.manifest, label, self.options)
         self.agents[label] = HostedAgent(
             label, protocol, ledger, release_mechanism, readings, spool or MemorySpool()
@@ -186,6 +198,31 @@ class Node:
         if self.observability.metrics is not None:
             self.observability.metrics.know(label, neighbours)
         self.transport.attach(label, neighbours)
+
+    def _check_parts(self, label: str, ledger: Any, mechanism: Any, readings: Any) -> None:
+        wanted = (("ledger", ledger, Ledger), ("release_mechanism", mechanism, ReleaseMechanism))
+        for name, part, kind in wanted:
+            if not isinstance(part, kind):
+                raise AgentError(f"{name} must be a {kind.__name__}; found {_validate.found(part)}")
+        if not all(callable(getattr(readings, name, None)) for name in SOURCE):
+            raise AgentError(
+                f"readings must be a source such as IterableReadings([0.5]), with {', '.join(SOURCE)}; "
+                f"found {_validate.found(readings)}"
+            )
+        if label in self.agents:
+            raise AgentError(f"agent {label} was added before; add each agent once")
+        owners = {"ledger": ledger.identity.agent, "release mechanism": mechanism.label}
+        for name, owner in owners.items():
+            if owner != label:
+                raise AgentError(
+                    f"the {name} is that of agent {owner}, and is added for "
+                    f"{_validate.found(label)}; give each agent its own"
+                )
+        if mechanism.manifest != self.manifest:
+            raise AgentError(
+                f"the release mechanism of {label} is for another manifest than the node's; make "
+                "both with the same one"
+            )
 
     def start(self) -> None:
         """Open the transport, and start or resume every agent."""
