@@ -9,6 +9,7 @@ from murmura.agents.ledger import Ledger, ReadingOrigin, read_ledger, verify
 from murmura.agents.ledger.records import OriginHasher, derive
 from murmura.agents.pki import Authority
 from murmura.errors import AgentError, LedgerError
+from tests.agents.ledger.test_budget_calendar import lines_of, steps_of
 
 DEVICE = bytes(range(32))
 
@@ -124,3 +125,56 @@ def test_a_ledger_that_goes_by_numbers_alone_is_caught(
         test_a_key_that_was_released_is_given_again_under_any_number(
             lambda: open_ledger(kind=ByNumber), draw, cost
         )
+
+
+def test_a_reading_that_was_passed_over_is_recognised_and_never_charged(
+    open_ledger: Any, draw: Any, cost: Any
+) -> None:
+    ledger = open_ledger()
+    ledger.charge(1, 1, cost, draw, "a" * 32)
+    ledger.pass_over(3, ["b" * 32, "", "c" * 32, "b" * 32])
+    for _ in range(2):
+        ledger.pass_over(2, ["c" * 32])  # known: nothing changes
+        assert [ledger.has_origin(name * 32) for name in "abcd"] == [True, True, True, False]
+        assert [ledger.was_passed_over(name * 32) for name in "abcd"] == [False, True, True, False]
+        assert ledger.last_reading == 3
+        for origins, readings in (("b" * 32, 1), (["d" * 32, "c" * 32], 2)):
+            with pytest.raises(LedgerError, match="has passed over 1 of the readings"):
+                ledger.charge(9, 9, cost, draw, origins, readings=readings, last=9)
+        assert (ledger.releases, draw.calls) == (1, 1)
+        ledger.close()
+        assert verify(ledger.path).ok
+        ledger = open_ledger()
+
+
+def test_the_200th_reading_is_passed_over_in_as_many_operations_as_the_10th(
+    open_ledger: Any,
+) -> None:
+    ledger, found = open_ledger(), []
+    ledger._store.wait_for_disk = lambda _: None
+    ledger._store.db.execute("PRAGMA synchronous = OFF")
+    for number in range(1, 202):
+
+        def work(number: int = number) -> None:
+            ledger.pass_over(number, [f"{number:032x}"])
+
+        if number in (11, 201):
+            lines: list[int] = []
+            steps = steps_of(ledger, lambda work=work, lines=lines: lines.append(lines_of(work)))
+            found.append((steps, *lines))
+        else:
+            work()
+    assert min(found[0]) > 20
+    assert all(later <= 1.3 * early for early, later in zip(*found, strict=True))
+
+
+def test_a_ledger_opens_only_with_all_that_was_passed_over(open_ledger: Any) -> None:
+    ledger = open_ledger()
+    ledger.pass_over(2, ["a" * 32, "b" * 32])
+    ledger.close()
+    db = sqlite3.connect(ledger.path)
+    db.execute("DELETE FROM passed WHERE number = 2")
+    db.commit()
+    db.close()
+    with pytest.raises(LedgerError, match="passed over was removed, added or modified"):
+        open_ledger()

@@ -30,6 +30,8 @@ def filled(tmp_path_factory: Any) -> Any:
             for k in (1, 2):
                 ledger.charge(k, k, COST, Draw(), f"{k}" * 32)
             ledger.charge(3, 3, COST, Draw(), ["c" * 32, "d" * 32], readings=2, last=4)
+            ledger.pass_over(5, ["5" * 32])
+            ledger.pass_over(7, ["6" * 32, "7" * 32])
             ledger.save(b"the mixing state", 3)
             ledger.save_peers({"1": PeerStatus(2, b"12345678", b"proof", 1, b"head", b"seal")})
             less = ledger.identity._replace(epsilon=1.5)
@@ -124,6 +126,7 @@ def test_every_value_of_every_column_is_covered(tmp_path: Any, filled: Any, key:
         "meta.name",
         "releases.time",
         "origins.seq",
+        "passed.origin",
         "changes.by",
         "peers.run",
         "state.round",
@@ -133,7 +136,9 @@ def test_every_value_of_every_column_is_covered(tmp_path: Any, filled: Any, key:
 
 
 @pytest.mark.parametrize("key", [KEY, None], ids=["sealed", "without a key"])
-@pytest.mark.parametrize("table", ["meta", "releases", "origins", "changes", "peers", "state"])
+@pytest.mark.parametrize(
+    "table", ["meta", "releases", "origins", "passed", "changes", "peers", "state"]
+)
 def test_deleted_and_added_rows_are_noticed(
     tmp_path: Any, filled: Any, key: Any, table: str
 ) -> None:

@@ -333,9 +333,14 @@ class Ledger:
         return found.origins[reading - found.first] or None
 
     def has_origin(self, origin: str) -> bool:
-        """Whether a reading with this origin hash was released."""
+        """Whether a reading with this origin hash was released or passed over."""
         with self._mutex, as_ledger_errors(self.path, "read it"):
-            return self._usable().find_origin(origin) is not None
+            return self._usable().has_origin(origin)
+
+    def was_passed_over(self, origin: str) -> bool:
+        """Whether a reading with this origin hash was passed over."""
+        with self._mutex, as_ledger_errors(self.path, "read it"):
+            return self._usable().was_passed_over(origin)
 
     def _existing(self, asked: Charge, reading: int, origins: tuple[str, ...]) -> Released | None:
         """The release there is, by its number or by the origins of its readings."""
@@ -343,6 +348,7 @@ class Ledger:
             store = self._usable()
             named = [name for name in origins if name]
             known = [found for name in named if (found := store.find_origin(name)) is not None]
+            passed = sum(map(store.was_passed_over, named))
             numbered = store.find(reading)
             overlapping = store.between(asked.first, asked.last)
         if known and len(known) == len(named) and len({found.seq for found in known}) == 1:
@@ -352,6 +358,11 @@ class Ledger:
                 f"ledger {self.path} holds releases of {len(known)} of the {len(named)} readings in "
                 f"batch {reading}: they would be released twice; nothing was released; leave them "
                 "out of the batch"
+            )
+        if passed:
+            raise LedgerError(
+                f"ledger {self.path} has passed over {passed} of the readings in release {reading}, "
+                "and such a reading is never released; nothing was released; leave it out"
             )
         if numbered is not None and not (named and any(numbered.origins)):
             return numbered.released
@@ -464,13 +475,30 @@ class Ledger:
         with self._mutex:
             self._transact(self._usable(), spool=mark)
 
-    def pass_over(self, reading: int) -> None:
-        """Record that readings up to this number will never be released; after a restart too."""
-        _validate.at_least(LedgerError, 1, reading=reading)
+    def pass_over(self, reading: int, origins: Sequence[str] = ()) -> None:
+        """Record readings that will never be released; on the disk when this returns.
+
+        Parameters
+        ----------
+        reading : int
+            Later readings have higher numbers than this, after a restart too.
+        origins : sequence of str
+            Origin hashes of the readings: `has_origin` recognises them, and `charge` refuses them.
+        """
+        _validate.at_least(LedgerError, 0, reading=reading)
         with self._mutex:
-            store = self._usable()
-            if reading > int(self._meta["passed"]):
-                self._transact(store, passed=reading)
+            with as_ledger_errors(self.path, "read it"):
+                store = self._usable()
+                known = store.was_passed_over
+                new = [name for name in dict.fromkeys(origins) if name and not known(name)]
+            count, head = int(self._meta["passed_count"]), self._meta["passed_head"]
+            rows = list(enumerate(new, count + 1))
+            for number, origin in rows:
+                head = records.passed_hash(head, number, origin)
+            changed = {"passed": max(reading, int(self._meta["passed"]))}
+            if not rows and str(changed["passed"]) == self._meta["passed"]:
+                return
+            self._transact(store, rows, **changed, passed_count=count + len(rows), passed_head=head)
 
     def confirm_restored(self) -> None:
         """Allow releases again: all neighbours have confirmed that this ledger is complete.
@@ -606,11 +634,14 @@ class Ledger:
             )
         return self._store
 
-    def _transact(self, store: Store, **changed: str | int) -> None:
-        """Change metadata; on the disk when this returns."""
+    def _transact(
+        self, store: Store, passed: Sequence[tuple[int, str]] = (), /, **changed: str | int
+    ) -> None:
+        """Change metadata, add what is passed over; on the disk when this returns."""
         try:
             store.wait_for_disk(True)
             store.begin()
+            store.pass_over(passed)
             write_meta(store, self._meta, self._key, **changed)
             store.commit()
         except sqlite3.Error as problem:

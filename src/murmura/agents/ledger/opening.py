@@ -165,6 +165,8 @@ def _create(store: Store, opening: Opening) -> OpenedStore:
         starts=1,
         count=0,
         passed=0,
+        passed_count=0,
+        passed_head="",
         spool="",
         state=0,
         peers=0,

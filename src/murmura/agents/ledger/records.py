@@ -6,7 +6,8 @@ The hash chain makes a modified ledger detectable:
 
 where an entry is a release, or a change of the ledger's terms. The number of releases and the last
 hash are stored beside them, so an entry that is altered, inserted, moved or cut off at the end
-breaks the chain. All metadata is under one seal, and so is every row of the other tables: a
+breaks the chain. Origins of readings that were passed over have a chain of their own, whose length
+and last hash are stored as well. All metadata is under one seal, and so is every row of the other tables: a
 sha256, or with a key that is stored elsewhere an HMAC-SHA256, out of reach of those who can only
 write the file. A complete older copy is consistent in itself; only the neighbours, who remember
 rounds, can detect it.
@@ -371,6 +372,11 @@ def entry_hash(previous: str, row: tuple[Any, ...]) -> str:
         f"{epsilon!r}\n{delta!r}\n{sums}\n{weight}\n{origins}"
     )
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def passed_hash(previous: str, number: int, origin: str) -> str:
+    """The chain of the readings that were passed over, empty before the first of them."""
+    return hashlib.sha256(f"passed\n{previous}\n{number}\n{origin}".encode()).hexdigest()
 
 
 def change_hash(previous: str, change: tuple[Any, ...]) -> str:

@@ -21,7 +21,7 @@ import json
 import os
 import resource
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -38,6 +38,7 @@ SCHEMA = (
     "time REAL NOT NULL, epsilon REAL NOT NULL, delta REAL NOT NULL, sums TEXT NOT NULL, "
     "weight TEXT NOT NULL, origins TEXT NOT NULL, previous TEXT NOT NULL, hash TEXT NOT NULL)",
     "CREATE TABLE origins (origin TEXT PRIMARY KEY, seq INTEGER NOT NULL) WITHOUT ROWID",
+    "CREATE TABLE passed (number INTEGER PRIMARY KEY, origin TEXT NOT NULL UNIQUE)",
     "CREATE TABLE changes (number INTEGER PRIMARY KEY, after INTEGER NOT NULL, "
     "time REAL NOT NULL, kind TEXT NOT NULL, by TEXT NOT NULL, reason TEXT NOT NULL, "
     "before TEXT NOT NULL, now TEXT NOT NULL, previous TEXT NOT NULL, hash TEXT NOT NULL)",
@@ -231,6 +232,24 @@ class Store:
         """The release of the reading with this origin."""
         where = "WHERE seq = (SELECT seq FROM origins WHERE origin = ?)"
         return next(self._select(where, origin), None)
+
+    def has_origin(self, origin: str) -> bool:
+        """Whether the reading with this origin was released or passed over."""
+        where = "SELECT 1 FROM origins WHERE origin = ?1 UNION ALL SELECT 1 FROM passed WHERE origin = ?1"
+        return self.db.execute(where, (origin,)).fetchone() is not None
+
+    def was_passed_over(self, origin: str) -> bool:
+        """Whether the reading with this origin was passed over."""
+        found = self.db.execute("SELECT 1 FROM passed WHERE origin = ?", (origin,))
+        return found.fetchone() is not None
+
+    def pass_over(self, rows: Sequence[tuple[int, str]]) -> None:
+        """Add numbered origins of readings that are passed over."""
+        self.db.executemany("INSERT INTO passed VALUES (?, ?)", rows)
+
+    def passed(self) -> Iterator[tuple[int, str]]:
+        """The origins of readings that were passed over, numbered from 1, in order."""
+        return self.db.execute("SELECT number, origin FROM passed ORDER BY number")
 
     def last_time(self) -> float | None:
         """When the last release was made."""

@@ -1,13 +1,13 @@
 """Read a ledger, and check that it is what the agent last wrote.
 
-Every row of every table is covered: releases and changes of terms by the chain, the index of origins
-by comparison with the releases, metadata by its seal, the mixing state and what is remembered of
-neighbours by checksums, and their number by the metadata. Detected without a key: damage of the
-file, a modified, missing or additional row, a table or trigger that does not belong, and a ledger
-with fewer releases than its lock file records. Not detected without a key: a modification by
-somebody who computed everything again. Never detected here: a complete older copy together with
-its lock file, or an older state or status put back; neighbours detect that, since they remember
-rounds.
+Every row of every table is covered: releases and changes of terms by the chain, the index of
+origins by comparison with the releases, origins of readings that were passed over by a chain,
+metadata by its seal, the mixing state and what is remembered of neighbours by checksums, and their
+number by the metadata. Detected without a key: damage of the file, a modified, missing or
+additional row, a table or trigger that does not belong, and a ledger with fewer releases than its
+lock file records. Not detected without a key: a modification by somebody who computed everything
+again. Never detected here: a complete older copy together with its lock file, or an older state or
+status put back; neighbours detect that, since they remember rounds.
 """
 
 from __future__ import annotations
@@ -392,6 +392,7 @@ def check_store(
         *damage,
         *_check_schema(store),
         *chain.problems,
+        *_check_passed(store, header),
         *_check_seal(header, store.meta(), key),
         *_check_rows(store, header, key),
     )
@@ -414,6 +415,19 @@ def check_store(
 
 def _check_schema(store: Store) -> list[str]:
     return [] if store.schema() == sorted(SCHEMA) else ["it has other tables than a ledger"]
+
+
+def _check_passed(store: Store, header: LedgerContents) -> list[str]:
+    """The chain of the readings that were passed over."""
+    count, head = 0, ""
+    for number, origin in store.passed():
+        count += 1
+        if number != count:
+            break
+        head = records.passed_hash(head, number, origin)
+    if (str(count), head) == (header.meta["passed_count"], header.meta["passed_head"]):
+        return []
+    return ["a reading that was passed over was removed, added or modified"]
 
 
 def _check_seal(header: LedgerContents, meta: dict[str, str], key: bytes | None) -> list[str]:

@@ -95,7 +95,7 @@ class HostedAgent:
     last_release : int
         The number of the last release.
     passed : int
-        The last position whose reading no budget was left for.
+        The last position whose reading was passed over.
     position : int
         How many readings were taken from the source in all runs, repeated ones aside.
     slots : SlotSchedule or None

@@ -10,7 +10,13 @@ Deadlines of messages decide nothing here: without a schedule the next reading i
 long it takes.
 
 A source is acknowledged once its reading is committed: released, passed over or in a spool that
-survives a restart. What is passed over is counted and reported, and never released.
+survives a restart. What is passed over (surplus in a slot, or without a budget) is counted and
+reported, and never released: the ledger stores its position, and its origin if the source has a
+key, since such a source returns it again after a restart.
+
+An unusable reading is not passed over: a source with a key may return it again after a restart,
+corrected, and then it is a new reading. It has no position until then, so that the positions, which
+budgets per window count, do not depend on how often it came.
 """
 
 from __future__ import annotations
@@ -98,7 +104,7 @@ class ReadingScheduler:
         agent.passed = agent.ledger.last_reading
         agent.position = max([agent.passed, *(r.position for r in spool.records)])
         if self.streaming and not self.manifest.every:  # a number is a place in the source
-            agent.last_reading = agent.position
+            agent.last_reading = max(agent.last_reading, agent.position)
         agent.counts.released = sum(r.weight >> unit for r in released)
         if not (self.batches.trivial or spool.durable):
             self._report(
@@ -114,6 +120,8 @@ class ReadingScheduler:
                 f"the spool was removed with {spool.lost} readings that were not released; they "
                 "are lost, unless their source still has them",
             )
+        if any(map(agent.ledger.was_passed_over, spool.origins)):
+            spool.clear(agent.last_release)  # a crash came before it was emptied
         self._skip_taken(agent)
 
     def feed(self, agent: HostedAgent) -> None:
@@ -124,8 +132,9 @@ class ReadingScheduler:
         if not self._may_release(agent):
             return
         self._take_turns(agent)
-        if agent.passed > agent.ledger.last_reading:
-            agent.ledger.pass_over(agent.passed)  # after a restart, too
+        settled = self._settled(agent)
+        if settled > agent.ledger.last_reading:
+            agent.ledger.pass_over(settled)
 
     def _take_turns(self, agent: HostedAgent) -> None:
         if not agent.resumed:  # the saved state, if there is one, may not know which are decided
@@ -234,6 +243,7 @@ class ReadingScheduler:
         what = "surplus: its slot has its reading, or was passed"
         if place is Place.BEYOND:
             what = "of a time that has not come; check the clocks of the source and this machine"
+        self._commit_passed(agent, taken.position, [taken.origin])
         self._pass_over(agent, "surplus", f"reading {taken.position} of the source is {what}")
         self._acknowledge(agent)
         return None
@@ -257,7 +267,7 @@ class ReadingScheduler:
         try:
             value = agent.readings.next()
         except SignalError as problem:
-            agent.position += 1
+            agent.position += not agent.readings.keyed
             agent.counts.taken += 1
             self._unusable(agent, number, problem)
             return None
@@ -277,7 +287,7 @@ class ReadingScheduler:
 
     @staticmethod
     def _known(agent: HostedAgent, origin: str) -> bool:
-        """Whether a reading was released, or waits in the open batch."""
+        """Whether a reading was released or passed over, or waits in the open batch."""
         return origin in agent.spool.origins or agent.ledger.has_origin(origin)
 
     def _use(self, agent: HostedAgent, number: int, taken: TakenReading) -> float | None:
@@ -285,6 +295,7 @@ class ReadingScheduler:
         try:
             agent.release_mechanism.check(number, taken.value)
         except SignalError as problem:
+            agent.position -= agent.readings.keyed
             self._unusable(agent, number, problem)
             return None
         if self.batches.trivial and not agent.spool.durable:
@@ -338,7 +349,8 @@ class ReadingScheduler:
                 last=taken.position,
             )
         except BudgetExceeded as problem:
-            self._refused(agent, number, taken.position, 1, problem)
+            self._commit_passed(agent, taken.position, [taken.origin])
+            self._refused(agent, number, 1, problem)
             return
         self._released(agent, released, 1)
         if not self.streaming:
@@ -361,10 +373,11 @@ class ReadingScheduler:
                 last=last,
             )
         except BudgetExceeded as problem:
-            agent.ledger.pass_over(last)
+            agent.passed = max(agent.passed, last)
+            agent.ledger.pass_over(agent.passed, list(origins.values()))
             agent.spool.clear(agent.last_release)
             self._acknowledge_batch(agent)
-            self._refused(agent, number, last, count, problem)
+            self._refused(agent, number, count, problem)
             return
         agent.spool.clear(released.reading)
         self._acknowledge_batch(agent)
@@ -381,11 +394,10 @@ class ReadingScheduler:
         self._perform(agent, agent.protocol.handle(Reading(released)))
 
     def _refused(
-        self, agent: HostedAgent, number: int, position: int, count: int, problem: BudgetExceeded
+        self, agent: HostedAgent, number: int, count: int, problem: BudgetExceeded
     ) -> None:
         """No budget: these readings are passed over, and no more are taken if none ever fits."""
         self._pass_over(agent, "budget", str(problem), count)
-        agent.passed = max(agent.passed, position)
         if not self.streaming:
             agent.last_reading = agent.last_release  # the next one takes its place
         if agent.input_ended:
@@ -497,6 +509,19 @@ class ReadingScheduler:
         """What the source says of itself; never a reading."""
         for notice in agent.readings.notices():
             self.observability.log.write("source", agent.label, notice.text, level=notice.level)
+
+    def _commit_passed(self, agent: HostedAgent, position: int, origins: list[str]) -> None:
+        """Store in the ledger what is passed over, before the source is acknowledged."""
+        agent.passed = max(agent.passed, position)
+        keyed = agent.readings.keyed  # otherwise the position identifies a reading
+        agent.ledger.pass_over(self._settled(agent), origins if keyed else ())
+
+    @staticmethod
+    def _settled(agent: HostedAgent) -> int:
+        """The last position passed over, short of a batch that a restart loses and reads again."""
+        if agent.spool.durable or not agent.spool.records:
+            return agent.passed
+        return min(agent.passed, agent.spool.records[0].position - 1)
 
     def _pass_over(self, agent: HostedAgent, kind: str, text: str, count: int = 1) -> None:
         agent.counts.passed_over += count
