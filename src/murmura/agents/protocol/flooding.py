@@ -2,8 +2,9 @@
 
 All parts of a register only grow, so the order, loss and repetition of messages do not matter
 (anti-entropy). An agent sends its register to a neighbour whenever the neighbour's last one was
-another: at once after a quiet time, then collected for `SPREAD` seconds, and again by the resend
-timer while there is no answer. Where all know the same, nothing is sent.
+another: at once after a quiet time, then collected for `SPREAD` seconds. The resend timer repeats it
+with a question while the neighbour has not said the same; before, most have, since what spreads
+comes back over another link. Where all know the same, nothing is sent.
 """
 
 from __future__ import annotations
@@ -161,15 +162,21 @@ class Flooding:
             self.spread()
 
     def resend(self) -> None:
-        """Repeat the register where there was no answer."""
-        self._send()
+        """Repeat the register where the same was not heard, and ask for it."""
+        self._send(again=True)
 
-    def _send(self) -> bool:
-        sent = False
+    def _send(self, again: bool = False) -> bool:
+        sent, register = False, self.register
         owed, self._owed = self._owed, set()
+        all_ended = register.ended == self.graph.everyone  # who waits for that needs an answer
         for link in self._links.values():
-            if link.listens and (link.register != self.register or link.peer in owed):
-                self._messenger.send_attendance(link, self.register)
+            if not link.listens:
+                continue
+            unlike = link.register != register
+            if link.peer in owed or (unlike and (again or link.sent != register)):
+                link.sent = register
+                asks = unlike and (again or all_ended or not link.joined)
+                self._messenger.send_attendance(link, register, asks)
                 sent = True
         return sent
 
