@@ -11,6 +11,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -141,6 +142,12 @@ def wait(until: Callable[[], Any], what: str) -> None:
         time.sleep(0.05)
 
 
+def together(of_site: Callable[[str], Any]) -> list[Any]:
+    """What a function returns for each site, all at once."""
+    with ThreadPoolExecutor(len(SITES)) as pool:
+        return list(pool.map(of_site, SITES))
+
+
 @pytest.fixture
 def machines(tmp_path: Path) -> Iterator[Callable[..., Machines]]:
     made: list[Machines] = []
@@ -203,9 +210,8 @@ def test_one_starts_late_and_one_dies_and_comes_back(
     machines: Callable[..., Machines], tmp_path: Path
 ) -> None:
     sites = machines()
-    for site in SITES:
-        murmura("doctor", "agent.toml", cwd=tmp_path / site)
-    checked = [murmura("agent", "agent.toml", "--check", cwd=tmp_path / site) for site in SITES]
+    together(lambda site: murmura("doctor", "agent.toml", cwd=tmp_path / site))
+    checked = together(lambda s: murmura("agent", "agent.toml", "--check", cwd=tmp_path / s))
     assert len({first(r"manifest (\w{64})", text) for text in checked}) == 1
     port = free_ports(1)[0]
     sites.start("north", "--metrics", str(port))
@@ -233,7 +239,8 @@ def test_one_starts_late_and_one_dies_and_comes_back(
         assert abs(estimate - truth) < 5 * width  # beyond it once in 10^10
     estimates = [estimate for estimate, _, _ in results.values()]
     assert max(estimates) - min(estimates) < 0.01
-    for site in SITES:
+
+    def inspect(site: str) -> None:
         made = read_ledger(tmp_path / site / f"{site}.ledger").entries
         assert sum(entry.readings for entry in made) == RELEASED
         assert {entry.epsilon for entry in made} == {1.0}
@@ -244,6 +251,8 @@ def test_one_starts_late_and_one_dies_and_comes_back(
             said = [word.replace("north", site) for word in words]
             options = key if "verify" in said else ()
             assert site in murmura(*said, *options, cwd=tmp_path / site)
+
+    together(inspect)
     again = sites.start("north")  # all the others have gone
     again.send_signal(signal.SIGTERM)
     out, _ = sites.end("north")

@@ -235,7 +235,7 @@ class Attendance(NamedTuple):
     register : Register
         What it knows.
     asks : bool
-        Whether the sender has yet to learn that the receiver knows the same.
+        Whether the receiver is to answer with its own.
 
     Examples
     --------

@@ -51,6 +51,8 @@ class Link:
         Whether the view has no such link.
     register : Register
         What the neighbour said last of who takes part; `joined` if it was in the present view.
+    sent : Register
+        What it was sent last.
     undone : bool
         Whether mass was rolled back since the rounds of this view began.
     heard, silent : bool, float
@@ -61,8 +63,8 @@ class Link:
         "acknowledged", "awaited", "buffer", "confirmed", "conflict", "differs", "dropped",
         "first_tag", "foreign_manifest", "heard", "in_reach", "in_round", "in_sums", "in_tag",
         "in_weight", "joined", "known", "may_send", "newest", "out_sums", "out_weight", "peer",
-        "peer_incarnation", "range_report", "reachability", "register", "repeated", "session",
-        "silent", "since", "steady", "undone", "warned", "weight",
+        "peer_incarnation", "range_report", "reachability", "register", "repeated", "sent",
+        "session", "silent", "since", "steady", "undone", "warned", "weight",
     )  # fmt: skip
 
     def __init__(self, peer: str, weight: int, dimension: int, steady: bool = False) -> None:
@@ -76,7 +78,7 @@ class Link:
         self.differs = ""  # the first field in which that one differs
         self.dropped = self.joined = self.undone = self.heard = False
         self.silent = 0.0
-        self.register = Register()
+        self.register = self.sent = Register()
         self.first_tag = b""  # the neighbour's tag of round 0
         self.repeated = 0  # messages without anything new
         self.known = PeerStatus()  # its status when last heard, in any incarnation and epoch

@@ -95,10 +95,9 @@ class Messenger:
             link.in_tag, identity.run, *identity.release_fields, state.view,
         )),)))  # fmt: skip
 
-    def send_attendance(self, link: Link, register: Register) -> None:
-        """Send a neighbour who takes part; it is asked to answer unless it said the same."""
+    def send_attendance(self, link: Link, register: Register, asks: bool) -> None:
+        """Send a neighbour who takes part; if asked, it answers."""
         state = self._state
-        asks = link.register != register
         self.actions.append(Send(Attendance(
             state.label, link.peer, state.incarnation, self._identity.run, register, asks
         )))  # fmt: skip

@@ -1,9 +1,9 @@
 """Rounds in common: the paper's algorithms, followed exactly while every message arrives in time.
 
 Round t: send parts of S_{t-1}; wait for cumulative mass of round t or later from every awaited
-neighbour, and for the own reading; receive, on each link, round t if it is there, else the first
-later one; add x_t. The own reading is waited for until it comes, its slot ends (`SkipReading`) or
-there are no more.
+neighbour, and for the own reading; receive, on each link, round t if it is there, else the last
+earlier one (without a last round the first later one); add x_t. The own reading is waited for until
+it comes, its slot ends (`SkipReading`) or there are no more.
 
 With a last round, no round proceeds without a neighbour of the view (see `gathering`): the estimate
 is that of a stated set of members. Without one a stream must not stop: after a deadline the round
@@ -250,9 +250,10 @@ class SynchronousSchedule:
 
     def _end_round(self) -> None:
         t, mass, detector = self._state.round, self._mass, self._detector
+        never_later = self._waits or mass.bounded  # else the last round may find all mass received
         for link in self._links:
-            if link.buffer and not (mass.bounded and link.buffer[0].round > t):
-                mass.receive(link, link.due(t, mass.bounded))
+            if link.buffer and not (never_later and link.buffer[0].round > t):
+                mass.receive(link, link.due(t, never_later))
         if self._algorithm.online and mass.pending:
             mass.enter(t)
             self._flooding.count()

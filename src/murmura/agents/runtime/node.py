@@ -51,7 +51,7 @@ from murmura.agents.runtime.spool import MemorySpool, Spool
 from murmura.agents.transport.base import Arrival, Refused, Transport
 from murmura.errors import AgentError
 
-BATCH = 512  # events between two looks at the timers
+BATCH = 512  # events in one turn of the loop
 MOST_WAITING = 20_000  # events in the queue before the network is held back
 SOURCE = ("skip", "next", "acknowledge", "notices", "close")  # what a source of readings can do
 READ = "node/read"  # the node's own timer; those of the protocol have other names
@@ -154,6 +154,7 @@ class Node:
         self._thread = 0  # the one that does the work
         self._local_agents: frozenset[str] = frozenset()  # reached without the transport
         self._local_messages: deque[Message] = deque()
+        self._ahead = 0  # events that came before the last look at the timers, not yet handled
         self._scheduler = ReadingScheduler(
             manifest,
             self.observability,
@@ -360,18 +361,34 @@ class Node:
             agent.ledger.save(self._states.pop(agent.label).to_bytes())
 
     def _turn(self, end: float | None) -> None:
-        """Handle messages between agents of this node, what arrived, and due timers."""
-        self._deliver_locally()
+        """Handle messages between agents of this node, what arrived, and due timers.
+
+        Timers wait for what came before the last look at them: otherwise agents that repeat what
+        is already waiting to be read would fill the queue faster than it empties.
+        """
+        self._ahead -= self._deliver_locally() + self._take_arrivals(end)
+        if self._ahead <= 0:
+            self._fire_timers()
+            self._ahead = len(self._local_messages) + self._inbox.qsize()
+        self.transport.flush()
+        self.reporter.turn()
+
+    def _take_arrivals(self, end: float | None) -> int:
+        """Handle what the transport delivered; how many there were."""
+        taken = 0
         try:
             item = self._inbox.get(timeout=self._patience(end))
-            for _ in range(BATCH):
+            while True:
+                taken += 1
                 if item is not None:
                     self._arrived(*item)
+                if taken > BATCH:
+                    return taken
                 item = self._inbox.get_nowait()
-            if item is not None:
-                self._arrived(*item)
         except queue.Empty:
-            pass
+            return taken
+
+    def _fire_timers(self) -> None:
         now = time.monotonic()
         while self._timers and self._timers[0][0] <= now:
             _, ticket, label, name = heapq.heappop(self._timers)
@@ -382,10 +399,8 @@ class Node:
                     self._scheduler.feed(agent)
                 else:
                     self._handle(agent, Deadline(name))
-        self.transport.flush()
-        self.reporter.turn()
 
-    def _deliver_locally(self) -> None:
+    def _deliver_locally(self) -> int:
         """Deliver messages between agents of this node, without the queue between threads."""
         messages, agents, delivered = self._local_messages, self.agents, 0
         while messages and delivered < BATCH:
@@ -394,6 +409,7 @@ class Node:
             if self.observability.metrics is not None:
                 self.observability.count("received", message.receiver)
             self._handle(agents[message.receiver], Received(message))
+        return delivered
 
     def _patience(self, end: float | None) -> float:
         """How long to wait for something to arrive."""
