@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from murmura import families
-from murmura.agents import Manifest
+from murmura.agents import Manifest, mixing
 from murmura.agents.coverage import Coverage
 from murmura.agents.mixing import release_weights
 from murmura.agents.quantiles import quantile

@@ -159,7 +159,7 @@ def accuracy(agent: ExaminedAgent) -> Iterator[CheckResult]:
         if found is not None:  # remedies are approximate; the width is what the agent will state
             low, high = statistic_bounds(problem.family)
             widths = half_width(
-                setup.manifest, problem.family, label=agent.name, round=problem.rounds
+                agent.setup.manifest, problem.family, label=agent.name, round=problem.rounds
             )
             found = replace(found, half_width=widths[int((high - low).argmin())])
     except MurmuraError as unknown:
