@@ -10,8 +10,8 @@ known variance give it a standard deviation. The interval says nothing about the
 distribution that the readings may be drawn from: that error is `sampling`, apart from it.
 
 Results, status, metrics and the checks before a start ask `interval`. A plan has no manifest yet:
-`theory.precision` approximates the same with a normal quantile, which for few releases is too
-narrow by up to a tenth.
+`theory.precision` approximates the same with a normal quantile, which is too narrow for few
+releases (by 8% for one Laplace draw).
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ def test_the_numbers_of_two_days_make_sense(folder: Path) -> None:
     (folder / "agent.toml").write_text(text)
     found = {r.check: r for r in checks(Setup.load(folder / "agent.toml"))}
     assert {r.outcome for r in found.values()} == {CheckOutcome.OK}, found
-    assert found["accuracy"].found.startswith("about +- 9.41 (95%) within [0, 100]")
+    assert found["accuracy"].found.startswith("about +- 9.44 (95%) within [0, 100]")
 
 
 def test_a_stranger_and_an_existing_file_are_refused(folder: Path) -> None:
