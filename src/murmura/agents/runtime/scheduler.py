@@ -459,7 +459,7 @@ class ReadingScheduler:
             agent.last_reading = number
             self._skip(agent, number)
             number = self._next_number(agent)
-        self._feed_later(agent, min(max(slots.wait(number), self.poll), LONGEST_POLL))
+        self._feed_later(agent, min(self.poll, slots.wait(number)))
 
     def _look_beyond(self, agent: HostedAgent) -> None:
         """Say once if the source has more readings than the one that an offline estimate takes."""
