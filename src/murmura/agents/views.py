@@ -58,7 +58,6 @@ class ViewGraph:
             self._in[b].append((a, bit))
         self._components = lru_cache(CACHED)(self._find_components)
         self._depth = lru_cache(CACHED)(self._find_depth)
-        self._trees = lru_cache(CACHED)(self._find_tree)
 
     def link(self, a: str, b: str) -> int:
         """The bit of a link, in either direction."""
@@ -83,10 +82,6 @@ class ViewGraph:
         whole, first = self.component(label, dropped), self.index[label]
         return all(_reached([near], first, dropped) == whole for near in (self._out, self._in))
 
-    def tree(self, label: str, dropped: int) -> int:
-        """The bits of the links of a spanning tree of the component, the same for all in it."""
-        return self._trees(self.component(label, dropped), dropped)
-
     def depth(self, label: str, dropped: int) -> int:
         """The diameter of the component, or a bound on it if it is large."""
         return self._depth(self.component(label, dropped), dropped)
@@ -104,29 +99,6 @@ class ViewGraph:
                     if whole >> other & 1:
                         found[other] = whole
         return found
-
-    def _find_tree(self, component: int, dropped: int) -> int:
-        """Shortest paths from a member in the middle: the one half-way between two far ends."""
-        first = (component & -component).bit_length() - 1
-        for _ in range(2):  # the second start is at an end
-            order, before = self._walk(first, dropped)
-            first = order[-1]
-        path = [first]
-        while before[path[-1]][0] >= 0:
-            path.append(before[path[-1]][0])
-        _, before = self._walk(path[len(path) // 2], dropped)
-        return sum(bit for _, bit in before.values())
-
-    def _walk(self, first: int, dropped: int) -> tuple[list[int], dict[int, tuple[int, int]]]:
-        """The members in order of their distance, and of each the one before it and the link."""
-        order, before = [first], {first: (-1, 0)}
-        for k in order:
-            for links in (self._out, self._in):
-                for other, bit in links[k]:
-                    if not (dropped & bit or other in before):
-                        before[other] = k, bit
-                        order.append(other)
-        return order, before
 
     def _find_depth(self, component: int, dropped: int) -> int:
         near = [self._out, self._in]

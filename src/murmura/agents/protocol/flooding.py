@@ -1,16 +1,15 @@
 """Who takes part, known to everyone: a register that is merged and passed on until all have it.
 
 All parts of a register only grow, so the order, loss and repetition of messages do not matter
-(anti-entropy). An agent sends its register to a neighbour whose last one was another. Over the links
-of a spanning tree, which all know from the view, it does so at once after a quiet time, then
-collected for `SPREAD` seconds; while a neighbour in the tree does not listen, over all links. Over
-the others the resend timer does, which also asks for an answer while the neighbour has not said the
-same (as in Plumtree: Leitao, Pereira and Rodrigues 2007). Where all know the same, nothing is sent.
+(anti-entropy). An agent sends its register to a neighbour whenever the neighbour's last one was
+another: at once after a quiet time, then collected for `SPREAD` seconds. The resend timer repeats it
+with a question while the neighbour has not said the same; before, most have, since what spreads
+comes back over another link. Where all know the same, nothing is sent.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 
 from murmura.agents.coverage import Coverage
 from murmura.agents.manifest import Manifest
@@ -66,7 +65,6 @@ class Flooding:
         self._window = min(SPREAD, options.resend)
         self.register = Register(readings=self._zeros)
         self._collecting = self._changed = False
-        self._trees: dict[int, list[Link]] = {}  # the links of the tree of the present view
         self._owed: set[str] = set()  # neighbours that asked for an answer
 
     def invalid(self, register: Register) -> str:
@@ -173,30 +171,16 @@ class Flooding:
         sent, register = False, self.register
         owed, self._owed = self._owed, set()
         all_ended = register.ended == self.graph.everyone  # who waits for that needs an answer
-        near = self._near()
         for link in self._links.values():
             if not link.listens:
                 continue
             unlike = link.register != register
-            eager = link.peer in near or all_ended or not link.joined
-            if link.peer in owed or (unlike and (again or (eager and link.sent != register))):
+            if link.peer in owed or (unlike and (again or link.sent != register)):
                 link.sent = register
                 asks = unlike and (again or all_ended or not link.joined)
                 self._messenger.send_attendance(link, register, asks)
                 sent = True
         return sent
-
-    def _near(self) -> Collection[str]:
-        """Whom changes are passed on to at once: a tree's neighbours, or all if one is missing."""
-        dropped = self.register.dropped
-        if dropped not in self._trees:
-            tree = self.graph.tree(self._state.label, dropped)
-            label = self._state.label
-            self._trees = {
-                dropped: [k for p, k in self._links.items() if tree & self.graph.link(label, p)]
-            }
-        near = self._trees[dropped]
-        return [k.peer for k in near] if all(k.listens for k in near) else self._links
 
     def answer(self, link: Link) -> None:
         """Send one neighbour the register, now or with the next changes."""
