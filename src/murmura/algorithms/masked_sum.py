@@ -21,7 +21,7 @@ import numpy as np
 
 from murmura import _validate
 from murmura._types import Floats, Network
-from murmura.algorithms.base import Algorithm, Coefficients
+from murmura.algorithms.base import Algorithm, Coefficients, Sensitivities
 from murmura.errors import AlgorithmError
 
 FLOODS = 5  # Present, Roster, Commit, Ready, Masked
@@ -118,3 +118,7 @@ class MaskedSum(Algorithm):
         if t == self.arrival:
             return Coefficients(innovation=1.0, noise=1.0)
         return Coefficients(own=1.0)
+
+    def sensitivities(self, t: int) -> Sensitivities:  # noqa: ARG002 - the same in every round
+        """1 per unit of a member's statistic, and nothing of a neighbour's estimate."""
+        return Sensitivities(signal=1.0, network=0.0)
