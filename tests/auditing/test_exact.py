@@ -132,7 +132,10 @@ def test_least_noise_that_imitates_the_move_is_the_loss(algorithm: Any) -> None:
     assert exact_loss(todo, move, view) == pytest.approx(least, rel=1e-6)
 
 
-@pytest.mark.parametrize("algorithm", algorithms.names())
+GOSSIP = [n for n, a in algorithms.ALGORITHMS.items() if not a.aggregates]
+
+
+@pytest.mark.parametrize("algorithm", GOSSIP)
 def test_a_transcript_costs_what_each_message_adds_to_its_past(algorithm: Any) -> None:
     """Forwards, with the observed agents held, or by inverting their own noise: the same sum."""
     privacy = SignalDP(1.0) if algorithm.startswith(("first-order", "push")) else None

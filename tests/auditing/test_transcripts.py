@@ -50,7 +50,8 @@ def problem(
 PROVED = [
     name
     for name in algorithms.names()
-    if name not in {"first-order", "first-order-edges"}  # nothing is guaranteed for them
+    # nothing is guaranteed for the first two; test_masked_audit.py attacks the last
+    if name not in {"first-order", "first-order-edges", "masked-sum"}
 ]
 
 

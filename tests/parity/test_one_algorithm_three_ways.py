@@ -27,6 +27,8 @@ NETWORKS = {
 
 def cases() -> Any:
     for name, algorithm in algorithms.ALGORITHMS.items():
+        if algorithm.aggregates:  # no matrix: tests/simulation/test_masked_run.py
+            continue
         for kind, net in NETWORKS.items():
             if kind in algorithm.kinds or (kind == "dynamic" and not algorithm.static_only):
                 yield pytest.param(name, net, id=f"{name}-{kind}")

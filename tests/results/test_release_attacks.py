@@ -66,7 +66,9 @@ KINDS = {
     "nothing": "",
 }
 NETWORKS = {"push-sum": 'weights = "column-stochastic"', "learn-dynamic": "link_failures = 0.3"}
-ALGORITHMS = sorted(algorithms.names())
+ALGORITHMS = sorted(
+    n for n, a in algorithms.ALGORITHMS.items() if not a.aggregates
+)  # whose noise is local
 
 
 def plant(

@@ -31,6 +31,7 @@ from murmura.algorithms.graph_homomorphic import GraphHomomorphic
 from murmura.algorithms.jacobi import Jacobi
 from murmura.algorithms.learn import Learn
 from murmura.algorithms.learn_network import LearnDynamic, LearnDynamicAsPublished, LearnNetwork
+from murmura.algorithms.masked_sum import MaskedSum
 from murmura.algorithms.naive_network import NaiveNetwork
 from murmura.algorithms.push_sum import PushSum, PushSumLearn
 from murmura.algorithms.table import Response, response
@@ -52,6 +53,7 @@ __all__ = [
     "LearnDynamic",
     "LearnDynamicAsPublished",
     "LearnNetwork",
+    "MaskedSum",
     "NaiveNetwork",
     "PushSum",
     "PushSumLearn",
@@ -84,6 +86,7 @@ ALGORITHMS: dict[str, type[Algorithm]] = {
         Jacobi,
         PushSum,
         PushSumLearn,
+        MaskedSum,
     )
 }
 
@@ -217,10 +220,14 @@ def fits(algorithm: Algorithm | type[Algorithm], network: Network) -> None:
             "this network's are "
             f"{network.kind}, which suit {', '.join(fit)}"
         )
+    if isinstance(algorithm, MaskedSum) and algorithm.members != network.size:
+        raise AlgorithmError(
+            f"algorithm {algorithm.name} has {algorithm.members} members and the network "
+            f"{network.size} agents"
+        )
     if network.dynamic and algorithm.static_only:
         raise AlgorithmError(
-            f"algorithm {algorithm.name} is a polynomial of one fixed matrix and the network is "
-            "dynamic; "
+            f"algorithm {algorithm.name} belongs to one fixed network, and the network is dynamic; "
             "try average"
         )
 

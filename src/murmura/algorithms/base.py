@@ -156,6 +156,8 @@ class Algorithm(ABC):
         Whether the message of round t is nu_{t-1} + d_t.
     claims_network_dp : bool
         Whether the paper claims Network DP for it with noise at the start only.
+    aggregates : bool
+        Whether xi_t and d_t stand for their means over the members, the same at every agent.
 
     Examples
     --------
@@ -187,6 +189,7 @@ class Algorithm(ABC):
     perturbs_links: ClassVar[bool] = False  # independent noise on every link
     claims_network_dp: ClassVar[bool] = False  # the paper claims it for noise at the start only
     perturbs_messages: ClassVar[bool] = False  # the message of round t is nu_{t-1} + d_t
+    aggregates: ClassVar[bool] = False  # xi_t and d_t are means over members (masked sum)
 
     @abstractmethod
     def coefficients(self, t: int) -> Coefficients:

@@ -13,6 +13,7 @@ from murmura.auditing.exact import (
     signal_moves,
 )
 from murmura.auditing.lower_bound import FAULT, runs_for, smallest_fault
+from murmura.auditing.masked import audit_masked
 from murmura.auditing.mechanism import AuditReport, audit
 from murmura.auditing.problem import (
     audit_neighbour,
@@ -39,6 +40,7 @@ __all__ = [
     "Transcript",
     "adjacent",
     "audit",
+    "audit_masked",
     "audit_neighbour",
     "audit_problem",
     "ball",

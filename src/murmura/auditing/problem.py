@@ -28,10 +28,19 @@ from murmura.auditing.exact import (
     signal_moves,
 )
 from murmura.auditing.lower_bound import FAULT
+from murmura.auditing.masked import audit_masked
 from murmura.auditing.mechanism import ROUNDING, AuditReport, audit
 from murmura.auditing.transcripts import heaviest_neighbour, transcript_mechanism, view_mechanism
 from murmura.errors import PrivacyError
-from murmura.privacy import BoundedSignal, Guarantee, Mechanism, Status, guarantee_of, network_cost
+from murmura.privacy import (
+    BoundedSignal,
+    Guarantee,
+    MaskedMechanism,
+    Mechanism,
+    Status,
+    guarantee_of,
+    network_cost,
+)
 from murmura.simulation import Problem
 
 Floats = NDArray[np.float64]
@@ -72,7 +81,8 @@ def audit_problem(
     """Attack the signal of the best-connected agent through all that it sends in `rounds` rounds.
 
     Pairs of signals are tried all over the family's support, its edges included. Where the scale is
-    public, the report has the exact loss against whoever sees all messages of all agents.
+    public, the report has the exact loss against whoever sees all messages of all agents. A masked
+    sum is attacked as `audit_masked` does, one session of it.
 
     Parameters
     ----------
@@ -114,6 +124,10 @@ def audit_problem(
     False
     """
     todo = at_smallest_epsilon(problem)
+    if todo.privacy.masked:
+        made = todo.calibration.mechanism(todo.privacy.epsilon, 1)
+        assert isinstance(made, MaskedMechanism)
+        return audit_masked(made.terms, None, trials, rng, name or todo.algorithm.name, fault)
     pairs = adjacent(todo.family, todo.privacy.radius)
     if not pairs:
         raise PrivacyError(

@@ -37,6 +37,11 @@ Deviation = Annotated[
 Agents = Annotated[
     bool, typer.Option("--agents", help="Only what real agents can run; says what was left out.")
 ]
+Colluders = Annotated[
+    int | None,
+    typer.Option(min=0, help="Compare the masked sum too, if up to that many members collude."),
+]
+Absent = Annotated[int, typer.Option(min=0, help="Members that a masked sum may lack.")]
 
 
 def plan(
@@ -48,6 +53,8 @@ def plan(
     variant: Variant = None,
     deviation: Deviation = None,
     agents: Agents = False,
+    colluders: Colluders = None,
+    absent: Absent = 0,
     out: Out = None,
     as_json: AsJson = False,
     no_figures: NoFigures = False,
@@ -62,7 +69,10 @@ def plan(
         loaded = Scenario.load(scenario)
         problem = loaded.build(variant).problem
         refusal = _refusal(loaded, variant) if agents else None
-        found = theory.plan(problem, error, epsilon, rounds, norm, deviation, refusal=refusal)
+        found = theory.plan(
+            problem, error, epsilon, rounds, norm, deviation,
+            refusal=refusal, colluders=colluders, absent=absent,
+        )  # fmt: skip
         folder = out or Path("murmura-out") / f"{loaded.name}-plan"
         written = [] if no_figures else _figure(found, folder)
         if as_json:
@@ -113,8 +123,9 @@ def _print_plan(found: Plan, written: list[Path]) -> None:
         "sampling",
         "privacy",
         "disagreement",
+        "bytes",
     )
-    show.print(table(heads, map(_row, found.candidates), numbers=6), "")
+    show.print(table(heads, map(_row, found.candidates), numbers=7), "")
     show.print(_sentence(found), soft_wrap=True)
     if found.offer is not None:
         show.print(found.offered(), soft_wrap=True)
@@ -122,9 +133,12 @@ def _print_plan(found: Plan, written: list[Path]) -> None:
         "\nerror: the TE that murmura run measures"
         f"{', over sqrt(n)' if found.norm == 'agent' else ''}, root mean square over replicas.\n"
         "sampling: of the mean of all signals, against the truth (in TE for streams only);\n"
-        "privacy: noise in the mean of all agents; disagreement: agents against their mean.\n",
+        "privacy: noise in the mean of all agents; disagreement: agents against their mean;\n"
+        "bytes: what a typical agent sends in all, about.\n",
         soft_wrap=True,
     )
+    for trust, names in _trusted(found).items():
+        show.print(f"{names} trust {trust}.", soft_wrap=True)
     if found.left_out:
         show.print(_left_out(found), soft_wrap=True)
     if found.precision is not None:
@@ -140,6 +154,16 @@ def _print_plan(found: Plan, written: list[Path]) -> None:
         show.print(found.toml())
     if written:
         show.print(f"Outputs: {', '.join(map(str, written))}", soft_wrap=True)
+
+
+def _trusted(found: Plan) -> dict[str, str]:
+    """What the guarantees rest on, each once with its algorithms, where they differ."""
+    by: dict[str, list[str]] = {}
+    for candidate in found.candidates:
+        names = by.setdefault(candidate.trust, [])
+        if candidate.algorithm not in names:
+            names.append(candidate.algorithm)
+    return {trust: ", ".join(names) for trust, names in by.items()} if len(by) > 1 else {}
 
 
 def _left_out(found: Plan) -> str:
@@ -163,6 +187,7 @@ def _row(candidate: Candidate) -> tuple[str, ...]:
         str(candidate.rounds),
         error,
         *parts,
+        f"{candidate.bytes:,}",
     )
 
 

@@ -80,6 +80,13 @@ class Fixed:
         """(n,): max over j != i of a_ij."""
         return kernels.largest_off_diagonal(self.weights)
 
+    @cached_property
+    def diameter(self) -> int:
+        """The most hops between two agents, or an upper bound where many searches are needed."""
+        from murmura.networks.hops import diameter  # loads the compiler
+
+        return diameter(self.weights)[1]
+
     def at(self, t: int) -> csr_array:
         """A_t = A for every t."""
         del t

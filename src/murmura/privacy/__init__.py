@@ -41,6 +41,7 @@ from murmura.privacy.mechanisms import (
     IdentityMechanism,
     IntegerStatistic,
     LaplaceMechanism,
+    MaskedMechanism,
     Mechanism,
     PiecewiseMechanism,
     RealStatistic,
@@ -51,6 +52,7 @@ from murmura.privacy.mechanisms import (
 )
 from murmura.privacy.requests import (
     DifferentialPrivacy,
+    MaskedDP,
     NetworkDP,
     NoPrivacy,
     PrivacyRequest,
@@ -79,6 +81,8 @@ __all__ = [
     "IdentityMechanism",
     "IntegerStatistic",
     "LaplaceMechanism",
+    "MaskedDP",
+    "MaskedMechanism",
     "MaskedParameters",
     "Mechanism",
     "NetworkDP",

@@ -22,6 +22,9 @@ the statistic, and no other noise is added. All that follows is post-processing 
 is d = (innovation/noise) (M(xi) - xi), and the scale stated for it is that of Laplace noise with the
 same variance, b = sqrt(Var/2).
 
+In a masked sum (`MaskedDP`) M(xi) is the member's grid point with its part of the noise; what the
+kernel gets is the mean of M(xi) over the roster, the same at every agent.
+
 Readings in batches (`batches`) are released as sums, xi_t being the sum of the batch that closes in
 round t: a reading moves one of them, by what it moves its own statistic. So the noise of a sum is
 that of one reading. A mechanism then takes any number, not one between the bounds of a reading.
@@ -39,22 +42,26 @@ from numpy.typing import NDArray
 
 from murmura.algorithms.base import Algorithm
 from murmura.algorithms.batched import batched
+from murmura.algorithms.masked_sum import MaskedSum
 from murmura.algorithms.table import coefficient_table
 from murmura.errors import AlgorithmError, MurmuraError, PrivacyError
 from murmura.privacy.accounting.events import EventKind, PrivacyEvent
+from murmura.privacy.masked import MaskedParameters
 from murmura.privacy.mechanisms import (
     BoundedSignal,
     Domain,
     IdentityMechanism,
     IntegerStatistic,
     LaplaceMechanism,
+    MaskedMechanism,
     Mechanism,
     RealStatistic,
     SmoothLaplaceMechanism,
     laplace_factor,
     make,
 )
-from murmura.privacy.requests import SMOOTH, SMOOTH_AS_PUBLISHED, PrivacyRequest
+from murmura.privacy.mechanisms.masked import grid_step
+from murmura.privacy.requests import SMOOTH, SMOOTH_AS_PUBLISHED, MaskedDP, PrivacyRequest
 from murmura.privacy.sensitivity import SensitivityBound, as_published, smooth_log, smoothing
 from murmura.privacy.sensitivity.smooth_sensitivity import factor_as_published
 
@@ -63,6 +70,7 @@ Floats = NDArray[np.float64]
 
 RELATIVE = 2.0**-49
 MOST_ERROR = 2.0**-20  # of the sensitivity; beyond, the error would swell the noise
+SCALAR_STEPS, VECTOR_STEPS = 2**12, 2**24  # of the grid of a masked sum, per sensitivity
 LARGEST = float(np.finfo(np.float64).max)
 
 
@@ -135,6 +143,8 @@ class Calibration:
         """
         if not self.privacy.adds_noise:
             return IdentityMechanism()
+        if isinstance(self.privacy, MaskedDP):
+            return masked_mechanism(self.privacy.at(epsilon), self.family, _members(self.algorithm))
         if self.perturbs_input:
             return mechanism_of(self.privacy.at(epsilon), self.family, released)
         asked = self.algorithm.sensitivities(t)
@@ -306,6 +316,7 @@ def calibrate(
     steps = coefficient_table(algorithm, rounds)
     found = _statistic(privacy, family)
     _check_algorithm(privacy, algorithm)
+    _check_members(privacy, family, algorithm)
     fractions = _fractions(privacy, agents)
     weights = np.asarray(network.largest_neighbour_weight)
     return Calibration(
@@ -383,6 +394,7 @@ def refusal(privacy: PrivacyRequest, family: Any, algorithm: Algorithm | None = 
         _statistic(privacy, family)
         if algorithm is not None:
             _check_algorithm(privacy, in_batches(privacy, algorithm))
+            _check_members(privacy, family, algorithm)
     except MurmuraError as problem:
         return str(problem)
     return None
@@ -424,6 +436,61 @@ def mechanism_of(privacy: PrivacyRequest, family: Any, released: bool = False) -
     return make(privacy.mechanism, privacy.epsilon, domain, family.dimension, error)
 
 
+def masked_mechanism(privacy: MaskedDP, family: Any, members: int) -> MaskedMechanism:
+    """What each of that many members adds to a masked sum, on the grid of the request.
+
+    Rounding moves each coordinate by less than one step more, which the noise covers. Bounds of the
+    statistic, where there are any, must fit the modulus together.
+
+    Parameters
+    ----------
+    privacy
+        The request.
+    family
+        The family of the signals; None for a statistic of sensitivity 1.
+    members
+        n.
+
+    Returns
+    -------
+    MaskedMechanism
+        With the parameters of the session.
+
+    Raises
+    ------
+    PrivacyError
+        If there are too few members, or the grid does not fit.
+
+    Examples
+    --------
+    >>> from murmura import families
+    >>> from murmura.privacy import MaskedDP
+    >>> made = masked_mechanism(MaskedDP(1.0, colluders=30), families.Normal(1.0), 100)
+    >>> made.step == 2.0**-12, made.terms.sensitivity_steps, made.terms.honest
+    (True, 4097, 70)
+    """
+    delta = 1.0 if family is None else _finite(privacy, family)
+    dimension = 1 if family is None else family.dimension
+    whole = family is not None and family.statistic_is_integer
+    asked = privacy.steps or (SCALAR_STEPS if dimension == 1 else VECTOR_STEPS)
+    step = 1.0 if whole else grid_step(delta, asked)
+    moved = math.ceil(delta) if whole else math.floor(delta / step) + dimension
+    domain = None if family is None else domain_of(family, privacy.radius)
+    largest = None
+    if isinstance(domain, BoundedSignal):
+        largest = max(1, math.ceil(max(abs(domain.low), abs(domain.high)) / step))
+    terms = MaskedParameters(
+        members, privacy.colluders, privacy.absent, privacy.epsilon, moved, privacy.attempts,
+        largest, dimension,
+    )  # fmt: skip
+    return MaskedMechanism(privacy.epsilon, delta, step, terms, whole)
+
+
+def _members(algorithm: Algorithm) -> int:
+    """n of a masked sum."""
+    return int(getattr(algorithm, "members", 0))
+
+
 def mechanism_name(privacy: PrivacyRequest, family: Any) -> str:
     """The name of the mechanism that a request ends in: "best" resolved for its epsilon.
 
@@ -449,7 +516,9 @@ def mechanism_name(privacy: PrivacyRequest, family: Any) -> str:
     """
     if privacy.reads_signals:
         return SmoothLaplaceMechanism.name
-    return mechanism_of(privacy, family).name if privacy.perturbs_input else privacy.mechanism
+    if privacy.masked or not privacy.perturbs_input:
+        return privacy.mechanism
+    return mechanism_of(privacy, family).name
 
 
 def event_of(privacy: PrivacyRequest, family: Any, epsilon: float, delta: float) -> PrivacyEvent:
@@ -567,13 +636,18 @@ def _statistic(privacy: PrivacyRequest, family: Any) -> _Statistic:
     if privacy.reads_signals:
         return _Statistic(math.nan, _log_bounds(privacy, family))
     found = _Statistic(_finite(privacy, family), (0.0, math.inf))
-    if privacy.perturbs_input:
+    if privacy.perturbs_input and not privacy.masked:
         mechanism_of(privacy, family)  # raises where it does not take such a statistic
     return found
 
 
 def _check_algorithm(privacy: PrivacyRequest, algorithm: Algorithm) -> None:
     """Refuse algorithms whose noise is not one perturbation of each signal."""
+    if privacy.masked != algorithm.aggregates:
+        wrong = f"algorithm {algorithm.name} does not go with {type(privacy).__name__}"
+        raise PrivacyError(
+            f"{wrong}; MaskedDP goes with masked-sum, in which no agent has noise for itself alone"
+        )
     if not privacy.perturbs_input:
         return
     for applies, problem in (
@@ -586,6 +660,23 @@ def _check_algorithm(privacy: PrivacyRequest, algorithm: Algorithm) -> None:
                 f"algorithm {algorithm.name} {problem}, and mechanism {privacy.mechanism} perturbs "
                 "each signal once; use mechanism laplace"
             )
+
+
+def _check_members(privacy: PrivacyRequest, family: Any, algorithm: Algorithm) -> None:
+    """Refuse a masked sum with too few members, or with more absences than it covers."""
+    if not isinstance(privacy, MaskedDP) or not isinstance(algorithm, MaskedSum):
+        return
+    terms = masked_mechanism(privacy, family, algorithm.members).terms
+    if algorithm.missing > terms.absent:
+        raise PrivacyError(
+            f"{algorithm.missing} members are missing from the roster and absent = {terms.absent} "
+            "is covered; cover more, or nobody may send"
+        )
+    if algorithm.restarts >= terms.tries:
+        raise PrivacyError(
+            f"{algorithm.restarts} restarts need {algorithm.restarts + 1} attempts, and a query has "
+            f"{terms.tries}; cover more absentees, and state attempts"
+        )
 
 
 def _fractions(privacy: PrivacyRequest, agents: int) -> Floats:

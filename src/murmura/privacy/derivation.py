@@ -59,15 +59,18 @@ from murmura._warn import warn
 from murmura.algorithms.base import DOUBLY, Algorithm
 from murmura.algorithms.first_order import FirstOrder
 from murmura.algorithms.graph_homomorphic import GraphHomomorphic
+from murmura.algorithms.masked_sum import MaskedSum
 from murmura.algorithms.table import CoefficientTable, coefficient_table
 from murmura.errors import PrivacyError, PrivacyWarning
 from murmura.families.support import Metric
 from murmura.privacy.accounting import PrivacyEvent
-from murmura.privacy.calibration import event_of, in_batches, refusal
+from murmura.privacy.calibration import event_of, in_batches, masked_mechanism, refusal
 from murmura.privacy.guarantee import Adversary, Guarantee, Sees, Status, Unit
+from murmura.privacy.mechanisms.masked import MASKED_REASON
 from murmura.privacy.requests import (
     SMOOTH,
     SMOOTH_AS_PUBLISHED,
+    MaskedDP,
     PrivacyRequest,
     Protects,
     SignalDP,
@@ -150,6 +153,8 @@ def guarantee_of(
             float("inf"), 0.0, unit, Adversary(Sees.EVERYONE), Status.NONE, str(problem)
         )
     steps = coefficient_table(algorithm, rounds)
+    if isinstance(privacy, MaskedDP):
+        return _masked_guarantee(privacy, steps, family)
     signals = _signal_guarantee(privacy, steps, family)
     if not privacy.hides_neighbours:
         return signals
@@ -322,6 +327,57 @@ def _signal_guarantee(
     )
 
 
+def _masked_guarantee(
+    privacy: MaskedDP, steps: CoefficientTable, family: Family | None
+) -> Guarantee:
+    """The guarantee of a masked sum, for a query: A sessions at most, against c colluders."""
+    unit = Unit(
+        privacy.radius, steps.algorithm.online, metric=getattr(family, "metric", Metric.ABSOLUTE)
+    )
+    adversary = Adversary(Sees.MEMBERS, colluders=privacy.colluders)
+    algorithm = steps.algorithm
+    reason = _masked_refusal(privacy, algorithm, family)
+    if reason or not isinstance(algorithm, MaskedSum):
+        return Guarantee(float("inf"), 0.0, unit, adversary, Status.NONE, reason.rstrip("."))
+    terms = masked_mechanism(privacy, family, algorithm.members).terms
+    sessions = (
+        "one session"
+        if terms.tries == 1
+        else f"at most {terms.tries} sessions of epsilon = {terms.epsilon:.4g}, and one if the first "
+        "succeeds"
+    )
+    found = Assessment(
+        Status.PROVED, f"{MASKED_REASON.format(h=terms.honest)}; a query takes {sessions}"
+    )
+    if family is not None and not family.sensitivity_is_proved:
+        stated = f"the sensitivity of {family.name} is stated by its author; if it holds, "
+        found = Assessment(Status.CLAIMED, stated + found.reason)
+    return Guarantee(
+        epsilon=terms.query_epsilon,
+        delta=0.0,
+        unit=unit,
+        adversary=adversary,
+        status=found.status,
+        reason=found.reason,
+        event=terms.event if terms.tries == 1 else PrivacyEvent(terms.query_epsilon),
+        assumes=terms.assumes,
+        caveat=terms.caveat,
+    )
+
+
+def _masked_refusal(privacy: MaskedDP, algorithm: Algorithm, family: Family | None) -> str:
+    """Why a masked sum is not what it must be; empty where it is."""
+    if not isinstance(algorithm, MaskedSum):
+        return f"MaskedDP goes with the algorithm masked-sum; found {algorithm.name}"
+    if family is not None:
+        return refusal(privacy, family, algorithm) or ""
+    try:
+        masked_mechanism(privacy, None, algorithm.members)
+    except PrivacyError as problem:
+        return str(problem)
+    return ""
+
+
 def _network_guarantee(
     privacy: PrivacyRequest, steps: CoefficientTable, family: Family | None, reading: Guarantee
 ) -> Guarantee:
@@ -396,6 +452,11 @@ def _assess(privacy: PrivacyRequest, steps: CoefficientTable, family: Family | N
 
 
 def _derived(privacy: PrivacyRequest, steps: CoefficientTable, family: Family | None) -> Assessment:
+    if steps.algorithm.aggregates:
+        return Assessment(
+            Status.NONE,
+            f"algorithm {steps.algorithm.name} goes with MaskedDP, whose noise its members add",
+        )
     broken = _broken(steps)
     if broken is not None:
         return broken

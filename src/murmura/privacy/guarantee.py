@@ -63,6 +63,7 @@ class Sees(StrEnum):
     NEXT = "next"  # the messages of one agent that follow the round in which an estimate moves
     TRANSCRIPT = "transcript"  # all messages of one agent
     EVERYONE = "everyone"  # all messages of all agents
+    MEMBERS = "members"  # all messages, and what some colluding members know
 
 
 @dataclass(frozen=True)
@@ -138,6 +139,8 @@ class Adversary:
         The kind of view.
     messages : int
         How many messages, or over how many rounds.
+    colluders : int
+        How many of the other members collude, where that matters.
 
     Examples
     --------
@@ -147,9 +150,15 @@ class Adversary:
 
     sees: Sees
     messages: int = 1
+    colluders: int = 0
 
     def __str__(self) -> str:
         """Describe the adversary."""
+        if self.sees is Sees.MEMBERS:
+            return (
+                f"whoever sees all messages, and up to {self.colluders} of the other members "
+                "together, chosen before the session"
+            )
         if self.sees is Sees.EVERYONE:
             return "whoever sees all messages of all agents"
         if self.sees is Sees.TRANSCRIPT:
@@ -191,6 +200,10 @@ class Guarantee:
         Whether it is about ideal noise or the bits released.
     batches : Batches or None
         The batches in which the readings of a stream are released.
+    assumes : str
+        "computational" where it rests on cryptography; empty where it rests on noise alone.
+    caveat : str
+        What becomes of epsilon where the adversary is stronger than stated.
 
     Examples
     --------
@@ -214,6 +227,8 @@ class Guarantee:
     growth: float = 1.0
     noise: Noise = Noise.IDEAL
     batches: Batches | None = None
+    assumes: str = ""
+    caveat: str = ""
 
     def __str__(self) -> str:
         """State the guarantee as a sentence, with its status and reason."""
@@ -230,7 +245,10 @@ class Guarantee:
         start = f"{self.status.title()}, not proved"
         if self.status is Status.PROVED:
             start = "Proved" if self.noise is Noise.EXACT else "Proved for ideal noise"
-        return f"{start}: {statement}; {self.reason}{see}."
+        if self.assumes:
+            start = f"{start} and adversaries that cannot break X25519, HKDF, ChaCha20 or Ed25519"
+        caveat = f"; {self.caveat}" if self.caveat else ""
+        return f"{start}: {statement}; {self.reason}{see}{caveat}."
 
     def for_messages(self, k: int, delta: float | None = None) -> Self:
         """Return the guarantee against whoever sees k messages of an agent.
@@ -254,6 +272,8 @@ class Guarantee:
             The same unit, against k messages.
         """
         _validate.at_least(PrivacyError, 1, k=k)
+        if self.adversary.sees is Sees.MEMBERS:
+            return self  # it covers all messages, and colluders besides
         if not self.unit.neighbours:
             return replace(self, adversary=Adversary(Sees.MESSAGES, k))
         if self.adversary.sees is Sees.TRANSCRIPT:
@@ -419,6 +439,8 @@ class Guarantee:
         PrivacyError
             If nothing is known of the signals alone.
         """
+        if self.adversary.sees is Sees.MEMBERS:
+            return self  # it covers all messages, and colluders besides
         if not self.unit.neighbours:
             return replace(self, adversary=Adversary(Sees.EVERYONE))
         alone = self._signals_alone()
@@ -530,7 +552,7 @@ class Guarantee:
                 **inner,
                 "epsilon": float(data["epsilon"]),
                 "unit": Unit(**{**unit, **typed}),
-                "adversary": Adversary(Sees(adversary["sees"]), adversary["messages"]),
+                "adversary": Adversary(**{**adversary, "sees": Sees(adversary["sees"])}),
                 "status": Status(data["status"]),
                 "noise": Noise(data["noise"]),
                 "event": None if data["event"] is None else PrivacyEvent(**data["event"]),

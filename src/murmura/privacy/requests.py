@@ -22,6 +22,7 @@ from murmura.privacy.mechanisms import (
     HybridMechanism,
     IdentityMechanism,
     LaplaceMechanism,
+    MaskedMechanism,
     PiecewiseMechanism,
     names,
 )
@@ -52,6 +53,7 @@ GLOBAL, SMOOTH = SensitivityKind.GLOBAL, SensitivityKind.SMOOTH
 SMOOTH_AS_PUBLISHED = SensitivityKind.SMOOTH_AS_PUBLISHED
 SENSITIVITIES = tuple(kind.value for kind in SensitivityKind)
 LAPLACE = LaplaceMechanism.name
+MASKED = MaskedMechanism.name
 LOCAL = (DuchiMechanism.name, PiecewiseMechanism.name, HybridMechanism.name)
 
 
@@ -102,6 +104,11 @@ class PrivacyRequest(ABC):
     def hides_neighbours(self) -> bool:
         """Whether neighbours' estimates are protected as well."""
         return self.protects is Protects.NETWORK
+
+    @property
+    def masked(self) -> bool:
+        """Whether members add parts of one noise to a masked sum, instead of noise for themselves."""
+        return False
 
     @property
     def reads_signals(self) -> bool:
@@ -302,6 +309,103 @@ class NetworkDP(DifferentialPrivacy):
     """
 
     protects: ClassVar[Protects] = Protects.NETWORK
+
+
+@dataclass(frozen=True)
+class MaskedDP(DifferentialPrivacy):
+    """Hide each signal in a masked sum: the noise of all honest members together is one Laplace.
+
+    The error of the mean is sqrt(|F|/h) times that of a trusted server, F the members that are
+    added up and h = n - colluders - absent. In return the guarantee is computational, and holds
+    against a stated number of colluding members; `guarantee_of` says what more of them cost. It goes
+    with the algorithm masked-sum.
+
+    Parameters
+    ----------
+    epsilon
+        What one session costs; a query costs at most `attempts` times that.
+    delta
+        0: the noise is pure.
+    radius
+        How far a signal may move, in its own units; infinite: any two values of a bounded domain.
+    sensitivity
+        "global".
+    budget_fractions
+        None: all members draw the same noise.
+    mechanism
+        "masked".
+    batches
+        None.
+    colluders
+        c, how many of the other members may collude.
+    absent
+        d, how many members a roster may lack.
+    attempts
+        A, sessions per query; min(2, absent + 1) if left out.
+    steps
+        Grid steps that make up the sensitivity, at least; 2^12 for numbers and 2^24 for vectors if
+        left out. Whole-number statistics have a step of 1.
+
+    Raises
+    ------
+    PrivacyError
+        If a number is out of range, or a choice does not go with a masked sum.
+
+    Examples
+    --------
+    >>> from murmura.algorithms import MaskedSum
+    >>> from murmura.privacy import guarantee_of
+    >>> request = MaskedDP(epsilon=1.0, colluders=20, absent=10, attempts=1)
+    >>> found = guarantee_of(request, MaskedSum(members=100, hops=4))
+    >>> str(found.status), found.epsilon, found.assumes
+    ('proved', 1.0, 'computational')
+    >>> print(found.adversary)
+    whoever sees all messages, and up to 20 of the other members together, chosen before the session
+    """
+
+    mechanism: str = MASKED
+    colluders: int = 0
+    absent: int = 0
+    attempts: int | None = None
+    steps: int | None = None
+
+    @property
+    def masked(self) -> bool:
+        """Yes."""
+        return True
+
+    def __post_init__(self) -> None:
+        """Check the numbers; what depends on the number of members is checked with the algorithm."""
+        super().__post_init__()
+        _validate.at_least(PrivacyError, 0, colluders=self.colluders, absent=self.absent)
+        if self.attempts is not None:
+            _validate.at_least(PrivacyError, 1, attempts=self.attempts)
+        if self.steps is not None:
+            _validate.at_least(PrivacyError, 1, steps=self.steps)
+
+    def _check_mechanism(self) -> None:
+        """One mechanism, of a public scale, the same for all."""
+        if self.mechanism != MASKED:
+            raise PrivacyError(
+                f"a masked sum has the mechanism {MASKED}; found {_validate.found(self.mechanism)}; "
+                "leave it out"
+            )
+        if self.reads_signals:
+            raise PrivacyError(
+                f"a masked sum has noise of a public scale, and sensitivity {self.sensitivity} "
+                "follows the signal; use sensitivity global"
+            )
+        if self.budget_fractions is not None:
+            raise PrivacyError(
+                "all members of a masked sum draw the same noise; leave fractions out"
+            )
+
+    def _check_batches(self) -> None:
+        """One session, of one signal each."""
+        if self.batches is not None:
+            raise PrivacyError(
+                "the masked sum of the simulator adds up one signal of each agent; leave batches out"
+            )
 
 
 @dataclass(frozen=True, init=False)

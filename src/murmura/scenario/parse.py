@@ -283,11 +283,13 @@ def _check_variants(variants: Any, source_map: SourceMap) -> None:
     raise_(map(source_map.message, issues))
 
 
-_CHOICES = {"algorithm": "name", "family": "name", "network": "graph"}
+_CHOICES = {"algorithm": "name", "family": "name", "network": "graph", "privacy": "mode"}
+_DEFAULTS = {"mode": "local"}  # of choices that a base may leave out
 _UNAFFECTED = {
     "algorithm": ("rounds",),
     "family": (),
     "network": ("weights", "link_failures", "asleep"),
+    "privacy": ("protect", "epsilon", "radius"),
 }
 
 
@@ -323,7 +325,7 @@ def _without_options(base: Table, variant: Mapping[str, Any]) -> Table:
 def _differs(base: Mapping[str, Any], variant: Mapping[str, Any], section: str, key: str) -> bool:
     """Whether both have the section, and the variant another choice."""
     new, old = _section(variant, section), _section(base, section)
-    return bool(old) and key in new and new[key] != old.get(key)
+    return bool(old) and key in new and new[key] != old.get(key, _DEFAULTS.get(key))
 
 
 def _section(table: Mapping[str, Any], name: str) -> Mapping[str, Any]:

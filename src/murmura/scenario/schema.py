@@ -220,14 +220,23 @@ class PrivacySection(Section):
         "laplace", "staircase", "discrete-laplace", "duchi", "piecewise", "hybrid", "best"
     ] = "laplace"
     batches: BatchesSection | None = None  # for online algorithms
+    mode: Literal["local", "masked"] = "local"  # masked: the algorithm masked-sum
+    colluders: int = Field(default=0, ge=0)  # members that may collude, with mode = "masked"
+    absent: int = Field(default=0, ge=0)  # members that a roster may lack, likewise
+    attempts: int | None = Field(default=None, ge=1)  # sessions per query, likewise
 
     @property
     def request(self) -> PrivacyRequest:
         """The privacy request, at the first epsilon."""
-        from murmura.privacy import Batches
+        from murmura.privacy import Batches, MaskedDP
         from murmura.privacy.requests import make_request
 
         epsilon = self.epsilon[0] if self.epsilon else math.inf
+        if self.mode == "masked":
+            return MaskedDP(
+                epsilon, radius=self.radius, colluders=self.colluders, absent=self.absent,
+                attempts=self.attempts,
+            )  # fmt: skip
         asked = self.batches
         batches = None if asked is None else Batches(asked.growth, asked.longest)
         return make_request(
@@ -242,6 +251,20 @@ class PrivacySection(Section):
             raise ValueError(f'protect = "nothing" without {", ".join(others)}: no noise is added')
         if self.protect != "nothing" and not self.epsilon:
             raise ValueError("epsilon = a number above 0, such as 1.0, which is missing")
+        return self
+
+    @whole(mode="after")
+    def _one_mode(self) -> Self:
+        asked = self.model_fields_set
+        if self.mode == "masked":
+            known = {"protect", "mode", "epsilon", "radius", "colluders", "absent", "attempts"}
+            others = sorted(asked - known)
+            if self.protect != "signal":
+                raise ValueError('mode = "masked" with protect = "signal": it hides signals')
+            if others:
+                raise ValueError(f'mode = "masked" without {", ".join(others)}')
+        elif asked & {"colluders", "absent", "attempts"}:
+            raise ValueError('colluders, absent and attempts only with mode = "masked"')
         return self
 
 

@@ -11,6 +11,7 @@ Two sets of buffers alternate, so that one is filled while the kernel reads the 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -20,8 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from murmura._types import Floats
+from murmura.algorithms.masked_sum import MaskedSum
 from murmura.errors import AlgorithmError
-from murmura.privacy import BoundedSignal, Calibration, Mechanism
+from murmura.privacy import BoundedSignal, Calibration, MaskedMechanism, Mechanism
 from murmura.simulation.layout import ColumnLayout, Order, aligned
 from murmura.simulation.problem import Problem
 from murmura.simulation.workers import Workers
@@ -43,6 +45,7 @@ class RoundInputs:
     most: int
     agents: NDArray[np.uint32]  # the number of the agent of each row
     key: NDArray[np.uint64]  # of the noise
+    total: Callable[[Floats], Floats]  # the sum over all processes
     target: Floats = field(init=False)  # m of each noiseless column
     _first: Read | None = field(init=False)
     _level: Floats = field(init=False)
@@ -81,8 +84,12 @@ class RoundInputs:
 
         BY_STREAM, the noiseless and all private runs of a stream read one column of xi. A mechanism
         that perturbs the statistic itself fills `out` BY_COLUMN: xi in the noiseless columns, M(xi)
-        in the private ones, as a function of the noise key, the agent, t and the stream.
+        in the private ones, as a function of the noise key, the agent, t and the stream. Where
+        the algorithm aggregates, every row gets the mean over the roster.
         """
+        if isinstance(self.problem.algorithm, MaskedSum):
+            self._fill_means(self.problem.algorithm, xi, t, out)
+            return
         if self.statistics_by == BY_STREAM:
             self.layout.by_stream(xi, self.order, out)
             return
@@ -97,6 +104,35 @@ class RoundInputs:
         drawn = uniforms(most, t, self.agents, layout.padded, self.key)
         for g, mechanism in enumerate(self._mechanisms):
             private = mechanism.from_uniforms(_inside(mechanism, each), drawn[: mechanism.uniforms])
+            out[:, layout.place(places, np.array([g + 1]))] = private
+
+    def _fill_means(self, algorithm: MaskedSum, xi: Floats, t: int, out: Floats) -> None:
+        """The mean over the roster in every row: of xi, and on the grid with the sum's noise.
+
+        The noise is that of all members together, a function of the noise key, t and the stream.
+        """
+        layout, members = self.layout, algorithm.roster
+        numbers = self.agents if self.order is None else np.arange(len(self.agents))
+        present = xi[numbers < members]
+        plain = self.total(_column_sums(present)) / members
+        each = np.zeros((1, layout.padded))
+        layout.by_stream(plain[None, :], None, each)
+        if self.statistics_by == BY_STREAM:
+            out[:] = each
+            return
+        places = np.arange(layout.padded)
+        out[:, layout.place(places, np.zeros(1, int))] = each
+        for g, made in enumerate(self._mechanisms):
+            assert isinstance(made, MaskedMechanism)
+            steps = np.zeros((1, layout.padded))
+            layout.by_stream(self.total(_column_sums(made.on_grid(present)))[None, :], None, steps)
+            drawn = [
+                made.sum_noise(members, np.random.default_rng([*self.key.tolist(), t, k]))[0]
+                for k in range(layout.streams)
+            ]
+            noise = np.zeros(layout.padded)
+            noise[: layout.streams] = drawn
+            private = made.mean_of_steps(steps[0], members, noise)
             out[:, layout.place(places, np.array([g + 1]))] = private
 
     @cached_property
@@ -178,6 +214,11 @@ class RoundInputs:
             self.layout.by_stream(level, self.order, out)
         else:
             out[:] = level if self.order is None else level[self.order]
+
+
+def _column_sums(values: Floats) -> Floats:
+    """By contiguous column, so that a sum does not depend on how many others there are."""
+    return np.asarray(np.ascontiguousarray(values.T).sum(axis=1))
 
 
 def _inside(mechanism: Mechanism, xi: Floats) -> Floats:

@@ -12,7 +12,8 @@ from murmura import _validate
 from murmura._memory import check_rounds
 from murmura._types import Family, Floats, Network, SignalSource
 from murmura.algorithms.base import Algorithm
-from murmura.errors import MurmuraError, PrivacyError
+from murmura.algorithms.masked_sum import MaskedSum
+from murmura.errors import AlgorithmError, MurmuraError, PrivacyError
 from murmura.privacy import (
     Calibration,
     Guarantee,
@@ -44,7 +45,7 @@ class Problem:
     source
         `SyntheticSignals`, `RecordedSignals`, or any other `SignalSource`.
     privacy
-        `SignalDP`, `NetworkDP` or `NoPrivacy`.
+        `SignalDP`, `NetworkDP`, `MaskedDP` or `NoPrivacy`.
     rounds
         The number of rounds T.
     epsilons
@@ -100,6 +101,11 @@ class Problem:
                 f"horizon must be at least rounds = {self.rounds}, for the budget must last; "
                 f"found {self.horizon}"
             )
+        if isinstance(self.algorithm, MaskedSum) and self.rounds < self.algorithm.arrival:
+            raise AlgorithmError(
+                f"a masked sum over {self.algorithm.hops} hops has no result before round "
+                f"{self.algorithm.arrival}, and rounds = {self.rounds}; run at least as many"
+            )
         for epsilon in self.epsilons:
             _validate.positive(PrivacyError, epsilon=epsilon)
         if len(set(self.epsilons)) < len(self.epsilons):
@@ -127,9 +133,12 @@ class Problem:
     def mass(self) -> Floats:
         """(n,): the weight of each agent's signal in the limit, 1/n or the stationary distribution.
 
-        Ratio algorithms divide by the weights' bias, so that theirs is 1/n on any network.
+        Ratio algorithms divide by the weights' bias, so that theirs is 1/n on any network. A masked
+        sum has its roster's.
         """
         n = self.network.size
+        if isinstance(self.algorithm, MaskedSum):
+            return self.algorithm.mass
         return np.full(n, 1 / n) if self.algorithm.ratio else np.asarray(self.network.stationary)
 
     @property

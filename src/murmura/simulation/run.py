@@ -61,7 +61,7 @@ class Run:
         self.small = backend.has_all_rows and self.rows.own * self.layout.stack_width <= CACHED
         self.inputs = RoundInputs(
             backend.local, self.calibration, self.layout, backend.order, self.rounds_at_once,
-            self.rows.agents[: self.rows.own], self.key,
+            self.rows.agents[: self.rows.own], self.key, backend.total,
         )  # fmt: skip
         self.target = backend.average(self.inputs.target)
         self.momentum = any(problem.algorithm.at(t).momentum for t in range(problem.rounds + 1))

@@ -240,11 +240,14 @@ def _by_rows(algorithm: Algorithm, network: Static, signals: Floats) -> Floats:
     for t in range(1, len(signals)):
         A = network.at(t)
         nu, w = [s.nu for s in states], [s.nu for s in weights]
+        entering = signals[t]
+        if isinstance(algorithm, algorithms.MaskedSum):  # every agent gets the mean
+            entering = np.full(size, algorithm.mass @ entering)
         for i in range(size):
             row = range(A.indptr[i], A.indptr[i + 1])
             mixed = sum(A.data[k] * nu[A.indices[k]] for k in row)
             shared = sum(A.data[k] * w[A.indices[k]] for k in row)
-            x = float(signals[t, i])
+            x = float(entering[i])
             states[i] = algorithms.step(algorithm, t, states[i], mixed, x, zero)
             weights[i] = algorithms.step(algorithm, t, weights[i], shared, 1.0, zero)
         found.append(_estimates(algorithm, states, weights))

@@ -8,6 +8,8 @@ V_{j,tau} and h_{t,tau}(lambda) the response at t to what enters in round tau,
     E CoD_t^2 = sigma^2 sum_i sum_tau h_{t,tau}(lambda_i)^2       a stream, around E xi
     E TE_t^2  = E CoP_t^2 + E CoD_t^2                             noise has mean 0
 
+A masked sum has no part below lambda = 1 (`_aggregated`), on any weights.
+
 The mean of all agents (lambda = 1) is exact on any network; the rest comes from all eigenvalues,
 or on large networks from quadratures with a standard error (`spectrum`).
 """
@@ -20,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from murmura.algorithms import Algorithm
+from murmura.algorithms import Algorithm, MaskedSum
 from murmura.errors import AlgorithmError, NetworkError
 from murmura.simulation import Problem
 from murmura.theory import moments, spectrum
@@ -142,12 +144,38 @@ def expected(
         raise AlgorithmError(
             f"algorithm {algorithm.name} uses the first reading twice, which is not covered here"
         )
+    if isinstance(algorithm, MaskedSum):
+        return _aggregated(problem, algorithm, scales, deviation)
     spectrum.symmetric(problem.network)
     xi, noise = statistic_moments(problem, deviation), noise_variance(problem, scales)
     shared, apart = _noise_squares(problem, noise, probes)
     mean, rest, sampling = _statistic_squares(problem, xi, probes)
     drawn = noise.signals is not None or not xi.exact
     return _assembled(shared, apart, mean, rest, sampling, drawn)
+
+
+def _aggregated(
+    problem: Problem, algorithm: MaskedSum, scales: ArrayLike | None, deviation: float | None
+) -> Expected:
+    """A masked sum: one number for all agents, 0 until it arrives.
+
+    From then on n Var(mean over F of d) = V n/|F|, and of the statistics
+    sigma^2 (n/|F| - 1) around their mean, sigma^2 n/|F| around E xi.
+    """
+    xi, noise = statistic_moments(problem, deviation), noise_variance(problem, scales)
+    n, members, d = problem.network.size, algorithm.roster, problem.family.dimension
+    done = (np.arange(problem.rounds + 1) >= algorithm.arrival)[:, None]
+    drawn = (
+        noise.at(algorithm.arrival)[:members] if problem.privacy.adds_noise else np.zeros((1, 1))
+    )
+    shared = done * (d * n / members * drawn.mean(axis=0))
+    off = xi.mean - xi.target
+    before = n * (xi.mean**2).sum() + xi.variance
+    away = np.where(done[:, 0], xi.variance * (n / members - 1), before)
+    after = xi.variance * n / members + n * (off**2).sum()
+    sampling = np.where(done[:, 0], after, n * (xi.target**2).sum())
+    nothing = np.zeros((1, problem.rounds + 1, 1))
+    return _assembled(shared, nothing, away, nothing, sampling, not xi.exact)
 
 
 def _assembled(

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from murmura.networks import hops
 from murmura.simulation import Problem
 from murmura.theory import spectrum
 from murmura.theory.exact import expected
@@ -24,7 +25,6 @@ from murmura.theory.moments import StatisticMoments, laplace_variance, statistic
 BREAKDOWN = 1e-12
 
 Floats = NDArray[np.float64]
-MOST_SEARCHES = 3000
 
 
 def best_polynomial(network: Any, rounds: int, probes: int = 16) -> Floats:
@@ -101,9 +101,6 @@ def _jacobi_matrix(values: Floats, weights: Floats, degree: int) -> tuple[Floats
 def diameter(network: Any) -> tuple[int, int]:
     """The largest distance between two agents: no algorithm can finish in fewer rounds.
 
-    Each search from an agent of eccentricity e bounds that of an agent at distance d by
-    max(d, e - d) and e + d (Takes and Kosters 2011).
-
     Parameters
     ----------
     network
@@ -120,28 +117,7 @@ def diameter(network: Any) -> tuple[int, int]:
     >>> diameter(networks.metropolis("ring:9"))
     (4, 4)
     """
-    adjacency = network.at(1)
-    n = network.size
-    low, high = np.zeros(n, dtype=np.int64), np.full(n, n, dtype=np.int64)
-    root, wide = int(np.argmax(np.diff(adjacency.indptr))), True
-    for _ in range(min(n, MOST_SEARCHES)):
-        away = _distances(adjacency, root)
-        far = int(away.max())
-        np.maximum(low, np.maximum(away, far - away), out=low)
-        np.minimum(high, far + away, out=high)
-        low[root] = high[root] = far
-        if low.max() >= high.max():
-            break
-        open_ = np.flatnonzero(high > low.max())
-        root = int(open_[high[open_].argmax() if wide else low[open_].argmin()])
-        wide = not wide
-    return int(low.max()), int(high.max())
-
-
-def _distances(adjacency: Any, root: int) -> NDArray[np.int64]:
-    from murmura.networks.kernels import depths
-
-    return depths(adjacency, root)
+    return hops.diameter(network.at(1))
 
 
 def central(problem: Problem, deviation: float | None = None) -> tuple[Floats, float]:

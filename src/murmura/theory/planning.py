@@ -11,6 +11,10 @@ All algorithms and weights that provide at least the guarantee of the problem's 
 compared, or those of them that `refusal` does not refuse: agents cannot run all of them. No signal
 is read.
 
+With a number of colluders, the masked sum is compared with local noise at the same guaranteed
+epsilon: one session, over five floods of the graph. What every candidate sends and whom it
+trusts is stated beside its error.
+
 For a stream whose readings are released one by one, a plan also offers the best candidate with its
 readings in growing batches: the same epsilon for each reading and less noise, at the cost of
 freshness, which the offer states. It is never chosen by itself.
@@ -30,7 +34,7 @@ from numpy.typing import NDArray
 from murmura import _validate, algorithms
 from murmura.algorithms import Algorithm
 from murmura.errors import AlgorithmError, MurmuraError, NetworkError, PrivacyError
-from murmura.privacy import Batches, SignalDP, Status, guarantee_of
+from murmura.privacy import Batches, MaskedDP, PrivacyRequest, SignalDP, Status, guarantee_of
 from murmura.privacy.mechanisms.base import COMPUTABLE
 from murmura.simulation import Problem
 from murmura.theory.accuracy import LARGEST_EPSILON, Precision, precision, rounded_up
@@ -42,6 +46,7 @@ NORMS = ("agent", "l2")
 SMALLEST_EPSILON = 1e-6  # where a search for epsilon ends, like LARGEST_EPSILON
 ROUNDING = 1e-9
 MOST_ROUNDS = 2000
+MESSAGE_BYTES = 111  # of a round over one direction of a link, measured for one number
 FRESHNESS = 10  # batches that a plan offers are at most this fraction of the rounds long
 OFFLINE, ONLINE = ("average", "jacobi", "chebyshev"), ("learn", "learn-network")
 SCHEMES = ("metropolis", "best-constant")
@@ -79,6 +84,10 @@ class Candidate:
     lacking
         How many of the latest readings of an agent an estimate lacks at most, because their batch
         is open.
+    bytes
+        What a typical agent sends in all, about.
+    trust
+        What the guarantee rests on.
 
     Examples
     --------
@@ -106,6 +115,8 @@ class Candidate:
     reason: str = ""
     batches: Batches | None = None
     lacking: int = 0
+    bytes: int = 0
+    trust: str = ""
 
 
 class LeftOut(NamedTuple):
@@ -220,6 +231,7 @@ class Plan:
         if best.epsilon is not None:
             lines += ["[privacy]", f"epsilon = {best.epsilon}"]
             lines += [] if best.batches is None else [_batches_line(best.batches)]
+            lines += _mode_lines(self.problem.privacy)
             lines += [""]
         lines += ["[algorithm]", f'name = "{best.algorithm}"', f"rounds = {best.rounds}"]
         return "\n".join(lines) + "\n"
@@ -244,6 +256,14 @@ class Plan:
         )
 
 
+def _mode_lines(privacy: PrivacyRequest) -> list[str]:
+    """What a masked sum needs in [privacy]; nothing for local noise."""
+    if not isinstance(privacy, MaskedDP):
+        return []
+    lines = ['mode = "masked"', f"colluders = {privacy.colluders}", f"absent = {privacy.absent}"]
+    return lines if privacy.attempts is None else [*lines, f"attempts = {privacy.attempts}"]
+
+
 def _batches_line(batches: Batches) -> str:
     return f"batches = {{ growth = {batches.growth}, longest = {batches.longest} }}"
 
@@ -261,6 +281,8 @@ def plan(
     deviation: float | None = None,
     most_rounds: int = MOST_ROUNDS,
     refusal: Refusal | None = None,
+    colluders: int | None = None,
+    absent: int = 0,
 ) -> Plan:
     """The smallest epsilon (or fewest rounds, if `epsilon` is given) that reaches an error.
 
@@ -285,6 +307,11 @@ def plan(
         The most rounds that are considered when solving for them.
     refusal
         Why a problem cannot be used, or "" if it can, such as `agents.refusal`; all can by default.
+    colluders
+        Compare the masked sum too, if up to that many members may collude; those of the request
+        where it is `MaskedDP`.
+    absent
+        How many members a roster of it may lack.
 
     Returns
     -------
@@ -310,7 +337,7 @@ def plan(
     Plan(chebyshev on best-constant weights, epsilon = 0.7303, 50 rounds, error 0.5; 6 compared)
     """
     asked = _Request.of(problem, error, epsilon, rounds, norm, deviation, most_rounds)
-    usable, left_out = _sorted_out(_candidates(problem), refusal)
+    usable, left_out = _sorted_out(_alternatives(problem, colluders, absent), refusal)
     found = [(asked.answer(made), made) for made in usable]
     found.sort(key=lambda pair: asked.order(pair[0]))
     while found:  # with its epsilon and rounds, the best may be refused after all
@@ -384,6 +411,62 @@ def _offer(
 def _status(problem: Problem) -> Status:
     """The status of the guarantee of a problem."""
     return guarantee_of(problem.privacy, problem.algorithm, problem.rounds, problem.family).status
+
+
+def _alternatives(problem: Problem, colluders: int | None, absent: int) -> Iterator[Problem]:
+    """Local noise on every algorithm and weights, and the masked sum where it is asked for."""
+    asked, local = problem.privacy, problem
+    if isinstance(asked, MaskedDP):
+        local = replace(
+            problem, privacy=SignalDP(asked.epsilon, radius=asked.radius),
+            algorithm=algorithms.Average(),
+        )  # fmt: skip
+    elif colluders is not None:
+        if not isinstance(asked, SignalDP) or problem.algorithm.online or asked.reads_signals:
+            raise MurmuraError(
+                "the masked sum of the simulator hides one signal of each agent, with global "
+                "sensitivity; ask for SignalDP and an offline algorithm, or leave colluders out"
+            )
+        asked = MaskedDP(
+            asked.epsilon, radius=asked.radius, colluders=colluders, absent=absent, attempts=1
+        )
+    yield from _candidates(local)
+    if isinstance(asked, MaskedDP):
+        made = algorithms.get("masked-sum", problem.network)
+        rounds = max(problem.rounds, _first_result(made))
+        masked = replace(problem, algorithm=made, privacy=asked, rounds=rounds, horizon=None)
+        _ = masked.calibration  # too few members for so many colluders is an error
+        yield masked
+
+
+def _first_result(algorithm: Algorithm) -> int:
+    """The round before which there is no estimate."""
+    return algorithm.arrival if isinstance(algorithm, algorithms.MaskedSum) else 0
+
+
+def _sent_bytes(problem: Problem, rounds: int) -> int:
+    """What a typical agent sends: a message to every neighbour and round, or its part of floods."""
+    weights = problem.network.at(1)
+    entries = np.count_nonzero(weights.data) - np.count_nonzero(weights.diagonal())
+    links = entries / problem.network.size
+    algorithm, d = problem.algorithm, problem.family.dimension
+    if isinstance(algorithm, algorithms.MaskedSum):
+        return round(links / 2 * algorithm.bytes_per_link(d))  # a record crosses a link once
+    return round(links * rounds * (MESSAGE_BYTES + 8 * (d - 1)))
+
+
+def _trust(privacy: PrivacyRequest) -> str:
+    """What a guarantee rests on, in a few words."""
+    if not privacy.adds_noise:
+        return "everyone, with the signals"
+    if not isinstance(privacy, MaskedDP):
+        return "nobody: each agent's own noise hides it from all others together"
+    most = privacy.attempts or min(2, privacy.absent + 1)
+    again = f"; a query may take {most} sessions, epsilon each" if most > 1 else ""
+    return (
+        f"that at most {privacy.colluders} of the other members collude and {privacy.absent} are "
+        f"absent, and that X25519, HKDF, ChaCha20 and Ed25519 hold{again}"
+    )
 
 
 def _candidates(problem: Problem) -> Iterator[Problem]:
@@ -464,6 +547,11 @@ class _Request:
     def answer(self, problem: Problem) -> Candidate:
         """What one candidate needs, or how close it comes."""
         budget = () if self.epsilon is None else (self.epsilon,)
+        first = _first_result(problem.algorithm)
+        if first > self.rounds:
+            made = self.expect(problem, budget, first)
+            reason = f"a masked sum on this graph has no result before round {first}; add rounds"
+            return self._candidate(problem, made, self.epsilon, first, reason)
         if self.solved == "epsilon":
             return self._smallest_budget(problem)
         made = self.expect(problem, budget, self.rounds)
@@ -525,6 +613,7 @@ class _Request:
             error=float(error) / self.unit, split=ErrorSplit(*(float(p) / self.unit for p in parts)),
             estimated=made.estimated, reason=reason, batches=problem.privacy.batches,
             lacking=0 if problem.privacy.batches is None else problem.privacy.batches.stalest(t),
+            bytes=_sent_bytes(problem, t), trust=_trust(problem.privacy),
         )  # fmt: skip
 
     def order(self, candidate: Candidate) -> tuple[float, ...]:

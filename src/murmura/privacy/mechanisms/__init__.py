@@ -3,6 +3,7 @@
     LaplaceMechanism, DiscreteLaplaceMechanism, StaircaseMechanism    additive, fixed sensitivity
     DuchiMechanism, PiecewiseMechanism, HybridMechanism               local, a value of [low, high]
     SmoothLaplaceMechanism, StudentTMechanism                         scaled by a smooth sensitivity
+    MaskedMechanism                                                   a part of one noise, in a sum
     best(epsilon, domain)                                             the least worst-case variance
 
 Each has `sample`, fast and for simulation only, and `release`, exact, for what leaves an agent.
@@ -31,6 +32,7 @@ from murmura.privacy.mechanisms.local import (
     HybridMechanism,
     PiecewiseMechanism,
 )
+from murmura.privacy.mechanisms.masked import MaskedMechanism
 from murmura.privacy.mechanisms.smooth import (
     SmoothLaplaceMechanism,
     StudentTMechanism,
@@ -54,6 +56,7 @@ __all__ = [
     "IdentityMechanism",
     "IntegerStatistic",
     "LaplaceMechanism",
+    "MaskedMechanism",
     "Mechanism",
     "PiecewiseMechanism",
     "RealStatistic",

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from murmura._types import Family, Floats, Ints, Kind
+from murmura.algorithms.masked_sum import MaskedSum
 from murmura.privacy import Calibration
 from murmura.simulation import Problem, seeds
 from murmura.simulation.backend import ProcessRows, RecordedRows
@@ -169,6 +170,8 @@ class MpiBackend:
     @property
     def mass(self) -> Floats:
         """(own,): 1/n, or the stationary distribution."""
+        if isinstance(self.problem.algorithm, MaskedSum):
+            return self.problem.algorithm.mass[self.agents]
         if self.problem.algorithm.ratio:
             return np.full(self.part.own, 1 / self.problem.network.size)
         return np.ascontiguousarray(self.network.stationary_of(self.part), dtype=np.float64)

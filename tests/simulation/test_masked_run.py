@@ -1,0 +1,180 @@
+"""The masked sum in the simulator: one number for all, exact errors, absences and restarts."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import murmura as mm
+from murmura import algorithms, families, networks, theory
+from murmura.errors import AlgorithmError, PrivacyError, PrivacyWarning
+from murmura.families import LogNormal1p
+from murmura.privacy import MaskedDP, NoPrivacy, SignalDP, guarantee_of
+from murmura.simulation import Problem, Record, SyntheticSignals, simulate
+
+RING = networks.metropolis("ring:41")
+NORMAL = families.Normal(sigma=1.0)
+SMALL = 1e-6  # two-sided, of every statistical test here
+
+
+def problem(
+    privacy: Any = None, net: Any = RING, family: Any = NORMAL, draw: Any = None, **kwargs: Any
+) -> Problem:
+    options = {k: kwargs.pop(k) for k in ("missing", "restarts") if k in kwargs}
+    made: Any = algorithms.get("masked-sum", net, **options)
+    source = SyntheticSignals(family, draw or {"mu": 2.0}, net.size, seed=1)
+    asked = privacy or MaskedDP(1.0, colluders=8, absent=4)
+    return Problem(net, made, family, source, asked, made.arrival + 5, **kwargs)
+
+
+def close(found: Any, expected: Any, replicas: int) -> bool:
+    """A mean square of draws with kurtosis 6 at most, within 5.5 standard errors (below 1e-6)."""
+    return bool(np.all(np.abs(found - expected) <= 5.5 * np.sqrt(5 / replicas) * expected))
+
+
+def test_all_agents_have_the_same_estimate_after_the_floods_and_none_before() -> None:
+    todo = problem(replicas=3)
+    trace = simulate(todo, Record(every=1))
+    assert trace.private is not None
+    arrival = algorithms.get("masked-sum", RING).at
+    assert todo.algorithm.arrival == 5 * 20  # type: ignore[attr-defined]
+    assert arrival(100).innovation == 1.0
+    assert np.all(trace.private[:100] == 0.0)
+    assert np.all(np.ptp(trace.private[100:], axis=1) == 0.0)
+    assert np.all(trace.private[100] == trace.private[-1])
+    assert np.all(trace.private[100] != 0.0)
+    assert np.all(trace.decentralisation[100:] == 0.0)  # the mean, to the bit
+    assert np.all(trace.disagreement == 0.0)
+
+
+def test_the_result_is_a_multiple_of_the_grid_over_the_roster() -> None:
+    todo = problem(replicas=20)
+    made = todo.calibration.mechanism(1.0, 1)
+    final = simulate(todo).final
+    assert final is not None
+    steps = final[0].ravel() * 41 / made.step  # type: ignore[attr-defined]
+    assert np.abs(steps - np.round(steps)).max() < 1e-6
+
+
+@pytest.mark.parametrize("options", [{}, {"missing": 3}, {"missing": 4, "restarts": 1}])
+def test_theory_gives_the_errors_of_runs(options: Any) -> None:
+    replicas = 3000
+    todo = problem(replicas=replicas, epsilons=(0.3, 2.0), **options)
+    trace, exact = simulate(todo), theory.expected(todo)
+    assert close((trace.privacy[-1] ** 2).mean(axis=-1), exact.privacy[-1] ** 2, replicas)
+    assert close((trace.total[-1] ** 2).mean(axis=-1), exact.total[-1] ** 2, replicas)
+    away = (trace.decentralisation**2).mean(axis=-1)
+    assert close(away[-1], exact.decentralisation[-1] ** 2, replicas)
+    assert close(away[0], exact.decentralisation[0] ** 2, replicas)
+    assert not exact.estimated
+    assert np.all(exact.privacy[: todo.algorithm.arrival] == 0)  # type: ignore[attr-defined]
+
+
+def test_a_wrong_variance_would_be_caught() -> None:
+    todo = problem(replicas=3000)
+    found = (simulate(todo).privacy[-1] ** 2).mean(axis=-1)
+    exact = theory.expected(todo).privacy[-1] ** 2
+    assert close(found, exact, 3000)
+    assert not close(found, 0.7 * exact, 3000)  # as if nobody could collude
+
+
+def test_the_noise_of_the_sum_has_the_distribution_of_its_parts() -> None:
+    """GDL(|F|/h) in one draw, and |F| draws of GDL(1/h): the same distribution (alarm below 1e-6)."""
+    todo = problem(MaskedDP(1.0, colluders=20, steps=64), replicas=4000)
+    made = todo.calibration.mechanism(1.0, 1)
+    trace = simulate(todo)
+    noise = np.round((trace.mean[0, :, 0] - trace.target[:, 0]) * 41 / made.step)  # type: ignore[attr-defined]
+    parts = made.terms.noise.sample((4000, 41), np.random.default_rng(5)).sum(axis=1)  # type: ignore[attr-defined]
+    whole = made.terms.noise.sample((4000, 21), np.random.default_rng(5)).sum(axis=1)  # type: ignore[attr-defined]
+    assert stats.ks_2samp(noise, parts).pvalue > SMALL
+    assert stats.ks_2samp(noise, whole).pvalue < SMALL  # h draws instead of |F|
+
+
+def test_the_us_grid_has_the_errors_of_a_trusted_server_nearly() -> None:
+    """eps = 1, radius 1, LogNormal1p: 2.0e-4, 2.4e-4 and 2.9e-4 for c + d = 0, 30 and 50%."""
+    grid = networks.metropolis(networks.load("us-power-grid"))
+    family, n = LogNormal1p(sigma=1.0), grid.size
+    found = []
+    for fraction in (0.0, 0.3, 0.5):
+        request = MaskedDP(1.0, colluders=int(fraction * n), attempts=1)
+        todo = problem(request, grid, family, {"mu": 1.0})
+        found.append(theory.expected(todo).privacy[-1, 0] / np.sqrt(n))
+    assert found == pytest.approx([1.98e-4, 2.37e-4, 2.81e-4], rel=5e-3)
+    local = Problem(grid, algorithms.Average(), family, todo.source, SignalDP(1.0), rounds=2)
+    scale = float(local.calibration.scale(np.ones((n, 1)), 1.0, 0).max())
+    assert scale * np.sqrt(2 / n) == pytest.approx(1.4e-2, rel=0.1)  # of the mean
+
+
+def test_vectors_and_whole_numbers_have_their_grids() -> None:
+    whole = problem(family=families.Bernoulli(), draw={"p": 0.3}, replicas=2)
+    made: Any = whole.calibration.mechanism(1.0, 1)
+    assert (made.step, made.terms.sensitivity_steps, made.whole) == (1.0, 1, True)
+    vector = families.get("multivariate-normal", sigma=np.eye(3).tolist())
+    many = problem(family=vector, draw={"mu": [1.0, 2.0, 3.0]}, replicas=2)
+    made = many.calibration.mechanism(1.0, 1)
+    assert made.terms.dimension == 3
+    assert made.terms.sensitivity_steps >= made.sensitivity / made.step + 2
+    assert simulate(many).mean.shape == (1, 2, 3)
+
+
+def test_a_run_does_not_depend_on_its_company() -> None:
+    together = simulate(problem(replicas=5, epsilons=(0.5, 1.0)))
+    alone = simulate(problem(replicas=3, epsilons=(1.0,)))
+    assert np.array_equal(together.mean[1, :3], alone.mean[0])
+
+
+def test_estimate_sweep_intervals_and_the_guarantee_in_a_result() -> None:
+    result = mm.sweep(
+        {"mu": 2.0}, RING, NORMAL, MaskedDP(1.0, colluders=8, attempts=1), "masked-sum",
+        rounds=120, epsilons=(0.5, 1.0), replicas=400, rng=3,
+    )  # fmt: skip
+    assert result.guarantee.status == "proved"
+    assert result.guarantee.assumes == "computational"
+    inside = 0
+    for replica in range(400):
+        found = result.intervals(1.0, replica)["mu"]
+        inside += bool(found.low <= 2.0 <= found.high)
+    assert stats.binomtest(inside, 400, 0.95).pvalue > SMALL
+    assert np.all(result.trace.noise_variance > 0)
+
+
+def test_no_privacy_is_the_mean_itself() -> None:
+    todo = problem(NoPrivacy())
+    trace = simulate(todo)
+    assert np.all(trace.mean[0, 0] == trace.target[0])
+
+
+def test_what_does_not_go_together_is_refused() -> None:
+    with pytest.raises(AlgorithmError, match="no result before round 100"):
+        replace(problem(), rounds=99)
+    with pytest.raises(PrivacyError, match="MaskedDP goes with masked-sum"):
+        _ = problem(SignalDP(1.0)).calibration
+    with pytest.raises(PrivacyError, match="does not go with MaskedDP"):
+        _ = replace(problem(), algorithm=algorithms.Average()).calibration
+    with pytest.raises(PrivacyError, match="5 members are missing"):
+        _ = problem(missing=5).calibration
+    with pytest.raises(PrivacyError, match="2 restarts need 3 attempts"):
+        _ = problem(restarts=2).calibration
+    with pytest.raises(AlgorithmError, match="has 41 members and the network 9"):
+        algorithms.check(algorithms.get("masked-sum", RING), networks.metropolis("ring:9"))
+    with pytest.raises(PrivacyError, match="never leaves by itself"):
+        problem().calibration.mechanism(1.0, 1).release([1.0])
+    with (
+        pytest.warns(PrivacyWarning, match="n - colluders - 2 absent"),
+        pytest.raises(PrivacyError),
+    ):
+        mm.sweep({"mu": 2.0}, RING, NORMAL, MaskedDP(1.0, colluders=40), "masked-sum", rounds=120)
+
+
+def test_the_guarantee_counts_attempts_and_names_colluders() -> None:
+    made = algorithms.get("masked-sum", RING)
+    twice = guarantee_of(MaskedDP(0.5, colluders=8, absent=4), made, 120, NORMAL)
+    assert (twice.epsilon, twice.status) == (1.0, "proved")
+    text = str(twice)
+    assert "up to 8 of the other members together" in text
+    assert "at most 2 sessions of epsilon = 0.5" in text
+    assert "if 16 colluded, epsilon would be" in text
+    assert type(twice).from_dict(twice.to_dict()) == twice
+    assert twice.for_messages(7) == twice.against_everyone() == twice.for_transcript() == twice
