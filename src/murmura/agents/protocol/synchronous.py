@@ -2,8 +2,8 @@
 
 Round t: send parts of S_{t-1}; wait for cumulative mass of round t or later from every awaited
 neighbour, and for the own reading; receive, on each link, round t if it is there, else the last
-earlier one (without a last round the first later one); add x_t. The own reading is waited for until it comes, its slot ends (`SkipReading`) or
-there are no more.
+earlier one (without a last round the first later one); add x_t. The own reading is waited for until
+it comes, its slot ends (`SkipReading`) or there are no more.
 
 With a last round, no round proceeds without a neighbour of the view (see `gathering`): the estimate
 is that of a stated set of members. Without one a stream must not stop: after a deadline the round
