@@ -190,9 +190,8 @@ class BudgetTracker:
         return self._largest.rounded
 
     def spending(self, now: float) -> Spending:
-        """What was spent, what remains, and the total of all releases."""
-        spent = self.spent(now)
-        return Spending(spent, self._less(spent), self.total.rounded)
+        """What was spent, what remains for the next reading, and the total of all releases."""
+        return Spending(self.spent(now), self.status(now).remaining, self.total.rounded)
 
     def status(self, now: float) -> BudgetStatus:
         """What is left for the next reading, and when there is more."""
