@@ -9,7 +9,7 @@ import numpy as np
 
 from murmura import algorithms, families, networks
 from murmura.networks import Mixing
-from murmura.privacy import Batches, NetworkDP, NoPrivacy, SignalDP
+from murmura.privacy import Batches, MaskedDP, NetworkDP, NoPrivacy, SignalDP
 from murmura.signals import as_signals
 from murmura.simulation import Problem, RecordedSignals, SyntheticSignals
 
@@ -118,6 +118,9 @@ CASES: dict[str, Callable[[], Problem]] = {
         "push-sum-learn",
         SignalDP(1.0, mechanism="staircase", batches=Batches(2.0, 5)),
         source=readings(),
+    ),
+    "masked": lambda: _made(
+        mixing(), "masked-sum", MaskedDP(1.0, colluders=9, absent=4), hops=1, missing=3
     ),
     "budget-fractions": lambda: _made(
         mixing(), "average", SignalDP(1.0, budget_fractions=tuple(1.0 + k % 3 for k in range(SIZE)))

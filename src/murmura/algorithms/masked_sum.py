@@ -25,7 +25,7 @@ from murmura.algorithms.base import Algorithm, Coefficients, Sensitivities
 from murmura.errors import AlgorithmError
 
 FLOODS = 5  # Present, Roster, Commit, Ready, Masked
-RECORD_BYTES = 405  # of a member's records of a session over one link, measured for one number
+RECORD_BYTES = 405  # of a member's records of a session over one link, about, for one number
 COMPONENT_BYTES = 8  # of each further component, once
 
 

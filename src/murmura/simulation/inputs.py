@@ -30,6 +30,7 @@ from murmura.simulation.workers import Workers
 
 Read = tuple[Floats, Floats]  # signals and statistics of one round, in the order of the network
 
+LOWEST = 1100  # exponents of floats are above its negative
 SHARED, BY_STREAM, BY_COLUMN = 0, 1, 2  # as in `kernel`, which is not imported before it is needed
 _NO_SIGNALS = np.zeros((0, 0))
 
@@ -114,7 +115,7 @@ class RoundInputs:
         layout, members = self.layout, algorithm.roster
         numbers = self.agents if self.order is None else np.arange(len(self.agents))
         present = xi[numbers < members]
-        plain = self.total(_column_sums(present)) / members
+        plain = _exact_total(present, self.total) / members
         each = np.zeros((1, layout.padded))
         layout.by_stream(plain[None, :], None, each)
         if self.statistics_by == BY_STREAM:
@@ -125,7 +126,7 @@ class RoundInputs:
         for g, made in enumerate(self._mechanisms):
             assert isinstance(made, MaskedMechanism)
             steps = np.zeros((1, layout.padded))
-            layout.by_stream(self.total(_column_sums(made.on_grid(present)))[None, :], None, steps)
+            layout.by_stream(self.total(made.on_grid(present).sum(axis=0))[None, :], None, steps)
             drawn = [
                 made.sum_noise(members, np.random.default_rng([*self.key.tolist(), t, k]))[0]
                 for k in range(layout.streams)
@@ -145,6 +146,8 @@ class RoundInputs:
         if self.problem.algorithm.online:
             expected = self.problem.source.expected(self.problem.family, self.problem.rounds)
             return np.tile(expected, self.layout.noiseless // self.layout.components)
+        if isinstance(self.problem.algorithm, MaskedSum):  # in one process, to the bit
+            return _exact_total(xi, lambda values: values) / len(xi)
         # by contiguous column, so that a mean does not depend on how many others there are
         return np.asarray(np.ascontiguousarray(xi.T).mean(axis=1))
 
@@ -216,9 +219,22 @@ class RoundInputs:
             out[:] = level if self.order is None else level[self.order]
 
 
-def _column_sums(values: Floats) -> Floats:
-    """By contiguous column, so that a sum does not depend on how many others there are."""
-    return np.asarray(np.ascontiguousarray(values.T).sum(axis=1))
+def _exact_total(values: Floats, total: Callable[[Floats], Floats]) -> Floats:
+    """The sum of each column over all processes, the same bits however the rows are divided.
+
+    Each number is cut into whole multiples of two powers of two, which follow from the largest
+    exponent of its column; whole numbers add up without error (up to four million rows).
+    """
+    bins = np.arange(values.shape[1])
+    counts = np.zeros((LOWEST + 1100, values.shape[1]))
+    exponents = np.frexp(values)[1] + LOWEST
+    counts[exponents, np.broadcast_to(bins, exponents.shape)] = 1.0
+    seen = total(counts.ravel()).reshape(counts.shape) > 0
+    top = seen.shape[0] - 1 - np.argmax(seen[::-1], axis=0) - LOWEST
+    high, low = np.ldexp(1.0, top - 21), np.ldexp(1.0, np.maximum(top - 53, -1074))
+    coarse = np.rint(values / high)
+    fine = np.rint((values - coarse * high) / low)
+    return np.asarray(total(coarse.sum(axis=0)) * high + total(fine.sum(axis=0)) * low)
 
 
 def _inside(mechanism: Mechanism, xi: Floats) -> Floats:
