@@ -35,7 +35,7 @@ MISTAKES = [
     ("epsilon = 1.0", "epsilon = 1.0\nbatches = { growth = 0.5 }", "batches =",
      ["privacy.batches.growth: found 0.5; allowed: a number of at least 1"]),
     ("epsilon = 1.0", "epsilon = 1.0\nbatches = { growth = 1.001 }", "batches =",
-     ["privacy.batches: found", "allowed: growth = 1 (no batches), or of at least 1.01"]),
+     ["privacy.batches.growth: allowed: growth = 1 (no batches), or of at least 1.01"]),
     ("epsilon = 1.0", "epsilon = 1.0\nbatches = { grwth = 2.0 }", "batches =",
      ["privacy.batches.grwth: there is no such key; allowed: growth, longest", '"growth"?']),
     ("epsilon = 1.0", "epsilon = 1.0\nbatches.longest = 2.5", "batches.longest",

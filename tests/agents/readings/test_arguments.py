@@ -13,7 +13,7 @@ from murmura.agents.readings import (
     MqttReadings,
     SqlReadings,
 )
-from murmura.errors import AgentError
+from murmura.errors import AgentError, SignalError
 
 NAN, INF = float("nan"), float("inf")
 NO_TIMES: list[Any] = [-1, 0, NAN, INF, 1e300, "x", None, []]
@@ -151,5 +151,5 @@ def test_a_table(wrong: dict[str, Any], words: str) -> None:
 
 
 def test_values_from_python() -> None:
-    with pytest.raises(AgentError, match="readings must be an iterable"):
+    with pytest.raises(SignalError, match="readings must be numbers in a list"):
         IterableReadings(5)  # type: ignore[arg-type]
