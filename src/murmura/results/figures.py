@@ -488,7 +488,9 @@ def draw_estimates(result: Result, ax: Axes, colour: str = style.INK, shift: flo
     x = shift * np.array(epsilons or (1.0,))
     y = np.array([values[name] for values, _ in released], dtype=np.float64)
     low, high = np.array([bars.get(name, (v[name], v[name])) for v, bars in released]).T
-    ends = np.maximum([y - low, high - y], 0.0)
+    with np.errstate(invalid="ignore"):  # an estimate at the end of its domain may be infinite
+        ends = np.maximum([y - low, high - y], 0.0)
+    ends[~np.isfinite(ends)] = np.nan
     ax.errorbar(x, y, ends, color=colour, fmt="o", markersize=3.5, capsize=2)
     style.scale(ax, x="log")
     ax.set(xlabel="privacy budget ε", ylabel=f"estimate of {name}, 95% interval")
