@@ -19,7 +19,7 @@ from murmura.testing import SimulatedNetwork
 from tests.agents.protocol.cases import problem, releases
 
 RING = networks.lazy_metropolis(networks.ring(6))
-TODO = problem("learn-network", RING, NetworkDP(1.0), 12)
+PROBLEM = problem("learn-network", RING, NetworkDP(1.0), 12)
 
 
 def test_one_function_decides() -> None:
@@ -32,9 +32,9 @@ def test_one_function_decides() -> None:
 
 
 def test_no_manifest_asks_for_both_however_it_is_made() -> None:
-    plain = Manifest.of(TODO, rounds=12)
+    plain = Manifest.of(PROBLEM, rounds=12)
     with pytest.raises(AgentError, match="without noise"):
-        Manifest.of(TODO, tolerance=1e-3)
+        Manifest.of(PROBLEM, tolerance=1e-3)
     with pytest.raises(AgentError, match="without noise"):
         replace(plain, tolerance=1e-3)
     forged = plain.to_json().replace('"tolerance":0.0', '"tolerance":0.25')
@@ -46,12 +46,12 @@ def test_no_manifest_asks_for_both_however_it_is_made() -> None:
 @pytest.mark.parametrize("tolerance", [float("nan"), float("inf"), -1.0])
 def test_a_tolerance_is_a_number(tolerance: Any) -> None:
     with pytest.raises(AgentError, match="finite number of at least 0"):
-        replace(Manifest.of(TODO), tolerance=tolerance)
+        replace(Manifest.of(PROBLEM), tolerance=tolerance)
 
 
 def forced(tolerance: Any) -> Any:
     """A manifest that went around its own checks."""
-    made = Manifest.of(TODO)
+    made = Manifest.of(PROBLEM)
     object.__setattr__(made, "tolerance", tolerance)
     return made
 
@@ -77,7 +77,7 @@ def ranges_said(manifest: Any, agent: Any = Agent) -> Any:
             super().perform(host, action)
 
     run = Spied(manifest, agent=agent)
-    for label, own in releases(TODO, manifest).items():
+    for label, own in releases(PROBLEM, manifest).items():
         run.release(label, own)
     run.start()
     run.run(30)
@@ -85,7 +85,7 @@ def ranges_said(manifest: Any, agent: Any = Agent) -> Any:
 
 
 def test_under_network_dp_no_range_is_ever_said() -> None:
-    assert ranges_said(Manifest.of(TODO)) == []
+    assert ranges_said(Manifest.of(PROBLEM)) == []
 
 
 def test_a_weakened_variant_sends_the_ranges_that_are_refused(monkeypatch: Any) -> None:

@@ -20,8 +20,10 @@ from murmura.testing import SimulatedNetwork
 from tests.agents.protocol.cases import problem, releases, whole
 
 ROUNDS = 200
-TODO = problem("learn-network", networks.lazy_metropolis(networks.ring(6)), NetworkDP(1.0), ROUNDS)
-TERMS = Manifest.of(TODO, rounds=0)  # a stream, whose rounds do not wait for a silent neighbour
+PROBLEM = problem(
+    "learn-network", networks.lazy_metropolis(networks.ring(6)), NetworkDP(1.0), ROUNDS
+)
+TERMS = Manifest.of(PROBLEM, rounds=0)  # a stream, whose rounds do not wait for a silent neighbour
 
 
 class Weighed(SimulatedNetwork):
@@ -34,7 +36,7 @@ class Weighed(SimulatedNetwork):
         super().__init__(terms, options=Options(deadline=0.2, resend=0.1), **options)
         self.last: dict[Any, Any] = {}
         self.dearest: dict[Any, float] = {}
-        for label, own in releases(TODO, TERMS).items():
+        for label, own in releases(PROBLEM, TERMS).items():
             self.release(label, own)
         self.start()
 
@@ -118,7 +120,7 @@ def test_what_waits_aside_is_not_lost_and_the_estimates_agree() -> None:
 
 
 def test_while_all_messages_come_next_to_nothing_waits_aside() -> None:
-    run = Weighed(Manifest.of(TODO))
+    run = Weighed(Manifest.of(PROBLEM))
     assert run.run(100)
     for agent in run.running.values():
         assert 0 <= agent.mass.aside_weight <= whole(TERMS, 1e-10)

@@ -15,6 +15,7 @@ from murmura.agents.protocol import Options
 from murmura.agents.release import ReleaseMechanism
 from murmura.agents.runtime import IterableReadings, Log, Node
 from murmura.agents.runtime.log import BURST
+from murmura.agents.runtime.node import BATCH
 from murmura.agents.transport.base import Refused
 from murmura.agents.transport.memory import MemoryNetwork
 from murmura.agents.transport.zenoh import pack, unpack
@@ -168,3 +169,22 @@ def test_what_cannot_be_called_is_refused_at_once(name: str) -> None:
     wrong: dict[str, Any] = {name: 5}
     with pytest.raises(AgentError, match=f"{name} must be a function; found 5"):
         Node(Manifest.of(problem(), "node"), MemoryNetwork().transport(), **wrong)
+
+
+def test_timers_wait_for_what_was_queued_before_them(tmp_path: Any) -> None:
+    """Agents that repeated what was waiting to be read filled the queue without end."""
+    made = node(problem(), tmp_path, [[5.0] * 6] * 3)
+    made.start()
+    made.run(seconds=0.2)  # calm: the queues are empty at the last look at the timers
+    fired: list[int] = []
+    made._fire_timers = lambda: fired.append(made._inbox.qsize())
+    for _ in range(3 * BATCH):
+        made._inbox.put(("0", Refused("1", "one of a flood")))
+    made._ahead = made._inbox.qsize()
+    for _ in range(10):
+        made._inbox.put(("0", Refused("1", "later")))
+        made._turn(0.0)
+    made.close()
+    assert fired, "the timers never have their turn"
+    assert fired[0] < BATCH
+    assert len(fired) <= 10 - 2

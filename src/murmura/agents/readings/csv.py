@@ -90,7 +90,7 @@ class CsvReadings(Readings):
         self.keyed = bool(self._key)
         self.naming = f"key {', '.join(self._key)}" if self._key else "its place and row"
         self._names: list[str] | None = None
-        self._row, self._seen_first = 0, False
+        self._row = 0
         self._pending: Line | None = None  # the first row of a file without names
         self._lines = FollowedFile(self.path, follow, self.keyed, settle, unfinished)
         try:

@@ -108,8 +108,6 @@ class HostedAgent:
         Whether the protocol knows which numbers were decided before the start.
     input_ended : bool
         Whether no further reading is taken.
-    source_failed : bool
-        Whether that is because the source broke.
     reachable : set of str
         Neighbours that are up.
     done : Done or None
@@ -131,7 +129,6 @@ class HostedAgent:
     counts: ReadingCounts = field(default_factory=ReadingCounts)
     resumed: bool = False
     input_ended: bool = False
-    source_failed: bool = False
     reachable: set[str] = field(default_factory=set)
     done: Done | None = None
     unsaved_peers: dict[str, PeerStatus] = field(default_factory=dict)  # not yet in the ledger

@@ -426,7 +426,7 @@ class ReadingScheduler:
 
     def _no_more(self, agent: HostedAgent, failed: bool = False) -> None:
         """No further reading: release the open batch, unless it can wait for a better source."""
-        agent.input_ended, agent.source_failed = True, failed
+        agent.input_ended = True
         if agent.spool.records and not (failed and agent.spool.durable):
             self._release_batch(agent, agent.last_reading)
         if not agent.contributes:
