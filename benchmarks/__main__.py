@@ -4,6 +4,7 @@ import json
 import os
 import platform
 from pathlib import Path
+from typing import Any
 
 from benchmarks import build, cold, exact_noise, large, memory, noise, rounds, sweep
 
@@ -24,6 +25,19 @@ def main() -> None:
     report = {"cores": os.cpu_count(), "machine": platform.machine(), "rows": rows}
     (HERE / "results.json").write_text(json.dumps(report, indent=2) + "\n")
     print(f"\nwritten to {HERE.name}/results.json")
+    print("\n".join(missed(rows)))
+
+
+def missed(rows: list[dict[str, Any]]) -> list[str]:
+    """The targets that were missed, by how much, and what limits the figure."""
+    behind = [row for row in rows if not row["met"]]
+    if not behind:
+        return [f"all {len(rows)} targets are met"]
+    lines = [f"{len(behind)} of {len(rows)} targets are missed:"]
+    for row in behind:
+        why = row.get("why") or "no reason is known"
+        lines.append(f"- {row['what']}: {row['measured']:.3g}, target {row['target']}: {why}")
+    return lines
 
 
 if __name__ == "__main__":

@@ -25,6 +25,9 @@ def race(works: Mapping[str, Callable[[], object]], times: int = 5) -> dict[str,
     return found
 
 
-def row(what: str, measured: float, target: str, met: bool, detail: str) -> dict[str, object]:
-    """One line of the table."""
-    return {"what": what, "measured": measured, "target": target, "met": met, "detail": detail}
+def row(
+    what: str, measured: float, target: str, met: bool, detail: str, why: str = ""
+) -> dict[str, object]:
+    """One line of the table; `why` is what limits it, printed where the target is missed."""
+    found = {"what": what, "measured": measured, "target": target, "met": met, "detail": detail}
+    return {**found, "why": why} if why else found

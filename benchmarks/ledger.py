@@ -28,11 +28,12 @@ SECONDS, RATIO = 1.0, 2.5
 def filled(path: Path, manifest: Manifest, releases: int = RELEASES) -> None:
     """A ledger with so many releases, written in one transaction."""
     ledger = Ledger.open(path, manifest, "0", Budget(1e6))
-    store, meta, head, time = ledger._store, ledger._meta, ledger._head, ledger.now
+    writer, time = ledger._writer, ledger.now
+    store, meta, head = writer.store, writer.meta, writer.head
     store.begin()
     for seq in range(1, releases + 1):
         origin = hashlib.sha256(str(seq).encode()).hexdigest()[:32]
-        made = (seq, seq, seq, 1, seq, time, 0.1, 0.0, (seq << 64,), 1 << 64, (origin,))
+        made = (seq, seq, 0, seq, 1, seq, time, 0.1, 0.0, (seq << 64,), 1 << 64, (origin,))
         entry = LedgerEntry(*made, head, "")
         head = records.entry_hash(head, entry.row)
         store.append(entry._replace(hash=head))

@@ -14,14 +14,24 @@ import inspect
 import json
 import re
 import sys
+import textwrap
 import warnings
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+sys.path.insert(0, str(ROOT))  # this folder is not installed
+
+from docs import deploy_files, gallery, install_tables, masked_figure, masked_tables  # noqa: E402
+
+PAGES = [
+    ROOT / "README.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs" / "tutorials").glob("*.md")),
+]
 MARK = re.compile(r"(<!-- generated: (?P<name>[\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 PACKAGES = (
     "murmura", "murmura.networks", "murmura.families", "murmura.signals", "murmura.privacy",
@@ -30,7 +40,7 @@ PACKAGES = (
     "murmura.theory", "murmura.paper",
     "murmura.algorithms", "murmura.simulation", "murmura.simulation.mpi",
     "murmura.results", "murmura.scenario",
-    "murmura.agents", "murmura.testing", "murmura.errors",
+    "murmura.agents", "murmura.reports", "murmura.testing", "murmura.errors",
 )  # fmt: skip
 
 
@@ -148,21 +158,91 @@ def first_line(thing: Any) -> str:
     return " ".join((inspect.getdoc(thing) or "").split("\n\n")[0].split())
 
 
-def main_job() -> str:
-    """The table of `make run`, from a run of its own."""
+@cache
+def main_results() -> Any:
+    """The results of `make run`."""
     from murmura.errors import PrivacyWarning
     from murmura.scenario import run
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PrivacyWarning)  # the table says how the guarantees stand
-        results = run(ROOT / "examples" / "us-power-grid.toml")
+        warnings.simplefilter("ignore", PrivacyWarning)  # tables say how the guarantees stand
+        return run(ROOT / "examples" / "us-power-grid.toml")
+
+
+def main_job() -> str:
+    """The table of `make run`, from a run of its own."""
+    return main_table(main_results())
+
+
+def main_errors() -> str:
+    """The table of `make run` in short: each error, against what, epsilon and status."""
+    results = main_results()
+    return f"{short_table(results)}\n\n{caveats(results)}"
+
+
+def main_caveats() -> str:
+    """What a reader of the errors must know, and root mean squares where theory has them at once."""
+    from murmura import theory
+
+    results = main_results()
+    exact = [
+        f"{theory.expected(r.problem).total[-1, 0]:.3g} ({name})"
+        for name, r in results.items()
+        if r.problem.privacy.masked
+    ]
+    text = f"Over many runs, the exact root mean squares of masked sums are {' and '.join(exact)}."
+    return f"{caveats(results)}\n\n{textwrap.fill(text, 104)}"
+
+
+def caveats(results: Any) -> str:
+    """What a reader of the errors must know: their norm, the statistics, what masked sums assume."""
+    from murmura.results.targets import different_statistics, statistics_of
+
+    first = next(iter(results.values())).problem
+    _, why = different_statistics(results)
+    *_, ours = statistics_of(results)
+    (c, d) = {
+        (r.problem.privacy.colluders, r.problem.privacy.absent)
+        for r in results.values()
+        if r.problem.privacy.masked
+    }.pop()
+    text = (
+        f"Errors are l2 norms over {first.network.size:,} agents, means of {first.replicas} runs; E ξ is the "
+        f"statistic's expectation. "
+        f"{why} murmura's agents average {ours} instead. Masked sums assume that at most {c:,} members "
+        f"collude and {d:,} are absent, and that standard cryptography holds."
+    )
+    return textwrap.fill(text, 104)
+
+
+def short_table(results: Any) -> str:
+    """One row for each run: whose noise, the total error and its target, epsilon, the guarantee."""
+    from murmura.privacy.requests import SMOOTH_AS_PUBLISHED
+    from murmura.results.targets import target_of
+
     rows = []
     for name, result in results.items():
-        e = result.errors
+        asked, found = result.problem.privacy, result.run_guarantee()
+        published = asked.sensitivity == SMOOTH_AS_PUBLISHED
+        noise = "the paper's" if published else "masked" if asked.masked else "local"
+        cost = f"{found.epsilon:g}" + (f", delta {found.delta:g}" if found.delta else "")
+        way, error = f"{name} (`{result.problem.algorithm.name}`)", f"{result.errors.total:.2g}"
+        rows.append([way, noise, error, target_of(result), cost, found.status])
+    return table(["run", "noise", "total error", "against", "epsilon", "guarantee"], rows)
+
+
+def main_table(results: Any) -> str:
+    """Rounds, errors, what they are measured against, and guarantees of the main job."""
+    from murmura.results.targets import duration_of, target_of
+
+    rows = []
+    for name, result in results.items():
+        e, problem = result.errors, result.problem
         numbers = [f"{x:.4g}" for x in (e.total, e.privacy, e.decentralisation)]
-        rows.append([name, f"`{result.problem.algorithm.name}`", *numbers, result.guarantee.status])
-    heads = ["task", "algorithm", "total error", "cost of privacy", "cost of decentralisation"]
-    return table([*heads, "guarantee"], rows)
+        way = [name, f"`{problem.algorithm.name}`", duration_of(result), target_of(result)]
+        rows.append([*way, *numbers, result.guarantee.status])
+    heads = ["variant", "algorithm", "rounds", "error against", "total error", "cost of privacy"]
+    return table([*heads, "cost of decentralisation", "guarantee"], rows)
 
 
 def graphs() -> str:
@@ -174,6 +254,23 @@ def graphs() -> str:
         for g in names()
     ]
     return table(["graph", "options", ""], rows)
+
+
+def guarantee() -> str:
+    """The guarantee of an example, in its own words."""
+    from murmura.scenario import Scenario
+
+    (job,) = Scenario.load(ROOT / "examples" / "feeder.toml").jobs()
+    return f"> {job.problem.guarantee}"
+
+
+def examples() -> str:
+    """Every example with what it shows."""
+    rows = []
+    for path in gallery.EXAMPLES:
+        summary, _, _ = gallery.head_of(path.read_text(encoding="utf-8"))
+        rows.append([f"[{gallery.title_of(path)}](../examples/{path.name})", summary])
+    return table(["example", "what it shows"], rows)
 
 
 def template() -> str:
@@ -189,8 +286,10 @@ def template() -> str:
 
 
 def agents_measured() -> str:
-    """What `make bench-agents` measured last."""
-    return _measured("agents.json")
+    """What `make bench-agents` measured last, and what it would measure now for the first time."""
+    from benchmarks.agents import ROWS
+
+    return _measured("agents.json", ROWS)
 
 
 def benchmarks() -> str:
@@ -198,9 +297,36 @@ def benchmarks() -> str:
     return _measured("results.json")
 
 
-def _measured(name: str) -> str:
+def growth() -> str:
+    """What `make bench-growth` measured last: every point, the slopes, what explains a jump."""
+    from benchmarks.growth import FIGURE, RESULTS, series, slope
+
+    if not RESULTS.exists():
+        return "Not measured yet."
+    rows = json.loads(RESULTS.read_text())["rows"]
+    cells, slopes = [], []
+    for name, graph, points in series(rows):
+        sizes = (slope(points, name), slope(points, name, "memory"))
+        slopes.append([graph, name, *(f"{power:.2f}" for power in sizes)])
+        for p in points:
+            counts = [f"{p['agents']:,}", str(p["degree"]), str(p["runs"])]
+            cost = [
+                f"{1e3 * p['seconds']:.3g}",
+                f"{p['nanoseconds']:.2f}",
+                f"{p['memory'] / 1e6:,.0f}",
+            ]
+            cells.append([graph, *counts, *cost, p["path"], p.get("why", "")])
+    heads = ["graph", "agents", "degree", "runs", "ms a round", "ns a weight and column", "MB"]
+    powers = table(["graph", "over", "time grows with power", "memory with power"], slopes)
+    shown = f"![Time and memory of a round](images/{FIGURE.name})\n\n" if FIGURE.exists() else ""
+    return f"{shown}{powers}\n\n{table([*heads, 'how', 'a jump is explained by'], cells)}"
+
+
+def _measured(name: str, expected: tuple[str, ...] = ()) -> str:
     rows = json.loads((ROOT / "benchmarks" / name).read_text())["rows"]
     cells = [[r["what"], f"{r['measured']:.3g}", r["target"], r["detail"]] for r in rows]
+    found = {r["what"] for r in rows}
+    cells += [[what, "not yet", "", ""] for what in expected if what not in found]
     return table(["what", "measured", "target", "detail"], cells)
 
 
@@ -359,9 +485,14 @@ PARTS: dict[str, Callable[[], str]] = {
         cli,
         api,
         main_job,
+        main_errors,
+        main_caveats,
         graphs,
+        examples,
+        guarantee,
         template,
         benchmarks,
+        growth,
         agents_measured,
         link_states,
         reproduction,
@@ -371,6 +502,9 @@ PARTS: dict[str, Callable[[], str]] = {
         scaling_measured,
         scaling_patches,
         scaling_predicted,
+        *masked_tables.PARTS,
+        *deploy_files.PARTS,
+        *install_tables.PARTS,
     )
 }
 
@@ -399,8 +533,28 @@ def renew(text: str, made: dict[str, str]) -> str:
     return MARK.sub(fill, text)
 
 
-def draw() -> None:
-    """Draw the pictures of the pages anew."""
+def draw(names: list[str]) -> None:
+    """Draw the pictures of the pages anew, or some of them."""
+    drawn = {"us-power-grid": draw_main_job, "evidence": draw_evidence}
+    drawn |= gallery.pictures(main_table)
+    unknown = set(names) - set(drawn)
+    if unknown:
+        raise SystemExit(f"no picture {', '.join(sorted(unknown))}; there are {', '.join(drawn)}")
+    for name in names or drawn:
+        drawn[name]()
+
+
+def draw_main_job() -> None:
+    """The overview of the main job; the table of its numbers is in the file, for a test."""
+    from murmura.results import overview
+
+    results = main_results()
+    path = ROOT / "docs" / "images" / "us-power-grid.png"
+    overview.draw(results).savefig(path, dpi=160, metadata={"Description": main_table(results)})
+
+
+def draw_evidence() -> None:
+    """What audits found."""
     from murmura.auditing import suite
     from murmura.results import plots, style
 
@@ -408,6 +562,7 @@ def draw() -> None:
     reports = [entry.audit(trials_for(entry.name), rng=1) for entry in entries]
     style.write(plots.evidence(reports), ROOT / "docs" / "images" / "evidence")
     (ROOT / "docs" / "images" / "evidence.svg").unlink()
+    masked_figure.write(ROOT / "docs" / "images")
 
 
 def trials_for(name: str) -> int:
@@ -437,16 +592,18 @@ def judge(ids: list[str]) -> None:
 def main() -> int:
     """Rewrite the pages, or check them; with --draw the pictures, with --verdicts those, too."""
     if "--draw" in sys.argv:
-        draw()
+        draw(sys.argv[sys.argv.index("--draw") + 1 :])
     if "--verdicts" in sys.argv:
         judge(sys.argv[sys.argv.index("--verdicts") + 1 :])
     made: dict[str, str] = {}
     stale = []
-    renewed = {page: renew(page.read_text(), made) for page in PAGES} | schemas()
+    renewed = {page: renew(page.read_text(), made) for page in PAGES}
+    renewed |= schemas() | deploy_files.files()
     for page, new in renewed.items():
         if not page.exists() or page.read_text() != new:
             stale.append(page.name)
             if "--check" not in sys.argv:
+                page.parent.mkdir(parents=True, exist_ok=True)
                 page.write_text(new)
     print(f"out of date: {', '.join(stale)}" if stale else "everything is up to date")
     return 1 if stale and "--check" in sys.argv else 0

@@ -3,6 +3,7 @@
 import os
 import socket
 import subprocess
+from collections import Counter
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any, NoReturn
@@ -30,7 +31,10 @@ THOROUGH = (
     "tests/attacks",
     "tests/auditing",
     "tests/cli",
+    "tests/distribution",
     "tests/integration",
+    "tests/light",
+    "tests/live",
     "tests/docs",
     "tests/mpi",
     "tests/paper",
@@ -86,6 +90,21 @@ def pytest_runtest_makereport(
         report.outcome = "failed"
         report.longrepr = f"skipped, and with CI=true that is a failure: {report.longrepr}"
     return report
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """How many attacks tests/attacks tried, in whichever process."""
+    tried: Counter[str] = Counter()
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            for name, counts in getattr(report, "user_properties", ()):
+                if name == "attacks":
+                    tried.update(counts)
+    if tried:
+        terminalreporter.section("attacks tried")
+        for name, count in sorted(tried.items()):
+            terminalreporter.line(f"{count:>8,}  {name}")
+        terminalreporter.line(f"{tried.total():>8,}  in all")
 
 
 @pytest.fixture(autouse=True)

@@ -16,18 +16,21 @@ SOURCE = ROOT / "src" / "murmura"
 ARCHITECTURE = ROOT / "ARCHITECTURE.md"
 PAGES = [
     *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs" / "tutorials").glob("*.md")),
     *(ROOT / f"{name}.md" for name in ("README", "ARCHITECTURE", "CONTRIBUTING", "SECURITY")),
 ]
 
 HEAVY = {
     "cvxpy", "dp_accounting", "matplotlib", "networkx", "numba", "pandas", "pyarrow", "pydantic",
     "rich", "scipy", "typer", "xarray", "zenoh", "cryptography", "prometheus_client", "mpi4py",
+    "starlette", "uvicorn", "jinja2",
 }  # fmt: skip
 
 ORDER = (  # each part imports those before it at most; top-level modules are parts too
-    "errors", "_lazy", "_warn", "_validate", "_memory", "_types", "networks", "families", "signals",
-    "algorithms", "privacy", "simulation", "auditing", "theory", "results", "_edge", "api",
-    "scenario", "agents", "testing", "paper", "cli",
+    "errors", "_extras", "_lazy", "_warn", "_html", "_validate", "_memory", "_types", "networks",
+    "families", "signals", "algorithms", "privacy", "simulation", "auditing", "theory", "results",
+    "_edge", "api",
+    "scenario", "agents", "reports", "live", "testing", "paper", "cli",
 )  # fmt: skip
 ALONE = {  # and these less than that
     "families": {"networks"},
@@ -53,7 +56,6 @@ BANNED = {  # word, anywhere -> the field's word
     "twin": "noiseless run",
     "twins": "noiseless runs",
     "hush": "silence_other_ranks",
-    "fleet": "local cluster",
     "intake": "reading scheduler",
     "ground": "partitioned network",
     "standing": "status",
@@ -294,8 +296,8 @@ def test_paths_in_the_architecture_exist() -> None:
 
 
 FILES = (  # and hosts
-    ".py", ".md", ".toml", ".json", ".csv", ".lock", ".key", ".gz", ".npz", ".yml", ".nc", ".pem",
-    ".example",
+    ".py", ".md", ".toml", ".json", ".csv", ".lock", ".key", ".gz", ".npz", ".yml", ".yaml", ".nc", ".pem",
+    ".example", ".request",
 )  # fmt: skip
 VARIABLES = {
     "result",

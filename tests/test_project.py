@@ -1,6 +1,8 @@
 """The project's own files agree with one another: versions, workflows, hooks, make targets."""
 
+import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -10,8 +12,12 @@ from typing import Any
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from tests.conftest import pytest_runtest_makereport
+from tools.closure import closure
+from tools.locks import RUN, TEST, extras, read_lock
 
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -98,17 +104,137 @@ def test_every_make_target_is_documented() -> None:
     assert targets() <= documented
 
 
-def test_dependencies_of_the_project_are_locked_with_hashes() -> None:
-    lock = (ROOT / "requirements.lock").read_text()
-    groups = [
-        *PROJECT["project"]["dependencies"],
-        *(one for extra in PROJECT["project"]["optional-dependencies"].values() for one in extra),
-        *PROJECT["dependency-groups"]["dev"],
-    ]
-    for requirement in groups:
-        name = re.match(r"[A-Za-z0-9._-]+", requirement)
-        assert name
-        pinned = rf"(?mi)^{re.escape(name[0]).replace('_', '[-_]')}(\[[a-z]+\])?==\S+"
-        assert re.search(pinned, lock), f"{requirement} is not in requirements.lock"
-    assert "://" not in lock
-    assert lock.count("--hash=sha256:") > lock.count("==")
+def requirements() -> dict[str, list[Requirement]]:
+    return {
+        **extras(),
+        **{n: list(map(Requirement, each)) for n, each in PROJECT["dependency-groups"].items()},
+    }
+
+
+RUNNING = ("core", "sim", "plot", "build")  # what `make run` needs
+
+
+@pytest.mark.parametrize(("lock", "names"), [(RUN, RUNNING), (TEST, tuple(requirements()))])
+def test_requirements_are_locked_with_hashes(lock: Path, names: tuple[str, ...]) -> None:
+    pinned = read_lock(lock)
+    for name in names:
+        for requirement in requirements()[name]:
+            found = [one for one in pinned if one.name == canonicalize_name(requirement.name)]
+            assert found, f"{requirement} of {name} is not in {lock.name}: make lock"
+            assert all(requirement.specifier.contains(one.version) for one in found), requirement
+    assert all(one.hashes for one in pinned)
+    assert "://" not in lock.read_text()
+
+
+def test_the_lock_for_running_has_what_it_runs_and_no_more() -> None:
+    wanted = [requirement for name in RUNNING for requirement in requirements()[name]]
+    needed = closure(wanted, everywhere=True)
+    assert {one.name for one in read_lock(RUN)} <= needed.keys()
+    assert "opendp" not in needed
+    assert "pytest" not in needed
+
+
+def test_both_locks_have_the_same_versions() -> None:
+    tests = {(one.name, one.version, one.hashes) for one in read_lock(TEST)}
+    running = {(one.name, one.version, one.hashes) for one in read_lock(RUN)}
+    assert running < tests, f"make lock: {sorted(running - tests)}"
+
+
+@pytest.mark.parametrize(
+    "name", ["Makefile", "deploy/Containerfile", ".github/workflows/test.yml", ".readthedocs.yaml"]
+)
+def test_a_lock_is_installed_as_it_is(name: str) -> None:
+    """Resolved anew, a lock stops working when a package that is wanted with an extra has a release."""
+    installs = re.findall(r"pip install.*--require-hashes.*", (ROOT / name).read_text())
+    assert installs
+    assert [line for line in installs if "--no-deps" not in line] == []
+
+
+PYTHON_STUB = """#!/bin/sh
+[ "$2" = venv ] || exit 0
+rm -rf .venv && mkdir -p .venv/bin && cp pip .venv/bin/pip
+"""
+PIP_STUB = """#!/bin/sh
+for last; do :; done
+[ ! -e broken ] || exit 1
+[ "$1" = check ] || echo "$last" >> installed
+"""
+
+
+class Installation:
+    """The Makefile with a Python and a pip that only note what they are asked for."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        shutil.copy(ROOT / "Makefile", folder)
+        for name in ("requirements.lock", "requirements-test.lock", "pyproject.toml"):
+            (folder / name).touch()
+        for name, text in (("python", PYTHON_STUB), ("pip", PIP_STUB)):
+            (folder / name).write_text(text)
+            (folder / name).chmod(0o755)
+
+    def make(self, stamp: str) -> bool:
+        command = ["make", "PYTHON=./python", f".venv/{stamp}"]
+        return subprocess.run(command, cwd=self.folder, capture_output=True).returncode == 0
+
+    def installed(self) -> list[str]:
+        """What was installed since the last time."""
+        notes = self.folder / "installed"
+        found = notes.read_text().split() if notes.exists() else []
+        notes.unlink(missing_ok=True)
+        return found
+
+    def has(self, stamp: str) -> bool:
+        return (self.folder / ".venv" / stamp).exists()
+
+    def later(self, name: str) -> None:
+        """Change a file after everything that is there."""
+        newest = max(path.stat().st_mtime for path in (self.folder / ".venv").iterdir())
+        os.utime(self.folder / name, (newest + 1, newest + 1))
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
+class TestStamps:
+    def test_running_installs_one_lock_and_testing_adds_the_other(self, tmp_path: Path) -> None:
+        here = Installation(tmp_path)
+        assert here.make(".run")
+        assert here.installed() == ["requirements.lock", "."]
+        assert not here.has(".test")
+        assert here.make(".test")
+        assert here.installed() == ["requirements-test.lock"]
+        assert here.make(".run")
+        assert here.make(".test")
+        assert here.installed() == []
+
+    @pytest.mark.parametrize("stamp", [".run", ".test"])
+    def test_half_an_installation_is_none(self, tmp_path: Path, stamp: str) -> None:
+        here = Installation(tmp_path)
+        if stamp == ".test":
+            assert here.make(".run")
+        (tmp_path / "broken").touch()
+        assert not here.make(stamp)
+        assert not here.has(stamp)
+        (tmp_path / "broken").unlink()
+        here.installed()
+        assert here.make(stamp)
+        assert here.installed()
+
+    def test_a_new_lock_for_running_begins_anew(self, tmp_path: Path) -> None:
+        here = Installation(tmp_path)
+        assert here.make(".test")
+        here.installed()
+        here.later("requirements.lock")
+        assert here.make(".run")
+        assert not here.has(".test")  # what tests need has to be added again
+        assert here.installed() == ["requirements.lock", "."]
+
+    def test_a_new_lock_for_testing_that_fails_is_not_taken_for_installed(
+        self, tmp_path: Path
+    ) -> None:
+        here = Installation(tmp_path)
+        assert here.make(".test")
+        here.later("requirements-test.lock")
+        (tmp_path / "broken").touch()
+        assert not here.make(".test")
+        assert here.has(".run")
+        assert not here.has(".test")

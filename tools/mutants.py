@@ -8,7 +8,7 @@ are is measured once, by the coverage of each test (`pytest --cov-context=test`)
 them run first. A mutant that survives is either equivalent (nothing that a caller can see has
 changed) or shows a property that no test holds.
 
-mutmut 3.8 was tried first: it does not run under the pytest of requirements.lock, and cosmic-ray
+mutmut 3.8 was tried first: it does not run under the pytest of requirements-test.lock, and cosmic-ray
 runs all tests for each mutant, which takes days here.
 """
 

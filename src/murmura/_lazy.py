@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from importlib import import_module
 from typing import Any
+
+from murmura import _extras
 
 
 def lazily(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
@@ -17,7 +18,7 @@ def lazily(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
     def getter(name: str) -> Any:
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return getattr(import_module(home(package, homes[name])), name)
+        return getattr(_extras.load(home(package, homes[name])), name)
 
     return getter
 

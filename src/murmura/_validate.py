@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 _LONGEST = 40  # digits or characters of a value in a message
 _DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)([smhdw])")
 SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}  # in a unit of time
+HOST_AND_PORT = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^:\s\[\]/@]+):([0-9]{1,5})")
 DURATION = 'a time such as "90s", "10m", "1h", "1d" or "2w", or a number of seconds'
 
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from murmura import _edge, _validate, algorithms
+from murmura import _edge, _extras, _validate, algorithms
 from murmura._types import Family, FamilyLike, Network, NetworkLike
 from murmura._warn import warn
 from murmura.errors import DivergenceWarning, MurmuraError
-from murmura.privacy import PrivacyRequest, announce
+from murmura.privacy import PrivacyRequest, Status, announce
 from murmura.results import Result
 from murmura.simulation import (
     Problem,
@@ -201,6 +201,7 @@ def sweep(
     >>> bool(errors[0] > errors[1] > errors[2])
     True
     """
+    _extras.require("murmura.estimate or sweep", "sim")
     network = _edge.network_of(network)
     family = _edge.family_of(family)
     privacy = _edge.request_of(privacy)
@@ -221,6 +222,8 @@ def sweep(
         replicas=replicas,
         seed=seed,
     )
+    if problem.guarantee.status is Status.NONE and not strict:
+        _ = problem.calibration  # what cannot be run is an error, without a warning of the same
     announce(problem.guarantee, privacy, strict)
     if problem.source is not signals:  # of a source that was passed, its maker knows the limits
         warn_of_limits(problem)
@@ -282,6 +285,7 @@ def solve(
     >>> solve(problem).guarantee.status
     <Status.PROVED: 'proved'>
     """
+    _extras.require("a simulation", "sim")
     recorded = _edge.record_of(record, Record(estimates=False))
     progress = _edge.progress_of(progress)
     _validate.one_of(MurmuraError, ENGINES, engine=engine)

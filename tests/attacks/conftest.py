@@ -1,13 +1,18 @@
-"""The suite says how many attacks were tried."""
+"""Every report of this suite carries how many attacks its test tried, from any worker process."""
 
-from typing import Any
+from collections.abc import Generator
+
+import pytest
 
 from tests.attacks.attack_count import TRIED
 
 
-def pytest_terminal_summary(terminalreporter: Any) -> None:
-    if TRIED:
-        terminalreporter.section("attacks tried")
-        for name, count in sorted(TRIED.items()):
-            terminalreporter.line(f"{count:>8,}  {name}")
-        terminalreporter.line(f"{sum(TRIED.values()):>8,}  in all")
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    call: pytest.CallInfo[None],
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if call.when == "call" and TRIED:
+        report.user_properties.append(("attacks", dict(TRIED)))
+        TRIED.clear()
+    return report

@@ -132,7 +132,7 @@ def test_least_noise_that_imitates_the_move_is_the_loss(algorithm: Any) -> None:
     assert exact_loss(todo, move, view) == pytest.approx(least, rel=1e-6)
 
 
-GOSSIP = [n for n, a in algorithms.ALGORITHMS.items() if not a.aggregates]
+GOSSIP = [n for n, a in algorithms.ALGORITHMS.items() if not a.masked]
 
 
 @pytest.mark.parametrize("algorithm", GOSSIP)

@@ -1,13 +1,18 @@
 """Class sums of a masked sum, attacked with the draws of colluders known."""
 
-from typing import Any
+from dataclasses import replace
+from typing import Any, cast
 
+import numpy as np
 import pytest
 
 from murmura import algorithms, families, networks
-from murmura.auditing import audit_masked, audit_problem
+from murmura.auditing import audit_masked, audit_problem, masked
 from murmura.errors import PrivacyError
-from murmura.privacy import MaskedDP, MaskedParameters
+from murmura.privacy import Batches, MaskedDP, MaskedParameters, SignalDP
+from murmura.privacy.exact.shares import GeneralizedDiscreteLaplace
+from murmura.privacy.masked_vectors import SkellamParameters
+from murmura.privacy.skellam import Skellam
 from murmura.simulation import Problem, SyntheticSignals
 
 TERMS = MaskedParameters(16, colluders=4, absent=2, epsilon=1.0, sensitivity_steps=32)
@@ -30,6 +35,46 @@ def test_half_of_the_noise_is_refuted_by_samples_alone() -> None:
     assert report.refuted
 
 
+def zeros(_: Any, count: int, entropy: Any = None) -> Any:  # noqa: ARG001
+    return np.zeros(count, dtype=np.int64)
+
+
+VECTOR = SkellamParameters(
+    14, 4, 2, epsilon=1.0, sensitivity_steps=64, dimension=16, delta=1e-6, l2_steps=16.0
+)
+
+
+@pytest.mark.parametrize(
+    ("terms", "noise"), [(TERMS, GeneralizedDiscreteLaplace), (VECTOR, Skellam)]
+)
+def test_what_agents_draw_is_audited_and_not_only_what_simulations_draw(
+    terms: Any, noise: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Confidence 1 - 1e-6: the sampler of agents is the one that is patched to draw nothing."""
+    sound = audit_masked(terms, drawn_exactly=True, trials=200)
+    assert not sound.refuted
+    assert ", exact" in str(sound)
+    monkeypatch.setattr(noise, "draw", zeros)
+    patched = audit_masked(terms, drawn_exactly=True)
+    assert patched.refuted
+    assert patched.lower_bound > terms.epsilon
+    assert patched.sampler == "exact", "every member's own draw"
+    blind = audit_masked(terms, trials=2000)  # the weakened variant looks at the other sampler
+    assert not blind.refuted
+    assert ", floating-point sampler)" in str(blind)
+
+
+def test_a_sampler_that_is_too_slow_draws_the_parts_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(masked, "LONGEST", 0.0)
+    found = audit_masked(TERMS, drawn_exactly=True)
+    assert not found.refuted  # alarm below 1e-6
+    monkeypatch.setattr(GeneralizedDiscreteLaplace, "draw", zeros)
+    assert audit_masked(TERMS, drawn_exactly=True).refuted
+    assert ", exact (parts at once) sampler)" in str(found)
+
+
 def test_vectors_too() -> None:
     vector = MaskedParameters(16, 4, 2, epsilon=1.0, sensitivity_steps=8, dimension=2)
     assert not audit_masked(vector, trials=8_000).refuted
@@ -42,7 +87,7 @@ def test_many_members_are_drawn_together() -> None:
     many = MaskedParameters(400, 100, 50, epsilon=1.0, sensitivity_steps=64)
     assert not audit_masked(many, trials=15_000).refuted
     assert audit_masked(many, colluders=225, trials=40_000).lower_bound > 1.0
-    with pytest.raises(PrivacyError, match="at most 349"):
+    with pytest.raises(PrivacyError, match=r"at most 349 .* n - absent = 350 members"):
         audit_masked(many, colluders=350)
 
 
@@ -55,3 +100,56 @@ def test_a_problem_is_audited_as_its_masked_sum() -> None:
     report = audit_problem(todo, trials=5_000)
     assert not report.refuted
     assert (report.name, report.epsilon, report.exact) == ("masked-sum", 1.0, 1.0)
+
+
+def test_a_stream_is_audited_batch_by_batch() -> None:
+    """A reading moves one session, of its batch, by what it moves its own statistic."""
+    ring, family = networks.metropolis("ring:9"), families.Normal(1.0)
+    source = SyntheticSignals(family, {"mu": 0.0}, 9, seed=1)
+    made: Any = algorithms.get("masked-learn", ring)
+    request = MaskedDP(1.0, colluders=2, absent=1, steps=16, batches=Batches(2.0, 4))
+    todo = Problem(ring, made, family, source, request, 8)
+    report = audit_problem(todo, trials=5_000)
+    assert not report.refuted
+    assert (report.name, report.epsilon, report.exact) == ("masked-learn", 1.0, 1.0)
+    # two readings of a batch move its sum by twice as much: the claim for one does not hold for them
+    terms = made_terms(todo)
+    double = replace(terms, epsilon=2.0, sensitivity_steps=2 * terms.sensitivity_steps)
+    both = audit_masked(double, trials=15_000)
+    assert both.lower_bound > 1.3
+    assert not both.refuted  # two readings cost two epsilon
+
+
+def made_terms(problem: Problem) -> MaskedParameters:
+    made: Any = problem.calibration.mechanism(1.0, 1)
+    return cast(MaskedParameters, made.terms)
+
+
+def test_a_stream_is_beyond_its_claim_where_more_collude_than_it_covers() -> None:
+    """beta = 0.5: of the eight in the smallest roster, five collude where two are covered."""
+    ring, family = networks.metropolis("ring:9"), families.Normal(1.0)
+    source = SyntheticSignals(family, {"mu": 0.0}, 9, seed=1)
+    made: Any = algorithms.get("masked-learn", ring)
+    request = MaskedDP(1.0, colluders=2, absent=1, steps=16, batches=Batches(2.0, 4))
+    todo = Problem(ring, made, family, source, request, 8)
+    weak = audit_problem(todo, trials=40_000, colluders=5)
+    assert weak.lower_bound > 1.2  # by samples alone, confidence 1 - 1e-6: more than is claimed
+    assert weak.epsilon == weak.exact == made_terms(todo).epsilon_against(5)
+    assert (weak.verdict, weak.refuted) == ("beyond", False)
+    assert "5 colluders are beyond the 2 covered, so that nothing is claimed; epsilon = " in str(
+        weak
+    )
+    assert "would have been found" not in str(weak)
+    assert replace(weak, lower_bound=weak.epsilon + 0.1).verdict == "REFUTED"  # what is stated, too
+    covered = audit_problem(todo, trials=2_000, colluders=2)
+    assert (covered.verdict, covered.beyond, covered.epsilon) == ("not refuted", "", 1.0)
+
+
+def test_colluders_are_refused_where_the_noise_is_local() -> None:
+    ring, family = networks.metropolis("ring:9"), families.Normal(1.0)
+    source = SyntheticSignals(family, {"mu": 0.0}, 9, seed=1)
+    todo = Problem(ring, algorithms.get("average", ring), family, source, SignalDP(1.0), 3)
+    with pytest.raises(PrivacyError, match="are covered"):
+        audit_problem(todo, trials=1_000, colluders=2)
+    with pytest.raises(PrivacyError, match="is for masked sums"):
+        audit_problem(todo, trials=1_000, drawn_exactly=True)

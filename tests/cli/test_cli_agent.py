@@ -127,6 +127,7 @@ def test_an_agent_without_a_result_is_no_success(tmp_path: Path) -> None:
     assert said == ""
     assert "0: no estimate: stopped before the end" in log
     assert waiting.exit_code == 3
+    assert "0: links that are not open: 1 (" in waiting.output
     ended = status_of(file)
     assert (ended["state"], ended["estimate"]) == ("stopped", [])
     assert status(str(file)).exit_code == 3
@@ -145,10 +146,13 @@ def test_a_stream_shows_its_estimate_while_it_runs_and_when_it_is_killed(tmp_pat
         running[1].kill()
         running[1].wait()
         crashed = status(str(tmp_path / "1.ledger.status.json"))
+        stopped = status(str(file))
     finally:
         (lines, log), _ = finish(running)
     assert current.exit_code == 0, current.output
     assert json.loads(current.stdout)["agents"][0]["half_width"][0] < 100
+    assert stopped.exit_code == 0
+    assert "0: it was stopped, and goes on when it is started again" in stopped.output
     assert crashed.exit_code == 1
     assert "not running: its process has ended" in " ".join(crashed.output.split())
     found = [json.loads(line) for line in lines.splitlines()]
@@ -169,3 +173,28 @@ def test_metrics_that_cannot_be_written_are_an_error_before_the_start(tmp_path: 
     refused = CliRunner().invoke(app, ["agent", str(tmp_path / "0.toml"), *words])
     assert refused.exit_code == 1
     assert "cannot write metrics to" in refused.output
+
+
+def test_a_start_that_fails_costs_no_incarnation(tmp_path: Path) -> None:
+    """The file of readings is missing for a moment: the next start goes on where the last one was."""
+    deployment(tmp_path, "learn", "agents = {open_ended = true}")
+    running = [start(tmp_path, 0), start(tmp_path, 1)]
+    file = tmp_path / "0.ledger.status.json"
+    try:
+        wait_for(lambda: status_of(file).get("round", 0) >= 3)
+    finally:
+        for process in running:
+            process.send_signal(signal.SIGTERM)
+        finish(running)
+    (tmp_path / "0.csv").rename(tmp_path / "away.csv")
+    refused = CliRunner().invoke(app, ["agent", str(tmp_path / "0.toml"), "--insecure"])
+    assert refused.exit_code == 1
+    assert "cannot read the readings" in refused.output
+    (tmp_path / "away.csv").rename(tmp_path / "0.csv")
+    again = start(tmp_path, 0)
+    try:
+        seen = next(line for line in again.stderr if "incarnation" in line)
+    finally:
+        again.send_signal(signal.SIGTERM)
+        finish([again])
+    assert "resumed incarnation 1" in seen

@@ -3,10 +3,13 @@
 import json
 from typing import Any
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 from murmura.cli.app import app
+from murmura.privacy.exact.shares import GeneralizedDiscreteLaplace
+from murmura.scenario import Scenario
 
 SCENARIO = """
 name = "small"
@@ -110,3 +113,74 @@ def test_strict_refuses_what_is_not_proved(tmp_path: Any) -> None:
         done = CliRunner().invoke(app, words)
         assert done.exit_code == code, done.output
         assert ("erratum 5" in done.output) == bool(code)
+
+
+MASKED = {
+    "family": "normal", "algorithm": "masked-sum",
+    "more": 'mode = "masked"\ncolluders = 4\nabsent = 2',
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("colluders", "code"), [((), 0), (("--colluders", "9"), 4)])
+def test_a_masked_sum_stands_against_the_colluders_that_it_covers_and_no_more(
+    colluders: Any, code: Any, tmp_path: Any
+) -> None:
+    """Fifteen families, h = 9: with nine colluders 4 of 9 draws are unknown, beta = 0.44."""
+    path = tmp_path / "s.toml"
+    path.write_text(SCENARIO.format(**{**PROVED, **MASKED}).replace("rounds = 10", "rounds = 30"))
+    words = ["audit", str(path), "--trials", "40000", "--json", "--no-figures", *colluders]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == code, done.output
+    report, agents = json.loads(done.stdout)["reports"]
+    assert report["refuted"] is False
+    assert report["verdict"] == ("beyond" if code else "not refuted")
+    assert (report["sampler"], agents["sampler"]) == ("floating-point", "exact")
+    assert agents["name"] == "small: drawn as by agents"
+    assert agents["trials"] >= 1000
+    assert (report["lower_bound"] > 1.2) is bool(code)  # by samples alone, confidence 1 - 1e-6
+    assert (report["exact"] > 1) is bool(code)
+
+
+def test_agents_that_would_draw_no_noise_are_found(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        GeneralizedDiscreteLaplace,
+        "draw",
+        lambda _, count, __=None: np.zeros(count, dtype=np.int64),
+    )
+    path = tmp_path / "s.toml"
+    path.write_text(SCENARIO.format(**{**PROVED, **MASKED}).replace("rounds = 10", "rounds = 30"))
+    words = ["audit", str(path), "--trials", "2000", "--no-figures"]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 1, done.output
+    fast, agents = (line for line in done.output.splitlines() if "sampler)" in line)
+    assert "not refuted" in fast
+    assert "floating-point sampler" in fast
+    assert "REFUTED" in agents
+    assert "exact sampler" in agents
+
+
+def test_a_masked_audit_states_what_a_run_states_and_takes_no_rounds(tmp_path: Any) -> None:
+    path = tmp_path / "s.toml"
+    path.write_text(SCENARIO.format(**{**PROVED, **MASKED}).replace("rounds = 10", "rounds = 30"))
+    words = ["audit", str(path), "--trials", "1000", "--no-figures"]
+    done = CliRunner().invoke(app, [*words, "--colluders", "9"])
+    assert done.exit_code == 4, done.output
+    said = " ".join(done.stdout.split())
+    (job,) = Scenario.load(path).jobs()
+    assert str(job.problem.guarantee) in said
+    assert (
+        "one session is attacked, epsilon = 1; the guarantee is for the 2 that a query may" in said
+    )
+    assert "9 colluders are beyond the 4 covered" in said
+    assert "REFUTED" not in said
+    wrong = CliRunner().invoke(app, [*words, "--rounds", "5"])
+    assert wrong.exit_code == 1
+    assert "--rounds 5: a masked sum is attacked session by session" in wrong.stderr
+
+
+def test_colluders_are_for_what_is_masked(tmp_path: Any) -> None:
+    done = call(tmp_path, "--colluders", "2", "--no-figures")
+    assert done.exit_code != 0
+    assert "nothing of small is masked" in done.output

@@ -68,6 +68,67 @@ def test_show_json(path: Any) -> None:
     assert call("show", path, "--last", 0).exit_code == 0
 
 
+def test_a_masked_sum_is_shown_by_query(tmp_path: Any) -> None:
+    from tests.agents.ledger.conftest import make_problem
+    from tests.agents.ledger.session_world import Steps, a_sum, made_terms
+
+    manifest = Manifest.of(make_problem(), "town")
+    file, terms = tmp_path / "0.ledger", made_terms(manifest)
+    with Ledger.open(file, manifest, "0", Budget(1.0)) as made:
+        steps = Steps(made.sessions(terms), terms, 7).begin(last=2, readings=2)
+        steps.sent()
+        steps.refund()
+        steps.sent(1)
+        made.sessions(terms).conclude_query(7, "sum", a_sum(7, 1))
+        Steps(made.sessions(terms), terms, 8).begin(last=3)
+    said = json.loads(call("show", file, "--values", "--json").output)
+    assert (said["queries"], said["open_query"]) == (2, 8)
+    assert said["reserved"] == {"epsilon": 0.25, "delta": 0.0}
+    assert said["remaining"] == {"epsilon": 0.5, "delta": 0.0}
+    rows = [(r["query"], r["attempt"], r["members"], r["refunded"]) for r in said["last"]]
+    assert rows == [(7, 1, 4, True), (7, 2, 4, False)]
+    assert not any("value" in row for row in said["last"])
+    text = call("show", file).output
+    for words in ("2, 8 is open", "reserved by the open query", "refunded", "yes"):
+        assert words in text
+    assert str(2**64 - 5) not in text
+    assert "Queries of a masked sum: 2 (1 open, 1 sum)" in call("report", file).output
+    assert "epsilon = 0.25" in call("verify", file).output
+
+
+def test_show_report_verify_and_the_agent_agree_on_what_was_spent(tmp_path: Any) -> None:
+    """A budget for each reading, after three sums: 0.125 on a reading, 0.375 in all, 1 for the next."""
+    from tests.agents.ledger.conftest import make_problem
+    from tests.agents.ledger.session_world import Steps, a_sum, made_terms
+
+    manifest = Manifest.of(make_problem(), "town")
+    file, terms = tmp_path / "0.ledger", made_terms(manifest)
+    names = ("spent", "spent_in_all", "remaining", "reserved")
+    with Ledger.open(file, manifest, "0", Budget(1.0), unit="event") as made:
+        for query in (1, 2, 3):
+            Steps(made.sessions(terms), terms, query).begin(last=query).sent()
+            made.sessions(terms).conclude_query(query, "sum", a_sum(query))
+        Steps(made.sessions(terms), terms, 4).begin(last=4)
+        now = made.budget_status()
+        assert made.spent == now.spent
+    assert [getattr(now, name).epsilon for name in names] == [0.125, 0.375, 1.0, 0.25]
+    said = json.loads(call("show", file, "--json").output)
+    checked = json.loads(call("verify", file, "--json").output)
+    for name in names:
+        expected = getattr(now, name)._asdict()
+        assert (said[name], checked[name]) == (expected, expected), name
+    text = call("report", file).output
+    for words in (
+        "Spent on the dearest reading: epsilon = 0.125",
+        "Spent in all: epsilon = 0.375",
+        "Left for the next reading: epsilon = 1",
+        "Reserved by the open query: epsilon = 0.25",
+        "All readings together have cost epsilon = 0.375.",
+    ):
+        assert words in text
+    assert "spent on the dearest reading" in call("show", file).output
+
+
 def test_verify(path: Any, tmp_path: Any) -> None:
     done = call("verify", path)
     assert done.exit_code == 0
@@ -193,11 +254,12 @@ def test_a_changed_budget_backup_and_restore(site: Any, tmp_path: Any) -> None:
     assert "--raise" in done.output
     done = call("amend", tmp_path / "agent.toml", "--raise", "--by", "ana", "--reason", "agreed")
     assert done.exit_code == 0, done.output
-    assert "recorded as by ana" in done.output
+    change = "epsilon = 1 per stream -> epsilon = 2 per fixed month (UTC)"
+    assert f"{change}, recorded as by ana" in done.output
     assert "nothing was changed" in call("amend", tmp_path / "agent.toml").output
     shown = call("report", path).output
     assert "Budget: epsilon = 2 per fixed month (UTC)" in shown
-    assert "budget by ana (agreed), after 1 releases" in shown
+    assert f"budget by ana (agreed), after 1 releases: {change}" in shown
     assert "Refilled from" in shown
     assert json.loads(call("show", path, "--json").output)["period"] == "fixed month (UTC)"
     done = call("backup", path, tmp_path / "copy")

@@ -95,6 +95,31 @@ def test_without_protection_the_figure_is_a_curve(folder: Any) -> None:
     assert (folder / "here" / "plan.svg").stat().st_size > 1000
 
 
+MASKED = TEXT.replace(
+    "epsilon = 1.0", 'epsilon = 1.0\nmode = "masked"\ncolluders = 5\nabsent = 2'
+).replace('"average"\nrounds = 30', '"masked-sum"\nrounds = 60')
+
+
+def test_the_guaranteed_epsilon_is_printed(folder: Any) -> None:
+    (folder / "small.toml").write_text(MASKED.partition("[[variant]]")[0])
+    done = call("--no-figures")
+    assert done.exit_code == 0, done.output
+    words = " ".join(done.stdout.split())
+    assert (
+        "eps: what is guaranteed for each signal, the same for all; a query of masked-sum may take "
+        "2 sessions of epsilon = 1." in words
+    )
+    said = json.loads(call("--no-figures", "--json").stdout)
+    assert {c["epsilon"] for c in said["candidates"]} == {2.0}
+    assert said["best"]["session_epsilon"] == 1.0
+
+
+def test_absent_without_colluders_is_refused() -> None:
+    done = call("--absent", 3, "--no-figures")
+    assert done.exit_code == 1
+    assert "absent = 3 belongs to a masked sum" in done.stderr
+
+
 def test_a_stream_is_offered_batches() -> None:
     done = call("--error", 0.3, "--variant", "stream", "--no-figures")
     assert done.exit_code == 0, done.output

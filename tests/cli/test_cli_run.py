@@ -127,7 +127,7 @@ def test_sweep_has_a_row_for_each_epsilon(small: Any) -> None:
     assert len(said["variants"]["b"]["results"]) == 1
     assert (small / "murmura-out/small-sweep/compare.svg").is_file()
     table = call("sweep", "small.toml", "--epsilon", "0.5,2", "--no-figures").stdout
-    assert table.count("average ") == 2
+    assert table.count("average ") == 4  # estimates, and errors
 
 
 @pytest.mark.usefixtures("small")
@@ -215,3 +215,29 @@ def test_a_bar_is_shown_only_after_two_seconds_and_on_a_terminal(monkeypatch: An
         with display.Bar() as bar:
             bar.step("a", 1, 2)
             assert (bar.display is not None) == shown
+
+
+def test_each_error_has_its_target_and_what_differs_is_said(small: Any) -> None:
+    """Of a stream of masked sums also the rounds of each; in letters that every terminal has."""
+    added = """
+[[variant]]
+name = "published"
+family = { name = "log-normal", sigma = 1.0 }
+signals.draw = { mu = 3.0 }
+privacy = { sensitivity = "smooth-as-published", delta = 0.01 }
+[[variant]]
+name = "stream"
+privacy = { mode = "masked", colluders = 1, absent = 0 }
+algorithm = { name = "masked-learn", rounds = 5 }
+"""
+    (small / "mixed.toml").write_text(SMALL + added)
+    done = call("run", "mixed.toml", "--no-figures")
+    assert done.exit_code == 0, done.output
+    table = done.stdout[done.stdout.index("error against") :].splitlines()
+    (published,) = (line for line in table if line.startswith("published "))
+    (stream,) = (line for line in table if line.startswith("stream "))
+    assert "mean of signals" in published
+    assert "5 x 15" in stream
+    assert "E xi" in stream
+    assert "The statistic xi is log s in published; log(1 + s) in stream:" in done.stdout
+    assert "No noise has a proof for log s" in done.stdout

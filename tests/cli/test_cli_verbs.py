@@ -227,3 +227,11 @@ def test_replicas_and_seeds_out_of_range_are_wrong_usage(
     done = call(verb, "any.toml", option, value)
     assert done.exit_code == 2
     assert f"Invalid value for '{option}'" in done.output
+
+
+def test_without_a_verb_the_program_says_which_there_are() -> None:
+    done = program()
+    assert done.returncode == 2
+    assert "Usage: " in done.stdout + done.stderr
+    assert "watch" in done.stdout + done.stderr
+    assert "Traceback" not in done.stderr

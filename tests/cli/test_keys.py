@@ -76,3 +76,54 @@ def test_help_imports_nothing_heavy() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
     )
     assert done.stdout == "set()\n"
+
+
+def requested(tmp_path: Any, *names: str) -> list[Any]:
+    for name in names:
+        assert call("request", name, "--dir", tmp_path / name).exit_code == 0
+    return [tmp_path / name / f"{name}.request" for name in names]
+
+
+def test_hosts_come_from_the_sites_of_a_file(home: Any, tmp_path: Any) -> None:
+    file = tmp_path / "watch.toml"
+    file.write_text(
+        '[sites]\nnorth = "tls/north.example:7447"\neast = "tls/[2001:db8::7]:7448"\n'
+        'west = "tls/10.0.0.3:7449"\n'
+    )
+    paths = requested(tmp_path, "north", "east", "west", "control-room")
+    made = call("sign", *paths, "--dir", home, "--hosts", file)
+    assert made.exit_code == 0, made.output
+    found = json.loads(call("list", "--dir", home, "--json").output)["certificates"]
+    assert {entry["name"]: entry["hosts"] for entry in found} == {
+        "north": ["north.example"],
+        "east": ["2001:db8::7"],
+        "west": ["10.0.0.3"],
+        "control-room": [],
+    }
+    alone = f"control-room: {file} has no [sites] control-room, so it can connect to others"
+    assert alone in " ".join(made.output.split())
+    assert made.output.count("can connect to others") == 1
+    again = call("sign", *requested(tmp_path, "north"), "--dir", home)
+    assert "can connect to others" not in again.output, "a renewal keeps its host"
+    bare = call("sign", *requested(tmp_path, "south"), "--dir", home)
+    assert "south: no --host, so it can connect to others" in bare.output
+
+
+@pytest.mark.parametrize(
+    "text", ["sites = 1", '[sites]\nnorth = "north.example"', "[sites]\nnorth = 1", "[", "[other]"]
+)
+def test_a_file_without_sites_signs_nothing(home: Any, tmp_path: Any, text: str) -> None:
+    file = tmp_path / "watch.toml"
+    file.write_text(text)
+    refused = call("sign", *requested(tmp_path, "north"), "--dir", home, "--hosts", file)
+    assert refused.exit_code == 2
+    assert "no addresses of sites" in refused.output
+    assert not (home / "north.pem").exists()
+    both = call("sign", *requested(tmp_path, "a"), "--dir", home, "--hosts", file, "--host", "b")
+    assert both.exit_code == 2
+
+
+def test_a_request_says_how_to_go_on_with_the_folder_it_used(tmp_path: Any) -> None:
+    folder = tmp_path / "the keys"
+    said = call("request", "a", "--dir", folder).output
+    assert f"murmura keys install a --from FOLDER --dir '{folder}'" in " ".join(said.split())

@@ -1,4 +1,4 @@
-"""The tutorial of docs/agents.md on loopback: its files and commands as they are published."""
+"""The tutorial of three suppliers on loopback: its files and commands as they are published."""
 
 import json
 import random
@@ -24,7 +24,7 @@ from murmura.agents.results import half_width
 from murmura.scenario import Scenario
 from murmura.theory import precision
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "agents.md").read_text()
+PAGE = (Path(__file__).resolve().parents[2] / "docs/tutorials/three-suppliers.md").read_text()
 SITES = ("north", "east", "west")
 HOURS = 168
 RELEASED = (

@@ -4,16 +4,15 @@ import importlib.util
 import inspect
 import re
 import shlex
-from pathlib import Path
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
 from murmura.cli.app import app
+from tests.docs.pages import DOCS, PROJECT, ROOT, name_of
 
-ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [*PROJECT, *DOCS]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
 
@@ -33,20 +32,13 @@ def blocks(page: Any, language: Any) -> Any:
     return [code for kind, code in BLOCK.findall(page.read_text()) if kind == language]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_python_examples_run_in_order(page: Any, tmp_path: Any, monkeypatch: Any) -> None:
     monkeypatch.chdir(tmp_path)
     names = {"__name__": "docs"}
     for number, code in enumerate(blocks(page, "python"), 1):
         exec(compile(code, f"{page.name}, example {number}", "exec"), names)
     assert "__name__" in names
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
-def test_links_lead_somewhere(page: Any) -> None:
-    for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
-        if not target.startswith("http"):
-            assert (page.parent / target).exists(), f"{page.name} links to {target}"
 
 
 def test_rows_of_the_api_are_whole_sentences() -> None:
@@ -70,6 +62,18 @@ def test_generated_parts_are_up_to_date(name: Any) -> None:
     assert used, f"no page shows the generated part {name}"
 
 
+def test_the_first_picture_has_the_numbers_of_the_first_table() -> None:
+    from PIL import Image
+
+    found = GENERATE.MARK.search((ROOT / "docs" / "results.md").read_text())
+    assert found["name"] == "main-job"
+    with Image.open(ROOT / "docs" / "images" / "us-power-grid.png") as picture:
+        drawn = picture.info["Description"]
+    assert found[0].split("\n", 1)[1].startswith(f"{drawn}\n"), (
+        "python docs/generate.py --draw us-power-grid"
+    )
+
+
 def test_schemas_are_up_to_date() -> None:
     made = GENERATE.schemas()
     assert {path.name for path in made} == {"scenario.schema.json", "agent.schema.json"}
@@ -77,9 +81,19 @@ def test_schemas_are_up_to_date() -> None:
         assert path.read_text() == text, f"run `make docs`: {path.name}"
 
 
-def test_benchmark_table_is_what_was_measured() -> None:
-    page = ROOT / "docs" / "performance.md"
-    assert GENERATE.benchmarks() in page.read_text()
+def test_benchmark_tables_are_what_was_measured() -> None:
+    text = (ROOT / "docs" / "performance.md").read_text()
+    assert GENERATE.benchmarks() in text
+    assert GENERATE.agents_measured() in text
+
+
+def test_what_was_not_measured_says_so(tmp_path: Any, monkeypatch: Any) -> None:
+    (tmp_path / "benchmarks").mkdir()
+    row = '{"what": "a", "measured": 1.0, "target": "< 2", "detail": "b"}'
+    (tmp_path / "benchmarks" / "some.json").write_text(f'{{"rows": [{row}]}}')
+    monkeypatch.setattr(GENERATE, "ROOT", tmp_path)
+    found = GENERATE._measured("some.json", ("a", "c")).splitlines()[2:]
+    assert found == ["| a | 1 | < 2 | b |", "| c | not yet |  |  |"]
 
 
 def test_every_public_name_has_a_docstring() -> None:
@@ -117,3 +131,29 @@ def test_console_examples_name_real_targets() -> None:
                 assert words[0] in {"make", "murmura"}
                 if words[0] == "make":
                     assert f"\n{words[1]}:" in makefile
+
+
+def test_the_readme_is_short_and_its_first_table_and_picture_are_of_make_run() -> None:
+    text = (ROOT / "README.md").read_text()
+    assert [match["name"] for match in GENERATE.MARK.finditer(text)] == ["main-errors"]
+    assert len(GENERATE.MARK.sub("", text).splitlines()) <= 70
+    assert re.findall(r"!\[[^]]*\]\((\S+)\)", text)[0] == "docs/images/us-power-grid.png"
+    first, *_ = re.findall(r"^\| .*", text, re.MULTILINE)
+    assert first in GENERATE.MARK.search(text)[0]
+
+
+def test_the_short_table_has_the_errors_of_the_long_one() -> None:
+    """Each row names its target, epsilon and status: none can be left out of one of them."""
+    long, short = (
+        [[cell.strip() for cell in line.strip("|").split("|")] for line in made.splitlines()[2:]]
+        for made in (GENERATE.main_job(), GENERATE.short_table(GENERATE.main_results()))
+    )
+    assert len(short) == len(long) == 7
+    for row, other in zip(short, long, strict=True):
+        name, algorithm, _, target, total, *_, status = other
+        assert row[0] == f"{name} ({algorithm})"
+        assert float(row[2]) == pytest.approx(float(total), rel=0.05)
+        assert row[3:] == [target, row[4], status]
+        assert row[4].startswith("1")
+    assert [row[1] for row in short] == ["the paper's"] * 4 + ["local", "masked", "masked"]
+    assert [row[-1] for row in short] == ["refuted"] * 4 + ["proved"] * 3

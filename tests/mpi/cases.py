@@ -90,6 +90,18 @@ CASES: dict[str, Callable[[], Problem]] = {
         mixing(), "chebyshev", SignalDP(1.0), lambda_2=0.99, lambda_n=-0.4, replicas=1
     ),
     "dealt": lambda: _made(mixing(), "learn", SignalDP(1.0), source=blocked),
+    "together": lambda: _made(
+        mixing(), "learn", NetworkDP(1.0), epsilons=(0.5, 1.0, 2.0), replicas=3
+    ),
+    "together-momentum": lambda: _made(
+        mixing(),
+        "chebyshev",
+        SignalDP(1.0),
+        lambda_2=0.99,
+        lambda_n=-0.4,
+        replicas=1,
+        epsilons=(0.5, 1.0, 2.0),
+    ),
     "long": lambda: _made(mixing(), "learn", SignalDP(1.0), rounds=60),
     "carried": lambda: _made(mixing(), "graph-homomorphic", SignalDP(1.0)),
     "edges": lambda: _made(mixing(), "first-order-edges", NetworkDP(1.0)),
@@ -120,7 +132,14 @@ CASES: dict[str, Callable[[], Problem]] = {
         source=readings(),
     ),
     "masked": lambda: _made(
-        mixing(), "masked-sum", MaskedDP(1.0, colluders=9, absent=4), hops=1, missing=3
+        mixing(), "masked-sum", MaskedDP(1.0, colluders=9, absent=4), rounds=140, missing=3
+    ),
+    "masked-stream": lambda: _made(
+        mixing(),
+        "masked-learn",
+        MaskedDP(1.0, colluders=9, absent=4, batches=Batches(2.0, 3)),
+        missing=3,
+        delay=1,
     ),
     "budget-fractions": lambda: _made(
         mixing(), "average", SignalDP(1.0, budget_fractions=tuple(1.0 + k % 3 for k in range(SIZE)))

@@ -18,7 +18,7 @@ PATIENCE = 30.0
 pytestmark = needs_namespace
 
 
-NAMES = ("chebyshev", "push-sum", "learn")
+NAMES = ("chebyshev", "push-sum", "learn", "together", "together-momentum")
 
 
 @pytest.fixture(scope="module")

@@ -125,7 +125,7 @@ def test_weights_agree(weigh: Any, name: Any) -> None:
 def test_weights_past_what_32_bits_count(monkeypatch: Any) -> None:
     narrow = metropolis("us-power-grid")
     monkeypatch.setattr(kernels, "LARGE", 0)
-    monkeypatch.setattr(kernels, "NARROW_BELOW", 1000)
+    monkeypatch.setattr("murmura.networks.rows.NARROW_BELOW", 1000)
     wide = metropolis("us-power-grid")
     assert (wide.weights.indptr.dtype, wide.weights.indices.dtype) == (np.int64, np.int32)
     x = np.arange(float(wide.size))

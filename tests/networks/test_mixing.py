@@ -156,6 +156,6 @@ def test_complex_weights_are_refused(make: Any, form: Any) -> None:
 
 
 def test_directed_weights_need_a_graph_of_their_size() -> None:
-    weights = np.full((3, 3), 1 / 3)
+    weights = csr_array(np.full((3, 3), 1 / 3))
     with pytest.raises(NetworkError, match="graph has 4 agents, weights 3"):
         DirectedMixing(weights, "row-stochastic", graph=load("ring:4"))

@@ -57,7 +57,7 @@ def test_row_pointers_grow_past_what_32_bits_count(monkeypatch: Any) -> None:
     matrix = shuffled(metropolis("random-geometric:300,0.15,1").weights)
     order = arrange(matrix)
     narrow = permuted(matrix, order)
-    monkeypatch.setattr(kernels, "NARROW_BELOW", 100)
+    monkeypatch.setattr("murmura.networks.rows.NARROW_BELOW", 100)
     for large in (0, 10**9):
         monkeypatch.setattr(kernels, "LARGE", large)
         wide = permuted(matrix, order)

@@ -8,6 +8,10 @@ import pytest
 from typer.testing import CliRunner
 
 from murmura.cli.app import app
+from murmura.paper import EXPERIMENTS, Verdict
+from murmura.paper.glossary import MEANINGS, readable
+from murmura.paper.reproduction import FAILED, SKIPPED
+from murmura.results.page import BADGES
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
 FLAGS = [
@@ -28,11 +32,14 @@ def page(tmp_path_factory: Any) -> Any:
 
 def test_the_page_holds_figures_verdicts_and_commands(page: Any) -> None:
     text = page.read_text(encoding="utf-8")
-    assert text.count("data:image/png;base64,") == 2
+    assert text.count("data:image/png;base64,") == 1 + 2  # one figure, and one in two columns
     assert "murmura reproduce fig-directed --seed 0 --quick" in text
     assert "Statements of the paper: " in text
     assert "Statements of our own: 0 confirmed" in text
-    assert "<blockquote>that is no longer minimum variance</blockquote>" in text
+    assert "<blockquote>“that is no longer minimum variance”</blockquote>" in text
+    assert "This is a quick reproduction" in text
+    assert "✓ confirmed" in text
+    assert "<dt>epsilon ε</dt>" in text
     assert 'src="http' not in text
     assert "<script" not in text
 
@@ -50,5 +57,17 @@ def test_a_browser_reads_it_on_a_phone(page: Any, tmp_path: Any) -> None:
         capture_output=True, text=True, timeout=120, check=True,
     )  # fmt: skip
     assert 'id="fig-directed"' in done.stdout
-    assert 'class="verdict' in done.stdout
+    assert "✓ confirmed" in done.stdout
     assert shot.stat().st_size > 10_000
+
+
+def test_quotes_are_readable_and_terms_of_the_page_are_explained() -> None:
+    quotes = [claim.quote for each in EXPERIMENTS.values() for claim in each.claims]
+    shown = [readable(quote) for quote in quotes]
+    assert not [quote for quote in shown if "\\" in quote or "$" in quote or "{" in quote]
+    assert readable("plain words") == "plain words"
+    assert (
+        {str(verdict) for verdict in Verdict} | {SKIPPED, FAILED}
+        == MEANINGS.keys()
+        == BADGES.keys()
+    )

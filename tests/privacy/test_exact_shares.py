@@ -118,6 +118,80 @@ def test_levels_beyond_the_scale_are_thinned_to_the_same_intensity(
             assert abs(4 * tree.found[k] / (mp.exp(-k) / k) - 1) < SHARP
 
 
+WIDE = [Fraction(1, 1000), Fraction(4096), Fraction(10**6, 3), Fraction(2**40 - 1), Fraction(2**40)]
+
+
+def one_jump(noise: Any, level: int, offset: int, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The jump k = 2^level + offset, and its probability: that of every choice on the way to it."""
+    top, chosen = noise._top, mp.mpf(1)
+    beyond = max(level - top, 0)  # coins that go on: 1 for each level beyond the first, then 0
+    words = iter([min(level, top + 1), *[1] * max(beyond - 1, 0), *[0] * min(beyond, 1), offset, 0])
+
+    def below(bound: int, _: Any) -> int:
+        nonlocal chosen
+        chosen /= bound
+        word = int(next(words))
+        assert 0 <= word < bound
+        return word
+
+    def rational(p: Fraction, _: Any) -> bool:
+        nonlocal chosen
+        chosen *= mp.mpf(p.numerator) / p.denominator
+        return True
+
+    def toss(coin: TailCoin, _: Any) -> bool:
+        nonlocal chosen
+        p = mp.mpf(2) ** coin.shift * mp.exp(-mp.mpf(coin.gamma.numerator) / coin.gamma.denominator)
+        assert p <= 1
+        chosen *= p
+        return True
+
+    monkeypatch.setattr(parts, "uniform_below", below)
+    monkeypatch.setattr(parts, "bernoulli", rational)
+    monkeypatch.setattr(TailCoin, "toss", toss)
+    jump = noise._jump(None)
+    assert next(words, None) is None
+    return jump, chosen
+
+
+def intensity_over_due(
+    scale: Fraction, level: int, offset: int, monkeypatch: pytest.MonkeyPatch
+) -> Any:
+    noise = GeneralizedDiscreteLaplace(Fraction(1, 3), scale)
+    proposals = noise._proposals.mean / noise.order
+    k, chance = one_jump(noise, level, offset, monkeypatch)
+    assert k == 2**level + offset
+    due = mp.exp(-k * mp.mpf(scale.denominator) / scale.numerator) / k
+    return mp.mpf(proposals.numerator) / proposals.denominator * chance / due
+
+
+@pytest.mark.parametrize("scale", WIDE)
+def test_at_every_scale_a_jump_has_its_intensity(
+    scale: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From 1/1000 to 2^40, where trees of all choices are too large: single branches, to 25 digits."""
+    top = GeneralizedDiscreteLaplace(Fraction(1), scale)._top
+    rng = np.random.default_rng(3)
+    with mp.workdps(60):
+        for level in {0, top // 2, top, top + 1, top + 3}:
+            for offset in {0, 2**level - 1, int(rng.integers(2**level))}:
+                ratio = intensity_over_due(scale, level, offset, monkeypatch)
+                assert abs(ratio - 1) < SHARP
+
+
+def test_a_scale_that_is_one_in_a_trillion_off_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Weakened variant: the exponent in floating point, at the longest scale."""
+    scale = Fraction(2**40 - 1)
+    usual = TailCoin
+
+    def rounded(gamma: Fraction, shift: int) -> TailCoin:
+        return usual(Fraction(float(gamma)), shift)
+
+    monkeypatch.setattr(parts, "TailCoin", rounded)
+    with mp.workdps(60):
+        assert abs(intensity_over_due(scale, 40, 12345, monkeypatch) - 1) > SHARP
+
+
 def test_the_check_of_intensities_finds_a_wrong_weight(monkeypatch: pytest.MonkeyPatch) -> None:
     """Weakened variant: the tail's coin without its factor 2^m."""
     noise = GeneralizedDiscreteLaplace(Fraction(1), Fraction(1))
@@ -157,6 +231,54 @@ def test_a_tie_of_the_inversion_is_settled_by_the_places_that_follow() -> None:
         assert sampler.draw(1, Words(tie, due + 1)) == [k + 1]
     far = sampler.draw(1, Words(2**64 - 1, 2**64 - 1, 2**64 - 5))[0]
     assert far > len(sampler._table)  # beyond the table
+
+
+class Places(PredictableEntropy):
+    """Whole numbers that are given, each in as many bytes as are asked for."""
+
+    def __init__(self, *given: int) -> None:
+        super().__init__(1, simulation_only=True)
+        self.given = list(given)
+
+    def read(self, count: int) -> bytes:
+        return self.given.pop(0).to_bytes(count, "little")
+
+
+@pytest.mark.parametrize(
+    "coin",
+    [
+        TailCoin(Fraction(1, 3)),
+        TailCoin(Fraction(7, 2), 1),
+        TailCoin(Fraction(2**40 + 1, 2**38), 2),
+    ],
+)
+def test_a_tail_coin_compares_all_places_of_its_probability(coin: TailCoin) -> None:
+    """16 places settle nearly all tosses; no test of draws would see that a tie is cut off there."""
+    with mp.workdps(80):
+        gamma = mp.mpf(coin.gamma.numerator) / coin.gamma.denominator
+        places = int(mp.floor(mp.exp(-gamma) * 2**coin.shift * mp.mpf(2) ** 144))
+    first, second, third = places >> 128, places >> 64 & (2**64 - 1), places & (2**64 - 1)
+    for given, shown in (
+        ((first - 1,), True),
+        ((first + 1,), False),
+        ((first, second - 1), True),
+        ((first, second + 1), False),
+        ((first, second, third - 1), True),
+        ((first, second, third + 1), False),
+    ):
+        entropy = Places(*given)
+        assert coin.toss(entropy) is shown
+        assert not entropy.given
+
+
+def test_a_tie_of_the_coin_of_a_large_mean_is_settled_by_the_places_that_follow() -> None:
+    coin = PoissonCoin(Fraction(2000, 7), 9, PoissonSampler(Fraction(2000, 7))._centre[1])
+    places = coin.floor(128)
+    first, second = places >> 64, places & (2**64 - 1)
+    assert coin.toss(Places(first - 1))
+    assert not coin.toss(Places(first + 1))
+    assert coin.toss(Places(first, second - 1))
+    assert not coin.toss(Places(first, second + 1))
 
 
 @pytest.mark.parametrize("mean", [Fraction(129), Fraction(2000, 7), Fraction(2**40 + 1, 3)])

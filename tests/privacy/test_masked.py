@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from murmura.errors import PrivacyError
 from murmura.privacy import Accountant, Budget, MaskedParameters, ReleaseEvent, effective_epsilon
+from murmura.privacy.accounting import EventKind
 from murmura.privacy.exact import DiscreteLaplace
 from tests.privacy.gdl import LIMIT, pmf
 
@@ -115,7 +116,8 @@ def terms(**changes: Any) -> MaskedParameters:
 def test_the_noise_of_any_honest_members_of_a_roster_holds_a_discrete_laplace() -> None:
     one = terms()
     assert (one.honest, one.smallest_roster, one.scale, one.tries) == (12, 17, Fraction(200), 2)
-    assert one.noise.order * (one.smallest_roster - one.colluders) == 1
+    noise: Any = one.noise
+    assert noise.order * (one.smallest_roster - one.colluders) == 1
     central = DiscreteLaplace(one.scale).variance
     for members in (17, 20):
         assert one.mean_variance(members) == pytest.approx(central / (12 * members))
@@ -165,8 +167,20 @@ def test_a_sum_beyond_bounds_and_noise_is_implausible() -> None:
     assert draws.max() < tail < 200 * draws.max()
     quarter = one.noise_tail(20, 0.25)
     assert np.mean(draws >= quarter) <= 0.25
-    assert one.plausible(20 * 100, 20)
-    assert not one.plausible(20 * 100 + tail + 1, 20)
+    assert one.plausible(20 * 100 + tail, (1,) * 20)
+    assert not one.plausible(20 * 100 + tail + 1, (1,) * 20)
+
+
+def test_longer_batches_need_room_and_bound_what_is_plausible() -> None:
+    one, tail = terms(longest_batch=8), terms().noise_tail(20)
+    readings = (8, 3) + (1,) * 18
+    assert one.largest_sum - terms().largest_sum == 7 * 20 * 100
+    assert one.plausible(29 * 100 + tail, readings)
+    assert not one.plausible(29 * 100 + tail + 1, readings)
+    assert not one.plausible(0, (9,) + (1,) * 19)
+    assert terms(largest_steps=2**56, longest_batch=4).largest_sum < 2**63
+    with pytest.raises(PrivacyError, match="shorter batches"):
+        terms(largest_steps=2**56, longest_batch=8)
 
 
 def test_the_cost_of_a_wrong_number_of_colluders_is_printed() -> None:
@@ -174,14 +188,19 @@ def test_the_cost_of_a_wrong_number_of_colluders_is_printed() -> None:
     assert one.epsilon_against(5) == one.epsilon_against(0) == 0.5
     assert one.epsilon_against(10) == effective_epsilon(0.5, 7 / 12, 100)
     assert one.epsilon_against(19) == effective_epsilon(0.5, 1 / 12, 100)
-    assert "up to 5 of the other members together" in one.adversary
     assert f"{one.epsilon_against(10):.3g}" in one.caveat
     assert one.assumes == "computational"
 
 
+def test_no_more_collude_than_there_are_others() -> None:
+    for colluders, said in ((5, "if 10 colluded"), (8, "if all 15 others colluded")):
+        terms = MaskedParameters(16, colluders, 0, epsilon=1.0, sensitivity_steps=64)
+        assert terms.caveat.startswith(said)
+
+
 def test_an_accountant_charges_by_the_session() -> None:
     one = terms()
-    accountant = Accountant(Budget(one.query_epsilon))
+    accountant = Accountant(Budget(one.query_event.epsilon))
     for attempt in range(one.tries):
         accountant.charge(
             ReleaseEvent("a", 1, f"masked sum {attempt}", one.epsilon, 0.0, one.event.mechanism,
@@ -192,3 +211,14 @@ def test_an_accountant_charges_by_the_session() -> None:
 
 def test_the_scale_is_the_exact_quotient() -> None:
     assert terms(epsilon=0.1).scale == 100 / Fraction(0.1)
+
+
+def test_only_a_number_is_charged_as_discrete_laplace() -> None:
+    """A vector that moves in several components has another loss: it is charged as pure epsilon."""
+    one, two = (
+        MaskedParameters(10, 2, 1, epsilon=0.5, sensitivity_steps=8, dimension=d).event
+        for d in (1, 2)
+    )
+    assert (one.mechanism, one.parameter) == (EventKind.DISCRETE_LAPLACE, 8.0)
+    assert two.mechanism is EventKind.PURE
+    assert one.epsilon == two.epsilon == 0.5

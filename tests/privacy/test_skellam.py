@@ -139,3 +139,19 @@ def test_what_is_no_fraction_in_range_is_refused(variance: Any) -> None:
         Skellam(variance)
     with pytest.raises(PrivacyError, match="l2 must be at most l1"):
         SkellamCost(1.0, 1.0, 2.0)
+
+
+def test_the_bound_is_the_published_one_with_both_of_its_terms() -> None:
+    """Theorem 3.5 of the paper, by hand; in the cases above the first term alone would do as well."""
+    assert SkellamCost(10.0, 3.0, 3.0).divergence(4) == pytest.approx(36 / 20 + 81 / 400)
+    assert SkellamCost(1.0, 9.0, 3.0).divergence(4) == pytest.approx(36 / 2 + 27 / 2)
+
+
+def test_sessions_add_their_divergences() -> None:
+    """Four sessions cost about as much as one with a quarter of the noise, and not as one."""
+    cost = SkellamCost(1e8, 1e4, 1e3)
+    four, quarter = cost.epsilon(1e-6, sessions=4), cost.with_part(0.25).epsilon(1e-6)
+    assert four == pytest.approx(quarter, rel=0.01)
+    assert four > 1.9 * cost.epsilon(1e-6)
+    one, many = (skellam_variance(1.0, 1e-6, 1e4, 1e3, sessions=k) for k in (1, 4))
+    assert float(many / one) == pytest.approx(4, rel=0.01)

@@ -237,9 +237,9 @@ def test_sweeps_over_measured_signals_show_estimates_with_their_intervals(tmp_pa
     for k, epsilon in enumerate((0.5, 1.0)):
         x, y = (part[k] for part in ax.containers[0].lines[0].get_data())
         assert (x, y) == (epsilon, result.released(epsilon)[0]["mu"])
-    reported = figures._network_figure("a", result, evaluation=True).axes[0]
+    reported = figures.network_figure("a", result, evaluation=True).axes[0]
     assert reported.get_title().startswith("SECRET")
-    assert not figures._network_figure("a", result, False).axes[0].get_title().startswith("SECRET")
+    assert not figures.network_figure("a", result, False).axes[0].get_title().startswith("SECRET")
     names = {path.name for path in figures.save_all({"a": result}, tmp_path, evaluation=True)}
     assert names == {
         f"{n}.secret.{kind}" for n in ("compare", "network") for kind in ("png", "svg")

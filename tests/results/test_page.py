@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from murmura.results import style
-from murmura.results.page import PageSection, render
+from murmura.results.page import BADGES, PageSection, Statement, render, verdict_badge
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
 
@@ -25,7 +25,9 @@ def page(tmp_path: Any) -> Any:
             "table-1", "A table", "refuted", "no", (), ("algorithm", "error"), [["<b>", "1.5"]]
         ),
     ]
-    return render("The <page>", "What was found.", sections)
+    return render(
+        "The <page>", ["What was found."], sections, {"refuted": "does not hold"}, {"l2": "a norm"}
+    )
 
 
 def test_nothing_is_fetched_and_everything_is_escaped(tmp_path: Any) -> None:
@@ -36,7 +38,35 @@ def test_nothing_is_fetched_and_everything_is_escaped(tmp_path: Any) -> None:
     assert "<td>&lt;b&gt;</td>" in text
     assert '<td class="number">1.5</td>' in text
     assert text.count("data:image/png;base64,") == 1
-    assert 'class="verdict refuted"' in text
+    assert '<span class="badge bad">✗ refuted</span>' in text
+
+
+def test_a_badge_has_a_sign_and_a_word_of_its_own() -> None:
+    badges = [verdict_badge(verdict) for verdict in BADGES]
+    signs = {re.sub("<[^>]*>", "", each).split()[0] for each in badges}
+    assert len(signs) == len(BADGES)  # without colours they are still different
+    assert all(verdict in each for verdict, each in zip(BADGES, badges, strict=True))
+
+
+def test_every_statement_is_a_row_and_links_to_its_numbers() -> None:
+    found = [
+        Statement("confirmed", "the paper", f"Number {k} holds.", "It is 1.") for k in range(3)
+    ]
+    text = render("t", [], [PageSection("fig-1", "A figure", statements=found)])
+    start = text.index('id="statements"')
+    assert text.count('<a href="#fig-1">Number ', start) == 3
+    assert text.count("✓ confirmed") == 6
+
+
+def test_panels_are_shown_in_place_of_the_figure(tmp_path: Any) -> None:
+    paths = [tmp_path / f"{name}.png" for name in ("a", "a-0-legend", "a-1", "a-2")]
+    for path in paths:
+        path.write_bytes(path.name.encode())
+    section = PageSection("a", "A", images=paths[:1], panels=paths[1:])
+    text = render("t", [], [section])
+    assert text.count("<img ") == 3
+    assert 'class="panels"' in text
+    assert 'class="legend"' in text
 
 
 @pytest.mark.integration

@@ -67,7 +67,7 @@ KINDS = {
 }
 NETWORKS = {"push-sum": 'weights = "column-stochastic"', "learn-dynamic": "link_failures = 0.3"}
 ALGORITHMS = sorted(
-    n for n, a in algorithms.ALGORITHMS.items() if not a.aggregates
+    n for n, a in algorithms.ALGORITHMS.items() if not a.masked
 )  # whose noise is local
 
 

@@ -56,9 +56,48 @@ def test_a_variant_with_the_other_mode_takes_over_what_both_have() -> None:
         (MASKED, "average", "MaskedDP goes with masked-sum"),
         ("", "masked-sum", "MaskedDP goes with masked-sum"),
         ('mode = "masked"\ncolluders = 8', "masked-sum", "n - colluders - 2 absent"),
-        ('mode = "masked"\nattempts = 2', "masked-sum", "attempts must be at most"),
+        ('mode = "masked"\ncolluders = 0\nattempts = 2', "masked-sum", "attempts must be at most"),
+        ('mode = "masked"\nabsent = 1', "masked-sum", "which somebody must state"),
     ],
 )
 def test_what_does_not_go_with_it_is_refused(privacy: str, algorithm: str, match: str) -> None:
     with pytest.raises(ScenarioError, match=match):
         scenario(privacy, algorithm).build()
+
+
+def test_somebody_states_how_many_may_collude() -> None:
+    """A default would be the number that a careless user publishes under."""
+    with pytest.raises(TypeError, match="colluders"):
+        MaskedDP(1.0)  # type: ignore[call-arg]
+    assert MaskedDP(1.0, colluders=0).colluders == 0
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "options", "said"),
+    [
+        ("masked-sum", "", r"algorithm\.rounds: .*no result before round 20, and rounds = 4"),
+        ("masked-learn", "delay = 4", r"algorithm\.rounds: .*a delay of 4 rounds has no result"),
+        ("masked-sum", "hops = 3", r"algorithm: hops = 3 is less than the diameter .*, 4"),
+    ],
+)
+def test_the_section_that_is_wrong_is_named(algorithm: str, options: str, said: str) -> None:
+    text = BASE.format(privacy=MASKED, algorithm=algorithm, more=options)
+    with pytest.raises(ScenarioError, match=said):
+        Scenario.parse(text.replace("rounds = 40", "rounds = 4")).build()
+
+
+def test_more_hops_than_the_diameter_take_longer() -> None:
+    assert scenario(more="hops = 5").build().problem.algorithm.arrival == 25
+
+
+@pytest.mark.parametrize(
+    ("steps", "epsilon", "said"),
+    [
+        (2**40, 0.5, r"coarser grid \(fewer steps\) or a larger epsilon"),
+        (1, 1e5, r"finer grid \(more steps\) or a smaller epsilon"),
+    ],
+)
+def test_a_grid_that_does_not_fit_says_which_way(steps: int, epsilon: float, said: str) -> None:
+    text = BASE.format(privacy=f"{MASKED}\nsteps = {steps}", algorithm="masked-sum", more="")
+    with pytest.raises(ScenarioError, match=said):
+        Scenario.parse(text.replace("epsilon = 1.0", f"epsilon = {epsilon}")).build()

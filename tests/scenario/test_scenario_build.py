@@ -10,7 +10,7 @@ import pytest
 
 import murmura
 from murmura import families, networks, privacy
-from murmura.errors import SignalError
+from murmura.errors import NetworkError, SignalError
 from murmura.scenario import Scenario, run, template
 from murmura.simulation import Record
 from tests.scenario.scenario_texts import BASE, edited
@@ -217,3 +217,37 @@ def test_batches_are_part_of_the_request_and_a_variant_can_leave_them_out() -> N
     batches, single = (job.problem.privacy for job in Scenario.parse(text + fresh).jobs())
     assert batches == privacy.SignalDP(1.0, batches=privacy.Batches(1.5, 24))
     assert single == privacy.SignalDP(1.0)
+
+
+def test_the_remedy_for_a_network_in_parts_is_a_sentence(tmp_path: Any) -> None:
+    (tmp_path / "links.csv").write_text("source,target\na,b\nc,d\n")
+    file = tmp_path / "parts.toml"
+    file.write_text(edited('"ring:7"', '"links.csv"'))
+    with pytest.raises(NetworkError) as raised:
+        Scenario.load(file).build()
+    assert "add links (connect = true in options does, for graphs that are drawn)" in str(
+        raised.value
+    )
+
+
+@pytest.mark.parametrize(
+    ("table", "says"),
+    [
+        ("agent,value\n0,1.5\n1,\n2,2.5\n", 'under [signals], say missing = "drop-rounds" to keep'),
+        ("agent,value\n0,1.5\n1,\n2,2.5\n", "or missing = 0.0 (any public constant)"),
+        ("who,what\n0,1.5\n1,2.5\n2,3.5\n", "under [signals], say agent = ..."),
+    ],
+)
+def test_advice_on_a_file_is_in_the_terms_of_a_scenario(
+    tmp_path: Any, table: str, says: str
+) -> None:
+    (tmp_path / "mine.csv").write_text(table)
+    file = tmp_path / "mine.toml"
+    text = edited("seed = 3\nreplicas = 2\n", "")
+    text = edited("draw = { mu = 3.0 }", 'file = "mine.csv"', text)
+    file.write_text(edited('"ring:7"', '"ring:3"', text))
+    with pytest.raises(SignalError) as raised:
+        Scenario.load(file).build()
+    assert says in str(raised.value)
+    assert "frame" not in str(raised.value)
+    assert "pass " not in str(raised.value)

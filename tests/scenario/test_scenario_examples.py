@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from murmura.errors import DivergenceWarning, PrivacyWarning, ScenarioError
+from murmura.privacy import MaskedDP
 from murmura.scenario import Scenario, run
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -26,25 +27,48 @@ def test_the_main_example_is_the_papers() -> None:
         ("offline-network", "average", "network", 99),
         ("online-signal", "learn", "signal", 100),
         ("online-network", "learn-network", "network", 100),
+        ("local", "jacobi", "signal", 100),
+        ("masked", "masked-sum", "signal", 230),
+        ("masked-online", "masked-learn", "signal", 100),
     ]
-    assert {(s.privacy.delta, s.privacy.sensitivity, s.replicas) for s in specs} == {
+    assert {(s.privacy.delta, s.privacy.sensitivity, s.replicas) for s in specs[:4]} == {
         (0.01, "smooth-as-published", 10)
     }
+    assert {s.privacy.epsilon for s in specs} == {(1.0,)}
 
 
 def test_the_main_example_runs() -> None:
     with pytest.warns(PrivacyWarning, match="Refuted"):
         results = run(Scenario.load(EXAMPLES / "us-power-grid.toml").with_(replicas=1))
-    for result in results.values():
+    for k, (name, result) in enumerate(results.items()):
         assert result.data.sizes["agent"] == 12
-        assert result.guarantee.status == "refuted"
+        assert result.guarantee.status == ("refuted" if k < 4 else "proved"), name
+        assert result.guarantee.epsilon == 1.0
         assert abs(result.estimate["mu"] - 10) < 0.1
+    masked = results["masked"].problem
+    assert masked.algorithm.session is not None
+    assert masked.rounds == masked.algorithm.session.arrival
+    assert isinstance(masked.privacy, MaskedDP)
+    assert masked.privacy.colluders + masked.privacy.absent == round(0.3 * 4941)
+    # against the mean of the signals, and against E xi
+    errors = {name: result.errors.total for name, result in results.items()}
+    assert errors["masked"] < 0.06 < errors["local"] < errors["offline-signal"]
+    assert errors["masked-online"] < 0.5 < errors["online-signal"] < errors["online-network"]
 
 
 def test_bounds_make_the_guarantee_proved_and_jacobi_makes_it_quick() -> None:
     results = run(Scenario.load(EXAMPLES / "bounded-loads.toml").with_(replicas=1))
     assert {result.guarantee.status for result in results.values()} == {"proved"}
     assert results["jacobi"].errors.total < results["average"].errors.total / 2
+
+
+def test_masked_sums_of_a_stream_leave_sampling() -> None:
+    results = run(Scenario.load(EXAMPLES / "masked-stream.toml").with_(replicas=20))
+    masked, local = results["masked"], results["local"]
+    assert (masked.guarantee.status, local.guarantee.status) == ("proved", "proved")
+    assert masked.guarantee.epsilon == local.guarantee.epsilon == 2.0  # both sessions of a query
+    assert masked.errors.privacy < masked.errors.total / 5
+    assert masked.errors.total < local.errors.total
 
 
 def test_failing_links_and_the_rule_that_diverges() -> None:

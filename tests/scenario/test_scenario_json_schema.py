@@ -10,17 +10,19 @@ import pytest
 from pydantic import BaseModel, BeforeValidator
 from typer.testing import CliRunner
 
-from murmura.agents.config import AgentConfig, agent_schema
+from murmura.agents.config import agent_schema
+from murmura.agents.config_tables import AgentConfig
+from murmura.agents.observers.watch_file import WatchConfig
 from murmura.cli.app import app
 from murmura.errors import ScenarioError
 from murmura.scenario import Scenario, template
 from murmura.scenario.json_schema import DURATION, scenario_schema, schema_of
 from murmura.scenario.loader import validate
 from tests.agents.config.setups import AGENT, SCENARIO
+from tests.docs.pages import DOCS, PROJECT
 from tests.scenario.schema_rules import problems
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 EXAMPLES = [
     *sorted((ROOT / "examples").glob("*.toml")),
     ROOT / "src/murmura/scenario/template.toml",
@@ -30,12 +32,16 @@ SCHEMAS = {"scenario": scenario_schema(), "agent": agent_schema()}
 
 
 def published() -> list[tuple[str, str]]:
-    """Whole files in the pages: those of agents name their scenario."""
-    found = [text for page in PAGES for text in BLOCK.findall(page.read_text())]
+    """Whole files in the pages: those of agents name their scenario, watch files sites too."""
+    found = [text for page in (*PROJECT, *DOCS) for text in BLOCK.findall(page.read_text())]
     whole = [text for text in found if re.search(r"^(name|scenario) = ", text, re.M)]
-    return [
-        ("agent" if re.search(r"^scenario = ", text, re.M) else "scenario", text) for text in whole
-    ]
+    return [(_kind(text), text) for text in whole]
+
+
+def _kind(text: str) -> str:
+    if re.search(r"^\[sites\]", text, re.M):
+        return "watch"
+    return "agent" if re.search(r"^scenario = ", text, re.M) else "scenario"
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
@@ -45,9 +51,12 @@ def test_every_example_is_accepted(path: Path) -> None:
 
 def test_every_file_in_the_pages_is_accepted() -> None:
     files = published()
-    assert {kind for kind, _ in files} == {"scenario", "agent"}
+    assert {kind for kind, _ in files} == {"scenario", "agent", "watch"}
     for kind, text in files:
-        assert problems(SCHEMAS[kind], tomllib.loads(text)) == []
+        if kind == "watch":
+            WatchConfig.model_validate(tomllib.loads(text))
+        else:
+            assert problems(SCHEMAS[kind], tomllib.loads(text)) == []
 
 
 WRONG_SCENARIOS = [

@@ -200,7 +200,7 @@ def test_the_order_of_the_agents_is_invisible(
     monkeypatch.setattr(layout, "ARRANGED", 10)
     found = layout.arranged(net)
     assert found is not None
-    order, _ = found
+    order = found.order
     assert not np.array_equal(order, np.arange(net.size))
     ordered = simulate(todo, record)
     assert ordered.private == pytest.approx(usual.private, rel=1e-11, abs=1e-11)

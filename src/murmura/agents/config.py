@@ -30,19 +30,17 @@ import os
 import secrets
 import shutil
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Any
 
-from pydantic import Field, field_validator, model_validator
-
-from murmura._validate import DURATION
+from murmura.agents.config_tables import SQLITE, AgentConfig, KeysTable, ReadingsTable
 from murmura.agents.ledger import LedgerIdentity, key_of
-from murmura.agents.ledger.periods import NAMED, RANGE, Period
 from murmura.agents.manifest import Manifest
-from murmura.agents.pki import Credentials
+from murmura.agents.observers.publisher import StatusPublisher
+from murmura.agents.pins import Pins, check_pinned, pins_of
+from murmura.agents.pki import Credentials, SigningKey
+from murmura.agents.pki.signing import SUFFIX as SIGNING
 from murmura.agents.protocol import Options
 from murmura.agents.readings import (
-    FIRST,
-    LARGEST,
     CommandReadings,
     CsvReadings,
     HttpReadings,
@@ -51,230 +49,24 @@ from murmura.agents.readings import (
     SqlReadings,
     secret_of,
 )
+from murmura.agents.roles import Role, common_name_of
 from murmura.agents.runtime.status import SUFFIX
 from murmura.agents.transport.zenoh import ZenohTransport
-from murmura.errors import AgentError, LedgerError, PrivacyError
+from murmura.agents.transport.zenoh_config import Endpoint
+from murmura.errors import AgentError, LedgerError
 from murmura.privacy.accounting import Budget
 from murmura.scenario import Scenario
-from murmura.scenario.errors import Issue, SourceMap, attribute, options
+from murmura.scenario.errors import Issue, SourceMap, attribute, options, raise_
 from murmura.scenario.json_schema import schema_of
 from murmura.scenario.loader import load_model
-from murmura.scenario.schema import Duration, Section, Spec
+from murmura.scenario.schema import Spec
 from murmura.simulation import Problem
 
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
 KEY_BYTES = 32
-
-
-class ConfigTable(Section):
-    """A table of agent.toml: no unknown key, no conversion of types, immutable."""
-
-    @field_validator("*")
-    @classmethod
-    def _can_be_passed_on(cls, value: Any) -> Any:
-        """No path, address or argument of a program can have a NUL character."""
-        texts = [value] if isinstance(value, str) else value
-        if isinstance(texts, list | dict) and any("\0" in text for text in texts):
-            raise ValueError("text without the NUL character")
-        if isinstance(texts, dict) and any("\0" in text for text in texts.values()):
-            raise ValueError("text without the NUL character")
-        return value
-
-
-class KeysTable(ConfigTable):
-    """[keys]: a folder as `murmura keys` writes it, or three files."""
-
-    folder: str | None = None
-    ca: str | None = None
-    certificate: str | None = None
-    key: str | None = None
-
-    @model_validator(mode="after")
-    def _one_way(self) -> Self:
-        files = (self.ca, self.certificate, self.key)
-        if self.folder is None and None in files:
-            raise ValueError('folder = "keys", or all of ca, certificate and key')
-        if self.folder is not None and any(files):
-            raise ValueError("folder, or ca, certificate and key; not both")
-        return self
-
-
-class LedgerTable(ConfigTable):
-    """[ledger]: its file, and how the mixing state is saved."""
-
-    path: str = Field(min_length=1)
-    key: str | None = Field(
-        default=None, min_length=1
-    )  # the file of the key that seals it; PATH.key by default
-    durability: Literal["full", "process"] = "full"
-    confirmations: Annotated[int, Field(ge=1)] | Literal["all"] = (
-        1  # of neighbours, before anything is released
-    )
-
-
-class BudgetTable(ConfigTable):
-    """[budget]: what this agent may spend in total, per day or month, per window or per reading."""
-
-    epsilon: float = Field(gt=0, allow_inf_nan=False)
-    delta: float = Field(default=0.0, ge=0, lt=1)
-    unit: Literal["stream", "window", "event"] = "stream"
-    window: int | None = Field(default=None, ge=1)
-    per: str | float | None = None
-    refill: Literal["rolling", "fixed"] = "rolling"
-    zone: str = "UTC"
-
-    @field_validator("per")
-    @classmethod
-    def _is_period(cls, per: str | float | None) -> str | float | None:
-        try:
-            _ = None if per is None else Period.of(per)
-        except PrivacyError:
-            raise ValueError(f"day, week, month or {DURATION}, {RANGE}") from None
-        return per
-
-    @field_validator("zone")
-    @classmethod
-    def _is_zone(cls, zone: str) -> str:
-        try:
-            Period.of("day", "fixed", zone)
-        except PrivacyError:
-            allowed = 'a time zone of this system, such as "UTC" or "Europe/Madrid"'
-            raise ValueError(allowed) from None
-        return zone
-
-    @model_validator(mode="after")
-    def _makes_sense(self) -> Self:
-        if self.per is not None and self.unit != "stream":
-            raise ValueError('per with unit = "stream" only; leave out one of the two')
-        if self.unit == "window" and self.window is None:
-            raise ValueError(
-                'unit = "window" with window, a number of readings, such as window = 7'
-            )
-        if self.unit != "window" and self.window is not None:
-            raise ValueError('window with unit = "window" only; leave out one of the two')
-        for name in ("refill", "zone"):
-            if self.per is None and name in self.model_fields_set:
-                raise ValueError(f'{name} with per only, such as per = "day"')
-        if self.zone != "UTC" and (self.refill != "fixed" or self.per not in NAMED):
-            raise ValueError(
-                'zone with refill = "fixed" and per = "day", "week" or "month" only; leave it out'
-            )
-        return self
-
-    @property
-    def period(self) -> Period | None:
-        """After which the budget is refilled."""
-        return None if self.per is None else Period.of(self.per, self.refill, self.zone)
-
-
-SOURCES = {  # source -> (how it is written, the keys that only go with such sources)
-    "csv": ('csv = "readings.csv"', {"column", "key", "time", "follow"}),
-    "command": ('command = ["program", "argument"]', {"key"}),
-    "mqtt": (
-        'mqtt = "mqtts://host:8883"',
-        {"column", "key", "time", "topic", "client", "user", "password_file", "ca", "certificate",
-         "certificate_key"},
-    ),
-    "sql": (
-        'sql = "postgresql+psycopg://user@host/database"',
-        {"column", "key", "time", "table", "query", "password_file", "password_env", "interval"},
-    ),
-    "http": (
-        'http = "https://host/path"',
-        {"column", "key", "time", "items", "token_file", "ca", "interval", "timeout", "largest"},
-    ),
-}  # fmt: skip
-SQLITE = "sqlite:///"  # before a path
-NEEDED = {"mqtt": ("topic", "key"), "sql": ("column", "key"), "http": ("column", "key")}
-
-
-class ReadingsTable(ConfigTable):
-    """[readings]: where readings come from: a CSV file, a command, MQTT, SQL or HTTP.
-
-    `key` names what identifies a reading: columns or fields, such as its time.
-    """
-
-    csv: str | None = None
-    command: list[str] | None = Field(default=None, min_length=1)
-    mqtt: str | None = None
-    sql: str | None = None
-    http: str | None = None
-    column: str | list[str] | None = Field(default=None, min_length=1)
-    key: str | list[str] | None = Field(default=None, min_length=1)
-    time: str | None = Field(default=None, min_length=1)
-    follow: bool = True
-    topic: str | None = Field(default=None, min_length=1)
-    client: str | None = Field(default=None, min_length=1)
-    user: str | None = None
-    password_file: str | None = None
-    password_env: str | None = None
-    token_file: str | None = None
-    ca: str | None = None
-    certificate: str | None = None
-    certificate_key: str | None = None
-    table: str | None = Field(default=None, min_length=1)
-    query: str | None = Field(default=None, min_length=1)
-    items: str = ""
-    interval: Duration = 10.0
-    timeout: Duration = 10.0
-    largest: int = Field(default=LARGEST, ge=1)
-
-    @property
-    def source(self) -> str:
-        """The kind of source."""
-        return next(name for name in SOURCES if getattr(self, name) is not None)
-
-    @model_validator(mode="after")
-    def _one_source(self) -> Self:
-        given = [name for name in SOURCES if getattr(self, name) is not None]
-        if len(given) != 1:
-            raise ValueError(f"one of {', '.join(how for how, _ in SOURCES.values())}")
-        (source,) = given
-        for name in self.model_fields_set - {source} - SOURCES[source][1]:
-            kinds = [kind for kind, (_, keys) in SOURCES.items() if name in keys]
-            raise ValueError(f"{name} only with {' or '.join(kinds)}; this source is {source}")
-        if source == "command" and self.key not in (None, FIRST):
-            raise ValueError(f'with command, key = "{FIRST}": the first value of each line')
-        for name in NEEDED.get(source, ()):
-            if getattr(self, name) is None:
-                raise ValueError(f"{name} with {source}")
-        if source == "sql" and (self.table is None) == (self.query is None):
-            raise ValueError('one of table = "loads" and query = "SELECT ..." with sql')
-        if source == "sql" and isinstance(self.key, list):
-            raise ValueError("one key column with sql, in whose order rows are read")
-        if self.password_file is not None and self.password_env is not None:
-            raise ValueError("password_file or password_env, not both")
-        return self
-
-
-class RoundsTable(ConfigTable):
-    """[rounds]: how long to wait."""
-
-    deadline: Duration = Field(default=Options().deadline, gt=0)
-    resend: Duration = Field(default=Options().resend, gt=0)
-    tick: Duration = Field(default=Options().tick, gt=0)
-    linger: Duration = Field(default=Options().linger, gt=0)
-
-
-class StatusTable(ConfigTable):
-    """[status]: the file that the agent's status is written to; LEDGER.status.json by default."""
-
-    file: str | None = Field(default=None, min_length=1)
-
-
-class AgentConfig(ConfigTable):
-    """The contents of agent.toml."""
-
-    name: str = Field(min_length=1)
-    scenario: str = Field(min_length=1)
-    variant: str | None = None
-    listen: list[str] = Field(min_length=1)
-    peers: dict[str, str] = Field(default_factory=dict)
-    keys: KeysTable | None = None
-    ledger: LedgerTable
-    budget: BudgetTable
-    readings: ReadingsTable
-    rounds: RoundsTable = RoundsTable()
-    status: StatusTable = StatusTable()
+OBSERVERS_ABOVE, HIGHEST_PORT = 1000, 65535  # by default statuses are served so far above the links
 
 
 class Setup:
@@ -295,6 +87,8 @@ class Setup:
         The scenario's problem, without signals.
     manifest : Manifest
         The terms of the network.
+    unit : str
+        Of a reading, such as "kWh"; empty if the scenario does not say.
 
     Raises
     ------
@@ -313,14 +107,16 @@ class Setup:
     ...     except AgentError as problem:
     ...         print(str(problem).replace(f"{folder}/", "").splitlines()[0])
     agent.toml, line 2: scenarios: there is no such key; allowed: name, scenario, variant, listen, \
-peers, keys, ledger, budget, readings, rounds, status; did you mean "scenario"?
+peers, keys, ledger, budget, readings, rounds, status, page, observers; did you mean "scenario"?
     """
 
     def __init__(self, config: AgentConfig, folder: Path, locator: SourceMap | None = None) -> None:
         """Load the scenario; nothing is opened yet."""
         self.config, self.folder, self.locator = config, folder, locator or SourceMap("agent.toml")
-        scenario = Scenario.load(self.path(config.scenario))
+        scenario = load_scenario(self.path(config.scenario), self.locator)
         self.problem, self.manifest = problem_and_manifest(scenario, config.variant)
+        spec = next(s for s in scenario.variants if config.variant in (None, s.name))
+        self.unit = spec.family.unit
         with self.locator.errors_at("name"):
             neighbours = self.manifest.link_weights(config.name)
         for peer in config.peers:
@@ -329,13 +125,15 @@ peers, keys, ledger, budget, readings, rounds, status; did you mean "scenario"?
                 raise AgentError(self.locator.message(Issue(("peers", peer), said)))
 
     @classmethod
-    def load(cls, path: str | Path) -> Setup:
+    def load(cls, path: str | Path, keys: str | Path | None = None) -> Setup:
         """Read an agent.toml.
 
         Parameters
         ----------
         path : str or Path
             The file.
+        keys : str or Path, optional
+            A folder in place of the file's [keys], such as one that a service manager provides.
 
         Returns
         -------
@@ -349,6 +147,9 @@ peers, keys, ledger, budget, readings, rounds, status; did you mean "scenario"?
             key where one is misspelt. Values are not shown.
         """
         config, locator = load_model(path, AgentConfig, "agent's file", AgentError)
+        if keys is not None:
+            folder = str(Path(keys).absolute())
+            config = config.model_copy(update={"keys": KeysTable(folder=folder)})
         return cls(config, Path(path).resolve().parent, locator)
 
     def path(self, written: str) -> Path:
@@ -367,6 +168,13 @@ peers, keys, ledger, budget, readings, rounds, status; did you mean "scenario"?
         ledger = self.path(self.config.ledger.path)
         chosen = self.config.status.file
         return ledger.with_name(f"{ledger.name}{SUFFIX}") if chosen is None else self.path(chosen)
+
+    @property
+    def page_readers(self) -> frozenset[str]:
+        """Names on the certificates of those who may open the agent's page beyond loopback."""
+        allowed = [] if self.config.observers is None else self.config.observers.allow
+        named = (common_name_of(name, Role.OBSERVER) for name in allowed)
+        return frozenset([*self.manifest.certificates.values(), *named])
 
     @property
     def options(self) -> Options:
@@ -412,10 +220,53 @@ peers, keys, ledger, budget, readings, rounds, status; did you mean "scenario"?
         for path in found:
             if not path.is_file():
                 raise AgentError(
-                    f"{self.locator.at('keys')}: {path} is missing; `murmura keys issue "
-                    f"{self.config.name}` makes the files of a site, which are then copied to it"
+                    f"{self.locator.at('keys')}: {path} is missing; `murmura keys request "
+                    f"{self.config.name}` makes the keys here, and `murmura keys install` adds what "
+                    "the authority signs; or `murmura keys issue` there makes all files of a site"
                 )
         return found
+
+    @property
+    def signing_key_file(self) -> Path:
+        """The file of the key that signs in a masked sum: beside the certificate by default."""
+        chosen = self.config.keys
+        if chosen is not None and chosen.signing is not None:
+            return self.path(chosen.signing)
+        if chosen is None or chosen.folder is None:
+            raise AgentError(
+                f"{self.locator.at('keys')}: a masked sum needs [keys] signing = "
+                f'"{self.config.name}{SIGNING}", or a folder that holds this file'
+            )
+        return self.path(chosen.folder) / f"{self.config.name}{SIGNING}"
+
+    def signing_key(self) -> Ed25519PrivateKey:
+        """The private key that signs this agent's records in a masked sum.
+
+        Returns
+        -------
+        Ed25519PrivateKey
+            Its public half is the one that the manifest pins for this agent.
+
+        Raises
+        ------
+        AgentError
+            If it is missing, can be read by others, or is not the pinned one.
+        """
+        if not self.manifest.masked:
+            raise AgentError(
+                f"{self.manifest.name} is no masked sum, so nothing is signed; "
+                'it needs [privacy] mode = "masked"'
+            )
+        file = self.signing_key_file
+        found = SigningKey.load(file)
+        pinned = self.manifest.signing_keys[self.manifest.labels.index(self.config.name)]
+        if found.public != pinned:
+            raise AgentError(
+                f"{file} is not the key that the scenario pins for {self.config.name}: its public "
+                f"half begins with {found.public[:16]}, and the pinned one with {pinned[:16]}; use "
+                "the key of this site, or agree on a new pin in a new epoch"
+            )
+        return found.private
 
     def ledger_key(self) -> bytes | None:
         """The key that seals the ledger: 32 bytes in a file beside it, created with it.
@@ -433,7 +284,14 @@ peers, keys, ledger, budget, readings, rounds, status; did you mean "scenario"?
                 f"the key {file} of the ledger {ledger} is missing; restore it: without it "
                 "a modification of the ledger cannot be detected"
             )
-        with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as made:
+        try:
+            handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        except OSError as problem:
+            raise LedgerError(
+                f"{self.locator.at('ledger')}: the key {file} cannot be made: {problem.strerror}; "
+                "make its folder first, writable for this agent"
+            ) from None
+        with os.fdopen(handle, "wb") as made:
             made.write(secrets.token_bytes(KEY_BYTES))
             made.flush()
             os.fsync(made.fileno())
@@ -465,6 +323,12 @@ peers, keys, ledger, budget, readings, rounds, status; did you mean "scenario"?
     def transport(self, insecure: bool) -> ZenohTransport:
         """The transport of this agent, not yet open."""
         names = self.manifest.certificates
+        for written in self.config.listen:
+            with self.locator.errors_at("listen"):
+                Endpoint.parse(written, insecure=insecure)
+        for peer, written in self.config.peers.items():
+            with self.locator.errors_at("peers", peer):
+                Endpoint.parse(written, insecure=insecure)
         return ZenohTransport(
             self.manifest.name,
             names[self.config.name],
@@ -474,6 +338,55 @@ peers, keys, ledger, budget, readings, rounds, status; did you mean "scenario"?
             credentials=None if insecure else self.credentials(),
             insecure=insecure,
         )
+
+    @property
+    def observers_endpoint(self) -> Endpoint:
+        """Where statuses are served: beside the links by default, on a port 1000 higher."""
+        chosen = self.config.observers
+        if chosen is not None and chosen.listen is not None:
+            with self.locator.errors_at("observers", "listen"):
+                return Endpoint.parse(chosen.listen, insecure=False)
+        with self.locator.errors_at("listen"):
+            first = Endpoint.parse(self.config.listen[0], insecure=False)
+        if not first.port:
+            return first
+        if first.port + OBSERVERS_ABOVE > HIGHEST_PORT:
+            raise AgentError(
+                f"{self.locator.at('observers')}: there is no port {first.port} + {OBSERVERS_ABOVE}; "
+                'say where statuses are served: listen = "tls/0.0.0.0:8447"'
+            )
+        return first._replace(port=first.port + OBSERVERS_ABOVE)
+
+    def publisher(self, insecure: bool = False) -> StatusPublisher | None:
+        """What serves statuses to observers, not yet started; None where nobody is allowed.
+
+        Parameters
+        ----------
+        insecure : bool
+            As for `murmura agent`.
+
+        Returns
+        -------
+        StatusPublisher or None
+            For the observers that [observers] allows.
+
+        Raises
+        ------
+        AgentError
+            If there are no certificates, by which observers are known.
+        """
+        chosen = self.config.observers
+        if chosen is None:
+            return None
+        credentials = None if insecure else self.credentials()
+        if credentials is None:
+            raise AgentError(
+                f"{self.locator.at('observers')}: observers are known by their certificates, and this "
+                "agent runs without any; leave [observers] out, or give it certificates"
+            )
+        name = self.config.name
+        device, where = self.manifest.certificates[name], self.observers_endpoint
+        return StatusPublisher(name, where, credentials, device, chosen.allow)
 
     def readings(self, connect: bool = True) -> Readings:
         """Open the source of readings; without `connect`, a source over a network stays away from it."""
@@ -599,30 +512,62 @@ def agent_schema() -> dict[str, Any]:
     return schema_of(AgentConfig, "murmura agent")
 
 
+def load_scenario(path: Path, locator: SourceMap) -> Scenario:
+    """Load the scenario that an agent's or a watch file names.
+
+    Parameters
+    ----------
+    path : Path
+        Where it is.
+    locator : SourceMap
+        The lines of the file that names it, for the error if it is not there.
+
+    Returns
+    -------
+    Scenario
+        Errors in it name its file, without the detours of a relative path.
+    """
+    found = path.parent.resolve() / path.name  # links.csv is beside a link to it, not its target
+    if not found.is_file():
+        raise AgentError(
+            f"{locator.at('scenario')}: there is no scenario {found}; it is the same file on every "
+            "site, and a path is relative to the file that names it"
+        )
+    return Scenario.load(found)
+
+
 def problem_and_manifest(
-    scenario: Scenario, variant: str | None = None
+    scenario: Scenario, variant: str | None = None, *, pinned: bool = True
 ) -> tuple[Problem, Manifest]:
-    """The problem of a scenario's variant, and the manifest of its agents."""
+    """The problem of a scenario's variant, and the manifest of its agents.
+
+    A masked sum needs a nonce and the signing keys of all members, except where it is only planned
+    (`pinned=False`).
+    """
     job = scenario.build(variant, signals=False)
     index = next(k for k, spec in enumerate(scenario.variants) if spec.name == job.name)
     spec, source_map = scenario.variants[index], scenario.source_map
+    place = index if source_map.variants else None
     try:
-        return job.problem, manifest_of(job.problem, spec, scenario.name)
+        pins = pins_of(spec.agents, scenario.folder)
+        manifest = manifest_of(job.problem, spec, scenario.name, pins)
     except AgentError as problem:
         issue = attribute("agents", spec.agents.model_fields_set, problem)
         if len(issue.path) == 1:  # of several sections
             raise AgentError(f"{source_map.file}: {problem}") from None
-        said = source_map.message(issue, index if source_map.variants else None)
-        raise AgentError(said) from None
+        raise AgentError(source_map.message(issue, place)) from None
+    if pinned:
+        raise_((source_map.message(issue, place) for issue in check_pinned(manifest)), AgentError)
+    return job.problem, manifest
 
 
-def manifest_of(problem: Problem, spec: Spec, name: str) -> Manifest:
-    """The manifest of one variant."""
+def manifest_of(problem: Problem, spec: Spec, name: str, pins: Pins | None = None) -> Manifest:
+    """The manifest of one variant; of a masked sum without `pins`, one that cannot be run yet."""
     if len(problem.epsilons) > 1:
         raise AgentError(
             f"agents run one epsilon; the scenario has {len(problem.epsilons)}: keep one"
         )
-    chosen = spec.agents
+    chosen, (nonce, signing_keys) = spec.agents, pins or Pins()
     return Manifest.of(
         problem,
         name,
@@ -636,4 +581,6 @@ def manifest_of(problem: Problem, spec: Spec, name: str) -> Manifest:
         lost_after=chosen.lost_after,
         every=chosen.every,
         grace=chosen.grace,
+        nonce=nonce,
+        signing_keys=signing_keys,
     )

@@ -71,7 +71,7 @@ def conserves_mass(algorithm: Algorithm, rounds: int = 100) -> bool:
     (True, False)
     """
     whole = (0.0, 0.0) if algorithm.online else (1.0, 1.0)
-    if (algorithm.start.innovation, algorithm.start.noise) != whole:
+    if algorithm.masked or (algorithm.start.innovation, algorithm.start.noise) != whole:
         return False
     return all(_conserves_in_round(algorithm, t) for t in range(1, rounds + 1))
 
@@ -118,8 +118,8 @@ def check(algorithm: Algorithm, rounds: int = 100) -> None:
     if not conserves_mass(algorithm, rounds):
         raise AlgorithmError(
             f"algorithm {algorithm.name} does not conserve mass, which agents rely on: what one "
-            f"sends must be what the others receive; agents run {', '.join(supported())}, and "
-            "`murmura run` simulates the others"
+            f"sends must be what the others receive; agents run {', '.join(supported())} and "
+            "masked-sum and masked-learn, and `murmura run` simulates the others"
         )
 
 

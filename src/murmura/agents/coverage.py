@@ -23,6 +23,13 @@ class Coverage:
         For each member, how many of its readings are in the estimate.
     dropped : tuple of (str, str)
         Links over which nothing was exchanged, because one end was lost or the link was broken.
+    draws : int
+        Draws of noise in an estimate from masked sums: the sizes of all rosters together.
+    attempt : int
+        Which attempt of its query gave the last masked sum, from 1; 0 without one.
+    mixed : int or None
+        Rounds since what a member had exchanged was last rolled back, because it lost its state
+        of mixing; None where none was.
 
     Raises
     ------
@@ -44,6 +51,9 @@ class Coverage:
     present: tuple[str, ...] = ()
     readings: tuple[int, ...] = ()
     dropped: tuple[tuple[str, str], ...] = ()
+    draws: int = 0
+    attempt: int = 0
+    mixed: int | None = None
 
     def __post_init__(self) -> None:
         """Check that there is a count for each member, and that nobody else is present."""

@@ -7,10 +7,12 @@ restart would not remember.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from murmura.agents.coverage import Coverage
-from murmura.agents.messages import Message, PeerStatus
+from murmura.agents.masked.entries import StoredSum
+from murmura.agents.messages import Message, PeerStatus, Register
 
 
 class Released(NamedTuple):
@@ -90,6 +92,15 @@ class Received(NamedTuple):
     message: Message
 
 
+class ReceivedBatch(NamedTuple):
+    """Messages for one agent arrived together: as if each were `Received`, in order.
+
+    The rounds proceed after the last of them, and the actions of all of them are one list.
+    """
+
+    messages: Sequence[Message]
+
+
 class PeerUp(NamedTuple):
     """A neighbour can be reached."""
 
@@ -126,6 +137,58 @@ class SkipReading(NamedTuple):
     round: int
 
 
+class Contribution(NamedTuple):
+    """An agent's part in a query of the masked sum: as secret as its readings, in memory only.
+
+    Parameters
+    ----------
+    query : int
+        Which query: 1, 2, ...
+    statistic : tuple of int
+        One for each component, in grid steps, without noise.
+    readings : int
+        How many readings are in it.
+
+    Examples
+    --------
+    >>> Contribution(query=1, statistic=(4096,), readings=1)
+    Contribution(query=1, readings=1)
+    """
+
+    query: int
+    statistic: tuple[int, ...]
+    readings: int
+
+    def __repr__(self) -> str:
+        """Without the statistic."""
+        return f"Contribution(query={self.query}, readings={self.readings})"
+
+
+class Contribute(NamedTuple):
+    """The agent takes part in a query with this; its ledger has admitted the query."""
+
+    contribution: Contribution
+
+
+class LocalBatch(NamedTuple):
+    """Agents of this process have new records of masked sums, or are further than before."""
+
+
+class LocalRegisters(NamedTuple):
+    """Agents of this process know more of who takes part than they did.
+
+    Parameters
+    ----------
+    posted : mapping of str to PostRegister
+        The last of each agent, by its label.
+    unions : mapping of (int, int) to Register
+        By view, what all of them know together.
+    """
+
+    posted: Mapping[str, PostRegister]
+    unions: Mapping[tuple[int, int], Register]
+
+
 class NoMoreReadings(NamedTuple):
     """There is no further reading, or no budget for one: proceed with what there is."""
 
@@ -135,8 +198,8 @@ class Leave(NamedTuple):
 
 
 Event = (
-    Started | Restarted | Received | PeerUp | PeerDown | Deadline | Reading | SkipReading
-    | NoMoreReadings | Leave
+    Started | Restarted | Received | ReceivedBatch | PeerUp | PeerDown | Deadline | Reading | SkipReading
+    | Contribute | LocalBatch | LocalRegisters | NoMoreReadings | Leave
 )  # fmt: skip
 
 
@@ -179,6 +242,20 @@ class Send(NamedTuple):
     """Send a message to `message.receiver`; it may be lost."""
 
     message: Message
+
+
+class PostRegister(NamedTuple):
+    """Let the agents of this process know who takes part: an `Attendance` for all of them at once.
+
+    Parameters
+    ----------
+    incarnation, run, register
+        As in `Attendance`.
+    """
+
+    incarnation: int
+    run: bytes
+    register: Register
 
 
 class SetTimer(NamedTuple):
@@ -236,6 +313,32 @@ class Done(NamedTuple):
     coverage: Coverage = Coverage(())
 
 
-SILENT_REASONS = ("left", "rolled-back", "conflicting-releases")  # no last message is sent
+class ConcludeQuery(NamedTuple):
+    """Write that a query is over; its readings are settled then.
 
-Action = Persist | Renew | Remember | Send | SetTimer | AgentReport | Done
+    Parameters
+    ----------
+    query : int
+        Which query.
+    reason : str
+        "sum", "attempts" or "views" (used up), "missed" (the others concluded it, and nobody has its
+        records any more), or "late" (likewise, and the agent went on with a later one).
+    summed : StoredSum or None
+        Its result, if there is one.
+    """
+
+    query: int
+    reason: str
+    summed: StoredSum | None
+
+
+SILENT_REASONS = (
+    "left",
+    "rolled-back",
+    "cloned",
+    "conflicting-releases",
+)  # no last message is sent
+
+Action = (
+    Persist | Renew | Remember | Send | PostRegister | SetTimer | AgentReport | ConcludeQuery | Done
+)  # fmt: skip

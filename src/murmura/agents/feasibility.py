@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from murmura.agents.config import manifest_of
-from murmura.agents.release import ReleaseMechanism
+from murmura.agents.release import ReleaseMechanism, check_guarantee
 from murmura.errors import MurmuraError
 from murmura.scenario.schema import Spec
 from murmura.simulation import Problem
@@ -39,7 +39,10 @@ def refusal(problem: Problem, spec: Spec) -> str:
     one = replace(problem, epsilons=problem.run_epsilons[:1])
     try:
         manifest = manifest_of(one, spec, spec.name)
-        ReleaseMechanism(manifest, one, manifest.members[0][0])
+        if manifest.masked:
+            check_guarantee(manifest, one.family)
+        else:
+            ReleaseMechanism(manifest, one, manifest.members[0][0])
     except MurmuraError as error:
         return str(error)
     return ""

@@ -9,9 +9,13 @@ part at most (high - low)/2 sum_k |p_k - 1/N|. Without bounds, readings of one d
 known variance give it a standard deviation. The interval says nothing about the parameter of a
 distribution that the readings may be drawn from: that error is `sampling`, apart from it.
 
+An estimate from masked sums is a sum over rosters, the same everywhere: there is no mixing, and all
+noise together is that of as many draws as the rosters have members (`privacy.sum_noise`). Rounding
+to the grid adds half a step.
+
 Results, status, metrics and the checks before a start ask `interval`. A plan has no manifest yet:
-`theory.precision` approximates the same with a normal quantile, which is too narrow for few
-releases (by 8% for one Laplace draw).
+`theory.precision` asks the same of masked sums, and approximates local noise with a normal quantile,
+which is too narrow for few releases (by 8% for one Laplace draw).
 """
 
 from __future__ import annotations
@@ -32,7 +36,8 @@ from murmura.agents.quantiles import quantile
 from murmura.agents.release.guarantees import AgentNeighbourhood, request_of
 from murmura.errors import AgentError
 from murmura.families import statistic_bounds
-from murmura.privacy import Batches, Calibration, calibrate
+from murmura.privacy import Batches, Calibration, MaskedDP, calibrate
+from murmura.privacy.calibration import masked_mechanism
 from murmura.theory.accuracy import CONFIDENCE, MOST_AGENTS
 
 MOST_READINGS = 10**8  # of a member, and rounds: beyond, an interval is not computed
@@ -106,8 +111,10 @@ def interval(
     round: int | None = None,
     present: Container[str] | None = None,
     dropped: Iterable[tuple[str, str]] = (),
+    draws: int = 0,
     estimate: Sequence[float] = (),
     confidence: float = CONFIDENCE,
+    mixed: int | None = None,
 ) -> ResultInterval:
     """The interval around an estimate, from the terms and the coverage alone.
 
@@ -128,10 +135,14 @@ def interval(
         Members that take part; all by default.
     dropped : iterable of (str, str), optional
         Links over which nothing was exchanged; none by default.
+    draws : int
+        Members of all rosters of masked sums together; by default all members, in every query.
     estimate : sequence of float, optional
         Where the variance of readings depends on their mean, the one to take.
     confidence : float
         Of each component.
+    mixed : int, optional
+        Rounds since mixing was last rolled back; by default it never was.
 
     Returns
     -------
@@ -172,6 +183,8 @@ def interval(
             "confidence must be a number above 0 and below 1, such as 0.95; found "
             f"{_validate.found(confidence)}"
         )
+    if mixed is not None:
+        _validate.at_least(AgentError, 0, mixed=mixed)
     members = [member for member, _ in manifest.members]
     given = (_readings_of(manifest, last),) * len(members)
     if counts is not None:
@@ -182,10 +195,23 @@ def interval(
         )
     taking = None if present is None else tuple(m for m in members if m in present)
     near = checked_estimate(family, estimate)
+    if manifest.masked:
+        queries = manifest.queries if round is None else max(round, 1)
+        in_all = draws or len(members) * queries
+        return _of_sums(manifest, family, given, in_all, near, float(confidence))
     chosen = members[:: max(len(members) // MOST_AGENTS, 1)] if label is None else [label]
     found = [
         _interval(
-            manifest, family, given, each, last, taking, tuple(dropped), near, float(confidence)
+            manifest,
+            family,
+            given,
+            each,
+            last,
+            taking,
+            tuple(dropped),
+            near,
+            float(confidence),
+            mixed,
         )
         for each in chosen
     ]
@@ -205,7 +231,7 @@ def most_readings(manifest: Manifest, round: int) -> int:
         The round of the estimate.
     """
     online = manifest.made_algorithm.online
-    if online and manifest.asynchronous:
+    if online and (manifest.asynchronous or manifest.masked):  # there a round is a query
         return MOST_READINGS
     return max(_readings_of(manifest, min(round, MOST_READINGS)), 1)
 
@@ -266,13 +292,17 @@ def _interval(
     dropped: tuple[tuple[str, str], ...],
     estimate: Numbers,
     confidence: float,
+    mixed: int | None,
 ) -> ResultInterval:
     size = manifest.dimension
-    weights = release_weights(manifest, label, counts, round, present, dropped)
+    weights = release_weights(manifest, label, counts, round, present, dropped, mixed)
     low, high = statistic_bounds(family)
     if not len(weights.weight):
         unknown = (math.inf,) * size
         return ResultInterval(unknown, unknown, unknown, None, confidence)
+    if math.isinf(weights.undone):
+        unknown, widths = (math.inf,) * size, tuple((np.asarray(high) - np.asarray(low)).tolist())
+        return ResultInterval(widths, unknown, unknown, None, confidence)
     variance = _variance(family, estimate)
     scales, mechanism = _noise(manifest, family, weights)
     parts = []
@@ -283,7 +313,7 @@ def _interval(
             spread = math.inf if variance is None else variance[k] * weights.deviation
         noise = quantile(
             mechanism if scales is None else scales,
-            weights.weight,
+            weights.largest,
             weights.releases,
             confidence,
             0.0 if math.isinf(spread) else spread,
@@ -296,6 +326,30 @@ def _interval(
     )
     whole, noises, mixings = (tuple(column) for column in zip(*parts, strict=True))
     return ResultInterval(whole, noises, mixings, sampling, confidence)
+
+
+@lru_cache(maxsize=64)
+def _of_sums(
+    manifest: Manifest,
+    family: Any,
+    counts: tuple[int, ...],
+    draws: int,
+    estimate: Numbers,
+    confidence: float,
+) -> ResultInterval:
+    """Of an estimate from masked sums: noise of all draws, and half a step of rounding."""
+    request, size = request_of(manifest), manifest.dimension
+    assert isinstance(request, MaskedDP)
+    made, total = masked_mechanism(request, family, len(manifest.members)), sum(counts)
+    if not total:
+        unknown = (math.inf,) * size
+        return ResultInterval(unknown, unknown, (0.0,) * size, None, confidence)
+    noise = made.half_width(draws, total, confidence)
+    low, high = statistic_bounds(family)
+    widths = tuple(min(noise, float(top - end)) for end, top in zip(low, high, strict=True))
+    z, variance = NormalDist().inv_cdf((1 + confidence) / 2), _variance(family, estimate)
+    sampling = None if variance is None else tuple(z * math.sqrt(v / total) for v in variance)
+    return ResultInterval(widths, (noise,) * size, (0.0,) * size, sampling, confidence)
 
 
 def project(family: Any, estimate: Sequence[float]) -> Numbers:

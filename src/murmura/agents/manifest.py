@@ -9,43 +9,40 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from typing import Any, ClassVar
 
-import numpy as np
-
 from murmura import _validate, algorithms
 from murmura.agents import conservation
+from murmura.agents.derived_terms import (
+    MaskedNumbers,
+    Numbers,
+    WeightedLink,
+    batches_of,
+    check_pins,
+    hops_of,
+    links_of,
+    mechanism_of,
+)
+from murmura.agents.roles import check_members
 from murmura.agents.views import ViewGraph
 from murmura.algorithms.base import Algorithm
 from murmura.algorithms.batched import batched
 from murmura.errors import AgentError
-from murmura.privacy import (
-    Batches,
-    PrivacyRequest,
-    Protects,
-    calibrate,
-    check_stopping,
-    mechanism_name,
-)
+from murmura.privacy import Batches, MaskedMechanism, Protects, check_stopping
 from murmura.privacy.batches import LARGEST_GROWTH, LEAST_GROWTH
 from murmura.simulation import Problem
 
 WEIGHT_BITS = 53  # a weight is a whole number of 2^-53: exactly the float
-FINER = 24  # a unit is this many bits below the grid of the finest release
-TAIL = 700.0  # scales beyond which a release lies with probability e^-700
-GRID = 40  # bits between a release's scale and its grid
-WITHOUT_NOISE = 40  # bits below 1 where nothing sets a scale
 
-GATHERING, LOST_AFTER, DAY = 600.0, 3600.0, 86_400.0  # seconds
+GATHERING, LOST_AFTER = 600.0, 3600.0  # seconds
 _FLOATS = (
     "epsilon", "delta", "radius", "tolerance", "gathering", "lost_after", "every", "grace",
     "batch_growth", "largest",
 )  # fmt: skip
-
-WeightedLink = tuple[str, str, float]  # (from, to, weight)
 
 
 @dataclass(frozen=True)
@@ -79,7 +76,7 @@ class Manifest:
     tolerance : float
         Stop when estimates are this close; 0 to stop only after the last round.
     quorum : int
-        Members whose readings a result needs.
+        Members whose readings a result needs; n - d in a masked sum.
     gathering : float
         Seconds to wait for members that were never heard, if the quorum allows to go without them.
     lost_after : float
@@ -95,13 +92,20 @@ class Manifest:
     unit : int
         Numbers are in units of 2^-unit.
     largest : float
-        No release is larger in absolute value; inf if unknown.
+        No release is larger in absolute value; inf if unknown. In a masked sum, no statistic.
     weights : str
         Name of the weights.
     members : tuple
         (label, name on its certificate) of every agent.
     links : tuple
         (from, to, weight pushed), in both directions.
+    colluders, absent, attempts, steps : int
+        c, d, A and the grid of a masked sum (`privacy.MaskedDP`); 0 where nothing is masked.
+    nonce : str
+        32 hexadecimal digits that distinguish this run of a masked sum from all others; empty while
+        it is not chosen, and where nothing is masked.
+    signing_keys : tuple of str
+        The pinned Ed25519 keys, hexadecimal, aligned with `members`; empty like `nonce`.
 
     Raises
     ------
@@ -154,6 +158,12 @@ class Manifest:
     weights: str
     members: tuple[tuple[str, str], ...]
     links: tuple[WeightedLink, ...]
+    colluders: int = 0
+    absent: int = 0
+    attempts: int = 0
+    steps: int = 0
+    nonce: str = ""
+    signing_keys: tuple[str, ...] = ()
 
     FIELDS: ClassVar[tuple[str, ...]]
 
@@ -178,6 +188,55 @@ class Manifest:
                 f"found {self.batch_growth:g}"
             )
         _validate.at_least(AgentError, 0, longest_batch=self.longest_batch)
+        check_members(name for _, name in self.members)
+        self._check_masked()
+
+    def _check_masked(self) -> None:
+        """The terms of a masked sum fit together; without one there are none."""
+        numbers = (self.colluders, self.absent, self.attempts, self.steps)
+        if not self.masked:
+            if any(numbers) or self.nonce or self.signing_keys:
+                raise AgentError(
+                    "signing_keys, nonce, colluders, absent and attempts belong to a masked sum, and "
+                    f'algorithm {self.algorithm} is none; leave them out, or say mode = "masked"'
+                )
+            return
+        _validate.at_least(AgentError, 0, colluders=self.colluders, absent=self.absent)
+        _validate.at_least(AgentError, 1, attempts=self.attempts, steps=self.steps)
+        if self.quorum != len(self.members) - self.absent:
+            raise AgentError(
+                f"quorum must be n - absent = {len(self.members)} - {self.absent} in a masked sum: a "
+                f"result is over a roster, and no roster is smaller; found {self.quorum}; leave "
+                "quorum out, and state absent in [privacy]"
+            )
+        if self.asynchronous or self.tolerance:
+            raise AgentError(
+                "a masked sum has one result for all, from sessions in common; leave asynchronous "
+                "and tolerance out"
+            )
+        if self.rounds == 0 and not self.made_algorithm.online:
+            raise AgentError(
+                f"{self.algorithm} adds up one reading of each agent; leave open_ended out"
+            )
+        check_pins(self.labels, self.nonce, self.signing_keys)
+
+    @property
+    def masked(self) -> bool:
+        """Whether the result is a masked sum, and not made from releases with local noise."""
+        return self.protect != Protects.NOTHING and self.mechanism == MaskedMechanism.name
+
+    @property
+    def queries(self) -> int:
+        """How many masked sums there are: one offline, one for each batch that closes; 0: no end."""
+        if not self.made_algorithm.online:
+            return 1
+        batches = Batches(self.batch_growth, self.longest_batch)
+        return batches.count(self.rounds) - (batches.released(self.rounds) < self.rounds)
+
+    @property
+    def pinned(self) -> bool:
+        """Whether a run can begin: in a masked sum the nonce and all signing keys are there."""
+        return not self.masked or bool(self.nonce and self.signing_keys)
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
@@ -220,8 +279,12 @@ class Manifest:
     def lasting_name(self, label: str) -> str:
         """Identifies a member in all epochs: its certificate, with the label if several share it."""
         name = self.certificates[label]
-        shared = sum(other == name for _, other in self.members) > 1
-        return f"{name}/{label}" if shared else name
+        return f"{name}/{label}" if self._holders[name] > 1 else name
+
+    @cached_property
+    def _holders(self) -> Counter[str]:
+        """How many members share each certificate."""
+        return Counter(name for _, name in self.members)
 
     @cached_property
     def made_algorithm(self) -> Algorithm:
@@ -261,6 +324,14 @@ class Manifest:
             )
         return self._weights[label]
 
+    @cached_property
+    def largest_weights(self) -> dict[str, float]:
+        """By member, the largest weight with which a neighbour's estimate reaches it."""
+        largest = dict.fromkeys(self.labels, 0.0)
+        for _, to, weight in self.links:
+            largest[to] = max(largest[to], weight)
+        return largest
+
     @property
     def hides_neighbours(self) -> bool:
         """Whether noise must enter in every round (Network DP)."""
@@ -281,6 +352,7 @@ class Manifest:
         data = json.loads(text)
         for name in ("options", "members", "links"):
             data[name] = tuple(tuple(entry) for entry in data[name])
+        data["signing_keys"] = tuple(data["signing_keys"])
         for name in _FLOATS:
             data[name] = float(data[name])
         return cls(**data)
@@ -303,6 +375,8 @@ class Manifest:
         grace: float = 0.0,
         batch_growth: float = 1.0,
         longest_batch: int = 0,
+        nonce: str = "",
+        signing_keys: Mapping[str, str] | None = None,
     ) -> Manifest:
         """The terms for running a problem with one agent for each of its network's labels.
 
@@ -329,6 +403,10 @@ class Manifest:
         batch_growth, longest_batch
             As in the manifest, where the problem's privacy request has no batches; without a
             longest one it is a day of readings, if `every` is known.
+        nonce : str
+            As in the manifest; a masked sum can be planned without one, and not run.
+        signing_keys : mapping of str to str, optional
+            The pinned key of every member, hexadecimal; likewise.
 
         Returns
         -------
@@ -341,7 +419,8 @@ class Manifest:
             If agents cannot run the problem.
         """
         algorithm = batched(problem.algorithm, None)  # the batches are terms of their own
-        conservation.check(algorithm, max(problem.rounds, 2))
+        if not algorithm.masked:
+            conservation.check(algorithm, max(problem.rounds, 2))
         if problem.network.dynamic:
             raise AgentError(
                 "a dynamic network simulates links that fail; agents have real links, "
@@ -350,10 +429,13 @@ class Manifest:
         labels = [str(label) for label in problem.network.labels]
         if len(set(labels)) < len(labels):
             raise AgentError("agents need labels that differ as text; rename those that do not")
-        least, most = _scales(problem)
         privacy = problem.privacy
-        batches = _batches(privacy.batches or Batches(batch_growth, longest_batch), every)
+        last = problem.rounds if rounds is None else rounds
+        batches = privacy.batches or Batches(batch_growth, longest_batch)
+        batches = batches_of(batches, every, last, privacy.masked)
         asked = privacy.at(problem.run_epsilons[0]) if problem.run_epsilons else privacy
+        masked, numbers = MaskedNumbers.of(asked, problem, batches)
+        unit, largest = numbers or Numbers.of(problem)
         return cls(
             name=name,
             epoch=epoch,
@@ -364,25 +446,28 @@ class Manifest:
             dimension=problem.family.dimension,
             protect=privacy.protects.value,
             sensitivity=str(privacy.sensitivity) if privacy.adds_noise else "none",
-            mechanism=_mechanism(asked, problem.family),
+            mechanism=mechanism_of(asked, problem.family),
             epsilon=asked.epsilon,
             delta=privacy.delta,
             radius=privacy.radius,
-            rounds=problem.rounds if rounds is None else rounds,
+            rounds=last,
             tolerance=tolerance,
-            quorum=len(labels) if quorum is None else quorum,
+            quorum=len(labels) - masked.absent if quorum is None else quorum,
             gathering=gathering,
             lost_after=lost_after,
             every=every,
             grace=grace,
             batch_growth=batches.growth,
             longest_batch=batches.longest,
-            diameter=_hops(problem.network),
-            unit=_bits(least) + FINER,
-            largest=_largest(problem, most),
+            diameter=hops_of(problem.network),
+            unit=unit,
+            largest=largest,
             weights=problem.network.scheme,
             members=tuple((label, (certificates or {}).get(label, label)) for label in labels),
-            links=tuple(_links(problem.network, labels)),
+            links=tuple(links_of(problem.network, labels)),
+            **masked._asdict(),
+            nonce=nonce,
+            signing_keys=_aligned(labels, signing_keys or {}),
         )
 
 
@@ -395,76 +480,25 @@ def _canonical(value: Any) -> bytes:
     ).encode()
 
 
-def _batches(asked: Batches, every: float) -> Batches:
-    """The batches of a network: the longest is a day where a schedule says what that is."""
-    if asked.trivial or asked.longest or not every:
-        return asked
-    if every > DAY / 2:
+def _aligned(labels: list[str], keys: Mapping[str, str]) -> tuple[str, ...]:
+    """The keys in the order of the members: of all of them, and of nobody else."""
+    strangers = [label for label in keys if label not in set(labels)]
+    if strangers:
         raise AgentError(
-            f"a longest batch of a day is less than two readings every {every:g} s; say how many "
-            "readings a batch may wait for: batches = {growth = 2.0, longest = 4}"
+            f"signing_keys names {_some(strangers)}, and the network has no such member; its "
+            f"members are {_some(labels)}"
         )
-    return Batches(asked.growth, int(DAY // every))
+    missing = [label for label in labels if label not in keys]
+    if keys and missing:
+        raise AgentError(
+            f"signing_keys lacks {_some(missing)}; `murmura keys request NAME` on each site makes "
+            "its key, and `murmura keys sign` collects the public halves in signing-keys.toml"
+        )
+    return tuple(keys[label] for label in labels if label in keys)
 
 
 def _options(algorithm: Algorithm) -> dict[str, Any]:
     return {field.name: getattr(algorithm, field.name) for field in fields(algorithm)}
-
-
-def _links(network: Any, labels: list[str]) -> list[WeightedLink]:
-    """(from, to, weight): agent j pushes a_ij of its mass to i."""
-    matrix = network.at(1).tocoo()
-    return sorted(
-        (labels[j], labels[i], float(a))
-        for i, j, a in zip(matrix.row.tolist(), matrix.col.tolist(), matrix.data, strict=True)
-        if i != j and a > 0
-    )
-
-
-def _hops(network: Any) -> int:
-    """The diameter, with links taken as undirected; an upper bound above 2,000 agents."""
-    from scipy.sparse.csgraph import breadth_first_order, shortest_path
-
-    links = network.at(1)
-    if network.size <= 2000:
-        return int(np.max(shortest_path(links, directed=False, unweighted=True)))
-    order, before = breadth_first_order(links, 0, directed=False)
-    depth = np.zeros(network.size, dtype=np.int64)
-    for node in order[1:]:
-        depth[node] = depth[before[node]] + 1
-    return 2 * int(depth.max())
-
-
-def _scales(problem: Problem) -> tuple[float, float]:
-    """The least and largest scale of any release, 0 without noise; computed for a signal of 1."""
-    last = max(problem.rounds, 1)
-    noise = calibrate(problem.privacy, problem.algorithm, problem.family, problem.network, last)
-    if not problem.privacy.adds_noise:
-        return 0.0, 0.0
-    signals, epsilon = np.ones((problem.network.size, 1)), problem.run_epsilons[0]
-    rounds = (1, last) if problem.algorithm.online else (0,)
-    scales = np.array([noise.scale(signals, epsilon, t) for t in rounds])
-    tail = noise.sensitivity / epsilon if noise.perturbs_input else 0.0
-    return float(scales.min()), max(float(scales.max()), tail)
-
-
-def _mechanism(privacy: PrivacyRequest, family: Any) -> str:
-    """The name of the mechanism: Laplace noise has one name whatever its sensitivity."""
-    return privacy.mechanism if privacy.reads_signals else mechanism_name(privacy, family)
-
-
-def _bits(scale: float) -> int:
-    """Bits below 1 at which the finest release's grid lies."""
-    return WITHOUT_NOISE if scale == 0 else GRID - math.floor(math.log2(scale)) + 1
-
-
-def _largest(problem: Problem, scale: float) -> float:
-    """max |xi| over the bounds, plus a negligible tail of noise; inf without bounds."""
-    family = problem.family
-    ends = np.array([family.support.low, family.support.high], dtype=np.float64)
-    if family.signal_shape or not np.isfinite(ends).all():
-        return math.inf
-    return float(np.max(np.abs(family.columns(ends)))) + TAIL * scale
 
 
 def _some(labels: list[str], most: int = 8) -> str:

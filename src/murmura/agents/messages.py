@@ -1,10 +1,12 @@
-"""What may leave an agent: three frozen types, and no other.
+"""What may leave an agent: five frozen types, and no other.
 
 `Hello` opens a link: which agent speaks, in which incarnation, under which manifest.
 `CumulativeMass` carries the whole state of one direction of a link: the running totals of all mass
 ever sent over it in this session. A later one contains every earlier one, so loss, repetition and
 reordering cost nothing but time: the receiver takes the difference to what it last received.
 `Attendance` says who takes part: it floods the network by being merged and passed on.
+`RecordExchange` carries the signed records of a masked sum, and what two ends need to compare theirs.
+`StatusMessage` is for observers, who take part in nothing; no member sends it to another, or accepts it.
 
 Numbers are integers, in units of 2^-unit (`Manifest.unit`): what one side subtracts is to the bit
 what the other adds. They are computed from released values only; they contain no signal, and no
@@ -108,7 +110,8 @@ class RangeReport(NamedTuple):
     low, high : tuple of int
         The range, one for each component.
     stop : int
-        The round at which all stop; 0 while that is not agreed.
+        The round at which all stop; 0 while that is not agreed. In phase 0, where there is nothing
+        to agree on: the last round up to which mixing was undone, as far as the sender knows.
     """
 
     phase: int = 0
@@ -251,4 +254,78 @@ class Attendance(NamedTuple):
     asks: bool = False
 
 
-Message = Hello | CumulativeMass | Attendance
+class RecordExchange(NamedTuple):
+    """Records of one query of a masked sum, and what the sender has of them; each part may be empty.
+
+    A message with digests asks for the names in the buckets that differ, and its answer echoes
+    which digests it is for: without names, nothing differs. One with names asks for the records that
+    the sender lacks there.
+
+    Parameters
+    ----------
+    sender, receiver : str
+        Labels.
+    run : bytes
+        Which start of the sender's ledger speaks, 8 bytes, as in its Hello.
+    query : int
+        Which query the records are of.
+    concluded : int
+        How many queries the sender has concluded.
+    done : bool
+        Whether the sender has concluded its last query, and looks for no result any more.
+    heard_done : bool
+        Whether the sender knows that the receiver has.
+    digests : bytes
+        A hash of 8 bytes for each of 256 buckets of records, or empty.
+    names : tuple of (int, bytes)
+        In order of buckets: a bucket, and 8 bytes for each record that the sender has in it.
+    chunk : bytes
+        Records, each with its length before it.
+    echo : bytes
+        Of an answer to digests: 8 bytes of their hash, else empty. An answer that is late, or a
+        message that is none, is not taken for that to the last question.
+
+    Examples
+    --------
+    >>> RecordExchange("a", "b", b"12345678", query=1).chunk
+    b''
+    """
+
+    sender: str
+    receiver: str
+    run: bytes
+    query: int
+    concluded: int = 0
+    done: bool = False
+    heard_done: bool = False
+    digests: bytes = b""
+    names: tuple[tuple[int, bytes], ...] = ()
+    chunk: bytes = b""
+    echo: bytes = b""
+
+
+class StatusMessage(NamedTuple):
+    """How an agent fares, for one observer.
+
+    Parameters
+    ----------
+    sender, receiver : str
+        The label of the agent, and the name of the observer.
+    sequence : int
+        Counts the statuses of the agent in this start; what is missing was lost on the way.
+    text : str
+        `AgentStatus.public()` as JSON.
+
+    Examples
+    --------
+    >>> StatusMessage("north", "control-room", 1, '{"state": "running"}').sequence
+    1
+    """
+
+    sender: str
+    receiver: str
+    sequence: int
+    text: str
+
+
+Message = Hello | CumulativeMass | Attendance | RecordExchange

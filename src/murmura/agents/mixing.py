@@ -9,11 +9,31 @@ so that the row e_i W_t ... W_{s+1} tends to a constant: releases of long ago co
 recent rounds are followed one by one. This holds where every message arrives in time. Where one is
 late mass waits at its sender, and the weights are an estimate; so they are for agents without
 common rounds, whose readings are taken to have entered evenly over their ticks.
+
+**Where mixing was undone.** A member that lost its state of mixing begins anew with its releases, and
+its neighbours roll back what they had exchanged with it. For one release let c_j be the part of it at
+agent j then. They add up to 1, but some may be negative: what came over a link can be less than what
+of it has since gone on. What a link with symmetric weights has carried from one end to the other is
+an electrical flow from where the release entered to where it is, so at most 1 goes through any agent:
+with m members lost at one time the negative parts together are at most n = m, and if two were lost
+one after the other at most n = 4 (through the second went at most 1, and then the 3 = 1 + 2 that all
+parts of the first loss amount to). After that only rounds since count. With r the row of their product
+and delta its largest less its least number,
+
+    c_k = sum_j c_j r_j,    |c_k - r_j| <= (n + 1) delta    for every j,    c_k >= min r - n delta,
+
+so that weights p_k computed from these rounds alone are off by at most
+
+    A = (n + 1) delta N / w,    w = sum_k c_k m_k,
+
+in sum: sum_k m_k |p_k - exact p_k| / 2 <= A while the c_k are not negative. `UNDONE` is n; A decreases
+with every round, and above 1 nothing is known.
 """
 
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Container, Iterable, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -24,10 +44,12 @@ from numpy.typing import NDArray
 from murmura.agents import conservation
 from murmura.agents.manifest import Manifest
 from murmura.errors import AgentError
+from murmura.networks.kernels import least_linked
 from murmura.privacy import Batches
 
 MIXED = 1e-7  # relative spread of a row that counts as constant
 MOST_NUMBERS = 500_000  # agents times rounds that are followed one by one
+UNDONE = 4  # n: the most that all negative parts of a release are taken to be after a roll-back
 HALF = 0.5  # of its mass goes through the weights in a tick of an asynchronous agent
 
 Floats = NDArray[np.float64]
@@ -50,6 +72,9 @@ class ReleaseWeights(NamedTuple):
         Whose they are, as a place in the manifest.
     round : ndarray
         The round in which they entered; of several, the last.
+    undone : float
+        A: how far the weights are from the exact ones at most, where mixing was undone; infinite
+        if that is not known.
 
     Examples
     --------
@@ -63,25 +88,43 @@ class ReleaseWeights(NamedTuple):
     releases: Floats
     member: Integers
     round: Integers
+    undone: float = 0.0
+
+    @property
+    def largest(self) -> Floats:
+        """The largest that each weight can be: (c + (n + 1) delta) / (w - w A)."""
+        if not self.undone:
+            return self.weight
+        total = float((self.readings * self.releases).sum())
+        return (self.weight + self.undone / total) / (1 - self.undone)
 
     @property
     def unevenness(self) -> float:
         """1/2 sum_k m_k |p_k - 1/N|: what is left of the mixing error, per range of a reading."""
         counts = self.readings * self.releases
         total = float(counts.sum())
-        return float((counts * np.abs(self.weight - 1 / total)).sum() / 2) if total else 0.0
+        if not total:
+            return 0.0
+        return float((counts * np.abs(self.weight - 1 / total)).sum() / 2) + self.undone
 
     @property
     def deviation(self) -> float:
         """sum_k m_k (p_k - 1/N)^2: the same in mean square, per variance of a reading."""
         counts = self.readings * self.releases
         total = float(counts.sum())
-        return float((counts * (self.weight - 1 / total) ** 2).sum()) if total else 0.0
+        if not total:
+            return 0.0
+        found = float((counts * (self.weight - 1 / total) ** 2).sum())
+        if not self.undone:
+            return found
+        # |p_k - exact| <= A/N + A exact, and the root of a sum of squares is a norm
+        added = self.undone * (math.sqrt(1 / total) + math.sqrt(self.squares))
+        return (math.sqrt(found) + added) ** 2
 
     @property
     def squares(self) -> float:
         """sum_k m_k p_k^2: the variance of the estimate per variance of a reading."""
-        return float((self.readings * self.releases * self.weight**2).sum())
+        return float((self.readings * self.releases * self.largest**2).sum())
 
 
 def release_weights(
@@ -91,6 +134,7 @@ def release_weights(
     round: int,
     present: Container[str] | None = None,
     dropped: Iterable[tuple[str, str]] = (),
+    mixed: int | None = None,
 ) -> ReleaseWeights:
     """The weights of all releases in the estimate of one agent.
 
@@ -111,6 +155,8 @@ def release_weights(
         Members that take part; one that neither does nor contributes is left out of the network.
     dropped : iterable of (str, str), optional
         Links over which nothing was exchanged, each with the lesser label first.
+    mixed : int, optional
+        Rounds since mixing was last rolled back; by default it never was.
 
     Returns
     -------
@@ -137,7 +183,8 @@ def release_weights(
     unused = frozenset(
         (min(a, b), max(a, b)) for a, b, _ in manifest.links if a in absent or b in absent
     )
-    rows, last = _rows(manifest, label, round, unused | frozenset(dropped))
+    unused |= frozenset(dropped)
+    rows, last = _rows(manifest, label, round, unused, mixed)
     online = manifest.made_algorithm.online or manifest.asynchronous
     parts: list[tuple[Any, ...]] = []
     for place, count in enumerate(given):
@@ -154,19 +201,60 @@ def release_weights(
     counted, readings, releases = (np.asarray(c, dtype=np.float64) for c in columns[:3])
     total = float((counted * readings * releases).sum())
     weight = counted / total if total > 0 else counted
+    undone = 0.0
+    if mixed is not None:
+        row = _mixed_row(manifest, label, round, unused, mixed, rows)
+        reached = row[_reached(manifest, label, unused)]
+        undone = _undone(reached, float((readings * releases).sum()), total)
     return ReleaseWeights(
-        weight, readings, releases, columns[3].astype(np.int64), columns[4].astype(np.int64)
+        weight, readings, releases, columns[3].astype(np.int64), columns[4].astype(np.int64), undone
     )
 
 
-def _rows(manifest: Manifest, label: str, round: int, unused: Links) -> tuple[Floats, int]:
-    """e_i W_t ... W_{s+1} for s = t, t-1, ... until it is constant; and the last such s."""
+def _mixed_row(
+    manifest: Manifest, label: str, round: int, unused: Links, mixed: int, rows: Floats
+) -> Floats:
+    """The row of the rounds since mixing was undone, or of some of them, which is no more even.
+
+    Where only some rounds are followed one by one, that of a power of two of them, computed once.
+    """
+    some, fraction = 1 << mixed.bit_length() >> 1, _fraction(manifest, round)
+    if rows.size <= MOST_NUMBERS or some < len(rows) or fraction is None:
+        return np.asarray(rows[-1], dtype=np.float64)
+    return _late_row(manifest, label, unused, fraction, some)
+
+
+@lru_cache(maxsize=8)
+def _late_row(
+    manifest: Manifest, label: str, unused: Links, fraction: float, rounds: int
+) -> Floats:
+    """e_i W^k for so many rounds, or until it is constant; those before are not kept."""
+    found = _product(manifest, label, unused, itertools.repeat(fraction, rounds), False)
+    return np.asarray(found[-1], dtype=np.float64)
+
+
+def _undone(row: Floats, count: float, weight: float) -> float:
+    """A for a row of the rounds since mixing was undone; infinite where it is 1 or more."""
+    least = float(row.min())
+    delta = float(row.max()) - least
+    found = (UNDONE + 1) * delta * count
+    return found / weight if found < weight and least >= UNDONE * delta else math.inf
+
+
+def _rows(
+    manifest: Manifest, label: str, round: int, unused: Links, mixed: int | None = None
+) -> tuple[Floats, int]:
+    """e_i W_t ... W_{s+1} for s = t, t-1, ... until it is constant; and the last such s.
+
+    Where mixing was undone, no further than since then.
+    """
+    first = 0 if mixed is None else max(round - mixed, 0)
     fraction, algorithm = _fraction(manifest, round), manifest.made_algorithm
     if fraction is None or not (algorithm.online or manifest.asynchronous):
-        fractions = (conservation.sent_fraction(algorithm, s) for s in range(round, 0, -1))
-        rows = _product(manifest, label, unused, fractions)
+        fractions = (conservation.sent_fraction(algorithm, s) for s in range(round, first, -1))
+        rows = _product(manifest, label, unused, fractions, algorithm.online)
     else:
-        rows = _powers(manifest, label, unused, fraction)[: round + 1]
+        rows = _powers(manifest, label, unused, fraction)[: round - first + 1]
     return rows, round - (len(rows) - 1)
 
 
@@ -184,39 +272,56 @@ def _fraction(manifest: Manifest, round: int) -> float | None:
 @lru_cache(maxsize=8)
 def _powers(manifest: Manifest, label: str, unused: Links, fraction: float) -> Floats:
     """e_i W^k for k = 0, 1, ... until it is constant."""
-    return _product(manifest, label, unused, itertools.repeat(fraction))
+    return _product(manifest, label, unused, itertools.repeat(fraction), True)
 
 
-def _product(manifest: Manifest, label: str, unused: Links, fractions: Iterable[float]) -> Floats:
-    """Rows of the product of the W of these fractions, from the last round backwards."""
-    from scipy.sparse import csr_array
+def _product(
+    manifest: Manifest, label: str, unused: Links, fractions: Iterable[float], keep: bool
+) -> Floats:
+    """Rows of the product of the W of these fractions, from the last round backwards.
 
-    place = {member: k for k, (member, _) in enumerate(manifest.members)}
-    links = [
-        (place[a], place[b], w)
-        for a, b, w in manifest.links
-        if (min(a, b), max(a, b)) not in unused
-    ]
-    size = len(place)
+    Of all rounds if they are kept, else of the first one: for what entered before it.
+    """
+    size, links = len(manifest.members), _used(manifest, unused)
+    reached = _reached(manifest, label, unused)
     row = np.zeros(size)
-    row[place[label]] = 1.0
+    row[manifest.labels.index(label)] = 1.0
     rows = [row]
     if not links:
         return np.array(rows)
     source, target, pushed = (np.array(column) for column in zip(*links, strict=True))
-    push = csr_array((pushed, (source, target)), shape=(size, size))
     out = np.bincount(source, pushed, minlength=size)
-    reached = _reached(push, place[label])
-    online = manifest.made_algorithm.online or manifest.asynchronous
     for fraction in fractions:
         if _constant(row[reached]) or len(rows) * size > MOST_NUMBERS:
             break
-        row = row + fraction * (push @ row - out * row)
-        if online:
+        pulled = np.bincount(source, pushed * row[target], minlength=size)
+        row = row + fraction * (pulled - out * row)
+        if keep:
             rows.append(row)
         else:
-            rows[0] = row  # all that entered before the first round
+            rows[0] = row
     return np.array(rows)
+
+
+def _used(manifest: Manifest, unused: Links) -> list[tuple[int, int, float]]:
+    """The links but for those that are not used, by the places of their ends."""
+    place = {member: k for k, (member, _) in enumerate(manifest.members)}
+    return [
+        (place[a], place[b], w)
+        for a, b, w in manifest.links
+        if (min(a, b), max(a, b)) not in unused
+    ]
+
+
+@lru_cache(maxsize=64)
+def _reached(manifest: Manifest, label: str, unused: Links) -> Integers:
+    """The places of the members whose mass can come to an agent."""
+    place, links = manifest.labels.index(label), _used(manifest, unused)
+    if not links:
+        return np.array([place], dtype=np.int64)
+    source, target, _ = (np.array(column) for column in zip(*links, strict=True))
+    least = least_linked(source, target, len(manifest.members))
+    return np.asarray(np.flatnonzero(least == least[place]), dtype=np.int64)
 
 
 def _entries(
@@ -298,14 +403,6 @@ def _number_before(manifest: Manifest, count: int, round: int, last: int) -> int
     if manifest.asynchronous:
         return min(count * last // round, count) if round else 0
     return int(np.clip(count - (round - last), 0, count)) if last else 0
-
-
-def _reached(push: Any, place: int) -> Integers:
-    """Those whose mass can come to an agent."""
-    from scipy.sparse.csgraph import breadth_first_order
-
-    order = breadth_first_order(push, place, directed=False, return_predecessors=False)
-    return np.asarray(order, dtype=np.int64)
 
 
 def _constant(row: Floats) -> bool:

@@ -9,7 +9,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from murmura.agents.ledger.store import lock_path, log_path
+from murmura.agents.ledger.lock import lock_path
+from murmura.agents.ledger.store import log_path
 from murmura.agents.runtime.spool import spool_path
 from murmura.agents.runtime.status import StatusReport
 from murmura.errors import AgentError

@@ -45,8 +45,23 @@ WITHOUT = {  # why there is no estimate, and what to do
     "excluded": "the others went on without it; use their estimate, and take part in the next run",
     "readings": "its readings ended; see the log, and give it readings that it can release",
     "stopped": "stopped before the end; start again to continue",
+    "attempts": "members fell silent in every attempt after values were sent; find out which, and "
+    "run again with a new nonce",
+    "missed": "the others have concluded, and nobody that was reached has the records of it any more; "
+    "if they have an estimate, use it: no new query is needed",
+    "views": "no roster came about: too many members were missing or contradicted themselves; start "
+    "the missing ones, and run again with a new nonce",
+    "cloned": "another process uses its signing key; stop all but one and find out which ledger is "
+    "the newest",
 }
-VOID = ("rolled-back", "conflicting-releases", "late", "quorum", "excluded")  # no result ever
+VOID = (
+    "rolled-back",
+    "cloned",
+    "conflicting-releases",
+    "late",
+    "quorum",
+    "excluded",
+)  # no result ever
 
 
 @dataclass(frozen=True)
@@ -76,9 +91,13 @@ class AgentResult:
     quorum : int
         How many members a result needs.
     epsilon, delta : float
-        Of one reading; epsilon is infinite without a guarantee.
+        Of one reading, or of one session of a masked sum; epsilon is infinite without a guarantee.
     guarantee : str
         What is guaranteed, in words.
+    attempts : int
+        How many sessions a query of a masked sum may take; 0 without masked sums.
+    unit : str
+        Of the estimate, such as "kW"; empty if it has none.
 
     Examples
     --------
@@ -109,6 +128,8 @@ manifest c0ffee11c0ff'
     epsilon: float
     delta: float
     guarantee: str = field(repr=False)
+    attempts: int = 0
+    unit: str = ""
 
     @classmethod
     def of(
@@ -122,6 +143,8 @@ manifest c0ffee11c0ff'
         coverage: Coverage,
         *,
         stated: str | None = None,
+        unit: str = "",
+        intervals: bool = True,
     ) -> AgentResult:
         """The result of an agent with its interval.
 
@@ -143,6 +166,10 @@ manifest c0ffee11c0ff'
             Whose readings are in it.
         stated : str, optional
             The guarantee in words, where it is known already.
+        unit : str
+            Of the estimate.
+        intervals : bool
+            Whether to compute the interval; without, its half widths are infinite.
 
         Returns
         -------
@@ -163,11 +190,13 @@ manifest c0ffee11c0ff'
         found = (
             interval(
                 manifest, family, [min(count, most) for count in coverage.readings], label=agent,
-                round=at, present=coverage.present, dropped=coverage.dropped, estimate=raw,
+                round=at, present=coverage.present, dropped=coverage.dropped,
+                draws=coverage.draws, estimate=raw, mixed=coverage.mixed,
             )
-            if raw
+            if raw and intervals
             else None
         )  # fmt: skip
+        unknown = (math.inf,) * len(raw)
         return cls(
             agent=agent,
             network=manifest.name,
@@ -176,7 +205,7 @@ manifest c0ffee11c0ff'
             reason=reason,
             estimate=project(family, raw),
             unprojected=raw,
-            half_width=() if found is None else found.half_width,
+            half_width=unknown if found is None else found.half_width,
             sampling=None if found is None else found.sampling,
             confidence=CONFIDENCE,
             coverage=coverage,
@@ -184,6 +213,8 @@ manifest c0ffee11c0ff'
             epsilon=manifest.epsilon if manifest.adds_noise else math.inf,
             delta=manifest.delta,
             guarantee=str(guarantee(manifest, family)) if stated is None else stated,
+            attempts=manifest.attempts,
+            unit=unit,
         )
 
     @property
@@ -202,18 +233,39 @@ manifest c0ffee11c0ff'
             why = WITHOUT.get(self.reason, f"it has none yet ({self.reason})")
             return f"{self.agent}: no estimate: {why}; {self.coverage.sentence()}"
         values = ", ".join(
-            f"{value:.6g} +- {width:.3g}"
+            f"{value:.6g} +- {width:.3g}{f' {self.unit}' if self.unit else ''}"
             for value, width in zip(self.estimate, self.half_width, strict=True)
         )
         below = "" if self.complete else f", below the quorum of {self.quorum}"
-        cost = "no guarantee" if math.isinf(self.epsilon) else f"epsilon {self.epsilon:g}"
-        delta = f", delta {self.delta:g}" if self.delta else ""
-        per = "" if math.isinf(self.epsilon) else " per reading"
-        ended = "" if self.reason in ("rounds", "running") else f" ({self.reason})"
+        ended = "" if self.reason in ("rounds", "running", "sum") else f" ({self.reason})"
         return (
-            f"{self.agent}: {values} ({self.confidence:.0%}) after {self.round} rounds{ended}, "
-            f"{self.coverage.sentence()}{below}, {cost}{delta}{per}, manifest {self.manifest[:12]}"
+            f"{self.agent}: {values} ({self.confidence:.0%}) {self._how()}{ended}, "
+            f"{self.coverage.sentence()}{below}, {self._cost()}, manifest {self.manifest[:12]}"
         )
+
+    def _cost(self) -> str:
+        """What a reading costs; in masked sums a session, and all that its query may take."""
+        if math.isinf(self.epsilon):
+            return "no guarantee"
+        delta = f", delta {self.delta:g}" if self.delta else ""
+        if not self.attempts:
+            return f"epsilon {self.epsilon:g}{delta} per reading"
+        most = f", at most {self.attempts * self.epsilon:g}" if self.attempts > 1 else ""
+        most += f" and {self.attempts * self.delta:g}" if self.attempts > 1 and self.delta else ""
+        return f"epsilon {self.epsilon:g}{delta} a session{most} per reading"
+
+    def _how(self) -> str:
+        """How the estimate came about: rounds, or sums over rosters."""
+        if not self.coverage.draws:
+            return f"after {self.round} rounds"
+        members, draws = len(self.coverage.members), self.coverage.draws
+        attempt = f"attempt {self.coverage.attempt} of {self.attempts}"
+        if self.round > 1:
+            return (
+                f"from {self.round} masked sums, the last in {attempt}, over "
+                f"{draws / self.round:.3g} of {members} members"
+            )
+        return f"from a masked sum in {attempt} over a roster of {draws} of {members}"
 
     def to_json(self) -> dict[str, Any]:
         """All of it as JSON takes it; null for what is infinite."""
@@ -229,6 +281,8 @@ manifest c0ffee11c0ff'
                 "readings": sum(covered.readings),
                 "missing": list(covered.missing),
                 "absent": list(covered.absent),
+                "draws": covered.draws,
+                "attempt": covered.attempt,
                 "quorum": self.quorum,
                 "sentence": covered.sentence(),
             },

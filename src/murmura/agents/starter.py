@@ -6,8 +6,10 @@ import json
 from pathlib import Path
 
 from murmura.agents.config import problem_and_manifest
+from murmura.agents.manifest import Manifest
 from murmura.agents.release import ReleaseMechanism
 from murmura.scenario import Scenario
+from murmura.simulation import Problem
 
 PORT = 7447
 TEXT = """\
@@ -25,8 +27,8 @@ listen = ["tls/0.0.0.0:{port}"]
 {peers}
 
 [keys]
-folder = "keys"                      # ca.pem, {device}.pem, {device}.key: `murmura keys issue`
-
+folder = "keys"                      # ca.pem, {device}.pem, {device}.key: {how}
+{signing}
 [ledger]
 path = {ledger}           # what was released and spent; keep it
 
@@ -37,6 +39,11 @@ path = {ledger}           # what was released and spent; keep it
 csv = "readings.csv"                 # followed as it grows
 column = "load"                      # the column with the readings
 # key = "hour"                       # what identifies a reading, such as a column with its time
+"""
+
+
+SIGNING = """\
+                                     # and {name}.signing.key, whose public half all sites pin
 """
 
 
@@ -62,15 +69,9 @@ def starter(scenario: str | Path, name: str, file: str = "agent.toml") -> str:
     MurmuraError
         If the scenario is wrong, agents cannot run it, or it has no such member.
     """
-    problem, manifest = problem_and_manifest(Scenario.load(scenario))
+    problem, manifest = problem_and_manifest(Scenario.load(scenario), pinned=False)
     neighbours = sorted(manifest.link_weights(name))
-    cost = ReleaseMechanism(manifest, problem, name).event(1)
-    assert cost is not None, "an agent without a guarantee is refused"
-    readings = max(manifest.rounds, 1) if manifest.made_algorithm.online else 1
-    each = f"# {readings:,} readings at {cost.epsilon:g}" if readings > 1 else "# one reading"
-    budget = f"epsilon = {cost.epsilon * readings:<24g} {each}"
-    if cost.delta:
-        budget += f"\ndelta = {cost.delta * readings:g}"
+    budget = _masked_budget(manifest) if manifest.masked else _budget(manifest, problem, name)
     hosts = {peer: f"tls/{manifest.certificates[peer]}.example:{PORT}" for peer in neighbours}
     return TEXT.format(
         file=file,
@@ -79,6 +80,30 @@ def starter(scenario: str | Path, name: str, file: str = "agent.toml") -> str:
         port=PORT,
         peers="\n".join(f"{json.dumps(peer)} = {json.dumps(at)}" for peer, at in hosts.items()),
         device=manifest.certificates[name],
+        how="`murmura keys request`" if manifest.masked else "`murmura keys issue`",
+        signing=SIGNING.format(name=name) if manifest.masked else "",
         ledger=json.dumps(f"{name}.ledger"),
         budget=budget,
     )
+
+
+def _budget(manifest: Manifest, problem: Problem, name: str) -> str:
+    """What all releases of a run cost."""
+    cost = ReleaseMechanism(manifest, problem, name).event(1)
+    assert cost is not None, "an agent without a guarantee is refused"
+    readings = max(manifest.rounds, 1) if manifest.made_algorithm.online else 1
+    each = f"# {readings:,} readings at {cost.epsilon:g}" if readings > 1 else "# one reading"
+    budget = f"epsilon = {cost.epsilon * readings:<24g} {each}"
+    if cost.delta:
+        budget += f"\ndelta = {cost.delta * readings:g}"
+    return budget
+
+
+def _masked_budget(manifest: Manifest) -> str:
+    """What all attempts of a masked sum cost; in a stream, for each reading."""
+    tries, epsilon = manifest.attempts, manifest.epsilon
+    each = f"# {tries} attempts at {epsilon:g}" if tries > 1 else f"# one attempt at {epsilon:g}"
+    budget = f"epsilon = {tries * epsilon:<24g} {each}"
+    if manifest.made_algorithm.online:
+        budget += ', for each reading\nunit = "event"'
+    return budget

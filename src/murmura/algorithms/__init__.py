@@ -31,6 +31,8 @@ from murmura.algorithms.graph_homomorphic import GraphHomomorphic
 from murmura.algorithms.jacobi import Jacobi
 from murmura.algorithms.learn import Learn
 from murmura.algorithms.learn_network import LearnDynamic, LearnDynamicAsPublished, LearnNetwork
+from murmura.algorithms.masked_learn import MaskedLearn
+from murmura.algorithms.masked_session import MaskedAlgorithm
 from murmura.algorithms.masked_sum import MaskedSum
 from murmura.algorithms.naive_network import NaiveNetwork
 from murmura.algorithms.push_sum import PushSum, PushSumLearn
@@ -53,6 +55,8 @@ __all__ = [
     "LearnDynamic",
     "LearnDynamicAsPublished",
     "LearnNetwork",
+    "MaskedAlgorithm",
+    "MaskedLearn",
     "MaskedSum",
     "NaiveNetwork",
     "PushSum",
@@ -87,6 +91,7 @@ ALGORITHMS: dict[str, type[Algorithm]] = {
         PushSum,
         PushSumLearn,
         MaskedSum,
+        MaskedLearn,
     )
 }
 
@@ -220,10 +225,17 @@ def fits(algorithm: Algorithm | type[Algorithm], network: Network) -> None:
             "this network's are "
             f"{network.kind}, which suit {', '.join(fit)}"
         )
-    if isinstance(algorithm, MaskedSum) and algorithm.members != network.size:
+    session = algorithm.session if isinstance(algorithm, Algorithm) else None
+    if session is not None and session.members != network.size:
         raise AlgorithmError(
-            f"algorithm {algorithm.name} has {algorithm.members} members and the network "
+            f"algorithm {algorithm.name} has {session.members} members and the network "
             f"{network.size} agents"
+        )
+    if network.dynamic and algorithm.masked:
+        raise AlgorithmError(
+            f"algorithm {algorithm.name} is simulated as floods over one fixed network, and this one "
+            "is dynamic; use fixed weights (of real agents' links it is enough that records get "
+            "through in the end)"
         )
     if network.dynamic and algorithm.static_only:
         raise AlgorithmError(

@@ -16,12 +16,15 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
 from murmura._types import Floats, Network
 from murmura.errors import AlgorithmError
+
+if TYPE_CHECKING:
+    from murmura.algorithms.masked_session import MaskedAlgorithm
 
 Value = TypeVar("Value", float, Floats)
 
@@ -156,8 +159,8 @@ class Algorithm(ABC):
         Whether the message of round t is nu_{t-1} + d_t.
     claims_network_dp : bool
         Whether the paper claims Network DP for it with noise at the start only.
-    aggregates : bool
-        Whether xi_t and d_t stand for their means over the members, the same at every agent.
+    masked : bool
+        Whether xi_t and d_t stand for their means over members, from a masked sum.
 
     Examples
     --------
@@ -189,7 +192,7 @@ class Algorithm(ABC):
     perturbs_links: ClassVar[bool] = False  # independent noise on every link
     claims_network_dp: ClassVar[bool] = False  # the paper claims it for noise at the start only
     perturbs_messages: ClassVar[bool] = False  # the message of round t is nu_{t-1} + d_t
-    aggregates: ClassVar[bool] = False  # xi_t and d_t are means over members (masked sum)
+    masked: ClassVar[bool] = False  # xi_t and d_t are means over members, from a masked sum
 
     @abstractmethod
     def coefficients(self, t: int) -> Coefficients:
@@ -215,6 +218,15 @@ class Algorithm(ABC):
         if not finite:
             raise AlgorithmError(_not_numbers(self, t, now))
         return now
+
+    @property
+    def session(self) -> MaskedAlgorithm | None:
+        """Members, roster and floods of a masked sum; None where nothing is masked."""
+        return None
+
+    def latest(self, t: int) -> int:
+        """The last reading that can be in xi_t: that of round t."""
+        return t
 
     def readings(self, t: int) -> int:  # noqa: ARG002 - the same in every round
         """How many of an agent's readings are added up in xi_t: 1 without batches."""

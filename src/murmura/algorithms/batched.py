@@ -17,14 +17,17 @@ A ratio algorithm (push-sum-learn) has S and w apart, and adds (x_t + d_t, L_t) 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from murmura.algorithms.base import Algorithm, Coefficients, Sensitivities
 from murmura.errors import AlgorithmError
 
+if TYPE_CHECKING:
+    from murmura.algorithms.masked_session import MaskedAlgorithm
+
 CHECKED = 32  # rounds whose form is checked before a run; `coefficients` checks the others
 _TAKEN_OVER = (
-    "name", "reference", "formula", "ratio", "static_only", "kinds", "diverges",
+    "name", "reference", "formula", "ratio", "static_only", "kinds", "diverges", "masked",
 )  # fmt: skip
 
 
@@ -85,20 +88,32 @@ class Batched(Algorithm):
         # beside the fields, so that caches by attributes see all that the algorithm is made of
         object.__setattr__(self, "_inner", tuple(sorted(vars(self.algorithm).items())))
 
+    @property
+    def session(self) -> MaskedAlgorithm | None:
+        """That of the algorithm."""
+        return self.algorithm.session
+
+    def latest(self, t: int) -> int:
+        """As of the algorithm."""
+        return self.algorithm.latest(t)
+
     def readings(self, t: int) -> int:
-        """The readings of the batch that closes in round t."""
-        return self.batches.closes(t)
+        """The readings of the batch that enters in round t."""
+        return self.batches.closes(self.latest(t))
 
     def enters(self, reading: int) -> int:
-        """The round in which the batch of a reading closes."""
-        return self.batches.closing(reading)
+        """The round in which the batch of a reading enters."""
+        return self.algorithm.enters(self.batches.closing(reading))
 
     def coefficients(self, t: int) -> Coefficients:
         """Weigh the past by N_{t-1} readings and the batch by those in it."""
         now = self.algorithm.at(t)
         if not _counts_alike(self.algorithm, t, now):
             raise AlgorithmError(_form(self.algorithm, t))
-        past, total = self.batches.released(t - 1), self.batches.released(t)
+        last = self.latest(t)
+        past, total = self.batches.released(max(last - 1, 0)), self.batches.released(last)
+        if not total:  # the first result is under way
+            return Coefficients(own=1.0)
         entering = 1.0 if total > past else 0.0
         if self.ratio:
             return Coefficients(now.own, now.mixing, innovation=entering, noise=entering)
@@ -112,7 +127,7 @@ class Batched(Algorithm):
 
     def sensitivities(self, t: int) -> Sensitivities:
         """1 per unit of one reading's statistic, in whichever round its batch closes."""
-        if not self.batches.closes(t):
+        if not self.readings(t):
             return Sensitivities(1.0, 0.0)  # nothing is released
         return super().sensitivities(t)
 
@@ -182,9 +197,12 @@ def batched(algorithm: Algorithm, batches: BatchSchedule | None) -> Algorithm:
 def _counts_alike(algorithm: Algorithm, t: int, now: Coefficients) -> bool:
     """Whether round t is S_t = W_t S_{t-1} + x_t with rows of W_t that add up to 1."""
     own, mixing, momentum, innovation, noise, link_noise = now
-    one = 1.0 if algorithm.ratio else 1 / t
-    kept = 1.0 if algorithm.ratio else (t - 1) / t
-    whole = abs(own + mixing - kept) < 1e-12 or (t == 1 and not algorithm.ratio)
+    s = algorithm.latest(t)
+    if not s:
+        return innovation == noise == link_noise == 0.0
+    one = 1.0 if algorithm.ratio else 1 / s
+    kept = 1.0 if algorithm.ratio else (s - 1) / s
+    whole = abs(own + mixing - kept) < 1e-12 or (s == 1 and not algorithm.ratio)
     same = abs(innovation - one) < 1e-12 and abs(noise - one) < 1e-12
     return whole and same and momentum == link_noise == 0.0
 

@@ -30,7 +30,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from murmura import algorithms
+from murmura import _extras, algorithms
 from murmura._types import Family
 from murmura.errors import PrivacyError
 from murmura.privacy import calibrate
@@ -493,8 +493,7 @@ def _over(shift: Floats, spread: Floats) -> float:
 
 def _programme(L: Floats, m: Floats) -> float:
     """max <g, m> subject to |L' g| <= 1, with L in units of its noise's scales."""
-    from scipy.optimize import linprog
-
+    linprog = _extras.load("scipy.optimize").linprog
     used = L[:, np.abs(L).max(axis=0) > 0].T
     both = np.concatenate([used, -used])
     found = linprog(-m, A_ub=both, b_ub=np.ones(len(both)), bounds=(None, None), method="highs")

@@ -40,6 +40,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from murmura import _extras
+
 Floats = NDArray[np.float64]
 
 FAULT = 0.1  # the fault that the number of runs is chosen for
@@ -86,16 +88,14 @@ class DeltaBound:
 
 def lower(hits: ArrayLike, trials: int, error: float) -> Floats:
     """Clopper and Pearson's lower end: P[at least so many hits | p_low] = error."""
-    from scipy.special import betaincinv
-
+    betaincinv = _extras.load("scipy.special").betaincinv
     k = np.asarray(hits, dtype=np.float64)
     return np.where(k > 0, betaincinv(np.maximum(k, 1), trials - k + 1, error), 0.0)
 
 
 def upper(hits: ArrayLike, trials: int, error: float) -> Floats:
     """Clopper and Pearson's upper end: P[at most so many hits | q_high] = error."""
-    from scipy.special import betaincinv
-
+    betaincinv = _extras.load("scipy.special").betaincinv
     k = np.asarray(hits, dtype=np.float64)
     inside = np.maximum(trials - k, 1)
     return np.where(k < trials, betaincinv(k + 1, inside, 1 - error), 1.0)
@@ -110,8 +110,7 @@ def finds(
     fault: float, trials: int, epsilon: float, delta: float, confidence: float, power: float = POWER
 ) -> bool:
     """Whether so many runs a side find the fault with probability `power`, as derived above."""
-    from scipy.stats import binom
-
+    binom = _extras.load("scipy.stats").binom
     near = (epsilon - 2 * math.log1p(-delta)) / (1 - fault)
     c = np.linspace(0.5, 1.5, 101)
     over, under = np.exp(-np.maximum(c - 1, 0) * near), np.exp(-np.maximum(1 - c, 0) * near)

@@ -70,6 +70,11 @@ class AuditReport:
         The fault that the number of runs was chosen for.
     exact : float or None
         The exact loss at delta = 0, where the likelihoods are known; it refutes pure claims only.
+    sampler : str
+        What drew the noise, where there are several.
+    beyond : str
+        Why the guarantee does not cover the adversary; epsilon is then what is stated against it,
+        and nothing is claimed. Empty where it does.
 
     Examples
     --------
@@ -90,6 +95,15 @@ class AuditReport:
     smallest_fault: float = 1.0
     asked_fault: float | None = None
     exact: float | None = None
+    sampler: str = ""
+    beyond: str = ""
+
+    @property
+    def verdict(self) -> str:
+        """One of "REFUTED", "not refuted" and "beyond", where nothing is claimed."""
+        if self.refuted:
+            return "REFUTED"
+        return "beyond" if self.beyond else "not refuted"
 
     @property
     def refuted(self) -> bool:
@@ -101,17 +115,21 @@ class AuditReport:
     def __str__(self) -> str:
         """State the verdict, and what the audit could have found."""
         claim = f"epsilon = {self.epsilon:.4g}" + (f", delta = {self.delta:g}" * bool(self.delta))
-        verdict = "REFUTED" if self.refuted else "not refuted"
+        verdict, found = self.verdict, f"; {self.found}"
+        if self.beyond:
+            claim, found = f"{self.beyond}, so that nothing is claimed; {claim} is stated", ""
+            verdict = "and REFUTED" if self.refuted else "and not refuted"
         if not self.trials:
             return f"{self.name}: {claim} {verdict}: {self._exactly} ({self.pair}; {self.event})"
         exactly = "" if self.exact is None else f"{self._exactly}; by sampling, "
         excess = ""
         if self.delta_lower_bound > self.delta:
             excess = f"; at that epsilon, delta is at least {self.delta_lower_bound:.3g}"
+        sampler = f", {self.sampler} sampler" if self.sampler else ""
         return (
             f"{self.name}: {claim} {verdict}: {exactly}epsilon is at least "
             f"{max(self.lower_bound, 0.0):.4g} (confidence 1 - {1 - self.confidence:.0e}, {self.trials:,} "
-            f"runs on {self.pair}, by {self.event}){excess}; {self.found}"
+            f"runs on {self.pair}, by {self.event}{sampler}){excess}{found}"
         )
 
     @property
@@ -143,7 +161,7 @@ class AuditReport:
             name: str(value) if isinstance(value, float) and math.isinf(value) else value
             for name, value in asdict(self).items()
         }
-        return fields | {"refuted": self.refuted}
+        return fields | {"refuted": self.refuted, "verdict": self.verdict}
 
 
 def audit(

@@ -36,6 +36,7 @@ from murmura.privacy import (
     BoundedSignal,
     Guarantee,
     MaskedMechanism,
+    MaskedParameters,
     Mechanism,
     Status,
     guarantee_of,
@@ -77,12 +78,15 @@ def audit_problem(
     rng: int = 0,
     name: str = "",
     fault: float = FAULT,
+    colluders: int | None = None,
+    drawn_exactly: bool = False,
 ) -> AuditReport:
     """Attack the signal of the best-connected agent through all that it sends in `rounds` rounds.
 
     Pairs of signals are tried all over the family's support, its edges included. Where the scale is
     public, the report has the exact loss against whoever sees all messages of all agents. A masked
-    sum is attacked as `audit_masked` does, one session of it.
+    sum is attacked as `audit_masked` does, one session of it; against more colluders than it covers
+    nothing is claimed, and the report compares with `MaskedParameters.epsilon_against`.
 
     Parameters
     ----------
@@ -98,6 +102,10 @@ def audit_problem(
         Of the report; the algorithm's without it.
     fault : float
         The fraction of the noise that, if it were missing, must be found.
+    colluders : int, optional
+        How many members collude against a masked sum; those that its claim covers if left out.
+    drawn_exactly : bool
+        Whether the noise of a masked sum is drawn as agents draw it.
 
     Returns
     -------
@@ -107,7 +115,8 @@ def audit_problem(
     Raises
     ------
     PrivacyError
-        If nothing is guaranteed, or no two signals are adjacent.
+        If nothing is guaranteed, no two signals are adjacent, or colluders or exact draws are asked
+        for and nothing is masked.
 
     Examples
     --------
@@ -127,7 +136,19 @@ def audit_problem(
     if todo.privacy.masked:
         made = todo.calibration.mechanism(todo.privacy.epsilon, 1)
         assert isinstance(made, MaskedMechanism)
-        return audit_masked(made.terms, None, trials, rng, name or todo.algorithm.name, fault)
+        named = name or todo.algorithm.name
+        report = audit_masked(made.terms, colluders, trials, rng, named, fault, drawn_exactly)
+        return _as_covered(report, made.terms, colluders)
+    if colluders is not None:
+        raise PrivacyError(
+            f"colluders = {colluders} for {todo.algorithm.name}, whose noise is local: all other "
+            "agents together are covered; leave colluders out"
+        )
+    if drawn_exactly:
+        raise PrivacyError(
+            f"drawn_exactly is for masked sums, and the noise of {todo.algorithm.name} is local; "
+            "leave it out"
+        )
     pairs = adjacent(todo.family, todo.privacy.radius)
     if not pairs:
         raise PrivacyError(
@@ -145,6 +166,20 @@ def audit_problem(
         seen, pairs, signal_claim(todo, agent), todo.privacy.delta, trials, rng,
         name=name or todo.algorithm.name, fault=fault, exact=_exact_signal(todo, agent, pairs),
     )  # fmt: skip
+
+
+def _as_covered(report: AuditReport, terms: MaskedParameters, colluders: int | None) -> AuditReport:
+    """The report, compared with what is stated where more collude than are covered."""
+    if colluders is None or colluders <= terms.colluders:
+        return report
+    return replace(
+        report,
+        epsilon=terms.epsilon_against(colluders),
+        delta_lower_bound=0.0,  # it was bounded at the epsilon that is claimed
+        smallest_fault=1.0,
+        asked_fault=None,
+        beyond=f"{colluders} colluders are beyond the {terms.colluders} covered",
+    )
 
 
 def audit_neighbour(

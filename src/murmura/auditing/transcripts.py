@@ -19,12 +19,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from murmura import algorithms
+from murmura import _extras, algorithms
 from murmura._types import Family, Kind, Labels, Network
 from murmura.auditing.exact import Messages, Move, Transcript, View, estimate_moves, scales
 from murmura.errors import PrivacyError
 from murmura.privacy import PrivacyRequest
-from murmura.simulation import Problem, Record, noise, simulate
+from murmura.simulation import Problem, Record, simulate
 
 Floats = NDArray[np.float64]
 TranscriptMechanism = Callable[[float, int, np.random.Generator], Floats]
@@ -397,6 +397,7 @@ def _run(
     runs: int,
     rng: np.random.Generator,
 ) -> Floats:
+    noise = _extras.load("murmura.simulation.noise")  # loading the compiler takes a while
     seed, agents = int(rng.integers(2**63)), np.arange(problem.network.size)
     xi, out = np.zeros((len(agents), runs)), np.empty((runs, len(seen)))
     state = algorithms.State(xi, xi)

@@ -19,6 +19,21 @@ def main() -> None:
         app()
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
+        _leave(130)
         sys.exit(130)
+    except SystemExit as end:
+        if end.code is None or isinstance(end.code, int):
+            _leave(end.code or 0)
+        raise
     finally:
         discard_closed_stdout()
+
+
+def _leave(code: int) -> None:
+    """End at once where that is needed: see `murmura.agents.transport.ending`."""
+    if "zenoh" in sys.modules:
+        from murmura.agents.transport.ending import leave
+        from murmura.cli.guard import discard_closed_stdout
+
+        discard_closed_stdout()
+        leave(code)

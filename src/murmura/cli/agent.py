@@ -12,11 +12,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from murmura.cli.guard import FAILED, Debug, existing, guarded
+from murmura.cli.options import KeysFolder
 
 if TYPE_CHECKING:
     from murmura.agents.config import Setup
     from murmura.agents.results import AgentResult
     from murmura.agents.runtime import AgentStatus, Metrics, Node
+    from murmura.agents.runtime.service import ServiceNotifier
+    from murmura.live.site import SitePage
 
 File = Annotated[Path, typer.Argument(metavar="AGENT", help="An agent's file, in TOML.")]
 Insecure = Annotated[
@@ -37,6 +40,15 @@ MetricsFile = Annotated[
     Path | None,
     typer.Option(help="Write metrics to this file, for the text-file collector (.prom)."),
 ]
+PagePlace = Annotated[
+    str | None,
+    typer.Option(
+        "--page",
+        metavar="[ADDRESS]",
+        help="Serve a page for browsers, at 127.0.0.1:8080 by default; page.address in the file "
+        "does it too. Beyond loopback it needs certificates, and so does whoever opens it.",
+    ),
+]
 AsLines = Annotated[
     bool, typer.Option("--json", help="Print JSON lines: estimates as they change, the result.")
 ]
@@ -53,9 +65,11 @@ def agent(
     file: File,
     insecure: Insecure = False,
     research: Research = False,
+    keys: KeysFolder = None,
     metrics: MetricsPort = None,
     metrics_host: MetricsHost = "127.0.0.1",
     metrics_file: MetricsFile = None,
+    page: PagePlace = None,
     as_json: AsLines = False,
     log: Level = "info",
     check: Check = False,
@@ -68,10 +82,10 @@ def agent(
     with guarded(debug):
         from murmura.agents.config import Setup
         from murmura.agents.outputs import check_outputs
-        from murmura.agents.release import ReleaseMechanism, guarantee
+        from murmura.agents.release import guarantee, make_mechanism
 
-        setup = Setup.load(existing(file, "agent's file"))
-        ReleaseMechanism(setup.manifest, setup.problem, setup.config.name, research=research)
+        setup = Setup.load(existing(file, "agent's file"), keys)
+        make_mechanism(setup.manifest, setup.problem, setup.config.name, research=research)
         if check:
             from murmura.agents import doctor
             from murmura.cli.doctor import show
@@ -87,14 +101,32 @@ def agent(
                 raise typer.Exit(FAILED)
             return
         check_outputs(setup, metrics_file)
-        with ExitStack() as running:
-            node = build(setup, insecure, research, log, metrics is not None or metrics_file)
+        page, name = page or setup.config.page.address, setup.config.name
+        measured = metrics is not None or metrics_file or page
+        with ExitStack() as pages, ExitStack() as running:  # pages end after the last status
+            shown, url = (None, "") if page is None else _start_page(setup, insecure, page)
+            if shown is not None:
+                pages.callback(shown.close)
+            publisher = setup.publisher(insecure)
+            if publisher is not None:  # closed after the node, which has a last status for it
+                running.callback(publisher.close)
+            node = build(setup, insecure, research, log, measured)
             running.callback(node.close)
+            if publisher is not None:
+                publisher.start(node.observability.log)
+                node.reporter.receivers.append(publisher)
             _watch(node, setup, insecure, running, metrics, metrics_host, metrics_file, as_json)
+            if shown is not None and node.observability.metrics is not None:
+                shown.attach(
+                    node.reporter, node.observability.metrics, node.observability.log, name
+                )
+                node.observability.log.write("page", name, url)
             for number in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(number, lambda *_: node.stop())
             node.start()
-            _work(node, setup)
+            notifier = _notifier(node, setup.config.name)
+            running.callback(notifier.stopping)
+            _work(node, setup, notifier)
             result = node.reporter.result(node.agents[setup.config.name], ended=True)
         _conclude(node, result, as_json)
 
@@ -102,7 +134,7 @@ def agent(
 def build(setup: Setup, insecure: bool, research: bool, level: str, metrics: Any = False) -> Node:
     """The node of one agent, with its ledger open and its transport ready."""
     from murmura.agents.ledger import Ledger
-    from murmura.agents.release import ReleaseMechanism
+    from murmura.agents.release import make_mechanism
     from murmura.agents.runtime import Log, Metrics, Node
     from murmura.agents.runtime.spool import open_spool
 
@@ -114,16 +146,25 @@ def build(setup: Setup, insecure: bool, research: bool, level: str, metrics: Any
         log=Log(sys.stderr, level),
         metrics=Metrics() if metrics else None,
     )
+    node.reporter.signal_unit = setup.unit
     path = setup.path(config.ledger.path)
-    ledger = Ledger.open(
-        path, setup.manifest, name, setup.budget, unit=config.budget.unit,
-        window=config.budget.window, per=config.budget.per, refill=config.budget.refill,
-        zone=config.budget.zone, key=setup.ledger_key(), durability=config.ledger.durability,
-        device=setup.device_secret(),
-    )  # fmt: skip
-    release_mechanism = ReleaseMechanism(setup.manifest, setup.problem, name, research=research)
-    spool = open_spool(ledger, setup.device_secret(), release_mechanism)
-    node.add(name, ledger, release_mechanism, setup.readings(), spool)
+    with ExitStack() as opened:  # a start that fails closes its ledger: the next one resumes
+        opened.callback(node.close)
+        ledger = Ledger.open(
+            path, setup.manifest, name, setup.budget, unit=config.budget.unit,
+            window=config.budget.window, per=config.budget.per, refill=config.budget.refill,
+            zone=config.budget.zone, key=setup.ledger_key(), durability=config.ledger.durability,
+            device=setup.device_secret(),
+        )  # fmt: skip
+        opened.callback(ledger.close)
+        release_mechanism = make_mechanism(setup.manifest, setup.problem, name, research=research)
+        spool = open_spool(ledger, setup.device_secret(), release_mechanism)
+        opened.callback(spool.close)
+        signing_key = setup.signing_key() if setup.manifest.masked else None
+        readings = setup.readings()
+        opened.callback(readings.close)
+        node.add(name, ledger, release_mechanism, readings, spool, signing_key=signing_key)
+        opened.pop_all()
     return node
 
 
@@ -158,6 +199,18 @@ def _watch(
         node.observability.log.write("metrics", name, f"http://{host}:{port}/metrics")
 
 
+def _start_page(setup: Setup, insecure: bool, written: str) -> tuple[SitePage, str]:
+    """The agent's page, which is served already, and its address."""
+    from murmura.live.security import PageTls, parse_address
+    from murmura.live.site import SitePage
+
+    address = parse_address(written)
+    credentials = None if insecure or address.is_loopback else setup.credentials()
+    tls = None if credentials is None else PageTls.of(credentials, setup.page_readers)
+    page = SitePage(setup.config.name, setup.manifest, address, tls, folder=setup.folder)
+    return page, page.start()
+
+
 def _collector(metrics: Metrics, file: Path) -> Any:
     metrics.write(file)  # a place that cannot be written to is an error before the start
     return lambda _: metrics.write(file)
@@ -172,8 +225,10 @@ class JsonLines:
 
     def __call__(self, status: AgentStatus) -> None:
         """Print a status, if it says something new; the end is the result's."""
+        from murmura.agents.runtime.status import ENDED
+
         now = (status.result.estimate, status.result.coverage, status.state)
-        if now != self._last and status.state not in ("done", "stopped"):
+        if now != self._last and status.state not in ENDED:
             self._last = now
             kind = "estimate" if status.result.estimate else "waiting"
             print_line({"kind": kind} | status.to_json())
@@ -184,11 +239,30 @@ def print_line(data: dict[str, Any]) -> None:
     print(json.dumps(data, allow_nan=False, ensure_ascii=False), flush=True)
 
 
-def _work(node: Node, setup: Setup) -> None:
+def _notifier(node: Node, name: str) -> ServiceNotifier:
+    """Say to a service manager that the agent is ready, and later how it fares."""
+    from murmura.agents.runtime.service import ServiceNotifier
+
+    notifier = ServiceNotifier()
+    notifier.ready()
+    if notifier.problem:
+        text = f"the service manager cannot be reached: {notifier.problem}; the agent goes on"
+        node.observability.log.write("service", name, text, level="warning")
+    if notifier.active:
+        node.reporter.receivers.append(notifier.show)
+    return notifier
+
+
+def _work(node: Node, setup: Setup, notifier: ServiceNotifier) -> None:
     """Run until done and no neighbour waits, at most `linger` seconds; or until stopped."""
-    node.run(until=lambda: node.all_done)
+
+    def turned(finished: bool) -> bool:
+        notifier.alive()
+        return finished
+
+    node.run(until=lambda: turned(node.all_done))
     if node.all_done:
-        node.run(lambda: node.settled, setup.config.rounds.linger)
+        node.run(lambda: turned(node.settled), setup.config.rounds.linger)
 
 
 def _conclude(node: Node, result: AgentResult, as_json: bool) -> None:

@@ -18,12 +18,14 @@ from murmura.cli.init import init
 from murmura.cli.keys import keys
 from murmura.cli.ledger import ledger
 from murmura.cli.plan import plan
+from murmura.cli.report import report
 from murmura.cli.reproduce import reproduce
 from murmura.cli.run import run
 from murmura.cli.schema import schema
 from murmura.cli.status import status
 from murmura.cli.sweep import sweep
 from murmura.cli.up import up
+from murmura.cli.watch import watch
 
 # A pretty traceback may show local variables, which may contain signals.
 app = typer.Typer(
@@ -57,8 +59,8 @@ def root(
 
 
 for verb in (
-    run, sweep, plan, audit, reproduce, graph, families, algorithms, init, schema, doctor, agent,
-    status, up,
+    run, sweep, plan, audit, report, reproduce, graph, families, algorithms, init, schema, doctor, agent,
+    status, watch, up,
 ):  # fmt: skip
     app.command()(verb)
 for name, group in (("keys", keys), ("ledger", ledger)):

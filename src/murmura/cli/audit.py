@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from murmura.cli.guard import FAILED, AsJson, Debug, guarded, print_json
+from murmura.cli.guard import BEYOND, FAILED, AsJson, Debug, guarded, needs_simulator, print_json
 from murmura.cli.options import File, NoFigures, Out, Seed
 
 if TYPE_CHECKING:
     from murmura.auditing import AuditReport
+    from murmura.scenario import Job
 
 Trials = Annotated[
     int | None,
@@ -25,14 +26,26 @@ Fault = Annotated[
         min=0.001, max=0.9, help="The missing fraction of the noise that must be detected."
     ),
 ]
-Rounds = Annotated[int, typer.Option(min=0, help="Rounds of messages that the attacker sees.")]
+Rounds = Annotated[
+    int | None,
+    typer.Option(
+        min=0, help="Rounds of messages that the attacker sees.", show_default="3; none if masked"
+    ),
+]
+Colluders = Annotated[
+    int | None,
+    typer.Option(
+        min=0, help="Members that collude against a masked sum; as many as it covers unless given."
+    ),
+]
 
 
 def audit(
     scenario: File,
     trials: Trials = None,
     fault: Fault = 0.1,
-    rounds: Rounds = 3,
+    rounds: Rounds = None,
+    colluders: Colluders = None,
     out: Out = None,
     seed: Seed = None,
     as_json: AsJson = False,
@@ -41,10 +54,16 @@ def audit(
 ) -> None:
     """Attack the guarantees of a scenario: claim beside what samples and likelihoods prove."""
     with guarded(debug):
+        needs_simulator("murmura audit", figures=not no_figures)
+        from murmura.cli.display import Bar
+        from murmura.reports.audits import audit_jobs
         from murmura.scenario import Scenario
 
         loaded = Scenario.load(scenario).with_(seed=seed)
-        reports, statuses = _audits(loaded, trials, rounds, fault)
+        jobs = loaded.jobs()
+        with Bar() as bar:
+            found = audit_jobs(jobs, trials, rounds, fault, colluders, bar.step)
+        reports, statuses = [f.report for f in found], [f.status.value for f in found]
         folder = out or Path("murmura-out") / f"{loaded.name}-audit"
         written = [] if no_figures or not reports else _figure(reports, folder)
         if as_json:
@@ -52,54 +71,30 @@ def audit(
                 {"reports": [r.to_dict() for r in reports], "outputs": list(map(str, written))}
             )
         else:
-            _show(reports, statuses, written)
+            _show(reports, statuses, _guarantees(jobs), written)
     if any(report.refuted for report in reports):
         raise typer.Exit(FAILED)
+    if any(report.beyond for report in reports):
+        raise typer.Exit(BEYOND)
 
 
-def _audits(
-    scenario: Any, trials: int | None, rounds: int, fault: float
-) -> tuple[list[AuditReport], list[str]]:
-    """Audit every variant that guarantees something, with the status of each guarantee."""
-    from murmura.auditing import audit_problem
-    from murmura.cli.display import Bar
-    from murmura.privacy import Status
+def _guarantees(jobs: list[Job]) -> list[str]:
+    """What each variant guarantees at the epsilon under attack, in the words of a run."""
+    from murmura.auditing.problem import at_smallest_epsilon
 
-    jobs = [job for job in scenario.jobs() if job.problem.run_epsilons]
-    reports, statuses = [], []
-    with Bar() as bar:
-        for done, job in enumerate(jobs):
-            problem = job.problem
-            bar.step(job.name, done, len(jobs))
-            guarantee = problem.guarantee
-            alone = guarantee.signals or guarantee
-            reports.append(audit_problem(problem, trials, rounds, problem.seed, job.name, fault))
-            statuses.append(alone.status.value)
-            if guarantee.unit.neighbours and guarantee.status is not Status.NONE:
-                more = _neighbours(problem, trials, rounds, f"{job.name}: neighbour", fault)
-                reports += more
-                statuses += [guarantee.status.value] * len(more)
-    return reports, statuses
-
-
-def _neighbours(
-    problem: Any, trials: int | None, rounds: int, name: str, fault: float
-) -> list[AuditReport]:
-    """All adversaries that are cheap to try, exactly; samples of the worst, and of what follows."""
-    from murmura.auditing import (
-        Transcript,
-        audit_neighbour,
-        best_connected,
-        worst_neighbours,
-    )
-
-    reports = worst_neighbours(problem, name, trials, problem.seed, fault, sampled=True)
-    last = min(1 + rounds, problem.rounds)
-    if last > 2:
-        view = Transcript((best_connected(problem),), last)
-        label = f"{name}: rounds 2..{last}"
-        reports.insert(1, audit_neighbour(problem, trials, 1, view, problem.seed, label, fault))
-    return reports
+    lines = []
+    for job in jobs:
+        if not job.problem.run_epsilons:
+            continue
+        problem = at_smallest_epsilon(job.problem)
+        lines.append(f"{job.name}: {problem.guarantee}")
+        sessions = problem.privacy.sessions
+        if sessions > 1:
+            lines.append(
+                f"{job.name}: one session is attacked, epsilon = {problem.privacy.epsilon:.4g}; the "
+                f"guarantee is for the {sessions} that a query may take."
+            )
+    return lines
 
 
 def _figure(reports: list[AuditReport], folder: Path) -> list[Path]:
@@ -108,12 +103,14 @@ def _figure(reports: list[AuditReport], folder: Path) -> list[Path]:
     return save_evidence(reports, folder)
 
 
-def _show(reports: list[AuditReport], statuses: list[str], written: list[Path]) -> None:
+def _show(
+    reports: list[AuditReport], statuses: list[str], guarantees: list[str], written: list[Path]
+) -> None:
     from murmura.cli.display import console, table
 
     out = console()
     rows = [
-        (r.name, status, "REFUTED" if r.refuted else "not refuted", f"{r.epsilon:.4g}",
+        (r.name, status, r.verdict, f"{r.epsilon:.4g}",
          f"{max(r.lower_bound, 0):.4g}" if r.trials else "", "" if r.exact is None else f"{r.exact:.4g}",
          f"{r.delta:g}", f"{max(r.delta_lower_bound, 0):.3g}", _fault(r))
         for r, status in zip(reports, statuses, strict=True)
@@ -123,8 +120,8 @@ def _show(reports: list[AuditReport], statuses: list[str], written: list[Path]) 
         "finds",
     )  # fmt: skip
     out.print(table(heads, rows, numbers=6), "")
-    for report in reports:
-        out.print(str(report), soft_wrap=True)
+    for sentence in (*guarantees, "", *map(str, reports)):
+        out.print(sentence, soft_wrap=True, markup=False)
     if reports:
         out.print(
             "\n`at least`: proved by samples; `exactly`: from the likelihoods; `finds`: the "
@@ -138,6 +135,8 @@ def _show(reports: list[AuditReport], statuses: list[str], written: list[Path]) 
 
 
 def _fault(report: AuditReport) -> str:
+    if report.beyond:
+        return ""
     if not report.trials:
         return "any"
     return f"{report.smallest_fault:.1%}" if report.smallest_fault < 1 else "none"

@@ -14,8 +14,10 @@ from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
+from murmura.results import units
 from murmura.results.dataset import describe_network
 from murmura.results.summary import combined_guarantee, evaluated_limits, final_errors
+from murmura.results.targets import different_statistics, duration_of, target_of
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -26,9 +28,9 @@ PIPE_WIDTH = 120
 PATIENCE = 2.0  # seconds before a bar is shown
 SECRET = "as secret as the signals"
 LEGEND = """\
-Errors at the last round, mean over replicas. Total, privacy, decentralisation: root mean square
-error per agent. TE total error, CoP cost of privacy, CoD cost of decentralisation: the same as l2
-norms over all agents, sqrt(agents) times as large.
+Errors at the last round, mean over replicas, against the mean of the signals or, for a stream, E xi.
+TE total error, CoP cost of privacy, CoD cost of decentralisation: l2 norms over all agents. Per
+agent: TE over sqrt(agents), the root mean square error of one.
 """
 _HEADS = ("variant", "algorithm", "protects", "guarantee", "eps", "in all")
 
@@ -52,8 +54,11 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]], numbers: int = 
 
 
 def errors_table(results: Mapping[str, Result]) -> Table:
-    """A row for each variant and epsilon: the three errors, per agent and as norms."""
-    columns = ("variant", "run at eps", "total", "privacy", "decentral.", "TE", "CoP", "CoD")
+    """A row for each variant and epsilon: rounds, target, the three errors, and the guarantee."""
+    columns = (
+        "variant", "algorithm", "guarantee", "run at eps", "rounds", "error against", "TE", "CoP", "CoD",
+        "per agent",
+    )  # fmt: skip
     return table(columns, (row for n, r in results.items() for row in _error_rows(n, r)), numbers=7)
 
 
@@ -73,7 +78,8 @@ def guarantees(results: Mapping[str, Result]) -> list[str]:
     """Each guarantee once, after the variants that it belongs to; their total; then the notes."""
     sentences: dict[str, list[str]] = {}
     for name, result in results.items():
-        sentences.setdefault(str(result.guarantee), []).append(name)
+        sentence = units.in_sentence(str(result.guarantee), result.unit)
+        sentences.setdefault(sentence, []).append(name)
     lines = [f"{', '.join(names)}: {sentence}" for sentence, names in sentences.items()]
     measured = [name for name, result in results.items() if result.measured and result.releasable]
     combined = combined_guarantee(results) if len(measured) > 1 else None
@@ -91,19 +97,29 @@ def _leading_cells(name: str, result: Result, epsilon: float | None) -> tuple[st
 
 
 def _error_rows(name: str, result: Result) -> Iterable[tuple[str, ...]]:
-    root = math.sqrt(result.problem.network.size)
+    root, unit = math.sqrt(result.problem.network.size), units.of_statistic(result)
     for epsilon in result.problem.run_epsilons or (None,):
-        norms = final_errors(result, epsilon).values()
-        numbers = [*(value / root for value in norms), *norms]
+        total, privacy, away = final_errors(result, epsilon).values()
         label = "-" if epsilon is None else f"{epsilon:.4g}"
-        yield (name, label, *(f"{value:.4g}" for value in numbers))
+        target = _ascii(target_of(result).replace("the ", ""))
+        own = units.behind(f"{total / root:.4g}", unit)
+        numbers = (*(f"{value:.4g}" for value in (total, privacy, away)), own)
+        status = str(result.guarantee_at(epsilon).status)
+        way, rounds = result.problem.algorithm.name, duration_of(result)
+        yield (name, way, status, label, rounds, target, *numbers)
 
 
 def _estimate_rows(name: str, result: Result) -> Iterable[tuple[str, ...]]:
     for epsilon in result.problem.run_epsilons or (None,):
         values, bars = result.released(epsilon)
         scalars = {key: value for key, value in values.items() if np.ndim(value) == 0}
-        estimate = ", ".join(f"{key} = {value:.4g}" for key, value in scalars.items())
+        width = {key: bars[key][1] - bars[key][0] if key in bars else math.nan for key in scalars}
+        estimate = ", ".join(
+            units.behind(
+                f"{key} = {units.rounded(value, width[key])}", units.of_parameter(result, key)
+            )
+            for key, value in scalars.items()
+        )
         per_agent = result.intervals(epsilon, of="agent") if bars else {}
         yield (
             *_leading_cells(name, result, epsilon),
@@ -119,8 +135,13 @@ def _estimate_rows(name: str, result: Result) -> Iterable[tuple[str, ...]]:
         )
 
 
+def _ascii(text: str) -> str:
+    """For terminals that have no Greek letters."""
+    return text.replace("ξ", "xi")
+
+
 def _interval_text(intervals: Sequence[tuple[float, float]]) -> str:
-    return ", ".join(f"{low:.4g} to {high:.4g}" for low, high in intervals) or "-"
+    return ", ".join(units.interval(low, high) for low, high in intervals) or "-"
 
 
 def show_results(
@@ -141,6 +162,8 @@ def show_results(
     if synthetic:
         out.print(errors_table(synthetic), "")
         out.print(LEGEND, soft_wrap=True)
+        for sentence in different_statistics(synthetic):
+            out.print(_ascii(sentence), soft_wrap=True)
     for sentence in guarantees(results):
         out.print(sentence, soft_wrap=True)
     if evaluations:
@@ -149,7 +172,9 @@ def show_results(
         out.print(LEGEND, soft_wrap=True)
         for sentence in evaluated_limits(evaluations):
             out.print(sentence, soft_wrap=True)
-    names = ", ".join(str(path.relative_to(folder)) for path in outputs)
+    names = ", ".join(
+        str(path.relative_to(folder) if path.is_relative_to(folder) else path) for path in outputs
+    )
     out.print(f"\nOutputs in {folder}: {names}", soft_wrap=True)
 
 

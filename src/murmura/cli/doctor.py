@@ -8,23 +8,27 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from murmura.cli.guard import FAILED, AsJson, Debug, existing, guarded, print_json
+from murmura.cli.options import KeysFolder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from murmura.agents.doctor import CheckResult
+    from murmura.agents.doctor import CheckResult, DoctorReport
 
-File = Annotated[Path, typer.Argument(metavar="AGENT", help="An agent's file, in TOML.")]
+Files = Annotated[
+    list[Path], typer.Argument(metavar="AGENT...", help="An agent's file, in TOML; or several.")
+]
 Offline = Annotated[bool, typer.Option("--offline", help="Contact no other machine.")]
 Insecure = Annotated[bool, typer.Option("--insecure", help="As for `murmura agent`.")]
 Research = Annotated[bool, typer.Option("--research", help="As for `murmura agent`.")]
 
 
 def doctor(
-    file: File,
+    files: Files,
     offline: Offline = False,
     insecure: Insecure = False,
     research: Research = False,
+    keys: KeysFolder = None,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
@@ -32,14 +36,29 @@ def doctor(
     with guarded(debug):
         from murmura.agents.doctor import examine
 
-        path = existing(file, "agent's file")
-        report = examine(path, offline=offline, insecure=insecure, research=research)
+        paths = [existing(file, "agent's file") for file in files]
+        reports = [
+            examine(path, offline=offline, insecure=insecure, research=research, keys=keys)
+            for path in paths
+        ]
         if as_json:
-            print_json(report.to_json())
+            found = [report.to_json() for report in reports]
+            print_json(found[0] if len(found) == 1 else {"agents": found})
+        elif len(reports) == 1:
+            show(reports[0].results)
         else:
-            show(report.results)
-    if not report.healthy:
+            _show_all(paths, reports)
+    if not all(report.healthy for report in reports):
         raise typer.Exit(FAILED)
+
+
+def _show_all(paths: list[Path], reports: list[DoctorReport]) -> None:
+    """What is not well of each of several agents, and whether they agree on the terms."""
+    for path, report in zip(paths, reports, strict=True):
+        typer.echo(f"{report.agent or 'unknown'} ({path}), manifest {report.manifest[:12]}")
+        show(report.results, brief=True)
+    if len({report.manifest for report in reports}) > 1:
+        typer.echo("The manifests differ: these agents would refuse one another.")
 
 
 def show(results: Iterable[CheckResult], brief: bool = False) -> None:

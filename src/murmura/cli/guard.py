@@ -16,9 +16,12 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from murmura import _extras
+from murmura.cli.options import with_page_address
 from murmura.errors import CommandError, CostError, MurmuraError, MurmuraWarning, ScenarioError
 
 FAILED, WRONG_USAGE, INTERRUPTED = 1, 2, 130
+BEYOND = 4  # of an audit: nothing was refuted, and something attacked that is not claimed
 USAGE_ERRORS = (ScenarioError, CommandError, CostError)
 
 Debug = Annotated[
@@ -36,7 +39,7 @@ class VerbGroup(TyperGroup):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Note whether the command line asks for JSON, before an option can be wrong."""
         _json_errors.set("--json" in args)
-        return super().parse_args(ctx, args)
+        return super().parse_args(ctx, with_page_address(args))
 
     def invoke(self, ctx: Any) -> Any:
         """Run a verb; errors of its arguments are printed as JSON, too."""
@@ -55,10 +58,11 @@ def guarded(debug: bool) -> Iterator[None]:
             yield
         except KeyboardInterrupt:
             raise _exit("interrupted", INTERRUPTED) from None
-        except (MurmuraError, OSError, MemoryError) as error:
+        except (MurmuraError, OSError, MemoryError, ModuleNotFoundError) as caught:
+            error = _extras.explained(caught)
             if isinstance(error, BrokenPipeError) and _stdout_is_closed():
                 raise typer.Exit(FAILED) from None
-            if debug:
+            if debug or not isinstance(error, MurmuraError | OSError | MemoryError):
                 raise
             code = WRONG_USAGE if isinstance(error, USAGE_ERRORS) else FAILED
             raise _exit(_message(error), code, "error: ") from None
@@ -78,6 +82,19 @@ def existing(path: Path, what: str) -> Path:
     if not path.exists():
         raise CommandError(f"there is no {what} at {path}; check the path")
     return path
+
+
+def needs_simulator(verb: str, figures: bool, *more: str) -> None:
+    """Raise before a verb starts anything it could not end: it simulates, and may draw."""
+    _extras.require(verb, "sim", *more)
+    needs_to_draw(verb, figures)
+
+
+def needs_to_draw(verb: str, figures: bool) -> None:
+    """Raise before a verb starts what it could not draw."""
+    if figures:
+        without = "add --no-figures" if verb != "murmura reproduce" else ""
+        _extras.require(f"drawing the figures of {verb}", "plot", otherwise=without)
 
 
 def print_json(value: Any) -> None:

@@ -2,24 +2,41 @@
 
 from __future__ import annotations
 
+import shlex
+import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import urlsplit
 
 import typer
 
 from murmura.cli.guard import AsJson, Debug, guarded, print_json, usage_errors
+from murmura.errors import AgentError, CommandError
 
 if TYPE_CHECKING:
-    from murmura.agents.pki import DirectoryEntry
+    from murmura.agents.pki import DirectoryEntry, KeyRequest
+
+FILE = "signing-keys.toml"
+SHOWN = 16  # digits of a fingerprint
 
 keys = typer.Typer(
     name="keys",
-    help="Make and list the certificates with which agents authenticate one another.",
+    help="Make, sign and list the keys and certificates with which agents authenticate one another.",
     no_args_is_help=True,
 )
 
 Directory = Annotated[Path, typer.Option("--dir", metavar="DIR", help="The authority's directory.")]
+Site = Annotated[Path, typer.Option("--dir", metavar="DIR", help="Where this site's keys are.")]
+Days = Annotated[float, typer.Option(help="How long the certificates are valid.")]
+Host = Annotated[
+    list[str] | None,
+    typer.Option(metavar="HOST|ADDRESS", help="Where neighbours reach it; may be repeated."),
+]
 Force = Annotated[bool, typer.Option("--force", help="Replace existing files.")]
+Observer = Annotated[
+    bool,
+    typer.Option("--observer", help="For one who only reads statuses, with `murmura watch`."),
+]
 
 
 @keys.command()
@@ -35,66 +52,246 @@ def init(
         Authority.create(directory, force=force)
         typer.echo(f"{directory}/ca.key signs certificates: keep it here, and a copy offline.")
         typer.echo(f"{directory}/ca.pem is for every device.")
-        typer.echo(f"Next: murmura keys issue NAME --dir {directory} --host ADDRESS")
+        typer.echo(
+            f"Next: murmura keys sign NAME.request --dir {directory} --host ADDRESS, of a site that "
+            f"made its own keys; or murmura keys issue NAME --dir {directory} --host ADDRESS"
+        )
 
 
 @keys.command()
 def issue(
     names: Annotated[list[str], typer.Argument(metavar="NAME...")],
     directory: Directory = Path("keys"),
-    days: Annotated[float, typer.Option(help="How long the certificates are valid.")] = 90,
-    host: Annotated[
-        list[str] | None,
-        typer.Option(metavar="HOST|ADDRESS", help="Where neighbours reach it; may be repeated."),
-    ] = None,
+    days: Days = 90,
+    host: Host = None,
     renew: Annotated[bool, typer.Option("--renew", help="A new certificate, same key.")] = False,
+    observer: Observer = False,
     force: Force = False,
     debug: Debug = False,
 ) -> None:
     """Make a key and a certificate for each device, for both ends of its links."""
     with guarded(debug):
-        from murmura.agents.pki import Authority, check_request
+        from murmura.agents.pki import Authority, Role, check_request
 
         with usage_errors():
             check_request(names, host or (), days)
-        authority = Authority.load(directory)
+        authority, role = Authority.load(directory), Role.OBSERVER if observer else Role.MEMBER
         for name in names:
-            made = authority.issue(name, host or (), days, renew=renew, force=force)
+            made = authority.issue(name, host or (), days, renew=renew, force=force, role=role)
             typer.echo(f"{name}: {made.certificate} and {made.key} (private), with {made.ca}")
-        if not host:
+        if not host and not observer:
             typer.echo(
                 "Without --host these devices can connect to others, and not be connected to."
             )
+
+
+@keys.command()
+def request(
+    name: Annotated[str, typer.Argument(metavar="NAME")],
+    directory: Site = Path("keys"),
+    label: Annotated[
+        str | None,
+        typer.Option(help="The member, where it is not the name.", show_default="the name"),
+    ] = None,
+    observer: Observer = False,
+    force: Annotated[bool, typer.Option("--force", help="Make new keys in any case.")] = False,
+    debug: Debug = False,
+) -> None:
+    """On a site: make its TLS and signing keys, and a request with their public halves.
+
+    With --observer: the TLS key of one who reads statuses, and takes part in nothing.
+    """
+    with guarded(debug):
+        from murmura.agents.pki import make_observer_request, make_request
+
+        if observer and label is not None:
+            raise CommandError("--label is of a member; an observer has a name only")
+        if observer:
+            made, path = make_observer_request(name, directory, force=force)
+            typer.echo(f"{path} is public: send it to the authority. The key stays in {directory}.")
+        else:
+            made, path = make_request(name, directory, label, force=force)
+            typer.echo(f"{path} is public: send it to the authority. The keys stay in {directory}.")
+            typer.echo(f"Signing key of {made.label}: {_short(made.signing_key)}")
+        typer.echo(
+            f"Fingerprint of the request, to compare over another channel: {made.fingerprint}"
+        )
+        place = "" if directory == Path("keys") else f" --dir {shlex.quote(str(directory))}"
+        following = f"murmura keys install {shlex.quote(name)} --from FOLDER{place}"
+        typer.echo(f"Next, with what comes back: {following}")
+
+
+@keys.command()
+def sign(
+    requests: Annotated[list[Path], typer.Argument(metavar="NAME.request...")],
+    directory: Directory = Path("keys"),
+    days: Days = 90,
+    host: Host = None,
+    hosts: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="A watch file: each site has the host of its address there.",
+        ),
+    ] = None,
+    fingerprint: Annotated[
+        str | None,
+        typer.Option(help="What the site read out; a request with another is refused."),
+    ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace another device, or a listed signing key.")
+    ] = False,
+    debug: Debug = False,
+) -> None:
+    """Sign the requests of sites, or renew: certificates, and the list of signing keys."""
+    with guarded(debug):
+        from murmura.agents.pki import Authority, KeyRequest, Role, check_request
+
+        if host and hosts:
+            raise CommandError("--host for one site, or --hosts for those of a file; not both")
+        listed = {} if hosts is None else _hosts(hosts)
+        with usage_errors():
+            check_request((), [*(host or ()), *listed.values()], days)
+        authority = Authority.load(directory)
+        read = [KeyRequest.read(path) for path in requests]
+        _compare(read, fingerprint)
+        for found in read:
+            reached = [listed[found.label]] if found.label in listed else host or ()
+            made = authority.sign(found, reached, days, force=force)
+            if found.role is Role.OBSERVER:
+                typer.echo(
+                    f"{found.name}: {made}, of an observer; sites allow it with [observers] allow = "
+                    f'["{found.name}"]'
+                )
+            else:
+                typer.echo(
+                    f"{found.name}: {made}; signing key of {found.label} "
+                    f"{_short(found.signing_key)} in {made.parent / FILE}"
+                )
+                (issued,) = (e for e in authority.entries() if e.name == found.name)
+                if not issued.hosts:  # a renewal keeps those of before
+                    where = f"{hosts} has no [sites] {found.label}" if hosts else "no --host"
+                    typer.echo(
+                        f"{found.name}: {where}, so it can connect to others, and not be connected to"
+                    )
+            typer.echo(f"{found.name}: fingerprint of the request {found.fingerprint}")
+        compare = "" if fingerprint else "Compare the fingerprints with the sites. "
+        count = len(authority.signing_keys())
+        typer.echo(f"{compare}Send each site its .pem and ca.pem.")
+        if all(found.role is Role.OBSERVER for found in read):
+            return
+        typer.echo(
+            f"{directory / FILE} lists {count} signing key{'s' if count != 1 else ''} so far. When "
+            "the last site of a masked sum has signed, send it to all, to be put beside the scenario."
+        )
+
+
+def _hosts(path: Path) -> dict[str, str]:
+    """The host of each site of a file with [sites]: a watch file, or one that has that table alone."""
+    try:
+        sites = tomllib.loads(path.read_text(encoding="utf-8"))["sites"]
+        found = {
+            str(label): urlsplit(f"//{at.partition('/')[2]}").hostname or ""
+            for label, at in sites.items()
+        }
+    except OSError as problem:
+        raise CommandError(f"cannot read {path}: {problem.strerror}; check --hosts") from None
+    except (ValueError, KeyError, AttributeError):
+        found = {"": ""}
+    if not all(found.values()):
+        raise CommandError(
+            f"{path} has no addresses of sites: expected [sites] with lines such as "
+            'north = "tls/north.example:7447"'
+        )
+    return found
+
+
+def _short(public: str) -> str:
+    """A public signing key as `keys list` shows it."""
+    from murmura.agents.pki import fingerprint_of
+
+    return fingerprint_of(public)[:SHOWN]
+
+
+def _compare(requests: list[KeyRequest], stated: str | None) -> None:
+    """Refuse a request that is not the one whose fingerprint was read out."""
+    if stated is None:
+        return
+    if len(requests) > 1:
+        raise CommandError("--fingerprint is for one request; sign them one by one")
+    (found,) = requests
+    if "".join(stated.split()).lower() != "".join(found.fingerprint.split()):
+        raise AgentError(
+            f"the request of {found.name} has the fingerprint {found.fingerprint}, and the site read "
+            "out another: nothing was signed; have it sent once more over another channel"
+        )
+
+
+@keys.command()
+def install(
+    name: Annotated[str, typer.Argument(metavar="NAME")],
+    source: Annotated[
+        Path, typer.Option("--from", metavar="FOLDER", help="Holds ca.pem and NAME.pem.")
+    ],
+    directory: Site = Path("keys"),
+    force: Annotated[bool, typer.Option("--force", help="Accept another authority.")] = False,
+    debug: Debug = False,
+) -> None:
+    """On a site: check what the authority sent, and put it beside the keys."""
+    with guarded(debug):
+        from murmura.agents.pki import install as put
+        from murmura.agents.pki import own_signing_keys
+
+        made = put(name, source, directory, force=force)
+        typer.echo(f"{made.certificate} and {made.ca} fit {made.key}.")
+        for label, public in own_signing_keys(directory).items():
+            typer.echo(f"Signing key of {label}: {_short(public)}")
 
 
 @keys.command("list")
 def show(
     directory: Directory = Path("keys"), as_json: AsJson = False, debug: Debug = False
 ) -> None:
-    """List the certificates: name, state, end, hosts, serial number and fingerprint."""
+    """List the certificates and signing keys: name, role, state, end, hosts, serial, fingerprints."""
     with guarded(debug):
-        from murmura.agents.pki import Authority
+        from murmura.agents.pki import Authority, fingerprint_of
 
-        entries = Authority.load(directory).entries()
+        authority = Authority.load(directory)
+        entries, keys = authority.entries(), authority.signing_keys()
         if as_json:
-            print_json({"directory": str(directory), "certificates": list(map(_plain, entries))})
+            print_json(
+                {
+                    "directory": str(directory),
+                    "certificates": list(map(_plain, entries)),
+                    "signing_keys": keys,
+                }
+            )
         else:
-            _print(entries)
+            _print(entries, {label: fingerprint_of(key) for label, key in keys.items()})
 
 
 def _plain(entry: DirectoryEntry) -> dict[str, Any]:
     return entry._asdict() | {"expires": entry.expires.isoformat(), "hosts": list(entry.hosts)}
 
 
-def _print(entries: list[DirectoryEntry]) -> None:
+def _print(entries: list[DirectoryEntry], signing: dict[str, str]) -> None:
     from murmura.cli.display import console, table
 
-    if not entries:
-        typer.echo("no certificates yet; make one with `murmura keys issue NAME`")
+    if not entries and not signing:
+        typer.echo(
+            "no certificates yet; sign a site's request with `murmura keys sign`, or make one with "
+            "`murmura keys issue NAME`"
+        )
         return
-    rows = (
-        (e.name, e.state, f"{e.expires:%Y-%m-%d}", ", ".join(e.hosts) or "-", e.serial[:16],
-         e.fingerprint[:16])
+    rows = [
+        (e.name, e.role.value, e.state, f"{e.expires:%Y-%m-%d}", ", ".join(e.hosts) or "-", e.serial[:16],
+         e.fingerprint[:SHOWN], e.signing[:SHOWN] or "-")
         for e in entries
-    )  # fmt: skip
-    console().print(table(("name", "state", "expires", "hosts", "serial", "sha256"), rows))
+    ]  # fmt: skip
+    named = {e.name for e in entries}
+    rows += [
+        (label, "-", "-", "-", "-", "-", "-", found[:SHOWN])
+        for label, found in sorted(signing.items()) if label not in named
+    ]  # fmt: skip
+    heads = ("name", "role", "state", "expires", "hosts", "serial", "sha256", "signing key")
+    console().print(table(heads, rows))

@@ -21,7 +21,8 @@ from murmura.cli.ledger_files import (
 )
 
 if TYPE_CHECKING:
-    from murmura.agents.ledger import LedgerContents, LedgerEntry, Verification
+    from murmura.agents.ledger import BudgetStatus, LedgerContents, LedgerEntry, Verification
+    from murmura.agents.ledger.session_report import SentValue
 
 ledger = typer.Typer(
     name="ledger",
@@ -74,9 +75,11 @@ for verb in (export, report, amend, backup, restore):
 
 
 def _summary(contents: LedgerContents, last: int, values: bool) -> dict[str, Any]:
+    from murmura.agents.ledger.session_report import sent_values
+
     identity, status = contents.identity, contents.status
-    budget = contents.budget
     listed = contents.entries[-last:] if last else ()
+    sent = sent_values(contents)
     return {
         "agent": identity.agent,
         "network": contents.name,
@@ -90,14 +93,19 @@ def _summary(contents: LedgerContents, last: int, values: bool) -> dict[str, Any
         "period": status.period or None,
         "refills_at": status.refills_at,
         "budget": _amount(identity.epsilon, identity.delta),
-        "spent": _amount(*budget.spent),
-        "remaining": _amount(*budget.remaining),
+        "spent": _amount(*status.spent),
+        "spent_on": status.spent_on,
+        "spent_in_all": _amount(*status.spent_in_all),
+        "remaining": _amount(*status.remaining),
+        "reserved": _amount(*status.reserved),
         "releases": len(contents.entries),
-        "last": [_entry(entry, values) for entry in listed],
+        "queries": len(contents.queries),
+        "open_query": next((row.query for row in contents.queries if not row.reason), None),
+        "last": [_entry(entry, values, sent.get(entry.seq)) for entry in listed],
     }
 
 
-def _entry(entry: LedgerEntry, values: bool) -> dict[str, Any]:
+def _entry(entry: LedgerEntry, values: bool, sent: SentValue | None) -> dict[str, Any]:
     row = {
         "reading": entry.reading,
         "readings": entry.readings,
@@ -105,7 +113,9 @@ def _entry(entry: LedgerEntry, values: bool) -> dict[str, Any]:
         "time": entry.time,
         **_amount(entry.epsilon, entry.delta),
     }
-    if values:
+    if sent is not None:
+        row |= sent._asdict()
+    elif values:
         row["value"] = [number / entry.weight for number in entry.sums]
     return row
 
@@ -122,10 +132,15 @@ def _findings(found: Verification) -> dict[str, Any]:
         "limitations": list(found.limitations),
         "agent": found.agent,
         "releases": found.releases,
-        "spent": _amount(*found.spent),
-        "remaining": _amount(*found.remaining),
+        **_amounts(found.status),
         "head": found.head,
     }
+
+
+def _amounts(status: BudgetStatus | None) -> dict[str, Any]:
+    """What was spent and is left, by name; null for a file that cannot be read."""
+    names = ("spent", "spent_in_all", "remaining", "reserved")
+    return {name: None if status is None else _amount(*getattr(status, name)) for name in names}
 
 
 def _print(summary: dict[str, Any], values: bool) -> None:
@@ -138,17 +153,25 @@ def _print(summary: dict[str, Any], values: bool) -> None:
         else summary["unit"]
     )
     yes = {True: "yes", False: "no"}
-    facts = (
+    facts: tuple[tuple[str, str], ...] = (
         ("network", f"{summary['network']}, epoch {summary['epoch']}"),
         ("manifest", summary["manifest"]),
         ("incarnation", str(summary["incarnation"])),
         ("closed", yes[summary["closed"]]),
         ("sealed", yes[summary["sealed"]]),
         ("budget", f"{_cost(summary['budget'])} per {unit}"),
-        ("spent", _cost(summary["spent"])),
-        ("remaining", _cost(summary["remaining"])),
+        (f"spent on {summary['spent_on']}", _cost(summary["spent"])),
+        ("spent in all", _cost(summary["spent_in_all"])),
+        ("left for the next reading", _cost(summary["remaining"])),
         ("releases", f"{summary['releases']:,}"),
     )
+    if summary["queries"]:
+        open_query = summary["open_query"]
+        held = "" if open_query is None else f", {open_query} is open"
+        facts += (
+            ("reserved by the open query", _cost(summary["reserved"])),
+            ("queries", f"{summary['queries']:,}{held}"),
+        )
     out.print(table((f"agent {summary['agent']}", ""), facts), "")
     if summary["last"]:
         out.print(_releases(summary["last"], values))
@@ -157,6 +180,13 @@ def _print(summary: dict[str, Any], values: bool) -> None:
 def _releases(rows: list[dict[str, Any]], values: bool) -> Any:
     from murmura.cli.display import table
 
+    if "query" in rows[0]:
+        names = ("query", "attempt", "members", "readings", "epsilon", "delta", "refunded")
+        found = ([_number(row[name]) for name in names[:-1]] for row in rows)
+        marks = ("yes" if row["refunded"] else "" for row in rows)
+        return table(
+            names, ((*one, mark) for one, mark in zip(found, marks, strict=True)), numbers=6
+        )
     more = ("value",) if values else ()
     cells = (
         (
@@ -176,10 +206,11 @@ def _report(path: Path, found: Verification) -> None:
     from murmura.cli.display import console
 
     out = console()
-    if found.ok:
+    if found.ok and found.status is not None:
+        spent, left = _amount(*found.status.spent), _amount(*found.status.remaining)
         out.print(
-            f"{path}: intact; agent {found.agent}, {found.releases:,} releases, spent "
-            f"{_cost(_amount(*found.spent))}, remaining {_cost(_amount(*found.remaining))}",
+            f"{path}: intact; agent {found.agent}, {found.releases:,} releases, spent on "
+            f"{found.status.spent_on} {_cost(spent)}, left for the next reading {_cost(left)}",
             soft_wrap=True,
         )
     for problem in found.problems:

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 import typer
 
 from murmura.cli.guard import FAILED, AsJson, Debug, existing, guarded, print_json
+from murmura.cli.options import Force, page_file
 
 Place = Annotated[Path, typer.Argument(metavar="PATH", help="The ledger's file.")]
 Key = Annotated[
@@ -49,14 +50,28 @@ def export(
             out.write_text(text, encoding="utf-8")
 
 
-def report(path: Place, key: Key = None, debug: Debug = False) -> None:
+def report(
+    path: Place,
+    key: Key = None,
+    html: Annotated[
+        Path | None, typer.Option("--html", help="Write a page to print and to sign instead.")
+    ] = None,
+    force: Force = False,
+    debug: Debug = False,
+) -> None:
     """Print what was released when, what is left, and the guarantee in words; 1 if not intact."""
     with guarded(debug):
         from murmura.agents.ledger import read_ledger, verify
         from murmura.agents.ledger.report import report as text_of
 
         found = verify(existing(path, "ledger"), key_file(path, key))
-        typer.echo(text_of(read_ledger(path), found), nl=False)
+        if html is None:
+            typer.echo(text_of(read_ledger(path), found), nl=False)
+        else:
+            from murmura.reports import ledger_page
+
+            page_file(html, force).write_text(ledger_page(read_ledger(path), found), "utf-8")
+            typer.echo(f"{html}: a page to print and to sign; a browser makes a PDF of it")
         if not found.ok:
             raise typer.Exit(FAILED)
 
@@ -88,7 +103,9 @@ def amend(
         if made is None:
             typer.echo(f"{path}: the budget is the same; nothing was changed")
         else:
-            typer.echo(f"{path}: {made.before} -> {made.now}, recorded as by {made.by}")
+            from murmura.agents.ledger.report import change_words
+
+            typer.echo(f"{path}: {change_words(made)}, recorded as by {made.by}")
 
 
 def backup(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
-from itertools import chain, count
+from itertools import chain, count, zip_longest
 from pathlib import Path
 from typing import Annotated
 
@@ -11,6 +12,8 @@ import typer
 
 from murmura.errors import CommandError
 
+PAGES = {"agent": "127.0.0.1:8080"}  # where --page without an address serves it
+FLEET_PAGE = "127.0.0.1:8090"  # of the other verbs
 MARKER = "summary.json"  # a folder with this file contains results
 
 
@@ -21,11 +24,20 @@ class Engine(StrEnum):
     MPI = "mpi"
 
 
+KeysFolder = Annotated[
+    Path | None,
+    typer.Option(
+        "--keys",
+        envvar="MURMURA_KEYS",
+        metavar="FOLDER",
+        help="Where the keys are, whatever the file says; such as what a service manager provides.",
+    ),
+]
 File = Annotated[str, typer.Argument(metavar="SCENARIO", help="A scenario file, in TOML.")]
 Out = Annotated[
     Path | None, typer.Option(help="Folder for outputs.", show_default="murmura-out/NAME")
 ]
-Force = Annotated[bool, typer.Option("--force", help="Replace earlier results in OUT.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace earlier outputs.")]
 Seed = Annotated[
     int | None, typer.Option(min=0, max=2**63 - 1, help="Replaces the seed of the scenario.")
 ]
@@ -40,6 +52,10 @@ Evaluate = Annotated[
         "--evaluate", help="For measured signals: compare with the truth, in secret files."
     ),
 ]
+Html = Annotated[
+    Path | None,
+    typer.Option("--html", help="Write one page to read as well: answer, picture, guarantee."),
+]
 EngineOption = Annotated[
     Engine, typer.Option("--engine", help="mpi: the ranks that mpiexec started share the work.")
 ]
@@ -51,6 +67,30 @@ CheckpointEvery = Annotated[
 Resume = Annotated[
     bool, typer.Option("--resume", help="Continue from what an interrupted run left in OUT.")
 ]
+
+PageFor = Annotated[
+    float | None,
+    typer.Option("--page-for", min=0, help="Seconds that the page stays after the run.",
+                 show_default="until Ctrl-C"),
+]  # fmt: skip
+
+
+def with_page_address(args: list[str]) -> list[str]:
+    """The arguments of a command line, with an address behind each --page that has none.
+
+    Examples
+    --------
+    >>> with_page_address(["up", "feeder.toml", "--page", "--json"])
+    ['up', 'feeder.toml', '--page', '127.0.0.1:8090', '--json']
+    >>> with_page_address(["agent", "--page", "[::1]:8000"])
+    ['agent', '--page', '[::1]:8000']
+    """
+    default, found = PAGES.get(next(iter(args), ""), FLEET_PAGE), []
+    for arg, after in zip_longest(args, args[1:], fillvalue=""):
+        found.append(arg)
+        if arg == "--page" and not re.fullmatch(r".+:[0-9]+", after):
+            found.append(default)
+    return found
 
 
 def output_folder(
@@ -75,3 +115,12 @@ def output_folder(
 
 def _has_results(path: Path) -> bool:
     return (path / MARKER).exists()
+
+
+def page_file(path: Path, force: bool = False) -> Path:
+    """The path of a page to write; one that exists is replaced with `force` only."""
+    if path.is_dir():
+        raise CommandError(f"{path} is a folder; name a file, such as {path / 'page.html'}")
+    if path.exists() and not force:
+        raise CommandError(f"{path} exists; choose another file, or replace it with --force")
+    return path

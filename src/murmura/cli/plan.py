@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from murmura import _validate
-from murmura.cli.guard import FAILED, AsJson, Debug, guarded, print_json
+from murmura.cli.guard import FAILED, AsJson, Debug, guarded, needs_to_draw, print_json
 from murmura.cli.options import File, NoFigures, Out
 from murmura.errors import CommandError
 
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 
 Error = Annotated[float | None, typer.Option(help="The error to reach; solves for epsilon.")]
 Epsilon = Annotated[
-    float | None, typer.Option(help="The privacy budget; with --error, solves for the rounds.")
+    float | None,
+    typer.Option(help="The guaranteed epsilon; with --error, solves for the rounds."),
 ]
 Rounds = Annotated[
     int | None, typer.Option(min=1, help="The rounds.", show_default="the scenario's")
@@ -39,9 +41,16 @@ Agents = Annotated[
 ]
 Colluders = Annotated[
     int | None,
-    typer.Option(min=0, help="Compare the masked sum too, if up to that many members collude."),
+    typer.Option(
+        min=0,
+        help="Compare the masked sum too, if up to that many members collude.",
+        show_default="the scenario's",
+    ),
 ]
-Absent = Annotated[int, typer.Option(min=0, help="Members that a masked sum may lack.")]
+Absent = Annotated[
+    int | None,
+    typer.Option(min=0, help="Members that a masked sum may lack.", show_default="the scenario's"),
+]
 
 
 def plan(
@@ -54,7 +63,7 @@ def plan(
     deviation: Deviation = None,
     agents: Agents = False,
     colluders: Colluders = None,
-    absent: Absent = 0,
+    absent: Absent = None,
     out: Out = None,
     as_json: AsJson = False,
     no_figures: NoFigures = False,
@@ -62,17 +71,21 @@ def plan(
 ) -> None:
     """Find the smallest epsilon or number of rounds for an error, and the algorithm and weights."""
     with guarded(debug):
+        needs_to_draw("murmura plan", not no_figures)
         from murmura import theory
+        from murmura.results.units import of_family
         from murmura.scenario import Scenario
 
         _check(error, epsilon, rounds, norm, deviation)
         loaded = Scenario.load(scenario)
-        problem = loaded.build(variant).problem
+        job = loaded.build(variant)
+        problem = job.problem
         refusal = _refusal(loaded, variant) if agents else None
         found = theory.plan(
             problem, error, epsilon, rounds, norm, deviation,
             refusal=refusal, colluders=colluders, absent=absent,
         )  # fmt: skip
+        found = replace(found, unit=of_family(job.unit, problem.family))
         folder = out or Path("murmura-out") / f"{loaded.name}-plan"
         written = [] if no_figures else _figure(found, folder)
         if as_json:
@@ -111,6 +124,7 @@ def _figure(found: Plan, folder: Path) -> list[Path]:
 
 def _print_plan(found: Plan, written: list[Path]) -> None:
     from murmura.cli.display import console, table
+    from murmura.results.units import behind, in_brackets
 
     show = console()
     heads = (
@@ -119,7 +133,7 @@ def _print_plan(found: Plan, written: list[Path]) -> None:
         "guarantee",
         "eps",
         "rounds",
-        "error",
+        in_brackets("error", found.unit),
         "sampling",
         "privacy",
         "disagreement",
@@ -134,17 +148,32 @@ def _print_plan(found: Plan, written: list[Path]) -> None:
         f"{', over sqrt(n)' if found.norm == 'agent' else ''}, root mean square over replicas.\n"
         "sampling: of the mean of all signals, against the truth (in TE for streams only);\n"
         "privacy: noise in the mean of all agents; disagreement: agents against their mean;\n"
-        "bytes: what a typical agent sends in all, about.\n",
+        "bytes: what a typical agent sends in all, about.\n" + _divided(found),
         soft_wrap=True,
     )
+    flooding = max((c.flooding for c in found.candidates), default=0)
+    if flooding:
+        show.print(
+            f"A round of masked-learn is a reading; a masked sum takes {flooding} rounds of flooding, "
+            "before the next one.",
+            soft_wrap=True,
+        )
+    sessions = max(c.sessions for c in found.candidates)
+    if sessions > 1:
+        show.print(
+            "eps: what is guaranteed, by which all are compared. A query of the masked sum may take "
+            f"{sessions} sessions, each at 1/{sessions} of it, which is its epsilon in a scenario.",
+            soft_wrap=True,
+        )
     for trust, names in _trusted(found).items():
-        show.print(f"{names} trust {trust}.", soft_wrap=True)
+        show.print(f"{names}: trust {trust}.", soft_wrap=True)
     if found.left_out:
         show.print(_left_out(found), soft_wrap=True)
     if found.precision is not None:
         known = found.precision
+        width = behind(f"{known.half_width:.2g}", found.unit)
         show.print(
-            f"The 95% interval of an estimate is about {known.half_width:.2g} on either side, within "
+            f"The 95% interval of an estimate is about {width} on either side, within "
             f"[{known.low:g}, {known.high:g}].\n",
             soft_wrap=True, markup=False,
         )  # fmt: skip
@@ -154,6 +183,18 @@ def _print_plan(found: Plan, written: list[Path]) -> None:
         show.print(found.toml())
     if written:
         show.print(f"Outputs: {', '.join(map(str, written))}", soft_wrap=True)
+
+
+def _divided(found: Plan) -> str:
+    """That epsilon is what is guaranteed, where a query may take several sessions."""
+    several = [c for c in found.candidates if c.sessions > 1 and c.epsilon is not None]
+    if not several:
+        return ""
+    one = several[0]
+    return (
+        "eps: what is guaranteed for each signal, the same for all; a query of "
+        f"{one.algorithm} may take {one.sessions} sessions of epsilon = {one.session_epsilon:g}.\n"
+    )
 
 
 def _trusted(found: Plan) -> dict[str, str]:
@@ -192,13 +233,16 @@ def _row(candidate: Candidate) -> tuple[str, ...]:
 
 
 def _sentence(found: Plan) -> str:
+    from murmura.results.units import behind
+
     best = found.best
+    error = behind(f"{best.error:.4g}", found.unit)
     way = f"{best.algorithm} on {best.weights} weights"
     spent = f"{best.rounds} rounds"
-    spent = spent if best.epsilon is None else f"epsilon = {best.epsilon:g} and {spent}"
+    if best.epsilon is not None:
+        each = f" at most, {best.session_epsilon:g} a session," if best.sessions > 1 else ""
+        spent = f"epsilon = {best.epsilon:g}{each} and {spent}"
     if not best.reached:
-        return (
-            f"Not reached: the least error, with {way}, is {best.error:.4g}. Reason: {best.reason}."
-        )
+        return f"Not reached: the least error, with {way}, is {error}. Reason: {best.reason}."
     about = "about " if best.estimated else ""
-    return f"Use {way}: {spent} give an error of {about}{best.error:.4g}."
+    return f"Use {way}: {spent} give an error of {about}{error}."

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from murmura.cli.guard import FAILED, AsJson, Debug, guarded, print_json
+from murmura.cli.guard import FAILED, AsJson, Debug, guarded, needs_simulator, print_json
 
 if TYPE_CHECKING:
     from murmura.paper import Experiment, ReproductionReport
@@ -42,6 +42,7 @@ def reproduce(
     reports: list[ReproductionReport] = []
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # idle threads must not spin
     with guarded(debug):
+        needs_simulator("murmura reproduce", figures=True)
         from murmura import paper
 
         experiments = paper.find(ids or ())

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from murmura.cli.guard import AsJson, Debug, guarded, print_json
+from murmura.cli.guard import AsJson, Debug, guarded, needs_simulator, print_json
 from murmura.cli.options import (
     CheckpointEvery,
     Engine,
@@ -16,6 +16,7 @@ from murmura.cli.options import (
     Evaluate,
     File,
     Force,
+    Html,
     Jobs,
     NoFigures,
     Out,
@@ -24,6 +25,7 @@ from murmura.cli.options import (
     Seed,
     Strict,
     output_folder,
+    page_file,
 )
 from murmura.errors import PrivacyWarning
 
@@ -41,6 +43,7 @@ def run(
     as_json: AsJson = False,
     no_figures: NoFigures = False,
     evaluate: Evaluate = False,
+    html: Html = None,
     engine: EngineOption = Engine.LOCAL,
     jobs: Jobs = 1,
     checkpoint_every: CheckpointEvery = None,
@@ -50,13 +53,17 @@ def run(
 ) -> None:
     """Run every variant of a scenario; print errors and guarantees, write figures and data."""
     with guarded(debug):
+        needs_simulator("murmura run", figures=not no_figures)
         from murmura.scenario import ExecutionOptions, Scenario
 
         options = ExecutionOptions(engine.value, jobs, checkpoint_every, resume)
         options.silence_other_ranks()
         loaded = Scenario.load(scenario).with_(seed=seed, replicas=replicas)
         folder = output_folder(out, Path("murmura-out") / loaded.name, force, resume)
-        execute_and_report(loaded, folder, options, strict, as_json, not no_figures, evaluate)
+        page = None if html is None else page_file(html, force)
+        execute_and_report(
+            loaded, folder, options, strict, as_json, not no_figures, evaluate, html=page
+        )
 
 
 def execute_and_report(
@@ -68,6 +75,7 @@ def execute_and_report(
     figures: bool,
     evaluate: bool,
     separate: bool = False,
+    html: Path | None = None,
 ) -> None:
     """Run every variant, write files, and print tables or a JSON object."""
     from murmura.cli.display import Bar
@@ -81,7 +89,7 @@ def execute_and_report(
                 scenario, options, folder, strict=strict, separate=separate, progress=bar.step
             )
         if leads:
-            report(scenario, results, folder, as_json, figures, evaluate)
+            report(scenario, results, folder, as_json, figures, evaluate, html)
 
 
 def report(
@@ -91,6 +99,7 @@ def report(
     as_json: bool,
     figures: bool,
     evaluate: bool,
+    html: Path | None = None,
 ) -> None:
     """Write the files of results, and print tables or a JSON object.
 
@@ -105,6 +114,10 @@ def report(
 
     chosen = evaluate or evaluated_variants(scenario)
     outputs = write_all(results, folder, evaluate=chosen, figures=figures)
+    if html is not None:
+        from murmura.results.run_page import write_page
+
+        outputs += write_page(results, html, scenario.title, evaluate=chosen, figures=figures)
     if as_json:
         print_json(summary(results) | {"outputs": [str(path) for path in outputs]})
     else:

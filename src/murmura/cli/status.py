@@ -12,6 +12,8 @@ import typer
 from murmura.cli.guard import FAILED, AsJson, Debug, existing, guarded, print_json
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from murmura.agents.runtime.status import StatusReport
 
 Place = Annotated[
@@ -24,7 +26,7 @@ def status(place: Place, as_json: AsJson = False, debug: Debug = False) -> None:
     """Show the estimate, interval, coverage, budget and links of agents, from their status files.
 
     The exit code is 0 if every agent has an estimate that meets its quorum, 3 if one has none, 1 if
-    one is not running.
+    one is not running, unless it has its result or was stopped.
     """
     with guarded(debug):
         from murmura.agents.runtime.status import StatusReport, status_files
@@ -41,14 +43,41 @@ def status(place: Place, as_json: AsJson = False, debug: Debug = False) -> None:
 
 def _print(found: list[StatusReport]) -> None:
     from rich.console import Console
-    from rich.table import Table
 
     from murmura.agents.coverage import some_names
 
+    table = status_table(found)
+    if table.row_count:
+        width = None if Console().is_terminal else 140
+        Console(width=width, markup=False, highlight=False).print(table)
+    for report in found:
+        name = report.data.get("agent", report.path)
+        if report.problem:
+            typer.echo(f"{name}: {report.problem} ({report.path})")
+            continue
+        if report.data["coverage"]["absent"]:
+            typer.echo(f"{name}: not there: {some_names(report.data['coverage']['absent'])}")
+        if report.data["state"] == "stopped":
+            typer.echo(f"{name}: it was stopped, and goes on when it is started again")
+        elif unopened := _unopened(report.data["links"]):
+            typer.echo(f"{name}: links that are not open: {some_names(unopened)}")
+
+
+def _unopened(links: dict[str, str]) -> list[str]:
+    """The neighbours to whom a link is neither open nor done, with its state."""
+    return [f"{peer} ({state})" for peer, state in links.items() if state not in ("open", "done")]
+
+
+def status_table(found: list[StatusReport]) -> Table:
+    """A row for each agent whose status could be read."""
+    from rich.table import Table
+
     table = Table()
+    masked = any(report.data.get("session") for report in found)
     for name in (
         "agent",
         "state",
+        *(["session"] if masked else []),
         "round",
         "estimate",
         "coverage",
@@ -59,22 +88,19 @@ def _print(found: list[StatusReport]) -> None:
         table.add_column(name, overflow="fold")
     for report in found:
         if report.data:
-            table.add_row(*_cells(report))
-    if table.row_count:
-        Console(width=None if Console().is_terminal else 140).print(table)
-    for report in found:
-        name = report.data.get("agent", report.path)
-        if report.problem:
-            typer.echo(f"{name}: {report.problem} ({report.path})")
-        elif report.data["coverage"]["absent"]:
-            typer.echo(f"{name}: not there: {some_names(report.data['coverage']['absent'])}")
+            agent, state, *rest = _cells(report)
+            session = [_session(report.data.get("session"))] if masked else []
+            table.add_row(agent, state, *session, *rest)
+    return table
 
 
 def _cells(report: StatusReport) -> list[str]:
     data = report.data
     covered, links = data["coverage"], data["links"].values()
+    more = data.get("left_out", {}).get("links", 0)  # of which those that are open come last
+    unit = f" {data['unit']}" if data.get("unit") else ""
     values = [
-        f"{value:.6g} +- {_number(width, '.3g')}"
+        f"{value:.6g} +- {_number(width, '.3g')}{unit}"
         for value, width in zip(data["estimate"], data["half_width"], strict=True)
     ]
     below = "" if data["complete"] else f" (quorum {covered['quorum']})"
@@ -82,12 +108,22 @@ def _cells(report: StatusReport) -> list[str]:
         data["agent"],
         "not running" if report.problem else data["state"],
         str(data["round"]),
-        ", ".join(values) or "none",
+        ", ".join(values) or ("withheld" if data.get("withheld") else "none"),
         f"{covered['contributing']} of {covered['members']}{below}",
         _ago(data["last_reading"]),
         _left(data["budget"]),
-        f"{sum(state in ('open', 'done') for state in links)} of {len(links)}",
+        f"{sum(state in ('open', 'done') for state in links) + more} of {len(links) + more}",
     ]
+
+
+def _session(session: dict[str, Any] | None) -> str:
+    """How far a masked sum is."""
+    if session is None:
+        return "none"
+    if not session["query"]:
+        return str(session["stage"])
+    place = f", attempt {session['attempt']}, view {session['view']}" if session["attempt"] else ""
+    return f"query {session['query']} {session['stage']}{place}"
 
 
 def _number(value: float | None, form: str) -> str:
@@ -102,6 +138,8 @@ def _left(budget: dict[str, Any] | None) -> str:
     if budget is None:
         return "no guarantee"
     text = f"{_number(budget['remaining'], 'g')} of {_number(budget['epsilon'], 'g')}"
+    if budget["reserved"]:
+        text += f", {_number(budget['reserved'], 'g')} reserved"
     if budget["refills_at"]:
         when = datetime.fromtimestamp(budget["refills_at"], UTC)
         text += f", refills {when:%Y-%m-%d %H:%M} UTC"

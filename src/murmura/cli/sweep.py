@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from murmura.cli.guard import AsJson, Debug, guarded
+from murmura.cli.guard import AsJson, Debug, guarded, needs_simulator
 from murmura.cli.options import (
     Engine,
     EngineOption,
@@ -56,6 +56,7 @@ def sweep(
     """Run a scenario at several epsilons: errors against epsilon."""
     epsilons = parse(epsilon)
     with guarded(debug):
+        needs_simulator("murmura sweep", figures=not no_figures)
         from murmura.scenario import ExecutionOptions, Scenario
 
         options = ExecutionOptions(engine.value, jobs, None, resume)

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from murmura.cli.guard import AsJson, Debug, guarded
-from murmura.cli.options import Evaluate, File, NoFigures, Out, Seed
+from murmura.cli.guard import AsJson, Debug, guarded, needs_simulator
+from murmura.cli.options import Evaluate, File, NoFigures, Out, PageFor, Seed
 from murmura.cli.run import report
+from murmura.errors import MurmuraError
 
 if TYPE_CHECKING:
     from murmura.agents.local_cluster import LocalCluster
+    from murmura.cli.fleet_page import UpPage
     from murmura.scenario import Scenario
 
 Agents = Annotated[
@@ -38,6 +40,12 @@ EveryRound = Annotated[
     typer.Option("--every-round", help="Save the mixing state in every round."),
 ]
 Timeout = Annotated[float | None, typer.Option(min=0, help="Seconds after which to give up.")]
+Page = Annotated[
+    str | None,
+    typer.Option(
+        "--page", metavar="[ADDRESS]", help="Serve the fleet page, at 127.0.0.1:8090 by default."
+    ),
+]
 WaitFor = Annotated[float, typer.Option(min=0.01, help="Seconds to wait for a neighbour.")]
 
 
@@ -57,10 +65,13 @@ def up(
     as_json: AsJson = False,
     no_figures: NoFigures = False,
     evaluate: Evaluate = False,
+    page: Page = None,
+    page_for: PageFor = None,
     debug: Debug = False,
 ) -> None:
     """Run a scenario by real agents: processes on this machine, mutual TLS, ledgers."""
     with guarded(debug):
+        needs_simulator("murmura up", not no_figures, "agents")
         from murmura.agents.local_cluster import LaunchOptions, up
         from murmura.scenario import Scenario
 
@@ -69,11 +80,48 @@ def up(
             agents, processes, variant, seed, insecure, research, every_round,
             deadline=deadline, timeout=timeout, folder=keep,
         )  # fmt: skip
-        with _ended_by_signals(), _Live(not as_json, _shows_estimates(loaded, variant)) as live:
-            found = up(loaded, options, live.show)
-        folder = out or Path("murmura-out") / f"{loaded.name}-agents"
-        results = {found.result.name: found.result}
-        report(loaded, results, folder, as_json, not no_figures, evaluate)
+        spec = next((each for each in loaded.variants if variant in (None, each.name)), None)
+        unit, title = ("", "") if spec is None else (spec.family.unit, spec.title)
+        shown = _shows_estimates(loaded, variant)
+        with _ended_by_signals(), _page(page, page_for, unit, title, shown) as observer:
+            with _Live(not as_json, shown) as live:
+
+                def look(cluster: LocalCluster) -> None:
+                    live.show(cluster)
+                    if observer is not None:
+                        observer.look()
+
+                found = up(loaded, options, look, observer)
+            if observer is not None:
+                observer.ended(found.seconds)
+            folder = out or Path("murmura-out") / f"{loaded.name}-agents"
+            results = {found.result.name: found.result}
+            report(loaded, results, folder, as_json, not no_figures, evaluate)
+
+
+@contextmanager
+def _page(
+    page: str | None, seconds: float | None, unit: str, title: str, estimates: bool
+) -> Iterator[UpPage | None]:
+    """The page while the block runs, and after it until Ctrl-C or for some seconds."""
+    if page is None:
+        yield None
+        return
+    from murmura.cli.fleet_page import UpPage
+    from murmura.live.security import parse_address
+
+    made = UpPage(parse_address(page), unit, title, estimates)
+    try:
+        yield made
+        made.stay(seconds)
+    except MurmuraError as problem:
+        made.failed(problem)
+        if made.url:
+            typer.echo(f"The run failed: {problem}", err=True)
+        made.stay(seconds)
+        raise
+    finally:
+        made.close()
 
 
 @contextmanager

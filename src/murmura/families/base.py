@@ -32,6 +32,8 @@ from murmura.families.support import Bounds, Metric, Support, number
 Array = NDArray[np.float64]
 Size = int | tuple[int, ...]
 
+SIGNAL = ("s", "s, a vector")  # formulas of statistics that are the signal itself
+
 
 @dataclass(frozen=True)
 class Sensitivity:
@@ -228,8 +230,8 @@ class ExponentialFamily(ABC):
         """
         s = _validate.real_array(SignalError, signals=signals)
         self._check_shape(s)
-        outside = self.support.violations(s)
-        if outside.any():
+        if not self.support.contains(s):
+            outside = self.support.violations(s)
             first = tuple(int(k) for k in np.argwhere(outside)[0])
             raise SignalError(
                 f"{int(outside.sum())} of {outside.size} signals lie outside the support of "

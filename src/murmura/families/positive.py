@@ -9,11 +9,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from murmura import _validate
+from murmura import _extras, _validate
 from murmura.errors import FamilyError
 from murmura.families import moduli
 from murmura.families.base import Array, Sensitivity, Size
 from murmura.families.scalar import POSITIVE, REAL, ScalarFamily
+from murmura.families.special import digamma, trigamma
 from murmura.families.support import Support
 
 NON_NEGATIVE = Support(low=0.0)
@@ -74,8 +75,7 @@ class _WaitingTime(_Positive):
         return rng.gamma(self._k, 1 / theta, size)
 
     def _marginals(self, rate: Array) -> list[Any]:  # type: ignore[override]
-        from scipy import stats
-
+        stats = _extras.load("scipy.stats")
         return [stats.gamma(self._k, scale=1 / rate)]
 
 
@@ -180,14 +180,10 @@ class GammaKnownRate(ScalarFamily):
         return np.log(s)
 
     def _expectation(self, theta: Array) -> Array:
-        from scipy.special import digamma
-
         return np.asarray(digamma(theta) - math.log(self.rate))
 
     def _variance(self, theta: Array) -> Array:
-        from scipy.special import polygamma
-
-        return np.asarray(polygamma(1, theta))
+        return trigamma(theta)
 
     def _inverse(self, m: Array) -> Array:
         return inverse_digamma(m + math.log(self.rate))
@@ -200,8 +196,7 @@ class GammaKnownRate(ScalarFamily):
         return np.maximum(rng.gamma(theta, 1 / self.rate, size), np.finfo(np.float64).tiny)
 
     def _marginals(self, shape: Array) -> list[Any]:  # type: ignore[override]
-        from scipy import stats
-
+        stats = _extras.load("scipy.stats")
         return [stats.gamma(shape, scale=1 / self.rate)]
 
 
@@ -261,8 +256,7 @@ class Pareto(_Positive):
         return self.minimum * np.exp(rng.exponential(1 / theta, size))
 
     def _marginals(self, alpha: Array) -> list[Any]:  # type: ignore[override]
-        from scipy import stats
-
+        stats = _extras.load("scipy.stats")
         return [stats.pareto(alpha, scale=self.minimum)]
 
 
@@ -321,8 +315,7 @@ class Weibull(_Positive):
         return theta * rng.weibull(self.shape, size)
 
     def _marginals(self, scale: Array) -> list[Any]:  # type: ignore[override]
-        from scipy import stats
-
+        stats = _extras.load("scipy.stats")
         return [stats.weibull_min(self.shape, scale=scale)]
 
 
@@ -380,8 +373,7 @@ class Laplace(_Positive):
         return rng.laplace(self.location, theta, size)
 
     def _marginals(self, scale: Array) -> list[Any]:  # type: ignore[override]
-        from scipy import stats
-
+        stats = _extras.load("scipy.stats")
         return [stats.laplace(self.location, scale)]
 
 
@@ -390,10 +382,8 @@ def inverse_digamma(y: Array) -> Array:
 
     digamma is concave, so that after one step Newton climbs to the root from the left.
     """
-    from scipy.special import digamma, polygamma
-
     y = np.clip(np.asarray(y, dtype=np.float64), -1e300, 700.0)
-    x = np.where(y >= -2.22, np.exp(y) + 0.5, -1.0 / np.minimum(y - digamma(1.0), -1e-9))
+    x = np.where(y >= -2.22, np.exp(y) + 0.5, -1.0 / np.minimum(y - digamma(np.ones(())), -1e-9))
     for _ in range(8):
-        x = x - (digamma(x) - y) / polygamma(1, x)
+        x = x - (digamma(x) - y) / trigamma(x)
     return np.asarray(x)

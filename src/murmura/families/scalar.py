@@ -14,10 +14,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from murmura import _validate
+from murmura import _extras, _validate
 from murmura.errors import FamilyError
 from murmura.families import moduli
 from murmura.families.base import Array, ExponentialFamily, Interval, Sensitivity, Size
+from murmura.families.special import erfcx
 from murmura.families.support import Support
 
 POSITIVE = Support(low=0.0, open_low=True)
@@ -156,8 +157,7 @@ class Normal(ScalarFamily):
         return rng.normal(theta, self.sigma, size)
 
     def _marginals(self, mu: Array) -> list[Any]:  # type: ignore[override]
-        from scipy import stats
-
+        stats = _extras.load("scipy.stats")
         return [stats.norm(mu, self.sigma)]
 
 
@@ -212,8 +212,7 @@ class LogNormal(Normal):
         return rng.lognormal(theta, self.sigma, size)
 
     def _marginals(self, mu: Array) -> list[Any]:  # type: ignore[override]
-        from scipy import stats
-
+        stats = _extras.load("scipy.stats")
         return [stats.lognorm(self.sigma, scale=np.exp(mu))]
 
 
@@ -276,15 +275,14 @@ class LogNormal1p(Normal):
 
     def _draw(self, rng: np.random.Generator, size: Size, theta: Array) -> Array:
         """expm1(mu - sigma Phi^{-1}(u Phi(mu/sigma))), in logarithms so that no tail underflows."""
-        from scipy.special import log_ndtr, ndtri_exp
-
+        special = _extras.load("scipy.special")
         log_u = np.log1p(-rng.random(size))
-        x = theta - self.sigma * ndtri_exp(log_u + log_ndtr(theta / self.sigma))
+        log_p = log_u + special.log_ndtr(theta / self.sigma)
+        x = theta - self.sigma * special.ndtri_exp(log_p)
         return np.asarray(np.expm1(np.maximum(x, 0.0)))
 
     def _marginals(self, mu: Array) -> list[Any]:  # type: ignore[override]
-        from scipy import stats
-
+        stats = _extras.load("scipy.stats")
         return [_Expm1(stats.truncnorm(-mu / self.sigma, np.inf, loc=mu, scale=self.sigma))]
 
 
@@ -348,8 +346,7 @@ class Bernoulli(_Count):
         return (rng.random(size) < theta).astype(np.float64)
 
     def _marginals(self, p: Array) -> list[Any]:  # type: ignore[override]
-        from scipy import stats
-
+        stats = _extras.load("scipy.stats")
         return [stats.bernoulli(p)]
 
 
@@ -398,8 +395,7 @@ class Poisson(_Count):
         return rng.poisson(theta, size).astype(np.float64)
 
     def _marginals(self, rate: Array) -> list[Any]:  # type: ignore[override]
-        from scipy import stats
-
+        stats = _extras.load("scipy.stats")
         return [stats.poisson(rate)]
 
 
@@ -448,8 +444,7 @@ class Geometric(_Count):
         return rng.geometric(theta, size).astype(np.float64)
 
     def _marginals(self, p: Array) -> list[Any]:  # type: ignore[override]
-        from scipy import stats
-
+        stats = _extras.load("scipy.stats")
         return [stats.geom(p)]
 
 
@@ -478,8 +473,6 @@ def excess(a: Array) -> tuple[Array, Array]:
     h(a) = sqrt(2/pi)/erfcx(a/sqrt(2)). Far out h(a) - a cancels, and the continued fraction
     g(a) = 1/(a + q), q = 2/(a + 3/(a + 4/(a + ...))) takes over, where -g' = g (q - g).
     """
-    from scipy.special import erfcx
-
     near, x, q = np.minimum(a, _TAIL), np.maximum(a, _TAIL), np.zeros_like(a)
     for k in range(40, 1, -1):
         q = k / (x + q)

@@ -84,6 +84,14 @@ class Support:
             inside &= s == np.floor(s)
         return np.asarray(~inside)
 
+    def contains(self, signals: NDArray[np.float64]) -> bool:
+        """Whether no signal is outside the support: seen from the least and the largest of many."""
+        if self.integer or not signals.size:
+            return not self.violations(signals).any()
+        with np.errstate(invalid="ignore"):  # NaN is the least and the largest
+            ends = np.array([signals.min(), signals.max()])
+        return not self.violations(ends).any()
+
     def within(self, bounds: Bounds | None) -> Support:
         """The intersection with closed bounds, rounded inwards to whole numbers if `integer`."""
         if bounds is None:

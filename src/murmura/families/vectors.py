@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from murmura import _validate
+from murmura import _extras, _validate
 from murmura.errors import FamilyError
 from murmura.families import moduli
 from murmura.families.base import (
@@ -117,8 +117,7 @@ class NormalBoth(ExponentialFamily):
         return mu, sigma
 
     def _marginals(self, mu: Array, sigma: Array) -> list[Any]:  # type: ignore[override]
-        from scipy import stats
-
+        stats = _extras.load("scipy.stats")
         return [stats.norm(mu, sigma)]
 
 
@@ -339,8 +338,7 @@ class MultivariateNormal(ExponentialFamily):
         return mu
 
     def _marginals(self, mu: Array) -> list[Any]:  # type: ignore[override]
-        from scipy import stats
-
+        stats = _extras.load("scipy.stats")
         return [
             stats.norm(m, d) for m, d in zip(mu, np.sqrt(np.diagonal(self._matrix)), strict=True)
         ]

@@ -1,5 +1,7 @@
 """Compiled loops over rows, links and points; imported only where a network is large.
 
+Where numba is not installed, the same loops are interpreted: slow, and with the same results.
+
 Callers fix the types (indices int32, weights float64, links int32 and read-only), so that each
 loop is compiled once and loaded from the cache from then on. All of them take time in proportion to
 the links.
@@ -11,17 +13,26 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from murmura._types import Bools, Floats, Indices
 
+try:
+    from numba import njit, prange
+except ModuleNotFoundError:
+    prange: Any = range  # type: ignore[no-redef]
+
+    def njit(**_: Any) -> Any:  # type: ignore[no-redef]
+        """Leave a loop as it is."""
+        return lambda loop: loop
+
+
 Pointers = NDArray[np.int64]
 ROUNDING = 1e-12  # a self weight below this is rounding: on regular graphs 1 - d * (1/d) is 0
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _sort_pairs(keys: Any, values: Any) -> None:
     """Sort keys in place and move the values along: Shell's sort, an insertion for short rows."""
     count, gap = len(keys), 1
@@ -37,13 +48,13 @@ def _sort_pairs(keys: Any, values: Any) -> None:
         gap //= 3
 
 
-@numba.njit(cache=True, parallel=True)
+@njit(cache=True, parallel=True)
 def move_rows(
     old_indptr: Any, old_indices: Indices, old_data: Floats, order: Pointers, place: Indices,
     indptr: Pointers, indices: Indices, data: Floats,
 ) -> None:  # fmt: skip
     """Row k of the new matrix is row order[k] of the old one, its columns renamed and sorted."""
-    for k in numba.prange(len(order)):
+    for k in prange(len(order)):
         start, source = indptr[k], old_indptr[order[k]]
         stop = indptr[k + 1]
         for e in range(stop - start):
@@ -52,7 +63,7 @@ def move_rows(
         _sort_pairs(indices[start:stop], data[start:stop])
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def cuthill_mckee(indptr: Any, indices: Indices, starts: Pointers) -> Pointers:
     """The agents breadth first, each one's new neighbours by the length of their rows."""
     size, filled, head = len(indptr) - 1, 0, 0
@@ -75,7 +86,7 @@ def cuthill_mckee(indptr: Any, indices: Indices, starts: Pointers) -> Pointers:
     return order
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def sort_links(links: Indices, size: int, directed: bool) -> Indices:
     """The links sorted, each once, (i, j) with i < j unless directed: by counting, not comparing.
 
@@ -109,7 +120,7 @@ def sort_links(links: Indices, size: int, directed: bool) -> Indices:
     return out
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def lay_rows(links: Indices, size: int) -> tuple[Pointers, Indices]:
     """indptr and indices of the rows of sorted undirected links, every diagonal included.
 
@@ -137,10 +148,10 @@ def lay_rows(links: Indices, size: int) -> tuple[Pointers, Indices]:
     return indptr, indices
 
 
-@numba.njit(cache=True, parallel=True)
+@njit(cache=True, parallel=True)
 def fill_rows(indptr: Any, indices: Indices, ratio: float, constant: float, data: Floats) -> None:
     """a_ij = ratio/max(d_i, d_j) + constant for i != j, and a_ii = 1 - sum over j of a_ij."""
-    for i in numba.prange(len(indptr) - 1):
+    for i in prange(len(indptr) - 1):
         start, stop = indptr[i], indptr[i + 1]
         own, taken = start, 0.0
         for e in range(start, stop):
@@ -155,7 +166,7 @@ def fill_rows(indptr: Any, indices: Indices, ratio: float, constant: float, data
         data[own] = left if abs(left) >= ROUNDING else 0.0
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _hash(low: np.uint64, high: np.uint64, bits: np.uint64) -> np.uint64:
     """64 well mixed bits of a weight and its place: SplitMix64's last step, twice."""
     z = (low << np.uint64(32)) | high
@@ -167,7 +178,7 @@ def _hash(low: np.uint64, high: np.uint64, bits: np.uint64) -> np.uint64:
     return z
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _row(
     indptr: Any, indices: Indices, data: Floats, bits: NDArray[np.uint64], i: Any, tolerance: float
 ) -> tuple[bool, np.uint64]:
@@ -186,7 +197,7 @@ def _row(
     return good and own == 1 and abs(total - 1.0) <= tolerance, hashes
 
 
-@numba.njit(cache=True, parallel=True)
+@njit(cache=True, parallel=True)
 def is_sound(
     indptr: Any, indices: Indices, data: Floats, bits: NDArray[np.uint64], tolerance: float
 ) -> bool:
@@ -197,7 +208,7 @@ def is_sound(
     walk all over it. A wrong matrix passes with odds of 2^-64.
     """
     good, balance = 0, np.uint64(0)
-    for i in numba.prange(len(indptr) - 1):
+    for i in prange(len(indptr) - 1):
         fine, hashes = _row(indptr, indices, data, bits, np.int64(i), tolerance)
         good += fine
         balance += hashes
@@ -208,7 +219,7 @@ def is_sound(
 # that it was joined with.
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def find(parent: Indices, i: int) -> int:
     """The root of i; the way there is halved on the way."""
     while parent[i] != i:
@@ -217,7 +228,7 @@ def find(parent: Indices, i: int) -> int:
     return i
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def unite(parent: Indices, i: int, j: int) -> bool:
     """Join the components of i and j; False if they were one already."""
     a, b = find(parent, i), find(parent, j)
@@ -227,7 +238,7 @@ def unite(parent: Indices, i: int, j: int) -> bool:
     return True
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def roots_of_links(links: Indices, size: int) -> Indices:
     """(n,): the root of every agent, for undirected links."""
     parent = np.arange(size).astype(np.int32)
@@ -236,7 +247,7 @@ def roots_of_links(links: Indices, size: int) -> Indices:
     return flat(parent)
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def roots_of_rows(indptr: Any, indices: Indices) -> Indices:
     """(n,): the root of every agent, for the rows of a symmetric matrix."""
     parent = np.arange(len(indptr) - 1).astype(np.int32)
@@ -247,7 +258,7 @@ def roots_of_rows(indptr: Any, indices: Indices) -> Indices:
     return flat(parent)
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def unite_all(parent: Indices, pairs: Indices) -> Bools:
     """Join the ends of every pair, leaving parents flat: which pairs joined two components."""
     joined = np.empty(len(pairs), np.bool_)
@@ -257,7 +268,7 @@ def unite_all(parent: Indices, pairs: Indices) -> Bools:
     return joined
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def flat(parent: Indices) -> Indices:
     """Every agent straight below its root: a root is less than all that it leads."""
     for i in range(len(parent)):
@@ -265,7 +276,7 @@ def flat(parent: Indices) -> Indices:
     return parent
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def numbered(parent: Indices) -> Indices:
     """(n,): components 0, 1, ... in the order of their least agents, from flat parents."""
     ids, count = np.empty(len(parent), np.int32), 0
@@ -278,7 +289,7 @@ def numbered(parent: Indices) -> Indices:
     return ids
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _mixed(state: np.uint64) -> np.uint64:
     """SplitMix64's output for a state (Steele, Lea and Flood 2014)."""
     z = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -286,7 +297,7 @@ def _mixed(state: np.uint64) -> np.uint64:
     return z ^ (z >> np.uint64(31))
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def attached(size: int, links: int, seed: np.uint64) -> NDArray[np.int32]:
     """(m, 2): agents `links`, ... each choose `links` earlier ones, in proportion to degree.
 
@@ -356,7 +367,7 @@ class Cells:
         return np.stack([own[own >= 0], other[own >= 0]], axis=1)
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _deal(
     points: Floats, x: float, y: float, side: float, rows: int, columns: int
 ) -> tuple[Indices, Indices]:
@@ -377,7 +388,7 @@ def _deal(
     return starts, members
 
 
-@numba.njit(cache=True, parallel=True)
+@njit(cache=True, parallel=True)
 def _close(
     points: Floats, members: Indices, starts: Indices, rows: int, columns: int, square: float,
     ends: Any, links: Indices, counting: bool,
@@ -386,7 +397,7 @@ def _close(
 
     A point meets those after it in its cell and the next one, and the three cells below.
     """
-    for r in numba.prange(rows):
+    for r in prange(rows):
         at = 0 if counting else ends[r]
         for c in range(columns):
             k = r * columns + c
@@ -409,7 +420,7 @@ def _close(
             ends[r + 1] = at
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _nearest(
     points: Floats, members: Indices, starts: Indices, rows: int, columns: int, x: float, y: float,
     side: float, parent: Indices, largest: int,

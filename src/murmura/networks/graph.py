@@ -10,16 +10,19 @@ import os
 from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from murmura._types import Floats, Indices, Ints, Labels
 from murmura._validate import at_least, at_most
 from murmura.errors import NetworkError
 from murmura.networks import kernels
+from murmura.networks.rows import CompressedRows
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 T = TypeVar("T", bound=np.ndarray[Any, Any])
 LARGEST = 2**31 - 1  # agents: weights are stored with indices of 32 bits
@@ -123,16 +126,21 @@ class Graph:
             )
         return self.out_degrees
 
-    @cached_property
+    @property
     def adjacency(self) -> csr_array:
-        """(n, n) of ones: row i has the agents that i sends to."""
+        """(n, n) of ones: row i has the agents that i sends to; needs `murmura[sim]`."""
+        return self.rows.csr
+
+    @cached_property
+    def rows(self) -> CompressedRows:
+        """The same without scipy."""
         return kernels.pattern(self.size, *self.arcs.T)
 
     @cached_property
     def components(self) -> Ints:
         """(n,): the number of each agent's component (strongly connected if directed)."""
         if self.directed:
-            return kernels.components(self.adjacency, directed=True)
+            return kernels.components(self.rows, directed=True)
         return kernels.components_of_links(self.links, self.size)
 
     @property
@@ -156,8 +164,8 @@ class Graph:
         """
         if not 0 <= agent < self.size:
             raise NetworkError(f"agent must be an index in 0..{self.size - 1}; found {agent}")
-        start, stop = self.adjacency.indptr[agent : agent + 2]
-        return np.asarray(self.adjacency.indices[start:stop], dtype=np.int64)
+        start, stop = self.rows.indptr[agent : agent + 2]
+        return np.asarray(self.rows.indices[start:stop], dtype=np.int64)
 
 
 def sized(least: int, **sizes: int) -> None:

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
+from murmura.networks.kernels import depths
+from murmura.networks.rows import CompressedRows
 
 MOST_SEARCHES = 3000
 
 
-def diameter(adjacency: csr_array) -> tuple[int, int]:
+def diameter(adjacency: CompressedRows) -> tuple[int, int]:
     """Lower and upper bound of the largest distance; equal unless 3,000 searches are too few.
 
     Each search from an agent of eccentricity e bounds that of an agent at distance d by
     max(d, e - d) and e + d (Takes and Kosters 2011).
     """
-    from murmura.networks.kernels import depths  # loading the compiler takes a while
-
     n = adjacency.shape[0]
     low, high = np.zeros(n, dtype=np.int64), np.full(n, n, dtype=np.int64)
     root, wide = int(np.argmax(np.diff(adjacency.indptr))), True

@@ -21,11 +21,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array, issparse
 
+from murmura import _extras
 from murmura._types import GraphLike
 from murmura.errors import NetworkError
 from murmura.networks.graph import Graph, agent_name, self_loop
+from murmura.networks.rows import coordinates, is_scipy
 
 HEADERS = {
     ("source", "target"),
@@ -90,7 +91,7 @@ def as_graph(source: GraphLike) -> Graph:
         return _from_networkx(source)
     if isinstance(source, np.ndarray) and _are_links(source):
         return from_links(source)
-    if issparse(source) or isinstance(source, np.ndarray):
+    if is_scipy(source) or isinstance(source, np.ndarray):
         return from_matrix(source)
     raise NetworkError(
         f"a graph cannot be made from {type(source).__name__}: expected a Graph, a networkx graph, "
@@ -156,10 +157,10 @@ def from_matrix(source: Any) -> Graph:
         )
     if source.dtype.kind not in "biuf":
         raise NetworkError(f"adjacency must hold real numbers; found {source.dtype}")
-    entries = coo_array(source)
-    _check_entries(entries)
-    kept = entries.data != 0
-    rows, columns, size = entries.row[kept], entries.col[kept], source.shape[0]
+    rows, columns, data = coordinates(source)
+    _check_entries(rows, columns, data)
+    kept, size = data != 0, source.shape[0]
+    rows, columns = rows[kept], columns[kept]
     if np.any(rows == columns):
         raise self_loop(range(size), int(rows[rows == columns].min()))
     directed = not _is_symmetric(rows, columns, size)
@@ -169,23 +170,17 @@ def from_matrix(source: Any) -> Graph:
 
 
 def _is_symmetric(rows: NDArray[Any], columns: NDArray[Any], size: int) -> bool:
-    """Whether every (i, j) has its (j, i): both patterns are sorted by counting, then compared."""
-    forth, back = (
-        coo_array((np.ones(len(rows), np.int8), at), shape=(size, size)).tocsr()
-        for at in ((rows, columns), (columns, rows))
-    )
-    for pattern in (forth, back):
-        pattern.sum_duplicates()
-    return np.array_equal(forth.indptr, back.indptr) and np.array_equal(forth.indices, back.indices)
+    """Whether every (i, j) has its (j, i): the places of both are the same set."""
+    i, j = rows.astype(np.int64), columns.astype(np.int64)
+    return np.array_equal(np.unique(i * size + j), np.unique(j * size + i))
 
 
-def _check_entries(entries: coo_array) -> None:
-    wrong = np.flatnonzero(~np.isfinite(entries.data) | (entries.data < 0))
+def _check_entries(rows: NDArray[Any], columns: NDArray[Any], data: NDArray[Any]) -> None:
+    wrong = np.flatnonzero(~np.isfinite(data) | (data < 0))
     if len(wrong):
         k = wrong[0]
         raise NetworkError(
-            f"adjacency must be finite and nonnegative: entry ({entries.row[k]}, {entries.col[k]}) "
-            f"is {entries.data[k]}"
+            f"adjacency must be finite and nonnegative: entry ({rows[k]}, {columns[k]}) is {data[k]}"
         )
 
 
@@ -404,17 +399,13 @@ def _ends(parts: dict[str, NDArray[Any]]) -> NDArray[Any]:
 
 
 def _of_scipy(path: Path, directed: bool | None) -> Graph:
-    from scipy.sparse import load_npz
-
-    graph = from_matrix(load_npz(path))
+    graph = from_matrix(_extras.load("scipy.sparse").load_npz(path))
     one_way = graph.directed if directed is None else directed
     return Graph(graph.size, graph.links, (), one_way, path.stem)
 
 
 def _write_parquet(graph: Graph, path: Path) -> None:
-    import pyarrow as pa
-    from pyarrow import parquet
-
+    pa, parquet = _extras.load("pyarrow"), _extras.load("pyarrow.parquet")
     labels = _label_array(graph)
     ends = graph.links if labels is None else labels[graph.links]
     about = {"size": graph.size, "directed": graph.directed, "name": graph.name}
@@ -425,9 +416,7 @@ def _write_parquet(graph: Graph, path: Path) -> None:
 
 
 def _read_parquet(path: Path, directed: bool | None) -> Graph:
-    import pyarrow as pa
-    from pyarrow import parquet
-
+    pa, parquet = _extras.load("pyarrow"), _extras.load("pyarrow.parquet")
     try:
         with path.open("rb") as file:
             opened = parquet.ParquetFile(file)
@@ -459,8 +448,7 @@ def _parquet_columns(names: list[str]) -> tuple[str, str]:
 
 def _column(end: Any) -> Any:
     """A column of ends, complete and of whole numbers or text."""
-    from pyarrow import types
-
+    types = _extras.load("pyarrow.types")
     if end.null_count:
         raise NetworkError(f"{end.null_count} links lack an end; remove or complete them")
     plain = end.cast(end.type.value_type) if types.is_dictionary(end.type) else end
@@ -482,9 +470,7 @@ def _parquet_numbered(
     ends: list[Any], order: list[Hashable] | None
 ) -> tuple[Sequence[Hashable], NDArray[Any]]:
     """The labels, in the order given or as a CSV would have them, and the links as indices."""
-    import pyarrow as pa
-    from pyarrow import compute
-
+    pa, compute = _extras.load("pyarrow"), _extras.load("pyarrow.compute")
     if order is None and all(pa.types.is_integer(end.type) for end in ends):
         return _whole(_stacked(ends))
     values = pa.chunked_array([chunk.cast(ends[0].type) for end in ends for chunk in end.chunks])

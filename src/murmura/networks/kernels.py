@@ -1,8 +1,10 @@
 """Array operations on links and rows, one function for each job at every size.
 
 `compiled_pays` is the one decision between numpy and the compiled loops of `compiled`: below it
-numba is never imported, above it memory stays in proportion to the links. Where a job has two
-implementations they return the same arrays, which tests hold them to.
+numba is never imported, above it memory stays in proportion to the links. `scipy_pays` is the one
+for scipy's searches. Where a job has two implementations they return the same arrays, which tests
+hold them to; where numba or scipy is not installed, the plain one serves at any size. A matrix is a
+`CompressedRows`, or an array of scipy with the same attributes.
 """
 
 from __future__ import annotations
@@ -12,48 +14,39 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array, csr_array
 
+from murmura import _extras
 from murmura._types import Floats, Indices, Ints
+from murmura.networks.rows import CompressedRows, compressed
 
-NARROW_BELOW = 2**31  # stored entries that a row pointer of 32 bits can count
+SEARCHES = 20_000  # entries from which scipy's searches repay being loaded
 LARGE = 500_000  # links or entries from which compiled loops repay being loaded
 BLOCK = 1 << 16  # rows that numpy takes at once, so that temporary arrays stay small
 
 
 def compiled_pays(count: int) -> bool:
     """Whether an operation on so many links or entries should use a compiled loop."""
-    return count >= LARGE
+    return count >= LARGE and _extras.available("numba")
 
 
-def csr(data: NDArray[Any], indices: NDArray[Any], indptr: NDArray[Any], size: int) -> csr_array:
-    """The (size, size) csr array of these parts, without a copy of data or of int32 indices.
-
-    scipy widens the indices together with the row pointers; agents are fewer than 2^31, so here
-    only the pointers grow, which saves a fourth of the memory that a large network needs.
-    """
-    narrow = indices.astype(np.int32, copy=False)
-    if len(data) < NARROW_BELOW:
-        return csr_array((data, narrow, indptr.astype(np.int32, copy=False)), shape=(size, size))
-    wide = csr_array((size, size), dtype=data.dtype)
-    wide.data, wide.indices, wide.indptr = data, narrow, indptr.astype(np.int64, copy=False)
-    return wide
+def scipy_pays(count: int) -> bool:
+    """Whether a search through so many entries should be scipy's."""
+    return count >= SEARCHES and _extras.available("scipy")
 
 
-def pattern(size: int, rows: NDArray[Any], columns: NDArray[Any]) -> csr_array:
-    """The csr array of ones at (rows, columns)."""
-    at = (rows.astype(np.int32), columns.astype(np.int32))
-    return coo_array((np.ones(len(rows)), at), shape=(size, size)).tocsr()
+def pattern(size: int, rows: NDArray[Any], columns: NDArray[Any]) -> CompressedRows:
+    """Ones at (rows, columns), which must differ."""
+    return CompressedRows.lay(size, rows, columns, np.ones(len(rows)))
 
 
-def row_numbers(matrix: csr_array, first: int = 0, last: int | None = None) -> Indices:
+def row_numbers(matrix: CompressedRows, first: int = 0, last: int | None = None) -> Indices:
     """The row of each stored entry of rows first .. last - 1."""
     stop = matrix.shape[0] if last is None else last
     counts = np.diff(matrix.indptr[first : stop + 1])
     return np.repeat(np.arange(first, stop, dtype=np.int32), counts)
 
 
-def off_diagonal(matrix: csr_array) -> Iterator[tuple[int, int, slice, NDArray[np.bool_]]]:
+def off_diagonal(matrix: CompressedRows) -> Iterator[tuple[int, int, slice, NDArray[np.bool_]]]:
     """Blocks of rows (first, last), their stored entries, and which of these are off the diagonal."""
     size = matrix.shape[0]
     for first in range(0, size, BLOCK):
@@ -82,39 +75,122 @@ def sort_links(links: Indices, size: int, directed: bool) -> Indices:
 
 def components_of_links(links: Indices, size: int) -> Ints:
     """(n,): the component of each agent under undirected links, by order of their least agents."""
+    return _numbered(least_of_links(links, size))
+
+
+def least_of_links(links: Indices, size: int) -> Indices:
+    """(n,): the least agent that each one is linked with, over any number of undirected links."""
     if compiled_pays(len(links)):
         from murmura.networks import compiled
 
-        return compiled.numbered(compiled.roots_of_links(links, size)).astype(np.int64)
-    return _scipy_components(pattern(size, links[:, 0], links[:, 1]), directed=False)
+        return compiled.roots_of_links(links, size)
+    return least_linked(links[:, 0], links[:, 1], size).astype(np.int32)
 
 
-def components(matrix: csr_array, directed: bool) -> Ints:
-    """(n,): the component of each agent; strongly connected ones if directed, else symmetric."""
+def components(matrix: CompressedRows, directed: bool) -> Ints:
+    """(n,): the component of each agent; strongly connected ones if directed, else symmetric.
+
+    They are numbered by their least agents.
+    """
     if compiled_pays(matrix.nnz) and not directed:
         from murmura.networks import compiled
 
         return compiled.numbered(compiled.roots_of_rows(matrix.indptr, matrix.indices)).astype(
             np.int64
         )
-    return _scipy_components(matrix, directed)
+    if not directed:
+        return _numbered(least_linked(row_numbers(matrix), matrix.indices, matrix.shape[0]))
+    return _strong(matrix)
 
 
-def _scipy_components(matrix: csr_array, directed: bool) -> Ints:
-    from scipy.sparse.csgraph import connected_components
+def least_linked(i: NDArray[Any], j: NDArray[Any], size: int) -> Ints:
+    """(n,): the least agent that each one is linked with, over any number of undirected links.
 
-    ids: Ints = connected_components(matrix, directed=directed, connection="strong")[1]
-    return ids.astype(np.int64)
-
-
-def depths(adjacency: csr_array, root: int = 0) -> Ints:
-    """(n,): the depth of each agent in a breadth-first tree that reaches all of them.
-
-    Pointer doubling: depth += depth[parent], parent = parent[parent], until parent is the root.
+    Every root takes the least root that a link leads to, until no link joins two: in each pass all
+    components but the finished ones are joined with another.
     """
-    from scipy.sparse.csgraph import breadth_first_order
+    parent = np.arange(size)
+    while True:
+        a, b = parent[i], parent[j]
+        apart = a != b
+        if not apart.any():
+            return parent
+        low, high = np.minimum(a[apart], b[apart]), np.maximum(a[apart], b[apart])
+        np.minimum.at(parent, high, low)
+        above = parent[parent]
+        while np.any(above != parent):
+            parent, above = above, above[above]
 
-    parent = breadth_first_order(adjacency, root, directed=True)[1].astype(np.int64)
+
+def _numbered(least: NDArray[Any]) -> Ints:
+    """0, 1, ... in the order of the least agents."""
+    numbers = np.cumsum(least == np.arange(len(least))) - 1
+    return np.asarray(numbers[least], dtype=np.int64)
+
+
+def _strong(matrix: CompressedRows) -> Ints:
+    """Strongly connected components; two searches suffice where there is one."""
+    size = matrix.shape[0]
+    if scipy_pays(matrix.nnz):
+        search = _extras.load("scipy.sparse.csgraph").connected_components
+        ids = np.asarray(search(_scipy(matrix), directed=True, connection="strong")[1])
+    elif np.all(reached(matrix, 0) >= 0) and np.all(reached(_transposed(matrix), 0) >= 0):
+        return np.zeros(size, dtype=np.int64)
+    else:
+        import networkx
+
+        arcs = networkx.DiGraph()
+        arcs.add_nodes_from(range(size))
+        arcs.add_edges_from(zip(row_numbers(matrix).tolist(), matrix.indices.tolist(), strict=True))
+        ids = np.empty(size, dtype=np.int64)
+        for k, members in enumerate(networkx.strongly_connected_components(arcs)):
+            ids[list(members)] = k
+    least = np.full(int(ids.max()) + 1, size)
+    np.minimum.at(least, ids, np.arange(size))
+    return _numbered(least[ids])
+
+
+def for_products(rows: CompressedRows) -> Any:
+    """What multiplies: scipy's array where that repays; products are the same to the last bit."""
+    return rows.csr if scipy_pays(rows.nnz) else rows
+
+
+def _scipy(matrix: Any) -> Any:
+    return matrix.csr if isinstance(matrix, CompressedRows) else matrix
+
+
+def _transposed(matrix: CompressedRows) -> CompressedRows:
+    return CompressedRows.lay(matrix.shape[0], matrix.indices, row_numbers(matrix), matrix.data)
+
+
+def reached(adjacency: CompressedRows, root: int = 0) -> Ints:
+    """(n,): the hops from the root to each agent along links, by breadth; -1 where none lead."""
+    starts, ends = adjacency.indptr.tolist(), adjacency.indices.tolist()
+    hops, found = [-1] * (len(starts) - 1), [root]
+    hops[root] = 0
+    for i in found:  # which grows while it is read
+        away = hops[i] + 1
+        for j in ends[starts[i] : starts[i + 1]]:
+            if hops[j] < 0:
+                hops[j] = away
+                found.append(j)
+    return np.array(hops, dtype=np.int64)
+
+
+def either_way(matrix: CompressedRows) -> CompressedRows:
+    """Ones wherever an agent has a link to another or from it."""
+    size, i, j = matrix.shape[0], row_numbers(matrix).astype(np.int64), matrix.indices
+    places = np.unique(np.concatenate([i * size + j, j.astype(np.int64) * size + i]))
+    return pattern(size, places // size, places % size)
+
+
+def depths(adjacency: CompressedRows, root: int = 0) -> Ints:
+    """(n,): the depth of each agent in a breadth-first tree that reaches all of them."""
+    if not scipy_pays(adjacency.nnz):
+        return reached(adjacency, root)
+    search = _extras.load("scipy.sparse.csgraph").breadth_first_order
+    # Pointer doubling: depth += depth[parent], parent = parent[parent], until parent is the root.
+    parent = search(_scipy(adjacency), root, directed=True)[1].astype(np.int64)
     parent[root] = root
     depth: Ints = (np.arange(len(parent)) != root).astype(np.int64)
     while np.any(parent != root):
@@ -123,7 +199,7 @@ def depths(adjacency: csr_array, root: int = 0) -> Ints:
     return depth
 
 
-def period(matrix: csr_array, root: int = 0) -> int:
+def period(matrix: CompressedRows, root: int = 0) -> int:
     """gcd over links u -> v, u != v, of |depth_u + 1 - depth_v|: the period if there are no loops.
 
     For the depths of any spanning tree of a strongly connected pattern. A connected undirected
@@ -137,7 +213,7 @@ def period(matrix: csr_array, root: int = 0) -> int:
     return found
 
 
-def is_bipartite(adjacency: csr_array) -> bool:
+def is_bipartite(adjacency: CompressedRows) -> bool:
     """Whether an undirected pattern can be coloured with two colours: its period is even."""
     ids = components(adjacency, directed=False)
     size = len(ids)
@@ -146,18 +222,17 @@ def is_bipartite(adjacency: csr_array) -> bool:
     # One more agent, linked once to every component: it joins them and closes no cycle.
     roots = np.unique(ids, return_index=True)[1]
     hub = np.full(len(roots), size)
-    arcs = adjacency.tocoo()
-    rows = np.concatenate([arcs.row, roots, hub])
-    columns = np.concatenate([arcs.col, hub, roots])
+    rows = np.concatenate([row_numbers(adjacency), roots, hub])
+    columns = np.concatenate([adjacency.indices, hub, roots])
     return period(pattern(size + 1, rows, columns), root=size) % 2 == 0
 
 
-def has_self_weight(weights: csr_array) -> bool:
+def has_self_weight(weights: CompressedRows) -> bool:
     """Whether some a_ii > 0; the first block that has one ends the search."""
     return any(bool((weights.data[e][~off] > 0).any()) for _, _, e, off in off_diagonal(weights))
 
 
-def largest_off_diagonal(weights: csr_array) -> Floats:
+def largest_off_diagonal(weights: CompressedRows) -> Floats:
     """(n,): max over j != i of a_ij; every row stores its diagonal, so that none is empty."""
     largest = np.empty(weights.shape[0])
     for first, last, entries, off in off_diagonal(weights):
@@ -172,13 +247,10 @@ def is_sound(weights: Any, tolerance: float) -> bool:
     False says only that the other checks have to look: they name what is wrong. Small matrices
     are left to them.
     """
-    if not (isinstance(weights, csr_array) and compiled_pays(weights.nnz)):
-        return False
-    if weights.ndim != 2 or weights.shape[0] != weights.shape[1] or weights.dtype != np.float64:
-        return False
-    if weights.indices.dtype != np.int32:
+    rows = compressed(weights)
+    if rows is None or not compiled_pays(rows.nnz) or rows.data.dtype != np.float64:
         return False
     from murmura.networks import compiled
 
-    bits = weights.data.view(np.uint64)
-    return compiled.is_sound(weights.indptr, weights.indices, weights.data, bits, tolerance)
+    bits = rows.data.view(np.uint64)
+    return compiled.is_sound(rows.indptr, rows.indices, rows.data, bits, tolerance)

@@ -15,18 +15,23 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
+from murmura import _extras
 from murmura._types import Floats, Kind, Labels
 from murmura._validate import as_float, found, one_of
 from murmura.errors import NetworkError
 from murmura.networks import kernels, validation
+from murmura.networks.describe_html import describe_html
 from murmura.networks.graph import Graph, checked_labels
+from murmura.networks.rows import CompressedRows, compressed, coordinates
 from murmura.networks.spectrum import extreme_eigenvalues
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 CUSTOM = "custom"  # the scheme of weights that came as a matrix
 REMEDY = "networks.row_stochastic(graph), whose self weights are positive"
@@ -39,7 +44,7 @@ ROUNDING = 1e-15
 class Fixed:
     """A_t = A: the part of `Network` that Mixing and DirectedMixing share."""
 
-    weights: csr_array
+    rows: CompressedRows
     labels: Labels
     graph: Graph | None
     kind: Kind
@@ -49,15 +54,16 @@ class Fixed:
 
         `sound` says that the form, the entries and the sums are known to be right.
         """
-        right = sound or validation.is_canonical(self.weights)
-        kept = self.weights if right else validation.canonical(self.weights)
+        given = compressed(self.rows)
+        right = given is not None and (sound or validation.is_canonical(given))
+        kept = given if given is not None and right else validation.canonical(self.rows)
         labels = checked_labels(self.labels, kept.shape[0])
         if not sound:
             validation.check_entries(kept, labels)
             validation.check_sums(kept, labels, self.kind)
         if self.graph is not None and self.graph.size != kept.shape[0]:
             raise NetworkError(f"graph has {self.graph.size} agents, weights {kept.shape[0]}")
-        object.__setattr__(self, "weights", kept)
+        object.__setattr__(self, "rows", kept)
         object.__setattr__(self, "labels", labels)
 
     def _described(self, word: str) -> str:
@@ -65,10 +71,19 @@ class Fixed:
         name = "" if self.graph is None else f" on {self.graph.name!r}"
         return f"{type(self).__name__}({word!r}{name}, {self.size} agents)"
 
+    def _repr_html_(self) -> str:
+        """A table for notebooks; never the weights."""
+        return describe_html(self)
+
     @property
     def size(self) -> int:
         """The number n of agents."""
-        return int(self.weights.shape[0])
+        return int(self.rows.shape[0])
+
+    @property
+    def weights(self) -> csr_array:
+        """A, as an array of scipy that shares the memory of `rows`; needs `murmura[sim]`."""
+        return self.rows.csr
 
     @property
     def dynamic(self) -> bool:
@@ -78,14 +93,23 @@ class Fixed:
     @cached_property
     def largest_neighbour_weight(self) -> Floats:
         """(n,): max over j != i of a_ij."""
-        return kernels.largest_off_diagonal(self.weights)
+        return kernels.largest_off_diagonal(self.rows)
 
-    @cached_property
+    @property
     def diameter(self) -> int:
         """The most hops between two agents, or an upper bound where many searches are needed."""
+        return self._diameter[1]
+
+    @property
+    def least_diameter(self) -> int:
+        """The same, or a lower bound."""
+        return self._diameter[0]
+
+    @cached_property
+    def _diameter(self) -> tuple[int, int]:
         from murmura.networks.hops import diameter  # loads the compiler
 
-        return diameter(self.weights)[1]
+        return diameter(self.rows)
 
     def at(self, t: int) -> csr_array:
         """A_t = A for every t."""
@@ -102,8 +126,8 @@ class Fixed:
         """
         if not 0 <= agent < self.size:
             raise NetworkError(f"agent must be an index in 0..{self.size - 1}; found {agent}")
-        start, stop = self.weights.indptr[agent : agent + 2]
-        return self.weights.indices[start:stop], self.weights.data[start:stop]
+        start, stop = self.rows.indptr[agent : agent + 2]
+        return self.rows.indices[start:stop], self.rows.data[start:stop]
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,8 +138,8 @@ class Mixing(Fixed):
 
     Parameters
     ----------
-    weights : csr_array
-        A, with int32 sorted indices and the diagonal stored in every row.
+    rows : CompressedRows, csr_array or array_like
+        A; kept without a copy if it has int32 sorted indices and the diagonal of every row.
     labels : sequence of hashable, optional
         The agents' names; 0 .. n-1 if left out.
     scheme : str
@@ -136,19 +160,19 @@ class Mixing(Fixed):
     (Mixing('metropolis' on 'us-power-grid', 4941 agents), 0.999857)
     """
 
-    weights: csr_array
+    rows: CompressedRows
     labels: Labels = ()
     scheme: str = CUSTOM
     graph: Graph | None = None
 
     def __post_init__(self) -> None:
         """Check everything that the class guarantees."""
-        sound = kernels.is_sound(self.weights, validation.TOLERANCE)
+        sound = kernels.is_sound(self.rows, validation.TOLERANCE)
         self._settle(sound)
         if not sound:
-            validation.check_symmetric(self.weights, self.labels)
-        validation.check_connected(self.weights, self.labels)
-        validation.check_aperiodic(self.weights, "networks.lazy_metropolis(graph)")
+            validation.check_symmetric(self.rows, self.labels)
+        validation.check_connected(self.rows, self.labels)
+        validation.check_aperiodic(self.rows, "networks.lazy_metropolis(graph)")
 
     @classmethod
     def of(cls, matrix: Any, labels: Labels | None = None, scheme: str = CUSTOM) -> Mixing:
@@ -175,8 +199,8 @@ class Mixing(Fixed):
         """
         weights = validation.canonical(matrix)
         bare = cls(weights, labels if labels is not None else (), scheme)
-        links = validation.links_of(weights).tocoo()
-        pairs = np.stack([links.row, links.col], axis=1).astype(np.int64)
+        i, j, _ = coordinates(validation.links_of(weights))
+        pairs = np.stack([i, j], axis=1).astype(np.int64)
         graph = Graph(bare.size, pairs[pairs[:, 0] < pairs[:, 1]], bare.labels, name=scheme)
         object.__setattr__(bare, "graph", graph)
         return bare
@@ -197,7 +221,7 @@ class Mixing(Fixed):
 
     @cached_property
     def _extreme_eigenvalues(self) -> tuple[float, float]:
-        return extreme_eigenvalues(self.weights)
+        return extreme_eigenvalues(self.rows)
 
     @property
     def lambda_2(self) -> float:
@@ -240,7 +264,7 @@ class DirectedMixing(Fixed):
 
     Parameters
     ----------
-    weights : csr_array
+    rows : CompressedRows, csr_array or array_like
         A; a_ij > 0 is a link from j to i.
     kind : {"row-stochastic", "column-stochastic"}
         Which sums are 1.
@@ -265,7 +289,7 @@ class DirectedMixing(Fixed):
     array([0.444, 0.222, 0.333])
     """
 
-    weights: csr_array
+    rows: CompressedRows
     kind: Kind
     labels: Labels = ()
     scheme: str = CUSTOM
@@ -275,8 +299,8 @@ class DirectedMixing(Fixed):
         """Check everything that the class guarantees."""
         one_of(NetworkError, ("row-stochastic", "column-stochastic"), kind=self.kind)
         self._settle()
-        validation.check_connected(self.weights, self.labels, directed=True)
-        validation.check_aperiodic(self.weights, REMEDY)
+        validation.check_connected(self.rows, self.labels, directed=True)
+        validation.check_aperiodic(self.rows, REMEDY)
 
     @classmethod
     def of(
@@ -299,8 +323,8 @@ class DirectedMixing(Fixed):
         """
         weights = validation.canonical(matrix)
         bare = cls(weights, kind, labels if labels is not None else ())
-        links = validation.links_of(weights).tocoo()
-        arcs = np.stack([links.col, links.row], axis=1).astype(np.int64)
+        i, j, _ = coordinates(validation.links_of(weights))
+        arcs = np.stack([j, i], axis=1).astype(np.int64)
         graph = Graph(bare.size, arcs, bare.labels, directed=True, name=CUSTOM)
         object.__setattr__(bare, "graph", graph)
         return bare
@@ -352,11 +376,9 @@ def _power(columns: csr_array) -> Floats | None:
 
 
 def _eliminate(columns: csr_array) -> Floats:
-    from scipy.sparse import eye_array
-    from scipy.sparse.linalg import splu
-
-    system = (eye_array(columns.shape[0]) - columns).tocsc()
-    factor = splu(system[1:, 1:], permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0)
+    sparse, linalg = _extras.load("scipy.sparse"), _extras.load("scipy.sparse.linalg")
+    system = (sparse.eye_array(columns.shape[0]) - columns).tocsc()
+    factor = linalg.splu(system[1:, 1:], permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0)
     rest = factor.solve(-system[1:, [0]].toarray().ravel())
     x = np.concatenate([[1.0], rest])
     return np.asarray(x / x.sum())

@@ -10,15 +10,19 @@ rows at once seldom waits for a long one, while no agent moves further than its 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
+from murmura import _extras
 from murmura._validate import at_least
 from murmura.errors import NetworkError
-from murmura.networks.kernels import compiled_pays, csr
+from murmura.networks.kernels import compiled_pays
+from murmura.networks.rows import CompressedRows
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 Order = NDArray[np.int64]
 BITS = 16  # of each coordinate: 2^32 cells, hundreds for each of ten million agents
@@ -56,6 +60,18 @@ def arrange(matrix: csr_array, positions: NDArray[Any] | None = None, window: in
     placed = positions is not None and bool(np.isfinite(positions).all())
     near = morton(np.asarray(positions)) if placed else _cuthill_mckee(matrix)
     return _by_length(near, np.diff(matrix.indptr), window)
+
+
+def strips(matrix: csr_array, positions: NDArray[Any], window: int = 512) -> Order:
+    """(n,): the agents along the longer side of the area, longest rows of a window first.
+
+    Where links are short, neighbours lie within a strip as wide as the longest: no two of them are
+    further apart in memory than the strip has agents, as in the order of Cuthill and McKee, but at
+    the cost of a sort.
+    """
+    longer = int(np.argmax(np.ptp(positions, axis=0)))
+    near = np.argsort(np.asarray(positions)[:, longer], kind="stable")
+    return _by_length(near.astype(np.int64, copy=False), np.diff(matrix.indptr), window)
 
 
 def permuted(matrix: csr_array, order: Order) -> csr_array:
@@ -97,7 +113,7 @@ def permuted(matrix: csr_array, order: Order) -> csr_array:
     if not compiled_pays(matrix.nnz):
         moved = matrix[order][:, order]
         moved.sort_indices()
-        return csr(moved.data, moved.indices, moved.indptr, size)
+        return CompressedRows(moved.indptr, moved.indices, moved.data).csr
     from murmura.networks import compiled
 
     indptr = np.zeros(size + 1, dtype=np.int64)
@@ -110,7 +126,7 @@ def permuted(matrix: csr_array, order: Order) -> csr_array:
         matrix.data.astype(np.float64, copy=False),
         np.ascontiguousarray(order, dtype=np.int64), place, indptr, indices, data,
     )  # fmt: skip
-    return csr(data, indices, indptr, size)
+    return CompressedRows(indptr, indices, data).csr
 
 
 def morton(positions: NDArray[Any]) -> Order:
@@ -144,9 +160,8 @@ def _cuthill_mckee(matrix: csr_array) -> Order:
         starts = np.argsort(np.diff(matrix.indptr), kind="stable")
         order: Order = compiled.cuthill_mckee(matrix.indptr, matrix.indices, starts)[::-1]
         return order
-    from scipy.sparse.csgraph import reverse_cuthill_mckee
-
-    return np.asarray(reverse_cuthill_mckee(matrix, symmetric_mode=True), dtype=np.int64)
+    search = _extras.load("scipy.sparse.csgraph").reverse_cuthill_mckee
+    return np.asarray(search(matrix, symmetric_mode=True), dtype=np.int64)
 
 
 def _by_length(near: Order, lengths: NDArray[Any], window: int) -> Order:

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from murmura import _extras
 from murmura._types import Bools, Floats, Indices, Ints
 from murmura._validate import as_float, at_least, found, positive
 from murmura.errors import NetworkError
@@ -130,7 +131,8 @@ def power_law(size: int, links: int = 3, seed: int = 0) -> Graph:
     from murmura.networks.compiled import attached
 
     state = np.random.SeedSequence(seed).generate_state(1, np.uint64)[0]
-    return Graph(size, freeze(attached(size, links, state)), name="power-law")
+    with np.errstate(over="ignore"):  # the generator's numbers wrap, interpreted too
+        return Graph(size, freeze(attached(size, links, state)), name="power-law")
 
 
 def random_regular(size: int, degree: int, seed: int = 0) -> Graph:
@@ -326,13 +328,27 @@ def _uniform(seed: int, count: int) -> Floats:
 def _close(places: Floats, radius: float) -> Indices:
     """All pairs at most `radius` apart."""
     if not kernels.compiled_pays(GEOMETRIC_WORK * len(places)):
-        from scipy.spatial import cKDTree
-
-        found: Indices = cKDTree(places).query_pairs(radius, output_type="ndarray")
+        if not kernels.scipy_pays(GEOMETRIC_WORK * len(places)):
+            return _compared(places, radius)
+        tree = _extras.load("scipy.spatial").cKDTree(places)
+        found: Indices = tree.query_pairs(radius, output_type="ndarray")
         return found
     from murmura.networks.compiled import Cells
 
     return Cells.of(places, radius).pairs(radius)
+
+
+def _compared(places: Floats, radius: float) -> Indices:
+    """The same by comparing each with those right of it that are near enough."""
+    order = np.argsort(places[:, 0], kind="stable")
+    x, y = places[order].T
+    stop = np.searchsorted(x, x + radius * (1 + 1e-12), side="right")
+    found = []
+    for k, last in enumerate(stop.tolist()):
+        near = slice(k + 1, last)
+        inside = np.flatnonzero((x[near] - x[k]) ** 2 + (y[near] - y[k]) ** 2 <= radius**2)
+        found.append(np.stack([np.full(len(inside), k), k + 1 + inside], axis=1))
+    return np.asarray(order[np.concatenate(found)])
 
 
 def _radius(size: int, radius: float | None, mean_degree: float | None) -> float:
@@ -383,9 +399,7 @@ def join(graph: Graph) -> Graph:
     >>> graph, graph.is_connected
     (Graph('islands + 1 links', 5 agents, 4 links), True)
     """
-    from murmura.networks import compiled
-
-    parent = compiled.roots_of_links(undirected(graph).links, graph.size)
+    parent = kernels.least_of_links(undirected(graph).links, graph.size)
     if not parent.any():  # every root is agent 0
         return graph
     more = _spread(parent) if graph.positions is None else _shortest(graph.positions, parent)

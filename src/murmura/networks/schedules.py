@@ -14,18 +14,22 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from murmura._types import Bools, Floats, GraphLike, Kind, Labels
 from murmura._validate import at_least, positive, probability
 from murmura.errors import NetworkError
 from murmura.networks import kernels, validation
+from murmura.networks.describe_html import describe_html
 from murmura.networks.graph import Graph, checked_labels, relabelled, sized, undirected
 from murmura.networks.io import as_graph
+from murmura.networks.rows import CompressedRows, is_scipy
 from murmura.networks.weights import Pattern
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 
 def generator(seed: int, t: int) -> np.random.Generator:
@@ -93,15 +97,29 @@ class Schedule(ABC):
         t : int
             The round, 1, 2, ...
         """
+        return self.rows(t).csr
+
+    def rows(self, t: int) -> CompressedRows:
+        """A_t without scipy.
+
+        Parameters
+        ----------
+        t : int
+            The round, 1, 2, ...
+        """
         at_least(NetworkError, 1, t=t)
         return self._weights(int(t))
 
     @abstractmethod
-    def _weights(self, t: int) -> csr_array: ...
+    def _weights(self, t: int) -> CompressedRows: ...
 
     def __repr__(self) -> str:
         """Scheme and size, never the weights."""
         return f"{type(self).__name__}({self.scheme!r}, {self.size} agents)"
+
+    def _repr_html_(self) -> str:
+        """A table for notebooks; never the weights."""
+        return describe_html(self)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -139,9 +157,9 @@ class Intermittent(Schedule):
         """
         if self.probability > 0:
             return np.full(self.size, 0.5)
-        return kernels.largest_off_diagonal(self.at(1))
+        return kernels.largest_off_diagonal(self.rows(1))
 
-    def _weights(self, t: int) -> csr_array:
+    def _weights(self, t: int) -> CompressedRows:
         return self.pattern.lazy_metropolis(self.up(t))
 
     @abstractmethod
@@ -176,7 +194,7 @@ class Cycle(Schedule):
 
     graphs: tuple[Graph, ...]
     scheme: str = "lazy-metropolis, sequence"
-    matrices: tuple[csr_array, ...] = field(init=False)
+    matrices: tuple[CompressedRows, ...] = field(init=False)
 
     def __post_init__(self) -> None:
         """Check that the graphs have the same agents and together connect them."""
@@ -214,7 +232,7 @@ class Cycle(Schedule):
         largest = [kernels.largest_off_diagonal(A) for A in self.matrices]
         return np.asarray(np.max(largest, axis=0))
 
-    def _weights(self, t: int) -> csr_array:
+    def _weights(self, t: int) -> CompressedRows:
         return self.matrices[(t - 1) % len(self.matrices)]
 
 
@@ -239,7 +257,7 @@ class FromCallable(Schedule):
         """The bound given, which every round is checked against; 1 is valid for any weights."""
         return np.full(self.size, self.bound)
 
-    def _weights(self, t: int) -> csr_array:
+    def _weights(self, t: int) -> CompressedRows:
         made = self.function(t)
         try:
             weights = validation.canonical(made) if _is_matrix(made) else self._of_graph(made)
@@ -248,12 +266,12 @@ class FromCallable(Schedule):
             raise NetworkError(f"round {t}: {error}") from error
         return weights
 
-    def _of_graph(self, made: Any) -> csr_array:
+    def _of_graph(self, made: Any) -> CompressedRows:
         """Lazy Metropolis weights, the rows in the order of the network's labels."""
         graph = relabelled(as_graph(made), self.labels)
         return Pattern.of(graph).lazy_metropolis(np.ones(len(graph.links), dtype=np.bool_))
 
-    def _check(self, weights: csr_array) -> None:
+    def _check(self, weights: CompressedRows) -> None:
         if weights.shape[0] != self.size:
             raise NetworkError(f"found {weights.shape[0]} agents, expected {self.size}")
         validation.check_entries(weights, self.labels)
@@ -386,9 +404,7 @@ def from_callable(
 
 
 def _is_matrix(made: Any) -> bool:
-    from scipy.sparse import issparse
-
-    return issparse(made) or isinstance(made, np.ndarray)
+    return is_scipy(made) or isinstance(made, np.ndarray)
 
 
 def _check_union(graph: Graph) -> None:

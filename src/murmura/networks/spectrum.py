@@ -17,13 +17,18 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.sparse import csr_array
 
+from murmura import _extras
 from murmura._types import Floats
 from murmura._validate import at_least, one_of, positive
 from murmura.errors import NetworkError
+from murmura.networks.rows import CompressedRows
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 DENSE_UP_TO = 600
 BREAKDOWN = 1e-13  # below this b_k is rounding: the Krylov space is exhausted and T is exact
@@ -31,7 +36,11 @@ SEED = 20_040_601
 
 
 def extreme_eigenvalues(
-    weights: csr_array, *, tol: float = 1e-10, method: str = "auto", steps: int = 20_000
+    weights: CompressedRows | csr_array,
+    *,
+    tol: float = 1e-10,
+    method: str = "auto",
+    steps: int = 20_000,
 ) -> tuple[float, float]:
     """(lambda_2, lambda_n), each within `tol` of an eigenvalue by the residual bound.
 
@@ -39,7 +48,7 @@ def extreme_eigenvalues(
 
     Parameters
     ----------
-    weights : csr_array
+    weights : CompressedRows or csr_array
         Symmetric doubly stochastic weights, such as `Mixing.weights`.
     tol : float
         Largest residual, and largest change between two checks.
@@ -72,7 +81,8 @@ def extreme_eigenvalues(
         values = np.linalg.eigvalsh(weights.toarray())
         return float(values[-2]), float(values[0])
     ritz, check = None, 40
-    for diagonal, off in lanczos(weights, _random_start(weights.shape[0]), steps):
+    matrix = weights.csr if isinstance(weights, CompressedRows) else weights
+    for diagonal, off in lanczos(matrix, _random_start(weights.shape[0]), steps):
         k, exhausted = len(diagonal), off[-1] < BREAKDOWN
         if exhausted or k in (check, steps):
             before, ritz = ritz, _ritz(diagonal, off)
@@ -139,9 +149,8 @@ def _end(diagonal: Floats, off: Floats, which: int) -> tuple[float, float]:
     """Eigenvalue number `which` of T and its residual bound."""
     if len(diagonal) == 1:
         return float(diagonal[0]), float(off[0])
-    from scipy.linalg import eigh_tridiagonal
-
-    values, vectors = eigh_tridiagonal(
+    solve = _extras.load("scipy.linalg").eigh_tridiagonal
+    values, vectors = solve(
         diagonal, off[:-1], select="i", select_range=(which, which), lapack_driver="stemr"
     )
     return float(values[0]), float(off[-1] * abs(vectors[-1, 0]))

@@ -6,61 +6,75 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array, csr_array, issparse
 
 from murmura._types import Kind, Labels
 from murmura.errors import NetworkError
 from murmura.networks import kernels
 from murmura.networks.graph import agent_name
+from murmura.networks.rows import CompressedRows, coordinates, is_scipy
 
 TOLERANCE = 1e-9  # of a row's sum: far above rounding, far below any loss that an estimate notices
 
 
-def canonical(matrix: Any) -> csr_array:
-    """A square float64 csr array: indices int32 and sorted, every a_ii stored, no other zeros."""
-    entries = _entries(matrix)
-    size = entries.shape[0]
-    kept = (entries.data != 0) & (entries.row != entries.col)
-    own = np.arange(size, dtype=np.int32)
-    rows = np.concatenate([entries.row[kept].astype(np.int32), own])
-    columns = np.concatenate([entries.col[kept].astype(np.int32), own])
-    data = np.concatenate([entries.data[kept], entries.diagonal()])
-    laid = coo_array((data, (rows, columns)), shape=entries.shape).tocsr()
-    laid.sort_indices()
-    return laid
+def canonical(matrix: Any) -> CompressedRows:
+    """Square rows of float64: columns sorted, every a_ii stored, no other zeros."""
+    size, i, j, data = _entries(matrix)
+    kept, own = (data != 0) & (i != j), np.arange(size, dtype=np.int32)
+    diagonal = np.zeros(size)
+    diagonal[i[i == j]] = data[i == j]
+    rows = np.concatenate([i[kept].astype(np.int32), own])
+    columns = np.concatenate([j[kept].astype(np.int32), own])
+    return CompressedRows.lay(size, rows, columns, np.concatenate([data[kept], diagonal]))
 
 
-def is_canonical(matrix: Any) -> bool:
+def is_canonical(rows: CompressedRows) -> bool:
     """Whether `canonical` would change nothing, so that a large matrix need not be copied."""
-    if not (isinstance(matrix, csr_array) and matrix.dtype == np.float64):
+    if rows.data.dtype != np.float64:
         return False
-    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.indices.dtype != np.int32:
+    numbers = kernels.row_numbers(rows)
+    own = rows.indices == numbers
+    if np.count_nonzero(own) != rows.shape[0] or not np.all(own | (rows.data != 0)):
         return False
-    own = matrix.indices == kernels.row_numbers(matrix)
-    whole = np.count_nonzero(own) == matrix.shape[0]
-    return whole and bool(matrix.has_canonical_format) and bool(np.all(own | (matrix.data != 0)))
+    rising = (np.diff(rows.indices) > 0) | (np.diff(numbers) > 0)
+    return bool(rising.all())
 
 
-def _entries(matrix: Any) -> coo_array:
-    shape = matrix.shape if issparse(matrix) else np.shape(matrix)
+def _entries(matrix: Any) -> tuple[int, NDArray[Any], NDArray[Any], NDArray[np.float64]]:
+    """The size, and (row, column, value) of every entry that may not be 0, each place once."""
+    sparse = isinstance(matrix, CompressedRows) or is_scipy(matrix)
+    shape = matrix.shape if sparse else np.shape(matrix)
     if len(shape) != 2 or shape[0] != shape[1]:
         raise NetworkError(
             f"weights must be a square matrix, agents by agents; found shape {shape}"
         )
     if shape[0] < 2:
         raise NetworkError(f"weights must join at least 2 agents; found {shape[0]}")
-    given = matrix if issparse(matrix) else np.asarray(matrix)
-    if given.dtype.kind not in "biufO":
-        raise NetworkError(f"weights must be real numbers; found {given.dtype}; try matrix.real")
+    given = matrix if sparse else np.asarray(matrix)
+    kind = given.data.dtype if isinstance(given, CompressedRows) else given.dtype
+    if kind.kind not in "biufO":
+        raise NetworkError(f"weights must be real numbers; found {kind}; try matrix.real")
     try:
-        entries = coo_array(given, dtype=np.float64)
+        i, j, data = coordinates(given if sparse else given.astype(np.float64))
+        data = data.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise NetworkError(f"weights must be real numbers: {error}") from error
-    entries.sum_duplicates()
-    return entries
+    return shape[0], *_summed(i, j, data, shape[0])
 
 
-def check_entries(weights: csr_array, labels: Labels) -> None:
+def _summed(
+    i: NDArray[Any], j: NDArray[Any], data: NDArray[np.float64], size: int
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.float64]]:
+    """The entries in order of their places, those of one place added up."""
+    places = i.astype(np.int64) * size + j
+    order = np.argsort(places, kind="stable")
+    found, first = np.unique(places[order], return_index=True)
+    if len(found) < len(places):
+        data = np.add.reduceat(data[order], first)
+        return found // size, found % size, data
+    return i[order], j[order], data[order]
+
+
+def check_entries(weights: CompressedRows, labels: Labels) -> None:
     """Finite and nonnegative, or an error."""
     for wrong, expected in (
         (~np.isfinite(weights.data), "finite"),
@@ -76,7 +90,7 @@ def check_entries(weights: csr_array, labels: Labels) -> None:
             )
 
 
-def check_sums(weights: csr_array, labels: Labels, kind: Kind) -> None:
+def check_sums(weights: CompressedRows, labels: Labels, kind: Kind) -> None:
     """The rows, the columns or both sum to 1, as the kind says, or an error."""
     remedy = {
         "doubly-stochastic": "networks.metropolis(graph)",
@@ -85,7 +99,8 @@ def check_sums(weights: csr_array, labels: Labels, kind: Kind) -> None:
     }[kind]
     axes = {"row-stochastic": [1], "column-stochastic": [0]}.get(kind, [1, 0])
     for axis in axes:
-        sums = np.asarray(weights.sum(axis=axis)).ravel()
+        lines = kernels.row_numbers(weights) if axis == 1 else weights.indices
+        sums = np.bincount(lines, weights.data, weights.shape[0])
         wrong = np.flatnonzero(np.abs(sums - 1.0) > TOLERANCE)
         if len(wrong):
             i = int(wrong[0])
@@ -97,22 +112,34 @@ def check_sums(weights: csr_array, labels: Labels, kind: Kind) -> None:
             )
 
 
-def check_symmetric(weights: csr_array, labels: Labels) -> None:
+def check_symmetric(weights: CompressedRows, labels: Labels) -> None:
     """a_ij = a_ji for all, or an error that names the first pair."""
-    gap = abs(weights - weights.T.tocsr()).tocoo()
-    wrong = np.flatnonzero(gap.data > TOLERANCE)
+    size, i, j = weights.shape[0], kernels.row_numbers(weights), weights.indices
+    places, mirrored = i.astype(np.int64) * size + j, j.astype(np.int64) * size + i
+    back = _found(places, weights.data, mirrored)
+    wrong = np.flatnonzero(np.abs(weights.data - back) > TOLERANCE)
     if len(wrong):
-        k = wrong[np.lexsort((gap.col[wrong], gap.row[wrong]))[0]]
-        i, j = int(gap.row[k]), int(gap.col[k])
+        low, high = np.minimum(i, j)[wrong], np.maximum(i, j)[wrong]
+        k = np.lexsort((high, low))[0]
+        a, b = int(low[k]), int(high[k])
+        there, here = _found(places, weights.data, np.array([a * size + b, b * size + a]))
         raise NetworkError(
-            f"weights must be symmetric: {agent_name(labels, i)} gives {weights[i, j]:.10g} to "
-            f"{agent_name(labels, j)}, which gives {weights[j, i]:.10g} back; try "
+            f"weights must be symmetric: {agent_name(labels, a)} gives {there:.10g} to "
+            f"{agent_name(labels, b)}, which gives {here:.10g} back; try "
             "networks.metropolis(graph), or networks.DirectedMixing.of(matrix) for a directed "
             "network"
         )
 
 
-def check_connected(weights: csr_array, labels: Labels, directed: bool = False) -> None:
+def _found(
+    places: NDArray[np.int64], data: NDArray[np.float64], asked: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """The entries at the places asked for, of sorted places; 0 where nothing is stored."""
+    at = np.minimum(np.searchsorted(places, asked), len(places) - 1)
+    return np.where(places[at] == asked, data[at], 0.0)
+
+
+def check_connected(weights: CompressedRows, labels: Labels, directed: bool = False) -> None:
     """Every agent reaches every other, or an error that counts the components."""
     ids = kernels.components(weights, directed)
     if ids.max() == 0:
@@ -143,7 +170,7 @@ def disconnected(ids: NDArray[Any], labels: Labels, directed: bool = False) -> N
     )
 
 
-def check_aperiodic(weights: csr_array, remedy: str) -> None:
+def check_aperiodic(weights: CompressedRows, remedy: str) -> None:
     """One self weight above 0, or cycles whose lengths have no common divisor; else an error."""
     period = 1 if kernels.has_self_weight(weights) else kernels.period(weights)
     if period > 1:
@@ -154,7 +181,7 @@ def check_aperiodic(weights: csr_array, remedy: str) -> None:
         )
 
 
-def links_of(weights: csr_array) -> csr_array:
+def links_of(weights: CompressedRows) -> CompressedRows:
     """The pattern of the nonzero weights off the diagonal."""
     rows = kernels.row_numbers(weights)
     off = (rows != weights.indices) & (weights.data != 0)

@@ -24,8 +24,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array, csc_array, csr_array
 
+from murmura import _extras
 from murmura._types import Bools, Floats, GraphLike, Indices, Kind
 from murmura._validate import at_least, one_of
 from murmura.errors import MissingExtraError, NetworkError
@@ -33,6 +33,7 @@ from murmura.networks import kernels
 from murmura.networks.graph import Graph, undirected
 from murmura.networks.io import as_graph
 from murmura.networks.mixing import DirectedMixing, Mixing
+from murmura.networks.rows import CompressedRows
 from murmura.networks.spectrum import extreme_eigenvalues
 from murmura.networks.validation import disconnected
 
@@ -57,9 +58,7 @@ class Pattern:
         i, j = undirected(graph).links.T
         own = np.arange(graph.size, dtype=np.int32)
         rows, columns = np.concatenate([i, j, own]), np.concatenate([j, i, own])
-        entries = (np.arange(len(rows)), (rows, columns))
-        laid = coo_array(entries, shape=(graph.size, graph.size)).tocsr()
-        laid.sort_indices()
+        laid = CompressedRows.lay(graph.size, rows, columns, np.arange(len(rows)))
         return cls(graph.links, laid.indices, laid.indptr, laid.data)
 
     @property
@@ -67,16 +66,16 @@ class Pattern:
         """The number of agents."""
         return len(self.indptr) - 1
 
-    def fill(self, w: Floats) -> csr_array:
+    def fill(self, w: Floats) -> CompressedRows:
         """a_ij = a_ji = w of the link, a_ii = 1 - sum of the agent's w."""
         i, j = self.links.T
         taken = np.bincount(i, w, self.size) + np.bincount(j, w, self.size)
         own = 1.0 - taken
         own[np.abs(own) < ROUNDING] = 0.0
         data = np.concatenate([w, w, own])[self.order]
-        return csr_array((data, self.indices, self.indptr), shape=(self.size, self.size))
+        return CompressedRows(self.indptr, self.indices, data)
 
-    def lazy_metropolis(self, up: Bools) -> csr_array:
+    def lazy_metropolis(self, up: Bools) -> CompressedRows:
         """a_ij = 1/(2 max(d_i, d_j)) over the links that are up, d their degrees; 0 elsewhere."""
         degrees = np.bincount(self.links[up].ravel(), minlength=self.size)
         larger = np.maximum(degrees[self.links[:, 0]], degrees[self.links[:, 1]])
@@ -182,7 +181,7 @@ def best_constant(graph: GraphLike) -> Mixing:
     probe = max_degree(graph)  # P = I - L/(d_max + 1) has the spectrum of L, and is a valid Mixing
     net = as_graph(graph) if probe.graph is None else probe.graph
     d_max = int(net.degrees.max())
-    lambda_2, lambda_n = extreme_eigenvalues(probe.weights)
+    lambda_2, lambda_n = extreme_eigenvalues(probe.rows)
     alpha = 2.0 / ((d_max + 1) * (2.0 - lambda_2 - lambda_n))
     capped = alpha > 1.0 / d_max
     scheme = "best-constant, capped" if capped else "best-constant"
@@ -326,12 +325,12 @@ def _mixing(graph: Graph, scheme: str, ratio: float = 0.0, constant: float = 0.0
     return Mixing(weights, graph.labels, scheme, graph)
 
 
-def _filled(graph: Graph, ratio: float, constant: float) -> csr_array:
+def _filled(graph: Graph, ratio: float, constant: float) -> CompressedRows:
     """The same weights, row by row, without arrays of links beside them."""
     from murmura.networks import compiled
 
     indptr, indices = compiled.lay_rows(graph.links, graph.size)
-    weights = kernels.csr(np.empty(len(indices)), indices, indptr, graph.size)
+    weights = CompressedRows(indptr, indices, np.empty(len(indices)))
     compiled.fill_rows(weights.indptr, weights.indices, ratio, constant, weights.data)
     return weights
 
@@ -344,8 +343,7 @@ def _uniform(graph: Graph, kind: Kind, scheme: str) -> DirectedMixing:
         data = (1.0 / (1 + graph.in_degrees))[targets]
     else:
         data = (1.0 / (1 + graph.out_degrees))[sources]
-    weights = coo_array((data, (targets, sources)), shape=(graph.size, graph.size)).tocsr()
-    weights.sort_indices()
+    weights = CompressedRows.lay(graph.size, targets, sources, data)
     return DirectedMixing(weights, kind, graph.labels, scheme, graph)
 
 
@@ -355,7 +353,7 @@ def _solve(graph: Graph) -> Floats:
     n, ones = graph.size, np.eye(graph.size)
     w, s = cp.Variable(len(graph.links), nonneg=True), cp.Variable()
     W = ones - 1.0 / n - cp.reshape(_laplacian(graph) @ w, (n, n), order="C")
-    at_each = csc_array(abs(_incidence(graph)))
+    at_each = _extras.load("scipy.sparse").csc_array(abs(_incidence(graph)))
     problem = cp.Problem(cp.Minimize(s), [W << s * ones, W >> -s * ones, at_each @ w <= 1])
     best: tuple[float, Floats] | None = None
     for options in _solvers(cp, n):
@@ -397,20 +395,22 @@ def _cvxpy() -> Any:
         ) from error
 
 
-def _incidence(graph: Graph) -> csc_array:
+def _incidence(graph: Graph) -> Any:
     """B, (n, m): column k is e_i - e_j for link k = (i, j)."""
     (i, j), k = graph.links.T, np.arange(len(graph.links))
     data = np.repeat([1.0, -1.0], len(k))
     at = (np.concatenate([i, j]), np.concatenate([k, k]))
-    return csc_array((data, at), shape=(graph.size, len(k)))
+    return _extras.load("scipy.sparse").csc_array((data, at), shape=(graph.size, len(k)))
 
 
-def _laplacian(graph: Graph) -> csc_array:
+def _laplacian(graph: Graph) -> Any:
     """(n^2, m): column k is b_k b_k' row by row, so that it takes w to B diag(w) B'."""
     (i, j), k, n = graph.links.T, np.arange(len(graph.links)), graph.size
     data = np.repeat([1.0, 1.0, -1.0, -1.0], len(k))
     rows = np.concatenate([i * n + i, j * n + j, i * n + j, j * n + i])
-    return csc_array((data, (rows, np.tile(k, 4))), shape=(n * n, len(k)))
+    return _extras.load("scipy.sparse").csc_array(
+        (data, (rows, np.tile(k, 4))), shape=(n * n, len(k))
+    )
 
 
 def _feasible(graph: Graph, w: Floats) -> Floats:

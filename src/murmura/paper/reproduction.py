@@ -1,9 +1,10 @@
 """Run experiments, write their outputs, and continue where an earlier reproduction stopped.
 
-Every experiment writes `ID.png`, `ID.svg`, `ID.csv` (and `ID-PART.csv` for further tables), and a
-record in `verdicts.json` with the digest of everything that decides its numbers: scenarios, seed,
-code, data. An experiment whose digest and files are there is not computed again. `write_page` puts
-figures, numbers and verdicts on one HTML page.
+Every experiment writes `ID.png`, `ID.svg`, `ID.csv` (and `ID-PART.csv` for further tables), in
+`panels` the columns of its figure one by one, for the page, and a record in `verdicts.json` with the
+digest of everything that decides its numbers: scenarios, seed, code, data. An experiment whose digest
+and files are there is not computed again. `write_page` puts figures, numbers and verdicts on one HTML
+page.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from murmura import __version__
 from murmura.errors import ScenarioError
@@ -44,10 +45,14 @@ from murmura.paper.experiment import (
     tally,
     worst,
 )
+from murmura.paper.glossary import GLOSSARY, INTRODUCTION, MEANINGS, quick_note, readable
 from murmura.results.page import PageSection, Statement, render
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 SKIPPED, FAILED = "skipped", "failed"
-RECORD, PAGE = "verdicts.json", "reproduction.html"
+RECORD, PAGE, PANELS = "verdicts.json", "reproduction.html", "panels"
 SOURCES = {"paper": "the paper", "murmura": "our own"}
 MOST_ROWS = 24  # of a table on the page; the CSV has them all
 
@@ -199,7 +204,7 @@ def reproduce(
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
     ...     (report,) = reproduce(find(["optimal-noise"]), Path(folder), quick=True)
-    ...     sorted(path.suffix for path in Path(folder).iterdir())
+    ...     sorted(path.suffix for path in Path(folder).iterdir() if path.is_file())
     ['.csv', '.csv', '.json', '.png', '.svg']
     >>> report.verdict, report.outputs[0]
     ('corrected', 'optimal-noise.png')
@@ -299,12 +304,28 @@ def _outputs(experiment: Experiment, measured: Measurement, out: Path) -> list[s
     """Write the figure twice and a CSV for every table; the names of the files."""
     from murmura.results import style
 
-    written = style.write(experiment.draw(measured), out / experiment.id)
+    drawn = experiment.draw(measured)
+    written = style.write(drawn, out / experiment.id)
     for name, table in measured.tables.items():
         path = out / (f"{experiment.id}-{name}.csv" if name else f"{experiment.id}.csv")
         table.to_csv(path, index=False)
         written.append(path)
-    return [path.name for path in written]
+    return [path.name for path in written] + _panels(drawn, out, experiment.id)
+
+
+def _panels(drawn: Figure, out: Path, id: str) -> list[str]:
+    """Write the legend and the columns of a figure that has several; their names below `out`."""
+    from murmura.results.panels import cut
+
+    parts = cut(drawn)
+    names = [f"{id}-{k}" for k in range(len(parts))]
+    if drawn.legends and parts:
+        names[: len(drawn.legends)] = [f"{id}-{k}-legend" for k in range(len(drawn.legends))]
+    if parts:
+        (out / PANELS).mkdir(exist_ok=True)
+    for name, part in zip(names, parts, strict=True):
+        (out / PANELS / f"{name}.png").write_bytes(part)
+    return [f"{PANELS}/{name}.png" for name in names]
 
 
 def _done(report: ReproductionReport, inputs: str, out: Path) -> bool:
@@ -357,20 +378,25 @@ def write_page(reports: Sequence[ReproductionReport], out: Path) -> Path:
     path = Path(out) / PAGE
     title = "Differentially Private Distributed Estimation and Learning, reproduced"
     counted = ". ".join(tally(f for report in reports for f in report.findings))
-    introduction = (
+    introduction: list[object] = [
+        INTRODUCTION,
         f"Every figure and table of the paper by Papachristou and Rahimian, computed by murmura "
-        f"{__version__}. {counted}. A statement is confirmed if it holds, corrected if it holds "
-        "once something in it is changed, or only in part, and refuted if it does not hold. No "
-        "verdict depends on the seed. Errors are l2 norms over all agents. All noise is simulated."
-    )
+        f"{__version__}. {counted}; one that is tested twice counts once, with its worse verdict. No "
+        "verdict depends on the seed. Errors are l2 norms over all agents. All noise is simulated. "
+        "Quotes are from the paper; words that may be new are in the glossary at the end.",
+    ]
+    if any(report.quick for report in reports):
+        introduction.append(quick_note())
     sections = [_section(report, Path(out)) for report in reports]
-    path.write_text(render(title, introduction, sections), encoding="utf-8")
+    text = render(title, introduction, sections, MEANINGS, GLOSSARY)
+    path.write_text(text, encoding="utf-8")
     return path
 
 
 def _section(report: ReproductionReport, out: Path) -> PageSection:
     main = [name for name in report.outputs if name == f"{report.id}.csv"]
     heads, rows = _table(out / main[0]) if main else ([], [])
+    files = [name for name in report.outputs if not name.startswith(f"{PANELS}/")]
     found = Counter(finding["verdict"] for finding in report.findings)
     counted = ", ".join(f"{found[verdict]} {verdict}" for verdict in Verdict if found[verdict])
     return PageSection(
@@ -379,13 +405,20 @@ def _section(report: ReproductionReport, out: Path) -> PageSection:
         verdict="" if report.findings else report.verdict,
         text=counted or report.reason,
         statements=[
-            Statement(f["verdict"], SOURCES[f["source"]], f["statement"], f["sentence"], f["quote"])
+            Statement(
+                f["verdict"],
+                SOURCES[f["source"]],
+                f["statement"],
+                f["sentence"],
+                readable(f["quote"]),
+            )
             for f in report.findings
         ],
-        images=[out / name for name in report.outputs if name.endswith(".png")],
+        images=[out / name for name in report.outputs if name == f"{report.id}.png"],
+        panels=[out / name for name in report.outputs if name.startswith(f"{PANELS}/")],
         heads=heads,
         rows=rows,
-        how=f"{report.command}; murmura {report.version}; {', '.join(report.outputs)}",
+        how=f"{report.command}; murmura {report.version}; {', '.join(files)}",
     )
 
 

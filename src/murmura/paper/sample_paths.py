@@ -10,6 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from murmura import _extras
 from murmura.paper.experiment import (
     Claim,
     Context,
@@ -121,8 +122,7 @@ def small_signals() -> tuple[float, float]:
 
     E[s^-2; s < 1]/E s^-2 = Phi((2 sigma^2 - mu)/sigma) for log s normal.
     """
-    from scipy.stats import norm
-
+    norm = _extras.load("scipy.stats").norm
     below, fraction = norm.cdf([-MU, 2 * SIGMA**2 - MU], scale=SIGMA)
     return float(below), float(fraction)
 

@@ -20,7 +20,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from murmura import theory
+from murmura import _extras, theory
 from murmura.algorithms import Algorithm
 from murmura.families import LogNormal, Normal
 from murmura.privacy import PrivacyRequest, SignalDP, calibrate
@@ -35,8 +35,7 @@ MOST_AGENTS = 2000  # with scales that differ between agents all eigenvectors ar
 
 def frame(rows: Sequence[dict[str, Any]]) -> Any:
     """Rows as a pandas DataFrame."""
-    import pandas as pd
-
+    pd = _extras.load("pandas")
     return pd.DataFrame(rows)
 
 
@@ -121,8 +120,7 @@ def moments(problem: Problem) -> tuple[float, float]:
 
 def clipped_moments(mu: float, sigma: float, low: float) -> tuple[float, float]:
     """Mean and standard deviation of max(X, low), X ~ N(mu, sigma^2)."""
-    from scipy.stats import norm
-
+    norm = _extras.load("scipy.stats").norm
     z = (mu - low) / sigma
     above, at = float(norm.cdf(z)), float(norm.pdf(z))
     first = (mu - low) * above + sigma * at  # E (X - low)+
@@ -132,8 +130,7 @@ def clipped_moments(mu: float, sigma: float, low: float) -> tuple[float, float]:
 
 def squared_scale(a: Any, c: Any, mu: float, sigma: float, floor: float = 0.0) -> Floats:
     """E max(a, c/max(s, floor))^2 for log s ~ N(mu, sigma^2); a and c may be arrays."""
-    from scipy.stats import norm
-
+    norm = _extras.load("scipy.stats").norm
     a, c = np.broadcast_arrays(np.asarray(a, float), np.asarray(c, float))
     m = np.log(c) - mu
     with np.errstate(divide="ignore"):
@@ -210,9 +207,8 @@ def truth(found: Expected) -> tuple[Floats, Floats]:
 
 def largest(problem: Problem) -> float:
     """E M_n = E max_i |xi_i|: the integral of 1 - P(|xi| <= x)^n."""
-    from scipy.integrate import quad
-    from scipy.stats import norm
-
+    quad = _extras.load("scipy.integrate").quad
+    norm = _extras.load("scipy.stats").norm
     n, (mean, deviation) = problem.network.size, moments(problem)
 
     def tail(x: float) -> float:

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from murmura import networks, theory
+from murmura import _extras, networks, theory
 from murmura._types import symmetric
 from murmura.paper.experiment import (
     Claim,
@@ -352,9 +352,9 @@ def least_variance(lipschitz: float, steps: int) -> float:
     with the sum of w equal to 1 and w_k <= e^{lipschitz h} w_{k+1}, and the other way round. The
     grid ends where a Laplace distribution has e^-12 of its mass left.
     """
-    from scipy.optimize import linprog
-    from scipy.sparse import eye_array, vstack
-
+    linprog = _extras.load("scipy.optimize").linprog
+    eye_array = _extras.load("scipy.sparse").eye_array
+    vstack = _extras.load("scipy.sparse").vstack
     h = 1 / (lipschitz * steps)
     m = int(TAILS * steps)
     x, twice = h * np.arange(m + 1), np.append(1.0, np.full(m, 2.0))

@@ -32,6 +32,7 @@ from murmura.privacy.derivation import (
 from murmura.privacy.exact import support_attack
 from murmura.privacy.guarantee import Adversary, Guarantee, Noise, Sees, Status, Unit
 from murmura.privacy.masked import MaskedParameters, effective_epsilon
+from murmura.privacy.masked_vectors import SkellamParameters
 from murmura.privacy.mechanisms import (
     BoundedSignal,
     Choice,
@@ -98,6 +99,7 @@ __all__ = [
     "SensitivityBound",
     "SensitivityKind",
     "SignalDP",
+    "SkellamParameters",
     "SmoothLaplaceMechanism",
     "Span",
     "StaircaseMechanism",

@@ -42,11 +42,12 @@ from numpy.typing import NDArray
 
 from murmura.algorithms.base import Algorithm
 from murmura.algorithms.batched import batched
-from murmura.algorithms.masked_sum import MaskedSum
 from murmura.algorithms.table import coefficient_table
 from murmura.errors import AlgorithmError, MurmuraError, PrivacyError
+from murmura.families.ranges import statistic_bounds
 from murmura.privacy.accounting.events import EventKind, PrivacyEvent
 from murmura.privacy.masked import MaskedParameters
+from murmura.privacy.masked_vectors import SkellamParameters
 from murmura.privacy.mechanisms import (
     BoundedSignal,
     Domain,
@@ -71,6 +72,7 @@ Floats = NDArray[np.float64]
 RELATIVE = 2.0**-49
 MOST_ERROR = 2.0**-20  # of the sensitivity; beyond, the error would swell the noise
 SCALAR_STEPS, VECTOR_STEPS = 2**12, 2**24  # of the grid of a masked sum, per sensitivity
+LONGEST_BATCH = 2**20  # readings that a masked sum makes room for where batches have no longest
 LARGEST = float(np.finfo(np.float64).max)
 
 
@@ -144,7 +146,9 @@ class Calibration:
         if not self.privacy.adds_noise:
             return IdentityMechanism()
         if isinstance(self.privacy, MaskedDP):
-            return masked_mechanism(self.privacy.at(epsilon), self.family, _members(self.algorithm))
+            assert self.algorithm.session is not None  # `_check_algorithm`
+            members = self.algorithm.session.members
+            return masked_mechanism(self.privacy.at(epsilon), self.family, members)
         if self.perturbs_input:
             return mechanism_of(self.privacy.at(epsilon), self.family, released)
         asked = self.algorithm.sensitivities(t)
@@ -188,6 +192,23 @@ class Calibration:
             input_error(self.family, least) if released and least else 0.0,
         )
 
+    def masked_half_width(self, epsilon: float, rounds: int, confidence: float) -> float:
+        """How far a masked sum's noise and rounding move an estimate after so many rounds.
+
+        The noise is that of all sessions in the estimate together (`MaskedMechanism.half_width`).
+        """
+        made, session = self.mechanism(epsilon, 1), self.algorithm.session
+        assert isinstance(made, MaskedMechanism)
+        assert session is not None
+        entering = [t for t in range(1, rounds + 1) if self.algorithm.at(t).noise]
+        if not entering:
+            return math.inf  # no result yet
+        online = self.algorithm.online
+        readings = sum(self.algorithm.readings(t) for t in entering) if online else 1
+        return made.half_width(
+            session.roster * len(entering), session.roster * readings, confidence
+        )
+
     def signal(self, signals: Floats, epsilons: Floats) -> Floats:
         """Sensitivity over the budget fraction: (agents, 1), by replica, or by column if eps matters.
 
@@ -197,7 +218,10 @@ class Calibration:
         if not self.privacy.adds_noise:
             return np.zeros((1, 1))
         if self.privacy.sensitivity is SMOOTH_AS_PUBLISHED:
-            return self.privacy.radius / signals / self.fractions[:, None]
+            found = self.privacy.radius / signals
+            if self.privacy.budget_fractions is not None:
+                found /= self.fractions[:, None]
+            return found
         if self.privacy.sensitivity is SMOOTH:
             return self._smooth(signals, epsilons)
         return self.sensitivity / self.fractions[:, None]
@@ -317,6 +341,7 @@ def calibrate(
     found = _statistic(privacy, family)
     _check_algorithm(privacy, algorithm)
     _check_members(privacy, family, algorithm)
+    _check_room(privacy, rounds)
     fractions = _fractions(privacy, agents)
     weights = np.asarray(network.largest_neighbour_weight)
     return Calibration(
@@ -439,8 +464,9 @@ def mechanism_of(privacy: PrivacyRequest, family: Any, released: bool = False) -
 def masked_mechanism(privacy: MaskedDP, family: Any, members: int) -> MaskedMechanism:
     """What each of that many members adds to a masked sum, on the grid of the request.
 
-    Rounding moves each coordinate by less than one step more, which the noise covers. Bounds of the
-    statistic, where there are any, must fit the modulus together.
+    Rounding moves each coordinate by less than one step more, which the noise covers, whether readings
+    of a batch are rounded one by one or their sum once. Bounds of the statistic, where there are
+    any, must fit the modulus together, as often as the longest batch has readings.
 
     Parameters
     ----------
@@ -475,20 +501,34 @@ def masked_mechanism(privacy: MaskedDP, family: Any, members: int) -> MaskedMech
     asked = privacy.steps or (SCALAR_STEPS if dimension == 1 else VECTOR_STEPS)
     step = 1.0 if whole else grid_step(delta, asked)
     moved = math.ceil(delta) if whole else math.floor(delta / step) + dimension
-    domain = None if family is None else domain_of(family, privacy.radius)
-    largest = None
-    if isinstance(domain, BoundedSignal):
-        largest = max(1, math.ceil(max(abs(domain.low), abs(domain.high)) / step))
-    terms = MaskedParameters(
+    longest = 1 if privacy.batches is None else privacy.batches.longest or LONGEST_BATCH
+    terms: MaskedParameters
+    numbers = (
         members, privacy.colluders, privacy.absent, privacy.epsilon, moved, privacy.attempts,
-        largest, dimension,
+        _largest_steps(family, step), dimension, longest,
     )  # fmt: skip
+    if privacy.delta:
+        l2 = min(float(moved), _l2(family, delta) / step + (0 if whole else math.sqrt(dimension)))
+        terms = SkellamParameters(*numbers, delta=privacy.delta, l2_steps=l2)
+    else:
+        terms = MaskedParameters(*numbers)
     return MaskedMechanism(privacy.epsilon, delta, step, terms, whole)
 
 
-def _members(algorithm: Algorithm) -> int:
-    """n of a masked sum."""
-    return int(getattr(algorithm, "members", 0))
+def _l2(family: Any, l1: float) -> float:
+    """By how much a statistic may move in l2 norm: no more than in l1 norm, nor than its range."""
+    if family is None:
+        return l1
+    low, high = statistic_bounds(family)
+    return min(l1, float(np.linalg.norm(high - low)))
+
+
+def _largest_steps(family: Any, step: float) -> int | None:
+    """The largest component of a statistic in grid steps; None without bounds."""
+    if family is None:
+        return None
+    ends = np.abs(np.concatenate([np.ravel(end) for end in statistic_bounds(family)]))
+    return max(1, math.ceil(float(ends.max()) / step)) if np.isfinite(ends).all() else None
 
 
 def mechanism_name(privacy: PrivacyRequest, family: Any) -> str:
@@ -643,10 +683,11 @@ def _statistic(privacy: PrivacyRequest, family: Any) -> _Statistic:
 
 def _check_algorithm(privacy: PrivacyRequest, algorithm: Algorithm) -> None:
     """Refuse algorithms whose noise is not one perturbation of each signal."""
-    if privacy.masked != algorithm.aggregates:
+    if privacy.masked != algorithm.masked:
         wrong = f"algorithm {algorithm.name} does not go with {type(privacy).__name__}"
         raise PrivacyError(
-            f"{wrong}; MaskedDP goes with masked-sum, in which no agent has noise for itself alone"
+            f"{wrong}; MaskedDP goes with masked-sum and masked-learn, in which no agent has noise "
+            "for itself alone"
         )
     if not privacy.perturbs_input:
         return
@@ -664,18 +705,43 @@ def _check_algorithm(privacy: PrivacyRequest, algorithm: Algorithm) -> None:
 
 def _check_members(privacy: PrivacyRequest, family: Any, algorithm: Algorithm) -> None:
     """Refuse a masked sum with too few members, or with more absences than it covers."""
-    if not isinstance(privacy, MaskedDP) or not isinstance(algorithm, MaskedSum):
+    session = algorithm.session
+    if not isinstance(privacy, MaskedDP) or session is None:
         return
-    terms = masked_mechanism(privacy, family, algorithm.members).terms
-    if algorithm.missing > terms.absent:
+    terms = masked_mechanism(privacy, family, session.members).terms
+    if privacy.delta:
+        _check_delta(privacy, masked_mechanism(replace(privacy, delta=0.0), family, terms.n), terms)
+    if session.missing > terms.absent:
         raise PrivacyError(
-            f"{algorithm.missing} members are missing from the roster and absent = {terms.absent} "
+            f"{session.missing} members are missing from the roster and absent = {terms.absent} "
             "is covered; cover more, or nobody may send"
         )
-    if algorithm.restarts >= terms.tries:
+    if session.restarts >= terms.tries:
         raise PrivacyError(
-            f"{algorithm.restarts} restarts need {algorithm.restarts + 1} attempts, and a query has "
+            f"{session.restarts} restarts need {session.restarts + 1} attempts, and a query has "
             f"{terms.tries}; cover more absentees, and state attempts"
+        )
+
+
+def _check_delta(privacy: MaskedDP, pure: MaskedMechanism, terms: MaskedParameters) -> None:
+    """Refuse a delta with which the noise is no smaller than without."""
+    with_delta, without = (float(one.noise.variance) for one in (terms, pure.terms))
+    if with_delta >= without:
+        more = math.sqrt(with_delta / without)
+        raise PrivacyError(
+            f"delta = {privacy.delta:g} buys nothing here: Skellam noise has {more:.3g} times the "
+            "deviation of pure noise, for it needs many components that move together (radius = inf "
+            "and bounds); leave delta out"
+        )
+
+
+def _check_room(privacy: PrivacyRequest, rounds: int) -> None:
+    """Refuse batches of a masked sum that may become longer than the modulus has room for."""
+    batches = privacy.batches
+    if privacy.masked and batches and not batches.longest and rounds > LONGEST_BATCH:
+        raise PrivacyError(
+            f"a masked sum has room for batches of up to {LONGEST_BATCH:,} readings, and those of "
+            f"{rounds:,} rounds may be longer; state longest"
         )
 
 

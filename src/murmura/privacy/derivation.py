@@ -59,7 +59,6 @@ from murmura._warn import warn
 from murmura.algorithms.base import DOUBLY, Algorithm
 from murmura.algorithms.first_order import FirstOrder
 from murmura.algorithms.graph_homomorphic import GraphHomomorphic
-from murmura.algorithms.masked_sum import MaskedSum
 from murmura.algorithms.table import CoefficientTable, coefficient_table
 from murmura.errors import PrivacyError, PrivacyWarning
 from murmura.families.support import Metric
@@ -337,29 +336,35 @@ def _masked_guarantee(
     adversary = Adversary(Sees.MEMBERS, colluders=privacy.colluders)
     algorithm = steps.algorithm
     reason = _masked_refusal(privacy, algorithm, family)
-    if reason or not isinstance(algorithm, MaskedSum):
+    if reason or algorithm.session is None:
         return Guarantee(float("inf"), 0.0, unit, adversary, Status.NONE, reason.rstrip("."))
-    terms = masked_mechanism(privacy, family, algorithm.members).terms
+    terms = masked_mechanism(privacy, family, algorithm.session.members).terms
+    cost = terms.query_event
     sessions = (
         "one session"
         if terms.tries == 1
-        else f"at most {terms.tries} sessions of epsilon = {terms.epsilon:.4g}, and one if the first "
+        else f"at most {terms.tries} sessions of epsilon = {terms.epsilon:.4g}, one if the first "
         "succeeds"
     )
-    found = Assessment(
-        Status.PROVED, f"{MASKED_REASON.format(h=terms.honest)}; a query takes {sessions}"
-    )
+    query = "a query takes"
+    if privacy.batches is not None:
+        query = f"each reading is in one batch ({privacy.batches}), and its query takes"
+    elif algorithm.online:
+        query = "each reading is in one query, which takes"
+    hidden = MASKED_REASON.format(h=terms.honest, noise=terms.noise_name)
+    found = Assessment(Status.PROVED, f"{hidden}; {query} {sessions}")
     if family is not None and not family.sensitivity_is_proved:
         stated = f"the sensitivity of {family.name} is stated by its author; if it holds, "
         found = Assessment(Status.CLAIMED, stated + found.reason)
     return Guarantee(
-        epsilon=terms.query_epsilon,
-        delta=0.0,
+        epsilon=cost.epsilon,
+        delta=cost.delta,
         unit=unit,
         adversary=adversary,
         status=found.status,
         reason=found.reason,
-        event=terms.event if terms.tries == 1 else PrivacyEvent(terms.query_epsilon),
+        event=cost,
+        batches=privacy.batches,
         assumes=terms.assumes,
         caveat=terms.caveat,
     )
@@ -367,12 +372,14 @@ def _masked_guarantee(
 
 def _masked_refusal(privacy: MaskedDP, algorithm: Algorithm, family: Family | None) -> str:
     """Why a masked sum is not what it must be; empty where it is."""
-    if not isinstance(algorithm, MaskedSum):
-        return f"MaskedDP goes with the algorithm masked-sum; found {algorithm.name}"
+    if algorithm.session is None:
+        return (
+            f"MaskedDP goes with the algorithms masked-sum and masked-learn; found {algorithm.name}"
+        )
     if family is not None:
         return refusal(privacy, family, algorithm) or ""
     try:
-        masked_mechanism(privacy, None, algorithm.members)
+        masked_mechanism(privacy, None, algorithm.session.members)
     except PrivacyError as problem:
         return str(problem)
     return ""
@@ -452,7 +459,7 @@ def _assess(privacy: PrivacyRequest, steps: CoefficientTable, family: Family | N
 
 
 def _derived(privacy: PrivacyRequest, steps: CoefficientTable, family: Family | None) -> Assessment:
-    if steps.algorithm.aggregates:
+    if steps.algorithm.masked:
         return Assessment(
             Status.NONE,
             f"algorithm {steps.algorithm.name} goes with MaskedDP, whose noise its members add",

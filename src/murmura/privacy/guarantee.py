@@ -13,12 +13,13 @@ from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from typing import Any, Self
 
-from murmura import _validate
+from murmura import _html, _validate
 from murmura.errors import PrivacyError
 from murmura.families.support import Metric
 from murmura.privacy.accounting import EventKind, PrivacyEvent, Span, compose
 from murmura.privacy.accounting.events import group_event
 from murmura.privacy.batches import Batches
+from murmura.privacy.odds import in_words
 
 
 class Status(StrEnum):
@@ -156,7 +157,7 @@ class Adversary:
         """Describe the adversary."""
         if self.sees is Sees.MEMBERS:
             return (
-                f"whoever sees all messages, and up to {self.colluders} of the other members "
+                f"whoever sees all messages and up to {self.colluders} of the other members "
                 "together, chosen before the session"
             )
         if self.sees is Sees.EVERYONE:
@@ -231,7 +232,7 @@ class Guarantee:
     caveat: str = ""
 
     def __str__(self) -> str:
-        """State the guarantee as a sentence, with its status and reason."""
+        """State the guarantee in a sentence, with its status and reason; in three if masks hide."""
         see = f" (erratum {self.erratum})" if self.erratum else ""
         if self.status is Status.NONE:
             return f"No privacy is guaranteed: {self.reason}{see}."
@@ -245,10 +246,38 @@ class Guarantee:
         start = f"{self.status.title()}, not proved"
         if self.status is Status.PROVED:
             start = "Proved" if self.noise is Noise.EXACT else "Proved for ideal noise"
+        if not self.assumes:
+            return f"{start}: {statement}; {self.reason}{see}."
+        sentences = (
+            f"{start}: {statement}, as long as nobody breaks X25519, HKDF, ChaCha20 or Ed25519",
+            f"{self.reason}{see}",
+            self.caveat,
+        )
+        return " ".join(f"{each[:1].upper()}{each[1:]}." for each in sentences if each)
+
+    def _repr_html_(self) -> str:
+        """A table for notebooks: status, epsilon in odds, unit, adversary and reason."""
+        see = f" (erratum {self.erratum})" if self.erratum else ""
+        rows: list[tuple[object, object]] = [("status", _html.badge(self.status))]
+        if self.status is not Status.NONE:
+            delta = f", delta = {self.delta:.3g}" if self.delta else ""
+            claimed = "" if self.status is Status.PROVED else f"{self.status}, not proved: "
+            seen = f"{claimed}{in_words(self.epsilon, self.delta)}"
+            if self.status is Status.REFUTED:
+                seen = "not limited by what is claimed, which does not hold"
+            rows += [
+                ("epsilon", f"{self.epsilon:.4g}{delta}"),
+                ("what is seen is", seen),
+                ("for", self.unit),
+                ("against", self.adversary),
+                ("noise", self.noise),
+            ]
+        rows.append(("because", f"{self.reason}{see}"))
         if self.assumes:
-            start = f"{start} and adversaries that cannot break X25519, HKDF, ChaCha20 or Ed25519"
-        caveat = f"; {self.caveat}" if self.caveat else ""
-        return f"{start}: {statement}; {self.reason}{see}{caveat}."
+            rows.append(("assumes", self.assumes))
+        if self.caveat:
+            rows.append(("but", self.caveat))
+        return _html.facts(rows, "Guarantee")
 
     def for_messages(self, k: int, delta: float | None = None) -> Self:
         """Return the guarantee against whoever sees k messages of an agent.
@@ -381,7 +410,7 @@ class Guarantee:
             )
         if not others:
             return self
-        worst = max(runs, key=lambda run: _RANK.index(run.status))
+        worst = max(runs, key=lambda run: (_RANK.index(run.status), run.epsilon))
         total = replace(
             worst,
             signals=_together([run.signals for run in runs]),

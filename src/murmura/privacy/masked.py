@@ -31,19 +31,43 @@ Fewer unknown draws than h
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from itertools import pairwise
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 from murmura import _validate
+from murmura._types import Floats
 from murmura.errors import PrivacyError
 from murmura.privacy.accounting import EventKind, PrivacyEvent
+from murmura.privacy.exact.discrete import Integers
+from murmura.privacy.exact.entropy import Entropy
 from murmura.privacy.exact.shares import LARGEST_SCALE, SMALLEST_SCALE, GeneralizedDiscreteLaplace
+from murmura.privacy.quadrature import integral
 
 MODULUS_BITS = 64
+MOST_COMPONENTS = 1024  # of a statistic: what one message of an agent has room for
 TAIL = 2.0**-60  # probability that the noise of a sum is larger than the modulus has room for
+NOTHING_LEFT = 50.0  # e^-50 of a sum is below its last digit
 COMPUTATIONAL = "computational"
+
+
+class IntegerNoise(Protocol):
+    """Noise on the integers, as members of a masked sum draw it."""
+
+    @property
+    def variance(self) -> float | Fraction:
+        """In grid steps squared."""
+
+    def draw(self, count: int, entropy: Entropy = ...) -> Integers:
+        """Draw exactly, for agents."""
+
+    def sample(self, size: int | tuple[int, ...], rng: np.random.Generator) -> NDArray[np.int64]:
+        """Draw quickly, for simulations."""
 
 
 def effective_epsilon(
@@ -96,30 +120,39 @@ def _loss(beta: float, steps: int, t: float) -> float:
 def _weight(beta: float, k: int, t: float) -> tuple[float, float]:
     """int_0^infinity of the module's text without e^(-k/t), and its largest error.
 
-    Up to `near` the factor s^(-beta) is the quadrature's weight; beyond, s = e^y.
+    Up to `near` the value at 0 is integrated exactly and the rest over s = near e^(-z); beyond,
+    s = e^y.
     """
-    from scipy.integrate import quad  # slow to load
-
     near = min(1.0, t, t / max(k, 1))
     far = min(800 * t / beta, 800 * t / max(k, 1e-300)) if k else 800 * t / beta
 
-    def regular(s: float) -> float:
-        rising = -beta * math.log(math.expm1(s / t) / s) if s else beta * math.log(t)
-        return math.exp(rising - beta * math.log(-math.expm1(-(2 + s) / t)) - k * s / t)
+    def regular(s: Floats) -> Floats:
+        x = s / t
+        rising = -beta * np.log(np.expm1(x) / x)
+        return np.exp(rising - beta * np.log(-np.expm1(-(2 + s) / t)) - k * x)
 
-    def logarithmic(y: float) -> float:
-        s = math.exp(y)
-        rising = s / t + math.log(-math.expm1(-s / t))  # log(e^(s/t) - 1), without overflow
-        falling = math.log(-math.expm1(-(2 + s) / t))
-        return math.exp(y - beta * (rising + falling) - k * s / t)
+    def lower(z: Floats) -> Floats:
+        """What s = near e^(-z) adds beyond the value at 0."""
+        return np.exp(-(1 - beta) * z) * (regular(near * np.exp(-z)) - origin)
 
-    first, error = quad(regular, 0, near, weight="alg", wvar=(-beta, 0), epsrel=1e-12)[:2]
-    total, off = float(first), float(error)
-    points = [math.log(near) + i * (math.log(far) - math.log(near)) / 8 for i in range(9)]
-    for low, high in pairwise(points):
-        part, error = quad(logarithmic, low, high, epsabs=0, epsrel=1e-10, limit=200)[:2]
-        total, off = total + part, off + error
-    return total, off + 1e-12 * total
+    def logarithmic(y: Floats) -> Floats:
+        s = np.exp(y)
+        rising = s / t + np.log(-np.expm1(-s / t))  # log(e^(s/t) - 1), without overflow
+        falling = np.log(-np.expm1(-(2 + s) / t))
+        return np.exp(y - beta * (rising + falling) - k * s / t)
+
+    origin = math.exp(-beta * math.log(-math.expm1(-2 / t)))  # regular(0)
+    whole = origin / (1 - beta)
+    first, error = integral(lower, 0.0, NOTHING_LEFT, least=1e-13 * whole)
+    weight = near ** (1 - beta) * t**beta  # of int ds/s^beta, and of (e^(s/t) - 1)/s at 0
+    rest, beyond = integral(logarithmic, math.log(near), math.log(far), parts=8)
+    total = weight * (whole + first) + rest
+    return total, weight * error + beyond + 1e-12 * total
+
+
+def default_attempts(absent: int) -> int:
+    """Sessions per query where none are stated: a second one if a member may be left out of it."""
+    return min(2, absent + 1)
 
 
 @dataclass(frozen=True)
@@ -141,15 +174,17 @@ class MaskedParameters:
     attempts : int, optional
         A, sessions per query; min(2, d + 1) if left out.
     largest_steps : int, optional
-        The largest component of a statistic in grid steps, absolute; Delta if left out.
+        The largest component of one reading's statistic in grid steps, absolute; Delta if left out.
     dimension : int
         Components of the statistic.
+    longest_batch : int
+        The most readings that a member adds up in one query.
 
     Raises
     ------
     PrivacyError
-        If n - c - 2d < 2, there are more than d + 1 attempts, t is outside 1/1000 .. 2^40, or the
-        sum does not fit the modulus.
+        If n - c - 2d < 2, there are more than d + 1 attempts, t is outside 1/1000 .. 2^40, there
+        are more than 1,024 components, or the sum does not fit the modulus.
 
     Examples
     --------
@@ -168,25 +203,33 @@ class MaskedParameters:
     attempts: int | None = None
     largest_steps: int | None = None
     dimension: int = 1
+    longest_batch: int = 1
 
     def __post_init__(self) -> None:
         """Check every requirement that privacy or the result rests on."""
         _validate.at_least(PrivacyError, 2, n=self.n)
         _validate.at_least(PrivacyError, 0, colluders=self.colluders, absent=self.absent)
         _validate.at_least(
-            PrivacyError, 1, sensitivity_steps=self.sensitivity_steps, dimension=self.dimension
-        )
+            PrivacyError, 1, sensitivity_steps=self.sensitivity_steps, dimension=self.dimension,
+            longest_batch=self.longest_batch,
+        )  # fmt: skip
         _validate.positive(PrivacyError, epsilon=self.epsilon)
         if self.attempts is None:
-            object.__setattr__(self, "attempts", min(2, self.absent + 1))
+            object.__setattr__(self, "attempts", default_attempts(self.absent))
         if self.largest_steps is None:
             object.__setattr__(self, "largest_steps", self.sensitivity_steps)
         _validate.at_least(PrivacyError, 1, attempts=self.tries, largest_steps=self._largest)
         self._check_members()
+        if self.dimension > MOST_COMPONENTS:
+            raise PrivacyError(
+                f"a masked sum has at most {MOST_COMPONENTS:,} components, which one message has "
+                f"room for; found {self.dimension:,}; sum fewer, or parts with an epsilon of their own"
+            )
         if not SMALLEST_SCALE <= self.scale <= LARGEST_SCALE:
             raise PrivacyError(
                 f"sensitivity_steps/epsilon must lie in 1/1000 .. 2^40; found {float(self.scale):g}; "
-                "use a coarser or a finer grid"
+                f"use {'a finer grid (more' if self.scale < 1 else 'a coarser grid (fewer'} steps) or "
+                f"a {'smaller' if self.scale < 1 else 'larger'} epsilon"
             )
         self._check_room()
 
@@ -195,7 +238,7 @@ class MaskedParameters:
         if left < 2:
             raise PrivacyError(
                 f"n - colluders - 2 absent must be at least 2; found {self.n} - {self.colluders} - "
-                f"2 {self.absent} = {left}; two rosters must have two honest members in common, or "
+                f"2 x {self.absent} = {left}; two rosters must have two honest members in common, or "
                 "a restored ledger can leak; cover fewer colluders or absentees"
             )
         if self.tries > self.absent + 1:
@@ -205,11 +248,11 @@ class MaskedParameters:
             )
 
     def _check_room(self) -> None:
-        """|sum| <= n largest + noise < 2^63, the noise up to a probability of 2^-60."""
+        """|sum| <= n longest largest + noise < 2^63, the noise up to a probability of 2^-60."""
         if self.largest_sum >= 2 ** (MODULUS_BITS - 1):
             raise PrivacyError(
-                f"a sum of {self.n} statistics of up to {self._largest} steps and its noise exceed "
-                "2^63; use a coarser grid"
+                f"a sum of {self.n} times {self.longest_batch} statistics of up to {self._largest} "
+                "steps and its noise exceed 2^63; use a coarser grid (fewer steps) or shorter batches"
             )
 
     @property
@@ -236,19 +279,28 @@ class MaskedParameters:
         """t = Delta/eps, exactly."""
         return self.sensitivity_steps / Fraction(self.epsilon)
 
-    @cached_property
-    def noise(self) -> GeneralizedDiscreteLaplace:
-        """GDL(1/h, t): what each member draws, for each component."""
-        return GeneralizedDiscreteLaplace(Fraction(1, self.honest), self.scale)
+    def noise_of(self, draws: int) -> IntegerNoise:
+        """GDL(draws/h, t): that many members' noise together."""
+        return GeneralizedDiscreteLaplace(Fraction(draws, self.honest), self.scale)
 
-    def sum_noise(self, members: int) -> GeneralizedDiscreteLaplace:
+    @cached_property
+    def noise(self) -> IntegerNoise:
+        """GDL(1/h, t): what each member draws, for each component."""
+        return self.noise_of(1)
+
+    @property
+    def noise_name(self) -> str:
+        """The distribution of h draws together, for a sentence."""
+        return "discrete Laplace"
+
+    def sum_noise(self, members: int) -> IntegerNoise:
         """GDL(|F|/h, t): the noise of the sum over a roster."""
         self._check_roster(members)
-        return GeneralizedDiscreteLaplace(Fraction(members, self.honest), self.scale)
+        return self.noise_of(members)
 
     def mean_variance(self, members: int) -> float:
         """Var(DL(t))/(h |F|): of each component of the mean over a roster, in steps squared."""
-        return self.sum_noise(members).variance / members**2
+        return float(self.sum_noise(members).variance) / members**2
 
     def error_factor(self, members: int) -> float:
         """sqrt(|F|/h): the noise's standard deviation over that of a trusted server."""
@@ -269,11 +321,26 @@ class MaskedParameters:
     @property
     def largest_sum(self) -> int:
         """Steps that a component of a sum exceeds with probability 2^-60 at most."""
-        return self.n * self._largest + self.noise_tail(self.n)
+        return self.n * self.longest_batch * self._largest + self.noise_tail(self.n)
 
-    def plausible(self, total: int, members: int) -> bool:
-        """Whether a component of a sum over a roster lies within its bounds plus the noise's tail."""
-        return abs(total) <= members * self._largest + self.noise_tail(members)
+    def plausible(self, total: int, readings: Sequence[int]) -> bool:
+        """Whether a component of a sum lies within its bounds plus the noise's tail.
+
+        Parameters
+        ----------
+        total : int
+            In grid steps.
+        readings : sequence of int
+            How many readings each member of the roster contributed.
+
+        Returns
+        -------
+        bool
+            False also if a batch is longer than the longest.
+        """
+        if not all(1 <= one <= self.longest_batch for one in readings):
+            return False
+        return abs(total) <= sum(readings) * self._largest + self.noise_tail(len(readings))
 
     def epsilon_against(self, colluders: int) -> float:
         """What one session costs if that many of the other members collude.
@@ -309,17 +376,16 @@ class MaskedParameters:
         return Fraction(self.epsilon)
 
     @property
-    def query_epsilon(self) -> float:
-        """A eps: the most that a query costs; eps if its first attempt succeeds."""
-        return self.tries * self.epsilon
+    def query_event(self) -> PrivacyEvent:
+        """The most that a query costs: A sessions; one if its first attempt succeeds.
 
-    @property
-    def adversary(self) -> str:
-        """Against whom, for a guarantee's sentence."""
-        return (
-            f"whoever sees all messages, and up to {self.colluders} of the other members together, "
-            "chosen before the session"
-        )
+        What a guarantee states and composes. A ledger charges `event` for each session instead.
+        """
+        one = self.event
+        if self.tries == 1:
+            return one
+        kind = EventKind.APPROXIMATE if one.delta else EventKind.PURE
+        return PrivacyEvent(self.tries * one.epsilon, self.tries * one.delta, kind)
 
     @property
     def assumes(self) -> str:
@@ -329,9 +395,10 @@ class MaskedParameters:
     @property
     def caveat(self) -> str:
         """What epsilon becomes if twice as many collude, for a guarantee's sentence."""
-        twice = max(2 * self.colluders, 1)
+        twice = min(max(2 * self.colluders, 1), self.n - 1)
+        who = str(twice) if twice < self.n - 1 else f"all {twice} others"
         return (
-            f"if {twice} colluded, epsilon would be {self.epsilon_against(twice):.3g} a session; a "
+            f"if {who} colluded, epsilon would be {self.epsilon_against(twice):.3g} a session; a "
             "member that omits its noise counts as a colluder"
         )
 

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from enum import StrEnum
 from typing import ClassVar, Self
 
 from murmura import _validate
 from murmura.errors import PrivacyError
 from murmura.privacy.batches import Batches
+from murmura.privacy.masked import default_attempts
 from murmura.privacy.mechanisms import (
     DuchiMechanism,
     HybridMechanism,
@@ -111,6 +112,11 @@ class PrivacyRequest(ABC):
         return False
 
     @property
+    def sessions(self) -> int:
+        """How many times epsilon one signal may cost: the attempts of a masked sum, otherwise 1."""
+        return 1
+
+    @property
     def reads_signals(self) -> bool:
         """Whether the noise's scale is read off the signal, and so is as private as it."""
         return SensitivityKind(self.sensitivity).reads_signals
@@ -176,13 +182,17 @@ class DifferentialPrivacy(PrivacyRequest):
                 "budget fractions and smooth sensitivity do not go together: its smoothing "
                 "belongs to one epsilon; try sensitivity global"
             )
+        self._check_delta()
+        self._check_mechanism()
+        self._check_batches()
+
+    def _check_delta(self) -> None:
+        """Refuse a delta that no noise here makes use of."""
         if not self.reads_signals and self.delta > 0:
             raise PrivacyError(
                 f"delta = {self.delta} buys nothing with global sensitivity, whose noise "
                 "is pure epsilon-DP; leave delta out"
             )
-        self._check_mechanism()
-        self._check_batches()
 
     def _check_radius(self) -> None:
         if self.radius != math.inf:
@@ -318,14 +328,15 @@ class MaskedDP(DifferentialPrivacy):
     The error of the mean is sqrt(|F|/h) times that of a trusted server, F the members that are
     added up and h = n - colluders - absent. In return the guarantee is computational, and holds
     against a stated number of colluding members; `guarantee_of` says what more of them cost. It goes
-    with the algorithm masked-sum.
+    with the algorithms masked-sum and, for streams, masked-learn.
 
     Parameters
     ----------
     epsilon
         What one session costs; a query costs at most `attempts` times that.
     delta
-        0: the noise is pure.
+        0: the noise is pure. Above 0: Skellam noise for vectors, by the l2 norm of a move; refused
+        where pure noise is smaller, as it is for numbers.
     radius
         How far a signal may move, in its own units; infinite: any two values of a bounded domain.
     sensitivity
@@ -335,9 +346,10 @@ class MaskedDP(DifferentialPrivacy):
     mechanism
         "masked".
     batches
-        None.
+        A session for each batch of a stream, `Batches(growth=2.0, longest=24)`; None: for each
+        reading.
     colluders
-        c, how many of the other members may collude.
+        c, how many of the other members may collude: somebody must state it, 0 too.
     absent
         d, how many members a roster may lack.
     attempts
@@ -360,11 +372,12 @@ class MaskedDP(DifferentialPrivacy):
     >>> str(found.status), found.epsilon, found.assumes
     ('proved', 1.0, 'computational')
     >>> print(found.adversary)
-    whoever sees all messages, and up to 20 of the other members together, chosen before the session
+    whoever sees all messages and up to 20 of the other members together, chosen before the session
     """
 
     mechanism: str = MASKED
-    colluders: int = 0
+    _: KW_ONLY
+    colluders: int
     absent: int = 0
     attempts: int | None = None
     steps: int | None = None
@@ -374,6 +387,36 @@ class MaskedDP(DifferentialPrivacy):
         """Yes."""
         return True
 
+    @property
+    def sessions(self) -> int:
+        """A, with its default: epsilon times A is guaranteed."""
+        return default_attempts(self.absent) if self.attempts is None else self.attempts
+
+    def local(self) -> SignalDP:
+        """Local noise that guarantees as much: epsilon of all sessions of a query, and delta 0."""
+        return SignalDP(self.sessions * self.epsilon, radius=self.radius, batches=self.batches)
+
+    @classmethod
+    def like(cls, local: SignalDP, colluders: int, absent: int = 0, attempts: int = 1) -> Self:
+        """A masked sum that guarantees as much as local noise, epsilon divided among the attempts.
+
+        Parameters
+        ----------
+        local
+            A request for noise of global sensitivity.
+        colluders, absent, attempts
+            As in the request.
+        """
+        if local.reads_signals:
+            raise PrivacyError(
+                f"a masked sum has noise of a public scale, and sensitivity {local.sensitivity} "
+                "follows the signal; use sensitivity global"
+            )
+        return cls(
+            local.epsilon / attempts, radius=local.radius, batches=local.batches,
+            colluders=colluders, absent=absent, attempts=attempts,
+        )  # fmt: skip
+
     def __post_init__(self) -> None:
         """Check the numbers; what depends on the number of members is checked with the algorithm."""
         super().__post_init__()
@@ -382,6 +425,14 @@ class MaskedDP(DifferentialPrivacy):
             _validate.at_least(PrivacyError, 1, attempts=self.attempts)
         if self.steps is not None:
             _validate.at_least(PrivacyError, 1, steps=self.steps)
+
+    def _check_delta(self) -> None:
+        """A family decides about delta; batches need pure noise."""
+        if self.delta > 0 and self.batches is not None and not self.batches.trivial:
+            raise PrivacyError(
+                "readings of one batch that move together need pure noise (delta = 0): a delta "
+                "would grow with e^epsilon; leave delta or batches out"
+            )
 
     def _check_mechanism(self) -> None:
         """One mechanism, of a public scale, the same for all."""
@@ -398,13 +449,6 @@ class MaskedDP(DifferentialPrivacy):
         if self.budget_fractions is not None:
             raise PrivacyError(
                 "all members of a masked sum draw the same noise; leave fractions out"
-            )
-
-    def _check_batches(self) -> None:
-        """One session, of one signal each."""
-        if self.batches is not None:
-            raise PrivacyError(
-                "the masked sum of the simulator adds up one signal of each agent; leave batches out"
             )
 
 

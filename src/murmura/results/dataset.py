@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from murmura import _extras
 from murmura.privacy import mechanism_name
 from murmura.simulation import Problem, Trace
 from murmura.simulation.limits import limits
@@ -36,6 +37,7 @@ def build(
     remarks: list[str],
     noise: str = SIMULATED,
     releasable: bool = True,
+    unit: str = "",
 ) -> xr.Dataset:
     """What may be released of a run, as a dataset.
 
@@ -54,6 +56,8 @@ def build(
     if measured and problem.algorithm.starts_without_noise and "private" in data:
         data = data.sel(recorded=data.recorded > 0)
     data.attrs = attributes(problem, guarantee, remarks, noise)
+    if unit:
+        data.attrs["unit"] = unit
     return data
 
 
@@ -99,8 +103,7 @@ def _private(problem: Problem, trace: Trace) -> dict[str, Any]:
 
 
 def _labelled(problem: Problem, trace: Trace, variables: dict[str, Any]) -> xr.Dataset:
-    import xarray as xr
-
+    xarray = _extras.load("xarray")
     coordinates: dict[str, Any] = {"round": np.arange(len(trace.total))}
     if problem.source.varies or problem.run_epsilons:
         coordinates["replica"] = np.arange(problem.replicas)
@@ -111,9 +114,9 @@ def _labelled(problem: Problem, trace: Trace, variables: dict[str, Any]) -> xr.D
     if "clean" in variables or "private" in variables:
         coordinates["recorded"] = np.array(trace.recorded_rounds)
         coordinates["agent"] = _labels(recorded_labels(problem, trace))
-    data = xr.Dataset(variables, coords=coordinates)
+    data = xarray.Dataset(variables, coords=coordinates)
     order = ("agent", "recorded", "round", "replica", "epsilon", "component")
-    return data.transpose(*(axis for axis in order if axis in data.dims))
+    return cast("xr.Dataset", data.transpose(*(axis for axis in order if axis in data.dims)))
 
 
 def _noiseless(
@@ -171,6 +174,13 @@ def notes(problem: Problem, noise: str = SIMULATED) -> list[str]:
             "The weights are row-stochastic: estimates converge to the mean weighted by the "
             "stationary distribution, not to the minimum variance estimate; push-sum on "
             "column-stochastic weights gives the uniform mean."
+        )
+    session = problem.algorithm.session
+    if session is not None:
+        when = ", between two readings" if problem.algorithm.online else ""
+        remarks.append(
+            f"A masked sum on this network takes {session.session_rounds} rounds of flooding{when}: "
+            f"{session.floods} over {session.hops} hops."
         )
     if problem.algorithm.diverges:
         remarks.append(

@@ -11,6 +11,7 @@ replica must be chosen, they draw the first.
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -28,7 +29,7 @@ from numpy.typing import NDArray
 from murmura import _validate
 from murmura.errors import MurmuraError
 from murmura.privacy import Status
-from murmura.results import layout, style
+from murmura.results import layout, style, units
 from murmura.results.dataset import SECRET
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ Floats = NDArray[np.float64]
 MOST_VARIANTS = 6
 MOST_DRAWN = 50_000  # agents; a picture of more takes minutes and shows nothing
 FLOOR = 1e-6  # of the largest error: what is smaller leaves the panel
+NARROW = 0.1  # of the largest: errors that differ by less have nearly one colour
 WIDE = 30.0  # ratio of errors above which colours follow their logarithm
 
 
@@ -207,12 +209,13 @@ def save_all(
     written = style.write(compare(results, evaluation), directory / "compare", secret)
     kept = [name for name, result in results.items() if result.trace.final is not None]
     if kept and results[kept[0]].problem.network.size <= MOST_DRAWN:
-        drawn = _network_figure(kept[0], results[kept[0]], evaluation)
+        drawn = network_figure(kept[0], results[kept[0]], evaluation)
         written += style.write(drawn, directory / "network", secret)
     return written
 
 
-def _network_figure(name: str, result: Result, evaluation: bool) -> Figure:
+def network_figure(name: str, result: Result, evaluation: bool) -> Figure:
+    """The network in a figure of its own, with a title that says what ran."""
     ax = network(result, None, evaluation)
     mark = "SECRET: " if evaluation and result.measured else ""
     ax.set_title(f"{mark}{name}: {', '.join(_title_lines(result))}", fontsize=9)
@@ -292,7 +295,9 @@ def _compare_sweeps(results: Mapping[str, Result], evaluation: bool) -> Figure:
     handles += _key_of_errors(results.values())[3:]
     for ax, curve in zip(grid[0], (style.PRIVACY, style.TOTAL), strict=True):
         style.scale(ax, x="log", y="log")
-        ax.set(xlabel="privacy budget ε", ylabel=style.NORM, title=curve.label)
+        ax.set(
+            xlabel="privacy budget ε", ylabel=units.of_all(style.NORM, results), title=curve.label
+        )
     _finish(figure, grid, results, handles, evaluation)
     return figure
 
@@ -364,7 +369,14 @@ def has_paths(result: Result, truth: bool = False) -> bool:
     Measured signals that nothing protects may not: a path begins with the signal itself.
     """
     shown = truth or result.releasable
-    return shown and len(result.trace.recorded_rounds) > 1 + _first_round(result, truth)
+    least = 1 if _arrival(result) else 2  # a masked sum may have one estimate
+    return shown and len(result.trace.recorded_rounds) >= least + _first_round(result, truth)
+
+
+def _arrival(result: Result) -> int:
+    """The first round with an estimate: later than the start for a masked sum."""
+    session = result.problem.algorithm.session
+    return session.arrival if session is not None and session.arrival > 1 else 0
 
 
 def draw_paths(result: Result, ax: Axes, agents: int = 10, truth: bool = False) -> None:
@@ -376,16 +388,21 @@ def draw_paths(result: Result, ax: Axes, agents: int = 10, truth: bool = False) 
     check_paths(result, truth)
     first, truth = _first_round(result, truth), truth or not result.measured
     rounds, private, clean = result.trace.recorded_rounds[first:], *_sample(result, agents, first)
+    marker = "o" if len(rounds) == 1 else ""
     if truth:
         ax.axhline(result.trace.target[0, 0], color=style.INK, linewidth=1.2, zorder=4)
     for k in range(clean.shape[1]):
         colour = style.PATHS[k % len(style.PATHS)]
         if private is not None:
-            ax.plot(rounds, private[:, k], color=colour, linewidth=1.3, alpha=0.85)
+            ax.plot(
+                rounds, private[:, k], color=colour, linewidth=1.3, alpha=0.85, marker=marker
+            )  # fmt: skip
         if truth:
             ax.plot(rounds, clean[:, k], color=colour, linewidth=0.8, linestyle="--")
     style.scale(ax, x="log" if result.problem.algorithm.online and rounds[0] > 0 else "linear")
     ax.set(xlabel="round t", ylabel=_estimate_label(result))
+    if _arrival(result) and ax.get_xscale() == "linear":
+        ax.set_xlim(left=0)
 
 
 def check_paths(result: Result, truth: bool = False) -> None:
@@ -401,10 +418,12 @@ def check_paths(result: Result, truth: bool = False) -> None:
 def _first_round(result: Result, truth: bool) -> int:
     """Index of the first recorded round to draw.
 
-    An online algorithm knows nothing in round 0, and some algorithms begin with the signal without
-    noise.
+    An online algorithm knows nothing in round 0, a masked sum nothing before its session is over,
+    and some algorithms begin with the signal without noise.
     """
     kept, algorithm = result.trace.recorded_rounds, result.problem.algorithm
+    if _arrival(result):
+        return sum(1 for t in kept if t < _arrival(result))
     raw = algorithm.starts_without_noise and result.measured and not truth
     return int(bool(kept) and kept[0] == 0 and ((algorithm.online and len(kept) > 2) or raw))
 
@@ -423,7 +442,8 @@ def _estimate_label(result: Result) -> str:
     family = result.problem.family
     if family.dimension > 1:
         return f"estimate of E[ξ], component 0 of {family.dimension}"
-    return f"estimate of E[ξ],  ξ = {family.formula}"
+    unit = f", s in {units.in_figure(result.unit)}" if result.unit else ""
+    return f"estimate of E[ξ],  ξ = {family.formula}{unit}"
 
 
 def draw_errors(result: Result, ax: Axes) -> None:
@@ -432,19 +452,23 @@ def draw_errors(result: Result, ax: Axes) -> None:
         _over_epsilon(result, ax)
     else:
         _over_rounds(result, ax)
-    ax.set_ylabel(style.NORM)
+    ax.set_ylabel(units.in_brackets(style.NORM, units.of_statistic(result)))
 
 
 def _over_rounds(result: Result, ax: Axes) -> None:
     """Logarithmic rounds for online algorithms, whose errors are powers of t; linear for the others."""
-    trace, first = result.trace, int(result.problem.algorithm.online)
+    online = int(result.problem.algorithm.online)
+    trace, first = result.trace, max(online, _arrival(result))
     rounds = np.arange(float(len(trace.total)))[first:]
+    marker = "o" if len(rounds) == 1 else ""
     if result.problem.run_epsilons:
-        plot_band(ax, rounds, trace.privacy[first:, 0], style.PRIVACY)
-        plot_band(ax, rounds, trace.total[first:, 0], style.TOTAL)
-    plot_band(ax, rounds, trace.decentralisation[first:], style.DECENTRALISATION)
-    style.scale(ax, x="log" if first else "linear", y="log")
+        plot_band(ax, rounds, trace.privacy[first:, 0], style.PRIVACY, marker)
+        plot_band(ax, rounds, trace.total[first:, 0], style.TOTAL, marker)
+    plot_band(ax, rounds, trace.decentralisation[first:], style.DECENTRALISATION, marker)
+    style.scale(ax, x="log" if online else "linear", y="log")
     ax.set_xlabel("round t")
+    if _arrival(result) and ax.get_xscale() == "linear":
+        ax.set_xlim(left=0)
 
 
 def _over_epsilon(result: Result, ax: Axes) -> None:
@@ -493,7 +517,8 @@ def draw_estimates(result: Result, ax: Axes, colour: str = style.INK, shift: flo
     ends[~np.isfinite(ends)] = np.nan
     ax.errorbar(x, y, ends, color=colour, fmt="o", markersize=3.5, capsize=2)
     style.scale(ax, x="log")
-    ax.set(xlabel="privacy budget ε", ylabel=f"estimate of {name}, 95% interval")
+    label = units.in_brackets(f"estimate of {name}, 95% interval", units.of_parameter(result, name))
+    ax.set(xlabel="privacy budget ε", ylabel=label)
 
 
 def raise_floor(ax: Axes) -> None:
@@ -539,13 +564,37 @@ def _coloured(
     assert figure is not None
     ends = "min" if isinstance(norm, LogNorm) else "neither"
     bar = figure.colorbar(dots, ax=ax, shrink=0.8, aspect=28, pad=0.02, extend=ends)
-    bar.set_label(f"|estimate - {middle}| at round {result.trace.recorded_rounds[-1]}", fontsize=9)
+    label = f"|estimate - {middle}| at round {result.trace.recorded_rounds[-1]}"
+    label = units.in_brackets(label, units.of_statistic(result))
+    bar.set_label(f"{label}{_spread_note(distance)}", fontsize=9)
     bar.ax.tick_params(which="both", labelsize=8)
     style.plain_numbers(bar.ax.yaxis)
     bar.outline.set_visible(False)
 
 
 def _colour_scale(distance: Floats) -> Normalize:
-    """Logarithmic where errors spread widely; the few smallest share the first colour."""
+    """Logarithmic where errors spread widely; the few smallest share the first colour.
+
+    Where they hardly differ, the scale begins at 0, so that they have nearly one colour.
+    """
     low, high = float(np.quantile(distance, 0.02)), float(distance.max())
-    return LogNorm(low, high) if high > WIDE * low > 0 else Normalize(float(distance.min()), high)
+    if high > WIDE * low > 0:
+        return LogNorm(low, high)
+    least = float(distance.min())
+    return Normalize(0.0 if _hardly_differ(distance) else least, high)
+
+
+def _hardly_differ(distance: Floats) -> bool:
+    return float(np.ptp(distance)) < NARROW * float(distance.max())
+
+
+def _spread_note(distance: Floats) -> str:
+    """A line for the colour bar where all agents have nearly the same distance: that they do."""
+    least, most = float(distance.min()), float(distance.max())
+    if not _hardly_differ(distance):
+        return ""
+    if least == most:
+        return f"\nall agents: {most:.4g}"
+    digits = 1 + math.ceil(math.log10(most / (most - least)))
+    low, high = (f"{value:.{min(digits + 1, 15)}g}" for value in (least, most))
+    return f"\nall agents: {low} to {high}, a difference of {100 * (most - least) / most:.2g}%"

@@ -5,8 +5,9 @@
     batches   of the network's mean over a stream whose readings are correlated
 
 `factor` is the variance of the mean estimate per variance of one statistic, 1/(n T) for independent
-readings; `noise` the variance of the mean that comes from the noise's scales. For a statistic with
-one coordinate per parameter the interval is the set of means that the estimate m does not reject,
+readings; `noise` the variance of the mean that comes from the noise's scales; of a masked sum, whose
+noise is not normal, the variance with which z is its exact quantile. For a statistic with one coordinate
+per parameter the interval is the set of means that the estimate m does not reject,
 
     { mu : (m - mu)^2 <= z^2 (correlation factor V(mu) + extra) },   V(mu) = Var xi at mean mu,
 
@@ -30,7 +31,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from murmura import _validate
+from murmura import _extras, _validate
 from murmura._types import Family
 from murmura.algorithms.table import response
 from murmura.errors import FamilyError, MurmuraError
@@ -39,7 +40,9 @@ from murmura.simulation import Problem, Trace
 
 Floats = NDArray[np.float64]
 BATCHES = 20
-SUMS = ("learn", "learn-network", "learn-dynamic")  # t nu_t adds up what was released
+SUMS = (  # t nu_t adds up what was released
+    "learn", "learn-network", "learn-dynamic", "masked-learn",
+)  # fmt: skip
 
 
 def network_interval(
@@ -54,7 +57,7 @@ def network_interval(
     place = check_run(trace, e, replica)
     return interval_of(
         problem.family, trace.mean[place], _variance_factor(problem, trace, correlation),
-        trace.noise_variance[place], confidence,
+        _noise(problem, trace, place, confidence), confidence,
     )  # fmt: skip
 
 
@@ -69,7 +72,7 @@ def agent_interval(
 ) -> dict[str, Interval]:
     """Error bars of one agent's estimate, disagreement included: around the mean, or its own."""
     place = check_run(trace, e, replica)
-    extra = trace.noise_variance[place] + trace.disagreement[place]
+    extra = _noise(problem, trace, place, confidence) + trace.disagreement[place]
     centre = trace.mean[place] if estimates is None else estimates
     return interval_of(
         problem.family, centre, _variance_factor(problem, trace, correlation), extra, confidence
@@ -91,8 +94,7 @@ def batch_interval(
     of the whole mean, noise included, once batches are longer than the readings' memory. Student's
     quantile with batches - 1 degrees of freedom stands for the normal one.
     """
-    from scipy import stats
-
+    stats = _extras.load("scipy.stats")
     place = check_run(trace, e, replica)
     means = batch_means(problem, trace, e, replica, batches)
     variance = means.var(axis=0, ddof=1) / len(means)
@@ -110,7 +112,8 @@ def batch_means(
             "batch means need releases in every round, and the readings here are released in "
             "growing batches; state correlation=... instead"
         )
-    if problem.algorithm.name not in SUMS or problem.network.kind != "doubly-stochastic":
+    late = problem.algorithm.latest(1) != 1
+    if late or problem.algorithm.name not in SUMS or problem.network.kind != "doubly-stochastic":
         raise MurmuraError(
             f"batch means need an algorithm that adds up a stream ({', '.join(SUMS)}) on doubly "
             f"stochastic weights; found {problem.algorithm.name} on {problem.network.kind} ones"
@@ -177,6 +180,21 @@ def _roots(
     if lead <= 0:  # so few signals that no mean above is rejected
         return np.asarray(rest / (half + root)), np.full_like(half, np.inf)
     return np.asarray((half - root) / lead), np.asarray((half + root) / lead)
+
+
+def _noise(problem: Problem, trace: Trace, place: tuple[int, int], confidence: float) -> Floats:
+    """The variance of the noise in the mean, as the normal quantile takes it.
+
+    Local noise is a sum of many draws, nearly normal. That of a masked sum is one discrete Laplace
+    draw or a little more, of heavier tails: its quantile is computed from its exact distribution, and
+    what is returned is never below its variance, for sampling is added to it.
+    """
+    variance = np.asarray(trace.noise_variance[place])
+    if not problem.privacy.masked:
+        return variance
+    epsilon = problem.run_epsilons[place[0]]
+    width = problem.calibration.masked_half_width(epsilon, problem.rounds, confidence)
+    return np.asarray(np.maximum(variance, (width / quantile(confidence)) ** 2))
 
 
 def check_run(trace: Trace, e: int, replica: int) -> tuple[int, int]:

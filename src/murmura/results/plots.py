@@ -12,13 +12,13 @@ from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from murmura.results import style
+from murmura.results import style, units
 
 if TYPE_CHECKING:
     from murmura.auditing import AuditReport
     from murmura.theory import Plan
 
-BOUND, CLAIM, BROKEN, BLIND = "#0072B2", "#000000", "#D55E00", "#B0B0B0"
+BOUND, CLAIM, BROKEN, BLIND = style.BLUE, style.INK, style.VERMILION, style.PALE
 MARK: dict[str, Any] = {"markersize": 5, "markeredgecolor": "white"}
 LARGEST_RATIO = 2.0  # claims
 LARGEST_FAULT = 0.5  # drawn in full; a larger one is cut off at the frame
@@ -116,7 +116,7 @@ def tradeoff(plan: Plan) -> Figure:
     if plan.surface.shape[1] < 2:
         ax.plot(plan.rounds, plan.surface[:, 0], color=style.TOTAL.colour)
         ax.plot([best.rounds], [best.error], "o", color=style.INK)
-        ax.set(xlabel="rounds", ylabel=ERROR_LABELS[plan.norm])
+        ax.set(xlabel="rounds", ylabel=units.in_brackets(ERROR_LABELS[plan.norm], plan.unit))
         style.scale(ax, "log", "log")
         return figure
     style.scale(ax, "log", "log")  # before the labels of contours are placed
@@ -127,7 +127,7 @@ def tradeoff(plan: Plan) -> Figure:
         rasterized=True,
     )  # fmt: skip
     bar = figure.colorbar(mesh, ax=ax)
-    bar.set_label(ERROR_LABELS[plan.norm], fontsize=9)
+    bar.set_label(units.in_brackets(ERROR_LABELS[plan.norm], plan.unit), fontsize=9)
     bar.ax.tick_params(labelsize=8)
     style.plain_numbers(bar.ax.yaxis)
     lines = ax.contour(

@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from murmura import _validate
+from murmura import _extras, _validate
 from murmura.errors import FamilyError, MurmuraError
 from murmura.families.base import Interval, quantile
 from murmura.privacy import Guarantee, guarantee_of
@@ -86,6 +86,8 @@ class Result:
         The scenario that it comes from.
     seconds
         How long the run took.
+    unit
+        Of the signals, such as "kWh": for axes, tables and pages.
 
     Examples
     --------
@@ -107,13 +109,15 @@ class Result:
     stated: Guarantee | None = None
     provenance: Provenance | None = None
     seconds: float | None = None
+    unit: str = ""
 
     @cached_property
     def data(self) -> xr.Dataset:
         """What may be released, as one labelled dataset: of synthetic signals, everything."""
         return dataset.build(
-            self.problem, self.trace, str(self.guarantee), self.notes, self.noise, self.releasable
-        )
+            self.problem, self.trace, str(self.guarantee), self.notes, self.noise, self.releasable,
+            self.unit,
+        )  # fmt: skip
 
     def evaluation(self) -> xr.Dataset:
         """What compares with the truth: targets, errors, and estimates without noise.
@@ -318,8 +322,7 @@ class Result:
         MurmuraError
             If the run recorded no estimates.
         """
-        import pandas as pd
-
+        pd = _extras.load("pandas")
         if self.trace.final is None:
             raise MurmuraError(
                 "this run recorded error norms only; run it with Record(), which keeps estimates"
@@ -449,12 +452,14 @@ class Result:
 
         Of measured signals, the estimates alone unless `evaluation` is asked for.
         """
+        _extras.require("Result.plot_paths", "plot")
         from murmura.results import figures
 
         return figures.paths(self, ax, agents, evaluation)
 
     def plot_errors(self, ax: Axes | None = None, evaluation: bool = False) -> Axes:
         """Draw the errors over rounds; over epsilon, for a sweep."""
+        _extras.require("Result.plot_errors", "plot")
         from murmura.results import figures
 
         return figures.errors(self, ax, evaluation)
@@ -464,6 +469,7 @@ class Result:
 
         Of measured signals, from the mean of all estimates unless `evaluation` is asked for.
         """
+        _extras.require("Result.plot_network", "plot")
         from murmura.results import figures
 
         return figures.network(self, ax, evaluation)
@@ -481,6 +487,12 @@ class Result:
         network = dataset.describe_network(self.problem.network)
         name, status = self.problem.algorithm.name, self.guarantee.status
         return f"Result({self.name!r}, {name} on {network}, {status})"
+
+    def _repr_html_(self) -> str:
+        """Answer, errors and guarantee for notebooks; of measured signals what may be released."""
+        from murmura.results.run_page import fragment
+
+        return fragment(self)
 
     def __str__(self) -> str:
         """What was run, the estimates, the errors and the guarantee, as one paragraph."""

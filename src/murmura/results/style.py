@@ -19,22 +19,27 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from matplotlib.ticker import LogFormatterSciNotation
+from matplotlib.ticker import LogFormatterSciNotation, ScalarFormatter
+from numpy.typing import NDArray
 
 from murmura.results.writer import SECRET_SUFFIX, private_file
 
-INK, MUTED, FAINT = "#000000", "#666666", "#bdbdbd"
+Floats = NDArray[np.float64]
+# Every colour of a figure has its name here. Those of Okabe and Ito (2008), without the yellow, which
+# white paper swallows, and of Paul Tol's muted scheme: for the colour-blind.
+BLUE, VERMILION, GREEN = "#0072B2", "#D55E00", "#009E73"
+PURPLE, ORANGE, SKY = "#CC79A7", "#E69F00", "#56B4E9"
+INDIGO, ROSE, FOREST, CYAN, PLUM = "#332288", "#CC6677", "#117733", "#88CCEE", "#AA4499"
+TEAL, WINE, OLIVE, SAND = "#44AA99", "#882255", "#999933", "#DDCC77"
+INK, MUTED, FAINT, PALE, LINES = "#000000", "#666666", "#bdbdbd", "#b0b0b0", "#e6e6e6"
 NORM = r"$\ell_2$ norm over agents"
 DOTS_PER_INCH = 160
 
-# Okabe and Ito (2008), without the yellow, which white paper swallows, and the black of targets.
-VARIANTS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
-
-# Paul Tol's muted scheme and a grey: as many as sample paths are drawn by default.
-PATHS = (
-    "#332288", "#CC6677", "#117733", "#88CCEE", "#AA4499",
-    "#44AA99", "#882255", "#999933", "#666666", "#DDCC77",
-)  # fmt: skip
+VARIANTS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY)
+PATHS = (INDIGO, ROSE, FOREST, CYAN, PLUM, TEAL, WINE, OLIVE, MUTED, SAND)  # as many as are drawn
+NOT_PROVED = (VERMILION, ORANGE, PURPLE, MUTED)  # curves whose guarantee is not proved,
+PROVED = (BLUE, SKY, INDIGO, CYAN)  # with a proof,
+MASKED = (GREEN, FOREST, TEAL, OLIVE)  # and of masked sums
 
 
 class Curve(NamedTuple):
@@ -46,9 +51,9 @@ class Curve(NamedTuple):
     width: float = 1.6
 
 
-PRIVACY = Curve("cost of privacy (CoP)", "#0072B2", "-")
-TOTAL = Curve("total error (TE)", "#D55E00", "--")
-DECENTRALISATION = Curve("cost of decentralisation (CoD)", "#009E73", ":", 2.0)
+PRIVACY = Curve("cost of privacy (CoP)", BLUE, "-")
+TOTAL = Curve("total error (TE)", VERMILION, "--")
+DECENTRALISATION = Curve("cost of decentralisation (CoD)", GREEN, ":", 2.0)
 BAND = 0.18  # opacity
 
 
@@ -72,8 +77,12 @@ def tidy(ax: Axes) -> Axes:
     ax.xaxis.label.set_fontsize(9)
     ax.yaxis.label.set_fontsize(9)
     ax.title.set_fontsize(9)
-    ax.grid(True, color="#e6e6e6", linewidth=0.6)
+    ax.grid(True, color=LINES, linewidth=0.6)
     ax.set_axisbelow(True)
+    for axis in (ax.xaxis, ax.yaxis):
+        numbers = axis.get_major_formatter()
+        if isinstance(numbers, ScalarFormatter):
+            numbers.set_useOffset(False)  # 9.9958 and not 8 below "1e-4 + 9.995"
     return ax
 
 
@@ -106,7 +115,9 @@ def legend(ax: Axes, handles: Sequence[Artist]) -> None:
 
 
 def legend_above(drawn: Figure, handles: Sequence[Artist]) -> None:
-    """One legend for all panels, in as few rows as the labels allow."""
+    """One legend for all panels, in as few rows as the labels allow; none without entries."""
+    if not handles:
+        return
     widths = [0.6 + 0.062 * len(str(handle.get_label())) for handle in handles]  # inches, at 8 pt
     for rows in range(1, len(handles) + 1):
         columns = -(-len(handles) // rows)

@@ -15,14 +15,16 @@ import json
 import math
 import platform
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from murmura import __version__
 from murmura.privacy import Guarantee, Status
+from murmura.results import units
 from murmura.results.dataset import SECRET, describe_network, mechanisms_of
 from murmura.simulation.limits import clipping, spread
 
@@ -163,8 +165,11 @@ def evaluation_summary(results: Mapping[str, Result]) -> dict[str, Any]:
 
 
 def versions() -> dict[str, str]:
-    """The versions of the software that computed the numbers."""
-    used = {name: version(name) for name in ("numpy", "scipy", "numba")}
+    """The versions of the software that computed the numbers; what is not installed did not."""
+    used = {}
+    for name in ("numpy", "scipy", "numba"):
+        with suppress(PackageNotFoundError):
+            used[name] = version(name)
     return {"murmura": __version__, "python": platform.python_version(), **used}
 
 
@@ -180,6 +185,7 @@ def variant_summary(result: Result) -> dict[str, Any]:
         },
         "network": describe_network(problem.network),
         "family": problem.family.name,
+        **({"unit": result.unit} if result.unit else {}),
         "protects": problem.privacy.protects.value,
         "mechanism": mechanisms_of(problem),
         **({} if result.measured else {"seed": problem.seed}),
@@ -302,7 +308,11 @@ def _estimates(result: Result) -> str:
     if result.problem.family.dimension > 1:
         return ""
     values, bars = result.released()
-    terms = [f"{name} = {_number(value)}{_bar(bars.get(name))}" for name, value in values.items()]
+    terms = [
+        units.behind(f"{name} = {_number(value)}", units.of_parameter(result, name))
+        + _bar(bars.get(name))
+        for name, value in values.items()
+    ]
     one_agent = _one_agent(result) if bars else ""
     at = (
         f"At epsilon = {epsilons[0]:g} the"
@@ -338,8 +348,9 @@ def _error_sentence(result: Result) -> str:
             f"{_number(last)} at epsilon {epsilons[-1]:g}."
         )
     own = result.errors_per_agent
+    mine = units.behind(_number(own.total), units.of_statistic(result))
     return (
-        f"An agent's error is {_number(own.total)}, of which privacy {_number(own.privacy)} and "
+        f"An agent's error is {mine}, of which privacy {_number(own.privacy)} and "
         f"decentralisation {_number(own.decentralisation)} (root mean square); over all agents "
         f"TE {_number(errors.total)}, CoP {_number(errors.privacy)}, CoD "
         f"{_number(errors.decentralisation)} (l2 norms)."

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from murmura import _extras
 from murmura.results.summary import as_json, evaluation_summary, summary
 
 if TYPE_CHECKING:
@@ -61,6 +62,8 @@ def write_all(
     >>> [path.name for path in written]
     ['summary.json', 'results-jacobi.nc', 'results-average.nc', 'results-no-privacy.nc']
     """
+    if figures:
+        _extras.require("drawing figures", "plot", otherwise="figures=False")
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     written = [folder / "summary.json"]
@@ -115,14 +118,17 @@ def _stem(word: str, name: str, results: Mapping[str, Result]) -> str:
 
 
 def _figures(results: Mapping[str, Result], folder: Path, evaluation: bool = False) -> list[Path]:
-    """Draw as many variants as fit one figure, and further ones into folders figures-2, ..."""
-    from murmura.results import figures
+    """An overview, and the variants side by side: more than fit in figures-2, ..., evenly."""
+    from murmura.results import figures, overview
 
     drawn = {n: r for n, r in results.items() if evaluation or r.releasable}
-    names, most = list(drawn), figures.MOST_VARIANTS
-    written: list[Path] = []
-    for k in range(0, len(names), most):
-        target = folder / f"figures-{k // most + 1}" if k else folder
-        some = {name: drawn[name] for name in names[k : k + most]}
+    names, parts = list(drawn), -(-len(drawn) // figures.MOST_VARIANTS)
+    written = (
+        overview.save(drawn, folder, evaluation) if overview.drawable(drawn, evaluation) else []
+    )
+    for k in range(parts):
+        target = folder / f"figures-{k + 1}" if k else folder
+        ends = (-(-len(names) * part // parts) for part in (k, k + 1))
+        some = {name: drawn[name] for name in names[slice(*ends)]}
         written += figures.save_all(some, target, evaluation)
     return written

@@ -61,6 +61,8 @@ class Job:
         Whether the scenario asks for an evaluation of measured signals.
     provenance
         The scenario that the result comes from.
+    unit
+        Of the signals.
 
     Examples
     --------
@@ -76,6 +78,7 @@ class Job:
     record: Record
     evaluate: bool = False
     provenance: Provenance | None = None
+    unit: str = ""
 
     def run(self, progress: Progress | None = None, strict: bool = False, **options: Any) -> Result:
         """Run the problem.
@@ -118,7 +121,7 @@ class Job:
         began = time.perf_counter()
         result = solve(self.problem, self.record, progress, self.name, **options)
         seconds = time.perf_counter() - began
-        return replace(result, provenance=self.provenance, seconds=seconds)
+        return replace(result, provenance=self.provenance, seconds=seconds, unit=self.unit)
 
     def announce(self, strict: bool = False) -> None:
         """Warn of an algorithm that diverges and of a guarantee that is not proved.
@@ -156,8 +159,10 @@ class Builder:
         net, family = self._network(spec, index), spec.family.family
         with self._at(index, "algorithm"):
             algorithm = algorithms.get(spec.algorithm.name, net, **spec.algorithm.options)
-        if signals:
-            with self._at(index, "algorithm", "rounds"):
+        with self._at(index, "algorithm", "rounds"):
+            if algorithm.session is not None:
+                algorithm.session.check_rounds(spec.algorithm.rounds)
+            if signals:
                 check_rounds(spec.algorithm.rounds)
         source = (
             self._source(spec, index, family, net)
@@ -177,7 +182,7 @@ class Builder:
             record = _record(spec, net.labels)
         return Job(
             spec.name, spec.title or spec.name, problem, record, spec.record.evaluate,
-            self.scenario.provenance,
+            self.scenario.provenance, spec.family.unit,
         )  # fmt: skip
 
     def _network(self, spec: Spec, index: int) -> Network:
@@ -231,11 +236,16 @@ def _in_scenario_terms(error: Exception) -> str:
 
     def key(call: re.Match[str]) -> str:
         if call[1] == "join":
-            return "connect = true in options, for graphs that are drawn"
-        return f'weights = "{call[1].replace("_", "-")}"'
+            return f"connect = true in options{call[2] or ''}, for graphs that are drawn"
+        return f'weights = "{call[1].replace("_", "-")}"{call[2] or ""}'
 
-    text = re.sub(r"networks\.(\w+)\(graph\)", key, describe(error))
-    return re.sub(r"signals\.clip\(([^)]*)\)", r"clip = [\1] under [signals]", text)
+    text = re.sub(r"networks\.(\w+)\(graph\)( does)?", key, describe(error))
+    text = re.sub(r"signals\.clip\(([^)]*)\)", r"clip = [\1] under [signals]", text)
+    text = re.sub(r", or frame\.rename_axis\('\w+'\) if the index does", "", text)
+    text = re.sub(r"\bmissing='([\w-]+)'", r'missing = "\1"', text)
+    text = re.sub(r"\b(agent|time|value)=\.\.\.", r"\1 = ...", text)
+    text = re.sub(r"\bpass (\w+ = )", r"under [signals], say \1", text)
+    return text.replace("missing=0.0", "missing = 0.0")
 
 
 def _check_noise(calibration: Calibration, spec: Spec) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from murmura.errors import MurmuraError
+from murmura.errors import MissingExtraError, MurmuraError
 from murmura.scenario.errors import Issue, attribute, choose, describe, format_value, unknown
 from murmura.scenario.schema import Spec, is_number
 
@@ -119,8 +119,10 @@ def _undrawable(family: Family, draw: Mapping[str, Any]) -> str | None:
 
     try:
         with np.errstate(all="ignore"):
-            one = family.sample(np.random.default_rng(0), (1,), **draw)
             mean = family.mean(**draw)
+            one = family.sample(np.random.default_rng(0), (1,), **draw)
+    except MissingExtraError:  # where nothing can be simulated, nothing is drawn
+        one = np.zeros(1)
     except REFUSALS as error:
         return f"found {format_value(dict(draw))}; {describe(error)}"
     if np.isfinite(one).all() and np.isfinite(mean).all():

@@ -244,7 +244,8 @@ def _missing(model: type[BaseModel], path: KeyPath) -> str:
     name = path[-1]
     if len(path) > 1:
         return f"missing; add {name} = ... to [{'.'.join(map(str, path[:-1]))}]"
-    if _models(model.model_fields[str(name)].annotation):
+    annotation = model.model_fields[str(name)].annotation
+    if _models(annotation) or get_origin(annotation) is dict:
         return f"missing; add a section [{name}]"
     return f"missing; add {name} = ... before the first section"
 

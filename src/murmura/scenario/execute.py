@@ -291,6 +291,7 @@ def _run_tasks(
             job.name,
             provenance=job.provenance,
             seconds=seconds,
+            unit=job.unit,
         )
         for job in jobs
         if traces

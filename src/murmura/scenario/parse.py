@@ -287,7 +287,7 @@ _CHOICES = {"algorithm": "name", "family": "name", "network": "graph", "privacy"
 _DEFAULTS = {"mode": "local"}  # of choices that a base may leave out
 _UNAFFECTED = {
     "algorithm": ("rounds",),
-    "family": (),
+    "family": ("unit",),
     "network": ("weights", "link_failures", "asleep"),
     "privacy": ("protect", "epsilon", "radius"),
 }

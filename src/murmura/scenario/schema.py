@@ -9,6 +9,7 @@ that was found.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
@@ -34,6 +35,7 @@ Weights = Literal[
     "column-stochastic",
 ]
 LARGEST_SEED = 2**63 - 1
+LONGEST_UNIT = 24  # characters
 MOST_REPLICAS = 2**16 - 1  # each replica has one of 2^16 noise streams
 
 
@@ -75,6 +77,10 @@ def _is_quorum(value: Any) -> bool:
     return value == "all" or (_is_integer(value) and value >= 1)
 
 
+def _is_nonce(value: Any) -> bool:
+    return isinstance(value, str) and re.fullmatch("[0-9a-f]{32}", value) is not None
+
+
 def _is_interval(value: Any) -> bool:
     return isinstance(value, list) and len(value) == 2 and all(map(is_number, value))
 
@@ -93,6 +99,12 @@ def _is_missing_rule(value: Any) -> bool:
     return value in ("error", "drop-rounds") or math.isfinite(as_float(value))
 
 
+def _is_unit(value: Any) -> bool:
+    if not isinstance(value, str):
+        return False
+    return 0 < len(value) <= LONGEST_UNIT and value.isprintable() and value.strip() == value
+
+
 def _is_columns(value: Any) -> bool:
     several = value if isinstance(value, list) else [value]
     return bool(several) and all(isinstance(x, str) for x in several)
@@ -104,6 +116,10 @@ Seed = Annotated[int, Field(ge=0, le=LARGEST_SEED)]
 Replicas = Annotated[int, Field(ge=1, le=MOST_REPLICAS)]
 Epsilons = Annotated[tuple[float, ...], BeforeValidator(_epsilons)]
 Duration = Annotated[float, BeforeValidator(_duration)]
+Nonce = Annotated[str, _rule(_is_nonce, "32 hexadecimal digits in lower case")]
+UnitOfMeasure = Annotated[
+    str, _rule(_is_unit, f'a unit such as "kWh", of up to {LONGEST_UNIT} printable characters')
+]
 Quorum = Annotated[Literal["all"] | int, _rule(_is_quorum, '"all", or a number of members')]
 
 
@@ -156,7 +172,9 @@ class NetworkSection(Section):
 
 
 class FamilySection(SectionWithOptions):
-    """[family]: the distribution of a signal, with the options of the family."""
+    """[family]: the distribution of a signal and its unit, with the options of the family."""
+
+    unit: UnitOfMeasure = ""  # of a signal, such as "kWh": for axes, tables and pages
 
     @cached_property
     def family(self) -> Family:
@@ -220,10 +238,11 @@ class PrivacySection(Section):
         "laplace", "staircase", "discrete-laplace", "duchi", "piecewise", "hybrid", "best"
     ] = "laplace"
     batches: BatchesSection | None = None  # for online algorithms
-    mode: Literal["local", "masked"] = "local"  # masked: the algorithm masked-sum
-    colluders: int = Field(default=0, ge=0)  # members that may collude, with mode = "masked"
+    mode: Literal["local", "masked"] = "local"  # masked: masked-sum, or masked-learn for a stream
+    colluders: int | None = Field(default=None, ge=0)  # that may collude, stated if masked
     absent: int = Field(default=0, ge=0)  # members that a roster may lack, likewise
     attempts: int | None = Field(default=None, ge=1)  # sessions per query, likewise
+    steps: int | None = Field(default=None, ge=1)  # of the grid, per sensitivity, likewise
 
     @property
     def request(self) -> PrivacyRequest:
@@ -232,13 +251,13 @@ class PrivacySection(Section):
         from murmura.privacy.requests import make_request
 
         epsilon = self.epsilon[0] if self.epsilon else math.inf
-        if self.mode == "masked":
-            return MaskedDP(
-                epsilon, radius=self.radius, colluders=self.colluders, absent=self.absent,
-                attempts=self.attempts,
-            )  # fmt: skip
         asked = self.batches
         batches = None if asked is None else Batches(asked.growth, asked.longest)
+        if self.colluders is not None:  # `_one_mode`: masked
+            return MaskedDP(
+                epsilon, self.delta, self.radius, batches=batches, colluders=self.colluders,
+                absent=self.absent, attempts=self.attempts, steps=self.steps,
+            )  # fmt: skip
         return make_request(
             self.protect, epsilon, self.delta, self.radius, self.sensitivity, self.mechanism,
             batches,
@@ -257,14 +276,18 @@ class PrivacySection(Section):
     def _one_mode(self) -> Self:
         asked = self.model_fields_set
         if self.mode == "masked":
-            known = {"protect", "mode", "epsilon", "radius", "colluders", "absent", "attempts"}
-            others = sorted(asked - known)
+            others = sorted(asked & {"sensitivity", "mechanism"})
             if self.protect != "signal":
                 raise ValueError('mode = "masked" with protect = "signal": it hides signals')
+            if self.colluders is None:
+                raise ValueError(
+                    'mode = "masked" with colluders = how many of the other members may collude, '
+                    "which somebody must state; 0 covers none"
+                )
             if others:
                 raise ValueError(f'mode = "masked" without {", ".join(others)}')
-        elif asked & {"colluders", "absent", "attempts"}:
-            raise ValueError('colluders, absent and attempts only with mode = "masked"')
+        elif asked & {"colluders", "absent", "attempts", "steps"}:
+            raise ValueError('colluders, absent, attempts and steps only with mode = "masked"')
         return self
 
 
@@ -299,6 +322,10 @@ class AgentsSection(Section):
     every: Duration = 0.0  # a slot of the reading schedule; 0: no schedule
     grace: Duration = 0.0  # how much later than its slot a reading may come
     certificates: dict[str, str] = {}
+    nonce: Nonce = ""  # of a masked sum: new for every run
+    signing_keys: (
+        dict[str, str] | str
+    ) = {}  # by label, or the path of a TOML file with such a table
 
     @whole(mode="after")
     def _ends(self) -> Self:
@@ -309,6 +336,18 @@ class AgentsSection(Section):
         if self.grace and not self.every:
             raise ValueError("grace belongs to a schedule; set every too")
         return self
+
+
+class ReportSection(Section):
+    """[report]: what the page for the one who signs says of choices that no number explains."""
+
+    purpose: str = ""  # what the answer is for
+    signal: str = ""  # what is measured of whom, such as "daily consumption of a household"
+    operator: str = ""  # who runs the network, and answers questions
+    radius: str = ""  # why this radius: what it hides
+    epsilon: str = ""  # why this epsilon
+    colluders: str = ""  # why no more members will collude, in a masked sum
+    independence: str = ""  # why other members' signals say little of this one's
 
 
 class Spec(Section):
@@ -322,7 +361,7 @@ class Spec(Section):
         Without one: 0 for synthetic signals, the operating system's entropy for measured ones.
     replicas
         How many independent runs.
-    network, family, signals, privacy, algorithm, record, agents
+    network, family, signals, privacy, algorithm, record, agents, report
         The sections of the file.
 
     Examples
@@ -344,6 +383,7 @@ class Spec(Section):
     algorithm: AlgorithmSection
     record: RecordSection = RecordSection()
     agents: AgentsSection = AgentsSection()
+    report: ReportSection = ReportSection()
 
 
 def _alternatives(words: tuple[str, ...]) -> str:

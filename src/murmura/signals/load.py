@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from murmura import _extras
 from murmura._validate import as_float, found
 from murmura.errors import SignalError
 from murmura.families.support import number
@@ -214,8 +215,7 @@ def from_file(path: str | Path, requested: ColumnNames) -> Signals:
 
 
 def _from_parquet(path: Path, requested: ColumnNames) -> Signals:
-    import pandas as pd
-
+    pd = _extras.load("pandas")
     try:
         frame = pd.read_parquet(path)
     except (OSError, ValueError):
@@ -283,8 +283,7 @@ def _check_comments(frame: Any, blank: Any, path: Path) -> None:
 
 def _read(path: Path, **options: Any) -> Any:
     """pandas.read_csv, strict: a row of the wrong length is an error that shows no value."""
-    import pandas as pd
-
+    pd = _extras.load("pandas")
     separator = "\t" if ".tsv" in path.suffixes else ","
     settings: dict[str, Any] = {
         "sep": separator,

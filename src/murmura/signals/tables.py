@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from murmura import _extras
 from murmura.errors import SignalError
 from murmura.signals.core import Array, Origin, Signals, as_label, listed
 
@@ -229,8 +230,7 @@ def from_wide(frame: Any, requested: ColumnNames, source: TableSource) -> Signal
 
 def _codes(column: Any, role: str, source: TableSource) -> tuple[NDArray[np.int64], list[Hashable]]:
     """Each row's number among the distinct entries, and these in order of appearance."""
-    import pandas as pd
-
+    pd = _extras.load("pandas")
     codes, uniques = pd.factorize(column)
     entries = [x.strip() if isinstance(x, str) else x for x in uniques.tolist()]
     absent = np.array([*(x == "" for x in entries), True])[codes]  # -1, no entry, is the last
@@ -282,8 +282,7 @@ def _tidy(entries: Sequence[Any]) -> list[Hashable]:
 
 def _numbers(column: Any, source: TableSource) -> Array:
     """A column as float64, blanks as NaN; text that is no number is an error with its place."""
-    import pandas as pd
-
+    pd = _extras.load("pandas")
     if column.dtype.kind in "fiub":
         return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
     numbers = pd.to_numeric(column, errors="coerce")
@@ -355,8 +354,7 @@ def _with_index(frame: Any, requested: ColumnNames) -> tuple[Any, ColumnNames]:
 
 def _check_index(frame: Any, requested: ColumnNames) -> None:
     """A bare index 0, 1, 2, ... beside named columns names no agents, nor does a long table's."""
-    import pandas as pd
-
+    pd = _extras.load("pandas")
     bare = isinstance(frame.index, pd.RangeIndex) and any(isinstance(c, str) for c in frame.columns)
     long = (
         requested.time is not None or requested.values or any(map(looks_like_time, frame.columns))

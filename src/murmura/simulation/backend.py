@@ -17,13 +17,14 @@ from numpy.typing import NDArray
 
 from murmura._types import Floats
 from murmura.privacy import Calibration
-from murmura.simulation.layout import Order, arranged
+from murmura.simulation.layout import Arranged, Order, arranged, takes_slices
 from murmura.simulation.problem import Problem
 from murmura.simulation.seeds import noise_key
 from murmura.simulation.workers import threads
 
 if TYPE_CHECKING:
     from murmura.simulation.kernel import Matrix
+    from murmura.simulation.tiles import Reach
 
 
 class ProcessRows(NamedTuple):
@@ -72,6 +73,10 @@ class Backend(Protocol):
     @property
     def has_all_rows(self) -> bool:
         """Whether no halo is ever exchanged, so that several rounds can be taken at once."""
+
+    @property
+    def reach(self) -> Reach | None:
+        """How far apart rows lie that read each other, if it is known: for several rounds a pass."""
 
     @property
     def threads(self) -> int:
@@ -141,13 +146,13 @@ class LocalBackend:
     has_all_rows: bool = field(init=False, default=True)
     leads: bool = field(init=False, default=True)
     order: Order | None = field(init=False, default=None)
-    _arranged: Any = field(init=False, default=None)  # the weights in that order
+    _arranged: Arranged | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         """Put the agents of a large network in order."""
-        found = arranged(self.problem.network)
-        if found is not None:
-            self.order, self._arranged = found
+        self._arranged = arranged(self.problem.network, takes_slices(self.problem))
+        if self._arranged is not None:
+            self.order = self._arranged.order
 
     @property
     def local(self) -> Problem:
@@ -167,9 +172,16 @@ class LocalBackend:
         """All rows of A_t."""
         from murmura.simulation.kernel import matrix_of  # loading the compiler takes a while
 
-        weights = self.problem.network.at(t) if self._arranged is None else self._arranged
-        n = self.problem.network.size
-        return ProcessRows(matrix_of(weights), self._agents, n, n)
+        n, found = self.problem.network.size, self._arranged
+        if found is None:
+            return ProcessRows(matrix_of(self.problem.network.at(t)), self._agents, n, n)
+        matrix = matrix_of(found.weights, found.sliced, found.reach.lead)
+        return ProcessRows(matrix, self._agents, n, n)
+
+    @property
+    def reach(self) -> Reach | None:
+        """Of the order of a large network."""
+        return None if self._arranged is None else self._arranged.reach
 
     @cached_property
     def _agents(self) -> NDArray[np.uint32]:

@@ -5,7 +5,7 @@
 The last step is `RoundInputs.fill`, for one process and for every rank alike; nothing else puts a
 statistic where the kernel reads it. Signals are read a few rounds ahead, by threads where there are
 any: round t's signals are a function of t alone. Where readings enter in batches, the statistics of
-a batch are added up in the round that closes it. Scales are computed in the order of the rounds.
+a batch are added up in the round that closes it.
 Two sets of buffers alternate, so that one is filled while the kernel reads the other.
 """
 
@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from murmura._types import Floats
-from murmura.algorithms.masked_sum import MaskedSum
+from murmura.algorithms import MaskedAlgorithm
 from murmura.errors import AlgorithmError
 from murmura.privacy import BoundedSignal, Calibration, MaskedMechanism, Mechanism
 from murmura.simulation.layout import ColumnLayout, Order, aligned
@@ -47,11 +47,13 @@ class RoundInputs:
     agents: NDArray[np.uint32]  # the number of the agent of each row
     key: NDArray[np.uint64]  # of the noise
     total: Callable[[Floats], Floats]  # the sum over all processes
+    over: Floats | None = None  # (agents,): what `largest` divides the scales by
     target: Floats = field(init=False)  # m of each noiseless column
     _first: Read | None = field(init=False)
     _level: Floats = field(init=False)
     _xi: list[Floats] = field(init=False)
     _scales: list[Floats] = field(init=False)
+    _largest: list[Floats] = field(init=False)
     _turn: int = field(init=False, default=0)
 
     def __post_init__(self) -> None:
@@ -67,8 +69,10 @@ class RoundInputs:
         varying = self.calibration.reads_signals
         shape = (rounds if varying else 1, len(self._level), self._level_width)
         self._scales = [aligned(*shape) for _ in range(turns if varying else 1)]
+        self._largest = [np.zeros((len(made), self._level.shape[1])) for made in self._scales]
         self.fill(xi, 1, self._xi[0][0])
         self._fill_level(self._level, self._scales[0][0])
+        self._find_largest(self._level, self._largest[0][0])
 
     @property
     def statistics_by(self) -> int:
@@ -85,11 +89,11 @@ class RoundInputs:
 
         BY_STREAM, the noiseless and all private runs of a stream read one column of xi. A mechanism
         that perturbs the statistic itself fills `out` BY_COLUMN: xi in the noiseless columns, M(xi)
-        in the private ones, as a function of the noise key, the agent, t and the stream. Where
-        the algorithm aggregates, every row gets the mean over the roster.
+        in the private ones, as a function of the noise key, the agent, t and the stream. In a
+        masked sum every row gets the mean over the roster.
         """
-        if isinstance(self.problem.algorithm, MaskedSum):
-            self._fill_means(self.problem.algorithm, xi, t, out)
+        if self.problem.algorithm.session is not None:
+            self._fill_means(self.problem.algorithm.session, xi, t, out)
             return
         if self.statistics_by == BY_STREAM:
             self.layout.by_stream(xi, self.order, out)
@@ -107,12 +111,12 @@ class RoundInputs:
             private = mechanism.from_uniforms(_inside(mechanism, each), drawn[: mechanism.uniforms])
             out[:, layout.place(places, np.array([g + 1]))] = private
 
-    def _fill_means(self, algorithm: MaskedSum, xi: Floats, t: int, out: Floats) -> None:
+    def _fill_means(self, session: MaskedAlgorithm, xi: Floats, t: int, out: Floats) -> None:
         """The mean over the roster in every row: of xi, and on the grid with the sum's noise.
 
         The noise is that of all members together, a function of the noise key, t and the stream.
         """
-        layout, members = self.layout, algorithm.roster
+        layout, members = self.layout, session.roster
         numbers = self.agents if self.order is None else np.arange(len(self.agents))
         present = xi[numbers < members]
         plain = _exact_total(present, self.total) / members
@@ -146,7 +150,7 @@ class RoundInputs:
         if self.problem.algorithm.online:
             expected = self.problem.source.expected(self.problem.family, self.problem.rounds)
             return np.tile(expected, self.layout.noiseless // self.layout.components)
-        if isinstance(self.problem.algorithm, MaskedSum):  # in one process, to the bit
+        if self.problem.algorithm.masked:  # in one process, to the bit
             return _exact_total(xi, lambda values: values) / len(xi)
         # by contiguous column, so that a mean does not depend on how many others there are
         return np.asarray(np.ascontiguousarray(xi.T).mean(axis=1))
@@ -168,9 +172,11 @@ class RoundInputs:
         if not self.problem.algorithm.online:
             return []
         self._turn = 1 - self._turn
-        places: dict[int, list[Floats]] = {}
+        places: dict[int, list[int]] = {}
         for k, t in enumerate(range(first, last)):
-            places.setdefault(max(t, 1), []).append(self._xi[self._turn][k])
+            places.setdefault(max(t, 1), []).append(k)
+        if self.problem.algorithm.masked:  # adds up over processes: by this thread, in order
+            return [_done(self._fetch(t, into)) for t, into in places.items()]
         return [workers.submit(self._fetch, t, into) for t, into in places.items()]
 
     def take(self, started: list[Future[Any]], first: int, last: int) -> tuple[Floats, Floats]:
@@ -182,31 +188,59 @@ class RoundInputs:
         if not self.calibration.reads_signals:
             return xi[: last - first], self._scales[0]
         scales = self._scales[self._turn]
-        levels = {t: self._level if t == 1 else self._levels(s) for t, s in signals.items()}
-        for k, t in enumerate(range(first, last)):
-            self._fill_level(levels[max(t, 1)], scales[k])
+        if not self._levels_in_any_order:
+            levels = {t: self._level if t == 1 else self._levels(s) for t, s in signals.items()}
+            for k, t in enumerate(range(first, last)):
+                self._fill_level(levels[max(t, 1)], scales[k])
         return xi[: last - first], scales[: last - first]
+
+    @property
+    def _levels_in_any_order(self) -> bool:
+        """Whether a round's scales follow from its signals alone, so that any thread computes them.
+
+        A calibration of another class may record what it does.
+        """
+        return self.calibration.reads_signals and type(self.calibration) is Calibration
 
     def _read(self, t: int) -> Read:
         signals = self.problem.source.signals(t, self.problem.replicas)
         xi = self.problem.family.columns(signals).reshape(self.problem.network.size, -1)
         return signals, np.asarray(xi, dtype=np.float64)
 
-    def _fetch(self, t: int, into: list[Floats]) -> Floats:
+    def _fetch(self, t: int, into: list[int]) -> Floats:
+        """Read round t; store its statistics, and its scales if they may be computed here."""
         count = self.problem.algorithm.readings(t)
         if not count:  # a batch is open: the round multiplies what is here by 0
             return _NO_SIGNALS
-        signals, xi = self._first if t == 1 and self._first else self._read(t - count + 1)
-        for reading in range(t - count + 2, t + 1):
+        last = self.problem.algorithm.latest(t)
+        first = last - count + 1
+        signals, xi = self._first if first == 1 and self._first else self._read(first)
+        for reading in range(first + 1, last + 1):
             signals, more = self._read(reading)
             xi = xi + more
-        for out in into:
-            self.fill(xi, t, out)
+        for k in into:
+            self.fill(xi, t, self._xi[self._turn][k])
+        if self._levels_in_any_order:
+            level = self._level if t == 1 else self._levels(signals)
+            for k in into:
+                self._fill_level(level, self._scales[self._turn][k])
+                self._find_largest(level, self._largest[self._turn][k])
+            return _NO_SIGNALS
         return signals  # of the last reading: where there are batches, no scale follows them
 
     def _levels(self, signals: Floats) -> Floats:
         """Sensitivities by agent, (agents, 1 or streams or private columns)."""
         return self.calibration.signal(signals, self.layout.epsilons)
+
+    @property
+    def largest(self) -> Floats:
+        """(rounds or 1, 1 or streams): the largest scale over `over` of what was taken last."""
+        return self._largest[self._turn if self._levels_in_any_order else 0]
+
+    def _find_largest(self, level: Floats, out: Floats) -> None:
+        if self.over is not None:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                out[:] = (level / self.over[:, None]).max(axis=0)
 
     def _fill_level(self, level: Floats, out: Floats) -> None:
         if not self.calibration.privacy.adds_noise:
@@ -217,6 +251,13 @@ class RoundInputs:
             self.layout.by_stream(level, self.order, out)
         else:
             out[:] = level if self.order is None else level[self.order]
+
+
+def _done(result: Floats) -> Future[Any]:
+    """What is there already, as what is waited for."""
+    made: Future[Any] = Future()
+    made.set_result(result)
+    return made
 
 
 def _exact_total(values: Floats, total: Callable[[Floats], Floats]) -> Floats:
@@ -249,20 +290,27 @@ def coefficients(problem: Problem, first: int, last: int) -> Floats:
 
 
 def group_scales(
-    problem: Problem, calibration: Calibration, first: int, last: int
+    problem: Problem,
+    calibration: Calibration,
+    first: int,
+    last: int,
+    epsilons: tuple[float, ...],
 ) -> tuple[Floats, Floats, Floats]:
-    """per_network and per_signal (rounds, groups), per_edge (groups); 0 where there is no noise."""
-    groups = 1 + len(problem.run_epsilons)
+    """per_network and per_signal (rounds, groups), per_edge (groups); 0 where there is no noise.
+
+    Group 0 is the noiseless run; the others have `epsilons`.
+    """
+    groups = 1 + len(epsilons)
     network, signal = np.zeros((2, last - first, groups))
     if not calibration.privacy.adds_noise or calibration.perturbs_input:
         return network, signal, np.zeros(groups)
-    epsilons = np.array(problem.run_epsilons)
+    each = np.array(epsilons)
     for k, t in enumerate(range(first, last)):
         if problem.algorithm.at(t).noise:
-            network[k, 1:] = calibration.per_network(epsilons, t)
-            signal[k, 1:] = calibration.per_signal(epsilons, t)
+            network[k, 1:] = calibration.per_network(each, t)
+            signal[k, 1:] = calibration.per_signal(each, t)
     carried = problem.algorithm.perturbs_messages
-    each = 1 / epsilons if carried else calibration.per_edge(epsilons)
+    each = 1 / each if carried else calibration.per_edge(each)
     edge = np.concatenate([[0.0], each])
     return network, signal, cast(Floats, edge)
 

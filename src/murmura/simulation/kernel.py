@@ -44,6 +44,7 @@ BLOCK = 128  # rows that are added up together: fixed, so that sums depend on no
 SHARED, BY_STREAM, BY_COLUMN = 0, 1, 2  # what `Scales.signal` or `Inputs.xi` has one column for
 
 Floats = NDArray[np.float64]
+Steps = NDArray[np.int64]
 _U = np.uint64
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
 
@@ -54,6 +55,8 @@ class Matrix(NamedTuple):
     indptr: NDArray[Any]
     indices: NDArray[Any]
     weights: Floats
+    sliced: bool = False  # whether eight rows lie side by side, as `slices` has them
+    lead: int = 0  # how many rows ahead of itself a row reads, where that is known
 
 
 class KernelState(NamedTuple):
@@ -102,11 +105,13 @@ class RowRange(NamedTuple):
     momentum: bool  # whether three states rotate, or two
 
 
-def matrix_of(weights: Any) -> Matrix:
-    """The kernel's view of a csr array, without a copy."""
+def matrix_of(weights: Any, sliced: bool = False, lead: int = 0) -> Matrix:
+    """The kernel's view of a csr array, without a copy; `sliced` after `slices.slice_rows`."""
     pointers, wide = weights.indptr, weights.indptr.dtype.itemsize == np.dtype(np.int64).itemsize
     indices = np.asarray(weights.indices, dtype=np.int32).view(np.uint32)
-    return Matrix(pointers.view(np.uint64 if wide else np.uint32), indices, weights.data)
+    return Matrix(
+        pointers.view(np.uint64 if wide else np.uint32), indices, weights.data, sliced, lead
+    )
 
 
 @numba.njit(error_model="numpy")
@@ -124,22 +129,24 @@ def _advance_one(indptr, indices, weights, mixing, nu, out, target, first, last)
 
 
 @numba.njit(error_model="numpy")
-def _advance_group(
+def advance_group(
     like, indptr, indices, weights, nu, out, before, xi, target, divisor,
     network, mass, signal, shared, draws, linked, algorithm, per_network, per_signal, per_edge,
-    first, last, column, noiseless, stream, scale_at, statistic_at, at, per_row, sums,
+    first, last, column, clean, noiseless, private, stream, scale_at, statistic_at, at, per_row, sums,
 ):  # fmt: skip
-    """Take one group of W runs through the round in rows first..last; add its squared errors up.
+    """Take one group of W runs through the round in rows first..last; add its squared errors to sums.
 
+    `clean` has the noiseless run in column `noiseless`, which a private group is compared with.
     Arrays come one by one: members of a tuple would be counted as references in every row.
     """
     own, mixing, momentum = algorithm[0], algorithm[1], algorithm[2]
     innovation, noise = algorithm[3], algorithm[4]
-    private, ratio = column != noiseless, divisor.size > 0
+    ratio = divisor.size > 0
     noisy, linking = private and noise != 0.0, private and linked.size > 0
     bare = own == 0.0 and momentum == 0.0 and innovation == 0.0 and noise == 0.0
     aim, zero = load(like, target, _ZERO, stream), splat(like, 0.0)
-    off, costs, spread = zero, zero, zero
+    off, costs = load(like, sums, _ZERO, column), load(like, sums, _ONE, column)
+    spread = load(like, sums, _ONE + _ONE, column)
     for i in range(first, last):
         mixed, d, level = zero, zero, zero
         if mixing != 0.0:
@@ -156,9 +163,10 @@ def _advance_group(
         if bare:  # the same sum, without reading what is multiplied by 0
             new = update(0.0, mixing, 0.0, 0.0, 0.0, zero, mixed, zero, zero, zero)
         else:
+            now = load(like, nu, i, column) if own != 0.0 else zero
+            past = load(like, before, i, column) if momentum != 0.0 else zero
             new = update(
-                own, mixing, momentum, innovation, noise,
-                load(like, nu, i, column), mixed, load(like, before, i, column),
+                own, mixing, momentum, innovation, noise, now, mixed, past,
                 load(like, xi, i, statistic_at), d,
             )  # fmt: skip
         store(out, i, column, new)
@@ -168,7 +176,7 @@ def _advance_group(
         error = new * factor - aim
         off = off + error * error
         if private:
-            cost = (new - load(like, out, i, noiseless)) * factor
+            cost = (new - load(like, clean, i, noiseless)) * factor
             costs = costs + cost * cost
     store(sums, _ZERO, column, off)
     store(sums, _ONE, column, costs)
@@ -177,7 +185,7 @@ def _advance_group(
 
 def advance(
     like: tuple[float, ...], matrix: Matrix, state: KernelState, inputs: Inputs, scales: Scales,
-    rows: RowRange, squares: Floats,
+    rows: RowRange, squares: Floats, steps: Steps | None = None,
 ) -> None:  # fmt: skip
     """out = own nu + mixing A nu + momentum before + innovation xi + noise b d, and squared errors.
 
@@ -185,22 +193,32 @@ def advance(
     (out - target)^2, (out - noiseless run)^2 and (mass b)^2, from which the variance of the
     released total follows; blocks count from row `first`. After an odd number of rounds the present
     is in `out`; with `momentum` the three states have rotated by one place for every round.
+
+    `steps` (steps, 3) lists (k, begin, end), blocks begin..end of round k, in an order in which every
+    row finds what it reads (`tiles`); without it, all rounds take blocks begin..end of `rows` in turn.
     """
     # plain tuples: numba types them many times faster than named ones
     cast(Any, _advance)(
-        like, tuple(matrix), tuple(state), tuple(inputs), tuple(scales), tuple(rows), squares
-    )
+        like, tuple(matrix[:3]), tuple(state), tuple(inputs), tuple(scales), tuple(rows), squares,
+        in_turn(inputs, rows) if steps is None else steps,
+    )  # fmt: skip
+
+
+def in_turn(inputs: Inputs, rows: RowRange) -> Steps:
+    """The steps of rounds that are taken one after the other."""
+    rounds = range(len(inputs.algorithm))
+    return np.array([(k, rows.begin, rows.end) for k in rounds], dtype=np.int64)
 
 
 @numba.njit(nogil=True, cache=True, error_model="numpy")
-def _advance(like, matrix, state, inputs, scales, bounds, squares):
+def _advance(like, matrix, state, inputs, scales, bounds, squares, steps):
     indptr, indices, weights = matrix
-    nu, out, before = state
     algorithms, statistics, target, links, divisors, agents, key = inputs
     network, mass, signals, per_network, per_signal, per_edge = scales
-    row, rows, begin, end, stream, groups, t, scales_by, statistics_by, momentum = bounds
+    row, rows, _, _, stream, groups, t, scales_by, statistics_by, momentum = bounds
     W, G, stream = _U(len(like)), _U(groups), _U(stream)
-    stacks = _U(nu.shape[1]) // (G * W)
+    width, turns = _U(state[0].shape[1]), 3 if momentum else 2
+    stacks = width // (G * W)
     half = min(W, HALF)
     per_row = stacks * half
     size = BLOCK * per_row
@@ -208,13 +226,16 @@ def _advance(like, matrix, state, inputs, scales, bounds, squares):
     agent, block = np.empty(size, np.uint32), np.empty(size, np.uint32)
     for q in range(size):
         block[q] = stream // PAIRED * HALF + _U(q) % per_row
-    for k in range(algorithms.shape[0]):
+    for step in range(steps.shape[0]):
+        k, begin, end = steps[step]
+        nu, out = state[k % turns], state[(k + 1) % turns]
+        before = state[(k + 2) % 3] if momentum else nu  # else multiplied by 0: any finite one does
         noisy = algorithms[k, 4] != 0.0 and G > _ONE
         algorithm, xi = algorithms[k], statistics[min(k, statistics.shape[0] - 1)]
         signal = signals[min(k, signals.shape[0] - 1)]
         divisor, linked = divisors[min(k, divisors.shape[0] - 1)], links[min(k, links.shape[0] - 1)]
         alone = (
-            nu.shape[1] == 1
+            width == _ONE
             and algorithm[1] != 0.0
             and algorithm[0] == algorithm[2] == algorithm[3] == 0.0
         )
@@ -236,22 +257,19 @@ def _advance(like, matrix, state, inputs, scales, bounds, squares):
                     for _ in range(per_row):
                         agent[q] = agents[i]
                         q += _ONE
-                fill_laplace(draws, agent, block, 0, t + k, key, q)
+                fill_laplace(draws, agent, block, 0, t + k, key, q, W <= HALF)
+            squares[k, part] = 0.0
             for stack in range(stacks):
                 lane = stream + stack * W
                 for g in range(G):
                     each = lane * G + g * W
-                    _advance_group(
+                    scale_at = lane if scales_by == BY_STREAM else each
+                    statistic_at = lane if statistics_by == BY_STREAM else each
+                    advance_group(
                         like, indptr, indices, weights, nu, out, before, xi, target,
                         divisor, network, mass, signal, scales_by == SHARED,
                         draws, linked, algorithm, per_network[k, g], per_signal[k, g],
                         per_edge[g], first, last,
-                        (stack * G + g) * W, stack * G * W, lane,
-                        lane if scales_by == BY_STREAM else each,
-                        lane if statistics_by == BY_STREAM else each,
-                        stack * half, per_row, squares[k, part],
+                        (stack * G + g) * W, out, stack * G * W, g != _ZERO, lane,
+                        scale_at, statistic_at, stack * half, per_row, squares[k, part],
                     )  # fmt: skip
-        if momentum:
-            nu, out, before = out, before, nu
-        else:  # the past is multiplied by 0: any finite one will do
-            nu, out, before = out, nu, out

@@ -7,9 +7,10 @@ in the last block of lanes is computed and discarded. Results are taken out in t
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -19,6 +20,7 @@ from murmura._types import Floats, Network
 
 if TYPE_CHECKING:
     from murmura.simulation.problem import Problem
+    from murmura.simulation.tiles import Reach
 
 Order = NDArray[np.int64]
 
@@ -26,7 +28,7 @@ LANES = (1, 2, 4, 8)
 ALIGNED = 64  # bytes: a vector that straddles two lines of the cache costs twice
 ARRANGED = 50_000  # agents from which on they are put in an order that keeps neighbours together
 
-_arranged: WeakKeyDictionary[Any, tuple[Order, Any]] = WeakKeyDictionary()
+_arranged: WeakKeyDictionary[Any, dict[bool, Arranged]] = WeakKeyDictionary()
 
 
 def aligned(*shape: int) -> Floats:
@@ -37,21 +39,69 @@ def aligned(*shape: int) -> Floats:
     return raw[start : start + count * 8].view(np.float64).reshape(shape)
 
 
-def arranged(network: Network) -> tuple[Order, Any] | None:
+class Arranged(NamedTuple):
+    """The agents of a large network in an order that keeps neighbours together."""
+
+    order: Order  # the agent at each row
+    weights: Any  # csr, in that order
+    reach: Reach  # how far apart rows lie that read each other
+    sliced: bool = False  # whether the weights are as `slices` reads them
+
+
+def arranged(network: Network, sliced: bool = False) -> Arranged | None:
     """The order of a large network's agents and its weights in that order, computed once.
 
     None for small networks, which fit the cache in any order, and for dynamic ones, whose weights
-    would have to be reordered in every round.
+    would have to be reordered in every round. `sliced` moves the weights as `slices` reads them, where
+    neighbours lie close together: eight rows that read all over memory are slower than one.
     """
     if network.size < ARRANGED or network.dynamic:
         return None
-    if network not in _arranged:
-        from murmura.networks.order import arrange, permuted
+    forms = _arranged.setdefault(network, {})
+    if sliced not in forms:
+        other = forms.get(not sliced)
+        made = other or _arrange(network)
+        if other is not None and other.reach.short:  # else both forms are one
+            made = _again(network, other)
+        if sliced and made.reach.short:
+            from murmura.simulation.slices import slice_rows  # loading the compiler takes a while
 
-        weights, graph = network.at(1), network.graph
-        order = arrange(weights, None if graph is None else graph.positions)
-        _arranged[network] = order, permuted(weights, order)
-    return _arranged[network]
+            slice_rows(made.weights)
+            made = made._replace(sliced=True)
+        forms[sliced] = made
+    return forms[sliced]
+
+
+def _arrange(network: Network) -> Arranged:
+    """In strips where places are known, else Cuthill-McKee, if several rounds a pass are possible so.
+
+    If not, along a Morton curve where places are known: it keeps most neighbours closer.
+    """
+    from murmura.networks.order import arrange, permuted, strips
+    from murmura.simulation.tiles import reach_of
+
+    weights, graph = network.at(1), network.graph
+    positions = None if graph is None else graph.positions
+    if positions is not None and not np.isfinite(positions).all():
+        positions = None
+    tries: list[Callable[[], Order]] = [partial(arrange, weights)]
+    if positions is not None:
+        along = partial(strips, weights, positions)
+        tries = [along, *tries, partial(arrange, weights, positions)]
+    for attempt in tries:
+        order = attempt()
+        moved = permuted(weights, order)
+        reach = reach_of(moved.indptr, moved.indices)
+        if reach.short:
+            break
+    return Arranged(order, moved, reach)
+
+
+def _again(network: Network, known: Arranged) -> Arranged:
+    """The same order, with a copy of the weights of its own."""
+    from murmura.networks.order import permuted
+
+    return known._replace(weights=permuted(network.at(1), known.order), sliced=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,8 +110,9 @@ class ColumnLayout:
 
     Every private column is compared with the noiseless run of the same signals. All epsilons share
     the noise streams of a replica: what differs between them is the scale alone, so curves over
-    epsilon are smooth, and a run does not depend on which others it is swept with. Measured signals
-    are run one epsilon at a time (`Problem.independent_runs`), each with independent noise.
+    epsilon are smooth, a run does not depend on which others it is swept with, and many epsilons
+    follow from one perturbation (`linear`). Measured signals are run one epsilon at a time
+    (`Problem.independent_runs`), each with independent noise.
     """
 
     components: int
@@ -71,6 +122,7 @@ class ColumnLayout:
     streams: int
     groups: int  # the noiseless run and one for each epsilon
     lanes: int
+    narrower: int = 0  # lanes that the last block goes without
 
     @staticmethod
     def of(problem: Problem) -> ColumnLayout:
@@ -96,7 +148,7 @@ class ColumnLayout:
     @property
     def padded(self) -> int:
         """The number of streams, with those that are discarded."""
-        return self.stacks * self.lanes
+        return self.stacks * self.lanes - self.narrower
 
     @property
     def stack_width(self) -> int:
@@ -131,3 +183,20 @@ class ColumnLayout:
     def by_column(self, values: Floats, order: Order | None, out: Floats) -> None:
         """Store what has one column per private run in the column of that run."""
         out[:, self.columns[self.noiseless :]] = values if order is None else values[order]
+
+
+def takes_rounds(problem: Problem) -> bool:
+    """Whether several rounds can be computed in one call, as far as the algorithm is concerned.
+
+    Not where weights change, nor where a ratio or the noise of links is prepared for every round.
+    """
+    algorithm = problem.algorithm
+    links = algorithm.perturbs_messages or any(
+        algorithm.at(t).link_noise for t in range(problem.rounds + 1)
+    )
+    return not (problem.network.dynamic or algorithm.ratio or links)
+
+
+def takes_slices(problem: Problem) -> bool:
+    """Whether eight rows are computed at a time: runs with a single stream (`slices`)."""
+    return ColumnLayout.of(problem).lanes == 1 and takes_rounds(problem)

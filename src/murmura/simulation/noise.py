@@ -114,12 +114,19 @@ def _to_laplace(high, low):
 
 
 @numba.njit(error_model="numpy")
-def fill_laplace(draws, agents, blocks, slot, t, key, count):
+def fill_laplace(draws, agents, blocks, slot, t, key, count, first=False):
     """Fill `count` columns with Laplace noise of scale 1, by agent and block of streams.
 
-    Row 0 of `draws` takes the streams whose number modulo 8 is below 4, row 1 the others.
+    Row 0 of `draws` takes the streams whose number modulo 8 is below 4, row 1 the others; `first`
+    leaves row 1 as it is.
     """
     k0, k1, time, place = key[0], key[1], np.uint64(t), np.uint64(slot)
+    if first:
+        for q in range(count):
+            agent, block = np.uint64(agents[q]), np.uint64(blocks[q])
+            a, b, _, _ = philox(agent, time, block, place, k0, k1)
+            draws[0, q] = _to_laplace(a, b)
+        return
     for q in range(count):
         agent, block = np.uint64(agents[q]), np.uint64(blocks[q])
         a, b, c, d = philox(agent, time, block, place, k0, k1)
@@ -209,7 +216,7 @@ def link_noise(
     linked = aligned(len(rounds), len(matrix.indptr) - 1, width)
     blocks = np.arange(-(-width // int(PAIRED)) * int(HALF), dtype=np.uint32)
     for k, t in enumerate(rounds):
-        cast(Any, _add)(linked[k], *matrix, agents, blocks, key, t)
+        cast(Any, _add)(linked[k], *matrix[:3], agents, blocks, key, t)
     return linked
 
 
@@ -231,7 +238,7 @@ def carried_noise(
         if t:  # nothing travels before round 1
             own = np.zeros((scales.shape[1], width))
             cast(Any, _draw)(own, scales[k], agents, blocks, key, t)
-            cast(Any, _mix)(carried[k], *matrix, own)
+            cast(Any, _mix)(carried[k], *matrix[:3], own)
     return carried
 
 

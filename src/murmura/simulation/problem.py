@@ -12,8 +12,7 @@ from murmura import _validate
 from murmura._memory import check_rounds
 from murmura._types import Family, Floats, Network, SignalSource
 from murmura.algorithms.base import Algorithm
-from murmura.algorithms.masked_sum import MaskedSum
-from murmura.errors import AlgorithmError, MurmuraError, PrivacyError
+from murmura.errors import MurmuraError, PrivacyError
 from murmura.privacy import (
     Calibration,
     Guarantee,
@@ -101,11 +100,8 @@ class Problem:
                 f"horizon must be at least rounds = {self.rounds}, for the budget must last; "
                 f"found {self.horizon}"
             )
-        if isinstance(self.algorithm, MaskedSum) and self.rounds < self.algorithm.arrival:
-            raise AlgorithmError(
-                f"a masked sum over {self.algorithm.hops} hops has no result before round "
-                f"{self.algorithm.arrival}, and rounds = {self.rounds}; run at least as many"
-            )
+        if self.algorithm.session is not None:
+            self.algorithm.session.check_rounds(self.rounds)
         for epsilon in self.epsilons:
             _validate.positive(PrivacyError, epsilon=epsilon)
         if len(set(self.epsilons)) < len(self.epsilons):
@@ -137,8 +133,8 @@ class Problem:
         sum has its roster's.
         """
         n = self.network.size
-        if isinstance(self.algorithm, MaskedSum):
-            return self.algorithm.mass
+        if self.algorithm.session is not None:
+            return self.algorithm.session.mass
         return np.full(n, 1 / n) if self.algorithm.ratio else np.asarray(self.network.stationary)
 
     @property

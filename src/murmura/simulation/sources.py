@@ -8,6 +8,7 @@ function of (seed, t), so a run can be repeated or resumed from any round.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,7 @@ from murmura.errors import SignalError
 if TYPE_CHECKING:
     from murmura.signals import Signals
 
+FEW = 20_000  # signals up to which nothing is gained by compiled code
 DRAWN_TOGETHER = 65_536  # agents: those of other blocks need not be drawn for them
 
 
@@ -80,8 +82,8 @@ class SyntheticSignals:
     def _block(self, t: int, replicas: int, block: int) -> Floats:
         """A block of agents is a pure function of (seed, t, block)."""
         seed = [self.seed, t, block] if block else [self.seed, t]
-        rng = np.random.Generator(np.random.SFC64(np.random.SeedSequence(seed)))
         count = min(DRAWN_TOGETHER, self.agents - block * DRAWN_TOGETHER)
+        rng = _generator(seed, replicas * count)
         drawn = self.family.sample(rng, (replicas, count), **self.parameters)
         drawn = np.asarray(drawn, dtype=np.float64).swapaxes(0, 1)
         return drawn if self.family.bounds is None else self.family.support.clip(drawn)
@@ -92,6 +94,21 @@ class SyntheticSignals:
 
     def check(self, family: Family, rounds: int) -> None:
         """Nothing can be missing: signals are drawn for any round, inside the support."""
+
+
+def _generator(seed: list[int], count: int) -> np.random.Generator:
+    """NumPy's generator SFC64, or for many signals the compiled one that draws the same bits."""
+    seeded = np.random.SeedSequence(seed)
+    if count > FEW and _compiles():
+        from murmura.simulation.normals import Normals
+
+        return Normals(seeded)
+    return np.random.Generator(np.random.SFC64(seeded))
+
+
+def _compiles() -> bool:
+    """Whether the compiler is loaded, as in a run: drawing alone is not worth loading it."""
+    return "numba" in sys.modules
 
 
 @dataclass(frozen=True, eq=False)

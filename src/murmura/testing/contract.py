@@ -241,8 +241,8 @@ def _by_rows(algorithm: Algorithm, network: Static, signals: Floats) -> Floats:
         A = network.at(t)
         nu, w = [s.nu for s in states], [s.nu for s in weights]
         entering = signals[t]
-        if isinstance(algorithm, algorithms.MaskedSum):  # every agent gets the mean
-            entering = np.full(size, algorithm.mass @ entering)
+        if algorithm.session is not None:  # every agent gets the mean
+            entering = np.full(size, algorithm.session.mass @ entering)
         for i in range(size):
             row = range(A.indptr[i], A.indptr[i + 1])
             mixed = sum(A.data[k] * nu[A.indices[k]] for k in row)

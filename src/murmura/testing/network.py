@@ -9,7 +9,7 @@ from __future__ import annotations
 import heapq
 import itertools
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2s
 from typing import Any
@@ -33,7 +33,7 @@ from murmura.agents.events import (
 from murmura.agents.manifest import Manifest
 from murmura.agents.messages import PeerStatus
 from murmura.agents.protocol import Agent, Options
-from murmura.agents.transport.base import Arrival, Refused
+from murmura.agents.transport.base import Arrival, Refused, Undecoded
 from murmura.agents.transport.memory import NONE, Faults, MemoryNetwork, MemoryTransport
 from murmura.errors import AgentError
 
@@ -119,8 +119,9 @@ class SimulatedNetwork:
         Decides the fate of every message.
     faults : Faults, optional
         Chances of loss, repetition and reordering, and the range of delays.
-    agent : type of Agent
-        A subclass to run instead, as tests of weakened variants do.
+    agent : callable
+        Makes an agent from manifest, label and options: `Agent`, a subclass as tests of weakened
+        variants use it, or anything else with `handle`, such as a `MaskedAgent`.
 
     Attributes
     ----------
@@ -160,7 +161,7 @@ class SimulatedNetwork:
         options: Options | None = None,
         seed: int = 0,
         faults: Faults | None = None,
-        agent: type[Agent] = Agent,
+        agent: Callable[[Manifest, str, Options], Any] = Agent,
     ) -> None:
         """No agent has started yet."""
         self.manifest, self.options, self._make = manifest, options or Options(), agent
@@ -334,7 +335,7 @@ class SimulatedNetwork:
             heapq.heappush(self._timers, (due, ticket, host.label, action.timer))
         elif isinstance(action, Done):
             host.done = action
-        elif action.kind != "round":
+        elif isinstance(action, AgentReport) and action.kind != "round":
             self.reports.append((host.label, action))
 
     def drain(self) -> None:
@@ -352,7 +353,7 @@ class SimulatedNetwork:
         """
         if self._inbox:
             label, arrival = self._inbox.popleft()
-            if not isinstance(arrival, Refused):
+            if not isinstance(arrival, Refused | Undecoded):  # in memory nothing is encoded
                 self.feed(label, arrival)
             return True
         timer = self._timers[0][0] if self._timers else None

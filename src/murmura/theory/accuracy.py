@@ -10,8 +10,9 @@ where c_ij is the weight of agent j's signals in the estimate of i, the agents, 
 for a given width follow: V is about 1/(agents readings), and for Laplace noise 1/eps^2. No signal is
 read: M is for agents whose signals stay at the ends of the bounds.
 
-The normal quantile is an approximation: the noise of few releases has heavier tails. What agents state
-with their results, `agents.results.half_width`, is computed from its exact distribution.
+For local noise the normal quantile is an approximation: the noise of few releases has heavier tails. What
+agents state with their results, `agents.results.half_width`, is computed from its exact distribution. So
+is z for masked sums, here too: the noise of all of them together is known (`privacy.sum_noise`).
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ from murmura.algorithms import init, step
 from murmura.errors import NetworkError
 from murmura.families import statistic_bounds
 from murmura.families.base import quantile
+from murmura.networks.kernels import for_products
+from murmura.networks.rows import first_rows
 from murmura.simulation import Problem
 from murmura.theory import moments
 from murmura.theory.exact import expected
@@ -54,6 +57,8 @@ class Precision:
     agents, readings, epsilon
         How many agents, how many readings of each, or which epsilon give a half width of a tenth
         of the range, the others unchanged; None where none does.
+    sessions
+        Sessions that a query may take, each with that epsilon.
 
     Examples
     --------
@@ -78,6 +83,7 @@ buys nothing; for +- 10 you need about n = 770 agents or epsilon = 16.01
     agents: int | None
     readings: int | None
     epsilon: float | None
+    sessions: int = 1
 
     @property
     def useful(self) -> bool:
@@ -90,10 +96,11 @@ buys nothing; for +- 10 you need about n = 770 agents or epsilon = 16.01
             return ""
         whole = self.high - self.low
         much = "all" if self.half_width >= whole / 2 else "most"
+        each = "" if self.sessions == 1 else " a session"
         ways = [
             *([f"n = {self.agents:,} agents"] if self.agents else []),
             *([f"{self.readings:,} readings of each agent"] if self.readings else []),
-            *([f"epsilon = {self.epsilon:g}"] if self.epsilon else []),
+            *([f"epsilon = {self.epsilon:g}{each}"] if self.epsilon else []),
         ]
         remedy = (
             f"you need about {' or '.join(ways)}" if ways else "add rounds, or narrow the bounds"
@@ -142,6 +149,7 @@ def precision(problem: Problem) -> Precision | None:
         agents=_agents(problem, found, wanted),
         readings=_readings(problem, found, wanted) if problem.algorithm.online else None,
         epsilon=_epsilon(problem, found, wanted),
+        sessions=problem.privacy.sessions,
     )
 
 
@@ -171,6 +179,7 @@ class EstimateError:
     shared: Floats  # the part of V that is in the mean of all agents
     mixing: Floats  # (rounds + 1,): M
     deviation: float
+    z: float  # of the noise at the first epsilon in the last round, in standard deviations
 
     @classmethod
     def of(
@@ -182,20 +191,29 @@ class EstimateError:
             found = expected(made, deviation=deviation)
         except NetworkError:  # weights without a symmetric spectrum: noise in the mean of all
             shared = _shared(made)
-            return cls(shared, shared, np.zeros(len(shared)), deviation)
+            return cls(shared, shared, np.zeros(len(shared)), deviation, quantile(CONFIDENCE))
         each = problem.network.size * problem.family.dimension
         noise, shared = found.privacy**2 / each, found.shared_noise**2 / each
-        return cls(noise, shared, deviation * _unevenness(made), deviation)
+        return cls(noise, shared, deviation * _unevenness(made), deviation, _quantile(made, noise))
 
     @property
     def half_width(self) -> Floats:
         """(rounds + 1,): at the first epsilon."""
-        return np.asarray(quantile(CONFIDENCE) * np.sqrt(self.noise[:, 0]) + self.mixing)
+        return np.asarray(self.z * np.sqrt(self.noise[:, 0]) + self.mixing)
 
     def room(self, wanted: float) -> float:
         """The variance of the noise that a half width allows in the last round."""
         left = max(wanted - float(self.mixing[-1]), 0.0)
-        return (left / quantile(CONFIDENCE)) ** 2
+        return (left / self.z) ** 2
+
+
+def _quantile(problem: Problem, noise: Floats) -> float:
+    """z: of a masked sum from its exact distribution, otherwise the normal one."""
+    if not problem.privacy.masked:
+        return float(quantile(CONFIDENCE))
+    epsilon = problem.run_epsilons[0]
+    width = problem.calibration.masked_half_width(epsilon, problem.rounds, CONFIDENCE)
+    return width / math.sqrt(noise[-1, 0])
 
 
 def _unevenness(problem: Problem) -> Floats:
@@ -204,7 +222,12 @@ def _unevenness(problem: Problem) -> Floats:
     c_ij is the weight of agent j in the estimate of i if its signals stay the same, which on
     symmetric weights is the response of j to a signal of i alone.
     """
-    n, matrix, algorithm = problem.network.size, problem.network.at(1), problem.algorithm
+    n, algorithm = problem.network.size, problem.algorithm
+    matrix = for_products(first_rows(problem.network))
+    if algorithm.session is not None:  # the roster's mean, once there is one
+        gain = np.concatenate(list(moments.response(algorithm, np.ones(1), problem.rounds)))
+        mass = algorithm.session.mass
+        return np.asarray(np.abs(gain[:, None] * mass - 1 / n).sum(axis=1))
     chosen = np.arange(0, n, max(n // MOST_AGENTS, 1))
     one = np.zeros((n, len(chosen)))
     one[chosen, np.arange(len(chosen))] = 1.0
@@ -228,10 +251,16 @@ def _shared(problem: Problem) -> Floats:
 
 
 def _agents(problem: Problem, now: EstimateError, wanted: float) -> int | None:
-    """More agents divide the noise in their mean, and nothing else."""
+    """More agents divide the noise in their mean, and nothing else.
+
+    Its variance falls with n, and in a masked sum, where all of them make up one noise, with n^2.
+    """
     shared = now.shared[-1, 0]
     room = now.room(wanted) - (now.noise[-1, 0] - shared)
-    return _about(problem.network.size * shared / room) if room > 0 else None
+    if room <= 0:
+        return None
+    factor = shared / room
+    return _about(problem.network.size * (factor**0.5 if problem.privacy.masked else factor))
 
 
 def _readings(problem: Problem, now: EstimateError, wanted: float) -> int | None:

@@ -8,7 +8,7 @@ V_{j,tau} and h_{t,tau}(lambda) the response at t to what enters in round tau,
     E CoD_t^2 = sigma^2 sum_i sum_tau h_{t,tau}(lambda_i)^2       a stream, around E xi
     E TE_t^2  = E CoP_t^2 + E CoD_t^2                             noise has mean 0
 
-A masked sum has no part below lambda = 1 (`_aggregated`), on any weights.
+A masked sum has no part below lambda = 1 (`_masked_sum`, `_masked_stream`), on any weights.
 
 The mean of all agents (lambda = 1) is exact on any network; the rest comes from all eigenvalues,
 or on large networks from quadratures with a standard error (`spectrum`).
@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from murmura.algorithms import Algorithm, MaskedSum
+from murmura.algorithms import Algorithm, MaskedAlgorithm
 from murmura.errors import AlgorithmError, NetworkError
 from murmura.simulation import Problem
 from murmura.theory import moments, spectrum
@@ -144,8 +144,9 @@ def expected(
         raise AlgorithmError(
             f"algorithm {algorithm.name} uses the first reading twice, which is not covered here"
         )
-    if isinstance(algorithm, MaskedSum):
-        return _aggregated(problem, algorithm, scales, deviation)
+    if algorithm.session is not None:
+        of = _masked_stream if algorithm.online else _masked_sum
+        return of(problem, algorithm.session, scales, deviation)
     spectrum.symmetric(problem.network)
     xi, noise = statistic_moments(problem, deviation), noise_variance(problem, scales)
     shared, apart = _noise_squares(problem, noise, probes)
@@ -154,8 +155,8 @@ def expected(
     return _assembled(shared, apart, mean, rest, sampling, drawn)
 
 
-def _aggregated(
-    problem: Problem, algorithm: MaskedSum, scales: ArrayLike | None, deviation: float | None
+def _masked_sum(
+    problem: Problem, algorithm: MaskedAlgorithm, scales: ArrayLike | None, deviation: float | None
 ) -> Expected:
     """A masked sum: one number for all agents, 0 until it arrives.
 
@@ -176,6 +177,31 @@ def _aggregated(
     sampling = np.where(done[:, 0], after, n * (xi.target**2).sum())
     nothing = np.zeros((1, problem.rounds + 1, 1))
     return _assembled(shared, nothing, away, nothing, sampling, not xi.exact)
+
+
+def _masked_stream(
+    problem: Problem, session: MaskedAlgorithm, scales: ArrayLike | None, deviation: float | None
+) -> Expected:
+    """A masked sum for every batch: one number for all agents, around E xi.
+
+    n Var of the mean over F is n/|F| times what one agent's inputs have along lambda = 1.
+    """
+    xi, noise = statistic_moments(problem, deviation), noise_variance(problem, scales)
+    algorithm, rounds, n = problem.algorithm, problem.rounds, problem.network.size
+    spread, d = n / session.roster, problem.family.dimension
+
+    def drawn(t: int) -> Floats:
+        each = noise.at(t)
+        return np.asarray(each[: session.roster].mean(axis=0, keepdims=True))
+
+    shared = d * spread * moments.weighted_variance(algorithm, _ONE, _ONE, rounds, drawn)
+    entering = moments.innovations(algorithm)
+    sampled = moments.weighted_variance(algorithm, _ONE, _ONE, rounds, entering)[:, 0]
+    gain = np.concatenate(list(moments.response(algorithm, _ONE, rounds)))
+    bias = n * ((gain[:, None] * xi.mean - xi.target) ** 2).sum(axis=1)
+    along = xi.variance * spread * sampled + bias
+    nothing = np.zeros((1, rounds + 1, 1))
+    return _assembled(shared, nothing, along, nothing, along, not xi.exact)
 
 
 def _assembled(

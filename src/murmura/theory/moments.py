@@ -25,6 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 from murmura import _validate
 from murmura.algorithms import Algorithm, State, init, step
 from murmura.errors import MurmuraError, PrivacyError, SignalError
+from murmura.networks.rows import first_rows
 from murmura.privacy import Calibration, calibrate
 from murmura.simulation import Problem, SyntheticSignals
 
@@ -151,8 +152,12 @@ def noise_variance(problem: Problem, scales: ArrayLike | None = None) -> NoiseVa
                 "or ask for sensitivity global"
             )
         signals = _draws(problem, SCALE_DRAWS)
-    squared = np.asarray(problem.network.at(1).power(2).sum(axis=1)).reshape(-1, 1)
-    return NoiseVariance(problem, calibration, _checked_scales(scales, problem), squared, signals)
+    weights = first_rows(problem.network)
+    squares: Floats = weights.data**2
+    squared = np.asarray(np.bincount(weights.row_numbers, squares, weights.shape[0]), np.float64)
+    return NoiseVariance(
+        problem, calibration, _checked_scales(scales, problem), squared[:, None], signals
+    )
 
 
 def _checked_scales(scales: ArrayLike | None, problem: Problem) -> Floats | None:

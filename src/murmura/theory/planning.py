@@ -12,8 +12,9 @@ compared, or those of them that `refusal` does not refuse: agents cannot run all
 is read.
 
 With a number of colluders, the masked sum is compared with local noise at the same guaranteed
-epsilon: one session, over five floods of the graph. What every candidate sends and whom it
-trusts is stated beside its error.
+epsilon, that of a query: a session of five floods over the graph, and as many as the request allows
+divide the epsilon of a plan; for a stream, a query for every reading or batch, between two readings.
+What every candidate sends and whom it trusts is stated beside its error.
 
 For a stream whose readings are released one by one, a plan also offers the best candidate with its
 readings in growing batches: the same epsilon for each reading and less noise, at the cost of
@@ -31,9 +32,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from murmura import _validate, algorithms
+from murmura import _html, _validate, algorithms
 from murmura.algorithms import Algorithm
 from murmura.errors import AlgorithmError, MurmuraError, NetworkError, PrivacyError
+from murmura.networks.rows import coordinates, first_rows
 from murmura.privacy import Batches, MaskedDP, PrivacyRequest, SignalDP, Status, guarantee_of
 from murmura.privacy.mechanisms.base import COMPUTABLE
 from murmura.simulation import Problem
@@ -72,7 +74,8 @@ class Candidate:
     reached
         Whether the target is reached.
     epsilon, rounds, error
-        What the candidate needs, and the error that results, in the norm of the plan.
+        What the candidate needs, and the error that results, in the norm of the plan. Epsilon is
+        what is guaranteed: that of all sessions which a query may take.
     split
         The error as sampling, privacy and disagreement, whose squares add up.
     estimated
@@ -88,6 +91,10 @@ class Candidate:
         What a typical agent sends in all, about.
     trust
         What the guarantee rests on.
+    flooding
+        Rounds of flooding that a query takes between two readings of a stream.
+    sessions
+        Sessions that a query may take; each has epsilon/sessions.
 
     Examples
     --------
@@ -117,6 +124,13 @@ class Candidate:
     lacking: int = 0
     bytes: int = 0
     trust: str = ""
+    flooding: int = 0
+    sessions: int = 1
+
+    @property
+    def session_epsilon(self) -> float | None:
+        """Epsilon of one session, as a scenario states it."""
+        return None if self.epsilon is None else self.epsilon / self.sessions
 
 
 class LeftOut(NamedTuple):
@@ -161,6 +175,8 @@ class Plan:
         request has none.
     left_out
         Candidates that cannot be used, and why.
+    unit
+        Of the errors, for tables and figures; a scenario states it.
 
     Examples
     --------
@@ -189,6 +205,7 @@ class Plan:
     surface: Floats
     offer: Candidate | None = None
     left_out: tuple[LeftOut, ...] = ()
+    unit: str = ""
 
     @cached_property
     def precision(self) -> Precision | None:
@@ -206,15 +223,31 @@ class Plan:
         budget = "" if best.epsilon is None else f"epsilon = {best.epsilon:g}, "
         return (
             f"Plan({best.algorithm} on {best.weights} weights, {budget}{best.rounds} rounds, "
-            f"error {best.error:.4g}{'' if best.reached else ' (not reached)'}; "
+            f"error {best.error:.4g}{f' {self.unit}' if self.unit else ''}"
+            f"{'' if best.reached else ' (not reached)'}; "
             f"{len(self.candidates)} compared)"
         )
+
+    def _repr_html_(self) -> str:
+        """A table for notebooks: all candidates, the best first in the caption."""
+        error = f"error ({self.unit})" if self.unit else "error"
+        heads = ("algorithm", "weights", "guarantee", "epsilon", "rounds", error, "reached")
+        rows = [
+            (
+                c.algorithm, c.weights, _html.badge(c.guarantee),
+                "-" if c.epsilon is None else f"{c.epsilon:.4g}", f"{c.rounds:,}", f"{c.error:.4g}",
+                "yes" if c.reached else f"no: {c.reason}",
+            )
+            for c in self.candidates
+        ]  # fmt: skip
+        return _html.table(heads, rows, f"{self!r}; error in the norm {self.norm}")
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the surface, in plain numbers."""
         return {
             "solved": self.solved,
             "norm": self.norm,
+            "unit": self.unit,
             "target": self.target,
             "best": _plain(self.best),
             "candidates": [_plain(c) for c in self.candidates],
@@ -229,7 +262,7 @@ class Plan:
         best, scheme = self.best, self.best.weights.partition(",")[0]
         lines = ["[network]", f'weights = "{scheme}"', ""] if scheme != "custom" else []
         if best.epsilon is not None:
-            lines += ["[privacy]", f"epsilon = {best.epsilon}"]
+            lines += ["[privacy]", f"epsilon = {best.session_epsilon}"]
             lines += [] if best.batches is None else [_batches_line(best.batches)]
             lines += _mode_lines(self.problem.privacy)
             lines += [""]
@@ -260,7 +293,8 @@ def _mode_lines(privacy: PrivacyRequest) -> list[str]:
     """What a masked sum needs in [privacy]; nothing for local noise."""
     if not isinstance(privacy, MaskedDP):
         return []
-    lines = ['mode = "masked"', f"colluders = {privacy.colluders}", f"absent = {privacy.absent}"]
+    lines = [f"delta = {privacy.delta}"] if privacy.delta else []
+    lines += ['mode = "masked"', f"colluders = {privacy.colluders}", f"absent = {privacy.absent}"]
     return lines if privacy.attempts is None else [*lines, f"attempts = {privacy.attempts}"]
 
 
@@ -269,7 +303,10 @@ def _batches_line(batches: Batches) -> str:
 
 
 def _plain(candidate: Candidate) -> dict[str, Any]:
-    return asdict(candidate) | {"split": candidate.split._asdict()}
+    return asdict(candidate) | {
+        "split": candidate.split._asdict(),
+        "session_epsilon": candidate.session_epsilon,
+    }
 
 
 def plan(
@@ -282,7 +319,7 @@ def plan(
     most_rounds: int = MOST_ROUNDS,
     refusal: Refusal | None = None,
     colluders: int | None = None,
-    absent: int = 0,
+    absent: int | None = None,
 ) -> Plan:
     """The smallest epsilon (or fewest rounds, if `epsilon` is given) that reaches an error.
 
@@ -296,7 +333,7 @@ def plan(
     error
         The error to reach.
     epsilon
-        Privacy budget.
+        Privacy budget: what is guaranteed, that of all sessions which a query may take.
     rounds
         Number of rounds.
     norm
@@ -336,6 +373,12 @@ def plan(
     >>> plan(problem, error=0.5)
     Plan(chebyshev on best-constant weights, epsilon = 0.7303, 50 rounds, error 0.5; 6 compared)
     """
+    if absent and colluders is None and not problem.privacy.masked:
+        raise MurmuraError(
+            f"absent = {absent} belongs to a masked sum, which is compared if colluders are stated; "
+            "state how many members may collude, 0 too, or leave absent out"
+        )
+    problem = _stated(problem, colluders, absent)
     asked = _Request.of(problem, error, epsilon, rounds, norm, deviation, most_rounds)
     usable, left_out = _sorted_out(_alternatives(problem, colluders, absent), refusal)
     found = [(asked.answer(made), made) for made in usable]
@@ -382,7 +425,7 @@ def _nothing_left(problem: Problem, left_out: list[LeftOut]) -> str:
 
 def _ready(best: Candidate, made: Problem) -> Problem:
     """The problem of a candidate, ready to run."""
-    epsilons = () if best.epsilon is None else (best.epsilon,)
+    epsilons = () if best.session_epsilon is None else (best.session_epsilon,)
     return replace(made, rounds=best.rounds, epsilons=epsilons)
 
 
@@ -393,7 +436,7 @@ def _offer(
     rounds = asked.rounds if asked.solved != "rounds" else made.rounds
     longest = rounds // FRESHNESS
     privacy = made.privacy
-    if longest < 2 or not made.algorithm.online or not isinstance(privacy, SignalDP):
+    if longest < 2 or not made.algorithm.online or not isinstance(privacy, SignalDP | MaskedDP):
         return None
     if privacy.batches is not None:
         return None
@@ -413,45 +456,62 @@ def _status(problem: Problem) -> Status:
     return guarantee_of(problem.privacy, problem.algorithm, problem.rounds, problem.family).status
 
 
-def _alternatives(problem: Problem, colluders: int | None, absent: int) -> Iterator[Problem]:
+def _alternatives(problem: Problem, colluders: int | None, absent: int | None) -> Iterator[Problem]:
     """Local noise on every algorithm and weights, and the masked sum where it is asked for."""
     asked, local = problem.privacy, problem
     if isinstance(asked, MaskedDP):
-        local = replace(
-            problem, privacy=SignalDP(asked.epsilon, radius=asked.radius),
-            algorithm=algorithms.Average(),
-        )  # fmt: skip
+        algorithm = algorithms.Learn() if problem.algorithm.online else algorithms.Average()
+        local = replace(problem, privacy=asked.local(), algorithm=algorithm, epsilons=())
     elif colluders is not None:
-        if not isinstance(asked, SignalDP) or problem.algorithm.online or asked.reads_signals:
+        if not isinstance(asked, SignalDP) or asked.reads_signals:
             raise MurmuraError(
-                "the masked sum of the simulator hides one signal of each agent, with global "
-                "sensitivity; ask for SignalDP and an offline algorithm, or leave colluders out"
+                "a masked sum hides signals with noise of global sensitivity; ask for SignalDP with "
+                "that, or leave colluders out"
             )
-        asked = MaskedDP(
-            asked.epsilon, radius=asked.radius, colluders=colluders, absent=absent, attempts=1
-        )
+        asked = MaskedDP.like(asked, colluders, absent or 0)
     yield from _candidates(local)
     if isinstance(asked, MaskedDP):
-        made = algorithms.get("masked-sum", problem.network)
+        made = problem.algorithm
+        if not made.masked:
+            name = "masked-learn" if made.online else "masked-sum"
+            made = algorithms.get(name, problem.network)
         rounds = max(problem.rounds, _first_result(made))
         masked = replace(problem, algorithm=made, privacy=asked, rounds=rounds, horizon=None)
         _ = masked.calibration  # too few members for so many colluders is an error
         yield masked
 
 
+def _stated(problem: Problem, colluders: int | None, absent: int | None) -> Problem:
+    """The problem with other numbers of colluders and absentees, where it is a masked sum."""
+    asked = problem.privacy
+    if not isinstance(asked, MaskedDP) or (colluders is None and absent is None):
+        return problem
+    given = {"colluders": colluders, "absent": absent}
+    numbers: Any = {name: value for name, value in given.items() if value is not None}
+    return replace(problem, privacy=replace(asked, **numbers))
+
+
 def _first_result(algorithm: Algorithm) -> int:
     """The round before which there is no estimate."""
-    return algorithm.arrival if isinstance(algorithm, algorithms.MaskedSum) else 0
+    return 0 if algorithm.session is None else algorithm.session.arrival
+
+
+def _flooding(algorithm: Algorithm) -> int:
+    """Rounds of a session between two readings."""
+    session = algorithm.session
+    return session.session_rounds if session is not None and algorithm.online else 0
 
 
 def _sent_bytes(problem: Problem, rounds: int) -> int:
     """What a typical agent sends: a message to every neighbour and round, or its part of floods."""
-    weights = problem.network.at(1)
-    entries = np.count_nonzero(weights.data) - np.count_nonzero(weights.diagonal())
+    rows, columns, weights = coordinates(first_rows(problem.network))
+    entries = np.count_nonzero(weights[rows != columns])
     links = entries / problem.network.size
     algorithm, d = problem.algorithm, problem.family.dimension
-    if isinstance(algorithm, algorithms.MaskedSum):
-        return round(links / 2 * algorithm.bytes_per_link(d))  # a record crosses a link once
+    session = algorithm.session
+    if session is not None:  # a record crosses a link once
+        queries = sum(1 for t in range(1, rounds + 1) if algorithm.at(t).noise)
+        return round(links / 2 * queries * session.bytes_per_link(d))
     return round(links * rounds * (MESSAGE_BYTES + 8 * (d - 1)))
 
 
@@ -461,8 +521,8 @@ def _trust(privacy: PrivacyRequest) -> str:
         return "everyone, with the signals"
     if not isinstance(privacy, MaskedDP):
         return "nobody: each agent's own noise hides it from all others together"
-    most = privacy.attempts or min(2, privacy.absent + 1)
-    again = f"; a query may take {most} sessions, epsilon each" if most > 1 else ""
+    most = privacy.sessions
+    again = f"; a query may take {most} sessions, epsilon/{most} each" if most > 1 else ""
     return (
         f"that at most {privacy.colluders} of the other members collude and {privacy.absent} are "
         f"absent, and that X25519, HKDF, ChaCha20 and Ed25519 hold{again}"
@@ -513,7 +573,7 @@ class _Request:
 
     solved: str
     error: float  # l2
-    epsilon: float | None
+    epsilon: float | None  # guaranteed: of all sessions together
     rounds: int
     unit: float  # l2 norm per unit of the plan's norm
     norm: str
@@ -533,15 +593,20 @@ class _Request:
         solved = "error" if error is None else seeks
         unit = math.sqrt(problem.network.size) if norm == "agent" else 1.0
         limit = most if solved == "rounds" else rounds or problem.rounds
-        own = None if no_privacy else epsilon or problem.run_epsilons[0]
+        own = epsilon
+        if no_privacy:
+            own = None
+        elif own is None:
+            own = problem.run_epsilons[0] * problem.privacy.sessions
         return _Request(solved, unit * (error or 0.0), own, limit, unit, norm, deviation)
 
     def expect(self, problem: Problem, epsilons: tuple[float, ...], rounds: int) -> Expected:
-        """Expected errors of one candidate; recorded streams limit the rounds."""
+        """Expected errors of one candidate at guaranteed epsilons; records limit the rounds."""
         data = getattr(problem.source, "data", None)
         if problem.algorithm.online and data is not None:
             rounds = min(rounds, data.values.shape[1])
-        made = replace(problem, rounds=rounds, epsilons=epsilons, horizon=None)
+        each = tuple(epsilon / problem.privacy.sessions for epsilon in epsilons)
+        made = replace(problem, rounds=rounds, epsilons=each, horizon=None)
         return expected(made, deviation=self.deviation)
 
     def answer(self, problem: Problem) -> Candidate:
@@ -552,9 +617,10 @@ class _Request:
             made = self.expect(problem, budget, first)
             reason = f"a masked sum on this graph has no result before round {first}; add rounds"
             return self._candidate(problem, made, self.epsilon, first, reason)
+        rounds = first if first and not problem.algorithm.online else self.rounds
         if self.solved == "epsilon":
-            return self._smallest_budget(problem)
-        made = self.expect(problem, budget, self.rounds)
+            return self._smallest_budget(problem, rounds)
+        made = self.expect(problem, budget, rounds)  # of one sum, nothing changes after the first
         if self.solved == "error":
             return self._candidate(problem, made, self.epsilon, len(made.total) - 1)
         hits = np.flatnonzero(made.total[1:, 0] <= self.error)
@@ -564,8 +630,8 @@ class _Request:
         reason = f"{len(made.total) - 1} rounds do not reach it; the noise alone may exceed it"
         return self._candidate(problem, made, self.epsilon, least, reason)
 
-    def _smallest_budget(self, problem: Problem) -> Candidate:
-        at_one = self.expect(problem, (1.0,), self.rounds)
+    def _smallest_budget(self, problem: Problem, rounds: int) -> Candidate:
+        at_one = self.expect(problem, (1.0,), rounds)
         last = len(at_one.total) - 1
         room = self.error**2 - at_one.decentralisation[-1] ** 2
         if room <= 0:
@@ -573,18 +639,18 @@ class _Request:
             return self._candidate(problem, at_one, math.inf, last, reason)
         budget = float(at_one.privacy[-1, 0] / math.sqrt(room))
         if problem.privacy.reads_signals or problem.privacy.perturbs_input:
-            budget = self._bisected(problem, budget)
+            budget = self._bisected(problem, budget, rounds)
         budget = rounded_up(budget)
-        made, reason = self.expect(problem, (budget,), self.rounds), ""
+        made, reason = self.expect(problem, (budget,), rounds), ""
         if made.total[-1, 0] > self.error * (1 + ROUNDING):
             reason = "no epsilon reaches it: the noise of this mechanism does not fall to zero"
         return self._candidate(problem, made, budget, last, reason)
 
-    def _bisected(self, problem: Problem, start: float) -> float:
+    def _bisected(self, problem: Problem, start: float, rounds: int) -> float:
         """Noise that is not proportional to 1/eps: halve the interval on a logarithmic scale."""
 
         def short(budget: float) -> bool:
-            return bool(self.expect(problem, (budget,), self.rounds).total[-1, 0] > self.error)
+            return bool(self.expect(problem, (budget,), rounds).total[-1, 0] > self.error)
 
         low = high = min(max(start, SMALLEST_EPSILON), LARGEST_EPSILON)
         while short(high):
@@ -614,6 +680,7 @@ class _Request:
             estimated=made.estimated, reason=reason, batches=problem.privacy.batches,
             lacking=0 if problem.privacy.batches is None else problem.privacy.batches.stalest(t),
             bytes=_sent_bytes(problem, t), trust=_trust(problem.privacy),
+            flooding=_flooding(problem.algorithm), sessions=problem.privacy.sessions,
         )  # fmt: skip
 
     def order(self, candidate: Candidate) -> tuple[float, ...]:

@@ -21,7 +21,9 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
+from murmura import _extras
 from murmura.errors import NetworkError
+from murmura.networks.rows import CompressedRows, first_rows
 from murmura.networks.spectrum import lanczos
 
 DENSE_UP_TO = 6000
@@ -64,7 +66,7 @@ def symmetric(network: Any) -> Any:
             f"exact errors need one symmetric doubly stochastic matrix; these weights {found}; "
             "try networks.metropolis(graph), or measure with murmura.sweep"
         )
-    return network.at(1)
+    return first_rows(network)
 
 
 def dense(network: Any) -> Dense:
@@ -81,6 +83,9 @@ def _without_first(values: Floats, vectors: Floats) -> tuple[Floats, Floats]:
 
 def probed(matrix: Any, u: Floats, steps: int, rng: np.random.Generator) -> SpectralPart:
     """Nodes and weights of z' f(A) z for one random z with variances u."""
+    matrix = (
+        matrix.csr if isinstance(matrix, CompressedRows) else matrix
+    )  # whose products are quick
     z = np.sqrt(u) * rng.choice([-1.0, 1.0], size=matrix.shape[0])
     z -= z.mean()
     total = float(z @ z)
@@ -92,8 +97,7 @@ def probed(matrix: Any, u: Floats, steps: int, rng: np.random.Generator) -> Spec
 
 
 def _tridiagonal(diagonal: Floats, off: Floats) -> tuple[Floats, Floats]:
-    from scipy.linalg import eigh_tridiagonal
-
+    eigh_tridiagonal = _extras.load("scipy.linalg").eigh_tridiagonal
     if len(diagonal) == 1:
         return diagonal, np.ones((1, 1))
     values, vectors = eigh_tridiagonal(diagonal, off)

@@ -142,7 +142,7 @@ def check(folder: Any, plan: Any, problem: Any) -> None:
         assert verify(path).ok
         contents = read_ledger(path)
         assert [entry.reading for entry in contents.entries] == [1]  # exactly one charge
-        assert contents.budget.spent.epsilon == 1.0
+        assert contents.status.spent.epsilon == 1.0
         released.append(contents.entries[0].sums[0] / 2**unit)
     held = collect_estimates(plan, problem)[:, -1, 0]
     np.testing.assert_allclose(held, np.mean(released), rtol=0, atol=1e-9)

@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
 
-from murmura.agents.pki import Authority
+from murmura.agents.pki import Authority, SigningKey
 
 SCENARIO = """\
 name = "suppliers"
@@ -54,6 +54,12 @@ epsilon = 1.0
 csv = "readings.csv"
 column = "load"
 """
+MASKED = {  # what changes the scenario into a masked sum
+    "radius = inf": 'radius = inf\nmode = "masked"\ncolluders = 1',
+    'name = "average"': 'name = "masked-sum"',
+}
+NONCE = "00112233445566778899aabbccddeeff"
+PINS = f'\n[agents]\nnonce = "{NONCE}"\nsigning_keys = "signing-keys.toml"\n'
 READINGS = "hour,load\n1,42.5\n2,43.5\n"
 
 
@@ -68,6 +74,25 @@ def write_setup(folder: Path, keys: bool = False) -> Path:
             made = folder / "keys" / name
             made.write_bytes((authority() / name).read_bytes())
             made.chmod(0o600)
+    return folder
+
+
+def write_masked_setup(folder: Path, keys: bool = False) -> Path:
+    """The same for a masked sum: the signing key of north, and the pinned keys of all."""
+    write_setup(folder, keys)
+    text = SCENARIO
+    for old, new in MASKED.items():
+        text = text.replace(old, new)
+    (folder / "scenario.toml").write_text(text + PINS)
+    (folder / "keys").mkdir(mode=0o700, exist_ok=True)
+    made = {}
+    for name in ("north", "east", "west"):
+        file = folder / "keys" / f"{name}.signing.key"
+        made[name] = SigningKey.create(file).public
+        if name != "north":
+            file.unlink()
+    lines = [f'{name} = "{key}"' for name, key in made.items()]
+    (folder / "signing-keys.toml").write_text("\n".join(["[signing_keys]", *lines, ""]))
     return folder
 
 

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from murmura.agents.config import ReadingsTable, Setup
+from murmura.agents.config import Setup
+from murmura.agents.config_tables import ReadingsTable
 from murmura.cli.app import app
-from murmura.errors import AgentError, ScenarioError
+from murmura.errors import AgentError, LedgerError, ScenarioError
 from murmura.scenario import Scenario
 from tests.agents.config.setups import write_setup
 
@@ -267,3 +268,52 @@ def test_check_reports_a_missing_program(folder: Path) -> None:
     done = check(folder)
     assert done.exit_code == 1
     assert "readings.command: there is no program 'no-such-meter'" in " ".join(done.output.split())
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "observers.allow: missing"),
+        ("allow = []", "observers.allow"),
+        ('allow = ["observer:x"]', "observers.allow"),
+        ('allow = ["x"]\nport = 1', "observers.port: there is no such key"),
+    ],
+)
+def test_observers_that_cannot_be_allowed(folder: Path, text: str, says: str) -> None:
+    path = folder / "agent.toml"
+    path.write_text(f"{path.read_text()}[observers]\n{text}\n")
+    with pytest.raises(AgentError, match=re.escape(says)):
+        Setup.load(path)
+
+
+def test_observers_need_certificates_and_nobody_watches_by_default(folder: Path) -> None:
+    path = folder / "agent.toml"
+    assert Setup.load(path).publisher() is None
+    path.write_text(path.read_text() + '[observers]\nallow = ["control-room"]\n')
+    made = Setup.load(path).publisher()
+    assert made is not None
+    assert made.allow == {"control-room"}
+    with pytest.raises(AgentError, match="known by their certificates"):
+        Setup.load(path).publisher(insecure=True)
+
+
+def test_a_scenario_that_is_not_there_is_named_with_the_line_that_names_it(folder: Path) -> None:
+    path = edited(folder, 'scenario = "scenario.toml"', 'scenario = "x/../../scenario.toml"')
+    said = problem(path)
+    assert said.startswith(
+        f"{path}, line {line_of(path, 'scenario')}: scenario: there is no scenario "
+    )
+    assert str(folder.parent / "scenario.toml") in said
+
+
+def test_an_endpoint_that_is_none_is_named_with_its_line(folder: Path) -> None:
+    path = edited(folder, 'east = "tls/', 'east = "tls:')
+    with pytest.raises(AgentError) as raised:
+        Setup.load(path).transport(insecure=False)
+    assert str(raised.value).startswith(f"{path}, line {line_of(path, 'east')}: peers.east: 'tls:")
+
+
+def test_a_ledger_whose_folder_is_missing_says_what_to_make(folder: Path) -> None:
+    path = edited(folder, 'path = "north.ledger"', 'path = "state/north.ledger"')
+    with pytest.raises(LedgerError, match=r"line \d+: ledger: .*make its folder first"):
+        Setup.load(path).ledger_key()

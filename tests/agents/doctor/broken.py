@@ -1,6 +1,7 @@
 """Setups with one thing wrong each, by what changes a good one."""
 
 import importlib.metadata
+import json
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -13,8 +14,9 @@ import pytest
 from murmura.agents.config import Setup
 from murmura.agents.doctor import CheckOutcome, machine
 from murmura.agents.ledger import Ledger, backup
-from murmura.agents.pki import Authority
-from tests.agents.config.setups import authority
+from murmura.agents.ledger.lock import lock_path
+from murmura.agents.pki import Authority, SigningKey
+from tests.agents.config.setups import NONCE, PINS, authority
 
 FAILURE, WARNING = CheckOutcome.FAILURE, CheckOutcome.WARNING
 Breaks = Callable[[Path, pytest.MonkeyPatch], object]
@@ -54,6 +56,14 @@ def rows(text: str) -> Breaks:
 
 def copied(source: str, target: str) -> Breaks:
     return lambda folder, _: shutil.copy(folder / "keys" / source, folder / "keys" / target)
+
+
+def observed(text: str) -> Breaks:
+    def allow(folder: Path, _: pytest.MonkeyPatch) -> None:
+        path = folder / "agent.toml"
+        path.write_text(f"{path.read_text()}[observers]\n{text}\n")
+
+    return allow
 
 
 def both(*several: Breaks) -> Breaks:
@@ -127,6 +137,14 @@ def a_backup(folder: Path, _: pytest.MonkeyPatch) -> None:
     (folder / "copy").rename(path)
 
 
+def lost(folder: Path, _: pytest.MonkeyPatch) -> None:
+    """The ledger is gone, and its lock file records releases."""
+    lock = lock_path(folder / "north.ledger")
+    record = json.loads(lock.read_bytes()) | {"releases": 11}
+    lock.write_bytes(json.dumps(record).encode())
+    (folder / "north.ledger").unlink()
+
+
 def full_disk(free: int) -> Breaks:
     usage = shutil.disk_usage("/")._replace(free=free)
     return lambda _, patch: patch.setattr(shutil, "disk_usage", lambda _: usage)
@@ -154,6 +172,19 @@ def time_server(kept: bool) -> Breaks:
     return lambda _, patch: patch.setattr(machine, "synchronised", lambda: kept)
 
 
+def signing(change: Callable[[Path], object]) -> Breaks:
+    return lambda folder, _: change(folder / "keys" / "north.signing.key")
+
+
+def pins(old: str, new: str) -> Breaks:
+    return lambda folder, _: replace_in(folder / "signing-keys.toml", old, new)
+
+
+def own_pin(folder: Path, _: pytest.MonkeyPatch) -> None:
+    key = SigningKey.load(folder / "keys" / "north.signing.key").public
+    replace_in(folder / "signing-keys.toml", key, "ab" * 32)
+
+
 NO_PEERS = agent('east = "tls/127.0.0.1:7448"\n', "")
 STREAM = scenario('name = "average"\nrounds = 60', 'name = "learn"\nrounds = 60')
 BATCHES = scenario("radius = inf", "radius = inf\nbatches = {growth = 2.0, longest = 24}")
@@ -162,7 +193,7 @@ COMMAND = 'csv = "readings.csv"\ncolumn = "load"'
 
 CASES = [
     Broken("misspelt key", "files", FAILURE, 'did you mean "budget"?', agent("[budget]", "[bugdet]")),
-    Broken("no scenario", "files", FAILURE, "cannot read the scenario",
+    Broken("no scenario", "files", FAILURE, "scenario: there is no scenario",
            lambda folder, _: (folder / "scenario.toml").unlink()),
     Broken("no member", "files", FAILURE, "no member of suppliers is called 'nroth'",
            agent('name = "north"', 'name = "nroth"')),
@@ -200,14 +231,24 @@ CASES = [
            both(without_hosts, NO_PEERS), also=("peers",)),
     Broken("another host", "hosts", WARNING, "listens on localhost, and its certificate names 127.0.0.1",
            agent("127.0.0.1:0", "localhost:0")),
+    Broken("an observer with a member's name", "observers", WARNING, "east has the name of a member",
+           observed('allow = ["east"]')),
+    Broken("statuses and links on one port", "observers", FAILURE, "both to be on port 7461",
+           both(agent("127.0.0.1:0", "127.0.0.1:7461"),
+                observed('allow = ["x"]\nlisten = "tls/127.0.0.1:7461"'))),
+    Broken("no port above", "observers", FAILURE, "there is no port 65000 + 1000",
+           both(agent("127.0.0.1:0", "127.0.0.1:65000"), observed('allow = ["x"]'))),
+    Broken("an address of another machine for statuses", "ports", FAILURE, "cannot listen on tls/192.0.2.1",
+           observed('allow = ["x"]\nlisten = "tls/192.0.2.1:7447"')),
     Broken("a ledger of another", "ledger", FAILURE, "belongs to east, and this agent is north", of_east),
     Broken("a damaged ledger", "ledger", FAILURE, "cannot be trusted", with_ledger(damage)),
-    Broken("other terms", "ledger", FAILURE, "was made for other terms of release",
+    Broken("a lost ledger", "ledger", FAILURE, "its lock file records 11 releases", with_ledger(lost)),
+    Broken("other terms", "ledger", FAILURE, "was made for the term family = ",
            with_ledger(scenario("[0.0, 100.0]", "[0.0, 101.0]"))),
     Broken("another budget", "ledger", FAILURE, "was made for budget epsilon 20.0, and this agent has "
            "21.0", with_ledger(agent("epsilon = 20.0", "epsilon = 21.0"))),
     Broken("a budget that was none per day", "ledger", FAILURE, "record the change with `murmura ledger "
-           "amend agent.toml`", with_ledger(DAILY)),
+           "amend agent.toml --raise`", with_ledger(DAILY)),
     Broken("another period", "ledger", FAILURE, "period of the budget day, and this agent has week",
            both(DAILY, with_ledger(agent('per = "day"', 'per = "week"')))),
     Broken("another refill", "ledger", FAILURE, "refill of the budget rolling, and this agent has fixed",
@@ -286,4 +327,29 @@ CASES = [
     Broken("old zenoh", "versions", FAILURE, "eclipse-zenoh 1.9.2", old_zenoh),
     Broken("an address elsewhere", "ports", FAILURE, "cannot listen on tls/192.0.2.1:0",
            agent("127.0.0.1:0", "192.0.2.1:0"), also=("hosts",)),
+]  # fmt: skip
+
+MASKED_CASES = [  # of a masked sum
+    Broken("no signing key", "signing", FAILURE, "north.signing.key is missing", signing(Path.unlink)),
+    Broken("a public signing key", "signing", FAILURE, "can be read by others",
+           signing(lambda path: path.chmod(0o640))),
+    Broken("another signing key", "signing", FAILURE, "is not the key that the scenario pins for north",
+           signing(lambda path: SigningKey.create(path, force=True))),
+    Broken("another key pinned", "signing", FAILURE, "the pinned one with abababab", own_pin),
+    Broken("no key at all", "signing", FAILURE, "holds no Ed25519 key",
+           signing(lambda path: path.write_text("none"))),
+    Broken("no pins", "files", FAILURE, "agents.nonce: missing", scenario(PINS, "")),
+    Broken("no nonce", "files", FAILURE, 'add nonce = "', scenario(f'nonce = "{NONCE}"\n', "")),
+    Broken("a short nonce", "files", FAILURE, "32 hexadecimal digits", scenario(NONCE, "1234")),
+    Broken("no list of keys", "files", FAILURE, "signing-keys.toml cannot be read",
+           lambda folder, _: (folder / "signing-keys.toml").unlink()),
+    Broken("a key that is not pinned", "files", FAILURE, "signing_keys lacks west", pins("west", "# west")),
+    Broken("a key of nobody", "files", FAILURE, "signing_keys names waste", pins("west", "waste")),
+    Broken("too many colluders", "files", FAILURE, "n - colluders - 2 absent must be at least 2",
+           scenario("colluders = 1", "colluders = 2")),
+    Broken("a quorum of its own", "files", FAILURE, "quorum must be n - absent = 3 - 0",
+           scenario("[agents]\n", "[agents]\nquorum = 2\n")),
+    Broken("a budget below all attempts", "budget", FAILURE,
+           "a query of up to 1 attempts costs epsilon = 20, delta = 0 and the budget is epsilon = 19",
+           agent("epsilon = 20.0", "epsilon = 19.0")),
 ]  # fmt: skip

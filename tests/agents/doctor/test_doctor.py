@@ -5,23 +5,28 @@ import json
 import shutil
 import socket
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 from typer.testing import CliRunner
 
+from murmura.agents.config import Setup as AgentSetup
 from murmura.agents.config import problem_and_manifest
 from murmura.agents.doctor import CheckOutcome, CheckResult, examine
 from murmura.agents.doctor.examination import CHECKS
 from murmura.agents.ledger import Ledger
+from murmura.agents.masked.terms import MaskedTerms
 from murmura.agents.pki import Authority
 from murmura.agents.results import half_width
 from murmura.cli.app import app
+from murmura.privacy import Budget, BudgetExceeded, PrivacyEvent
 from murmura.scenario import Scenario
 from murmura.theory import precision
-from tests.agents.config.setups import READINGS, authority, write_setup
-from tests.agents.doctor.broken import CASES, Broken, replace_in
+from tests.agents.config.setups import READINGS, authority, write_masked_setup, write_setup
+from tests.agents.doctor.broken import CASES, MASKED_CASES, Broken, replace_in
+from tests.agents.ledger.session_world import entry, value
 
 Setup = Callable[..., Path]
 FAILURE, WARNING, OK = CheckOutcome.FAILURE, CheckOutcome.WARNING, CheckOutcome.OK
@@ -48,10 +53,44 @@ def bad(found: list[CheckResult]) -> list[CheckResult]:
     return [result for result in found if result.outcome is not OK]
 
 
+def test_who_may_watch_is_said(good: Path) -> None:
+    allowed = '[observers]\nallow = ["control-room"]\n'
+    (good / "agent.toml").write_text((good / "agent.toml").read_text() + allowed)
+    found = results(good)
+    assert bad(found) == []
+    (said,) = [result.found for result in found if result.check == "observers"]
+    assert said == "control-room may read at tls/127.0.0.1:0: its estimate and how it works"
+    assert len([result for result in found if result.check == "ports"]) == 2
+    replace_in(good / "agent.toml", "tls/127.0.0.1:0", "tls/127.0.0.1:7447")
+    (said,) = [result.found for result in results(good) if result.check == "observers"]
+    assert "at tls/127.0.0.1:8447" in said
+
+
+def test_an_estimate_without_a_proved_guarantee_is_not_for_observers(good: Path) -> None:
+    """As the agent does it: `AgentStatus.public` withholds the estimate."""
+    allowed = '[observers]\nallow = ["control-room"]\n'
+    (good / "agent.toml").write_text((good / "agent.toml").read_text() + allowed)
+    path = good / "scenario.toml"
+    replace_in(path, 'name = "normal"\nsigma = 10.0', 'name = "log-normal"\nsigma = 1.0')
+    replace_in(path, "bounds = [0.0, 100.0]", "bounds = [0.5, 100.0]")
+    replace_in(path, "draw = { mu = 50.0 }", "draw = { mu = 1.0 }")
+    published = 'delta = 0.01\nradius = 1.0\nsensitivity = "smooth-as-published"'
+    replace_in(path, "radius = inf", published)
+    replace_in(path, "epsilon = 20.0", "epsilon = 1.0")
+    replace_in(good / "agent.toml", "epsilon = 20.0", "epsilon = 1.0\ndelta = 0.01")
+    found = results(good, research=True)
+    (said,) = [result.found for result in found if result.check == "observers"]
+    assert said.endswith(": how it works, not its estimate")
+
+
 def test_a_good_setup_passes_every_check(good: Path) -> None:
     found = results(good)
     assert bad(found) == []
-    assert {r.check for r in found} == {name for name, _ in CHECKS} - {"reachable"}
+    assert {r.check for r in found} == {name for name, _ in CHECKS} - {
+        "reachable",
+        "signing",
+        "observers",
+    }
     done = CliRunner().invoke(app, ["doctor", str(good / "agent.toml"), "--offline"])
     assert done.exit_code == 0, done.output
     assert done.output.endswith("checks: 14 ok, 0 warnings, 0 failures\n")
@@ -74,8 +113,78 @@ def test_what_is_broken_is_found_and_nothing_else(
     assert {r.check for r in bad(found)} <= {case.check, *case.also}
 
 
+@pytest.fixture
+def masked(tmp_path: Path) -> Path:
+    """A folder of a masked sum in which nothing is wrong."""
+    write_masked_setup(tmp_path, keys=True)
+    for name in ("scenario.toml", "agent.toml"):
+        replace_in(tmp_path / name, "epsilon = 1.0", "epsilon = 20.0")
+    return tmp_path
+
+
+def test_a_good_setup_of_a_masked_sum_passes_every_check(masked: Path) -> None:
+    found = results(masked)
+    assert bad(found) == []
+    assert {r.check for r in found} == {name for name, _ in CHECKS} - {"reachable", "observers"}
+    (stated,) = [r.found for r in found if r.check == "guarantee"]
+    assert "up to 1 of the other members together" in stated
+
+
+@pytest.mark.parametrize("case", MASKED_CASES, ids=lambda case: case.id)
+def test_what_is_broken_in_a_masked_sum_is_found_and_nothing_else(
+    masked: Path, case: Broken, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    test_what_is_broken_is_found_and_nothing_else(masked, case, monkeypatch)
+
+
+def test_all_attempts_of_a_masked_sum_are_to_be_paid_for(masked: Path) -> None:
+    """Two attempts at 20 need a budget of 40: one of 39 is refused before anything is drawn."""
+    replace_in(masked / "links.csv", "east,west\n", "east,west\nwest,south\n")
+    replace_in(masked / "scenario.toml", "colluders = 1", "colluders = 0\nabsent = 1")
+    more = f'south = "{"cd" * 32}"\n'
+    (masked / "signing-keys.toml").write_text((masked / "signing-keys.toml").read_text() + more)
+    replace_in(masked / "agent.toml", "epsilon = 20.0", "epsilon = 39.0")
+    (named,) = bad(results(masked))
+    assert "a query of up to 2 attempts costs epsilon = 40" in str(named)
+    assert "raise [budget] to epsilon = 40: attempts x epsilon = 2 x 20" in named.remedy
+    replace_in(masked / "agent.toml", "epsilon = 39.0", "epsilon = 40.0")
+    assert bad(results(masked)) == []
+
+
+def test_the_next_query_must_be_paid_for_by_what_the_ledger_has_left(masked: Path) -> None:
+    """What `begin_query` would say: a query of another run has left 21 of 41, and 40 are needed."""
+    test_all_attempts_of_a_masked_sum_are_to_be_paid_for(masked)
+    replace_in(masked / "agent.toml", "epsilon = 40.0", "epsilon = 41.0")
+    setup = AgentSetup.load(masked / "agent.toml")
+    budget, nonce = Budget(41.0), setup.manifest.nonce
+    earlier = replace(setup.manifest, nonce="0" * len(nonce))
+    with Ledger.open(
+        masked / "north.ledger", earlier, "north", budget, key=setup.ledger_key(),
+        device=setup.device_secret(),
+    ) as made:  # fmt: skip
+        terms = MaskedTerms.of(earlier, setup.problem.family)
+        sessions, cost = made.sessions(terms), PrivacyEvent(20.0)
+        sessions.begin_query(1, cost, 2, last=1)
+        sessions.open(1, entry(terms, 1))
+        sessions.prepare(1, value(entry(terms, 1)))
+        sessions.ready(1, bytes(32))
+        sessions.send(1)
+        sessions.conclude_query(1, "sum", None)
+        assert made.remaining.epsilon == 21.0
+        with pytest.raises(BudgetExceeded):
+            sessions.begin_query(2, cost, 2, last=2)
+    (named,) = bad(results(masked))
+    assert (named.check, named.outcome) == ("budget", FAILURE)
+    assert "the ledger does not admit the next query" in named.found
+    assert "has spent epsilon = 20" in named.found
+    assert "murmura ledger amend agent.toml --raise" in named.found
+    replace_in(masked / "scenario.toml", f'nonce = "{nonce}"', f'nonce = "{"0" * len(nonce)}"')
+    assert bad(results(masked)) == []  # of the run that has its sum, nothing more is asked
+
+
 def test_every_check_has_a_broken_setup() -> None:
-    assert {case.check for case in CASES} | {"reachable"} == {name for name, _ in CHECKS}
+    cases = [*CASES, *MASKED_CASES]
+    assert {case.check for case in cases} | {"reachable"} == {name for name, _ in CHECKS}
 
 
 @pytest.mark.parametrize(("fails", "code"), [(False, 0), (True, 1)])

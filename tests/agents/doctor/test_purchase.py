@@ -29,7 +29,7 @@ def setup(folder: Path, budget: str, batches: str, rounds: int = 200, agents: st
 
 
 def purchase(made: Setup) -> Purchase:
-    cost = ExaminedAgent(made).mechanism.event(1)
+    cost = ExaminedAgent(made).cost
     assert cost is not None
     return Purchase(made, cost)
 

@@ -115,12 +115,13 @@ def test_a_refusal_says_when_there_is_more_and_then_there_is() -> None:
     ("terms", "charge", "says"),
     [
         ({"per": "day"}, Charge(1, 24, 24, START, 0.25, 0.0),
-         "never enough for a batch of 24 readings, which costs 24 times the epsilon of one; record a "
-         "larger budget with `murmura ledger amend agent.toml`, with unit = \"event\" if it is to be "
-         "for each reading, or agree on a smaller `longest` of batches"),
+         "never enough for a batch of 24 readings, which costs 24 times the epsilon of one; write a "
+         "larger [budget], and record it with `murmura ledger amend agent.toml --raise`, with unit = "
+         "\"event\" if it is to be for each reading, or agree on a smaller `longest` of batches"),
         ({"unit": "window", "window": 10}, Charge(1, 24, 24, START, 0.25, 0.0), "`longest` of batches"),
-        ({"per": "day"}, one(1, START, epsilon=1.5), "never enough for one reading; record a larger"),
-        ({}, one(5, START), "the budget is not refilled; record a larger budget"),
+        ({"per": "day"}, one(1, START, epsilon=1.5), "never enough for one reading; write a larger"),
+        ({}, one(5, START), "the budget is not refilled; write a larger [budget], and record it with "
+         "`murmura ledger amend agent.toml --raise`"),
     ],
 )  # fmt: skip
 def test_a_refusal_for_good_says_what_to_do_and_not_to_wait(
@@ -311,9 +312,9 @@ def steps_of(ledger: Any, work: Any) -> int:
         nonlocal count
         count += 1
 
-    ledger._store.db.set_progress_handler(step, 1)
+    ledger._writer.store.db.set_progress_handler(step, 1)
     work()
-    ledger._store.db.set_progress_handler(None, 1)
+    ledger._writer.store.db.set_progress_handler(None, 1)
     return count
 
 
@@ -328,8 +329,8 @@ UNITS: dict[str, dict[str, Any]] = {
 
 def costs_of_a_charge(open_ledger: Any, unit: str) -> Any:
     ledger = open_ledger(**UNITS[unit])
-    vars(ledger._store)["wait_for_disk"] = lambda _: None
-    ledger._store.db.execute("PRAGMA synchronous = OFF")
+    vars(ledger._writer.store)["wait_for_disk"] = lambda _: None
+    ledger._writer.store.db.execute("PRAGMA synchronous = OFF")
     found: list[Any] = []
     for reading in range(1, 202):
         cost = PrivacyEvent(0.25 if reading % 2 else 0.125)
@@ -341,7 +342,7 @@ def costs_of_a_charge(open_ledger: Any, unit: str) -> Any:
             found.append((steps_of(ledger, lambda: found.append(lines_of(charge))), found.pop()))
         else:
             charge()
-    ledger._store.db.execute("PRAGMA synchronous = FULL")
+    ledger._writer.store.db.execute("PRAGMA synchronous = FULL")
     return found
 
 
@@ -398,7 +399,7 @@ def setting_the_clock_refills_nothing(
         assert spends(ledger, draw, cost) == 0, "a clock that was set refilled the budget"
     machine.passes(DAY)  # but time does, whatever the clock says
     assert spends(ledger, draw, cost) == 2
-    times = [entry.time for entry in ledger._store.entries()]
+    times = [entry.time for entry in ledger._writer.store.entries()]
     assert times == sorted(times)
 
 

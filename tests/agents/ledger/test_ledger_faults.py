@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from murmura.agents.ledger import Ledger, verify
-from murmura.agents.ledger import store as files
+from murmura.agents.ledger import lock as locks
 from murmura.errors import LedgerError
 from murmura.privacy import Budget, PrivacyEvent
 
@@ -99,8 +99,8 @@ def fill(ledger: Any) -> Any:
 
 def test_a_full_disk(open_ledger: Any) -> None:
     ledger = open_ledger()
-    pages = ledger._store.db.execute("PRAGMA page_count").fetchone()[0]
-    ledger._store.db.execute(f"PRAGMA max_page_count = {pages + 3}")
+    pages = ledger._writer.store.db.execute("PRAGMA page_count").fetchone()[0]
+    ledger._writer.store.db.execute(f"PRAGMA max_page_count = {pages + 3}")
     count, said = fill(ledger)
     assert "a.ledger: cannot write the release" in said
     assert "the disk is full" in said
@@ -119,8 +119,8 @@ def test_a_full_disk(open_ledger: Any) -> None:
 def test_a_full_disk_stops_a_save(open_ledger: Any) -> None:
     ledger = open_ledger()
     ledger.save(b"early")
-    pages = ledger._store.db.execute("PRAGMA page_count").fetchone()[0]
-    ledger._store.db.execute(f"PRAGMA max_page_count = {pages}")
+    pages = ledger._writer.store.db.execute("PRAGMA page_count").fetchone()[0]
+    ledger._writer.store.db.execute(f"PRAGMA max_page_count = {pages}")
     with pytest.raises(LedgerError, match="cannot save the state: the disk is full"):
         ledger.save(bytes(10**6))
     ledger.close()
@@ -306,9 +306,9 @@ def test_a_crash_while_it_is_made_leaves_no_trouble(open_ledger: Any, tmp_path: 
 
 
 def test_too_few_open_files_is_said(monkeypatch: Any) -> None:
-    monkeypatch.setattr(files, "HANDLES", 10**9)
+    monkeypatch.setattr(locks, "HANDLES", 10**9)
     with pytest.raises(LedgerError, match=r"open files and this process may have"):
-        files.raise_file_limit(10)
+        locks.raise_file_limit(10)
 
 
 def test_the_soft_limit_is_raised() -> None:
@@ -316,7 +316,7 @@ def test_the_soft_limit_is_raised() -> None:
         resource.setrlimit(
             resource.RLIMIT_NOFILE, (300, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
         )
-        files.raise_file_limit(100)
+        locks.raise_file_limit(100)
         return str(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
 
     assert int(in_child(work)) >= 656

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from murmura.agents.ledger import Ledger, read_ledger, verify
+from murmura.agents.ledger.lock import lock_path
 from murmura.agents.ledger.maintenance import amend, backup, restore
 from murmura.agents.ledger.periods import Period
-from murmura.agents.ledger.store import lock_path
 from murmura.errors import LedgerError
 from murmura.privacy import Budget, BudgetExceeded
 from tests.agents.ledger.test_budget_calendar import DAY, FakeClock
@@ -165,8 +165,9 @@ def test_a_backup_that_the_lock_file_contradicts_is_not_restored(
     with pytest.raises(LedgerError, match="exists"):
         restore(tmp_path / "copy", path, KEY, by="ana")
     path.unlink()
-    with pytest.raises(LedgerError, match=r"records 4 releases and the backup .* has 3"):
+    with pytest.raises(LedgerError, match=r"records 4 releases and the backup .* has 3") as e:
         restore(tmp_path / "copy", path, KEY, by="ana")
+    assert "issue a new name with `murmura keys issue`" in str(e.value)
     assert not path.exists()
 
 

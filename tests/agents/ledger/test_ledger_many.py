@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from murmura.agents.ledger import Ledger
-from murmura.agents.ledger.store import HANDLES
+from murmura.agents.ledger.lock import HANDLES
 from murmura.privacy import Budget, PrivacyEvent
 
 
@@ -50,10 +50,10 @@ def test_many_at_once(tmp_path: Any, manifest: Any, count: Any) -> None:
 @pytest.mark.thorough
 def test_a_long_stream_takes_no_more_memory_than_a_short_one(tmp_path: Any, manifest: Any) -> None:
     with Ledger.open(tmp_path / "a.ledger", manifest, "0", Budget(1e6)) as ledger:
-        vars(ledger._store)["wait_for_disk"] = lambda _: (
+        vars(ledger._writer.store)["wait_for_disk"] = lambda _: (
             None
         )  # waiting for the disk is not the point
-        ledger._store.db.execute("PRAGMA synchronous = OFF")
+        ledger._writer.store.db.execute("PRAGMA synchronous = OFF")
         tracemalloc.start()
         sizes = []
         for reading in range(1, 1201):
@@ -63,4 +63,4 @@ def test_a_long_stream_takes_no_more_memory_than_a_short_one(tmp_path: Any, mani
                 sizes.append(tracemalloc.get_traced_memory()[0])
         tracemalloc.stop()
         assert sizes[1] - sizes[0] < 20_000
-        ledger._store.db.execute("PRAGMA synchronous = FULL")
+        ledger._writer.store.db.execute("PRAGMA synchronous = FULL")

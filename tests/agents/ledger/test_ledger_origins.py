@@ -151,8 +151,8 @@ def test_the_200th_reading_is_passed_over_in_as_many_operations_as_the_10th(
     open_ledger: Any,
 ) -> None:
     ledger, found = open_ledger(), []
-    ledger._store.wait_for_disk = lambda _: None
-    ledger._store.db.execute("PRAGMA synchronous = OFF")
+    ledger._writer.store.wait_for_disk = lambda _: None
+    ledger._writer.store.db.execute("PRAGMA synchronous = OFF")
     for number in range(1, 202):
 
         def work(number: int = number) -> None:

@@ -12,7 +12,7 @@ from murmura.agents.ledger import clock as module
 from murmura.agents.ledger.store import Store
 from murmura.agents.ledger.verification import check_store
 from murmura.errors import LedgerError
-from murmura.privacy import Budget
+from murmura.privacy import Budget, PrivacyEvent
 
 
 def killed(
@@ -102,7 +102,7 @@ def test_a_ledger_that_was_closed_survives_a_power_cut(open_ledger: Any, other_b
 
 def test_saves_do_not_wait_and_charges_do(open_ledger: Any, draw: Any, cost: Any) -> None:
     ledger = open_ledger(durability="process")
-    mode = ledger._store.db.execute
+    mode = ledger._writer.store.db.execute
     ledger.save(b"state")
     assert mode("PRAGMA synchronous").fetchone() == (1,)  # NORMAL
     ledger.charge(1, 1, cost, draw)
@@ -112,8 +112,8 @@ def test_saves_do_not_wait_and_charges_do(open_ledger: Any, draw: Any, cost: Any
     assert mode("PRAGMA synchronous").fetchone() == (2,)
     careful = open_ledger("b.ledger")
     careful.save(b"state")
-    assert careful._store.db.execute("PRAGMA synchronous").fetchone() == (2,)
-    assert careful._store.db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    assert careful._writer.store.db.execute("PRAGMA synchronous").fetchone() == (2,)
+    assert careful._writer.store.db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
 
 
 def test_an_empty_state_ends_the_incarnation_at_the_next_opening(open_ledger: Any) -> None:
@@ -187,8 +187,16 @@ def test_another_ones_ledger_is_refused_with_both_values(
 )
 def test_other_terms_of_release_are_refused(open_ledger: Any, manifest: Any, change: Any) -> None:
     open_ledger().close()
-    with pytest.raises(LedgerError, match="terms of release"):
+    (name,) = change
+    with pytest.raises(LedgerError, match=f"made for the term {name} = .* this agent has") as e:
         open_ledger(manifest=replace(manifest, **change))
+    assert "nothing of it was ever released, move a.ledger away" in str(e.value)
+    ledger = open_ledger()
+    ledger.charge(1, 1, PrivacyEvent(0.25), lambda: (1,) * manifest.dimension)
+    ledger.close()
+    with pytest.raises(LedgerError, match=f"made for the term {name} = .* this agent has") as e:
+        open_ledger(manifest=replace(manifest, **change))
+    assert "away" not in str(e.value)
 
 
 def test_the_secret_is_in_every_copy_and_nowhere_to_be_seen(

@@ -107,7 +107,7 @@ def test_a_weakened_twin_without_its_lock_is_caught(open_ledger: Any, cost: Any)
     class Unlocked(Ledger):
         def __init__(self, *args: Any, **options: Any) -> None:
             super().__init__(*args, **options)
-            vars(self)["_mutex"] = contextlib.nullcontext()
+            vars(self._writer)["mutex"] = contextlib.nullcontext()
 
     with pytest.raises(AssertionError):
         holds(open_ledger(kind=Unlocked), cost)
@@ -139,6 +139,6 @@ def test_processes_take_turns_and_find_the_same_releases(tmp_path: Any, manifest
     assert len(given) == 4, "a reading was drawn in two processes, or the budget was overspent"
     assert {name for _, refused in found for name in refused} <= {"BudgetExceeded", "LedgerError"}
     assert verify(path).ok
-    assert read_ledger(path).budget.spent.epsilon == 1.0
+    assert read_ledger(path).status.spent.epsilon == 1.0
     with Ledger.open(path, manifest, "0", Budget(1.0)) as ledger:
         assert {(r.reading, *r.sums) for r in ledger.released()} == given

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from murmura.agents.ledger import read_ledger, records, verify
+from murmura.agents.ledger.contents import first_identity, header_of
+from murmura.agents.ledger.lock import lock_path
 from murmura.agents.ledger.opening import write_meta
-from murmura.agents.ledger.store import Store, lock_path
-from murmura.agents.ledger.verification import first_identity, header_of
+from murmura.agents.ledger.store import Store
 from murmura.errors import LedgerError
 
 KEY = b"k" * 32
@@ -43,7 +44,7 @@ def forge(path: Any, **meta: Any) -> None:
     before = records.genesis_hash(first_identity(header))
     rows = list(store.rows())
     for seq, row in enumerate(rows, 1):
-        made = records.entry_hash(before, (seq, *row[1:11]))
+        made = records.entry_hash(before, (seq, *row[1:12]))
         store.db.execute(
             "UPDATE releases SET seq = ?, previous = ?, hash = ? WHERE reading = ?",
             (seq, before, made, row[1]),
@@ -61,7 +62,8 @@ def test_a_sound_ledger(path: Any) -> None:
     assert found.ok
     assert found.problems == ()
     assert (found.agent, found.releases) == ("0", 4)
-    assert (found.spent.epsilon, found.remaining.epsilon) == (1.0, 0.0)
+    assert found.status is not None
+    assert (found.status.spent.epsilon, found.status.remaining.epsilon) == (1.0, 0.0)
     assert found.head == read_ledger(path).entries[-1].hash
     assert len(found.limitations) == 1
     assert "neighbours" in found.limitations[0]
@@ -283,7 +285,7 @@ def test_a_ledger_of_the_previous_format_is_named_and_left_alone(
         "ALTER TABLE state RENAME COLUMN checksum TO mark",
     )
     before = path.read_bytes()
-    expected = r"has format 2 and this version of murmura reads format 4 only; nothing was released"
+    expected = r"has format 2 and this version of murmura reads format 6 only; nothing was released"
     for reader in (read_ledger, verify, lambda _: open_ledger(key=KEY)):
         with pytest.raises(LedgerError, match=expected):
             reader(path)

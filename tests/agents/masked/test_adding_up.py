@@ -1,6 +1,5 @@
 """Which public records make a result, and which do not: built by hand, with every member's key."""
 
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -8,7 +7,7 @@ import pytest
 
 from murmura.agents.masked import masks
 from murmura.agents.masked.entries import Stage
-from murmura.agents.masked.masks import EphemeralKey
+from murmura.agents.masked.masks import EphemeralKey, Participant
 from murmura.agents.masked.records import (
     Commit,
     Masked,
@@ -21,6 +20,7 @@ from murmura.agents.masked.records import (
     sign,
 )
 from murmura.agents.masked.results import SumResult, add_up
+from murmura.agents.masked.roster import participants
 from tests.agents.masked.test_session import (
     hold_back,
     present_everywhere,
@@ -44,14 +44,14 @@ class Transcript:
         self.sid = self.terms.sid(QUERY, 0, 1)  # the next view: a says nothing in it
         self.numbers = tuple(LABELS.index(one) for one in members)
         self.labels, self.salt = members, bytes(32)
-        keys = {one: EphemeralKey().public for one in members}
+        keys = {one: Participant(EphemeralKey().public) for one in members}
         self.rho = masks.roster_digest(self.terms.manifest, self.sid, keys)
         words = {one: (1 + k, 7) for k, one in enumerate(members)}
         hidden = {one: commitment(self.sid, one, words[one], self.salt) for one in members}
         self.gamma = commitments_digest(self.rho, hidden)
         proposer = self.terms.proposer(QUERY, 0, 1)
         self.records: list[Record] = [
-            *(Present(self.sid, one, keys[one]) for one in members),
+            *(Present(self.sid, one, *keys[one]) for one in members),
             Roster(self.sid, proposer, self.rho, self.numbers),
             *(Commit(self.sid, one, self.rho, hidden[one]) for one in members),
             *(Ready(self.sid, one, self.rho, self.gamma) for one in members),
@@ -176,26 +176,19 @@ def test_a_member_with_two_keys_is_in_no_roster() -> None:
 def test_a_member_that_fell_silent_is_in_no_later_roster() -> None:
     world = started()
     hold_back(world, "e")
-    for label in "abcd":
-        world.fire(label, "attempt")
-    world.kill("e")
-    sid = world.terms.sid(QUERY, 1, 0)
-    world.settle("e")
-    session = session_of(world, "a")
-    session._key = EphemeralKey()  # the one of this attempt was used up
-    session.records._records.pop((sid, "Present", "a"), None)
-    world.act("a", session.receive, [])
-    entry = replace(world.ledgers["a"].entries(QUERY)[-1], attempt=1, sid=sid)
-    keys = {}
-    for label in LABELS:
-        key = session._key.public if label == "a" else EphemeralKey().public
-        session.records._records[sid, "Present", label] = sign(
-            Present(sid, label, key), world.terms.manifest, signing_key(label)
-        )
-        keys[label] = key
-    rho = masks.roster_digest(world.terms.manifest, sid, keys)
-    everyone = Roster(sid, world.terms.proposer(QUERY, 1, 0), rho, (0, 1, 2, 3, 4))
-    assert "fell silent" in session.objection(entry, everyone)
+    world.fire("a", "attempt")
+    sid, session = world.terms.sid(QUERY, 1, 0), session_of(world, "a")
+    for label in "bcde":
+        world.inject("a", Present(sid, label, EphemeralKey().public))
+    entry = world.ledgers["a"].entries(QUERY)[-1]
+    for members, words in (((0, 1, 2, 3, 4), "fell silent"), ((0, 1, 2, 3), "")):
+        keys = participants(world.terms, session.records, sid, members)
+        assert keys is not None
+        rho = masks.roster_digest(world.terms.manifest, sid, keys)
+        proposed = Roster(sid, world.terms.proposer(QUERY, 1, 0), rho, members)
+        found = session.objection(entry, proposed)
+        assert words in found
+        assert bool(found) is bool(words)
 
 
 def test_a_second_key_shown_first_does_not_hide_a_result_from_an_agent_outside() -> None:

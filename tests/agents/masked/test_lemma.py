@@ -41,7 +41,7 @@ class Enumerated:
         return to_words([step * 2**64 // self.m])
 
     def published(self, roster: tuple[str, ...], publishers: tuple[str, ...]) -> tuple[int, ...]:
-        public = {label: self.keys[label].public for label in roster}
+        public = {label: masks.Participant(self.keys[label].public) for label in roster}
         return tuple(
             int((to_words([VALUES[one]]) + pad(self.keys[one], one, public, b"", b"", 1))[0])
             for one in publishers
@@ -104,22 +104,71 @@ def test_published_values_are_uniform_given_their_closed_sum(
     assert cases > 30
 
 
-def test_two_rosters_have_independent_masks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every agent publishes in one of them (R1): the joint distribution is the product."""
-    world = Enumerated(monkeypatch, 2)
-    first, second = ("a", "b", "c", "d"), ("b", "c", "d", "e")
+class Sessions(Enumerated):
+    """Two sessions at once: a mask is as new as what its key is derived from, by the agents' code."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, bound: bool = True) -> None:
+        derived, digest = masks.pair_info, masks.roster_digest
+        super().__init__(monkeypatch, 2)
+        monkeypatch.setattr(masks, "roster_digest", digest)
+        monkeypatch.setattr(
+            masks,
+            "pair_info",
+            derived if bound else lambda manifest, _, __, *ends: derived(manifest, b"", b"", *ends),
+        )
+
+    def stream(self, _: bytes, info: bytes, __: int) -> Any:
+        step = self.steps[self.infos.setdefault(info, len(self.infos))]
+        return to_words([step * 2**63])
+
+    def publish(self, sessions: Any) -> tuple[int, ...]:
+        """What the publishers of both sessions publish, one after the other."""
+        found = []
+        for sid, (roster, publishers) in sessions.items():
+            public = {label: masks.Participant(self.keys[label].public) for label in roster}
+            found += [
+                int((to_words([VALUES[one]]) + pad(self.keys[one], one, public, b"", sid, 1))[0])
+                for one in publishers
+            ]
+        return tuple(found)
+
+    def joint(self, sessions: Any) -> Counter[tuple[int, ...]]:
+        """Over all masks that are derived from something different."""
+        self.infos: dict[bytes, int] = {}
+        self.steps: Any = Counter()
+        self.publish(sessions)
+        found: Counter[tuple[int, ...]] = Counter()
+        for steps in product(range(2), repeat=len(self.infos)):
+            self.steps = steps
+            found[self.publish(sessions)] += 1
+        return found
+
+
+PAIRS = [("abc", "abc"), ("abc", "bcd"), ("abc", "ab")]
+
+
+@pytest.mark.parametrize(("first", "second"), PAIRS)
+def test_two_sessions_reveal_the_closed_sum_of_each_and_nothing_across(
+    first: str, second: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every member publishes in one of them (R1), in all ways; masks are bound to sid and rho (R4)."""
+    world = Sessions(monkeypatch)
     for publishers in subsets(first, least=1):
-        others = tuple(one for one in second if one not in publishers)
-        one = world.distribution(first, "abcde", publishers)
-        two = world.distribution(second, "abcde", others)
-        joint = Counter({(x, y): one[x] * two[y] for x in one for y in two})
-        claimed = {
-            (x, y)
-            for x in world.claimed(first, "abcde", publishers)
-            for y in world.claimed(second, "abcde", others)
-        }
-        assert set(joint) == claimed
-        assert len(set(joint.values())) == 1
+        for others in subsets([one for one in second if one not in publishers], least=1):
+            one = world.claimed(tuple(first), "abcd", publishers)
+            two = world.claimed(tuple(second), "abcd", others)
+            found = world.joint({b"1": (first, publishers), b"2": (second, others)})
+            assert holds(found, {x + y for x in one for y in two}), (publishers, others)
+
+
+def test_masks_that_serve_two_sessions_close_a_sum_across_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Weakened variant: neither session is complete, and the sum of all three can be read."""
+    found = Sessions(monkeypatch, bound=False).joint(
+        {b"1": ("abc", ("a", "b")), b"2": ("abc", ("c",))}
+    )
+    assert {sum(values) % 2**64 for values in found} == {sum(VALUES[one] for one in "abc")}
 
 
 def test_masks_on_a_sparse_graph_leak_the_sums_of_its_components(

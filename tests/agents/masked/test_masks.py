@@ -8,7 +8,8 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 
 from murmura.agents.masked import masks
-from murmura.agents.masked.masks import EphemeralKey, MaskError, centred, pad, to_words
+from murmura.agents.masked.masks import EphemeralKey, MaskError, Participant, centred, pad, to_words
+from murmura.errors import AgentError
 
 MANIFEST, SID = bytes(32), bytes([1]) * 32
 P = 2**255 - 19
@@ -25,8 +26,8 @@ def keys(*labels: str) -> dict[str, EphemeralKey]:
     return {label: EphemeralKey() for label in labels}
 
 
-def public(made: dict[str, EphemeralKey]) -> dict[str, bytes]:
-    return {label: key.public for label, key in made.items()}
+def public(made: dict[str, EphemeralKey]) -> dict[str, Participant]:
+    return {label: Participant(key.public) for label, key in made.items()}
 
 
 def pads(made: dict[str, EphemeralKey], components: int = 3, sid: bytes = SID) -> dict[str, Any]:
@@ -97,9 +98,18 @@ def test_a_dropped_key_gives_nothing_and_no_key_is_written_or_shown() -> None:
 
 def test_a_roster_with_a_foreign_own_key_is_refused() -> None:
     made = keys("a", "b")
-    roster = public(made) | {"a": EphemeralKey().public}
+    roster = public(made) | {"a": Participant(EphemeralKey().public)}
     with pytest.raises(MaskError, match="present key of 'a'"):
         pad(made["a"], "a", roster, MANIFEST, SID, 1)
+
+
+@pytest.mark.parametrize("components", [0, 1025])
+def test_a_wrong_number_of_components_is_no_fault_of_a_key(components: int) -> None:
+    """A session gives a view up for a MaskError, and would do so in every view."""
+    made = keys("a", "b")
+    with pytest.raises(AgentError, match="1 to 1024 components") as caught:
+        pad(made["a"], "a", public(made), MANIFEST, SID, components)
+    assert not isinstance(caught.value, MaskError)
 
 
 def copied_key_pad(made: dict[str, EphemeralKey]) -> Any:
@@ -107,7 +117,7 @@ def copied_key_pad(made: dict[str, EphemeralKey]) -> Any:
 
     a and x both hold one private key, so b's pads with them differ in labels only.
     """
-    roster = {"a": made["a"].public, "b": made["b"].public, "x": made["a"].public}
+    roster = public(made | {"x": made["a"]})
     return pad(made["b"], "b", roster, MANIFEST, SID, 4)
 
 
@@ -144,3 +154,22 @@ def test_both_ends_have_the_secret_of_the_library() -> None:
     private, own = X25519PrivateKey.generate(), EphemeralKey()
     theirs = private.public_key().public_bytes_raw()
     assert own.exchange(theirs) == private.exchange(X25519PublicKey.from_public_bytes(own.public))
+
+
+@pytest.mark.parametrize("weakened", [False, True])
+def test_a_copied_key_does_not_double_a_mask(
+    weakened: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """c copies b's key: a's masks with both must differ, or a's pad is even and z tells v's parity.
+
+    The weakened variant derives a pair's key from both keys in the order of the labels, without them.
+    """
+    if weakened:
+        monkeypatch.setattr(masks, "_end", lambda _, key: masks._framed(key))
+    made = keys("a", "b")
+    copied = Participant(made["b"].public)
+    found = pad(made["a"], "a", public(made) | {"c": copied}, MANIFEST, SID, 64)
+    assert (not (found & np.uint64(1)).any()) is weakened  # by chance: 2^-64
+    a, b = (made[label].public for label in "ab")
+    infos = {masks.pair_info(MANIFEST, SID, SID, ("a", a), (who, b)) for who in "bcd"}
+    assert len(infos) == (1 if weakened else 3)

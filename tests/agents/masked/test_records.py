@@ -7,8 +7,9 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hypothesis import given
 from hypothesis import strategies as st
 
-from murmura.agents.masked import flooding
-from murmura.agents.masked.flooding import Admission, RecordSet, chunks, split_chunk
+from murmura.agents.masked import pool as pool_module
+from murmura.agents.masked.flooding import Admission, RecordSet
+from murmura.agents.masked.pool import RecordPool
 from murmura.agents.masked.records import (
     KINDS,
     Commit,
@@ -18,6 +19,8 @@ from murmura.agents.masked.records import (
     Roster,
     SignedRecord,
     Withdraw,
+    commitment,
+    commitments_digest,
     decode_record,
     encode_record,
     is_valid,
@@ -37,7 +40,7 @@ LABELS = st.text(min_size=1, max_size=50).filter(
 WORDS = st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=20).map(tuple)
 MEMBERS = st.sets(st.integers(0, 500), min_size=1).map(lambda s: tuple(sorted(s)))
 RECORDS = st.one_of(
-    st.builds(Present, HASHES, LABELS, KEY),
+    st.builds(Present, HASHES, LABELS, KEY, st.integers(1, 2**32 - 1)),
     st.builds(Roster, HASHES, LABELS, HASHES, MEMBERS),
     st.builds(Commit, HASHES, LABELS, HASHES, HASHES),
     st.builds(Ready, HASHES, LABELS, HASHES, HASHES),
@@ -106,7 +109,9 @@ def test_equal_payloads_of_two_kinds_have_different_signatures() -> None:
     "record",
     [
         Present(SID, "a", b"\xff" * 32), Present(SID, "", bytes(32)), Present(b"", "a", bytes(32)),
-        Present(SID, "a" * 201, bytes(32)), Roster(SID, "a", bytes(32), ()),
+        Present(SID, "a" * 201, bytes(32)), Present(SID, "a", bytes(32), 0),
+        Present(SID, "a", bytes(32), 2**32), Present(SID, "a", bytes(32), True),
+        Roster(SID, "a", bytes(32), ()),
         Roster(SID, "a", bytes(32), (3, 1)), Roster(SID, "a", bytes(32), (1, 1)),
         Roster(SID, "a", bytes(32), (-1, 2)), Roster(SID, "a", bytes(32), (100_000,)),
         Commit(SID, "a", bytes(31), bytes(32)), Masked(SID, "a", *(bytes(32),) * 3, ()),
@@ -131,7 +136,7 @@ def test_the_largest_records_fit_a_message() -> None:
 
 
 def known(*records: Any, expected: Any = lambda _: True) -> RecordSet:
-    found = RecordSet(MANIFEST, PINNED, expected)
+    found = RecordSet(RecordPool(MANIFEST, PINNED), expected)
     for record in records:
         assert found.add(sign(record, MANIFEST, KEYS[record.label])) is Admission.NEW
     return found
@@ -166,15 +171,15 @@ def test_what_is_of_no_member_no_session_or_has_no_signature_never_enters() -> N
 def test_two_sets_become_equal_within_the_message_limit(
     left: set[int], right: set[int], limit: int
 ) -> None:
-    ends = [RecordSet(MANIFEST, PINNED, lambda _: True) for _ in range(2)]
+    ends = [RecordSet(RecordPool(MANIFEST, PINNED), lambda _: True) for _ in range(2)]
     for end, numbers in zip(ends, (left, right), strict=True):
         for number in numbers:
             end.add(SIGNED[number])
     for here, there in (ends, ends[::-1]):
         lacking = there.lacking(here.names(there.digests()))
-        for message in chunks(lacking, limit):
+        for message in there.pool.chunks(lacking, limit):
             assert len(message) <= limit
-            for signed in split_chunk(message):
+            for signed in here.pool.split(message):
                 assert here.add(signed) is Admission.NEW
     assert ends[0].digests() == ends[1].digests()
     assert len(ends[0]) == len(ends[1]) == len(left | right)
@@ -186,14 +191,17 @@ SIGNED = [
 ]
 
 
+POOL = RecordPool(MANIFEST, PINNED)
+
+
 @given(st.binary(max_size=300))
 def test_a_chunk_is_split_or_refused(data: bytes) -> None:
     for message in (data, len(data).to_bytes(4, "big") + data):
         try:
-            found = split_chunk(message)
+            found = POOL.split(message)
         except WireError:
             continue
-        assert b"".join(chunks(found)) == message
+        assert b"".join(POOL.chunks(found)) == message
 
 
 def test_bad_signatures_cost_one_verification_each_and_are_not_kept(
@@ -206,9 +214,28 @@ def test_bad_signatures_cost_one_verification_each_and_are_not_kept(
         calls.append(1)
         return False
 
-    monkeypatch.setattr(flooding, "is_valid", refuse)
+    monkeypatch.setattr(pool_module, "is_valid", refuse)
     for n in range(1000):
         found.add(SignedRecord(EXAMPLES[1], n.to_bytes(64, "big")))
         found.add(SignedRecord(EXAMPLES[0], n.to_bytes(64, "big")))  # known: not verified
     assert len(calls) == 1000
     assert len(found) == 1
+
+
+def test_a_commitment_is_for_one_session_member_value_and_salt() -> None:
+    """So a member that repeats another one's commitment cannot open it with that one's value."""
+    sid, words, salt = bytes(32), (1, 2), bytes(32)
+    other = bytes([1]) * 32
+    found = {
+        commitment(sid, "a", words, salt), commitment(other, "a", words, salt),
+        commitment(sid, "b", words, salt), commitment(sid, "a", (1, 3), salt),
+        commitment(sid, "a", (1,), salt), commitment(sid, "a", words, other),
+    }  # fmt: skip
+    assert len(found) == 6
+    hidden = {"a": sid, "b": other}
+    gammas = {
+        commitments_digest(sid, hidden), commitments_digest(other, hidden),
+        commitments_digest(sid, {"a": other, "b": sid}), commitments_digest(sid, {"a": sid}),
+        commitments_digest(sid, {"a": sid, "c": other}),
+    }  # fmt: skip
+    assert len(gammas) == 5

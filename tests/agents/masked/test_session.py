@@ -11,12 +11,15 @@ from typing import Any
 
 import pytest
 
-from murmura.agents.masked import masks
-from murmura.agents.masked.entries import MemorySessionLedger, Stage
+from murmura.agents.masked import flooding, masks, pool, rules
+from murmura.agents.masked.entries import Stage
 from murmura.agents.masked.flooding import Admission
-from murmura.agents.masked.masks import EphemeralKey, centred, to_words
+from murmura.agents.masked.masks import EphemeralKey, Participant, centred, to_words
+from murmura.agents.masked.memory import MemorySessionLedger
+from murmura.agents.masked.own_records import is_unknown
 from murmura.agents.masked.records import Commit, Masked, Present, Ready, Roster, Withdraw, sign
 from murmura.agents.masked.results import SumResult
+from murmura.agents.masked.roster import participants
 from murmura.agents.masked.session import Session
 from murmura.errors import AgentError, LedgerError
 from tests.agents.masked.world import EPSILON, LABELS, QUERY, World, made_terms, signing_key
@@ -176,6 +179,29 @@ def test_the_owner_of_an_only_link_cannot_read_the_member_behind_it(session: Any
     assert (difference == value) is (session is KeepsNoise)
 
 
+class Hasty(Session):
+    """Weakened variant: the time of a view ends an attempt that has sent."""
+
+    def deadline(self, timer: str) -> Any:
+        return super().deadline("attempt" if timer == "view" else timer)
+
+
+@pytest.mark.parametrize("session", [Session, Hasty])
+def test_an_attempt_that_has_sent_ends_at_its_own_deadline_only(session: Any) -> None:
+    """R5: the timers of its view are still set when it sends, and spend no second epsilon."""
+    world = started(session=session)
+    hold_back(world, "e")
+    assert {"proposal", "view", "attempt"} <= world.timers["a"]
+    for timer in ("proposal", "view"):
+        world.fire("a", timer)
+    hasty = session is Hasty
+    assert stages(world, "a") == [Stage.SENT] + [Stage.OPENED] * hasty
+    assert len(world.drawn["a"]) == 1 + hasty
+    if not hasty:
+        world.fire("a", "attempt")
+        assert stages(world, "a") == [Stage.SENT, Stage.OPENED]
+
+
 def test_after_the_last_attempt_nothing_more_is_drawn() -> None:
     world = started()
     hold_back(world, "e")
@@ -219,9 +245,9 @@ def roster(world: World, members: tuple[int, ...], own: bytes = b"", who: str = 
         label = LABELS[number] if number < 5 else "z"
         signed = session_of(world, who).records.get(sid, "Present", label)
         record = getattr(signed, "record", None)
-        keys[label] = record.key if isinstance(record, Present) else bytes(32)
+        keys[label] = Participant(record.key if isinstance(record, Present) else bytes(32))
     if own:
-        keys[who] = own
+        keys[who] = Participant(own)
     rho = masks.roster_digest(world.terms.manifest, sid, keys)
     return Roster(sid, proposer(world), rho, members)
 
@@ -332,13 +358,18 @@ class AddsWhatever(Session):
                     total = masks.to_words(sum(c) for c in zip(*words, strict=True))
                     found = SumResult(
                         self.query, attempt, view, roster.rho, tuple(labels),
-                        masks.centred(total),
+                        (1,) * len(labels), masks.centred(total),
                     )  # fmt: skip
                     self._conclude(found, "sum")
 
 
 @pytest.mark.parametrize("session", [Session, AddsWhatever])
-def test_two_values_of_one_member_give_one_sum(session: Any) -> None:
+def test_two_values_of_one_member_give_one_sum(
+    session: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if session is AddsWhatever:
+        monkeypatch.setattr(pool, "opened_by", lambda _: b"")
+        monkeypatch.setattr(flooding, "opened_by", lambda _: b"")
     world = started(session=session)
     hold_back(world, "e")
     entry = world.ledgers["e"].entries(QUERY)[0]
@@ -354,11 +385,19 @@ def test_two_values_of_one_member_give_one_sum(session: Any) -> None:
     assert result.totals == world.expected(result)
 
 
+class Deaf(Session):
+    """Weakened variant: what others have heard of this agent is overlooked."""
+
+    def receive(self, signed: Any) -> Any:
+        return super().receive([one for one in signed if one.record.label != self.label])
+
+
+@pytest.mark.parametrize("session", [Session, Deaf])
 @pytest.mark.parametrize("earlier", [Stage.OPENED, Stage.PREPARED])
 def test_a_restored_ledger_stops_at_the_first_own_record_that_it_does_not_know(
-    earlier: Stage,
+    earlier: Stage, session: Any
 ) -> None:
-    world = started()
+    world = started(session=session)
     present_everywhere(world)
     if earlier is Stage.PREPARED:
         for _ in range(2):
@@ -372,9 +411,46 @@ def test_a_restored_ledger_stops_at_the_first_own_record_that_it_does_not_know(
     world.ledgers["a"] = before
     world.start("a")
     world.settle()
+    if session is Deaf:  # it goes on; before PREPARED, with a ledger that lacks what it sent
+        assert session_of(world, "a").reason != "rolled-back"
+        assert (world.ledgers["a"].charged < charged) is (earlier is Stage.OPENED)
+        return
     assert session_of(world, "a").reason == "rolled-back"
     assert charged == EPS
     assert len(world.sent("a")) == 1
+
+
+def test_a_ledger_knows_what_was_said_up_to_its_last_step_and_nothing_else() -> None:
+    """Whatever of it is heard first: an own record of a later step, or another one, is unknown."""
+    world = started("a")
+    ledger, kept = world.ledgers["a"], [world.ledgers["a"].entries(QUERY)]
+    usual = ledger._write
+
+    def noted(name: str, *arguments: Any) -> Any:
+        found = usual(name, *arguments)
+        kept.append(ledger.entries(QUERY))
+        return found
+
+    ledger._write = noted  # type: ignore[method-assign]
+    world.start("a")
+    world.run()
+    said: list[Any] = [one.record for one in world.published["a"]]
+    said = [one for one in said if not isinstance(one, Roster)]
+    assert [type(one) for one in said] == [Present, Commit, Ready, Masked]
+    assert len(kept) == 5
+    for step, entries in enumerate(kept):
+        found = [is_unknown(one, entries) for one in said]
+        assert found == [place >= step for place in range(4)]
+    _, commit, ready, masked = said
+    for other in (
+        commit._replace(commitment=bytes(32)),
+        ready._replace(gamma=bytes(32)),
+        masked._replace(words=(1, 2)),
+        Withdraw(commit.sid, "a", commit.rho),
+        Withdraw(commit.sid, "a", bytes(32)),
+        masked._replace(sid=bytes(32)),
+    ):
+        assert is_unknown(other, kept[-1]), other
 
 
 @pytest.mark.parametrize("helpers", ["b", "bc"])
@@ -468,7 +544,18 @@ def test_an_implausible_sum_is_no_result() -> None:
     assert stages(world, "a") == [Stage.SENT]
 
 
-def test_neither_keys_nor_noised_values_are_in_the_ledger_and_keys_are_dropped() -> None:
+def test_neither_keys_nor_noised_values_are_in_the_ledger_and_keys_are_dropped(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of a key only its public half, which a Present has said to all, is written."""
+    private: dict[bytes, bytes] = {}
+    made = EphemeralKey.__init__
+
+    def noted(self: Any) -> None:
+        made(self)
+        private[self.public] = self._private.private_bytes_raw()
+
+    monkeypatch.setattr(EphemeralKey, "__init__", noted)
     world = started()
     world.run()
     for label in LABELS:
@@ -478,7 +565,8 @@ def test_neither_keys_nor_noised_values_are_in_the_ledger_and_keys_are_dropped()
         assert session._noise == ()
         (entry,) = world.ledgers[label].entries(QUERY)
         written = pickle.dumps(world.ledgers[label])
-        assert session._key.public not in written
+        assert session._key.public in written
+        assert private[session._key.public] not in written
         value = to_words(
             x + eta for x, eta in zip(world.statistics[label], world.drawn[label][0], strict=True)
         )
@@ -539,3 +627,65 @@ def test_the_ledger_refuses_what_a_rule_forbids() -> None:
     assert (ledger.charged, ledger.reserved) == (EPS, EPS)
     ledger.withdraw(QUERY)
     assert (ledger.charged, ledger.reserved) == (EPS, Fraction(0))
+
+
+def test_a_second_value_of_an_attempt_is_refused_whatever_came_before() -> None:
+    """R1 by itself: `opened` admits no second view after SENT, and `sent` does not rely on it."""
+    world = started()
+    world.run()
+    (first,) = world.ledgers["a"].entries(QUERY)
+    second = replace(first, view=1, stage=Stage.PREPARED)
+    for stage in (Stage.SENT, Stage.REFUNDED):
+        with pytest.raises(LedgerError, match="has sent a value"):
+            rules.sent(QUERY, (replace(first, stage=stage), second))
+    later = rules.sent(QUERY, (first, replace(second, attempt=1)))
+    assert [entry.stage for entry in later] == [Stage.SENT, Stage.SENT]
+
+
+def test_numbers_of_readings_are_public_and_the_mean_is_over_all_of_them() -> None:
+    world = World(made_terms(longest_batch=4))
+    world.readings |= {"a": 4, "c": 3}
+    world.statistics["a"] = (4000, -4000)  # more than one reading's bound allows
+    for label in LABELS:
+        world.start(label)
+    world.run()
+    (result,) = results(world)
+    assert result.readings == (4, 1, 3, 1, 1)
+    assert result.totals == world.expected(result)
+    assert result.means == tuple(total / 10 for total in result.totals)
+    stored = result.stored(world.terms)
+    assert (stored.query, stored.members, stored.totals) == (QUERY, (0, 1, 2, 3, 4), result.totals)
+    assert (stored.rho, stored.readings) == (result.rho, result.readings)
+
+
+def test_a_roster_is_bound_to_its_numbers_of_readings() -> None:
+    world = World(made_terms(longest_batch=4))
+    for label in LABELS:
+        world.start(label)
+    present_everywhere(world)
+    who = victim(world)
+    (entry,) = world.ledgers[who].entries(QUERY)
+    good = roster(world, (0, 1, 2, 3, 4), who=who)
+    present = participants(world.terms, session_of(world, who).records, entry.sid, good.members)
+    assert present is not None
+    other = next(label for label in LABELS if label != who)
+    changed = present | {other: present[other]._replace(readings=2)}
+    rho = masks.roster_digest(world.terms.manifest, entry.sid, changed)
+    assert session_of(world, who).objection(entry, good) == ""
+    objection = session_of(world, who).objection(entry, good._replace(rho=rho))
+    assert objection == "rho of other keys or readings"
+
+
+def test_more_readings_than_the_longest_batch_are_neither_offered_nor_accepted() -> None:
+    world = World(made_terms(longest_batch=4))
+    world.readings["a"] = 5
+    with pytest.raises(AgentError, match="5 readings in query 3, the terms allow 1 to 4"):
+        world.start("a")
+    for label in "bcde":
+        world.start(label)
+    sid = world.terms.sid(QUERY, 0, 0)
+    for label in "bcde":
+        world.inject(label, Present(sid, "a", EphemeralKey().public, 5))
+    world.run("a")
+    (result,) = results(world, "bcde")
+    assert result.members == tuple("bcde")

@@ -7,8 +7,10 @@ from typing import Any
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from murmura.agents.events import SetTimer
-from murmura.agents.masked.entries import MemorySessionLedger
-from murmura.agents.masked.flooding import chunks, split_chunk
+from murmura.agents.masked.actions import Concluded, Publish
+from murmura.agents.masked.entries import Stage
+from murmura.agents.masked.memory import MemorySessionLedger
+from murmura.agents.masked.pool import RecordPool
 from murmura.agents.masked.records import (
     Masked,
     Present,
@@ -17,7 +19,7 @@ from murmura.agents.masked.records import (
     encode_record,
     sign,
 )
-from murmura.agents.masked.session import Concluded, Publish, Session
+from murmura.agents.masked.session import Session
 from murmura.agents.masked.terms import MaskedTerms
 from murmura.privacy.masked import MaskedParameters
 
@@ -75,15 +77,27 @@ class FragileLedger(MemorySessionLedger):
     def withdraw(self, *arguments: Any) -> Any:
         return self._write("withdraw", *arguments)
 
+    def refund(self, *arguments: Any) -> Any:
+        return self._write("refund", *arguments)
+
+    def reinstate(self, *arguments: Any) -> Any:
+        return self._write("reinstate", *arguments)
+
 
 class World:
     """Agents, their ledgers, and everything that they ever published."""
 
-    def __init__(self, terms: MaskedTerms | None = None, session: type[Session] = Session) -> None:
-        self.terms, self.kind = terms or made_terms(), session
+    def __init__(
+        self,
+        terms: MaskedTerms | None = None,
+        session: type[Session] = Session,
+        pool: RecordPool | None = None,
+    ) -> None:
+        self.terms, self.kind, self.pool = terms or made_terms(), session, pool
         self.ledgers = {label: FragileLedger() for label in self.terms.labels}
         self.sessions: dict[str, Session | None] = dict.fromkeys(self.terms.labels)
         self.statistics = {label: (10 * n, -n) for n, label in enumerate(self.terms.labels)}
+        self.readings = dict.fromkeys(self.terms.labels, 1)
         self.drawn: defaultdict[str, list[tuple[int, ...]]] = defaultdict(list)
         self.noise: dict[tuple[str, bytes], tuple[int, ...]] = {}
         self.published: defaultdict[str, list[SignedRecord]] = defaultdict(list)
@@ -98,7 +112,8 @@ class World:
         self.timers[label].clear()
         session = self.kind(
             self.terms, label, signing_key(label), QUERY, self.statistics[label],
-            self.ledgers[label], draw,
+            self.ledgers[label], draw, readings=self.readings[label],
+            pool=self.pool,
         )  # fmt: skip
         self.sessions[label] = session
         self.act(label, session.start)
@@ -116,7 +131,8 @@ class World:
                 frame = encode_record(action.signed)
                 assert decode_record(frame) == action.signed
                 self.published[label].append(action.signed)
-                if isinstance(action.signed.record, Present):
+                said = isinstance(action.signed.record, Present)
+                if said and (label, action.signed.record.sid) not in self.noise:
                     self.noise[label, action.signed.record.sid] = self.drawn[label][next(noise)]
             elif isinstance(action, Concluded):
                 self.concluded[label].append(action)
@@ -132,7 +148,8 @@ class World:
         if here is None or there is None:
             return False
         lacking = here.records.lacking(there.records.names(here.records.digests()))
-        sent = [s for message in chunks(lacking) for s in split_chunk(message) if keep(s)]
+        messages = here.records.pool.chunks(lacking)
+        sent = [s for one in messages for s in there.records.pool.split(one) if keep(s)]
         before = len(there.records)
         self.act(to, there.receive, sent)
         return len(there.records) > before
@@ -192,14 +209,18 @@ class World:
             assert len(set(attempts)) == len(attempts), "two sent values for one attempt"
             assert all(len(words) == 1 for words in sent.values()), "two values in one session"
             ledger = self.ledgers[label]
-            paid = ledger.charged
-            assert paid >= Fraction(EPSILON) * len(sent), "a value that was not charged"
-            assert paid <= Fraction(EPSILON) * self.terms.parameters.tries
+            entries = ledger.entries(QUERY)
+            kept = {entry.sid for entry in entries if entry.sent}
+            assert set(sent) <= kept, "a value that the ledger does not know"
+            refunded = sum(entry.stage is Stage.REFUNDED for entry in entries)
+            assert ledger.charged == Fraction(EPSILON) * (len(kept) - refunded), "a wrong charge"
+            assert ledger.charged <= Fraction(EPSILON) * self.terms.parameters.tries
             for one in self.concluded[label]:
                 if one.result is not None:
                     known = results.setdefault(one.result.attempt, one.result)
                     assert known == one.result, "two results of one attempt"
-            keys = [s.record.key for s in self.published[label] if isinstance(s.record, Present)]
+            said = {s.record for s in self.published[label] if isinstance(s.record, Present)}
+            keys = [record.key for record in said]
             assert len(set(keys)) == len(keys), "a key was used twice"
 
     def expected(self, result: Any) -> tuple[int, ...]:

@@ -163,6 +163,11 @@ def test_credentials_are_checked_before_use(authority: Any, tmp_path: Any) -> No
         check_credentials(Credentials(good.ca, good.certificate, other.key), "a")
     with pytest.raises(AgentError, match="of another authority"):
         check_credentials(other._replace(ca=good.ca), "a")
+    text = tmp_path / "text.pem"
+    text.write_text("no certificate")
+    for wrong in (good._replace(ca=text), good._replace(certificate=text)):
+        with pytest.raises(AgentError, match=r"text\.pem is no certificate in PEM form"):
+            check_credentials(wrong, "a")
     good.key.chmod(0o640)
     with pytest.raises(AgentError, match="chmod 600"):
         check_credentials(good, "a")

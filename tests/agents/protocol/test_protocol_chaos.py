@@ -22,7 +22,7 @@ FEW = settings(
     deadline=None,
     phases=[Phase.generate],  # shrinking takes long, as each example heals
 )
-SEEK = settings(FEW, max_examples=200)
+SEEK = settings(FEW, max_examples=1000)  # ends with the first that is caught
 
 
 def machine(**attributes: Any) -> Any:

@@ -15,7 +15,7 @@ from murmura.agents import conservation
 from murmura.agents.manifest import Manifest
 from murmura.agents.protocol import Agent
 from murmura.agents.transport.memory import Faults
-from murmura.errors import AlgorithmError
+from murmura.errors import AlgorithmError, PrivacyError
 from murmura.privacy import NetworkDP, SignalDP
 from murmura.simulation import simulate
 from murmura.testing import SimulatedNetwork
@@ -54,9 +54,18 @@ def test_every_algorithm_that_agents_support_is_in_this_suite() -> None:
     assert set(conservation.supported()) == {*UNDIRECTED, *DIRECTED}
 
 
-@pytest.mark.parametrize("name", sorted(set(algorithms.names()) - {*UNDIRECTED, *DIRECTED}))
+MASKED = {name for name in algorithms.names() if algorithms.ALGORITHMS[name].masked}
+
+
+@pytest.mark.parametrize("name", sorted({*algorithms.names()} - {*UNDIRECTED, *DIRECTED} - MASKED))
 def test_no_manifest_is_written_for_any_other(name: str) -> None:
     with pytest.raises(AlgorithmError, match="does not conserve mass"):
+        Manifest.of(problem(name, FLORENTINE, SignalDP(1.0)))
+
+
+@pytest.mark.parametrize("name", sorted(MASKED))
+def test_a_masked_sum_has_a_manifest_with_its_own_privacy_only(name: str) -> None:
+    with pytest.raises(PrivacyError, match="MaskedDP goes with"):
         Manifest.of(problem(name, FLORENTINE, SignalDP(1.0)))
 
 

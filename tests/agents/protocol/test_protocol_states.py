@@ -20,7 +20,7 @@ from murmura.agents.protocol.states import (
     SessionState,
 )
 
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "agents.md"
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "protocol.md"
 PROTOCOL = Path(states.__file__).parent
 TABLES: dict[str, tuple[Mapping[Any, Any], type[Enum], type[Enum], frozenset[Any]]] = {
     "session": (SESSION, SessionState, SessionEvent, states.IMPOSSIBLE),

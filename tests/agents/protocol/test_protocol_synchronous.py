@@ -246,3 +246,22 @@ def test_membership_changes_by_a_new_epoch() -> None:
     assert second.run(10)
     assert all(abs(e - 3.0) < 1e-6 for (e,) in second.estimates().values())
     assert first.manifest.digest != second.manifest.digest
+
+
+@pytest.mark.parametrize(("leaves", "left"), [(4, 0), (3, 1)])
+def test_the_estimate_to_show_is_not_that_of_what_is_left(leaves: int, left: int) -> None:
+    """A hub with Metropolis weights sends all it has, or all but what rounding leaves of it."""
+    run = SimulatedNetwork(small(net=networks.metropolis(networks.star(leaves + 1)), rounds=120))
+    everyone(run)
+    run.start()
+    hub, mean, shown, held = run.running["0"], leaves / 2, [], []
+    while not any(hosted.done for hosted in run.agents.values()):
+        run.step()
+        if hub.round > 100 and hub.schedule.waiting:
+            shown.append(hub.reported_estimate)
+            held.append(hub.estimate)
+    assert max(abs(value - mean) for (value,) in shown) < 1e-9
+    if left:
+        assert max(abs(value - mean) for (value,) in held) > 1e-9  # the weakened variant
+    else:
+        assert () in held

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from murmura.agents.config import SOURCES, ReadingsTable
+from murmura.agents.config_tables import SOURCES, ReadingsTable
 from murmura.agents.readings import (
     HttpReadings,
     IterableReadings,

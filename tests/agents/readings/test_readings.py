@@ -55,6 +55,20 @@ def test_odd_files(tmp_path: Any) -> None:
     source.close()
 
 
+def test_a_decimal_comma_is_refused_and_not_cut_off(tmp_path: Any) -> None:
+    path = tmp_path / "readings.csv"
+    path.write_text("day,kwh\n1,2.5\n2,3,75\n3,4.5,\n")
+    source = CsvReadings(path, "kwh", key="day")
+    assert source.next() == 2.5
+    with pytest.raises(
+        SignalError, match=r"3 columns and the line of names 2; .* 1\.5, not 1,5"
+    ) as no:
+        source.next()
+    assert "75" not in str(no.value)
+    assert source.next() == 4.5  # an empty cell behind the last one holds nothing
+    source.close()
+
+
 def test_columns_are_found_when_the_file_gets_its_first_line(tmp_path: Any) -> None:
     path = tmp_path / "readings.csv"
     path.write_text("")

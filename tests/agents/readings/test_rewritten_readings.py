@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from murmura.agents.config import ReadingsTable
+from murmura.agents.config_tables import ReadingsTable
 from murmura.agents.ledger import Ledger, read_ledger
 from murmura.agents.manifest import Manifest
 from murmura.agents.protocol import Options

@@ -300,7 +300,7 @@ def killed(folder: Any, source: Any, step: str, weakened: Any = None) -> bool:
             run = Run(folder, [source, [1.0] * ROUNDS, [1.0] * ROUNDS])
             holder.append(run)
             own = run.node.agents["0"]
-            own.ledger._probe, own.spool._probe = at("ledger"), at("spool")  # type: ignore[attr-defined]
+            own.ledger._writer.probe, own.spool._probe = at("ledger"), at("spool")  # type: ignore[attr-defined]
             run.finish()
         finally:
             os._exit(3)

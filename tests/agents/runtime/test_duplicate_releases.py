@@ -11,6 +11,7 @@ import pytest
 
 from murmura.agents.ledger import Ledger, read_ledger
 from murmura.agents.ledger.maintenance import backup, restore
+from murmura.agents.ledger.writer import LedgerWriter
 from murmura.agents.manifest import Manifest
 from murmura.agents.protocol import Options
 from murmura.agents.release import ReleaseMechanism
@@ -91,7 +92,7 @@ def finished(sites: Any, folder: Any) -> None:
     first = sites(folder)
     assert first.run(first.done)
     first.close()
-    assert read_ledger(folder / "0.ledger").budget.spent.epsilon == 1.0
+    assert read_ledger(folder / "0.ledger").status.spent.epsilon == 1.0
 
 
 def lose(folder: Any) -> None:
@@ -207,7 +208,7 @@ def test_a_restored_ledger_waits_for_all_neighbours(
     for path in tmp_path.glob("1.ledger*"):
         path.unlink()
     if weakened:
-        monkeypatch.setattr(Ledger, "restored", False)
+        monkeypatch.setattr(LedgerWriter, "restored", False)
     again = sites(tmp_path, replace(TERMS, quorum=2, gathering=0.2), labels="01")
     again.run(lambda: False, seconds=1.2)
     releases = again.nodes["0"].agents["0"].ledger.releases

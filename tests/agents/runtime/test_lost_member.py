@@ -33,7 +33,7 @@ def test_the_others_begin_anew_with_the_releases_there_are(tmp_path: Any) -> Non
         contents = read_ledger(path)
         assert contents.incarnation == 2
         assert [entry.reading for entry in contents.entries] == [1]
-        assert contents.budget.spent.epsilon == 1.0
+        assert contents.status.spent.epsilon == 1.0
 
 
 def test_a_new_incarnation_and_its_state_are_written_together(tmp_path: Any) -> None:

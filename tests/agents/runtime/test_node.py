@@ -9,16 +9,19 @@ import numpy as np
 import pytest
 
 from murmura import algorithms, families
+from murmura.agents.events import PeerDown, ReceivedBatch
 from murmura.agents.ledger import Ledger
 from murmura.agents.manifest import Manifest
+from murmura.agents.messages import CumulativeMass
 from murmura.agents.protocol import Options
 from murmura.agents.release import ReleaseMechanism
 from murmura.agents.runtime import IterableReadings, Log, Node
 from murmura.agents.runtime.log import BURST
 from murmura.agents.runtime.node import BATCH
-from murmura.agents.transport.base import Refused
+from murmura.agents.transport.base import Refused, Undecoded
 from murmura.agents.transport.memory import MemoryNetwork
 from murmura.agents.transport.zenoh import pack, unpack
+from murmura.agents.wire import encode
 from murmura.errors import AgentError
 from murmura.networks import lazy_metropolis, load
 from murmura.privacy import NetworkDP, SignalDP
@@ -67,7 +70,7 @@ def test_a_spent_budget_is_refused_before_drawing_and_mixing_goes_on(tmp_path: A
     assert finish(made)
     for site in made.agents.values():
         assert site.done.round == 6
-        assert site.ledger._count == 2
+        assert site.ledger.releases == 2
         assert site.ledger.spent.epsilon == pytest.approx(2.0)
     refused = [line for line in log.getvalue().splitlines() if '"kind": "budget"' in line]
     assert len(refused) == 3
@@ -104,12 +107,23 @@ def test_a_flood_of_refusals_is_counted_and_not_written_down(tmp_path: Any) -> N
 
 
 def test_a_payload_of_nonsense_is_one_refusal() -> None:
-    assert len(list(unpack("d", bytes(1 << 20), {}))) == 1
-    assert len(list(unpack("d", bytes((1 << 20) + 1), {}))) == 1
-    (none, verdict), *rest = unpack("d", pack([b"nonsense"] * 100), {})
-    assert none is None
-    assert isinstance(verdict, Refused)
-    assert not rest
+    for payload in (bytes(1 << 20), pack([b"nonsense"] * 100)):
+        batches, refused = unpack("d", payload, {})
+        assert not batches
+        assert isinstance(refused, Refused)
+
+
+def test_messages_before_a_nonsense_one_are_delivered_together_by_receiver() -> None:
+    links = {("a", "x"): "d", ("b", "x"): "d", ("a", "y"): "d", ("c", "x"): "other"}
+    said = [CumulativeMass(*pair, 1, 1, 5, 4, (30,), 15) for pair in links]
+    frames = [encode(message) for message in said]
+    good, refused = unpack("d", pack(frames[:3]), links)
+    assert good == {"x": said[:2], "y": said[2:3]}
+    assert refused is None
+    for bad in (frames[3], b"nonsense"):
+        batches, refused = unpack("d", pack([*frames[:2], bad, frames[2]]), links)
+        assert batches == {"x": said[:2]}
+        assert isinstance(refused, Refused)
 
 
 def test_closing_goes_on_where_one_ledger_fails(tmp_path: Any) -> None:
@@ -132,7 +146,7 @@ def test_estimates_are_near_the_mean_of_what_was_released(tmp_path: Any) -> None
     made = node(problem("average", rounds=60), tmp_path, [[1.0], [5.0], [9.0]])
     assert finish(made)
     entries = [site.ledger for site in made.agents.values()]
-    assert all(ledger._count == 1 for ledger in entries)
+    assert all(ledger.releases == 1 for ledger in entries)
     held = [site.done.estimate[0] for site in made.agents.values()]
     assert np.ptp(held) < 1e-9
 
@@ -188,3 +202,23 @@ def test_timers_wait_for_what_was_queued_before_them(tmp_path: Any) -> None:
     assert fired, "the timers never have their turn"
     assert fired[0] < BATCH
     assert len(fired) <= 10 - 2
+
+
+def test_messages_of_several_payloads_are_handled_together_and_in_order(tmp_path: Any) -> None:
+    made = node(problem(), tmp_path, [[5.0] * 6] * 3)
+    handled: list[Any] = []
+    made._handle = lambda agent, event: handled.append((agent.label, event))
+    said = [CumulativeMass("1", "0", 1, 1, k, 0, (30,), 15) for k in range(1, 5)]
+    payloads = [Undecoded([("0", ReceivedBatch([message]))].copy) for message in said]
+    for payload in payloads[:2]:
+        made._deliver("", payload)
+    made._deliver("0", PeerDown("1"))
+    for payload in payloads[2:]:
+        made._deliver("", payload)
+    made._take_arrivals(time.monotonic())
+    assert handled == [
+        ("0", ReceivedBatch(said[:2])),
+        ("0", PeerDown("1")),
+        ("0", ReceivedBatch(said[2:])),
+    ]
+    made.close()

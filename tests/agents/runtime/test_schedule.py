@@ -301,11 +301,7 @@ def test_a_restored_ledger_releases_nothing_before_all_neighbours_have_spoken(
 ) -> None:
     said: list[bool] = []
     agent: Any = SimpleNamespace(
-        protocol=SimpleNamespace(
-            cleared=True,
-            gathered=True,
-            links={"1": SimpleNamespace(confirmed=True), "2": SimpleNamespace(confirmed=confirmed)},
-        ),
+        protocol=SimpleNamespace(gathered=True, confirmed=confirmed),
         ledger=SimpleNamespace(restored=True, confirm_restored=lambda: said.append(True)),
     )
     assert ReadingScheduler._may_release(agent) is confirmed

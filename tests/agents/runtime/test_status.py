@@ -22,6 +22,7 @@ from murmura.agents.runtime.reporter import StatusReporter
 from murmura.agents.runtime.status import STALE, StatusFile, StatusReport, machine, status_files
 from murmura.cli.app import app
 from murmura.errors import AgentError
+from murmura.privacy import SignalDP
 from tests.agents.runtime.test_node import finish, node, problem
 
 LABELS = ("0", "1", "2")
@@ -36,7 +37,7 @@ def status(counts: Any = (2, 2, 2), state: str = "running", **more: Any) -> Agen
     )  # fmt: skip
     terms: dict[str, Any] = {
         "readings": {"released": 2, "passed-over": 1, "refused": 0},
-        "budget": BudgetFacts(10.0, 2.0, 8.0, "stream", "day", 2e9),
+        "budget": BudgetFacts(10.0, 2.0, 3.0, 6.0, 2.0, "stream", "day", 2e9),
         "links": {"1": "open", "2": "silent"},
         "last_reading": time.time() - 5,
         "certificate_days": 30.0,
@@ -68,6 +69,22 @@ def test_a_stream_shows_its_estimate_with_interval_and_coverage(tmp_path: Any) -
     assert last.last_reading is not None
     text = json.dumps(last.to_json())
     assert json.loads(text)["readings"]["taken"] == 6
+
+
+def test_a_stream_whose_mixing_was_undone_claims_no_narrow_interval(tmp_path: Any) -> None:
+    made = node(
+        problem(privacy=SignalDP(20.0)), tmp_path, [[5.0] * 40] * 3, budget=1000.0, rounds=0
+    )
+    made.start()
+    made.run(lambda: made.agents["0"].protocol.round >= 40, 20)
+    agent = made.agents["0"]
+    before = made.reporter.result(agent)
+    protocol = agent.protocol
+    protocol.mass.roll_back(protocol.links["1"], 2)  # a neighbour lost its state
+    after = made.reporter.result(agent)
+    made.close()
+    assert before.half_width[0] < 5.0
+    assert after.half_width == (10.0,)
 
 
 def test_an_agent_that_is_stopped_before_its_last_round_has_no_result(tmp_path: Any) -> None:
@@ -239,7 +256,13 @@ def test_murmura_status_shows_a_file_and_a_folder(tmp_path: Path) -> None:
     StatusFile(tmp_path / "b" / "b.status.json")(status(counts=(1, 0, 0)))
     one = run(str(tmp_path / "a.status.json"))
     assert one.exit_code == 0, one.output
-    for part in ("running", "5 +- 0.5", "3 of 3", "s ago", "8 of 10, refills 2033-05-18"):
+    for part in (
+        "running",
+        "5 +- 0.5",
+        "3 of 3",
+        "s ago",
+        "6 of 10, 2 reserved, refills 2033-05-18",
+    ):
         assert part in one.output
     both = run(str(tmp_path), "--json")
     assert both.exit_code == 3
@@ -266,7 +289,10 @@ def test_metrics_show_the_status_in_about_twenty_series_of_bounded_number(tmp_pa
         'murmura_half_width{agent="0",component="0"} 0.5',
         'murmura_members{agent="0"} 3.0',
         'murmura_members_contributing{agent="0"} 3.0',
-        'murmura_epsilon_remaining{agent="0"} 8.0',
+        'murmura_epsilon_spent{agent="0"} 2.0',
+        'murmura_epsilon_spent_in_all{agent="0"} 3.0',
+        'murmura_epsilon_remaining{agent="0"} 6.0',
+        'murmura_epsilon_reserved{agent="0"} 2.0',
         'murmura_budget_refill_timestamp_seconds{agent="0"} 2e+09',
         'murmura_certificate_days{agent="0"} 30.0',
         'murmura_state{agent="0",state="running"} 1.0',

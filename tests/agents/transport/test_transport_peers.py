@@ -69,11 +69,13 @@ def test_a_killed_peer_is_missed_at_once_and_its_next_incarnation_is_announced(
         assert process.stdout.readline() == "4\n"
 
 
-def frozen(device: Any, process: Any, pause: Any, seconds: Any, components: Any = 1) -> Any:
+def frozen(
+    device: Any, process: Any, pause: Any, seconds: Any, components: Any = 1, most: Any = 10**9
+) -> Any:
     """Freeze the peer and go on sending: (seconds until it was missed, slowest send, sends)."""
     os.kill(process.pid, signal.SIGSTOP)
     began, slowest, now = time.monotonic(), 0.0, 0
-    while up(device) and time.monotonic() - began < seconds:
+    while up(device) and time.monotonic() - began < seconds and now < most:
         now += 1
         message = totals("a", "b", now)._replace(sums=(1 << 500,) * components)
         before = time.monotonic()
@@ -106,16 +108,17 @@ def test_a_frozen_peer_is_missed_within_the_lease(device: Any, authority: Any) -
         wait_for(lambda: up(device), "b")
         took, slowest, _ = frozen(device, process, pause=0.002, seconds=6)
         assert took < LEASE / 1000 + 1
-        assert slowest < 0.2
+        assert slowest < LEASE / 2000
         thawed(device, process)
 
 
 def test_a_flood_to_a_frozen_peer_holds_nobody_up(device: Any, authority: Any) -> None:
     with child(device, authority) as process:
         wait_for(lambda: up(device), "b")
-        _, slowest, sends = frozen(device, process, pause=0.002, seconds=1.5, components=900)
-        assert sends * 900 * 64 > 12e6  # more than the queue and the sockets take
-        assert slowest < 0.5
+        enough = int(12e6 / (900 * 64)) + 1  # more than the queue and the sockets take
+        _, slowest, sends = frozen(device, process, 0.002, 6, components=900, most=enough)
+        assert sends == enough or not up(device)  # a busy machine misses the peer before
+        assert slowest < LEASE / 2000  # to wait for the peer would take the lease
         thawed(device, process)
 
 

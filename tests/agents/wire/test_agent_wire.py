@@ -21,9 +21,19 @@ from murmura.agents.messages import (
     Hello,
     PeerStatus,
     RangeReport,
+    RecordExchange,
     Register,
+    StatusMessage,
 )
-from murmura.agents.wire import MOST_BYTES, MOST_COUNT, WireError, decode, encode
+from murmura.agents.wire import (
+    MOST_BYTES,
+    MOST_COUNT,
+    WireError,
+    decode,
+    decode_status,
+    encode,
+    encode_status,
+)
 from murmura.errors import AgentError
 
 LARGEST = 2**511 - 1
@@ -50,7 +60,24 @@ REGISTERS = st.builds(
     st.one_of(st.lists(st.integers(0, 300), max_size=9), st.lists(COUNTS, max_size=9)).map(tuple),
 )  # fmt: skip
 ATTENDANCES = st.builds(Attendance, LABELS, LABELS, COUNTS, TAGS, REGISTERS, st.booleans())
-MESSAGES = st.one_of(HELLOS, MASSES, ATTENDANCES)
+NAMES = st.lists(
+    st.tuples(st.integers(0, 255), st.integers(0, 3).map(lambda k: b"12345678" * k)),
+    max_size=5,
+    unique_by=lambda pair: pair[0],
+).map(lambda names: tuple(sorted(names)))
+EXCHANGES = st.builds(
+    RecordExchange, LABELS, LABELS, TAGS, COUNTS, COUNTS, st.booleans(), st.booleans(),
+    st.sampled_from([b"", bytes(2048)]), NAMES, st.binary(max_size=60), TAGS,
+)  # fmt: skip
+REPORTED = st.builds(
+    StatusMessage,
+    LABELS,
+    LABELS,
+    COUNTS,
+    st.text(st.characters(exclude_categories=["Cs"]), max_size=80),
+)
+REPORT: Any = StatusMessage("Medici", "control-room", 7, '{"state": "läuft"}')
+MESSAGES = st.one_of(HELLOS, MASSES, ATTENDANCES, EXCHANGES)
 GOOD: Any = CumulativeMass(
     "Medici",
     "Strozzi",
@@ -70,6 +97,19 @@ GOOD: Any = CumulativeMass(
 )
 REGISTER: Any = Register(2, 0b101, 0b1110, 0b110, 0b10, 0b1, (0, 3, 300, 7))
 ATTENDANCE: Any = Attendance("Medici", "Strozzi", 3, b"r" * 8, REGISTER, True)
+EXCHANGE: Any = RecordExchange(
+    "Medici",
+    "Strozzi",
+    b"r" * 8,
+    3,
+    2,
+    True,
+    False,
+    b"",
+    ((0, b"n" * 16), (7, b"")),
+    b"chunk",
+    b"e" * 8,
+)
 STATUS: Any = PeerStatus(4, b"r" * 8, b"p" * 8, 12, b"h" * 16, b"s" * 8)
 HELLO: Any = Hello(
     "Medici", "Strozzi", 3, 2, 1, bytes(range(32)), (b"abcdefgh",) * 20, 9, b"t" * 8, b"e" * 8,
@@ -101,6 +141,120 @@ def test_no_other_bytes_mean_the_same(message: Any, data: Any) -> None:
         return
     assert changed != message
     assert encode(changed) == frame
+
+
+@given(REPORTED)
+def test_a_status_there_and_back(message: Any) -> None:
+    data = encode_status(message)
+    again = decode_status(data)
+    assert again == message
+    assert type(again) is StatusMessage
+    assert decode_status(memoryview(data)) == message
+
+
+@given(REPORTED, st.data())
+def test_no_other_bytes_mean_the_same_status(message: Any, data: Any) -> None:
+    frame = bytearray(encode_status(message))
+    place = data.draw(st.integers(0, len(frame) - 1))
+    frame[place] ^= data.draw(st.integers(1, 255))
+    try:
+        changed = decode_status(frame)
+    except WireError:
+        return
+    assert changed != message
+    assert encode_status(changed) == frame
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        None,
+        "{}",
+        tuple(REPORT),
+        HELLO,
+        REPORT._replace(sender=""),
+        REPORT._replace(receiver="x" * 201),
+        REPORT._replace(sequence=-1),
+        REPORT._replace(sequence=2**63),
+        REPORT._replace(sequence=True),
+        REPORT._replace(text=b"{}"),
+        REPORT._replace(text={"state": "running"}),
+        REPORT._replace(text="\ud800"),
+        REPORT._replace(text="x" * MOST_BYTES),
+    ],
+    ids=lambda message: message.__class__.__name__,
+)
+def test_no_other_status_leaves(message: Any) -> None:
+    with pytest.raises(AgentError):
+        encode_status(message)
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"", "too short"),
+        (b"xx\x05\x05", "not a message"),
+        (b"mu\x04\x05", "version 4"),
+        (b"mu\x05\x07", "unknown kind 7"),
+        (b"mu\x05\x05", "within its head"),
+        (encode_status(REPORT)[:-1], "expected"),
+        (encode_status(REPORT) + b"}", "expected"),
+        (encode_status(REPORT).replace("ä".encode(), b"\xff\xfe"), "not UTF-8"),
+        (b"mu\x05\x05" + b"\xff" * 12 + encode_status(REPORT)[16:], "beyond 2\\^63"),
+        (bytes(MOST_BYTES + 1), "65,537 bytes"),
+        (encode(HELLO), "for members"),
+    ],
+)
+def test_reasons_of_a_status(data: Any, reason: Any) -> None:
+    with pytest.raises(WireError, match=reason):
+        decode_status(data)
+
+
+def test_members_know_no_status_and_observers_nothing_else() -> None:
+    """Links of members use `encode` and `decode`: a status neither leaves nor enters over them."""
+    with pytest.raises(AgentError, match="found StatusMessage"):
+        encode(REPORT)
+    with pytest.raises(WireError, match="for observers; members exchange none"):
+        decode(encode_status(REPORT))
+
+
+def _fuzz_status(count: Any) -> Any:
+    taken = refused = 0
+    draw, good = random.Random(21), encode_status(REPORT)
+    for k in range(count):
+        base = bytearray(good)
+        match k % 4:
+            case 0:
+                base = bytearray(b"mu\x05\x05" + draw.randbytes(draw.randrange(60)))
+            case 1:
+                for _ in range(draw.randrange(1, 5)):
+                    base[draw.randrange(len(base))] = draw.randrange(256)
+            case 2:
+                base = base[: draw.randrange(len(base))]
+            case _:
+                base += draw.randbytes(draw.randrange(1, 9))
+        try:
+            message = decode_status(base)
+        except WireError:
+            refused += 1
+        else:
+            taken += 1
+            assert encode_status(message) == bytes(base)
+    return taken, refused
+
+
+def test_ten_thousand_wrong_statuses() -> None:
+    taken, refused = _fuzz_status(10_000)
+    assert refused > 6_000
+    assert taken > 100
+
+
+def test_the_fuzzer_catches_a_status_decoder_that_trusts_lengths(monkeypatch: Any) -> None:
+    monkeypatch.setattr(wire, "_end_of_label", lambda frame, at: at + 1 + frame[at])
+    wire._split.cache_clear()
+    with pytest.raises((IndexError, UnicodeDecodeError, AssertionError, AgentError)):
+        _fuzz_status(10_000)
+    wire._split.cache_clear()
 
 
 @pytest.mark.parametrize(
@@ -159,6 +313,21 @@ def test_no_other_bytes_mean_the_same(message: Any, data: Any) -> None:
         ATTENDANCE._replace(register=REGISTER._replace(readings=(1, -1))),
         ATTENDANCE._replace(register=REGISTER._replace(readings=(0.5,))),
         ATTENDANCE._replace(register=REGISTER._replace(readings=(2**63,))),
+        EXCHANGE._replace(run=b"short"),
+        EXCHANGE._replace(query=-1),
+        EXCHANGE._replace(concluded=2**63),
+        EXCHANGE._replace(done=1),
+        EXCHANGE._replace(heard_done=None),
+        EXCHANGE._replace(digests=bytes(2047)),
+        EXCHANGE._replace(digests="x" * 2048),
+        EXCHANGE._replace(names=((256, b""),)),
+        EXCHANGE._replace(names=((1, b""), (1, b""))),
+        EXCHANGE._replace(names=((2, b""), (1, b""))),
+        EXCHANGE._replace(names=((1, b"seven.."),)),
+        EXCHANGE._replace(names=((True, b""),)),
+        EXCHANGE._replace(names=None),
+        EXCHANGE._replace(chunk=[1.0]),
+        EXCHANGE._replace(chunk=bytes(MOST_BYTES)),
         GOOD._replace(sender=""),
         GOOD._replace(sender="x" * 201),
         GOOD._replace(sender="\ud800"),
@@ -187,12 +356,18 @@ def test_nothing_else_leaves(message: Any) -> None:
     ("data", "reason"),
     [
         (b"", "too short"),
-        (b"xx\x04\x02", "not a message"),
+        (b"xx\x05\x02", "not a message"),
         (b"mu\x01\x02", "version 1"),
-        (b"mu\x04\x07", "unknown kind 7"),
-        (b"mu\x04\x01", "within its head"),
-        (b"mu\x04\x02", "within its head"),
-        (b"mu\x04\x03", "within its head"),
+        (b"mu\x05\x07", "unknown kind 7"),
+        (b"mu\x05\x01", "within its head"),
+        (b"mu\x05\x02", "within its head"),
+        (b"mu\x05\x03", "within its head"),
+        (b"mu\x05\x04", "within its head"),
+        (encode(EXCHANGE)[:-1], "expected"),
+        (encode(EXCHANGE) + b"\0", "expected"),
+        (encode(EXCHANGE._replace(chunk=b""))[:-1], "before its names"),
+        (encode(EXCHANGE._replace(names=((7, b"n" * 8),), chunk=b""))[:-1], "cut off"),
+        (encode(EXCHANGE).replace(b"\x07\0\0", b"\0\0\0"), "out of order"),
         (encode(ATTENDANCE)[:-1], "expected"),
         (encode(ATTENDANCE) + b"\0", "expected"),
         (bytes(MOST_BYTES + 1), "65,537 bytes"),
@@ -237,17 +412,20 @@ def test_two_forms_of_one_register_are_not_both_taken(monkeypatch: Any) -> None:
         decode(none)
 
 
+LONG = GOOD._replace(sums=tuple(range(-40, 40)))
+
+
 def _inputs(count: Any, draw: Any) -> Any:
     """Random bytes, and good messages that were changed, cut, lengthened or spliced."""
-    good = [encode(m) for m in (GOOD, HELLO, ATTENDANCE, GOOD._replace(sums=tuple(range(-40, 40))))]
+    good = [encode(m) for m in (GOOD, HELLO, ATTENDANCE, EXCHANGE, LONG)]
     for k in range(count):
-        base = bytearray(good[k // 6 % 4])
+        base = bytearray(good[k // 6 % 5])
         match k % 6:
             case 0:
                 yield draw.randbytes(draw.randrange(200))
             case 1:
                 yield (
-                    b"mu\x04" + bytes([draw.randrange(1, 4)]) + draw.randbytes(draw.randrange(250))
+                    b"mu\x05" + bytes([draw.randrange(1, 5)]) + draw.randbytes(draw.randrange(250))
                 )
             case 2:
                 for _ in range(draw.randrange(1, 5)):
@@ -259,7 +437,7 @@ def _inputs(count: Any, draw: Any) -> Any:
                 yield bytes(base) + draw.randbytes(draw.randrange(1, 20))
             case _:
                 cut = draw.randrange(len(base))
-                yield bytes(base[:cut]) + good[(k // 6 + 1) % 4][cut:]
+                yield bytes(base[:cut]) + good[(k // 6 + 1) % 5][cut:]
 
 
 def _fuzz(count: Any) -> Any:
@@ -301,11 +479,21 @@ def _trusting_numbers(frame: Any, at: Any, count: Any) -> Any:
     return tuple(found)
 
 
+def _trusting_names(frame: Any, at: Any, count: Any) -> Any:
+    found = []
+    for _ in range(count):
+        end = at + 3 + 8 * int.from_bytes(frame[at + 1 : at + 3], "big")
+        found.append((frame[at], frame[at + 3 : end]))
+        at = end
+    return tuple(found), at
+
+
 @pytest.mark.parametrize(
     ("part", "weakened"),
     [
         ("_end_of_label", _trusting_end),
         ("_read_numbers", _trusting_numbers),
+        ("_read_names", _trusting_names),
     ],
 )
 def test_the_fuzzer_catches_a_decoder_that_trusts_lengths(
@@ -318,7 +506,7 @@ def test_the_fuzzer_catches_a_decoder_that_trusts_lengths(
 
 def test_a_claim_of_much_allocates_little() -> None:
     head = wire._MASS.pack(
-        b"mu\x04\x02",
+        b"mu\x05\x02",
         *[MOST_COUNT] * 8,
         1,
         b"1" * 8,

@@ -19,7 +19,9 @@ CHECKS: tuple[tuple[str, Check], ...] = (
     ("guarantee", identity.terms),
     ("peers", identity.peers),
     ("keys", identity.keys),
+    ("signing", identity.signing),
     ("hosts", identity.hosts),
+    ("observers", identity.observers),
     ("ledger", spending.ledger),
     ("budget", spending.budget),
     ("accuracy", spending.accuracy),
@@ -80,6 +82,7 @@ def examine(
     offline: bool = False,
     insecure: bool = False,
     research: bool = False,
+    keys: Path | None = None,
     now: dt.datetime | None = None,
 ) -> DoctorReport:
     """Examine the agent of a file; files that cannot be loaded are a failure of the report.
@@ -92,6 +95,8 @@ def examine(
         Contact no other machine.
     insecure, research : bool
         As for `murmura agent`.
+    keys : Path, optional
+        A folder in place of [keys].
     now : datetime, optional
         The present by default.
 
@@ -101,7 +106,7 @@ def examine(
         The results of all checks.
     """
     try:
-        setup = Setup.load(path)
+        setup = Setup.load(path, keys)
     except (MurmuraError, OSError) as problem:
         return DoctorReport("", "", "", "", (failure("files", problem),))
     found = checks(setup, offline=offline, insecure=insecure, research=research, now=now)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from murmura.agents.doctor.outcomes import CheckResult, ExaminedAgent, failure, ok, warning
 from murmura.agents.pki import SOON, check_credentials, describe
+from murmura.agents.release.guarantees import covers_estimates
 from murmura.errors import AgentError
 
 ANYWHERE = ("0.0.0.0", "[::]")
@@ -24,8 +25,8 @@ def files(agent: ExaminedAgent) -> Iterator[CheckResult]:
 
 
 def terms(agent: ExaminedAgent) -> Iterator[CheckResult]:
-    """The release mechanism accepts what it should guarantee."""
-    yield ok("guarantee", str(agent.mechanism.guarantee))
+    """What it should guarantee is what an agent may."""
+    yield ok("guarantee", str(agent.guarantee))
 
 
 def peers(agent: ExaminedAgent) -> Iterator[CheckResult]:
@@ -91,6 +92,48 @@ def keys(agent: ExaminedAgent) -> Iterator[CheckResult]:
             f"{signing} signs certificates and is on this machine",
             "keep it where no agent runs, and remove it here",
         )
+
+
+def signing(agent: ExaminedAgent) -> Iterator[CheckResult]:
+    """In a masked sum: the signing key is there, private, and the one that all sites pin."""
+    if not agent.masked:
+        return
+    agent.setup.signing_key()  # raises with the reason
+    manifest = agent.setup.manifest
+    yield ok(
+        "signing",
+        f"{agent.setup.signing_key_file.name} is the key that is pinned for {agent.name}; the keys of "
+        f"all {len(manifest.members)} members are pinned, and the nonce begins with "
+        f"{manifest.nonce[:8]}",
+    )
+
+
+def observers(agent: ExaminedAgent) -> Iterator[CheckResult]:
+    """Who may read the agent's status; its listener has a port of its own, beside the links'."""
+    chosen = agent.setup.config.observers
+    if chosen is None:
+        return
+    agent.setup.publisher(agent.insecure)  # raises with the reason
+    where = agent.setup.observers_endpoint
+    taken = [text for text in chosen.allow if text in agent.setup.manifest.certificates.values()]
+    if where.port and any(
+        endpoint.port == where.port for endpoint in map(agent.endpoint, agent.setup.config.listen)
+    ):
+        yield failure(
+            "observers",
+            f"statuses and links are both to be on port {where.port}",
+            "choose another [observers] listen",
+        )
+    elif taken:
+        yield warning(
+            "observers",
+            f"{', '.join(taken)} has the name of a member, and a member's certificate is not accepted",
+            "allow the name of an observer: `murmura keys request NAME --observer`",
+        )
+    else:
+        covered = covers_estimates(agent.setup.manifest, agent.guarantee)
+        what = "its estimate and how it works" if covered else "how it works, not its estimate"
+        yield ok("observers", f"{', '.join(chosen.allow)} may read at {where}: {what}")
 
 
 def hosts(agent: ExaminedAgent) -> Iterator[CheckResult]:

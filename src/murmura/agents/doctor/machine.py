@@ -8,8 +8,9 @@ import shutil
 import socket
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 from murmura import __version__
 from murmura.agents.doctor.outcomes import CheckResult, ExaminedAgent, failure, ok, warning
@@ -55,7 +56,8 @@ def outputs(agent: ExaminedAgent) -> Iterator[CheckResult]:
     """The status and the metrics replace no other file."""
     check_outputs(agent.setup, agent.metrics_file)
     files = [agent.setup.status_file, *([agent.metrics_file] if agent.metrics_file else [])]
-    yield ok("outputs", f"{' and '.join(file.name for file in files)} replace no other file")
+    verb = "replaces" if len(files) == 1 else "replace"
+    yield ok("outputs", f"{' and '.join(file.name for file in files)} {verb} no other file")
 
 
 def clock(agent: ExaminedAgent) -> Iterator[CheckResult]:
@@ -115,23 +117,31 @@ def versions(agent: ExaminedAgent) -> Iterator[CheckResult]:  # noqa: ARG001 - o
 
 def ports(agent: ExaminedAgent) -> Iterator[CheckResult]:
     """What the agent listens on is an address of this machine, and free."""
-    for text in agent.setup.config.listen:
+    for key, read in _listening(agent):
         try:
-            endpoint = agent.endpoint(text)
+            endpoint = read()
         except AgentError:
-            return  # reported by `peers`
+            return  # reported by `peers`, or `observers`
         try:
             _bind(endpoint)
         except OSError as problem:
             yield failure(
                 "ports",
-                f"{agent.setup.locator.at('listen')}: cannot listen on {endpoint}: "
+                f"{agent.setup.locator.at(key)}: cannot listen on {endpoint}: "
                 f"{problem.strerror or problem}",
                 "stop what uses it (perhaps this agent runs already), or choose another port or an "
                 "address of this machine",
             )
         else:
             yield ok("ports", f"{endpoint} is free")
+
+
+def _listening(agent: ExaminedAgent) -> Iterator[tuple[str, Callable[[], Endpoint]]]:
+    """Each address that the agent listens on: where it is written, and how it is read."""
+    for text in agent.setup.config.listen:
+        yield "listen", partial(agent.endpoint, text)
+    if agent.setup.config.observers is not None and not agent.insecure:
+        yield "observers", lambda: agent.setup.observers_endpoint
 
 
 def _bind(endpoint: Endpoint) -> None:

@@ -10,8 +10,10 @@ from pathlib import Path
 
 from murmura.agents.config import Setup
 from murmura.agents.pki import Credentials
-from murmura.agents.release import ReleaseMechanism
+from murmura.agents.release import ReleaseMechanism, check_guarantee, guarantee
 from murmura.agents.transport.zenoh_config import Endpoint
+from murmura.privacy import Guarantee, PrivacyEvent
+from murmura.privacy.accounting.events import EventKind
 
 
 class CheckOutcome(StrEnum):
@@ -111,11 +113,43 @@ class ExaminedAgent:
         """Its certificate files; raises `AgentError` if one is missing."""
         return None if self.insecure else self.setup.credentials()
 
+    @property
+    def masked(self) -> bool:
+        """Whether it takes part in a masked sum, and releases nothing by itself."""
+        return self.setup.manifest.masked
+
     @cached_property
-    def mechanism(self) -> ReleaseMechanism:
-        """What draws its releases; raises `AgentError` for what an agent must not guarantee."""
+    def _mechanism(self) -> ReleaseMechanism:
         setup = self.setup
         return ReleaseMechanism(setup.manifest, setup.problem, self.name, research=self.research)
+
+    @cached_property
+    def guarantee(self) -> Guarantee:
+        """What is guaranteed; raises `AgentError` for what an agent must not guarantee."""
+        if not self.masked:
+            return self._mechanism.guarantee
+        manifest, family = self.setup.manifest, self.setup.problem.family
+        if not self.research:
+            check_guarantee(manifest, family)
+        return guarantee(manifest, family)
+
+    @cached_property
+    def cost(self) -> PrivacyEvent | None:
+        """Of a reading, or of all attempts of a query that it is in; None without a guarantee."""
+        if not self.masked:
+            return self._mechanism.event(1)
+        one, attempts = self.cost_of_attempt, self.setup.manifest.attempts
+        assert one is not None
+        return PrivacyEvent(attempts * one.epsilon, attempts * one.delta, one.mechanism)
+
+    @cached_property
+    def cost_of_attempt(self) -> PrivacyEvent | None:
+        """Of one attempt of a query, or of a reading with local noise."""
+        manifest = self.setup.manifest
+        if not self.masked:
+            return self.cost
+        kind = EventKind.APPROXIMATE if manifest.delta else EventKind.PURE
+        return PrivacyEvent(manifest.epsilon, manifest.delta, kind)
 
     def endpoint(self, text: str) -> Endpoint:
         """An endpoint of the file, parsed as the transport does."""

@@ -12,7 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
-from murmura.agents.config import BudgetTable, Setup
+from murmura.agents.config import Setup
+from murmura.agents.config_tables import BudgetTable
 from murmura.agents.ledger.budget import covers
 from murmura.agents.ledger.meters import NOTHING
 from murmura.agents.ledger.records import EVENT, STREAM, CostSum, group_cost

@@ -11,13 +11,15 @@ from pathlib import Path
 
 from murmura.agents.doctor.outcomes import CheckResult, ExaminedAgent, failure, ok, warning
 from murmura.agents.doctor.purchase import Purchase
-from murmura.agents.ledger import key_of, read_ledger, verify
+from murmura.agents.ledger import LedgerContents, key_of, read_ledger, verify
+from murmura.agents.ledger.lock import lock_path, read_lock
 from murmura.agents.ledger.opening import check_identity, check_original
-from murmura.agents.ledger.records import release_terms
-from murmura.agents.ledger.store import lock_path, read_lock
+from murmura.agents.ledger.queries import run_name
 from murmura.agents.results import half_width
 from murmura.errors import MurmuraError
 from murmura.families import statistic_bounds
+from murmura.privacy import Batches
+from murmura.simulation import Problem
 from murmura.theory import precision
 from murmura.theory.accuracy import MOST_READINGS
 
@@ -26,6 +28,14 @@ def ledger(agent: ExaminedAgent) -> Iterator[CheckResult]:
     """It can be made, or it is whole, belongs to this agent and these terms, and is not in use."""
     path = agent.ledger
     key = None if agent.insecure else _key(agent)
+    recorded = read_lock(path)
+    if recorded is not None and recorded.releases and not path.exists():
+        yield failure(
+            "ledger",
+            f"{path} is missing, and its lock file records {recorded.releases} releases",
+            "restore the latest copy of the ledger",
+        )
+        return
     if not path.exists():
         yield ok("ledger", f"{path.name} does not exist yet, and is made at the start")
         return
@@ -51,18 +61,10 @@ def ledger(agent: ExaminedAgent) -> Iterator[CheckResult]:
             f"{path} belongs to {identity.agent}, and this agent is {agent.name}",
             "use its own ledger",
         )
-    elif identity.terms != release_terms(agent.setup.manifest):
-        yield failure(
-            "ledger",
-            f"{path} was made for other terms of release than those of the scenario (family, "
-            "bounds, privacy)",
-            "use the scenario it was made for, or a new ledger under a new name",
-        )
     else:
         check_original(path, contents)
-        check_identity(path, identity, agent.setup.ledger_identity)
-        left = f", epsilon = {found.remaining.epsilon:g} left" if agent.setup.budget else ""
-        yield ok("ledger", f"{path.name} is whole, with {found.releases} releases{left}")
+        check_identity(path, contents, agent.setup.ledger_identity)
+        yield ok("ledger", f"{path.name} is whole, with {found.releases} releases{_left(contents)}")
 
 
 def _key(agent: ExaminedAgent) -> bytes | None:
@@ -93,7 +95,7 @@ def locked_by(path: Path) -> str:
 def budget(agent: ExaminedAgent) -> Iterator[CheckResult]:
     """One reading and the longest batch can be paid for, and how many readings can."""
     setup = agent.setup
-    cost, chosen = agent.mechanism.event(1), setup.config.budget
+    cost, chosen = agent.cost, setup.config.budget
     place = setup.locator.at("budget", "epsilon")
     if cost is None:
         yield warning("budget", "nothing is guaranteed, so nothing is charged")
@@ -101,11 +103,14 @@ def budget(agent: ExaminedAgent) -> Iterator[CheckResult]:
     if cost.epsilon > chosen.epsilon or cost.delta > chosen.delta:
         yield failure(
             "budget",
-            f"{place}: a reading costs epsilon = {cost.epsilon:g}, delta = {cost.delta:g} and the "
+            f"{place}: {_what(agent)} costs epsilon = {cost.epsilon:g}, delta = {cost.delta:g} and the "
             f"budget is epsilon = {chosen.epsilon:g}, delta = {chosen.delta:g}: none is released",
-            "raise [budget] epsilon and delta to those of the scenario's [privacy], or agree on "
-            "a scenario that asks for less",
+            _enough(agent),
         )
+        return
+    refused = _next_refused(agent)
+    if refused is not None:
+        yield refused
         return
     bought, needed = Purchase(setup, cost), setup.manifest.rounds
     unit = f"every {chosen.per}" if chosen.per else f"per {chosen.unit}"
@@ -142,9 +147,73 @@ def budget(agent: ExaminedAgent) -> Iterator[CheckResult]:
         yield ok("budget", f"{spent} {count}{batches}")
 
 
+def _enough(agent: ExaminedAgent) -> str:
+    """The least budget that one reading needs, and where it comes from."""
+    less = "or agree on a scenario that asks for less"
+    if not agent.masked:
+        return f"raise [budget] epsilon and delta to those of the scenario's [privacy], {less}"
+    manifest, cost = agent.setup.manifest, agent.cost
+    assert cost is not None
+    delta = f" and delta = {cost.delta:g}" if cost.delta else ""
+    return (
+        f"raise [budget] to epsilon = {cost.epsilon:g}{delta}: attempts x epsilon = "
+        f"{manifest.attempts} x {manifest.epsilon:g}; {less}, or for fewer attempts"
+    )
+
+
+def _next_refused(agent: ExaminedAgent) -> CheckResult | None:
+    """What the ledger would answer to the next query or release, if it would refuse it."""
+    one, length = agent.cost_of_attempt, 0
+    if one is not None and agent.ledger.exists() and not locked_by(agent.ledger):
+        contents = read_ledger(agent.ledger)
+        known = contents.identity == agent.setup.ledger_identity  # else it is not opened at all
+        length = _next_length(agent, contents) if known else 0
+    if one is None or not length:
+        return None
+    problem = contents.refusal(one, length, agent.setup.manifest.attempts)
+    if problem is None:
+        return None
+    if problem.final and agent.masked:
+        return failure("budget", f"the ledger does not admit the next query: {problem}")
+    return warning("budget", f"the ledger does not admit the next reading now: {problem}")
+
+
+def _next_length(agent: ExaminedAgent, contents: LedgerContents) -> int:
+    """How many readings are paid for next; 0 if none is, or if they have been reserved for."""
+    manifest, queries = agent.setup.manifest, contents.queries
+    done = len(contents.entries) if not agent.masked else 0
+    if agent.masked:
+        run = run_name(manifest.digest, bytes.fromhex(manifest.nonce))
+        if queries and not queries[-1].reason and queries[-1].run == run:
+            return 0
+        done = max((row.query for row in queries if row.run == run), default=0)
+    if not manifest.made_algorithm.online:
+        return 0 if done else 1
+    batches, end, start = Batches(manifest.batch_growth, manifest.longest_batch), 0, 0
+    for _ in range(done + 1):
+        start, end = end, batches.closing(end + 1)
+    rounds = manifest.rounds
+    return 0 if rounds and start >= rounds else min(end, rounds or end) - start
+
+
+def _left(contents: LedgerContents) -> str:
+    """What the ledger has for the next reading."""
+    if contents.identity.budget is None:
+        return ""
+    status = contents.status
+    reserved = f", {status.reserved.epsilon:g} reserved" if status.reserved.epsilon else ""
+    return f", epsilon = {status.remaining.epsilon:g} left for the next reading{reserved}"
+
+
+def _what(agent: ExaminedAgent) -> str:
+    """What is paid for at once: in a masked sum, all attempts before the first begins."""
+    tries = agent.setup.manifest.attempts
+    return f"a query of up to {tries} attempts" if agent.masked else "a reading"
+
+
 def accuracy(agent: ExaminedAgent) -> Iterator[CheckResult]:
     """The interval of the estimate leaves something out that public bounds allow."""
-    problem, cost = agent.setup.problem, agent.mechanism.event(1)
+    problem, cost = agent.setup.problem, agent.cost
     condition = "if all members take part"
     if problem.algorithm.online and cost is not None:
         released = Purchase(agent.setup, cost).released(problem.rounds)
@@ -158,9 +227,7 @@ def accuracy(agent: ExaminedAgent) -> Iterator[CheckResult]:
         found = precision(problem)
         if found is not None:  # remedies are approximate; the width is what the agent will state
             low, high = statistic_bounds(problem.family)
-            widths = half_width(
-                agent.setup.manifest, problem.family, label=agent.name, round=problem.rounds
-            )
+            widths = _widths(agent, problem)
             found = replace(found, half_width=widths[int((high - low).argmin())])
     except MurmuraError as unknown:
         yield warning("accuracy", f"it cannot be predicted: {unknown}")
@@ -175,3 +242,16 @@ def accuracy(agent: ExaminedAgent) -> Iterator[CheckResult]:
         )
     else:
         yield warning("accuracy", f"{found.warning()} ({condition})")
+
+
+def _widths(agent: ExaminedAgent, problem: Problem) -> tuple[float, ...]:
+    """What the agent will state after all readings; in a masked sum a round is a query."""
+    manifest, rounds = agent.setup.manifest, problem.rounds
+    if not agent.masked:
+        return half_width(manifest, problem.family, label=agent.name, round=rounds)
+    queries, readings = 1, 1
+    if problem.algorithm.online:
+        lengths = Batches(manifest.batch_growth, manifest.longest_batch).lengths(rounds)
+        queries, readings = len(lengths), sum(lengths)
+    counts = [readings] * len(manifest.members)
+    return half_width(manifest, problem.family, counts, round=queries)

@@ -8,8 +8,10 @@ value is used and never drawn again. `Ledger.open` opens a ledger, `verify` chec
 from __future__ import annotations
 
 from murmura.agents.ledger.budget import BudgetStatus
+from murmura.agents.ledger.contents import LedgerContents
 from murmura.agents.ledger.ledger import Ledger, ResumePoint
 from murmura.agents.ledger.maintenance import BackupReport, amend, backup, restore
+from murmura.agents.ledger.queries import OpenQuery
 from murmura.agents.ledger.records import (
     EpsilonDelta,
     LedgerChange,
@@ -19,22 +21,20 @@ from murmura.agents.ledger.records import (
     key_of,
     release_terms,
 )
-from murmura.agents.ledger.verification import (
-    LedgerContents,
-    Verification,
-    read_ledger,
-    verify,
-)
+from murmura.agents.ledger.sessions import DiskSessionLedger
+from murmura.agents.ledger.verification import Verification, read_ledger, verify
 
 __all__ = [
     "BackupReport",
     "BudgetStatus",
+    "DiskSessionLedger",
     "EpsilonDelta",
     "Ledger",
     "LedgerChange",
     "LedgerContents",
     "LedgerEntry",
     "LedgerIdentity",
+    "OpenQuery",
     "ReadingOrigin",
     "ResumePoint",
     "Verification",

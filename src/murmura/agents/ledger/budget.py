@@ -13,6 +13,7 @@ from typing import NamedTuple
 from murmura.agents.ledger.meters import (
     NOTHING,
     Charge,
+    EventMeter,
     Nearby,
     StreamMeter,
     WindowMeter,
@@ -44,45 +45,47 @@ SIGNAL = "signal"
 
 
 class BudgetStatus(NamedTuple):
-    """What is left of a budget now.
+    """A budget at one moment: whoever shows what was spent or is left asks for this.
 
     Attributes
     ----------
     epsilon, delta : float
         The budget.
-    spent, remaining : EpsilonDelta
-        What counts against the next reading, and what it may cost.
+    spent : EpsilonDelta
+        The most in one unit of the budget: in total or in this period, in the most expensive
+        window, on the dearest reading.
+    spent_in_all : EpsilonDelta
+        What all releases cost together, whatever the budget is for.
+    remaining : EpsilonDelta
+        What the next reading may cost.
     unit : str
         "stream", "window" or "event".
     period : str
         Such as "rolling day"; empty without one.
     refills_at : float or None
         When more is available, in seconds since 1970; None if time changes nothing.
+    reserved : EpsilonDelta
+        What an open query may still cost; it is not in `spent`, and not in `remaining`.
     """
 
     epsilon: float
     delta: float
     spent: EpsilonDelta
+    spent_in_all: EpsilonDelta
     remaining: EpsilonDelta
     unit: str
     period: str
     refills_at: float | None
+    reserved: EpsilonDelta = EpsilonDelta(0.0, 0.0)
 
-
-class Spending(NamedTuple):
-    """What was spent of a budget.
-
-    Attributes
-    ----------
-    spent, remaining : EpsilonDelta
-        In total or in this period; in the most expensive window, or on the dearest reading.
-    total : EpsilonDelta
-        What all releases cost together.
-    """
-
-    spent: EpsilonDelta
-    remaining: EpsilonDelta
-    total: EpsilonDelta
+    @property
+    def spent_on(self) -> str:
+        """What `spent` is for, as in "spent on ..."."""
+        if self.unit == EVENT:
+            return "the dearest reading"
+        if self.unit == WINDOW:
+            return "the dearest window"
+        return "all readings of this period" if self.period else "all readings"
 
 
 class BudgetTracker:
@@ -103,19 +106,21 @@ class BudgetTracker:
             Accountant(identity.budget, unit=identity.unit, window=identity.window or None)
         self._meter = meter_of(identity, nearby)
         self.total, self._largest = NOTHING, NOTHING
+        self._reserved: Charge | None = None
 
     @classmethod
-    def of(cls, identity: LedgerIdentity, entries: Iterable[LedgerEntry]) -> BudgetTracker:
-        """The tracker after these releases."""
+    def of(
+        cls, identity: LedgerIdentity, entries: Iterable[LedgerEntry], nearby: Nearby | None = None
+    ) -> BudgetTracker:
+        """The tracker after these releases; `nearby` finds them again, and later ones too."""
         charges = [Charge.of(entry) for entry in entries]
-        tracker = cls(
-            identity,
-            lambda low, high: [c for c in charges if c.last >= low and c.first <= high],
-        )
+        among = lambda low, high: [c for c in charges if c.last >= low and c.first <= high]  # noqa: E731
+        tracker = cls(identity, nearby or among)
         since = tracker.replays_from(charges[-1].time if charges else 0.0)
+        again = tracker.counts_attempts
         tracker.restore(
-            Counter(charge[2:3] + charge[4:] for charge in charges),
-            (charge for charge in charges if charge.time >= since),
+            Counter((charge.readings, charge.epsilon, charge.delta) for charge in charges),
+            (charge for charge in charges if charge.time >= since or (again and charge.attempt)),
         )
         return tracker
 
@@ -151,6 +156,10 @@ class BudgetTracker:
             _remedy(asked, never) if final else "",
         )
 
+    def reserve(self, kept: Charge | None) -> None:
+        """Set apart what an open query may still cost, or nothing."""
+        self._reserved = kept
+
     def add(self, made: Charge) -> None:
         """Count a release that was admitted and committed."""
         self._replay(made)
@@ -162,6 +171,11 @@ class BudgetTracker:
         if period is not None:
             return last - period.seconds if period.refill == ROLLING else period.bounds(last)[0]
         return -math.inf if self._identity.unit == WINDOW else math.inf
+
+    @property
+    def counts_attempts(self) -> bool:
+        """Whether attempts with the same readings are to be counted one by one, however old."""
+        return self._identity.unit == EVENT
 
     def restore(
         self, kinds: Mapping[tuple[int, float, float], int], recent: Iterable[Charge]
@@ -181,31 +195,37 @@ class BudgetTracker:
         self._meter.add(made)
         self._largest = larger(self._largest, after)
 
-    def spent(self, now: float) -> EpsilonDelta:
-        """Spent in total, in this period, in the most expensive window or on a reading."""
-        if self._identity.budget is None:
-            return self.total.rounded
-        if self._identity.unit == STREAM:
-            return self._meter.before(_at(now)).rounded
-        return self._largest.rounded
+    def status(self, now: float, last: int = 0) -> BudgetStatus:
+        """What was spent, what is left for the next reading, and when there is more.
 
-    def spending(self, now: float) -> Spending:
-        """What was spent, what remains for the next reading, and the total of all releases."""
-        return Spending(self.spent(now), self.status(now).remaining, self.total.rounded)
-
-    def status(self, now: float) -> BudgetStatus:
-        """What is left for the next reading, and when there is more."""
+        `last` is the number of the last reading that was passed over or released.
+        """
         identity, meter = self._identity, self._meter
-        if isinstance(meter, WindowMeter):
-            spent = meter.present().rounded
-        elif identity.unit == EVENT and identity.budget is not None:
-            spent = EpsilonDelta(0.0, 0.0)
-        else:
-            spent = self.spent(now)
+        kept = self._reserved if identity.budget is not None else None
+        reserved = NOTHING if kept is None else meter.cost(kept)
         period = "" if identity.period is None else str(identity.period)
         refills_at = None if identity.budget is None else meter.refills_at(lambda _: True)
-        amounts = identity.epsilon, identity.delta, spent, self._less(spent)
-        return BudgetStatus(*amounts, identity.unit, period, refills_at)
+        amounts = self._spent(now).rounded, self.total.rounded, self._less(self._taken(now, last))
+        when = identity.unit, period, refills_at
+        return BudgetStatus(identity.epsilon, identity.delta, *amounts, *when, reserved.rounded)
+
+    def _spent(self, now: float) -> CostSum:
+        """In total, in this period, in the most expensive window or on the dearest reading."""
+        if self._identity.budget is None:
+            return self.total
+        if self._identity.unit == STREAM:
+            return self._meter.before(_at(now))
+        return self._largest
+
+    def _taken(self, now: float, last: int) -> EpsilonDelta:
+        """What the next reading cannot have, because it is spent or reserved."""
+        meter, kept = self._meter, self._reserved
+        if isinstance(meter, EventMeter):
+            return NOTHING.rounded
+        if isinstance(meter, WindowMeter):
+            return meter.present(last, kept).rounded
+        before = meter.before(_at(now))
+        return (before if kept is None else before.plus(meter.cost(kept))).rounded
 
     def _less(self, spent: EpsilonDelta) -> EpsilonDelta:
         budget = self._identity.budget
@@ -221,9 +241,16 @@ def _at(now: float) -> Charge:
 
 def _remedy(asked: Charge, never: bool) -> str:
     """What to do about a release that no later budget covers either: waiting does not help."""
-    larger_budget = "record a larger budget with `murmura ledger amend agent.toml`"
+    larger_budget = (
+        "write a larger [budget], and record it with `murmura ledger amend agent.toml --raise`"
+    )
     if not never:
         return f"the budget is not refilled; {larger_budget}"
+    if asked.times > 1:
+        return (
+            f"a query begins only with enough for all of its {asked.times} attempts, and it is never "
+            f"enough; {larger_budget}, or agree on a smaller epsilon or on fewer attempts"
+        )
     if asked.readings == 1:
         return f"it is never enough for one reading; {larger_budget}, or agree on a smaller epsilon"
     return (
@@ -251,12 +278,14 @@ def totals(identity: LedgerIdentity, entries: Iterable[LedgerEntry]) -> AccountT
         identity.window or 1,
         lambda low, high: [c for c in charges if c.last >= low and c.first <= high],
     )
+    same = EventMeter()
     for charge in charges:
-        one = group_cost(charge.epsilon, charge.delta)
-        event = larger(event, one)
+        alike = same.before(charge).plus(same.cost(charge))
+        event = larger(event, alike)
         stream = stream.plus(charge.group)
         within = larger(within, meter.before(charge).plus(meter.cost(charge)))
         meter.add(charge)
+        same.add(charge)
     count = len(charges)
     made = [Composition(*cost.rounded, "basic", count) for cost in (event, within, stream)]
     return AccountTotals(made[0], made[1] if window else None, made[2])

@@ -14,14 +14,11 @@ starts a new incarnation: the neighbours roll back what they exchanged with the 
 from __future__ import annotations
 
 import math
-import os
 import secrets
-import sqlite3
-import threading
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from murmura import _validate
 from murmura.agents.events import Released
@@ -29,6 +26,7 @@ from murmura.agents.ledger import budget as budgets
 from murmura.agents.ledger import records
 from murmura.agents.ledger.budget import BudgetStatus, BudgetTracker
 from murmura.agents.ledger.clock import MACHINE, SystemClock
+from murmura.agents.ledger.lock import Lock
 from murmura.agents.ledger.meters import Charge
 from murmura.agents.ledger.opening import (
     FULL,
@@ -36,9 +34,8 @@ from murmura.agents.ledger.opening import (
     Opening,
     check_arguments,
     open_store,
-    origin_hasher,
-    write_meta,
 )
+from murmura.agents.ledger.origins import KnownReadings
 from murmura.agents.ledger.periods import ROLLING, Period
 from murmura.agents.ledger.records import (
     EpsilonDelta,
@@ -46,15 +43,19 @@ from murmura.agents.ledger.records import (
     LedgerIdentity,
     ReadingOrigin,
 )
-from murmura.agents.ledger.store import Lock, Store, as_ledger_errors, failure
+from murmura.agents.ledger.sessions import DiskSessionLedger
+from murmura.agents.ledger.state import StateKeeper
+from murmura.agents.ledger.store import as_ledger_errors
+from murmura.agents.ledger.writer import LedgerWriter, Probe
 from murmura.agents.manifest import Manifest
 from murmura.agents.messages import PeerStatus
 from murmura.errors import LedgerError
 from murmura.privacy.accounting import AccountTotals, Budget, PrivacyEvent
 
+if TYPE_CHECKING:
+    from murmura.agents.masked.terms import MaskedTerms
+
 Draw = Callable[[], tuple[int, ...]]
-Probe = Callable[[str], None]  # called with "checked", "drawn", "written", "committed" in a charge
-CLOSED = "it is closed"
 RUN_BYTES = 8  # random bytes that distinguish one opening of a ledger from all others
 
 
@@ -128,17 +129,13 @@ class Ledger:
     ) -> None:
         """Use `open`."""
         self.path, self.identity = opening.path, opening.identity
-        self._lock, self._weight, self._key = lock, weight, opening.key
-        self._store, self._meta, self._budget, self._clock, self._last = opened
-        self._waits, self._probe, self._pid = opening.durability == FULL, probe, os.getpid()
-        self._mutex = threading.RLock()
-        self._broken = ""
-        meta = opened.meta
-        self._count, self._head = int(meta["count"]), meta["head"]
-        self.secret = bytes.fromhex(meta["secret"])
-        self.start, self.run = int(meta["starts"]), secrets.token_bytes(RUN_BYTES)
-        self._origins = origin_hasher(opening.path, meta, opening.device)
-        self._members = set(opened.store.peers())
+        self._writer = writer = LedgerWriter(lock, opened, opening, probe)
+        self._readings = KnownReadings(writer, opening.device)
+        self._state = StateKeeper(writer, opening.durability == FULL)
+        self._weight = weight
+        self._sessions: DiskSessionLedger | None = None
+        self.secret = bytes.fromhex(writer.meta["secret"])
+        self.start, self.run = int(writer.meta["starts"]), secrets.token_bytes(RUN_BYTES)
 
     @classmethod
     def open(
@@ -225,61 +222,61 @@ class Ledger:
             opened = open_store(opening, lock)
             undo.callback(opened.store.close)
             made = cls(lock, opened, opening, 1 << manifest.unit, probe)
-            lock.record(made._count, made._head)
             undo.pop_all()
             return made
 
     @property
     def incarnation(self) -> int:
         """How many times the agent started without its mixing state."""
-        return int(self._meta["incarnation"])
+        return self._state.incarnation
 
     @property
     def spent(self) -> EpsilonDelta:
         """Spent in total or in this period; in the most expensive window, on the dearest reading."""
-        with self._mutex:
-            return self._budget.spent(self._clock.now())
+        return self.budget_status().spent
 
     @property
     def remaining(self) -> EpsilonDelta:
-        """What remains of the budget."""
-        with self._mutex:
-            return self._budget.spending(self._clock.now()).remaining
+        """What remains of the budget; what an open query reserves does not."""
+        return self.budget_status().remaining
 
     def budget_status(self) -> BudgetStatus:
-        """What is left for the next reading, and when the budget is refilled."""
-        with self._mutex:
-            return self._budget.status(self._clock.now())
+        """What was spent, is reserved and is left for the next reading, and when more is."""
+        with self._writer.mutex:
+            return self._writer.budget.status(self.now, self.last_reading)
 
     @property
     def now(self) -> float:
         """The ledger's time: seconds since 1970, never decreasing, not moved by setting the clock."""
-        return self._clock.now()
+        return self._writer.clock.now()
 
     @property
     def clock_report(self) -> str:
         """What a difference between the machine's clock and the ledger's time means; mostly empty."""
-        return self._clock.report()
+        return self._writer.clock.report()
 
     @property
     def restored(self) -> bool:
         """Whether it continues a backup and nothing was released since: see `confirm_restored`."""
-        return self._meta["restored"] == "1"
+        return self._writer.restored
 
     @property
     def last_reading(self) -> int:
-        """Number of the last reading that was released or passed over; 0 if there is none."""
-        return max(self._last, int(self._meta["passed"]))
+        """Number of the last reading that was released or passed over; 0 if there is none.
+
+        Readings of an open query are neither yet.
+        """
+        return max(self._writer.last_number, int(self._writer.meta["passed"]))
 
     def last_release_time(self) -> float | None:
         """When the last release was made, in seconds since 1970; None if there is none."""
-        with self._mutex, as_ledger_errors(self.path, "read it"):
-            return self._usable().last_time()
+        with self._writer.reading() as store:
+            return store.last_time()
 
     @property
     def releases(self) -> int:
-        """The number of releases."""
-        return self._count
+        """The number of releases; each sent value of a session is one."""
+        return self._writer.count
 
     def totals(self) -> AccountTotals:
         """What was spent per reading, per window and in total; reads the whole ledger."""
@@ -287,92 +284,89 @@ class Ledger:
             raise LedgerError(
                 f"ledger {self.path} guarantees nothing, so there is nothing to total"
             )
-        with self._mutex, as_ledger_errors(self.path, "read it"):
-            return budgets.totals(self.identity, self._usable().entries())
+        with self._writer.reading() as store:
+            return budgets.totals(self.identity, store.charged())
 
     def released(self) -> tuple[Released, ...]:
-        """Every release, in order."""
-        with self._mutex, as_ledger_errors(self.path, "read it"):
-            return tuple(entry.released for entry in self._usable().entries())
+        """Every release with local noise, in order; a masked value of a session is none."""
+        with self._writer.reading() as store:
+            return tuple(entry.released for entry in store.entries() if not entry.attempt)
+
+    def sent(self) -> tuple[Released, ...]:
+        """Every masked value that was sent, in order, numbered by its place in the chain."""
+        with self._writer.reading() as store:
+            sums = (entry.sums for entry in store.entries() if entry.attempt)
+            return tuple(Released(k, words, 0) for k, words in enumerate(sums, 1))
 
     def find(self, reading: int) -> Released | None:
         """The release of a reading, if there is one."""
-        with self._mutex, as_ledger_errors(self.path, "read it"):
-            found = self._usable().find(reading)
+        with self._writer.reading() as store:
+            found = store.find(reading)
         return None if found is None else found.released
+
+    def sessions(self, terms: MaskedTerms) -> DiskSessionLedger:
+        """The sessions of a masked sum under these terms.
+
+        A query that other terms left open is withdrawn and concluded: what it has sent stays
+        charged; otherwise its readings are free again.
+
+        Parameters
+        ----------
+        terms : MaskedTerms
+            What all members agree on; its digest of the manifest is that of this ledger.
+
+        Returns
+        -------
+        DiskSessionLedger
+            Writes to this ledger; every call is durable when it returns.
+
+        Raises
+        ------
+        LedgerError
+            If the terms are of another manifest or lack this agent.
+        """
+        with self._writer.mutex:
+            if self._sessions is None or self._sessions.terms != terms:
+                self._sessions = DiskSessionLedger(self._writer, self._readings, terms)
+            return self._sessions
+
+    def wait_within(self, waiting: Callable[[], AbstractContextManager[None]]) -> None:
+        """Have something hold while a commit waits for the disk, and at no other time.
+
+        Parameters
+        ----------
+        waiting : callable
+            Gives the context that each commit is within.
+        """
+        self._writer.waiting = waiting
 
     def set_naming(self, naming: str) -> None:
         """Store what identifies a reading in its source; raise if releases were named otherwise.
 
         Under other names every reading would look new and be released a second time.
         """
-        with self._mutex, as_ledger_errors(self.path, "read it"):
-            store, stored = self._usable(), self._meta["naming"]
-            if stored == naming:
-                return
-            if not stored or not self._count:
-                self._transact(store, naming=naming)
-            else:
-                raise LedgerError(
-                    f"ledger {self.path} identifies readings by {stored}, and the source now "
-                    f"identifies them by {naming}: released readings could not be distinguished from new "
-                    "ones; nothing was released; restore the former [readings] key, or use a new "
-                    "ledger with readings that were never released"
-                )
+        self._readings.set_naming(naming)
 
     def hash_origin(self, origin: ReadingOrigin | None, reading: int) -> str:
         """The keyed hash under which the origin of a reading is stored."""
-        return self._origins.hash(origin, reading)
+        return self._readings.hasher.hash(origin, reading)
 
     def origin_of(self, reading: int) -> str | None:
         """The origin hash of a released reading, by its number; None if it was not released."""
-        with self._mutex, as_ledger_errors(self.path, "read it"):
-            found = self._usable().covering(reading)
-        if found is None or not found.origins:
-            return None if found is None else ""
-        return found.origins[reading - found.first] or None
+        return self._readings.origin_of(reading)
 
     def has_origin(self, origin: str) -> bool:
-        """Whether a reading with this origin hash was released or passed over."""
-        with self._mutex, as_ledger_errors(self.path, "read it"):
-            return self._usable().has_origin(origin)
+        """Whether a reading with this origin hash was released or passed over.
+
+        Readings of an open query are neither yet.
+        """
+        with self._writer.reading() as store:
+            return store.has_origin(origin, self._writer.open_query)
 
     def was_passed_over(self, origin: str) -> bool:
         """Whether a reading with this origin hash was passed over."""
-        with self._mutex, as_ledger_errors(self.path, "read it"):
-            return self._usable().was_passed_over(origin)
-
-    def _existing(self, asked: Charge, reading: int, origins: tuple[str, ...]) -> Released | None:
-        """The release there is, by its number or by the origins of its readings."""
-        with as_ledger_errors(self.path, "read it"):
-            store = self._usable()
-            named = [name for name in origins if name]
-            known = [found for name in named if (found := store.find_origin(name)) is not None]
-            passed = sum(map(store.was_passed_over, named))
-            numbered = store.find(reading)
-            overlapping = store.between(asked.first, asked.last)
-        if known and len(known) == len(named) and len({found.seq for found in known}) == 1:
-            return known[0].released
-        if known:
-            raise LedgerError(
-                f"ledger {self.path} holds releases of {len(known)} of the {len(named)} readings in "
-                f"batch {reading}: they would be released twice; nothing was released; leave them "
-                "out of the batch"
-            )
-        if passed:
-            raise LedgerError(
-                f"ledger {self.path} has passed over {passed} of the readings in release {reading}, "
-                "and such a reading is never released; nothing was released; leave it out"
-            )
-        if numbered is not None and not (named and any(numbered.origins)):
-            return numbered.released
-        if numbered is not None or overlapping:
-            raise LedgerError(
-                f"ledger {self.path} holds the release of another reading under number "
-                f"{reading if numbered is not None else asked.last}: "
-                "the source was rewritten; nothing was released; give the agent the readings it had"
-            )
-        return None
+        with self._writer.reading() as store:
+            return store.was_passed_over(origin)
 
     def charge(
         self,
@@ -439,41 +433,48 @@ class Ledger:
             )
         paid = (math.inf, 0.0) if cost is None else (float(cost.epsilon), float(cost.delta))
         first = last - max(readings, len(names)) + 1
-        with self._mutex:
-            asked = Charge(first, last, readings, self._clock.now(), *paid)
-            existing = self._existing(asked, reading, names)
+        writer = self._writer
+        with writer.mutex:
+            if int(writer.meta["queries"]):
+                raise LedgerError(
+                    f"ledger {self.path} is that of a masked sum, whose readings are never released "
+                    "with local noise; nothing was released; use a new ledger"
+                )
+            asked = Charge(first, last, readings, self.now, *paid)
+            existing = self._readings.existing(asked, reading, names)
             if existing is not None:
                 return existing
-            if self.restored:
-                raise LedgerError(
-                    f"ledger {self.path} was restored from a backup, and not all neighbours have "
-                    "sent what they remember of it: this reading may have been released since; "
-                    "nothing was released; wait for them"
-                )
-            self._budget.admit(asked, cost is not None)
-            self._probe("checked")
+            writer.check_confirmed("this reading")
+            writer.budget.admit(asked, cost is not None)
+            writer.probe("checked")
             sums = tuple(int(number) for number in draw())
-            self._probe("drawn")
+            writer.probe("drawn")
             entry = LedgerEntry(
-                self._count + 1, reading, last, readings, round, asked.time, *paid, sums,
-                readings * self._weight, names, self._head, "",
+                0, reading, 0, last, readings, round, asked.time, *paid, sums,
+                readings * self._weight, names, "", "",
             )  # fmt: skip
-            entry = entry._replace(hash=records.entry_hash(self._head, entry.row))
-            self._write(entry)
-            self._last = max(self._last, last)
-            self._budget.add(asked)
-            self._probe("committed")
+            entry = self._write(entry)
+            writer.last_number = max(writer.last_number, last)
+            writer.budget.add(asked)
+            writer.probe("committed")
             return entry.released
+
+    def _write(self, entry: LedgerEntry) -> LedgerEntry:
+        with self._writer.transaction(f"write the release of reading {entry.reading}"):
+            entry = self._writer.append(entry)
+            self._writer.probe("written")
+        self._writer.linked(entry)
+        return entry
 
     @property
     def spool_mark(self) -> str:
         """What the spool beside it holds, as `mark_spool` stored it; empty without a spool."""
-        return self._meta["spool"]
+        return self._writer.meta["spool"]
 
     def mark_spool(self, mark: str) -> None:
         """Store what the spool holds; on the disk when this returns."""
-        with self._mutex:
-            self._transact(self._usable(), spool=mark)
+        with self._writer.transaction():
+            self._writer.put(spool=mark)
 
     def pass_over(self, reading: int, origins: Sequence[str] = ()) -> None:
         """Record readings that will never be released; on the disk when this returns.
@@ -486,19 +487,7 @@ class Ledger:
             Origin hashes of the readings: `has_origin` recognises them, and `charge` refuses them.
         """
         _validate.at_least(LedgerError, 0, reading=reading)
-        with self._mutex:
-            with as_ledger_errors(self.path, "read it"):
-                store = self._usable()
-                known = store.was_passed_over
-                new = [name for name in dict.fromkeys(origins) if name and not known(name)]
-            count, head = int(self._meta["passed_count"]), self._meta["passed_head"]
-            rows = list(enumerate(new, count + 1))
-            for number, origin in rows:
-                head = records.passed_hash(head, number, origin)
-            changed = {"passed": max(reading, int(self._meta["passed"]))}
-            if not rows and str(changed["passed"]) == self._meta["passed"]:
-                return
-            self._transact(store, rows, **changed, passed_count=count + len(rows), passed_head=head)
+        self._readings.pass_over(reading, origins)
 
     def confirm_restored(self) -> None:
         """Allow releases again: all neighbours have confirmed that this ledger is complete.
@@ -506,37 +495,19 @@ class Ledger:
         Until then a ledger restored from a backup releases nothing, since a reading may have been
         released after the backup was made.
         """
-        with self._mutex:
-            store = self._usable()
+        with self._writer.mutex:
+            self._writer.usable()
             if self.restored:
-                self._transact(store, restored=0)
+                with self._writer.transaction():
+                    self._writer.put(restored=0)
 
     def peers(self) -> dict[str, PeerStatus]:
         """The last known status of every neighbour, by name: of any incarnation and epoch."""
-        with self._mutex, as_ledger_errors(self.path, "read it"):
-            return {name: status for name, (status, _) in self._usable().peers().items()}
+        return self._state.peers()
 
     def save_peers(self, peers: Mapping[str, PeerStatus]) -> None:
         """Store the status of neighbours, beyond this incarnation and epoch."""
-        with self._mutex:
-            store, key = self._usable(), self._key
-            rows = {
-                name: (status, records.peer_checksum(key, name, status))
-                for name, status in peers.items()
-            }
-            try:
-                store.wait_for_disk(self._waits)
-                if self._members.issuperset(rows):
-                    store.save_peers(rows)
-                    return
-                members = self._members.union(rows)
-                store.begin()
-                store.save_peers(rows)
-                write_meta(store, self._meta, key, peers=len(members))
-                store.commit()
-            except sqlite3.Error as problem:
-                raise self._fail("save the status of its neighbours", problem) from problem
-            self._members = members
+        self._state.save_peers(peers)
 
     def save(self, state: bytes, round: int = 0) -> None:
         """Replace the mixing state.
@@ -544,26 +515,11 @@ class Ledger:
         An empty state declares that none is saved for now: unless another is saved before the
         ledger is next opened, that opening starts a new incarnation.
         """
-        with self._mutex:
-            store = self._usable()
-            checksum = records.state_checksum(self._key, self.incarnation, round, state)
-            try:
-                store.wait_for_disk(self._waits)
-                if self._meta["state"] == "1":
-                    store.save_state(state, round, checksum)
-                    return
-                store.begin()
-                store.save_state(state, round, checksum)
-                write_meta(store, self._meta, self._key, state=1)
-                store.commit()
-            except sqlite3.Error as problem:
-                raise self._fail("save the state", problem) from problem
+        self._state.save(state, round)
 
     def load(self) -> bytes | None:
         """The mixing state, or None if there is none to continue from."""
-        with self._mutex, as_ledger_errors(self.path, "read it"):
-            found = self._usable().state()
-        return (found[0] or None) if found else None
+        return self._state.load()
 
     def resume(self) -> ResumePoint:
         """Where to continue; `open` started a new incarnation if the state was lost or doubtful."""
@@ -574,43 +530,14 @@ class Ledger:
 
         On the disk when this returns. An empty state is as for `save`.
         """
-        with self._mutex:
-            store, following = self._usable(), self.incarnation + 1
-            try:
-                store.wait_for_disk(True)
-                store.begin()
-                store.drop_state()
-                if state is not None:
-                    checksum = records.state_checksum(self._key, following, 0, state)
-                    store.save_state(state, 0, checksum)
-                there = int(state is not None)
-                write_meta(store, self._meta, self._key, incarnation=following, state=there)
-                store.commit()
-            except sqlite3.Error as problem:
-                raise self._fail("start a new incarnation", problem) from problem
-            return following
+        return self._state.new_incarnation(state)
 
     def close(self) -> None:
         """Mark it as closed and release it; may be called twice.
 
         After a failed write it is not marked, and the next opening starts a new incarnation.
         """
-        with self._mutex:
-            if self._broken == CLOSED:
-                return
-            healthy, self._broken = not self._broken, CLOSED
-            try:
-                if healthy and self._pid == os.getpid():
-                    with as_ledger_errors(self.path, "close it"):
-                        self._store.wait_for_disk(True)
-                        self._store.begin()
-                        now = self._clock.now()
-                        write_meta(self._store, self._meta, self._key, closed=1, time=now)
-                        self._store.commit()
-                        self._lock.record(self._count, self._head, pid=0)
-            finally:
-                self._store.close()
-                self._lock.close()
+        self._writer.close()
 
     def __enter__(self) -> Ledger:
         """Use it in a `with`."""
@@ -622,52 +549,4 @@ class Ledger:
 
     def __repr__(self) -> str:
         """The file, the agent and the number of releases; no value of a release."""
-        return f"Ledger({str(self.path)!r}, {self.identity.agent!r}, {self._count} releases)"
-
-    def _usable(self) -> Store:
-        if self._broken:
-            raise LedgerError(f"ledger {self.path}: {self._broken}; nothing was released")
-        if self._pid != os.getpid():
-            raise LedgerError(
-                f"ledger {self.path} was opened by process {self._pid}, and this is its child "
-                f"{os.getpid()}; nothing was released; open the ledger after forking"
-            )
-        return self._store
-
-    def _transact(
-        self, store: Store, passed: Sequence[tuple[int, str]] = (), /, **changed: str | int
-    ) -> None:
-        """Change metadata, add what is passed over; on the disk when this returns."""
-        try:
-            store.wait_for_disk(True)
-            store.begin()
-            store.pass_over(passed)
-            write_meta(store, self._meta, self._key, **changed)
-            store.commit()
-        except sqlite3.Error as problem:
-            raise self._fail("write it", problem) from problem
-
-    def _write(self, entry: LedgerEntry) -> None:
-        store = self._usable()
-        try:
-            store.wait_for_disk(True)
-            store.begin()
-            store.append(entry)
-            write_meta(
-                store, self._meta, self._key, count=entry.seq, head=entry.hash, time=entry.time
-            )
-            self._probe("written")
-            store.commit()
-            self._lock.record(entry.seq, entry.hash)
-        except (sqlite3.Error, OSError) as problem:
-            raise self._fail(f"write the release of reading {entry.reading}", problem) from problem
-        self._count, self._head = entry.seq, entry.hash
-
-    def _fail(self, operation: str, problem: Exception) -> LedgerError:
-        """After a failed write the contents of the disk are unknown until it is opened again."""
-        self._broken = "an earlier write failed; open it again"
-        try:
-            self._store.rollback()
-        except sqlite3.Error:
-            self._broken = "an earlier write failed, and could not be undone; open it again"
-        return failure(self.path, operation, problem)
+        return f"Ledger({str(self.path)!r}, {self.identity.agent!r}, {self.releases} releases)"

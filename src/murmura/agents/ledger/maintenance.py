@@ -14,6 +14,8 @@ A restored backup may lack releases that were made after it. What can be known o
   anything (`conflicting-releases`), and can only go on under a new name with later readings.
 
 The restored ledger starts a new incarnation, far above those that the lost one may have used.
+
+A masked value that is prepared and not sent is in no backup: if it is withdrawn, nobody has it.
 """
 
 from __future__ import annotations
@@ -27,26 +29,25 @@ from pathlib import Path
 from typing import NamedTuple
 
 from murmura.agents.ledger import records
+from murmura.agents.ledger.budget import BudgetTracker
 from murmura.agents.ledger.clock import MACHINE, LedgerClock, SystemClock
+from murmura.agents.ledger.contents import LedgerContents
+from murmura.agents.ledger.lock import Lock, LockRecord, lock_path, read_lock
 from murmura.agents.ledger.opening import (
     NEVER_CHANGE,
+    allows_more,
     anchor_of,
     check_identity,
     check_original,
     verified,
     write_meta,
 )
-from murmura.agents.ledger.records import LedgerChange, LedgerIdentity
-from murmura.agents.ledger.store import (
-    Lock,
-    LockRecord,
-    Store,
-    as_ledger_errors,
-    lock_path,
-    read_lock,
-)
-from murmura.agents.ledger.verification import BUDGET_CHANGE, RESTORED, LedgerContents
+from murmura.agents.ledger.records import BUDGET_CHANGE, RESTORED, LedgerChange, LedgerIdentity
+from murmura.agents.ledger.session_rows import reservation
+from murmura.agents.ledger.store import Store, as_ledger_errors
+from murmura.agents.masked.entries import Stage
 from murmura.errors import LedgerError
+from murmura.privacy.accounting import BudgetExceeded
 
 BEYOND = 1 << 20  # added to starts and incarnation on restoring: more than a lost ledger had
 
@@ -126,7 +127,7 @@ def amend(
         _check_key(file, header, key)
         old = header.identity
         kept = {name: getattr(identity, name) for name in NEVER_CHANGE}
-        check_identity(file, old, old._replace(**kept))
+        check_identity(file, header, old._replace(**kept))
         if identity == old:
             return None
         if (old.budget is None) != (identity.budget is None):
@@ -136,20 +137,30 @@ def amend(
             )
         if not allow_raise and allows_more(old, identity):
             raise LedgerError(
-                f"the new budget of ledger {file} allows more than the old one: {_words(identity)} "
-                f"instead of {_words(old)}; nothing was changed; if that is meant, say so with "
+                f"the new budget of ledger {file} allows more than the old one: {identity.words} "
+                f"instead of {old.words}; nothing was changed; if that is meant, say so with "
                 "--raise; what was spent stays spent"
             )
+        _check_reserved(store, file, identity)
         texts = (json.dumps(old.terms_of_budget), json.dumps(identity.terms_of_budget))
         made = _record(store, header, key, clock, (BUDGET_CHANGE, by, reason, *texts), identity)
-        lock.record(int(header.meta["count"]), made.hash, pid=0)
+        lock.record(int(header.meta["count"]), made.hash, int(header.meta["steps"]), pid=0)
         return made
 
 
-def allows_more(old: LedgerIdentity, new: LedgerIdentity) -> bool:
-    """Whether a budget is other than a smaller amount for the same unit and period."""
-    same = old._replace(epsilon=0.0, delta=0.0) == new._replace(epsilon=0.0, delta=0.0)
-    return not same or new.epsilon > old.epsilon or new.delta > old.delta
+def _check_reserved(store: Store, path: Path, identity: LedgerIdentity) -> None:
+    """Raise if a new budget lacks what an open query reserves: it may be charged at any moment."""
+    queries = store.queries()
+    kept = reservation(queries, {q.number: len(store.sent(q.number)) for q in queries[-1:]})
+    if kept is None or identity.budget is None or not kept.times:
+        return
+    try:
+        BudgetTracker.of(identity, store.charged(), store.charges_between).admit(kept)
+    except BudgetExceeded as problem:
+        raise LedgerError(
+            f"ledger {path} has an open query, and the new budget is not enough for the attempts that "
+            f"it may still make: {problem}; nothing was changed; let the agent conclude the query first"
+        ) from problem
 
 
 def backup(
@@ -240,19 +251,32 @@ def restore(
         finally:
             store.close()
         known = lock.earlier
-        if known is not None and known.releases > int(held.get("count", 0)):
-            raise LedgerError(
-                f"the lock file {lock_path(target).name} records {known.releases} releases and the "
-                f"backup {file} has {held.get('count')}: readings were released after it was made "
-                "and would be released again; nothing was restored; issue a new name with `murmura "
-                "keys issue`, and give it readings from now on only"
-            )
+        masked = bool(getattr(known, "steps", 0) or int(held.get("queries", 0)))
+        for what, name in (("releases", "count"), ("steps", "steps")):
+            found, has = getattr(known, what, 0), int(held.get(name, 0))
+            if found > has:
+                raise LedgerError(
+                    f"the lock file {lock_path(target).name} records {found} {what} and the backup "
+                    f"{file} has {has}: readings were released after it was made, or sessions went "
+                    "on, and would be released again; nothing was restored; "
+                    f"{_new_name(masked)}, and give it readings from now on only"
+                )
         if not held.get("copy"):
             raise LedgerError(
                 f"{file} is a ledger and no backup of one: two copies of it could release the same "
                 "reading; nothing was restored; `murmura ledger backup` makes one"
             )
         return _copy(file, target, key, {"copy": "", "restored": 1, "state": 0}, (by, clock))
+
+
+def _new_name(masked: bool) -> str:
+    """How a site goes on whose ledger is lost: neighbours remember the name, and what it signed."""
+    if masked:
+        return (
+            "make keys under a new name with `murmura keys request` on the site, have the others pin "
+            "its signing key in a scenario with a new nonce and epoch"
+        )
+    return "issue a new name with `murmura keys issue`"
 
 
 def _copy(
@@ -313,7 +337,7 @@ def _mark(
             )
         store.begin()
         store.drop_state()  # it would be old when it is restored
-        more = {**changed, "state": 0, "closed": 1}
+        more = {**changed, "state": 0, "closed": 1, **_drop_value(store)}
         if restored is not None:
             more["starts"] = int(header.meta["starts"]) + BEYOND
             more["incarnation"] = header.incarnation + BEYOND
@@ -327,6 +351,21 @@ def _mark(
         store.db.execute("PRAGMA journal_mode = DELETE").fetchall()
         meta = store.meta()
         return BackupReport(meta["agent"], int(meta["count"]), float(meta["time"]))
+
+
+def _drop_value(store: Store) -> dict[str, str]:
+    """Overwrite a masked value that is prepared; returns what changes in the metadata.
+
+    The agent may withdraw it after the copy was made, and then nobody may ever have it. Its session
+    is then as one whose key was lost, and can only be waited out; what the agent committed to stays.
+    """
+    rows = store.sessions()
+    if not rows or rows[-1].stage != Stage.PREPARED.value:
+        return {}
+    kept = rows[-1]._replace(stage=Stage.OPENED.value, members=b"", words=b"", salt=b"")
+    kept = kept.after(rows[-1].previous)
+    store.change_session(kept)
+    return {"sessions_head": kept.hash}
 
 
 def _record(
@@ -349,11 +388,6 @@ def _record(
     write_meta(store, meta, key, head=made.hash, time=now, **budget)
     store.commit()
     return made
-
-
-def _words(identity: LedgerIdentity) -> str:
-    delta = f" and delta = {identity.delta:g}" if identity.delta else ""
-    return f"epsilon = {identity.epsilon:g}{delta} per {identity.per_what}"
 
 
 def _check_key(path: Path, header: LedgerContents, key: bytes | None) -> None:

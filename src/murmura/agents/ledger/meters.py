@@ -4,7 +4,8 @@
     period, rolling  those less than a period ago: a queue that old ones leave, and its sum;
     period, fixed    those of the same day, week or month: a sum that begins anew;
     window           the w - 1 readings before: runs of equal cost that old ones leave, and their sum;
-    event            nothing: every reading is charged once.
+    event            what the same readings cost before: only a masked sum charges them again,
+                     in its next attempt.
 
 Each release enters and leaves a queue once. Sums are exact integers, so nothing drifts. A batch of n
 readings costs n times as much where all of them are protected together (`group_cost`), and as much
@@ -32,7 +33,10 @@ NOTHING = CostSum()
 
 
 class Charge(NamedTuple):
-    """A release as the budget sees it: numbers of its readings, time, and cost of each reading."""
+    """A release as the budget sees it: numbers of its readings, time, and cost of each reading.
+
+    `attempt` is that of a masked value, or 0. With `times` above 1 it stands for so many attempts.
+    """
 
     first: int
     last: int
@@ -40,16 +44,24 @@ class Charge(NamedTuple):
     time: float
     epsilon: float
     delta: float
+    attempt: int = 0
+    times: int = 1
 
     @classmethod
     def of(cls, entry: LedgerEntry) -> Charge:
         """That of a stored release."""
-        return cls(entry.first, entry.last, entry.readings, entry.time, entry.epsilon, entry.delta)
+        place = entry.first, entry.last, entry.readings, entry.time
+        return cls(*place, entry.epsilon, entry.delta, entry.attempt)
 
     @property
     def group(self) -> CostSum:
         """What it costs all readings in it together."""
-        return group_cost(self.epsilon, self.delta, self.readings)
+        return group_cost(self.epsilon, self.delta, self.readings).times(self.times)
+
+    @property
+    def one(self) -> CostSum:
+        """What it costs each reading in it."""
+        return group_cost(self.epsilon, self.delta).times(self.times)
 
 
 Fits = Callable[[CostSum], bool]
@@ -101,18 +113,23 @@ class StreamMeter:
 
 
 class EventMeter:
-    """Each reading counts by itself, and is released once."""
+    """Each reading counts by itself; the attempts of a query come one after the other."""
 
-    def before(self, asked: Charge) -> CostSum:  # noqa: ARG002
-        """Nothing."""
-        return NOTHING
+    def __init__(self) -> None:
+        """Nothing is spent."""
+        self._last, self._sum = 0, NOTHING
+
+    def before(self, asked: Charge) -> CostSum:
+        """What earlier attempts with the same readings cost."""
+        return self._sum if asked.attempt and asked.last == self._last else NOTHING
 
     def cost(self, asked: Charge) -> CostSum:
         """Of one reading, in a batch or not."""
-        return group_cost(asked.epsilon, asked.delta)
+        return asked.one
 
     def add(self, made: Charge) -> None:
-        """Nothing to count."""
+        """Count it for its readings."""
+        self._last, self._sum = made.last, self.before(made).plus(made.one)
 
     def refills_at(self, fits: Fits) -> float | None:  # noqa: ARG002
         """Never."""
@@ -200,8 +217,10 @@ class WindowMeter:
         return self._each(asked).times(min(asked.last - asked.first + 1, self._width))
 
     def add(self, made: Charge) -> None:
-        """Append a run, or insert it where it belongs."""
-        if made.first > self._top:
+        """Append a run, add to the last one, or insert it where it belongs."""
+        if made.attempt and made.last == self._top and self._runs:
+            self._add_to_last(made)
+        elif made.first > self._top:
             self._move(made.first - 1)
             self._append(made)
             self._move(made.last)
@@ -215,18 +234,32 @@ class WindowMeter:
         """Readings refill it, not time."""
         return None
 
-    def present(self) -> CostSum:
-        """What counts against the reading after the last."""
+    def present(self, last: int = 0, reserved: Charge | None = None) -> CostSum:
+        """What counts against the reading after the last, a reservation included."""
+        runs, top = list(self._runs), max(last, self._top)
+        if reserved is not None:
+            runs.append((reserved.first, reserved.last, self._each(reserved)))
+            top = max(top, reserved.last)
         left = NOTHING
-        for first, last, each in self._runs:
-            covered = last - max(first, self._top - self._width + 2) + 1
+        for first, last, each in runs:
+            covered = last - max(first, top - self._width + 2) + 1
             left = left.plus(each.times(max(0, covered)))
         return left
+
+    def _add_to_last(self, made: Charge) -> None:
+        """A further attempt of the query that came last."""
+        first, last, each = self._runs.pop()
+        again = max(first, made.first)  # what is left of it in the window
+        if first < again:
+            self._runs.append((first, again - 1, each))
+        more = self._each(made)
+        self._runs.append((again, last, each.plus(more)))
+        self._sum = self._sum.plus(more.times(last - again + 1))
 
     def _each(self, charge: Charge) -> CostSum:
         """Per reading: the most per reading that any part of the batch within a window costs."""
         most = min(charge.last - charge.first + 1, self._width)
-        group = group_cost(charge.epsilon, charge.delta, most)
+        group = group_cost(charge.epsilon, charge.delta, most).times(charge.times)
         return CostSum(group.epsilon // most, -(-group.delta // most), group.infinite)
 
     def _append(self, made: Charge) -> None:
@@ -251,7 +284,8 @@ class WindowMeter:
         own = asked.first, asked.last, self._each(asked)
         if asked.first <= self._top:
             low, high = asked.first - self._width + 1, asked.last + self._width - 1
-            others = (c for c in self._nearby(low, high) if c.last != asked.last)
+            itself = asked.last, asked.attempt
+            others = (c for c in self._nearby(low, high) if (c.last, c.attempt) != itself)
             around = [(c.first, c.last, self._each(c)) for c in others]
             return _largest_window([*around, own], self._width, low, asked.last)
         if asked.first == asked.last:

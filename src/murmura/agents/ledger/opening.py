@@ -6,6 +6,7 @@ open, so no crash can come between the two.
 
 from __future__ import annotations
 
+import json
 import secrets
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,7 +15,8 @@ from murmura import _validate
 from murmura.agents.ledger import records
 from murmura.agents.ledger.budget import BudgetTracker
 from murmura.agents.ledger.clock import ClockAnchor, LedgerClock, SystemClock
-from murmura.agents.ledger.meters import Charge
+from murmura.agents.ledger.contents import SECRET_BYTES, LedgerContents
+from murmura.agents.ledger.lock import Lock
 from murmura.agents.ledger.periods import ROLLING
 from murmura.agents.ledger.records import (
     DEVICE_KEY,
@@ -22,13 +24,8 @@ from murmura.agents.ledger.records import (
     LedgerIdentity,
     OriginHasher,
 )
-from murmura.agents.ledger.store import Lock, Store, has_log, log_path
-from murmura.agents.ledger.verification import (
-    SECRET_BYTES,
-    ChainScan,
-    LedgerContents,
-    check_store,
-)
+from murmura.agents.ledger.store import Store, has_log, log_path
+from murmura.agents.ledger.verification import ChainScan, check_store
 from murmura.agents.manifest import Manifest
 from murmura.errors import LedgerError
 from murmura.privacy.accounting import Budget
@@ -38,7 +35,7 @@ DURABILITIES = (FULL, PROCESS)
 UNITS = (records.STREAM, records.WINDOW, records.EVENT)
 FIELD_NAMES = {
     "agent": "agent",
-    "terms": "terms of release (their sha256)",
+    "terms": "terms of release",
     "unit": "unit of the budget",
     "window": "window",
     "epsilon": "budget epsilon",
@@ -48,6 +45,7 @@ FIELD_NAMES = {
     "zone": "time zone of the budget",
 }
 NEVER_CHANGE = ("agent", "terms")
+MOST_SHOWN = 80  # characters of a value in an error
 
 
 class Opening(NamedTuple):
@@ -100,6 +98,7 @@ class OpenedStore(NamedTuple):
     tracker: BudgetTracker
     clock: LedgerClock
     last_number: int
+    open_query: int
 
 
 def write_meta(
@@ -123,6 +122,7 @@ def open_store(opening: Opening, lock: Lock) -> OpenedStore:
         )
     store = Store(path)
     try:
+        store.empty_log()  # a crash may have come before a withdrawal had emptied it
         store.checkpoint()
         if store.empty and not recorded:
             made = _create(store, opening)
@@ -170,23 +170,28 @@ def _create(store: Store, opening: Opening) -> OpenedStore:
         spool="",
         state=0,
         peers=0,
+        queries=0,
+        queries_head="",
+        sessions=0,
+        sessions_head="",
+        steps=0,
         copy="",
         restored=0,
         head=records.genesis_hash(identity),
     )
     store.commit()
-    return OpenedStore(store, meta, _tracker(store, identity), clock, 0)
+    return OpenedStore(store, meta, _tracker(store, identity), clock, 0, 0)
 
 
 def _tracker(store: Store, identity: LedgerIdentity) -> BudgetTracker:
-    return BudgetTracker(identity, lambda *ends: map(Charge.of, store.between(*ends)))
+    return BudgetTracker(identity, store.charges_between)
 
 
 def _resume(store: Store, opening: Opening, lock: Lock, had_log: bool) -> OpenedStore:
     path, key = opening.path, opening.key
     header, chain = verified(store, path, lock, key)
     check_original(path, header)
-    check_identity(path, header.identity, opening.identity)
+    check_identity(path, header, opening.identity)
     if header.sealed and key is None:
         raise LedgerError(
             f"ledger {path} is sealed with a key; nothing was released; give the key that it was "
@@ -216,7 +221,7 @@ def _resume(store: Store, opening: Opening, lock: Lock, had_log: bool) -> Opened
         **more,
     )
     store.commit()
-    return OpenedStore(store, meta, chain.tracker, clock, chain.last_number)
+    return OpenedStore(store, meta, chain.tracker, clock, chain.last_number, chain.open_query)
 
 
 def verified(
@@ -249,24 +254,53 @@ def check_original(path: Path, header: LedgerContents) -> None:
         )
 
 
-def check_identity(path: Path, stored: LedgerIdentity, expected: LedgerIdentity) -> None:
+def check_identity(path: Path, header: LedgerContents, expected: LedgerIdentity) -> None:
     """Raise if a ledger is for another agent, other terms or another budget."""
+    stored = header.identity
     for name, was, now in zip(LedgerIdentity._fields, stored, expected, strict=True):
         if was != now:
-            remedy = (
-                "use the ledger that belongs to it, or a new file"
-                if name in NEVER_CHANGE
-                else "restore the former [budget], or record the change with `murmura ledger amend "
-                "agent.toml`, which keeps what was spent"
-            )
+            what, old, new = FIELD_NAMES[name], _shown(was), _shown(now)
+            if name == "terms":
+                what, old, new = _first_difference(str(was), str(now))
+            remedy = _remedy(path, header, name, allows_more(stored, expected))
             raise LedgerError(
-                f"ledger {path} was made for {FIELD_NAMES[name]} {_shown(was)}, and this "
-                f"agent has {_shown(now)}; nothing was released; {remedy}"
+                f"ledger {path} was made for {what} {old}, and this agent has {new}; nothing was "
+                f"released; {remedy}"
             )
+
+
+def _first_difference(was: str, now: str) -> tuple[str, str, str]:
+    """What the first term that differs is called in the manifest, and both of its values."""
+    old, new = json.loads(was), json.loads(now)
+    name = next(name for name in sorted({*old, *new}) if old.get(name) != new.get(name))
+    before, after = (_shown(json.dumps(each.get(name))) for each in (old, new))
+    return f"the term {name} =", before, after
+
+
+def _remedy(path: Path, header: LedgerContents, name: str, raised: bool) -> str:
+    if name not in NEVER_CHANGE:
+        how = " --raise" if raised else ""
+        return (
+            f"restore the former [budget], or record the change with `murmura ledger amend agent.toml"
+            f"{how}`, which keeps what was spent"
+        )
+    if name == "terms" and not int(header.meta["count"]):
+        return (
+            "restore the scenario that it was made for; or, since nothing of it was ever released, "
+            f"move {path.name} away with the files beside it ({path.name}.*), and a new one is made"
+        )
+    return "use the ledger that belongs to it, or a new file"
+
+
+def allows_more(old: LedgerIdentity, new: LedgerIdentity) -> bool:
+    """Whether a budget is other than a smaller amount for the same unit and period."""
+    same = old._replace(epsilon=0.0, delta=0.0) == new._replace(epsilon=0.0, delta=0.0)
+    return not same or new.epsilon > old.epsilon or new.delta > old.delta
 
 
 def _shown(value: object) -> str:
-    return str(value) if value != "" else "none"
+    text = str(value) if value != "" else "none"
+    return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}..."
 
 
 def _starts_incarnation(
@@ -293,7 +327,7 @@ def _manifest_meta(manifest: Manifest) -> dict[str, Any]:
 def _usage_meta(opening: Opening, clock: LedgerClock) -> dict[str, Any]:
     return {
         "durability": opening.durability,
-        "boot": opening.clock.boot(),
+        "boot": clock.anchor.boot,  # that of now, also where the anchor is an earlier one of this boot
         "closed": 0,
         "time": clock.now(),
         "anchor_boot": clock.anchor.boot,

@@ -4,13 +4,13 @@ The hash chain makes a modified ledger detectable:
 
     h_0 = sha256(identity),    h_k = sha256(h_{k-1}, entry k),
 
-where an entry is a release, or a change of the ledger's terms. The number of releases and the last
-hash are stored beside them, so an entry that is altered, inserted, moved or cut off at the end
-breaks the chain. Origins of readings that were passed over have a chain of their own, whose length
-and last hash are stored as well. All metadata is under one seal, and so is every row of the other tables: a
-sha256, or with a key that is stored elsewhere an HMAC-SHA256, out of reach of those who can only
-write the file. A complete older copy is consistent in itself; only the neighbours, who remember
-rounds, can detect it.
+where an entry is a release, a change of the ledger's terms, or a refund. The number of releases and
+the last hash are stored beside them, so an entry that is altered, inserted, moved or cut off at the
+end breaks the chain. Origins of readings that were passed over, queries of a masked sum and their
+sessions have chains of their own, whose lengths and last hashes are stored as well. All metadata is
+under one seal, and so is every row of the other tables: a sha256, or with a key that is stored
+elsewhere an HMAC-SHA256, out of reach of those who can only write the file. A complete older copy is
+consistent in itself; only the neighbours, who remember rounds, can detect it.
 
 An origin identifies a reading, so that it is never released twice under different numbers:
 
@@ -33,6 +33,7 @@ import hashlib
 import hmac
 import json
 import math
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -43,9 +44,15 @@ from murmura.agents.messages import PeerStatus
 from murmura.errors import PrivacyError
 from murmura.privacy.accounting import Budget
 
-FORMAT = 4
+FORMAT = 6
 ORIGIN_BYTES = 16
 STREAM, WINDOW, EVENT = "stream", "window", "event"
+BUDGET_CHANGE, RESTORED, REFUND, REINSTATED = (
+    "budget",
+    "restored",
+    "refund",
+    "reinstated",
+)  # changes
 SEALS = ("sha256", "hmac-sha256")  # without a key, and with one
 UNIT = 1 << 1074  # every float is a whole multiple of 1/UNIT
 DEVICE_KEY, LEDGER_SECRET = "device", "ledger"  # what the key of the origins is derived from
@@ -146,6 +153,14 @@ class LedgerIdentity(NamedTuple):
         return f"window of {self.window} readings" if self.unit == WINDOW else self.unit
 
     @property
+    def words(self) -> str:
+        """The budget in one phrase."""
+        if self.budget is None:
+            return "none: nothing is guaranteed"
+        delta = f" and delta = {self.delta:.3g}" if self.delta else ""
+        return f"epsilon = {self.epsilon:.6g}{delta} per {self.per_what}"
+
+    @property
     def terms_of_budget(self) -> tuple[Any, ...]:
         """All but the agent and the terms of its releases."""
         return self[2:]
@@ -159,21 +174,24 @@ class LedgerEntry(NamedTuple):
     seq : int
         Position in the ledger, from 1.
     reading : int
-        Number of the release: that of the reading, where each is released by itself.
+        Number of the release: that of the reading, where each is released by itself; of a masked
+        value the number of its query in the ledger.
+    attempt : int
+        0 for a release with local noise; of a masked value which attempt of its query, from 1.
     last : int
         Number of the last reading in it.
     readings : int
         How many readings are in it: 1, or the length of a batch.
     round : int
-        The round in which it enters.
+        The round in which it enters; of a masked value its view.
     time : float
         When it was released, in seconds since 1970; never less than before.
     epsilon, delta : float
         What it cost each reading in it.
     sums : tuple of int
-        The noised statistic, in units of 2^-unit.
+        The noised statistic, in units of 2^-unit, or a masked value, modulo 2^64.
     weight : int
-        The number of readings in it, in the same units.
+        The number of readings in it, in the same units; 0 of a masked value.
     origins : tuple of str
         Hashes that identify the readings up to number `last`, in order; empty if only their
         numbers do. One that is empty was not released or has no origin.
@@ -183,6 +201,7 @@ class LedgerEntry(NamedTuple):
 
     seq: int
     reading: int
+    attempt: int
     last: int
     readings: int
     round: int
@@ -208,20 +227,20 @@ class LedgerEntry(NamedTuple):
     @property
     def row(self) -> tuple[Any, ...]:
         """As the file stores it."""
-        origins = " ".join(origin or "-" for origin in self.origins)
+        origins = names_text(self.origins)
         numbers = to_hex(self.sums), format(self.weight, "x")
-        return (*self[:8], *numbers, origins, self.previous, self.hash)
+        return (*self[:9], *numbers, origins, self.previous, self.hash)
 
     @classmethod
     def of_row(cls, row: tuple[Any, ...]) -> LedgerEntry:
         """Read what `row` wrote."""
-        origins = tuple("" if name == "-" else name for name in row[10].split())
-        made = (*row[:8], from_hex(row[8]), int(row[9], 16), origins, *row[11:])
+        origins = names_of(row[11])
+        made = (*row[:9], from_hex(row[9]), int(row[10], 16), origins, *row[12:])
         return cls._make(made)
 
 
 class LedgerChange(NamedTuple):
-    """A change of a ledger's terms, chained like a release.
+    """A change of a ledger's terms, or a refund, chained like a release.
 
     Attributes
     ----------
@@ -232,11 +251,13 @@ class LedgerChange(NamedTuple):
     time : float
         When, in seconds since 1970.
     kind : str
-        "budget", or "restored" where the ledger continues from a backup.
+        "budget"; "restored" where the ledger continues from a backup; "refund"; "reinstated" where
+        a refund was false.
     by, reason : str
         Who changed it, and why.
     before, now : str
-        The terms before and after, as JSON.
+        The terms before and after, as JSON; of a refund the charge, and the signed records that
+        prove it; of what is reinstated the charge, and nothing.
     previous, hash : str
         Hash of the entry before, and of this one.
     """
@@ -302,7 +323,7 @@ def _exact(number: float) -> int:
 
 
 def release_terms(manifest: Manifest) -> str:
-    """Hash the manifest's fields that determine the distribution of a release.
+    """The manifest's fields that determine the distribution of a release, as text.
 
     Parameters
     ----------
@@ -312,11 +333,20 @@ def release_terms(manifest: Manifest) -> str:
     Returns
     -------
     str
-        sha256 in hexadecimal.
+        JSON, by the names in `RELEASE_FIELDS`.
     """
     values = {name: getattr(manifest, name) for name in RELEASE_FIELDS}
-    text = json.dumps(values, sort_keys=True, separators=(",", ":"), default=float)
-    return hashlib.sha256(text.encode()).hexdigest()
+    return json.dumps(values, sort_keys=True, separators=(",", ":"), default=float)
+
+
+def names_text(origins: tuple[str, ...]) -> str:
+    """Origins as text, with a dash where there is none."""
+    return " ".join(origin or "-" for origin in origins)
+
+
+def names_of(text: str) -> tuple[str, ...]:
+    """Read what `names_text` wrote."""
+    return tuple("" if name == "-" else name for name in text.split())
 
 
 def to_hex(numbers: tuple[int, ...]) -> str:
@@ -366,9 +396,11 @@ def entry_hash(previous: str, row: tuple[Any, ...]) -> str:
     Fields are separated by line feeds, which none contains: another division into fields would need
     another number of them.
     """
-    seq, reading, last, readings, round, time, epsilon, delta, sums, weight, origins = row[:11]
+    seq, reading, attempt, last, readings, round, time, epsilon, delta, sums, weight, origins = row[
+        :12
+    ]
     text = (
-        f"release\n{previous}\n{seq}\n{reading}\n{last}\n{readings}\n{round}\n{time!r}\n"
+        f"release\n{previous}\n{seq}\n{reading}\n{attempt}\n{last}\n{readings}\n{round}\n{time!r}\n"
         f"{epsilon!r}\n{delta!r}\n{sums}\n{weight}\n{origins}"
     )
     return hashlib.sha256(text.encode()).hexdigest()
@@ -382,6 +414,23 @@ def passed_hash(previous: str, number: int, origin: str) -> str:
 def change_hash(previous: str, change: tuple[Any, ...]) -> str:
     """h_k of a change of terms."""
     return hashlib.sha256(_canonical("change", previous, *change[:8])).hexdigest()
+
+
+def row_hash(table: str, row: tuple[Any, ...]) -> str:
+    """The chain of a table whose rows end in the hash of the row before and their own."""
+    plain = [part.hex() if isinstance(part, bytes) else part for part in row[:-1]]
+    return hashlib.sha256(_canonical(table, *plain)).hexdigest()
+
+
+def refunded(changes: Iterable[LedgerChange]) -> frozenset[int]:
+    """The releases whose charges were taken back, and not again since, by `seq`."""
+    found: set[int] = set()
+    for change in changes:
+        if change.kind == REFUND:
+            found.add(json.loads(change.before)["release"])
+        elif change.kind == REINSTATED:
+            found.discard(json.loads(change.before)["release"])
+    return frozenset(found)
 
 
 def seal(key: bytes | None, meta: dict[str, str]) -> str:

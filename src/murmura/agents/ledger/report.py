@@ -9,31 +9,34 @@ import csv
 import io
 import json
 import math
-from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from murmura.agents.ledger.budget import totals
+from murmura.agents.ledger.contents import LedgerContents
 from murmura.agents.ledger.meters import Charge
 from murmura.agents.ledger.periods import FIXED, NAMED, Period
 from murmura.agents.ledger.records import (
+    BUDGET_CHANGE,
     EVENT,
+    REFUND,
     STREAM,
     WINDOW,
     CostSum,
-    LedgerEntry,
+    LedgerChange,
     LedgerIdentity,
 )
-from murmura.agents.ledger.verification import LedgerContents, Verification
+from murmura.agents.ledger.session_report import SentValue, query_words, readings_in, sent_values
+from murmura.agents.ledger.verification import Verification
 
 COLUMNS = (
     "number", "time", "round", "readings", "last_reading", "epsilon", "delta", "hash",
 )  # fmt: skip
-LISTED = {"day": 31, "week": 13, "month": 24}  # how many periods a report lists
+LISTED = {"day": 31, "week": 13, "month": 24, "year": 10}  # how many periods a report lists
 
 
 class PeriodTotal(NamedTuple):
-    """What was released in one day, week or month of the calendar.
+    """What was released in one day, week, month or year of the calendar.
 
     Attributes
     ----------
@@ -60,19 +63,20 @@ def moment(time: float, zone: str = "UTC") -> str:
     return datetime.fromtimestamp(time, where).isoformat(" ", "seconds")
 
 
-def export_rows(entries: Iterable[LedgerEntry]) -> list[dict[str, Any]]:
+def export_rows(contents: LedgerContents) -> list[dict[str, Any]]:
     """One row for each release, without its value.
 
     Parameters
     ----------
-    entries : iterable of LedgerEntry
-        The releases.
+    contents : LedgerContents
+        What `read_ledger` returns.
 
     Returns
     -------
     list of dict
-        By the names in `COLUMNS`.
+        By the names in `COLUMNS`; of a masked sum also those of `SentValue`.
     """
+    sent = sent_values(contents)
     return [
         {
             "number": entry.reading,
@@ -83,8 +87,9 @@ def export_rows(entries: Iterable[LedgerEntry]) -> list[dict[str, Any]]:
             "epsilon": "inf" if math.isinf(entry.epsilon) else entry.epsilon,
             "delta": entry.delta,
             "hash": entry.hash,
+            **(sent[entry.seq]._asdict() if entry.seq in sent else {}),
         }
-        for entry in entries
+        for entry in contents.entries
     ]
 
 
@@ -103,57 +108,88 @@ def export(contents: LedgerContents, kind: str) -> str:
     str
         The text of a file.
     """
-    rows = export_rows(contents.entries)
+    rows = export_rows(contents)
     if kind == "json":
         identity = contents.identity
         head = {
             "agent": identity.agent,
             "network": contents.name,
             "manifest": contents.manifest,
-            "budget": budget_words(identity),
+            "budget": identity.words,
             "changes": [change._asdict() for change in contents.changes],
         }
         return json.dumps({**head, "releases": rows}, indent=1) + "\n"
     out = io.StringIO()
-    writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
+    columns = (*COLUMNS, *SentValue._fields) if contents.queries else COLUMNS
+    writer = csv.DictWriter(out, columns, lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
     return out.getvalue()
 
 
 def period_totals(contents: LedgerContents, name: str) -> list[PeriodTotal]:
-    """What each day, week or month cost, in the zone of the budget, the latest last.
+    """What each day, week, month or year cost, in the zone of the budget, the latest last.
 
     Parameters
     ----------
     contents : LedgerContents
         What `read_ledger` returns.
     name : str
-        "day", "week" or "month".
+        "day", "week", "month" or "year".
 
     Returns
     -------
     list of PeriodTotal
         Of those in which something was released.
     """
-    period = Period(name, FIXED, contents.identity.zone or "UTC")
+    zone = contents.identity.zone or "UTC"
     found: list[tuple[float, int, int, CostSum]] = []
     end = -math.inf
-    for entry in contents.entries:
+    for entry in contents.charged:
         cost = Charge.of(entry).group
         if entry.time >= end:
-            start, end = period.bounds(entry.time)
+            start, end = _bounds(name, zone, entry.time)
             found.append((start, 0, 0, CostSum()))
         start, releases, readings, total = found[-1]
         found[-1] = start, releases + 1, readings + entry.readings, total.plus(cost)
     return [PeriodTotal(*row[:3], *row[3].rounded) for row in found]
 
 
-def budget_words(identity: LedgerIdentity) -> str:
-    """The budget in one phrase."""
-    if identity.budget is None:
-        return "none: nothing is guaranteed"
-    return f"{_amount(identity.epsilon, identity.delta)} per {identity.per_what}"
+def _bounds(name: str, zone: str, moment: float) -> tuple[float, float]:
+    """First moment of the day, week, month or year that contains a moment, and of the next one."""
+    if name != "year":
+        return Period(name, FIXED, zone).bounds(moment)
+    from zoneinfo import ZoneInfo
+
+    where = UTC if zone == "UTC" else ZoneInfo(zone)
+    year = datetime.fromtimestamp(moment, where).year
+    first, following = (datetime(k, 1, 1, tzinfo=where).timestamp() for k in (year, year + 1))
+    return first, following
+
+
+def change_words(change: LedgerChange) -> str:
+    """What a change in the chain changed, in words.
+
+    Parameters
+    ----------
+    change : LedgerChange
+        As a ledger stores it.
+
+    Returns
+    -------
+    str
+        The budgets before and after, the charge that was taken back, or what was restored.
+    """
+    if change.kind == BUDGET_CHANGE:
+        before, now = (
+            LedgerIdentity("", "", *json.loads(text)).words for text in (change.before, change.now)
+        )
+        return f"{before} -> {now}"
+    if change.kind == REFUND:
+        gone = json.loads(change.before)
+        cost = _amount(gone["epsilon"], gone["delta"])
+        return f"{cost} of query {gone['query']}, attempt {gone['attempt']}"
+    return f"{change.before} -> {change.now}"
 
 
 def guarantee_words(contents: LedgerContents) -> list[str]:
@@ -174,11 +210,12 @@ def guarantee_words(contents: LedgerContents) -> list[str]:
         return ["Nothing is guaranteed: releases carry no noise."]
     if not contents.entries:
         return ["Nothing was released."]
-    spent = totals(identity, contents.entries)
+    spent = totals(identity, contents.charged)
+    how = "contributed to one query" if contents.queries else "released once"
     said = [
-        f"Each reading was released once, at a cost of at most "
+        f"Each reading was {how}, at a cost of at most "
         f"{_amount(spent.event.epsilon, spent.event.delta)}.",
-        f"All readings together have cost {_amount(spent.stream.epsilon, spent.stream.delta)}.",
+        f"All readings together have cost {_amount(*contents.status.spent_in_all)}.",
     ]
     limit, period = _amount(identity.epsilon, identity.delta), identity.period
     if period is not None:
@@ -205,6 +242,11 @@ def guarantee_words(contents: LedgerContents) -> list[str]:
         said.append(f"They can never cost more than {limit}.")
     elif identity.unit == EVENT:
         said.append(f"No reading can ever cost more than {limit}; their number is not limited.")
+    if contents.queries:
+        said.append(
+            "This holds against as many colluding members as the manifest states, and against nobody "
+            "who can break the encryption of the masks."
+        )
     return said
 
 
@@ -224,7 +266,7 @@ def report(contents: LedgerContents, found: Verification) -> str:
         Text of several paragraphs.
     """
     identity, status, zone = contents.identity, contents.status, contents.identity.zone
-    readings = sum(entry.readings for entry in contents.entries)
+    readings = readings_in(contents.entries)
     lines = [
         f"Ledger of agent {identity.agent}, network {contents.name}, epoch {contents.epoch}",
         f"manifest {contents.manifest}",
@@ -232,9 +274,13 @@ def report(contents: LedgerContents, found: Verification) -> str:
         "",
         *_verdict(found),
         "",
-        f"Budget: {budget_words(identity)}",
+        f"Budget: {identity.words}",
+        f"Spent on {status.spent_on}: {_amount(*status.spent)}",
+        f"Spent in all: {_amount(*status.spent_in_all)}",
         f"Left for the next reading: {_amount(*status.remaining)}",
     ]
+    if contents.queries:
+        lines.append(f"Reserved by the open query: {_amount(*status.reserved)}")
     if status.refills_at is not None:
         lines.append(f"Refilled from {moment(status.refills_at, zone)}")
     lines += ["", "Guarantee"]
@@ -245,13 +291,14 @@ def report(contents: LedgerContents, found: Verification) -> str:
         lines.append(f"  from {moment(ends[0], zone)} to {moment(ends[1], zone)}")
         for name in LISTED:
             lines += _table(name, period_totals(contents, name), zone)
+    lines += ["", *query_words(contents)] if contents.queries else []
     if contents.changes:
         lines += ["", "Changes"]
     for change in contents.changes:
         why = f" ({change.reason})" if change.reason else ""
         lines.append(
             f"  {moment(change.time, zone)}  {change.kind} by {change.by}{why}, after "
-            f"{change.after:,} releases: {change.before} -> {change.now}"
+            f"{change.after:,} releases: {change_words(change)}"
         )
     return "\n".join([*lines, "", "Signed: ______________________  Date: ____________", ""])
 

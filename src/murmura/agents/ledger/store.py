@@ -1,42 +1,35 @@
-"""The files of a ledger: the SQLite database, the lock beside it, and what their errors mean.
+"""The database of a ledger, and what errors of SQLite and of the disk mean.
 
 The database has a write-ahead log. A commit under FULL is on the disk when it returns; one under
 NORMAL is with the operating system: it survives the process but perhaps not a power failure, after
 which the log ends before it, as a whole. Either way the database itself is synced before the log is
 overwritten.
-
-The lock is `flock` on PATH.lock, held while the ledger is open and dropped by the kernel however
-the process ends: one process per ledger. The lock file is also a second record of how many releases
-there are. It names the process that holds it and, after each commit, the number of releases: if the
-ledger itself later has fewer, its write-ahead log was deleted or it was replaced by an older copy.
-(The lock cannot be on the ledger's own file: closing a second handle of that file would drop
-SQLite's locks.)
 """
 
 from __future__ import annotations
 
 import errno
-import fcntl
-import json
 import os
-import resource
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import quote
 
-from murmura.agents.ledger.records import LedgerChange, LedgerEntry
+from murmura.agents.ledger.meters import Charge
+from murmura.agents.ledger.records import LedgerChange, LedgerEntry, refunded
+from murmura.agents.ledger.session_rows import SESSION_TABLES, QueryRow, SessionRow
 from murmura.agents.messages import PeerStatus
 from murmura.errors import LedgerError
 
 SCHEMA = (
     "CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
-    "CREATE TABLE releases (seq INTEGER PRIMARY KEY, reading INTEGER NOT NULL UNIQUE, "
-    "last INTEGER NOT NULL UNIQUE, readings INTEGER NOT NULL, round INTEGER NOT NULL, "
-    "time REAL NOT NULL, epsilon REAL NOT NULL, delta REAL NOT NULL, sums TEXT NOT NULL, "
-    "weight TEXT NOT NULL, origins TEXT NOT NULL, previous TEXT NOT NULL, hash TEXT NOT NULL)",
+    "CREATE TABLE releases (seq INTEGER PRIMARY KEY, reading INTEGER NOT NULL, "
+    "attempt INTEGER NOT NULL, last INTEGER NOT NULL, readings INTEGER NOT NULL, "
+    "round INTEGER NOT NULL, time REAL NOT NULL, epsilon REAL NOT NULL, delta REAL NOT NULL, "
+    "sums TEXT NOT NULL, weight TEXT NOT NULL, origins TEXT NOT NULL, previous TEXT NOT NULL, "
+    "hash TEXT NOT NULL, UNIQUE (reading, attempt), UNIQUE (last, attempt))",
     "CREATE TABLE origins (origin TEXT PRIMARY KEY, seq INTEGER NOT NULL) WITHOUT ROWID",
     "CREATE TABLE passed (number INTEGER PRIMARY KEY, origin TEXT NOT NULL UNIQUE)",
     "CREATE TABLE changes (number INTEGER PRIMARY KEY, after INTEGER NOT NULL, "
@@ -45,6 +38,7 @@ SCHEMA = (
     "CREATE TABLE peers (member TEXT PRIMARY KEY, start INTEGER NOT NULL, run BLOB NOT NULL, "
     "proof BLOB NOT NULL, releases INTEGER NOT NULL, head BLOB NOT NULL, seal BLOB NOT NULL, "
     "checksum BLOB NOT NULL) WITHOUT ROWID",
+    *SESSION_TABLES,
     "CREATE TABLE state (id INTEGER PRIMARY KEY CHECK (id = 1), bytes BLOB NOT NULL, "
     "round INTEGER NOT NULL, checksum BLOB NOT NULL)",
 )
@@ -52,9 +46,7 @@ PAGE = 2048  # bytes; half of the usual: a thousand ledgers then take 120 MB, no
 CACHE_KIB = 32  # of pages cached in memory for each ledger
 LOG_PAGES = 256  # pages in the log before they move into the database
 SAVE_STATE = "INSERT OR REPLACE INTO state VALUES (1, ?, ?, ?)"
-LOCK_BYTES = 160  # a record is padded to it, so that one write replaces all of the last one
-HANDLES = 4  # the lock, the database, its log and its index
-SPARE = 256  # for sockets and whatever else the process has open
+
 
 REMEDIES = (  # the first whose prefix fits the error's name
     ("SQLITE_FULL", "the disk is full", "free some space and start the agent again"),
@@ -151,6 +143,7 @@ class Store:
         if mode != "wal":
             raise sqlite3.OperationalError(f"no write-ahead log on this file system, only {mode}")
         self.db.execute(f"PRAGMA wal_autocheckpoint = {LOG_PAGES}")
+        self.db.execute("PRAGMA secure_delete = ON")  # zeros where a withdrawn value was
         self.full = True
         self.db.execute("PRAGMA synchronous = FULL")
 
@@ -167,6 +160,13 @@ class Store:
         there and only seemed to.
         """
         self.db.execute("PRAGMA wal_checkpoint(FULL)").fetchall()
+
+    def empty_log(self) -> bool:
+        """Move the log into the database and cut it to nothing: what was overwritten is in neither.
+
+        False if a reader has the log open; then it is to be tried again.
+        """
+        return bool(self.db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0] == 0)
 
     @property
     def empty(self) -> bool:
@@ -201,8 +201,13 @@ class Store:
         self.db.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", rows)
 
     def append(self, entry: LedgerEntry) -> None:
-        """Add a release."""
-        self.db.execute(f"INSERT INTO releases VALUES ({', '.join('?' * 13)})", entry.row)
+        """Add a release; a further attempt has the origins of the one before."""
+        before = entry.attempt and self._one(
+            "SELECT 1 FROM releases WHERE reading = ?", entry.reading
+        )
+        self.db.execute(f"INSERT INTO releases VALUES ({', '.join('?' * 14)})", entry.row)
+        if before:
+            return
         named = ((origin, entry.seq) for origin in entry.origins if origin)
         self.db.executemany("INSERT INTO origins VALUES (?, ?)", named)
 
@@ -222,7 +227,20 @@ class Store:
 
     def find(self, reading: int) -> LedgerEntry | None:
         """The release with this number."""
-        return next(self._select("WHERE reading = ?", reading), None)
+        return next(self._select("WHERE reading = ? AND attempt = 0", reading), None)
+
+    def sent(self, query: int) -> list[LedgerEntry]:
+        """The masked values of a query that were sent, by its number in the ledger."""
+        return list(self._select("WHERE reading = ? AND attempt > 0 ORDER BY attempt", query))
+
+    def all_sent(self) -> Iterator[LedgerEntry]:
+        """The masked values of all queries that were sent, in order."""
+        return self._select("WHERE attempt > 0 ORDER BY seq")
+
+    def charged(self) -> Iterator[LedgerEntry]:
+        """Every release whose charge was not taken back, in order."""
+        gone = refunded(self.changes())
+        return (entry for entry in self.entries() if entry.seq not in gone)
 
     def covering(self, number: int) -> LedgerEntry | None:
         """The release that covers the reading of this number."""
@@ -233,10 +251,14 @@ class Store:
         where = "WHERE seq = (SELECT seq FROM origins WHERE origin = ?)"
         return next(self._select(where, origin), None)
 
-    def has_origin(self, origin: str) -> bool:
-        """Whether the reading with this origin was released or passed over."""
-        where = "SELECT 1 FROM origins WHERE origin = ?1 UNION ALL SELECT 1 FROM passed WHERE origin = ?1"
-        return self.db.execute(where, (origin,)).fetchone() is not None
+    def has_origin(self, origin: str, but: int = 0) -> bool:
+        """Whether the reading with this origin was released or passed over; not in query `but`."""
+        where = (
+            "SELECT 1 FROM origins JOIN releases USING (seq) WHERE origin = ?1 "
+            "AND NOT (attempt > 0 AND reading = ?2) "
+            "UNION ALL SELECT 1 FROM passed WHERE origin = ?1"
+        )
+        return self._one(where, origin, but)
 
     def was_passed_over(self, origin: str) -> bool:
         """Whether the reading with this origin was passed over."""
@@ -255,6 +277,14 @@ class Store:
         """When the last release was made."""
         found = self.db.execute("SELECT time FROM releases ORDER BY seq DESC LIMIT 1").fetchone()
         return None if found is None else float(found[0])
+
+    def charges_between(self, low: int, high: int) -> list[Charge]:
+        """What counts of the releases that cover a reading from `low` to `high`."""
+        gone = refunded(self.changes())
+        return [Charge.of(entry) for entry in self.between(low, high) if entry.seq not in gone]
+
+    def _one(self, question: str, *values: Any) -> bool:
+        return self.db.execute(question, values).fetchone() is not None
 
     def _select(self, where: str, *values: Any) -> Iterator[LedgerEntry]:
         found = self.db.execute(f"SELECT * FROM releases {where}", values)
@@ -300,6 +330,44 @@ class Store:
         found = self.db.execute("SELECT * FROM peers")
         return {row[0]: (PeerStatus(*row[1:7]), bytes(row[7])) for row in found}
 
+    def queries(self) -> list[QueryRow]:
+        """Every query, in order."""
+        return [QueryRow(*row) for row in self.db.execute("SELECT * FROM queries ORDER BY number")]
+
+    def find_query(self, run: str, query: int) -> QueryRow | None:
+        """A query by its number in its run."""
+        found = self.db.execute("SELECT * FROM queries WHERE run = ? AND query = ?", (run, query))
+        row = found.fetchone()
+        return None if row is None else QueryRow(*row)
+
+    def save_query(self, row: QueryRow) -> None:
+        """Add or replace a query."""
+        marks = ", ".join("?" * len(row))
+        self.db.execute(f"INSERT OR REPLACE INTO queries VALUES ({marks})", row)
+
+    def sessions(self, query: int | None = None) -> list[SessionRow]:
+        """Every session, or those of one query by its number in the ledger, in order."""
+        where, values = ("", ()) if query is None else ("WHERE query = ? ", (query,))
+        found = self.db.execute(f"SELECT * FROM sessions {where}ORDER BY number", values)
+        return [SessionRow(*row) for row in found]
+
+    def previous_of_session(self, number: int) -> str:
+        """The hash that a session is chained to."""
+        found = self.db.execute("SELECT previous FROM sessions WHERE number = ?", (number,))
+        return str(found.fetchone()[0])
+
+    def add_session(self, row: SessionRow) -> None:
+        """Add a session."""
+        self.db.execute(f"INSERT INTO sessions VALUES ({', '.join('?' * len(row))})", row)
+
+    def change_session(self, row: SessionRow) -> None:
+        """Replace a session; a value that it no longer has is overwritten where it is."""
+        if not row.words:
+            zeros = "words = zeroblob(length(words)), salt = zeroblob(length(salt))"
+            self.db.execute(f"UPDATE sessions SET {zeros} WHERE number = ?", (row.number,))
+        columns = ", ".join(f"{name} = ?" for name in row._fields)
+        self.db.execute(f"UPDATE sessions SET {columns} WHERE number = ?", (*row, row.number))
+
     def integrity_errors(self) -> list[str]:
         """What SQLite finds wrong with the file itself."""
         found = [str(row[0]) for row in self.db.execute("PRAGMA integrity_check(5)")]
@@ -308,81 +376,3 @@ class Store:
     def close(self) -> None:
         """Close the connection; the log moves into the database."""
         self.db.close()
-
-
-class LockRecord(NamedTuple):
-    """The contents of a lock file."""
-
-    pid: int  # 0: no process
-    releases: int
-    head: str
-
-
-def lock_path(path: Path) -> Path:
-    """The lock file of a ledger."""
-    return path.with_name(path.name + ".lock")
-
-
-def read_lock(path: Path) -> LockRecord | None:
-    """The record in the lock file beside a ledger; None if there is none."""
-    try:
-        found = json.loads(lock_path(path).read_bytes())
-        return LockRecord(int(found["pid"]), int(found["releases"]), str(found["head"]))
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-
-
-class Lock:
-    """Exclusive access to a ledger."""
-
-    _open = 0  # in this process
-
-    def __init__(self, path: Path) -> None:
-        """Acquire it, or raise `LedgerError` with the process that holds it."""
-        self._path = path
-        raise_file_limit(Lock._open + 1)
-        try:
-            self._file = os.open(lock_path(path), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        except OSError as problem:
-            raise failure(path, f"open its lock {lock_path(path).name}", problem) from problem
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            os.close(self._file)
-            raise self._locked() from None
-        self.earlier = read_lock(path)
-        Lock._open += 1
-
-    def _locked(self) -> LedgerError:
-        holder = read_lock(self._path)
-        pid = "another process" if holder is None or not holder.pid else f"process {holder.pid}"
-        return LedgerError(
-            f"ledger {self._path} is open in {pid}; an agent runs once; nothing was released; "
-            "stop that process, or give this agent another ledger"
-        )
-
-    def record(self, releases: int, head: str, pid: int | None = None) -> None:
-        """Store the number of releases; it survives the end of the process, however it ends."""
-        record = {"pid": os.getpid() if pid is None else pid, "releases": releases, "head": head}
-        os.pwrite(self._file, json.dumps(record).encode().ljust(LOCK_BYTES), 0)
-
-    def close(self) -> None:
-        """Release the lock."""
-        os.close(self._file)
-        Lock._open -= 1
-
-
-def raise_file_limit(ledgers: int) -> None:
-    """Raise the soft limit on open files if so many ledgers need it and the hard one permits."""
-    need = HANDLES * ledgers + SPARE
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft == resource.RLIM_INFINITY or need <= soft:
-        return
-    target = 2 * need if hard == resource.RLIM_INFINITY else min(2 * need, hard)
-    with suppress(ValueError, OSError):
-        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, target), hard))
-    if resource.getrlimit(resource.RLIMIT_NOFILE)[0] < need:
-        raise LedgerError(
-            f"{ledgers} ledgers need {need} open files and this process may have {hard}; "
-            "nothing was released; raise the limit (ulimit -Hn) or run fewer agents in a process"
-        )

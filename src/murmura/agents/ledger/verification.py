@@ -1,13 +1,14 @@
 """Read a ledger, and check that it is what the agent last wrote.
 
-Every row of every table is covered: releases and changes of terms by the chain, the index of
-origins by comparison with the releases, origins of readings that were passed over by a chain,
-metadata by its seal, the mixing state and what is remembered of neighbours by checksums, and their
-number by the metadata. Detected without a key: damage of the file, a modified, missing or
-additional row, a table or trigger that does not belong, and a ledger with fewer releases than its
-lock file records. Not detected without a key: a modification by somebody who computed everything
-again. Never detected here: a complete older copy together with its lock file, or an older state or
-status put back; neighbours detect that, since they remember rounds.
+Every row of every table is covered: releases, changes of terms and refunds by the chain, the index
+of origins by comparison with the releases, origins of readings that were passed over, queries and
+sessions by chains of their own, metadata by its seal, the mixing state and what is remembered of
+neighbours by checksums, and their number by the metadata. Detected without a key: damage of the
+file, a modified, missing or additional row, a table or trigger that does not belong, and a ledger
+with fewer releases or steps of sessions than its lock file records. Not detected without a key: a
+modification by somebody who computed everything again. Never detected here: a complete older copy
+together with its lock file, or an older state or status put back; neighbours detect that, since they
+remember rounds.
 """
 
 from __future__ import annotations
@@ -16,28 +17,21 @@ import hmac
 import json
 import sqlite3
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
 
 from murmura.agents.ledger import records
-from murmura.agents.ledger.budget import BudgetStatus, BudgetTracker, Spending
-from murmura.agents.ledger.clock import MACHINE
+from murmura.agents.ledger.budget import BudgetStatus, BudgetTracker
+from murmura.agents.ledger.contents import LedgerContents, contents_of, first_identity, header_of
+from murmura.agents.ledger.lock import LockRecord, read_lock
 from murmura.agents.ledger.meters import Charge
 from murmura.agents.ledger.records import (
-    EpsilonDelta,
-    LedgerChange,
-    LedgerEntry,
     LedgerIdentity,
 )
-from murmura.agents.ledger.store import (
-    SCHEMA,
-    LockRecord,
-    Store,
-    as_ledger_errors,
-    explain,
-    read_lock,
-)
+from murmura.agents.ledger.refunds import check_refunds
+from murmura.agents.ledger.session_rows import QueryRow, SessionRow, reservation
+from murmura.agents.ledger.store import SCHEMA, Store, as_ledger_errors, explain
 from murmura.errors import LedgerError
 
 NO_KEY = (
@@ -46,60 +40,6 @@ NO_KEY = (
 )
 NO_SEAL = "it was made without a key: whoever can write the file can modify it undetected"
 OLD_COPY = "a complete older copy, lock file included: only neighbours, who remember rounds, see it"
-BUDGET_CHANGE, RESTORED = "budget", "restored"  # kinds of changes in the chain
-SECRET_BYTES = 32  # proves to the agent what it sent before; never printed
-
-
-class LedgerContents(NamedTuple):
-    """Everything in a ledger except the mixing state.
-
-    Attributes
-    ----------
-    identity : LedgerIdentity
-        Agent, terms and budget.
-    manifest : str
-        sha256 of the manifest, in hexadecimal.
-    name : str
-        Name of the network.
-    epoch, incarnation : int
-        Epoch of the manifest, and incarnation of the agent.
-    closed : bool
-        Whether the agent closed it.
-    sealed : bool
-        Whether it is sealed with a key.
-    entries : tuple of LedgerEntry
-        The releases, in order.
-    changes : tuple of LedgerChange
-        Changes of its terms, in order.
-    meta : dict
-        Other metadata as text.
-    """
-
-    identity: LedgerIdentity
-    manifest: str
-    name: str
-    epoch: int
-    incarnation: int
-    closed: bool
-    sealed: bool
-    entries: tuple[LedgerEntry, ...]
-    changes: tuple[LedgerChange, ...]
-    meta: dict[str, str]
-
-    @property
-    def now(self) -> float:
-        """The present time, or the ledger's last if that is later."""
-        return max(MACHINE.wall(), float(self.meta["time"]))
-
-    @property
-    def budget(self) -> Spending:
-        """What was spent and what remains now."""
-        return BudgetTracker.of(self.identity, self.entries).spending(self.now)
-
-    @property
-    def status(self) -> BudgetStatus:
-        """What is left of the budget now."""
-        return BudgetTracker.of(self.identity, self.entries).status(self.now)
 
 
 @dataclass(frozen=True)
@@ -118,8 +58,8 @@ class Verification:
         Label of the agent; empty if the file cannot be read.
     releases : int
         Number of releases.
-    spent, remaining : EpsilonDelta
-        Of the budget.
+    status : BudgetStatus or None
+        What was spent of the budget, and what is left; None if the file cannot be read.
     head : str
         Last hash of the chain.
     """
@@ -129,8 +69,7 @@ class Verification:
     limitations: tuple[str, ...]
     agent: str
     releases: int
-    spent: EpsilonDelta
-    remaining: EpsilonDelta
+    status: BudgetStatus | None
     head: str
 
 
@@ -172,8 +111,8 @@ def verify(path: str | Path, key: bytes | None = None) -> Verification:
     try:
         store.db.execute("BEGIN")
         found, header, chain = check_store(store, key, record)
-        spent, remaining, _ = chain.tracker.spending(header.now)
-        return replace(found, spent=spent, remaining=remaining)
+        status = chain.tracker.status(header.now, int(header.meta["passed"]))
+        return replace(found, status=status)
     except (sqlite3.Error, ValueError, KeyError, TypeError) as problem:
         return _unreadable(problem)
     finally:
@@ -226,52 +165,6 @@ def _reader(path: Path) -> Store:
     return Store(path, read_only=True)
 
 
-def header_of(store: Store) -> LedgerContents:
-    """Everything in a store but its secret and its releases, unverified."""
-    meta = store.meta()
-    if int(meta["format"]) != records.FORMAT:
-        raise LedgerError(
-            f"the ledger of {meta['agent']} has format {meta['format']} and this version of "
-            f"murmura reads format {records.FORMAT} only; nothing was released; use the version "
-            "of murmura that wrote it"
-        )
-    if len(bytes.fromhex(meta.pop("secret"))) != SECRET_BYTES:
-        raise ValueError
-    return LedgerContents(
-        identity_of(meta),
-        meta["manifest"],
-        meta["name"],
-        int(meta["epoch"]),
-        int(meta["incarnation"]),
-        meta["closed"] == "1",
-        meta["sealed"] == "1",
-        (),
-        tuple(store.changes()),
-        meta,
-    )
-
-
-def contents_of(store: Store) -> LedgerContents:
-    """Everything in a store but its secret, unverified."""
-    return header_of(store)._replace(entries=tuple(store.entries()))
-
-
-def identity_of(meta: dict[str, str]) -> LedgerIdentity:
-    """Agent, terms and budget from metadata."""
-    return LedgerIdentity(
-        meta["agent"], meta["terms"], meta["unit"], int(meta["window"]), float(meta["epsilon"]),
-        float(meta["delta"]), meta["per"], meta["refill"], meta["zone"],
-    )  # fmt: skip
-
-
-def first_identity(header: LedgerContents) -> LedgerIdentity:
-    """The identity that the ledger was created with, before all changes of its budget."""
-    for change in header.changes:
-        if change.kind == BUDGET_CHANGE:
-            return LedgerIdentity(*header.identity[:2], *json.loads(change.before))
-    return header.identity
-
-
 class ChainScan:
     """One pass over the chain of a ledger: checks it and counts its costs."""
 
@@ -279,27 +172,33 @@ class ChainScan:
         """Walk the chain once."""
         self.problems: list[str] = []
         self.count, self.time, self.last_number = 0, 0.0, 0
+        self._queries = store.queries()
+        open_one = self._queries and not self._queries[-1].reason
+        self.open_query = self._queries[-1].number if open_one else 0
+        self.sent: Counter[int] = Counter()  # masked values by query
         self.head = records.genesis_hash(first_identity(header))
         self._changes, self._next_change = header.changes, 0
-        self._recorded = record
+        self._recorded, self._steps = record, header.meta["steps"]
         self._heads: set[str] = set()  # where the chain was when the lock file was written
         self._origins = dict(store.origins())
-        self.tracker = BudgetTracker(
-            header.identity, lambda low, high: map(Charge.of, store.between(low, high))
-        )
+        self.tracker = BudgetTracker(header.identity, store.charges_between)
         self._walk(store, header)
+        self.tracker.reserve(reservation(self._queries, self.sent))
 
     def _walk(self, store: Store, header: LedgerContents) -> None:
         hash_of, origins, problems = records.entry_hash, self._origins, self.problems
         since = self.tracker.replays_from(float(header.meta["time"]))
         kinds: Counter[tuple[int, float, float]] = Counter()
         recent: list[Charge] = []
+        gone, again = records.refunded(self._changes), self.tracker.counts_attempts
+        before: tuple[int, str] = 0, ""  # the last query with a masked value, and its origins
         self._take_changes()
         changed = {change.after for change in self._changes}
         recorded = -1 if self._recorded is None else self._recorded.releases
         head, moment, count, top = self.head, self.time, self.count, 0
         for row in store.rows():
-            seq, _, last, readings, _, time, epsilon, delta, _, _, names, previous, made = row
+            seq, number, attempt, last, readings, _, time, epsilon, delta, _, _, names = row[:12]
+            previous, made = row[12:]
             count += 1
             if previous != head or seq != count or hash_of(head, row) != made:
                 problems.append(f"release {count} (reading {row[1]}) breaks the chain")
@@ -307,18 +206,26 @@ class ChainScan:
             if time < moment:
                 problems.append(f"release {seq} is earlier than the one before it")
             head, moment = made, time
-            if last > top:
+            if last > top and not (attempt and number == self.open_query):
                 top = last
             span = readings
+            repeated = attempt and before[0] == number
+            if attempt:
+                self.sent[number] += 1
+                if repeated and names != before[1]:
+                    problems.append(f"release {seq} has other readings than the attempt before it")
+                before = number, names
             if names:
                 listed = names.split()
                 span = max(span, len(listed))
                 for name in listed:
-                    if name != "-" and origins.pop(name, 0) != seq:
+                    if name != "-" and not repeated and origins.pop(name, 0) != seq:
                         problems.append(f"an origin of release {seq} is not in the index")
-            kinds[readings, epsilon, delta] += 1
-            if time >= since:
-                recent.append(Charge(last - span + 1, last, readings, time, epsilon, delta))
+            if seq not in gone:
+                kinds[readings, epsilon, delta] += 1
+                if time >= since or (again and attempt):
+                    place = last - span + 1, last, readings
+                    recent.append(Charge(*place, time, epsilon, delta, attempt))
             if count == recorded or count in changed:
                 self.head, self.time, self.count = head, moment, count
                 self._take_changes()
@@ -360,7 +267,7 @@ class ChainScan:
             self.problems.append(text)
         if float(header.meta["time"]) < self.time:
             self.problems.append("its last time is earlier than that of its last release")
-        terms = [json.loads(c.now) for c in header.changes if c.kind == BUDGET_CHANGE]
+        terms = [json.loads(c.now) for c in header.changes if c.kind == records.BUDGET_CHANGE]
         if terms and LedgerIdentity(*header.identity[:2], *terms[-1]) != header.identity:
             self.problems.append("its budget is not the one that the last change of it states")
         self._check_lock()
@@ -369,6 +276,12 @@ class ChainScan:
         record = self._recorded
         if record is None or record.releases < 0:
             return
+        steps = int(self._steps)
+        if record.steps > steps:
+            self.problems.append(
+                f"the lock file records {record.steps} steps of sessions and the ledger has {steps}: "
+                "its write-ahead log was deleted, or it was replaced by an older copy"
+            )
         if record.releases > self.count:
             self.problems.append(
                 f"the lock file records {record.releases} releases and the ledger has "
@@ -393,6 +306,7 @@ def check_store(
         *_check_schema(store),
         *chain.problems,
         *_check_passed(store, header),
+        *_check_sessions(store, header, chain),
         *_check_seal(header, store.meta(), key),
         *_check_rows(store, header, key),
     )
@@ -405,7 +319,7 @@ def check_store(
             (*limitations, OLD_COPY),
             header.identity.agent,
             chain.count,
-            *chain.tracker.spending(last)[:2],
+            chain.tracker.status(last, int(header.meta["passed"])),
             header.meta["head"],
         ),
         header,
@@ -428,6 +342,28 @@ def _check_passed(store: Store, header: LedgerContents) -> list[str]:
     if (str(count), head) == (header.meta["passed_count"], header.meta["passed_head"]):
         return []
     return ["a reading that was passed over was removed, added or modified"]
+
+
+def _check_sessions(store: Store, header: LedgerContents, chain: ChainScan) -> list[str]:
+    """The chains of queries and sessions, and that each masked value has one session."""
+    queries, sessions = store.queries(), store.sessions()
+    sent = Counter(row.query for row in sessions if row.stage == "sent")
+    problems = []
+    tables: dict[str, Sequence[QueryRow | SessionRow]]
+    tables = {"queries": queries, "sessions": sessions}
+    for what, rows in tables.items():
+        head, sound = "", True
+        for number, row in enumerate(rows, 1):
+            sound = sound and row.number == number and row == row.after(head)
+            head = row.hash
+        meta = header.meta[what], header.meta[f"{what}_head"]
+        if not sound or (str(len(rows)), head) != meta:
+            problems.append(f"one of its {what} was removed, added or modified")
+    if sent != chain.sent or not set(sent) <= {query.number for query in queries}:
+        problems.append("a masked value has no session, or a session no masked value")
+    else:
+        problems += check_refunds(header.changes, store.all_sent(), sessions)
+    return problems
 
 
 def _check_seal(header: LedgerContents, meta: dict[str, str], key: bytes | None) -> list[str]:
@@ -468,5 +404,4 @@ def _unreadable(problem: Exception) -> Verification:
         text = explain(problem)[0]
     else:
         text = f"it does not have the contents of a ledger ({type(problem).__name__})"
-    nothing = EpsilonDelta(0.0, 0.0)
-    return Verification(False, (text,), (OLD_COPY,), "", 0, nothing, nothing, "")
+    return Verification(False, (text,), (OLD_COPY,), "", 0, None, "")

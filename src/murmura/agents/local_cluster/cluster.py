@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import queue
+import secrets
 import subprocess
 import sys
 import threading
@@ -21,17 +22,24 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import TracebackType
-from typing import IO, Any, Self
+from typing import IO, Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from murmura.agents.config import manifest_of
-from murmura.agents.local_cluster.plan import DeploymentPlan, assign, restrict
+from murmura.agents.local_cluster.plan import (
+    DeploymentPlan,
+    assign,
+    restrict,
+    signing_key_file,
+)
 from murmura.agents.manifest import Manifest
-from murmura.agents.pki import Authority
+from murmura.agents.pins import BYTES
+from murmura.agents.pki import Authority, SigningKey
 from murmura.agents.release import guarantee
 from murmura.errors import AgentError
+from murmura.privacy import Batches
 from murmura.results import Result
 from murmura.results.dataset import EXACT
 from murmura.scenario import Scenario
@@ -43,6 +51,19 @@ TAIL = 6  # last lines of a failed worker's standard error that are shown
 
 Floats = NDArray[np.float64]
 OnStatus = Callable[["LocalCluster"], None]
+
+
+class ClusterObserver(Protocol):
+    """Follows the agents of a local cluster one by one, for a page."""
+
+    def planned(self, plan: DeploymentPlan, problem: Problem) -> None:
+        """Called before anything starts; an error ends `up` there."""
+
+    def heard(self, device: str, line: dict[str, Any]) -> None:
+        """Called with each line of a process; "sites" and "trail" are as of `SiteReports.take`."""
+
+    def exited(self, device: str) -> None:
+        """Called when a process has ended."""
 
 
 @dataclass(frozen=True)
@@ -118,7 +139,10 @@ class UpResult:
 
 
 def up(
-    scenario: Scenario, options: LaunchOptions | None = None, on_status: OnStatus | None = None
+    scenario: Scenario,
+    options: LaunchOptions | None = None,
+    on_status: OnStatus | None = None,
+    observer: ClusterObserver | None = None,
 ) -> UpResult:
     """Run one variant of a scenario by real agents, and report as a simulation would.
 
@@ -130,6 +154,8 @@ def up(
         How to run it.
     on_status : callable, optional
         Called with the `LocalCluster` about five times a second.
+    observer : ClusterObserver, optional
+        Follows the agents one by one; without one they report nothing that it would need.
 
     Returns
     -------
@@ -169,8 +195,11 @@ def up(
     )
     with folder as home:
         plan, problem, name = prepare(scenario, options, Path(home))
+        if observer is not None:
+            plan = replace(plan, watched=True)
+            observer.planned(plan, problem)
         began = time.monotonic()
-        with LocalCluster(plan, temporary=options.folder is None) as cluster:
+        with LocalCluster(plan, options.folder is None, observer) as cluster:
             notify = None if on_status is None else lambda: on_status(cluster)
             cluster.wait(options.timeout, notify)
             cluster.stop()
@@ -180,7 +209,10 @@ def up(
         origin = scenario.provenance
         if options.seed is not None:
             origin = replace(origin, seed=options.seed)
-        found = replace(found, stated=stated, seconds=seconds, provenance=origin)
+        spec = next(s for s in scenario.variants if options.variant in (None, s.name))
+        found = replace(
+            found, stated=stated, seconds=seconds, provenance=origin, unit=spec.family.unit
+        )
         return UpResult(found, seconds, dict(cluster.status))
 
 
@@ -213,6 +245,8 @@ def prepare(
         authority = Authority.create(home / "keys")
         for each in assignments:
             authority.issue(each.device, ["127.0.0.1", "localhost"], days=1)
+    if manifest.masked:
+        manifest = _pinned(manifest, home)
     plan = DeploymentPlan(
         folder=str(home),
         scenario=scenario.text,
@@ -235,6 +269,14 @@ def prepare(
     return plan, problem, job.name
 
 
+def _pinned(manifest: Manifest, home: Path) -> Manifest:
+    """The manifest of a masked sum with a new nonce, and a new signing key for every agent."""
+    (home / "keys").mkdir(mode=0o700, exist_ok=True)
+    files = [signing_key_file(home, number) for number in range(len(manifest.members))]
+    keys = tuple(SigningKey.create(file).public for file in files)
+    return replace(manifest, nonce=secrets.token_hex(BYTES), signing_keys=keys)
+
+
 class LocalCluster:
     """The worker processes of a deployment plan; a context manager that starts and ends them.
 
@@ -244,6 +286,8 @@ class LocalCluster:
         Saved into its folder, where the workers read it.
     temporary : bool
         Whether the folder is removed at the end, so that no error points to it.
+    observer : ClusterObserver, optional
+        Follows the agents.
 
     Attributes
     ----------
@@ -251,9 +295,15 @@ class LocalCluster:
         Last status of each process, by its name.
     """
 
-    def __init__(self, plan: DeploymentPlan, temporary: bool = False) -> None:
+    def __init__(
+        self,
+        plan: DeploymentPlan,
+        temporary: bool = False,
+        observer: ClusterObserver | None = None,
+    ) -> None:
         """Save the plan; nothing is started yet."""
         self.plan, self.path, self.temporary = plan, plan.save(), temporary
+        self._observer = observer
         self.status: dict[str, dict[str, Any]] = {}
         self._processes: list[subprocess.Popen[str]] = []
         self._lines: queue.SimpleQueue[tuple[int, str | None]] = queue.SimpleQueue()
@@ -317,13 +367,22 @@ class LocalCluster:
         try:
             number, line = self._lines.get(timeout=seconds)
             while True:
-                if line is None:
-                    self._check_exit(number)
+                device = self.plan.assignments[number].device
+                if line is not None:
+                    self.status[device] = self._heard(device, json.loads(line))
                 else:
-                    self.status[self.plan.assignments[number].device] = json.loads(line)
+                    if self._observer is not None:
+                        self._observer.exited(device)
+                    self._check_exit(number)
                 number, line = self._lines.get_nowait()
         except queue.Empty:
             return
+
+    def _heard(self, device: str, line: dict[str, Any]) -> dict[str, Any]:
+        """The status of a process, once the observer has seen the line it came in."""
+        if self._observer is not None:
+            self._observer.heard(device, line)
+        return {name: value for name, value in line.items() if name not in ("sites", "trail")}
 
     @property
     def _agents(self) -> int:
@@ -409,9 +468,63 @@ def collect_estimates(plan: DeploymentPlan, problem: Problem) -> Floats:
     out = np.full((len(row), rounds, problem.family.dimension), np.nan)
     for agent, table in found.items():
         out[row[agent], : len(table)] = table
+    manifest = Manifest.from_json(plan.manifest)
+    if manifest.masked:
+        return in_rounds(manifest, problem, _agreed(out))
     for t in range(1, rounds):
         missing = np.isnan(out[:, t])
         out[:, t][missing] = out[:, t - 1][missing]
+    return out
+
+
+def _agreed(by_query: Floats) -> Floats:
+    """The estimates after every query, provided that all agents have the same, to the bit."""
+    missing = int(np.isnan(by_query[:, -1]).any(axis=1).sum())
+    if missing or by_query.shape[1] < 2:
+        raise AgentError(
+            f"{missing or len(by_query)} of {len(by_query)} agents have no sum; run it again with "
+            "--keep, and look into the logs for the members that were missing"
+        )
+    for t in range(1, by_query.shape[1]):
+        known = by_query[:, t][~np.isnan(by_query[:, t]).any(axis=1)]
+        if len({row.tobytes() for row in known}) > 1:
+            raise AgentError(
+                f"agents have different sums of query {t}, which must be the same to the bit; "
+                "run it again with --keep, and report this"
+            )
+        by_query[:, t] = known[0] if len(known) else by_query[:, t - 1]
+    return by_query
+
+
+def in_rounds(manifest: Manifest, problem: Problem, by_query: Floats) -> Floats:
+    """Estimates after every query in the simulator's rounds: 0 before the first result.
+
+    An offline sum is there in the round of its arrival, that of a batch when the batch closes.
+
+    Parameters
+    ----------
+    manifest : Manifest
+        With the batches.
+    problem : Problem
+        With the algorithm and its rounds.
+    by_query : ndarray
+        (agent, query, component), query 0 being before the first.
+
+    Returns
+    -------
+    ndarray
+        (agent, round, component).
+    """
+    agents, queries, size = by_query.shape
+    out: Floats = np.zeros((agents, problem.rounds + 1, size))
+    algorithm: Any = problem.algorithm
+    batches, end = Batches(manifest.batch_growth, manifest.longest_batch), 0
+    for query in range(1, queries):
+        end = batches.closing(end + 1)
+        session = algorithm.session
+        assert session is not None, "a masked sum"
+        first = algorithm.enters(end) if algorithm.online else session.arrival
+        out[:, min(first, problem.rounds) :] = by_query[:, query : query + 1]
     return out
 
 

@@ -9,13 +9,17 @@ import json
 import random
 import socket
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from murmura import networks
+from murmura import _extras, networks
+from murmura._types import Network
+from murmura.agents.pki.signing import SUFFIX
+from murmura.algorithms.base import Algorithm
+from murmura.algorithms.batched import batched
 from murmura.errors import AgentError
 from murmura.simulation import Problem, SyntheticSignals
 
@@ -69,6 +73,8 @@ class DeploymentPlan:
         Epsilon for the whole stream; 0 for the manifest's epsilon per reading.
     log_level : str
         As in `Log`.
+    watched : bool
+        Whether workers report the status of each agent, for a page.
     """
 
     folder: str
@@ -88,6 +94,7 @@ class DeploymentPlan:
     tick: float
     budget: float
     log_level: str = "warning"
+    watched: bool = False
 
     def save(self) -> Path:
         """Write the plan into its folder; returns the file."""
@@ -131,13 +138,31 @@ def restrict(problem: Problem, agents: int | None) -> Problem:
     labels = [net.labels[i] for i in chosen]
     smaller = networks.Graph(agents, np.array(links), labels, name=f"{net.graph.name}, cut")
     weighted = networks.weigh(smaller, net.scheme)
-    return replace(problem, network=weighted, source=replace(problem.source, agents=agents))
+    source = replace(problem.source, agents=agents)
+    return replace(
+        problem, network=weighted, source=source, algorithm=_refitted(problem.algorithm, weighted)
+    )
+
+
+def _refitted(algorithm: Algorithm, network: Network) -> Algorithm:
+    """The algorithm on another network: a masked sum counts its members and hops anew."""
+    plain = batched(algorithm, None)
+    if not plain.masked:
+        return algorithm
+    kept = {field.name: getattr(plain, field.name) for field in fields(plain)}
+    for name in ("members", "hops"):
+        kept.pop(name, None)
+    return type(plain).for_network(network, **kept)
+
+
+def signing_key_file(folder: str | Path, number: int) -> Path:
+    """The file of the signing key of a member of a masked sum, by its place in the manifest."""
+    return Path(folder) / "keys" / f"{number}{SUFFIX}"
 
 
 def breadth_first_order(net: Any) -> list[int]:
     """The agents in breadth-first order from the first."""
-    from scipy.sparse.csgraph import breadth_first_order as search
-
+    search = _extras.load("scipy.sparse.csgraph").breadth_first_order
     order = search(net.at(1), 0, directed=False, return_predecessors=False)
     return [int(i) for i in order]
 

@@ -1,18 +1,21 @@
 """One process of `murmura up`: python -m murmura.agents.local_cluster.worker PLAN NUMBER
 
-It prints a line of JSON on standard output twice a second and exits when it reads a line from
+It prints a line of JSON on standard output twice a second, for a page with the status of each agent
+that has changed, and exits when it reads a line from
 standard input or that closes, so no worker outlives the command that started it. The estimates of
 its agents go to estimates-NUMBER.npz in the plan's folder.
 """
 
 from __future__ import annotations
 
+import gc
 import json
 import signal
 import sys
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -21,18 +24,27 @@ import numpy as np
 
 from murmura.agents.events import AgentReport
 from murmura.agents.ledger import Ledger
-from murmura.agents.local_cluster.plan import Assignment, DeploymentPlan, restrict
+from murmura.agents.local_cluster.plan import (
+    Assignment,
+    DeploymentPlan,
+    restrict,
+    signing_key_file,
+)
+from murmura.agents.local_cluster.site_reports import SiteReports
 from murmura.agents.manifest import Manifest
-from murmura.agents.pki import Authority
+from murmura.agents.pki import Authority, SigningKey
 from murmura.agents.protocol import Options
-from murmura.agents.release import ReleaseMechanism
+from murmura.agents.release import make_mechanism
 from murmura.agents.runtime import IterableReadings, Log, Node
+from murmura.agents.transport.ending import leave
 from murmura.agents.transport.zenoh import ZenohTransport
 from murmura.privacy.accounting import Budget
 from murmura.scenario import Scenario
 from murmura.simulation import Problem
 
 STATUS_SECONDS = 0.5  # between two lines of status
+OPENING = 4  # ledgers that are opened at once
+COLLECT = (50_000, 20, 100)  # thresholds of the garbage collector: almost nothing here is cyclic
 MOST_NUMBERS = 5_000_000  # of estimates in memory: beyond this only the last of each agent
 
 
@@ -51,6 +63,7 @@ class Worker:
         numbers = len(agents) * max(rounds, 1) * self.manifest.dimension
         self.keeps_all = rounds > 0 and numbers <= MOST_NUMBERS
         self.node = self._node()
+        self.sites = SiteReports(self.node, self.problem.family) if plan.watched else None
         self._printed = 0.0
 
     def _node(self) -> Node:
@@ -67,21 +80,44 @@ class Worker:
         row = {str(label): i for i, label in enumerate(self.problem.network.labels)}
         unit = "stream" if plan.budget else "event"
         protected = self.manifest.adds_noise
-        epsilon = plan.budget or self.manifest.epsilon
-        budget = Budget(epsilon, self.manifest.delta) if protected else None
-        for agent in self.assignment.agents:
-            ledger = Ledger.open(
-                Path(plan.folder) / "ledgers" / f"{row[agent]}.ledger",
-                self.manifest,
-                agent,
-                budget,
-                unit=unit,
-                durability="process",
-            )
-            mechanism = ReleaseMechanism(self.manifest, self.problem, agent, research=plan.research)
-            values = _values(self.problem, row[agent])
-            node.add(agent, ledger, mechanism, IterableReadings(values))
+        attempts = max(self.manifest.attempts, 1)  # of a query of a masked sum
+        epsilon = plan.budget or attempts * self.manifest.epsilon
+        budget = Budget(epsilon, attempts * self.manifest.delta) if protected else None
+
+        def opened(agent: str) -> Ledger:
+            path = Path(plan.folder) / "ledgers" / f"{row[agent]}.ledger"
+            return Ledger.open(path, self.manifest, agent, budget, unit=unit, durability="process")
+
+        agents = self.assignment.agents
+        with ThreadPoolExecutor(min(OPENING, len(agents)), "murmura-open") as threads:
+            try:  # each new ledger waits for the disk several times: others are opened meanwhile
+                for agent, ledger in zip(agents, threads.map(opened, agents), strict=True):
+                    problem, signing_key = self.problem, self._signing_key(agent)
+                    made = make_mechanism(self.manifest, problem, agent, research=plan.research)
+                    readings = IterableReadings(_values(problem, row[agent]))
+                    node.add(agent, ledger, made, readings, signing_key=signing_key)
+            except BaseException:
+                threads.shutdown(wait=False, cancel_futures=True)
+                raise
         return node
+
+    def _signing_key(self, agent: str) -> Any:
+        """The private half of the agent's pinned key, for a masked sum."""
+        if not self.manifest.masked:
+            return None
+        number = self.manifest.labels.index(agent)
+        return SigningKey.load(signing_key_file(self.plan.folder, number)).private
+
+    def start(self) -> None:
+        """Start the agents.
+
+        The garbage collector leaves alone what is there by now, which lasts as long as the process:
+        otherwise it would look at all agents again and again while messages come and go.
+        """
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(*COLLECT)
+        self.node.start()
 
     def run(self) -> None:
         """Work until stopped, then write the estimates."""
@@ -89,7 +125,7 @@ class Worker:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the command that started it
         threading.Thread(target=self._await_stop, daemon=True).start()
         try:
-            self.node.start()
+            self.start()
             self.node.run(until=self._print_status)
             self._print_status(force=True)
             self._write()
@@ -103,6 +139,8 @@ class Worker:
     def _record(self, agent: str, report: AgentReport) -> None:
         if report.kind != "round":
             return
+        if self.sites is not None:
+            self.sites.record(agent, report)
         by_round = self.estimates[agent]
         if not self.keeps_all:
             by_round.clear()
@@ -111,9 +149,11 @@ class Worker:
     def _print_status(self, force: bool = False) -> bool:
         """Print the status if it is due; returns False, so that `run` continues."""
         now, all_done = time.monotonic(), self.node.all_done
-        if force or now - self._printed >= STATUS_SECONDS or (all_done and not self._final):
+        pause = STATUS_SECONDS if self.sites is None else self.sites.pause
+        if force or now - self._printed >= pause or (all_done and not self._final):
             self._printed, self._final = now, all_done
-            print(json.dumps(self.status()), flush=True)
+            line = self.status() | ({} if self.sites is None else self.sites.take(all_done))
+            print(json.dumps(line), flush=True)
         return False
 
     def status(self) -> dict[str, Any]:
@@ -135,6 +175,7 @@ class Worker:
             ],
             "refused": self.node.observability.counts["refused"],
             "sent": self.node.observability.counts["sent"],
+            "bytes": self.node.observability.counts["bytes"],
         }
 
     def _write(self) -> None:
@@ -159,7 +200,9 @@ class Worker:
         )
 
     def _first(self, agent: str) -> Any:
-        """nu_0: the release for an offline algorithm, 0 for an online one."""
+        """nu_0: the release for an offline algorithm, 0 for an online one and for masked sums."""
+        if self.manifest.masked:
+            return 0.0
         released = self.node.agents[agent].ledger.released()
         if self.manifest.made_algorithm.online or not released:
             return 0.0
@@ -213,3 +256,4 @@ def _summary(estimates: Any) -> list[Any]:
 
 if __name__ == "__main__":
     Worker(DeploymentPlan.load(sys.argv[1]), int(sys.argv[2])).run()
+    leave(0)

@@ -1,25 +1,29 @@
 """What an agent must not forget about its sessions, and in which order it may change.
 
-    OPENED  ->  PREPARED  ->  SENT
+    OPENED  ->  PREPARED  ->  SENT  <->  REFUNDED
                           ->  WITHDRAWN
 
     OPENED     before Present: the view is used up, its key is in memory only
     PREPARED   before Commit: z, salt and roster; epsilon is reserved; `ready` adds gamma before Ready
     SENT       before Masked: the reservation is charged
     WITHDRAWN  before Withdraw: the reservation is released, z is overwritten
+    REFUNDED   z is public and always will be, and c + 2 members that it needs have withdrawn: the
+               charge is taken back; the attempt stays used. If that was false, it is SENT again
 
-`SessionLedger` is what a session needs of a ledger; every call is durable when it returns.
-`MemorySessionLedger` has the rules R1, R5 and R6 and no disk.
+`SessionLedger` is what a session needs of a ledger; every call is durable when it returns. What may
+follow on what is decided in `rules` (R1, R5, R6), by the ledger on disk (`murmura.agents.ledger`) and
+by the one in memory.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from murmura.errors import LedgerError
+if TYPE_CHECKING:
+    from murmura.agents.masked.records import SignedRecord
 
 
 class Stage(Enum):
@@ -29,6 +33,7 @@ class Stage(Enum):
     PREPARED = "prepared"
     SENT = "sent"
     WITHDRAWN = "withdrawn"
+    REFUNDED = "refunded"
 
 
 class Prepared(NamedTuple):
@@ -44,7 +49,7 @@ class Prepared(NamedTuple):
 
 @dataclass(frozen=True)
 class SessionEntry:
-    """One view of one attempt."""
+    """One view of one attempt; `present` is what its Present says, public: key[32] readings[4]."""
 
     attempt: int
     view: int
@@ -54,6 +59,38 @@ class SessionEntry:
     commitment: bytes = b""
     rho: bytes = b""
     gamma: bytes = b""
+    present: bytes = b""
+
+    @property
+    def sent(self) -> bool:
+        """Whether its masked value is public, refunded or not."""
+        return self.stage in (Stage.SENT, Stage.REFUNDED)
+
+
+class StoredSum(NamedTuple):
+    """The result of a query, as a ledger stores it: public.
+
+    Parameters
+    ----------
+    query, attempt, view : int
+        Which session.
+    rho : bytes
+        The roster with its keys.
+    members : tuple of int
+        Whose contributions are in the sum, by their numbers in the manifest.
+    readings : tuple of int
+        How many readings each of them contributed.
+    totals : tuple of int
+        One for each component, in grid steps, noise included.
+    """
+
+    query: int
+    attempt: int
+    view: int
+    rho: bytes
+    members: tuple[int, ...]
+    readings: tuple[int, ...]
+    totals: tuple[int, ...]
 
 
 class SessionLedger(Protocol):
@@ -63,7 +100,7 @@ class SessionLedger(Protocol):
         """Admit a query, if epsilon for all of its attempts is left (R5); again: no effect."""
 
     def entries(self, query: int) -> tuple[SessionEntry, ...]:
-        """Every view of the query, in order."""
+        """Every view of the query, in order; none if it was never admitted."""
 
     def open(self, query: int, entry: SessionEntry) -> None:
         """A new view."""
@@ -80,124 +117,11 @@ class SessionLedger(Protocol):
     def withdraw(self, query: int) -> None:
         """Release the reservation and overwrite the masked value."""
 
+    def refund(self, query: int, attempt: int, withdraws: tuple[SignedRecord, ...]) -> None:
+        """Take the charge of an attempt back; the session has checked the evidence, which is kept."""
 
-@dataclass
-class _Query:
-    epsilon: Fraction
-    attempts: int
-    entries: tuple[SessionEntry, ...] = ()
+    def evidence(self, query: int) -> tuple[SignedRecord, ...]:
+        """The withdrawals that refunds of the query rest on, or rested on."""
 
-
-class MemorySessionLedger:
-    """A ledger in memory, for tests and simulations.
-
-    Parameters
-    ----------
-    budget : Fraction
-        What may be charged and reserved in all.
-
-    Examples
-    --------
-    >>> ledger = MemorySessionLedger(Fraction(1))
-    >>> ledger.begin(1, Fraction(1, 2), attempts=2)
-    >>> ledger.charged, ledger.reserved
-    (Fraction(0, 1), Fraction(0, 1))
-    """
-
-    def __init__(self, budget: Fraction) -> None:
-        """Nothing is charged yet."""
-        self.budget = budget
-        self._queries: dict[int, _Query] = {}
-
-    @property
-    def charged(self) -> Fraction:
-        """Epsilon of every session in which a masked value was sent."""
-        return self._total(Stage.SENT)
-
-    @property
-    def reserved(self) -> Fraction:
-        """Epsilon of the prepared sessions."""
-        return self._total(Stage.PREPARED)
-
-    def _total(self, stage: Stage) -> Fraction:
-        return sum(
-            (q.epsilon for q in self._queries.values() for e in q.entries if e.stage is stage),
-            Fraction(0),
-        )
-
-    def begin(self, query: int, epsilon: Fraction, attempts: int) -> None:
-        """R5: a query starts only if epsilon for all of its attempts is left."""
-        if query in self._queries:
-            return
-        left = self.budget - self.charged - self.reserved
-        if attempts * epsilon > left:
-            raise LedgerError(
-                f"query {query} may cost {attempts} times epsilon = {float(epsilon):g}, and "
-                f"{float(left):g} is left; nothing was drawn; raise the budget or ask for less"
-            )
-        self._queries[query] = _Query(epsilon, attempts)
-
-    def entries(self, query: int) -> tuple[SessionEntry, ...]:
-        """Every view of the query, in order."""
-        return self._queries[query].entries
-
-    def open(self, query: int, entry: SessionEntry) -> None:
-        """R5: attempts in order and at most A, one open at a time; a view is never used twice."""
-        found = self._queries[query]
-        if not 0 <= entry.attempt < found.attempts:
-            raise LedgerError(
-                f"attempt {entry.attempt + 1} of query {query}, which has {found.attempts}"
-            )
-        if found.entries:
-            last = found.entries[-1]
-            if (entry.attempt, entry.view) <= (last.attempt, last.view):
-                raise LedgerError(f"view {entry.view} of query {query} was used before")
-            if last.stage is Stage.PREPARED:
-                raise LedgerError("a prepared session is open; withdraw it first")
-            if entry.attempt == last.attempt and last.stage is Stage.SENT:
-                raise LedgerError("this attempt has sent its value; begin the next attempt")
-        fresh = SessionEntry(entry.attempt, entry.view, entry.sid)
-        found.entries = (*found.entries, fresh)
-
-    def prepare(self, query: int, prepared: Prepared) -> None:
-        """R6: one Commit per session."""
-        last = self._last(query, Stage.OPENED)
-        if prepared.sid != last.sid:
-            raise LedgerError("the prepared value is of another session")
-        self._replace(
-            query, stage=Stage.PREPARED, prepared=prepared, commitment=prepared.commitment,
-            rho=prepared.rho,
-        )  # fmt: skip
-
-    def ready(self, query: int, gamma: bytes) -> None:
-        """R6: one Ready per session."""
-        if self._last(query, Stage.PREPARED).gamma not in (b"", gamma):
-            raise LedgerError("this session was ready for other commitments")
-        self._replace(query, gamma=gamma)
-
-    def send(self, query: int) -> Prepared:
-        """R1: the one masked value of this attempt; a second one has no way here."""
-        last = self._last(query, Stage.PREPARED)
-        sent = [e for e in self.entries(query) if e.stage is Stage.SENT]
-        if not last.gamma or last.prepared is None:
-            raise LedgerError("a value is sent only after Ready")
-        if any(entry.attempt == last.attempt for entry in sent):
-            raise LedgerError(f"attempt {last.attempt + 1} of query {query} has sent a value")
-        self._replace(query, stage=Stage.SENT)
-        return last.prepared
-
-    def withdraw(self, query: int) -> None:
-        """R1: what is withdrawn is gone."""
-        self._last(query, Stage.PREPARED)
-        self._replace(query, stage=Stage.WITHDRAWN, prepared=None)
-
-    def _last(self, query: int, stage: Stage) -> SessionEntry:
-        entries = self.entries(query)
-        if not entries or entries[-1].stage is not stage:
-            found = entries[-1].stage.value if entries else "nothing"
-            raise LedgerError(f"query {query} is {found}, expected {stage.value}")
-        return entries[-1]
-
-    def _replace(self, query: int, **changes: object) -> None:
-        entries = self.entries(query)
-        self._queries[query].entries = (*entries[:-1], replace(entries[-1], **changes))  # type: ignore[arg-type]
+    def reinstate(self, query: int, attempt: int) -> None:
+        """Take a refunded charge again, even beyond the budget."""

@@ -4,7 +4,7 @@
     signed   H(domain, kind, manifest, sid, label, payload), Ed25519, by the key that the manifest pins
 
     kind         payload
-    Present  1   ephemeral key[32]
+    Present  1   ephemeral key[32] readings[4]
     Roster   2   rho[32] bitmap           bit k of the bitmap is member k, the last byte is not 0
     Commit   3   rho[32] H(z, salt)[32]
     Ready    4   rho[32] gamma[32]
@@ -22,22 +22,24 @@ from typing import NamedTuple
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-from murmura.agents.masked.masks import MOST_COMPONENTS, canonical_key, digest
+from murmura.agents.masked.masks import canonical_key, digest
 from murmura.agents.wire import MOST_BYTES, MOST_LABEL, WireError
 from murmura.errors import AgentError
+from murmura.privacy.masked import MOST_COMPONENTS
 
 MAGIC = b"mm\x01"
-HASH, SIGNATURE, WORD = 32, 64, 8
+HASH, SIGNATURE, WORD, COUNT = 32, 64, 8, 4
 MOST_BITMAP = 12_500  # bytes: 100,000 members
 _HEAD = len(MAGIC) + 1 + HASH + 1  # up to the label
 
 
 class Present(NamedTuple):
-    """A member takes part in a session with this ephemeral key."""
+    """A member takes part in a session with this ephemeral key and that many readings."""
 
     sid: bytes
     label: str
     key: bytes
+    readings: int = 1
 
 
 class Roster(NamedTuple):
@@ -210,7 +212,9 @@ def _payload(record: Record) -> bytes:
     if isinstance(record, Present):
         if type(record.key) is not bytes or not canonical_key(record.key):
             raise AgentError("an ephemeral key has 32 bytes, below 2^255 - 19")
-        parts: list[bytes] = [record.key]
+        if type(record.readings) is not int or not 0 < record.readings < 2 ** (8 * COUNT):
+            raise AgentError("a member is present with 1 to 2^32 - 1 readings")
+        parts: list[bytes] = [record.key, record.readings.to_bytes(COUNT, "big")]
     else:
         parts = [record.rho]
         if isinstance(record, Roster):
@@ -272,6 +276,11 @@ def _read(kind: type[Record], sid: bytes, label: str, payload: bytes) -> Record:
         words = (rest[i : i + WORD] for i in range(0, len(rest), WORD))
         numbers = tuple(int.from_bytes(word, "big") for word in words)
         return Masked(sid, label, first, second, third, numbers)
+    if kind is Present:
+        readings = int.from_bytes(payload[HASH:], "big")
+        if len(payload) != HASH + COUNT or not canonical_key(first) or not readings:
+            raise WireError("a Present with a key that is not canonical, or without readings")
+        return Present(sid, label, first, readings)
     count = len(kind._fields) - 2
     if len(payload) != count * HASH:
         raise WireError(f"a {kind.__name__} of {len(payload)} bytes, expected {count * HASH}")
@@ -279,8 +288,4 @@ def _read(kind: type[Record], sid: bytes, label: str, payload: bytes) -> Record:
         return Commit(sid, label, first, second)
     if kind is Ready:
         return Ready(sid, label, first, second)
-    if kind is Withdraw:
-        return Withdraw(sid, label, first)
-    if not canonical_key(payload):
-        raise WireError("a Present with a key that is not canonical")
-    return Present(sid, label, payload)
+    return Withdraw(sid, label, first)

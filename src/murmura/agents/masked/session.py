@@ -7,33 +7,48 @@
     send           all are ready for the same commitments: ledger SENT; Masked
     withdraw       the view's deadline, a withdrawal or a contradiction before SENT: ledger
                    WITHDRAWN; Withdraw; the next view
+    refund         c + 2 of the roster withdrew after SENT: ledger REFUNDED; the next attempt
+    reinstate      one of them published all the same: ledger SENT, charged again
     add up         all opened: the same number at every agent that has them
 
-Where privacy's rules are enforced
-    R1  one sent value per attempt       `SessionLedger.send`, `SessionLedger.withdraw`
-    R2  which rosters are accepted       `Session.objection`
-    R3  keys signed by pinned keys       `RecordSet.add`
-    R4  fresh key and noise per session  `Session._enter`, the only place where either is made
-    R5  attempts and budget              `SessionLedger.begin`, `SessionLedger.open`
-    R6  one Commit and one Ready         `SessionLedger.prepare`, `SessionLedger.ready`
+`rules.RULES` says where the rules are enforced that privacy rests on, `refunds.refund_evidence` and
+`refunds.RefundWatch` when a charge is void.
 
-A key is lost in a crash, and its view with it. An own record that the ledger does not know means that
-the ledger was rolled back, and one that contradicts its own that another process uses its
-key: the agent stops.
+A view's time runs from when n - d members have been seen in it: whoever starts hours late is still
+in. Once there were enough, a view that never has them again ends the query after `attempt` seconds.
+
+A key is lost in a crash. The agent withdraws from its view before it prepared anything (`NO_ROSTER`)
+and enters the next. An own record that the ledger does not know means that the ledger was rolled
+back, and one that contradicts its own that another process uses its key: the agent stops.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from murmura.agents.events import SetTimer
-from murmura.agents.masked import masks
+from murmura.agents.masked import masks, roster
+from murmura.agents.masked.actions import (
+    STOPPED,
+    Concluded,
+    Misconduct,
+    Publish,
+    SessionAction,
+    SessionTimes,
+)
+from murmura.agents.masked.agreement import (
+    agreed_commitments,
+    agreement_on,
+    all_ready,
+    has_failed,
+)
 from murmura.agents.masked.entries import Prepared, SessionEntry, SessionLedger, Stage
-from murmura.agents.masked.flooding import Admission
+from murmura.agents.masked.flooding import Admission, Agreement
+from murmura.agents.masked.own_records import is_lost_value, is_unknown, present_of, said_again
+from murmura.agents.masked.pool import RecordPool
 from murmura.agents.masked.records import (
     Commit,
     Masked,
@@ -44,57 +59,16 @@ from murmura.agents.masked.records import (
     SignedRecord,
     Withdraw,
     commitment,
-    commitments_digest,
     sign,
 )
-from murmura.agents.masked.results import SumResult, add_up
+from murmura.agents.masked.refunds import RefundWatch, refund_evidence
+from murmura.agents.masked.results import Known, SumResult, add_up
 from murmura.agents.masked.terms import MaskedTerms
 from murmura.agents.masked.views import ViewWindow
 from murmura.errors import AgentError
 
 VIEW, PROPOSAL, ATTEMPT = "view", "proposal", "attempt"
 SALT = 32
-STOPPED = ("rolled-back", "cloned")  # an agent that says no more, whatever it receives
-
-
-class Publish(NamedTuple):
-    """Flood this record; its ledger entry is durable."""
-
-    signed: SignedRecord
-
-
-class Misconduct(NamedTuple):
-    """A record that convicts somebody: its signer (a contradiction), or the neighbour who sent it."""
-
-    label: str
-    kind: str
-    admission: Admission
-
-
-class Concluded(NamedTuple):
-    """The query has its result, or will have none.
-
-    Parameters
-    ----------
-    result : SumResult or None
-        The sum.
-    reason : str
-        "sum", "attempts" (used up), "views" (used up), "rolled-back" or "cloned".
-    """
-
-    result: SumResult | None
-    reason: str
-
-
-SessionAction = Publish | SetTimer | Misconduct | Concluded
-
-
-class SessionTimes(NamedTuple):
-    """Seconds: for a view, before a roster is proposed, and for an attempt after it was sent."""
-
-    view: float = 60.0
-    proposal: float = 10.0
-    attempt: float = 600.0
 
 
 class Session:
@@ -120,11 +94,16 @@ class Session:
         that nobody sees, and gives each vector out once.
     times : SessionTimes, optional
         Its time limits.
+    readings : int
+        How many readings are in the statistic: public, and bound into every mask.
+    pool : RecordPool, optional
+        What the agents of this process hold in common.
 
     Raises
     ------
     AgentError
-        If the label is no member, or its pinned key is another one.
+        If the label is no member, its pinned key is another one, or there are more readings than
+        the longest batch has.
     LedgerError
         If there is no budget for every attempt.
     """
@@ -139,11 +118,19 @@ class Session:
         ledger: SessionLedger,
         draw: Callable[[], tuple[int, ...]],
         times: SessionTimes | None = None,
+        *,
+        readings: int = 1,
+        pool: RecordPool | None = None,
     ) -> None:
         """Nothing is drawn or sent before `start`."""
+        most = terms.parameters.longest_batch
+        if not 1 <= readings <= most:
+            raise AgentError(
+                f"{readings} readings in query {query}, the terms allow 1 to {most}; nothing was drawn"
+            )
         if terms.keys.get(label) != signing_key.public_key().public_bytes_raw():
             raise AgentError(f"the manifest pins another signing key for {label!r}, or none")
-        self.terms, self.label, self.query = terms, label, query
+        self.terms, self.label, self.query, self.readings = terms, label, query, readings
         self.ledger, self.times = ledger, times or SessionTimes()
         self.result: SumResult | None = None
         self.reason = ""
@@ -151,16 +138,29 @@ class Session:
         self._key: masks.EphemeralKey | None = None
         self._noise: tuple[int, ...] = ()
         self._actions: list[SessionAction] = []
-        self._views = ViewWindow(terms, query)
+        self._entries: tuple[SessionEntry, ...] = ()
+        self._views = ViewWindow(terms, query, pool)
         self.records = self._views.records
+        self._refunds = RefundWatch(query, ledger, self.records)
+        self._pairs = self.records.pool.pairs
+        self._pairs.enter(label)
+        self._running = False  # whether enough members were seen in this view
+        self._due = False  # whether its roster may lack members
+        self._known: dict[bytes, Known] = {}  # sessions that were prepared since the start
+        self._gathered = False  # whether there ever were enough
+        self._tried = 0  # views of this attempt that had enough
 
     def start(self) -> list[SessionAction]:
         """Begin, or go on with what the ledger remembers."""
         numbers = self.terms.parameters
         self.ledger.begin(self.query, numbers.noise_cost, numbers.tries)
         self._actions = []
-        for entry in self.ledger.entries(self.query):
+        self._entries = self.ledger.entries(self.query)
+        for entry in self._entries:
             self._views.follow(entry.attempt, entry.view)
+            if entry.gamma:  # the commitments are forgotten
+                self.records.agree(entry.sid, Agreement(entry.rho, entry.gamma, {}))
+        self._refunds.restore()
         last = self._last()
         if last is None:
             self._enter(0, 0)
@@ -169,34 +169,35 @@ class Session:
         return self._actions
 
     def _resume(self, last: SessionEntry) -> None:
-        """The same bytes as before the crash; a view without its key is waited out."""
+        """The same bytes as before the crash; a view without its key is left.
+
+        A backup knows of a commitment, and not of its value: that view is waited out in silence.
+        """
         prepared = last.prepared
-        if last.stage is Stage.WITHDRAWN:
-            self._publish(Withdraw(last.sid, self.label, last.rho))
+        before = [entry for entry in self._entries if entry.attempt == last.attempt]
+        self._tried = sum(bool(entry.rho) for entry in before)
+        self._gathered = any(entry.rho for entry in self._entries)
+        for entry in self._entries:
+            for record in said_again(entry, self.terms, self.label, self.query):
+                self._publish(record)
+        if prepared is None and not is_lost_value(last):
             self._next_view(last)
-            return
-        if prepared is not None:
-            self._publish(Commit(last.sid, self.label, prepared.rho, prepared.commitment))
-            if last.gamma:
-                self._publish(Ready(last.sid, self.label, prepared.rho, last.gamma))
-            if last.stage is Stage.SENT:
-                self._publish(_masked(self.label, prepared, last.gamma))
-        sent = last.stage is Stage.SENT
-        self._timer(ATTEMPT if sent else VIEW)
+        else:
+            self._running = True
+            self._timer(ATTEMPT if last.sent else VIEW)
 
     def receive(self, signed: Iterable[SignedRecord]) -> list[SessionAction]:
         """Take records; those that are new go on to the others by way of `records`."""
         self._actions = []
         if self.reason in STOPPED:
             return []
-        for one in signed:
-            admission = self.records.add(one)
+        for one, admission in self.records.add_all(signed, self.label):
             if admission in (Admission.CONFLICT, Admission.INVALID):
                 self._actions.append(Misconduct(*one.place[:0:-1], admission))
             if one.record.label == self.label:
                 if admission is Admission.CONFLICT:
                     return self._stop("cloned")
-                if admission is Admission.NEW and self._is_unknown_own(one):
+                if admission is Admission.NEW and is_unknown(one.record, self._entries):
                     return self._stop("rolled-back")
         self._advance()
         return self._actions
@@ -212,216 +213,214 @@ class Session:
         last = self._last()
         if last is None or self.reason:
             return []
-        if timer == PROPOSAL:
-            self._propose(last, waiting=False)
-            self._advance()
-        elif timer == VIEW and last.stage is not Stage.SENT:
+        if timer == PROPOSAL and self._running:
+            self._due = True
+            if last.stage is Stage.OPENED and not self._proposer_is_present(last):
+                self._give_up_view(last)
+        elif timer == VIEW and self._running and not last.sent:
             self._give_up_view(last)
-            self._advance()
-        elif timer == ATTEMPT and last.stage is Stage.SENT:
+        elif timer == ATTEMPT and last.sent:
             self._next_attempt(last)
-            self._advance()
+        elif timer == ATTEMPT and not self._running:
+            self._conclude(None, "views")  # those that were there have not come back
+        self._advance()
         return self._actions
 
-    def objection(self, entry: SessionEntry, roster: Roster) -> str:
+    def _proposer_is_present(self, entry: SessionEntry) -> bool:
+        return self.records.get(entry.sid, "Present", self._proposer(entry)) is not None
+
+    def _proposer(self, entry: SessionEntry) -> str:
+        return self.terms.proposer(self.query, entry.attempt, entry.view)
+
+    def objection(self, entry: SessionEntry, proposed: Roster) -> str:
         """R2: why a roster is not accepted, or empty; it may become acceptable as records arrive."""
-        terms, numbers = self.terms, self.terms.parameters
-        if roster.members[-1] >= numbers.n:
-            return "a number of no member"
-        if len(roster.members) < numbers.smallest_roster:
-            return f"{len(roster.members)} members, expected {numbers.smallest_roster} at least"
-        if terms.numbers[self.label] not in roster.members:
-            return "without this agent"
-        if self._key is None or self._key.dropped:
-            return "this agent has no key"
-        keys = self._keys(entry.sid, roster.members)
-        if keys is None:
-            return "a member that is not present, or with two keys"
-        if keys[self.label] != self._key.public:
-            return "another key of this agent"
-        if masks.roster_digest(terms.manifest, entry.sid, keys) != roster.rho:
-            return "rho of other keys"
-        if self._missing(entry.attempt) & set(roster.members):
-            return "a member that fell silent in an earlier attempt"
-        return ""
+        key = self._key
+        own = None if key is None or key.dropped else masks.Participant(key.public, self.readings)
+        silent = self._missing(entry.attempt).silent
+        left = self._views.gone(entry.sid)
+        return roster.objection(
+            self.terms, self.records, entry.sid, proposed, (self.label, own), left, silent
+        )
 
-    def _keys(self, sid: bytes, members: tuple[int, ...]) -> dict[str, bytes] | None:
-        """The ephemeral keys of a roster; None unless each has exactly one."""
-        found = {}
-        for number in members:
-            label = self.terms.labels[number]
-            signed = self.records.get(sid, "Present", label)
-            if signed is None or self.records.contradicted(sid, "Present", label):
-                return None
-            assert isinstance(signed.record, Present)
-            found[label] = signed.record.key
-        return found
+    def _missing(self, attempt: int) -> roster.Missing:
+        """Members that did not open their value in an earlier attempt.
 
-    def _missing(self, attempt: int) -> set[int]:
-        """Members that fell silent in an earlier attempt in which this agent sent its value."""
-        found: set[int] = set()
-        for entry in self.ledger.entries(self.query):
-            if entry.stage is Stage.SENT and entry.attempt < attempt and entry.prepared:
-                heard = {
-                    label
-                    for kind in ("Masked", "Withdraw")
-                    for label in self.records.of(entry.sid, kind)
-                }
-                members = entry.prepared.members
-                found |= {m for m in members if self.terms.labels[m] not in heard}
-        return found - {self.terms.numbers[self.label]}
+        Of a session in which this agent has sent, or withdrew and an honest member has sent.
+        """
+        found = []
+        for entry in self._entries:
+            known = self._known.get(entry.sid)
+            members = entry.prepared.members if entry.prepared else ()
+            if not members and known is not None:
+                members = known.roster.members
+            senders = self.records.count(entry.sid, "Masked")
+            others = senders > self.terms.parameters.colluders
+            if entry.attempt < attempt and members and (entry.sent or others):
+                found.append((entry.sid, entry.rho, members))
+        return roster.missing_members(self.terms, self.records, found, self.label)
 
     def _enter(self, attempt: int, view: int) -> None:
         """R4: fresh noise, then a fresh key, then the ledger, and only then anything visible."""
         sid = self._views.follow(attempt, view)
         self._noise = self._draw()
         self._key = masks.EphemeralKey()
-        self.ledger.open(self.query, SessionEntry(attempt, view, sid))
-        self._publish(Present(sid, self.label, self._key.public))
-        self._timer(VIEW)
-        if self.terms.proposer(self.query, attempt, view) == self.label:
-            self._timer(PROPOSAL)
+        present = Present(sid, self.label, self._key.public, self.readings)
+        self.ledger.open(self.query, SessionEntry(attempt, view, sid, present=present_of(present)))
+        self._written()
+        self._running = self._due = False
+        self._publish(present)
+        if self._gathered:
+            self._timer(ATTEMPT)
 
     def _advance(self) -> None:
         """Do all that has become possible."""
+        self._views.furthest()
         self._look_for_result()
+        self._check_refunds()
         while not self.reason:
+            self._take_back()
             before = self._last()
-            if before is None:
+            if before is None or self.reason:
                 return
             if before.stage is Stage.OPENED:
-                self._propose(before, waiting=True)
+                self._run_view(before)
+                self._propose(before)
                 self._prepare(before)
-                if self._last() == before and self._others_moved_on(before):
+                if self._last() == before and self._views.is_lost(before.sid, self._running):
                     self._give_up_view(before)
             elif before.stage is Stage.PREPARED:
                 self._ready_or_send(before)
             if self._last() == before:
                 break
         self._look_for_result()
+        self._check_refunds()
 
-    def _propose(self, entry: SessionEntry, waiting: bool) -> None:
+    def _run_view(self, entry: SessionEntry) -> None:
+        """Start the view's time once enough members were seen."""
+        if not self._running and self._views.seen(entry.sid):
+            self._running = self._gathered = True
+            self._timer(VIEW)
+            self._timer(PROPOSAL)
+
+    def _propose(self, entry: SessionEntry) -> None:
         """Propose those present, once: when all are, or when the proposal's time has come."""
-        sid, labels = entry.sid, self.terms.labels
-        proposer = self.terms.proposer(self.query, entry.attempt, entry.view)
-        if entry.stage is not Stage.OPENED or proposer != self.label or self._key is None:
+        sid = entry.sid
+        if self._proposer(entry) != self.label or self._key is None:
             return
         if self.records.get(sid, "Roster", self.label) is not None:
             return
-        present = self.records.of(sid, "Present")
-        left_out = self._missing(entry.attempt)
-        members = tuple(
-            number
-            for number, label in enumerate(labels)
-            if label in present
-            and number not in left_out
-            and not self.records.contradicted(sid, "Present", label)
-        )
-        full = len(members) == len(labels) - len(left_out)
-        keys = self._keys(sid, members)
-        if keys is None or len(members) < self.terms.parameters.smallest_roster:
-            return
-        if full or not waiting:
-            rho = masks.roster_digest(self.terms.manifest, sid, keys)
-            self._publish(Roster(sid, self.label, rho, members))
+        made = roster.proposal(
+            self.terms, self.records, sid, self.label, self._views.gone(sid),
+            self._missing(entry.attempt), waiting=not self._due,
+        )  # fmt: skip
+        if made is not None:
+            self._publish(made)
 
     def _prepare(self, entry: SessionEntry) -> None:
         """z = x + eta + pad, in the ledger before its commitment is visible; the key is dropped."""
-        proposer = self.terms.proposer(self.query, entry.attempt, entry.view)
-        signed = self.records.get(entry.sid, "Roster", proposer)
-        if signed is None or self.records.contradicted(entry.sid, "Roster", proposer):
+        proposer, sid = self._proposer(entry), entry.sid
+        signed = self.records.get(sid, "Roster", proposer)
+        if signed is None or self.records.contradicted(sid, "Roster", proposer):
             return
-        roster = signed.record
-        assert isinstance(roster, Roster)
-        if self.objection(entry, roster) or self._key is None:
+        proposed = signed.record
+        assert isinstance(proposed, Roster)
+        if self.objection(entry, proposed) or self._key is None:
             return
-        keys = self._keys(entry.sid, roster.members) or {}
+        present = roster.participants(self.terms, self.records, sid, proposed.members) or {}
         try:
             pad = masks.pad(
-                self._key, self.label, keys, self.terms.manifest, entry.sid, len(self._statistic)
-            )
+                self._key, self.label, present, self.terms.manifest, sid, len(self._statistic),
+                self._pairs, proposed.rho,
+            )  # fmt: skip
         except masks.MaskError:
-            return  # a member with a key of low order: this roster leads nowhere
+            self._give_up_view(entry)  # a member with a key of low order
+            return
         noised = (x + eta for x, eta in zip(self._statistic, self._noise, strict=True))
         words = tuple(int(word) for word in masks.to_words(noised) + pad)
         salt = os.urandom(SALT)
-        hidden = commitment(entry.sid, self.label, words, salt)
-        prepared = Prepared(entry.sid, roster.rho, roster.members, words, salt, hidden)
+        hidden = commitment(sid, self.label, words, salt)
+        prepared = Prepared(sid, proposed.rho, proposed.members, words, salt, hidden)
         self.ledger.prepare(self.query, prepared)
+        self._written()
+        self._known[sid] = Known(proposed, present)
         self._key.drop()
         self._noise = ()
-        self._publish(Commit(entry.sid, self.label, roster.rho, hidden))
+        self._publish(Commit(sid, self.label, proposed.rho, hidden))
 
     def _ready_or_send(self, entry: SessionEntry) -> None:
         prepared = entry.prepared
         assert prepared is not None
-        labels = [self.terms.labels[number] for number in prepared.members]
-        if self._has_failed(entry, labels):
+        sid, rho, labels = entry.sid, prepared.rho, self.terms.labels_of(prepared.members)
+        if has_failed(self.records, sid, labels, self._views.gone(sid)):
             self._give_up_view(entry)
             return
-        commits = self._all(entry.sid, "Commit", labels, prepared.rho)
-        if commits is None:
+        gamma = agreed_commitments(self.records, sid, rho, labels)
+        if gamma is None:
             return
-        hidden = {one.label: one.commitment for one in commits if isinstance(one, Commit)}
-        gamma = commitments_digest(prepared.rho, hidden)
         if not entry.gamma:
             self.ledger.ready(self.query, gamma)
-            self._publish(Ready(entry.sid, self.label, prepared.rho, gamma))
-        elif entry.gamma == gamma:
-            readys = self._all(entry.sid, "Ready", labels, prepared.rho)
-            if readys and all(isinstance(one, Ready) and one.gamma == gamma for one in readys):
-                sent = self.ledger.send(self.query)
-                self._publish(_masked(self.label, sent, gamma))
-                self._timer(ATTEMPT)
+            self._written()
+            self.records.agree(sid, agreement_on(self.records, sid, rho, gamma, labels))
+            self._publish(Ready(sid, self.label, rho, gamma))
+        elif entry.gamma == gamma and self._all_ready(sid, rho, gamma, labels):
+            sent = self.ledger.send(self.query)
+            self._written()
+            self._pairs.drop(sid)
+            self._publish(_masked(self.label, sent, gamma))
+            self._timer(ATTEMPT)
 
-    def _all(self, sid: bytes, kind: str, labels: list[str], rho: bytes) -> list[Record] | None:
-        """The records of a whole roster for rho; None while one is missing."""
-        found = [self.records.get(sid, kind, label) for label in labels]
-        records = [one.record for one in found if one is not None]
-        fits = all(isinstance(one, Commit | Ready) and one.rho == rho for one in records)
-        return records if fits and len(records) == len(labels) else None
+    def _all_ready(self, sid: bytes, rho: bytes, gamma: bytes, labels: tuple[str, ...]) -> bool:
+        return all_ready(self.records, sid, rho, gamma, labels)
 
-    def _has_failed(self, entry: SessionEntry, labels: list[str]) -> bool:
-        """Whether a member withdrew or contradicted itself: before SENT, nobody needs to wait."""
-        return any(
-            self.records.get(entry.sid, "Withdraw", label) is not None
-            or any(
-                self.records.contradicted(entry.sid, kind, label)
-                for kind in ("Roster", "Commit", "Ready")
-            )
-            for label in labels
-        )
+    def _take_back(self) -> None:
+        """Take charges back that are void (`refunds`); the attempt is over then."""
+        for entry in self._entries:
+            withdraws = refund_evidence(self.terms, self.records, entry, self.label)
+            if withdraws:
+                self.ledger.refund(self.query, entry.attempt, withdraws)
+                self._written()
+        last = self._last()
+        if last is not None and last.stage is Stage.REFUNDED:
+            self._next_attempt(last)
 
-    def _others_moved_on(self, entry: SessionEntry) -> bool:
-        """Whether a view that has no roster yet will hardly get one: the others are further on."""
-        place = entry.attempt, entry.view
-        closed = len(self._views.senders(entry.attempt)) > self.terms.parameters.absent
-        return self._views.furthest() > place or (closed and self._has_attempt(entry.attempt + 1))
+    def _check_refunds(self) -> None:
+        """Take charges again whose refund was false, also when the query is over."""
+        found = self._refunds.look((sid for sid, _ in self._views), self.result)
+        if found:
+            self._actions += found
+            self._written()
 
     def _has_attempt(self, attempt: int) -> bool:
         return attempt < self.terms.parameters.tries
 
     def _give_up_view(self, entry: SessionEntry) -> None:
+        self._pairs.drop(entry.sid)
         if entry.stage is Stage.PREPARED:
             self.ledger.withdraw(self.query)
+            self._written()
             self._publish(Withdraw(entry.sid, self.label, entry.rho))
+        self._tried += self._running
         self._next_view(entry)
 
     def _next_view(self, entry: SessionEntry) -> None:
         """The next view, or the next attempt if somebody has sent in this one and is lost to it."""
         place = entry.attempt, entry.view + 1
-        used_up = place[1] >= self.terms.most_views
-        if self._has_attempt(entry.attempt + 1) and (used_up or self._views.senders(entry.attempt)):
+        used_up = self._tried >= self.terms.most_views
+        sent = self._views.count_senders(entry.attempt)
+        if self._has_attempt(entry.attempt + 1) and (used_up or sent):
             place = entry.attempt + 1, 0
             used_up = False
         place = max(place, self._views.furthest())
         if used_up and place[0] == entry.attempt:
             self._conclude(None, "views")
-        else:
-            self._enter(*place)
+            return
+        if place[0] > entry.attempt:
+            self._tried = 0
+        self._enter(*place)
 
     def _next_attempt(self, entry: SessionEntry) -> None:
         if self._has_attempt(entry.attempt + 1):
+            self._tried = 0
             self._enter(*max((entry.attempt + 1, 0), self._views.furthest()))
         else:
             self._conclude(None, "attempts")
@@ -430,34 +429,20 @@ class Session:
         """The sum of the earliest attempt that is complete here."""
         best = self.result.attempt if self.result else self.terms.parameters.tries
         for sid, (attempt, view) in self._views:
-            enough = len(self.records.of(sid, "Masked")) >= self.terms.parameters.smallest_roster
+            enough = self.records.count(sid, "Masked") >= self.terms.parameters.smallest_roster
             if attempt < best and enough:
-                found = add_up(self.terms, self.records, self.query, attempt, view, sid)
+                known = self._known.get(sid)
+                found = add_up(self.terms, self.records, self.query, attempt, view, sid, known)
                 if found is not None and len(found.totals) == len(self._statistic):
                     best = attempt
                     self._conclude(found, "sum")
 
-    def _is_unknown_own(self, signed: SignedRecord) -> bool:
-        """Whether the ledger should know of an own record and does not: it was rolled back."""
-        record = signed.record
-        entries = {entry.sid: entry for entry in self.ledger.entries(self.query)}
-        entry = entries.get(record.sid)
-        if entry is None:
-            return True
-        if isinstance(record, Commit):
-            return record.commitment != entry.commitment
-        if isinstance(record, Ready):
-            return record.gamma != entry.gamma
-        if isinstance(record, Masked):
-            prepared = entry.prepared if entry.stage is Stage.SENT else None
-            return prepared is None or prepared.words != record.words
-        if isinstance(record, Withdraw):
-            return entry.stage is not Stage.WITHDRAWN
-        return False
-
     def _last(self) -> SessionEntry | None:
-        entries = self.ledger.entries(self.query)
-        return entries[-1] if entries else None
+        return self._entries[-1] if self._entries else None
+
+    def _written(self) -> None:
+        """The ledger has changed."""
+        self._entries = self.ledger.entries(self.query)
 
     def _publish(self, record: Record) -> None:
         signed = sign(record, self.terms.manifest, self._signing_key)
@@ -469,8 +454,11 @@ class Session:
 
     def _conclude(self, result: SumResult | None, reason: str) -> None:
         last = self._last()
+        if last is not None:
+            self._pairs.drop(last.sid)
         if reason == "sum" and last is not None and last.stage is Stage.PREPARED:
             self.ledger.withdraw(self.query)  # of a later attempt, which is no longer needed
+            self._written()
             self._publish(Withdraw(last.sid, self.label, last.rho))
         self.result, self.reason = result or self.result, reason
         self._actions.append(Concluded(result, reason))

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from murmura.agents.masked.masks import digest
 from murmura.errors import AgentError
+from murmura.privacy import MaskedDP
+from murmura.privacy.calibration import masked_mechanism
 from murmura.privacy.masked import MaskedParameters
 
+if TYPE_CHECKING:
+    from murmura.agents.manifest import Manifest
+
 NONCE, KEY = 16, 32
+MOST_ROSTERS = 64  # whose labels are remembered
 
 
 @dataclass(frozen=True)
@@ -60,6 +67,48 @@ class MaskedTerms:
         if any(len(key) != KEY for _, key in self.members):
             raise AgentError("a pinned Ed25519 key has 32 bytes")
 
+    @classmethod
+    def of(cls, manifest: Manifest, family: Any) -> MaskedTerms:
+        """The terms of a manifest that pins its members' keys.
+
+        Parameters
+        ----------
+        manifest : Manifest
+            With `masked`, a nonce and the signing key of every member.
+        family : Family
+            The family of the signals, whose name the manifest has.
+
+        Returns
+        -------
+        MaskedTerms
+            The parameters are computed by `masked_mechanism`, and nowhere else.
+
+        Raises
+        ------
+        AgentError
+            If nothing is masked, or nonce and keys are missing.
+        """
+        from murmura.agents.release.guarantees import request_of
+
+        request = request_of(manifest)
+        if not isinstance(request, MaskedDP):
+            raise AgentError(
+                f"{manifest.name} adds local noise (algorithm {manifest.algorithm}); a masked sum "
+                'needs [privacy] mode = "masked"'
+            )
+        if not manifest.pinned:
+            raise AgentError(
+                f"the manifest of {manifest.name} has no nonce or no signing keys; state both in "
+                "[agents]"
+            )
+        keys = (bytes.fromhex(key) for key in manifest.signing_keys)
+        return cls(
+            manifest.digest,
+            bytes.fromhex(manifest.nonce),
+            tuple(zip(manifest.labels, keys, strict=True)),
+            masked_mechanism(request, family, len(manifest.members)).terms,
+        )
+
     @cached_property
     def labels(self) -> tuple[str, ...]:
         """By number."""
@@ -74,6 +123,19 @@ class MaskedTerms:
     def keys(self) -> dict[str, bytes]:
         """The pinned keys (R3)."""
         return dict(self.members)
+
+    @cached_property
+    def _rosters(self) -> dict[tuple[int, ...], tuple[str, ...]]:
+        return {}
+
+    def labels_of(self, members: tuple[int, ...]) -> tuple[str, ...]:
+        """The labels of a roster."""
+        found = self._rosters.get(members)
+        if found is None:
+            if len(self._rosters) >= MOST_ROSTERS:
+                self._rosters.clear()
+            found = self._rosters[members] = tuple(self.labels[number] for number in members)
+        return found
 
     @cached_property
     def _sids(self) -> dict[tuple[int, int, int], bytes]:
@@ -93,6 +155,11 @@ class MaskedTerms:
         return self.labels[(start + view) % len(self.labels)]
 
     @property
+    def withdrawals_needed(self) -> int:
+        """For a refund: the colluders', that of one restored ledger, and one that is true."""
+        return self.parameters.colluders + 2
+
+    @property
     def most_views(self) -> int:
-        """Views of an attempt: every member proposes twice."""
+        """Views of an attempt in which enough members were seen: every member proposes twice."""
         return 2 * len(self.labels)

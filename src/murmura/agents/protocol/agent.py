@@ -19,13 +19,13 @@ The agent is composed of parts, each of which gets what it needs by its construc
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from murmura.agents import events as ev
 from murmura.agents.coverage import Coverage
 from murmura.agents.manifest import Manifest
-from murmura.agents.messages import Attendance, CumulativeMass, Hello
+from murmura.agents.messages import Attendance, CumulativeMass, Hello, Message, RecordExchange
 from murmura.agents.protocol import memory, states
 from murmura.agents.protocol.asynchronous import AsynchronousSchedule
 from murmura.agents.protocol.completion import Completion
@@ -128,7 +128,9 @@ class Agent:
         self._marker = self.schedule.marker
         self._handlers: dict[type[Any], Callable[[Any], None]] = {
             ev.Received: self._received,
+            ev.ReceivedBatch: self._received_batch,
             ev.Deadline: self._deadline,
+            ev.LocalRegisters: self._local_registers,
             ev.Reading: self._reading,
             ev.SkipReading: self._skip_reading,
             ev.PeerUp: self._peer_up,
@@ -180,6 +182,18 @@ class Agent:
             messenger.actions.insert(0, ev.Persist(self))
         return messenger.actions
 
+    def post_registers(self, peers: Collection[str]) -> None:
+        """Share with these neighbours who takes part, and send them no messages about it.
+
+        Before the start; they are in the same process, and so must this agent be theirs.
+
+        Parameters
+        ----------
+        peers : collection of str
+            Labels; who is no neighbour is left out.
+        """
+        self.flooding.post_to(peers)
+
     def to_bytes(self) -> bytes:
         """The snapshot of the present state, for the ledger."""
         return memory.snapshot(
@@ -213,6 +227,13 @@ class Agent:
         return self.state.result if self.state.reason else self.mass.estimate
 
     @property
+    def reported_estimate(self) -> tuple[float, ...]:
+        """The estimate to show: while a round waits for the neighbours, that of the round before."""
+        if self.state.reason or not self.schedule.waiting:
+            return self.estimate
+        return self.mass.estimate_before_sending
+
+    @property
     def cleared(self) -> bool:
         """Whether it may release readings: enough neighbours have said what they remember."""
         return self.handshake.cleared
@@ -221,6 +242,16 @@ class Agent:
     def gathered(self) -> bool:
         """Whether the rounds may begin, so that readings may be released."""
         return self.handshake.cleared and self.gathering.ready
+
+    @property
+    def assembled(self) -> bool:
+        """Whether enough members take part: all of a view do, once the rounds may begin."""
+        return self.gathering.ready
+
+    @property
+    def confirmed(self) -> bool:
+        """Whether all neighbours have said what they remember of it."""
+        return all(link.confirmed for link in self.links.values())
 
     @property
     def coverage(self) -> Coverage:
@@ -259,8 +290,10 @@ class Agent:
         self.handshake.begin(event)
         if event.incarnation > 1 and self.manifest.hides_neighbours:
             self._stay_away()
-        else:
-            self._resume(event.released)
+            return
+        if event.incarnation > 1 and not self.manifest.waits:
+            self.state.mixed_since = memory.LOST
+        self._resume(event.released)
 
     def _stay_away(self) -> None:
         """Under Network DP, releases serve one incarnation.
@@ -333,7 +366,34 @@ class Agent:
             self.schedule.advance()
 
     def _received(self, event: ev.Received) -> None:
-        message, state = event.message, self.state
+        self._take((event.message,))
+
+    def _received_batch(self, event: ev.ReceivedBatch) -> None:
+        self._take(event.messages)
+
+    def _take(self, messages: Sequence[Message]) -> None:
+        """Take messages in order; nearly all are the next round of a link, and need little."""
+        state, links, limits, schedule = self.state, self.links, self.limits, self.schedule
+        buffered = False
+        for message in messages:
+            if type(message) is CumulativeMass and not (state.reason or state.leaving):
+                link = links.get(message[0])
+                if link is not None and link.continues(message, state, limits):
+                    schedule.arrived_next(link, message)
+                    buffered = True
+                    continue
+            if buffered:  # what came before is dealt with before
+                schedule.buffered()
+                buffered = False
+            if state.halted:
+                return
+            self._examine(message)
+        if buffered:
+            schedule.buffered()
+
+    def _examine(self, message: Message) -> None:
+        """Take any message, after the full check."""
+        state = self.state
         link = self.links.get(message.sender)
         if link is None or message.receiver != state.label:
             text = f"not a link of {state.label}, to {message.receiver!r}"
@@ -343,16 +403,12 @@ class Agent:
                 self.schedule.advance()
         elif isinstance(message, Attendance):
             if self.handshake.admits_attendance(link, message):
-                self.gathering.receive(link, message)
+                self.gathering.receive(link, message.register, message.asks)
                 self.schedule.advance()
+        elif isinstance(message, RecordExchange):
+            self.messenger.reject(link.peer, "records of a masked sum; this is none")
         elif self.handshake.admits(link, message):
-            if link.expects(message, self.limits) and not (state.reason or state.leaving):
-                if message.acknowledged > link.acknowledged:
-                    link.acknowledged = message.acknowledged
-                link.silent = 0.0
-                self.schedule.arrived(link, message)
-            else:
-                self._receive_mass(link, message)
+            self._receive_mass(link, message)
 
     def _receive_mass(self, link: Link, message: CumulativeMass) -> None:
         """Cumulative mass of the present session, with all that may come with it."""
@@ -389,6 +445,10 @@ class Agent:
         else:
             link.repeated += 1
             self.schedule.advance()
+
+    def _local_registers(self, event: ev.LocalRegisters) -> None:
+        self.gathering.receive_local(event, self.handshake.admits_attendance)
+        self.schedule.advance()
 
     def _alone(self) -> bool:
         """Whether no neighbour answers."""

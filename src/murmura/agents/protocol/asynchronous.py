@@ -25,7 +25,7 @@ from murmura.agents.protocol.flooding import Flooding
 from murmura.agents.protocol.gathering import Gathering
 from murmura.agents.protocol.link import Link
 from murmura.agents.protocol.mass import Mass
-from murmura.agents.protocol.memory import AgentState
+from murmura.agents.protocol.memory import LOST, AgentState
 from murmura.agents.protocol.messenger import Messenger
 from murmura.agents.protocol.options import LONGEST_PAUSE, ONE, DoublingPause, Options
 from murmura.agents.protocol.states import SessionState
@@ -52,6 +52,8 @@ class AsynchronousSchedule:
     AgentError
         For Network DP or a tolerance, which need rounds in common.
     """
+
+    waiting = False  # a tick waits for nobody
 
     def __init__(
         self,
@@ -114,6 +116,16 @@ class AsynchronousSchedule:
         if self._differs(link, message):
             self._news = CALM
         self._mass.receive(link, message)
+
+    def arrived_next(self, link: Link, message: CumulativeMass) -> None:
+        """Receive mass as it arrives."""
+        if message.acknowledged > link.acknowledged:
+            link.acknowledged = message.acknowledged
+        link.silent = 0.0
+        self.arrived(link, message)
+
+    def buffered(self) -> None:
+        """Nothing is buffered."""
 
     def _differs(self, link: Link, message: CumulativeMass) -> bool:
         """Whether what a message brings has another ratio than the mass here, or is much."""
@@ -185,6 +197,8 @@ class AsynchronousSchedule:
     def _send(self) -> None:
         self._news -= self._news > 0
         self._state.round += 1
+        if self._state.mixed_since == LOST:
+            self._state.mixed_since = self._state.round
         self._mass.send(HALF, self._options.patience)
         self._state.unsaved = True
         self._messenger.send_mass_to_all(self._links)

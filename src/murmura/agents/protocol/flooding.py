@@ -5,11 +5,14 @@ All parts of a register only grow, so the order, loss and repetition of messages
 another: at once after a quiet time, then collected for `SPREAD` seconds. The resend timer repeats it
 with a question while the neighbour has not said the same; before, most have, since what spreads
 comes back over another link. Where all know the same, nothing is sent.
+
+Agents of one process share theirs: each change is handed to the process once, and not sent on the
+links within it. There nothing is lost, so nothing is repeated unless a neighbour did not accept it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from murmura.agents.coverage import Coverage
 from murmura.agents.manifest import Manifest
@@ -42,6 +45,10 @@ class Flooding:
         What this agent knows.
     me : int
         The bit of this agent.
+    local_links : tuple of Link
+        The neighbours in this process, who share their registers.
+    refused_local : bool
+        Whether the last register of one of them was not accepted, and is to be looked at again.
     """
 
     def __init__(
@@ -66,6 +73,16 @@ class Flooding:
         self.register = Register(readings=self._zeros)
         self._collecting = self._changed = False
         self._owed: set[str] = set()  # neighbours that asked for an answer
+        self.local_links: tuple[Link, ...] = ()
+        self.refused_local = False
+        self._remote_links = tuple(links.values())
+        self._posted: Register | None = None  # the last that the process was given
+
+    def post_to(self, peers: Collection[str]) -> None:
+        """These neighbours are in this process: registers are shared with them, not sent."""
+        links = self._links.values()
+        self.local_links = tuple(link for link in links if link.peer in peers)
+        self._remote_links = tuple(link for link in links if link.peer not in peers)
 
     def invalid(self, register: Register) -> str:
         """Why no member sends this register; empty if one may."""
@@ -84,13 +101,13 @@ class Flooding:
     def mark(self, present: int = 0, finished: int = 0, ended: int = 0) -> None:
         """Add members to the register, and pass it on if it changed."""
         found = self.register
-        self.replace(
-            found._replace(
+        if present & ~found.present or finished & ~found.finished or ended & ~found.ended:
+            self.register = found._replace(
                 present=found.present | present,
                 finished=found.finished | finished,
                 ended=found.ended | ended,
             )
-        )
+            self.spread()
 
     def replace(self, register: Register) -> None:
         """Take another register, and pass it on if it is another."""
@@ -129,7 +146,8 @@ class Flooding:
         present = self.graph.names(found.present & inside)
         links = self.graph.pairs if found.dropped else ()
         dropped = tuple(pair for k, pair in enumerate(links) if found.dropped >> k & 1)
-        return Coverage(self._manifest.labels, present, readings, dropped)
+        mixed = self._state.mixed
+        return Coverage(self._manifest.labels, present, readings, dropped, mixed=mixed)
 
     @property
     def unfinished(self) -> tuple[str, ...]:
@@ -150,6 +168,8 @@ class Flooding:
 
     def spread(self) -> None:
         """The register changed: send it where it is not known, now or with the next changes."""
+        if self.local_links and self._posted is not self.register:
+            self._post()
         if self._collecting:
             self._changed = True
         elif self._send():
@@ -165,13 +185,19 @@ class Flooding:
 
     def resend(self) -> None:
         """Repeat the register where the same was not heard, and ask for it."""
+        if self.refused_local:
+            self._post()
         self._send(again=True)
+
+    def _post(self) -> None:
+        self._posted = self.register
+        self._messenger.post_register(self.register)
 
     def _send(self, again: bool = False) -> bool:
         sent, register = False, self.register
         owed, self._owed = self._owed, set()
         all_ended = register.ended == self.graph.everyone  # who waits for that needs an answer
-        for link in self._links.values():
+        for link in self._remote_links:
             if not link.listens:
                 continue
             unlike = link.register != register
@@ -184,6 +210,10 @@ class Flooding:
 
     def answer(self, link: Link) -> None:
         """Send one neighbour the register, now or with the next changes."""
-        if link.session in states.ESTABLISHED:
+        if link.session not in states.ESTABLISHED:
+            return
+        if link in self.local_links:
+            self._post()
+        else:
             self._owed.add(link.peer)
             self.spread()

@@ -21,8 +21,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from murmura.agents.coverage import some_names
+from murmura.agents.events import LocalRegisters
 from murmura.agents.manifest import Manifest
-from murmura.agents.messages import Attendance, Register
+from murmura.agents.messages import Register
 from murmura.agents.protocol.completion import Completion
 from murmura.agents.protocol.flooding import Flooding
 from murmura.agents.protocol.link import Link
@@ -186,19 +187,35 @@ class Gathering:
             self._flooding.mark(present=self._flooding.me)
         self._flooding.answer(link)
 
-    def receive(self, link: Link, message: Attendance) -> None:
+    def receive_local(self, event: LocalRegisters, admits: Callable[[Link, Any], bool]) -> None:
+        """Take what the agents of this process know, and the registers of the neighbours in it."""
+        union = event.unions.get(self.view)
+        if union is not None:
+            self._note_ended(union.ended)
+            self._merge(union)
+        self._flooding.refused_local = False
+        for link in self._flooding.local_links:
+            found = event.posted.get(link.peer)
+            if found is None:
+                continue
+            register = found.register
+            known = register is link.register and not link.undone
+            if known and (link.joined or register[:2] != self.view):
+                continue
+            if admits(link, found):
+                self.receive(link, register)
+            else:
+                self._flooding.refused_local = True
+
+    def receive(self, link: Link, theirs: Register, asks: bool = False) -> None:
         """Take a neighbour's register: merge it, and follow it into a later view."""
-        theirs = message.register
         if why := self._flooding.invalid(theirs):
             self._messenger.reject(link.peer, why)
             return
         link.register = theirs
         if link.session is SessionState.OPEN:
             self.hear(link)
-        before = self._flooding.register.ended
-        self._flooding.mark(ended=theirs.ended)
-        if self._state.reason and before != self._graph.everyone == self._flooding.register.ended:
-            self._messenger.relies_on_snapshot = True  # after a restart nobody is waited for
+        self._note_ended(theirs.ended)
         if not (self._concluded(link, theirs) or self._state.reason):
             generation, dropped = self.view
             union = max(generation, theirs.generation), dropped | theirs.dropped
@@ -208,10 +225,22 @@ class Gathering:
                 self.begin_generation(link)
         if theirs[:2] == self.view:
             link.joined = True
-            self._flooding.replace(self._flooding.register.merge(theirs))
-            self._conclude()
-        if message.asks:
+            self._merge(theirs)
+        if asks:
             self._flooding.answer(link)
+
+    def _note_ended(self, ended: int) -> None:
+        before = self._flooding.register.ended
+        self._flooding.mark(ended=ended)
+        if self._state.reason and before != self._graph.everyone == self._flooding.register.ended:
+            self._messenger.relies_on_snapshot = True  # after a restart nobody is waited for
+
+    def _merge(self, theirs: Register) -> None:
+        """Add a register of the present view to this agent's."""
+        if theirs is not self._flooding.register:
+            merged = self._flooding.register.merge(theirs)
+            self._flooding.replace(theirs if merged == theirs else merged)
+        self._conclude()
 
     def complete(self, reason: str) -> None:
         """The last round of the view is complete: the result waits for the others."""

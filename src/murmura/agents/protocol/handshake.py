@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from murmura.agents.events import Restarted, Started
+from murmura.agents.events import PostRegister, Restarted, Started
 from murmura.agents.manifest import Manifest
 from murmura.agents.messages import Attendance, CumulativeMass, Hello, PeerStatus
 from murmura.agents.protocol.completion import Completion
@@ -207,7 +207,7 @@ class Handshake:
             link.warned = True
             self._flooding.answer(link)
 
-    def admits_attendance(self, link: Link, message: Attendance) -> bool:
+    def admits_attendance(self, link: Link, message: Attendance | PostRegister) -> bool:
         """Whether a register comes from the incarnation and run of the neighbour that said Hello."""
         if link.session in (SessionState.MISMATCHED, SessionState.FORKED):
             return False

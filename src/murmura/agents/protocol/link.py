@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from operator import attrgetter
+from typing import TYPE_CHECKING
 
 from murmura.agents.messages import CumulativeMass, PeerStatus, RangeReport, Register
 from murmura.agents.protocol import states
@@ -20,6 +21,9 @@ from murmura.agents.protocol.states import (
     SessionEvent,
     SessionState,
 )
+
+if TYPE_CHECKING:
+    from murmura.agents.protocol.memory import AgentState
 
 AHEAD = 2**20  # rounds that a neighbour may be ahead in an open-ended run
 FIRST = 2**62  # the last round accepted of a neighbour before its first message
@@ -178,25 +182,36 @@ class Link:
             self.out_sums = tuple([a + b for a, b in zip(self.out_sums, sums, strict=True)])
         self.out_weight += weight
 
-    def expects(self, message: CumulativeMass, limits: Limits) -> bool:
+    def continues(self, message: CumulativeMass, state: AgentState, limits: Limits) -> bool:
         """Whether this is what nearly all messages are: the next round, and nothing else to it.
 
-        A fast path past `implausible` for one component; False means only that the message needs
-        the full check.
+        A fast path past `Handshake.admits` and `implausible`, for one component; False means only
+        that the message needs the full check.
         """
-        _, _, _, _, number, acknowledged, sums, weight, report, leaving, done, *_ = message
-        if number != self.newest + 1 or number > limits.rounds > 0 or acknowledged < 0:
+        (
+            _, receiver, incarnation, peer_incarnation, number, acknowledged, sums, weight, report,
+            leaving, done, _, _, run, releases, head, _, view,
+        ) = message  # fmt: skip
+        if number != self.newest + 1 or number > limits.rounds > 0:
             return False
-        if leaving or done or not self.may_send or report.phase or len(sums) != 1:
+        if leaving or done or report[0] or not 0 <= acknowledged <= state.round:
+            return False
+        if len(sums) != 1 or len(self.in_sums) != 1:
+            return False
+        if not self.may_send or not self.confirmed or self.undone or receiver != state.label:
+            return False
+        known = self.known
+        if run != known[1] or releases != known[3] or head != known[4] or view != state.view:
+            return False
+        if incarnation != self.peer_incarnation or peer_incarnation != state.incarnation:
             return False
         if self.buffer:
             last = self.buffer[-1]
-            before, weight_before = last.sums, last.weight
+            before, weight_before = last[6], last[7]
         else:
             before, weight_before = self.in_sums, self.in_weight
         rose, most = sums[0] - before[0], limits.sums
-        gained = weight - weight_before
-        return len(before) == 1 and 0 <= gained <= limits.weight and -most <= rose <= most
+        return 0 <= weight - weight_before <= limits.weight and -most <= rose <= most
 
     def implausible(self, message: CumulativeMass, limits: Limits, now: int) -> str:
         """Say why no honest neighbour would send this; empty if one might.

@@ -11,6 +11,12 @@ totals of several rounds that arrive at once, mass withheld from a silent neighb
 sends weight it never had make w larger, and the round costs w/(t-1) epsilon. For the same reason an
 agent that is behind receives nothing that its neighbours sent in rounds later than its own: the
 noise of `learn` grows with the round.
+
+Where there is no last round, a new incarnation undoes mixing: `AgentState.mixed_since` is the last
+round up to which it is undone. It travels with the mass (`RangeReport.stop`, which is free where
+nobody agrees on when to stop) and is taken over with it, by the maximum: an estimate that holds mass
+of after a roll-back knows of it, and one that holds none is not affected. Nor does a round mix in
+which an agent has more to send than its neighbours accept, or a negative weight and sends nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +26,7 @@ from collections.abc import Sequence
 
 from murmura.agents.events import Released
 from murmura.agents.manifest import Manifest
-from murmura.agents.messages import CumulativeMass
+from murmura.agents.messages import CumulativeMass, RangeReport
 from murmura.agents.protocol.link import Link
 from murmura.agents.protocol.memory import AgentState
 from murmura.agents.protocol.options import ONE, Limits
@@ -67,6 +73,7 @@ class Mass:
         self.bounded = manifest.hides_neighbours and not algorithm.ratio
         self.sums = [0] * manifest.dimension
         self.weight = 0
+        self._before: tuple[list[int], int] | None = None  # what the last `send` sent from
         self.released_sums = [0] * manifest.dimension
         self.released_weight = 0
         self.aside_sums = [0] * manifest.dimension
@@ -74,6 +81,8 @@ class Mass:
         self.entered = 0
         self.skipped: set[int] = set()
         self.pending: dict[int, Released] = {}
+        self._one_view = not manifest.waits  # else everyone begins anew where mixing is undone
+        self._common = not manifest.asynchronous
         self._keeps = manifest.waits and not manifest.hides_neighbours
         self.released: dict[int, Released] = {}
 
@@ -87,19 +96,23 @@ class Mass:
         size = len(self.sums)
         self.sums, self.released_sums, self.aside_sums = [0] * size, [0] * size, [0] * size
         self.weight = self.released_weight = self.aside_weight = self.entered = 0
+        self._before = None
         self.skipped, self.pending = set(), dict(self.released)
         self._state.unsaved = True
 
     @property
     def estimate(self) -> tuple[float, ...]:
         """S/w, correctly rounded; empty while there is no weight."""
-        weight = self.weight
-        if weight <= 0:
-            return ()
-        try:
-            return tuple([s / weight for s in self.sums])
-        except OverflowError:
-            return tuple([math.copysign(math.inf, s) for s in self.sums])
+        return _ratio(self.sums, self.weight)
+
+    @property
+    def estimate_before_sending(self) -> tuple[float, ...]:
+        """S/w of all that the last message was sent from; of what is there if nothing was sent.
+
+        An agent may send nearly all it has: the ratio of what is left is the same but for rounding,
+        which may leave it four digits.
+        """
+        return _ratio(*self._before) if self._before is not None else self.estimate
 
     @property
     def transferable(self) -> bool:
@@ -134,7 +147,9 @@ class Mass:
     def receive(self, link: Link, message: CumulativeMass) -> None:
         """S += what the neighbour's totals rose by; under a bound it waits aside for `level`."""
         sums = self.aside_sums if self.bounded else self.sums
-        _, _, _, _, number, _, totals, weight, _, _, _, tag, *_ = message
+        number, totals, weight, report = message[4], message[6], message[7], message[8]
+        if report.stop:
+            self._learn(report, number)
         if len(sums) == 1:
             sums[0] += totals[0] - link.in_sums[0]
         else:
@@ -144,12 +159,28 @@ class Mass:
             self.aside_weight += weight - link.in_weight
         else:
             self.weight += weight - link.in_weight
-        link.in_sums, link.in_weight, link.in_round, link.in_tag = totals, weight, number, tag
+        link.in_sums, link.in_weight, link.in_round, link.in_tag = (
+            totals,
+            weight,
+            number,
+            message[11],
+        )
         if link.newest < number:
             link.newest = number
-        while link.buffer and link.buffer[0].round <= number:
-            del link.buffer[0]
+        buffer = link.buffer
+        while buffer and buffer[0][4] <= number:
+            del buffer[0]
         self._state.unsaved = True
+
+    def _learn(self, report: RangeReport, number: int) -> None:
+        """Take over up to which round mixing was undone, from mass of the neighbour's round.
+
+        Asynchronous agents count their own ticks: there, as many ticks ago as at the neighbour.
+        """
+        if self._one_view and not report.phase:
+            now = self._state.round
+            behind = now - number if number < now or not self._common else 0
+            self._state.undo_mixing(min(report.stop, number) + behind)
 
     def receive_buffered(self) -> None:
         """Receive the latest message of every neighbour."""
@@ -169,8 +200,13 @@ class Mass:
             fraction = max(fraction - ROUNDED, 0)
         sums, weight = self.sums, self.weight
         if weight <= 0 or not fraction:
+            self._before = None
+            if fraction and self._one_view and any(sums):
+                self._state.undo_mixing(now)
             return
         excess = self._limits.excess(sums, weight)
+        if excess and self._one_view:
+            self._state.undo_mixing(now)
         left, remaining, single = list(sums), weight, len(sums) == 1
         for link in self._links:
             if link.weight and link.may_send and link.unacknowledged(now) <= patience:
@@ -178,12 +214,15 @@ class Mass:
                 sent_weight = weight * factor >> ONE
                 remaining -= sent_weight
                 if single:
-                    sent = [sums[0] * factor >> ONE]
-                    left[0] -= sent[0]
+                    part = sums[0] * factor >> ONE
+                    left[0] -= part
+                    link.out_sums = (link.out_sums[0] + part,)
+                    link.out_weight += sent_weight
                 else:
                     sent = [s * factor >> ONE for s in sums]
                     left = [a - b for a, b in zip(left, sent, strict=True)]
-                link.send(sent, sent_weight)
+                    link.send(sent, sent_weight)
+        self._before = (sums, weight)
         self.sums, self.weight = left, remaining
 
     def send_all(self, near: Sequence[Link]) -> None:
@@ -231,15 +270,28 @@ class Mass:
 
     def roll_back(self, link: Link, peer_incarnation: int, tag: bytes = b"") -> None:
         """Begin a session with a new incarnation: what was exchanged with the old one is undone."""
+        if self._one_view and (link.out_weight or link.in_weight):
+            self._state.undo_mixing(self._state.round)
         link.begin_session(peer_incarnation, self._state.round, tag)
         self.recount()
         self._state.unsaved = True
 
     def recount(self) -> None:
         """S = X + sum rho - sum sigma - what waits aside."""
+        self._before = None
         self.sums = [x - a for x, a in zip(self.released_sums, self.aside_sums, strict=True)]
         self.weight = self.released_weight - self.aside_weight
         for link in self._links:
             for k, (received, sent) in enumerate(zip(link.in_sums, link.out_sums, strict=True)):
                 self.sums[k] += received - sent
             self.weight += link.in_weight - link.out_weight
+
+
+def _ratio(sums: Sequence[int], weight: int) -> tuple[float, ...]:
+    """Correctly rounded; empty without weight."""
+    if weight <= 0:
+        return ()
+    try:
+        return tuple([s / weight for s in sums])
+    except OverflowError:
+        return tuple([math.copysign(math.inf, s) for s in sums])

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from murmura.agents.protocol.mass import Mass
 
 VERSION = 5
+LOST = -1  # `mixed_since` from a loss of the own mixing state until the round is the others'
 
 
 @dataclass(slots=True)
@@ -36,6 +37,9 @@ class AgentState:
         Where it is; 0 before it has started.
     first_round : int
         The round that this run of the agent began with.
+    mixed_since : int
+        The last round up to which mixing was undone, as far as is known; 0 if none was, and
+        `LOST` in an agent that lost its own state of mixing, until it is in the others' round.
     leaving, exhausted : bool
         Whether it leaves for good, and whether no further reading will come.
     reason, result : str, tuple of float
@@ -56,6 +60,7 @@ class AgentState:
     incarnation: int = 0
     round: int = 0
     first_round: int = 0
+    mixed_since: int = 0
     leaving: bool = False
     exhausted: bool = False
     reason: str = ""
@@ -66,6 +71,22 @@ class AgentState:
     completed: bool = False
     halted: bool = False
     unsaved: bool = False
+
+    @property
+    def mixed(self) -> int | None:
+        """How many rounds have mixed for certain since mixing was last undone; None if it never was.
+
+        The present round is not counted: while it waits, the estimate is that of the round before.
+        """
+        since = self.mixed_since
+        if since == 0:
+            return None
+        return 0 if since == LOST else max(self.round - since - 1, 0)
+
+    def undo_mixing(self, since: int) -> None:
+        """No round up to this one counts as mixed."""
+        if self.mixed_since != LOST and since > self.mixed_since:
+            self.mixed_since, self.unsaved = since, True
 
 
 def snapshot(
@@ -105,7 +126,7 @@ def snapshot(
         VERSION, digest.hex(), state.label, state.incarnation, state.round, mass.released_sums,
         mass.released_weight, mass.entered, sorted(mass.skipped), state.reason, state.result,
         state.leaving, schedule, rows, mass.aside_sums, mass.aside_weight, gathering,
-        _written_result(state),
+        _written_result(state), [state.mixed_since, state.coverage.mixed],
     ]  # fmt: skip
     return json.dumps(written, separators=(",", ":")).encode()
 
@@ -151,9 +172,11 @@ def restore(
         link.range_report = range_report(values[8])
         link.first_tag = bytes.fromhex(values[9])
     mass.recount()
+    state.mixed_since, mixed = read[18] if len(read) > 18 else (0, None)
     if read[17] is not None:
         state.result_round, *coverage = read[17]
-        state.coverage = Coverage(*map(tuple, coverage))
+        members, present, readings = map(tuple, coverage)
+        state.coverage = Coverage(members, present, readings, mixed=mixed)
     return list(read[12]), list(read[16])
 
 

@@ -12,6 +12,7 @@ from murmura.agents.events import (
     Action,
     AgentReport,
     Done,
+    PostRegister,
     Remember,
     Send,
     SetTimer,
@@ -21,7 +22,7 @@ from murmura.agents.messages import Attendance, CumulativeMass, Hello, RangeRepo
 from murmura.agents.protocol.history import AgentIdentity
 from murmura.agents.protocol.link import Link
 from murmura.agents.protocol.mass import Mass
-from murmura.agents.protocol.memory import AgentState
+from murmura.agents.protocol.memory import LOST, AgentState
 from murmura.agents.protocol.termination import TerminationDetector
 
 _make = tuple.__new__  # of a NamedTuple, all fields given: half the time of calling it
@@ -71,7 +72,9 @@ class Messenger:
     def renew(self) -> None:
         """A new incarnation begins: it is saved first, and what the old one was to send is not."""
         self.renewed = True
-        self.actions = [action for action in self.actions if not isinstance(action, Send)]
+        self.actions = [
+            action for action in self.actions if not isinstance(action, Send | PostRegister)
+        ]
 
     def send_hello(self, link: Link) -> None:
         """Send a Hello: who this agent is, and what it remembers of the neighbour."""
@@ -84,16 +87,33 @@ class Messenger:
 
     def send_mass(self, link: Link) -> None:
         """Send the cumulative mass of a link; a change is saved first."""
-        state, identity, detector = self._state, self._identity, self._detector
+        self._send_mass((link,))
+
+    def _send_mass(self, links: Iterable[Link]) -> None:
+        state, identity = self._state, self._identity
         if state.unsaved:
             self.relies_on_snapshot = True
-        incarnation, number = state.incarnation, state.round
-        self.actions.append(_make(Send, (_make(CumulativeMass, (
-            state.label, link.peer, incarnation, link.peer_incarnation, number, link.in_round,
-            link.out_sums, link.out_weight, _NO_RANGE if detector is None else detector.report,
-            state.leaving, state.reason != "", identity.authenticator.tag(incarnation, number),
-            link.in_tag, identity.run, *identity.release_fields, state.view,
-        )),)))  # fmt: skip
+        label, incarnation, number = state.label, state.incarnation, state.round
+        report = self._range_report()
+        leaving, ended = state.leaving, state.reason != ""
+        tag, run = identity.authenticator.tag(incarnation, number), identity.run
+        releases, head, proof = identity.release_fields
+        view, append = state.view, self.actions.append
+        for link in links:
+            append(_make(Send, (_make(CumulativeMass, (
+                label, link.peer, incarnation, link.peer_incarnation, number, link.in_round,
+                link.out_sums, link.out_weight, report, leaving, ended, tag, link.in_tag, run,
+                releases, head, proof, view,
+            )),)))  # fmt: skip
+
+    def _range_report(self) -> RangeReport:
+        """What goes with the mass: the detector's report, or up to which round mixing was undone."""
+        if self._detector is not None:
+            return self._detector.report
+        since = self._state.mixed_since
+        if not since:
+            return _NO_RANGE
+        return RangeReport(stop=self._state.round if since == LOST else since)
 
     def send_attendance(self, link: Link, register: Register, asks: bool) -> None:
         """Send a neighbour who takes part; if asked, it answers."""
@@ -102,11 +122,14 @@ class Messenger:
             state.label, link.peer, state.incarnation, self._identity.run, register, asks
         )))  # fmt: skip
 
+    def post_register(self, register: Register) -> None:
+        """Let the agents of this process know who takes part."""
+        self.actions.append(PostRegister(self._state.incarnation, self._identity.run, register))
+
     def send_mass_to_all(self, links: Iterable[Link]) -> None:
         """Send every neighbour in reach the cumulative mass of its link."""
-        for link in links:
-            if link.in_reach:
-                self.send_mass(link)
+        if near := [link for link in links if link.in_reach]:
+            self._send_mass(near)
 
     def warn(self, link: Link) -> None:
         """Send a neighbour what is remembered of it, once between two resends."""

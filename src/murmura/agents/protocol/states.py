@@ -19,7 +19,13 @@ from typing import TypeVar
 from murmura.errors import AgentError
 
 
-class SessionState(Enum):
+class _Named(Enum):
+    """Hashed by identity: that of `Enum` is a function of Python, and every message looks states up."""
+
+    __hash__ = object.__hash__
+
+
+class SessionState(_Named):
     """What both ends of a link have agreed on."""
 
     OPENING = "opening"  # the ends do not yet know each other's incarnation and run
@@ -30,7 +36,7 @@ class SessionState(Enum):
     FORKED = "forked"  # two histories speak as one run: neither is accepted
 
 
-class SessionEvent(Enum):
+class SessionEvent(_Named):
     """What can change a session."""
 
     HELLO = "a Hello under the same manifest"
@@ -44,7 +50,7 @@ class SessionEvent(Enum):
     RENEWED = "this agent begins a new incarnation"
 
 
-class Reachability(Enum):
+class Reachability(_Named):
     """Whether the neighbour answers."""
 
     RESPONSIVE = "responsive"
@@ -53,7 +59,7 @@ class Reachability(Enum):
     DOWN = "down"  # the transport cannot reach it
 
 
-class ReachabilityEvent(Enum):
+class ReachabilityEvent(_Named):
     """What can change whether a neighbour answers."""
 
     CONNECTED = "the transport reaches it"

@@ -29,7 +29,7 @@ from murmura.agents.protocol.flooding import Flooding
 from murmura.agents.protocol.gathering import Gathering
 from murmura.agents.protocol.link import Link
 from murmura.agents.protocol.mass import Mass
-from murmura.agents.protocol.memory import AgentState
+from murmura.agents.protocol.memory import LOST, AgentState
 from murmura.agents.protocol.messenger import Messenger
 from murmura.agents.protocol.options import ONE, DoublingPause, Options
 from murmura.agents.protocol.states import ReachabilityEvent, SessionState
@@ -131,6 +131,21 @@ class SynchronousSchedule:
     def arrived(self, link: Link, message: CumulativeMass) -> None:
         """Buffer cumulative mass of a later round, and advance if the round waited for it."""
         link.keep(message, self._options.buffer)
+        self.buffered()
+
+    def arrived_next(self, link: Link, message: CumulativeMass) -> None:
+        """Buffer a message that continues its link; `buffered` follows the last of several."""
+        if message[5] > link.acknowledged:
+            link.acknowledged = message[5]
+        link.silent = 0.0
+        if link.buffer:
+            link.keep(message, self._options.buffer)
+        else:
+            link.buffer.append(message)
+            link.newest = message[4]
+
+    def buffered(self) -> None:
+        """Messages were buffered: advance if the round waited for them."""
         lacking = self._lacking
         if (
             lacking is None
@@ -164,8 +179,11 @@ class SynchronousSchedule:
         """Whether round t+1 may begin: sessions are open, and the first release is there."""
         online = self._algorithm.online or self._state.round > 0
         if self._waits:
-            if not self._gathering.ready or any(map(_closed, self._links)):
+            if not self._gathering.ready:
                 return False
+            for link in self._links:
+                if link.awaited and link.session is not SessionState.OPEN:
+                    return False
             return online or self._supplied(0, self._mass.entered > 0)
         heard = False
         for link in self._links:
@@ -252,13 +270,19 @@ class SynchronousSchedule:
         t, mass, detector = self._state.round, self._mass, self._detector
         never_later = self._waits or mass.bounded  # else the last round may find all mass received
         for link in self._links:
-            if link.buffer and not (never_later and link.buffer[0].round > t):
-                mass.receive(link, link.due(t, never_later))
+            buffer = link.buffer
+            if buffer:
+                if buffer[0][4] == t:
+                    mass.receive(link, buffer[0])
+                elif not never_later or buffer[0][4] < t:
+                    mass.receive(link, link.due(t, never_later))
         if self._algorithm.online and mass.pending:
             mass.enter(t)
             self._flooding.count()
         if mass.bounded:
             mass.level(t)
+        if self._state.mixed_since == LOST and all(link.newest <= t + 1 for link in self._links):
+            self._state.mixed_since = t  # with the others: before, it went after them
         self.waiting = False
         self._messenger.report("round")
         self._gathering.progress()
@@ -314,7 +338,8 @@ class SynchronousSchedule:
         silent = [link.peer for link in late if not link.awaited]
         if not self._accompanied(now + (not self.waiting)):
             if self._alone.passed(self._options.deadline):
-                self._messenger.report("alone", text=f"no neighbour answers; round {now} waits")
+                text = f"no neighbour sends its part; round {now} waits for one"
+                self._messenger.report("alone", text=text)
             return
         self._alone.reset()
         if silent:
@@ -335,7 +360,3 @@ class SynchronousSchedule:
         for link in self._links:
             if link.in_reach and (self._waits or link.newest <= self._state.round):
                 self._messenger.send_mass(link)
-
-
-def _closed(link: Link) -> bool:
-    return link.awaited and link.session is not SessionState.OPEN

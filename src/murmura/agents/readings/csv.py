@@ -147,6 +147,11 @@ class CsvReadings(Readings):
         places, keys, times = self._places
         if len(cells) <= max(*places, *keys, *times, 0):
             raise SignalError(f"{where}: the row has {len(cells)} columns, too few")
+        if any(cell.strip() for cell in cells[self._width :]):
+            raise SignalError(
+                f"{where}: the row has {len(cells)} columns and the line of names {self._width}; "
+                "write decimals as 1.5, not 1,5, and quote text with commas"
+            )
         self.origin = self._origin(cells)
         self.observed_at = next((moment(cells[place], where) for place in times), None)
         return joined(number(cells[place], where) for place in places)
@@ -160,6 +165,12 @@ class CsvReadings(Readings):
     def close(self) -> None:
         """Close the files."""
         self._lines.close()
+
+    @property
+    def _width(self) -> int:
+        """How many columns have a name."""
+        assert self._names is not None
+        return len(self._names)
 
     @property
     def _here(self) -> str:
@@ -240,11 +251,9 @@ class CsvReadings(Readings):
 
     def _cells(self, line: Line) -> list[str]:
         """The cells of a row; one that a rotation cut in two is put together."""
-        assert self._names is not None
-        cells = _cells(line.data, self._here)
+        cells, whole = _cells(line.data, self._here), self._width
         if not line.first:
             return cells
-        whole = len(self._names)
         if line.carried.strip() and line.continues is not False:
             both = _cells(line.carried + line.data, self._here)
             fitting = [one for one in (both, cells) if len(one) == whole]

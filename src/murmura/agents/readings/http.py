@@ -43,7 +43,7 @@ class HttpReadings(PolledReadings):
     Parameters
     ----------
     url : str
-        "https://host/path", or "http://" without TLS.
+        `https://host/path`, or `http://` without TLS.
     key : str or sequence of str
         The field that identifies a reading: a name, or a JSON pointer.
     columns : str or sequence of str

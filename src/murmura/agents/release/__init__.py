@@ -2,7 +2,45 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from murmura.agents.release.contribution import ContributionMechanism
 from murmura.agents.release.guarantees import check_guarantee, guarantee, request_of
 from murmura.agents.release.mechanism import ReleaseMechanism
 
-__all__ = ["ReleaseMechanism", "check_guarantee", "guarantee", "request_of"]
+if TYPE_CHECKING:
+    from murmura.agents.manifest import Manifest
+    from murmura.simulation import Problem
+
+__all__ = [
+    "ContributionMechanism",
+    "ReleaseMechanism",
+    "check_guarantee",
+    "guarantee",
+    "make_mechanism",
+    "request_of",
+]
+
+
+def make_mechanism(
+    manifest: Manifest, problem: Problem, label: str, *, research: bool = False
+) -> ReleaseMechanism | ContributionMechanism:
+    """What an agent of a network needs: of releases with local noise, or of masked sums.
+
+    Parameters
+    ----------
+    manifest, problem, label, research
+        As for `ReleaseMechanism`.
+
+    Returns
+    -------
+    ReleaseMechanism or ContributionMechanism
+        The latter where the manifest has a masked sum.
+
+    Raises
+    ------
+    AgentError
+        If an agent must not make the guarantee.
+    """
+    made = ContributionMechanism if manifest.masked else ReleaseMechanism
+    return made(manifest, problem, label, research=research)

@@ -13,6 +13,7 @@ guarantee is for the bits that leave.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -23,6 +24,7 @@ from murmura.errors import AgentError
 from murmura.privacy import (
     Batches,
     Guarantee,
+    MaskedDP,
     PrivacyRequest,
     Status,
     guarantee_of,
@@ -30,6 +32,7 @@ from murmura.privacy import (
 from murmura.privacy.requests import make_request
 from murmura.simulation import Problem
 
+REMEMBERED = 8  # guarantees of manifests
 HORIZON = 100  # rounds whose coefficients are looked at where the manifest names no last one
 
 
@@ -43,8 +46,7 @@ class AgentNeighbourhood(NamedTuple):
     def of(cls, manifest: Manifest, label: str) -> Self:
         """max_j a_ij over what the manifest's links bring to the agent."""
         manifest.link_weights(label)  # refuses a stranger
-        heard = [weight for _, to, weight in manifest.links if to == label]
-        return cls(1, np.array([max(heard, default=0.0)]))
+        return cls(1, np.array([manifest.largest_weights[label]]))
 
 
 def request_of(manifest: Manifest) -> PrivacyRequest:
@@ -55,6 +57,17 @@ def request_of(manifest: Manifest) -> PrivacyRequest:
     manifest
         The terms of the network.
     """
+    if manifest.masked:
+        return MaskedDP(
+            manifest.epsilon,
+            manifest.delta,
+            radius=manifest.radius,
+            batches=_batches(manifest),
+            colluders=manifest.colluders,
+            absent=manifest.absent,
+            attempts=manifest.attempts,
+            steps=manifest.steps,
+        )
     return make_request(
         manifest.protect, manifest.epsilon, manifest.delta, manifest.radius, manifest.sensitivity,
         manifest.mechanism, _batches(manifest),
@@ -109,10 +122,55 @@ def guarantee(terms: Problem | Manifest, family: Any = None, fraction: float = 1
         asked = terms.privacy.at(terms.run_epsilons[0]) if terms.run_epsilons else terms.privacy
         made = guarantee_of(asked, terms.algorithm, terms.rounds, terms.family)
         return _for_agents(made, terms.rounds).released_exactly()
+    return _of_manifest(_Identical(terms), _Identical(family), fraction)
+
+
+class _Identical:
+    """An object that never changes, as a key: hashing a manifest would take all of its links."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Identical) and self.value is other.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _of_manifest(manifest: _Identical, family: _Identical, fraction: float) -> Guarantee:
+    """The same for all agents of a process."""
+    terms: Manifest = manifest.value
     last = terms.rounds or HORIZON
     asked = request_of(terms)
-    made = guarantee_of(asked.at(asked.epsilon * fraction), terms.made_algorithm, last, family)
+    made = guarantee_of(
+        asked.at(asked.epsilon * fraction), terms.made_algorithm, last, family.value
+    )
     return _for_agents(made, terms.rounds, terms.asynchronous).released_exactly()
+
+
+def covers_estimates(manifest: Manifest, stated: Guarantee) -> bool:
+    """Whether a guarantee covers one who sees the estimates of all agents: observers are such.
+
+    Not what protects neighbours' estimates from each other: those are what an observer would see.
+
+    Parameters
+    ----------
+    manifest : Manifest
+        The terms of the network.
+    stated : Guarantee
+        What its agents guarantee, as `guarantee` finds it.
+
+    Returns
+    -------
+    bool
+        Only for a guarantee that is proved.
+    """
+    proved = stated.status is Status.PROVED
+    return proved and manifest.adds_noise and not manifest.hides_neighbours
 
 
 def _for_agents(made: Guarantee, rounds: int, asynchronous: bool = False) -> Guarantee:

@@ -36,7 +36,8 @@ from murmura.agents.release.guarantees import (
     guarantee,
     request_of,
 )
-from murmura.errors import AgentError, FamilyError, SignalError
+from murmura.agents.release.signals import checked_signal
+from murmura.errors import AgentError
 from murmura.privacy import (
     BoundedSignal,
     DiscreteLaplaceMechanism,
@@ -324,30 +325,7 @@ class ReleaseMechanism:
         SignalError
             If it is not a number, has another shape or is outside the support.
         """
-        problem = f"reading {reading} of agent {self.label}"
-        try:
-            value = np.asarray(signal, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise SignalError(f"{problem} is not a number; nothing was released") from None
-        if value.shape != self.family.signal_shape:
-            raise SignalError(
-                f"{problem} has shape {value.shape}, and {self.family.name} takes "
-                f"{self.family.signal_shape}; nothing was released"
-            )
-        if not np.isfinite(value).all():
-            raise SignalError(f"{problem} is not a finite number; nothing was released")
-        support = self.family.support
-        if self.family.bounds is not None:
-            try:
-                value = support.clip(value)
-            except FamilyError:
-                value = np.asarray(value)  # an end that is open: judged as it is
-        if support.violations(value).any():
-            raise SignalError(
-                f"{problem} lies outside the support of {self.family.name} "
-                f"({support.describe()}); nothing was released; {self.family.remedy}"
-            )
-        return value
+        return checked_signal(self.family, self.label, reading, signal)
 
     def _statistic(self, checked: Floats) -> Floats:
         return self.family.columns(checked).reshape(self.family.dimension)

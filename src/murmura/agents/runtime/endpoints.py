@@ -94,21 +94,36 @@ class Endpoints:
             self._server.server_close()
             self._server = None
 
-    def answer(self, path: str) -> tuple[HTTPStatus, str, bytes]:
-        """The answer to a request: status, type of the content, and content."""
+    def answer(self, path: str, public: bool = False) -> tuple[HTTPStatus, str, bytes]:
+        """The answer to a request: status, type of the content, and content.
+
+        Parameters
+        ----------
+        path : str
+            Such as "/healthz".
+        public : bool
+            Whether a status has only what observers may have.
+
+        Returns
+        -------
+        tuple
+            For HTTP.
+        """
         if path == "/metrics":
             return HTTPStatus.OK, TEXT, self.metrics.text()
         if path == "/healthz":
-            return _judged(self._problems_of_health())
+            return _judged(self.problems_of_health())
         if path == "/readyz":
-            return _judged(self._problems_of_health() + self._problems_of_readiness())
+            return _judged(self.problems_of_health() + self._problems_of_readiness())
         if path == "/status.json":
-            agents = [status.to_json() for status in list(self.reporter.statuses.values())]
+            found = list(self.reporter.statuses.values())
+            agents = [status.public() if public else status.to_json() for status in found]
             return HTTPStatus.OK, JSON, _encoded({"agents": agents})
         known = ["/metrics", "/healthz", "/readyz", "/status.json"]
         return HTTPStatus.NOT_FOUND, JSON, _encoded({"error": "no such page", "pages": known})
 
-    def _problems_of_health(self) -> list[str]:
+    def problems_of_health(self) -> list[str]:
+        """What is wrong with the loop; empty if it turns."""
         still = self.reporter.clock() - self.reporter.beat
         return [f"the loop has not turned for {still:.0f} s"] if still > FROZEN else []
 

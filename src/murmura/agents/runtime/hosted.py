@@ -2,43 +2,20 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Protocol
 
-from murmura.agents.events import Done
+from murmura.agents.coverage import Coverage
+from murmura.agents.events import Action, Done, Event
 from murmura.agents.ledger import Ledger
 from murmura.agents.messages import PeerStatus
-from murmura.agents.protocol import Agent
 from murmura.agents.readings import Readings
-from murmura.agents.readings.base import Value
-from murmura.agents.release import ReleaseMechanism
+from murmura.agents.release import ContributionMechanism, ReleaseMechanism
+from murmura.agents.runtime.query_ledger import QueryLedger
+from murmura.agents.runtime.recovery import Recovery, TakenReading
 from murmura.agents.runtime.schedule import SlotSchedule
 from murmura.agents.runtime.spool import MemorySpool, Spool
-
-
-class TakenReading(NamedTuple):
-    """A reading in the hands of the scheduler; never logged or shown.
-
-    Attributes
-    ----------
-    value : float or tuple of float
-        The reading.
-    position : int
-        Its place among all readings of the source.
-    origin : str
-        Its origin hash.
-    observed_at : float or None
-        Its own time.
-    """
-
-    value: Value
-    position: int
-    origin: str
-    observed_at: float | None
-
-    def __repr__(self) -> str:
-        """The position, and nothing else."""
-        return f"TakenReading({self.position})"
 
 
 @dataclass
@@ -72,6 +49,76 @@ class ReadingCounts:
     last_at: float | None = None
 
 
+class AgentProtocol(Protocol):
+    """What a node needs of an agent's state machine: `protocol.Agent`, or `masked.MaskedAgent`.
+
+    Attributes
+    ----------
+    label : str
+        The agent's name.
+    incarnation : int
+        How often it began anew.
+    round : int
+        The present round; in a masked sum, the last query that is concluded.
+    reason : str
+        Why it is done; empty while it is not.
+    estimate, reported_estimate : tuple of float
+        What it has found so far; empty if nothing.
+    coverage : Coverage
+        Whose readings are in the estimate.
+    gathered : bool
+        Whether readings may be taken and released.
+    assembled : bool
+        Whether enough members take part for a result.
+    settled : bool
+        Whether it is done and nobody waits for it.
+    confirmed : bool
+        Whether all neighbours have said what they remember of it.
+    """
+
+    @property
+    def label(self) -> str: ...  # noqa: D102
+
+    @property
+    def incarnation(self) -> int: ...  # noqa: D102
+
+    @property
+    def round(self) -> int: ...  # noqa: D102
+
+    @property
+    def reason(self) -> str: ...  # noqa: D102
+
+    @property
+    def estimate(self) -> tuple[float, ...]: ...  # noqa: D102
+
+    @property
+    def reported_estimate(self) -> tuple[float, ...]: ...  # noqa: D102
+
+    @property
+    def coverage(self) -> Coverage: ...  # noqa: D102
+
+    @property
+    def gathered(self) -> bool: ...  # noqa: D102
+
+    @property
+    def assembled(self) -> bool: ...  # noqa: D102
+
+    @property
+    def settled(self) -> bool: ...  # noqa: D102
+
+    @property
+    def confirmed(self) -> bool: ...  # noqa: D102
+
+    def handle(self, event: Event) -> list[Action]:
+        """Take one event and return the actions that follow, to be carried out in order."""
+
+    def links_status(self) -> dict[str, str]:
+        """The state of the link to each neighbour, in a word."""
+
+    def to_bytes(self) -> bytes:
+        """The snapshot of the present state, for the ledger."""
+
+
 @dataclass(eq=False)
 class HostedAgent:
     """An agent of a node: its protocol, its ledger and the source of its readings.
@@ -80,12 +127,12 @@ class HostedAgent:
     ----------
     label : str
         Its label in the manifest.
-    protocol : Agent
+    protocol : AgentProtocol
         Its state machine.
     ledger : Ledger
         Its releases and saved state.
-    release_mechanism : ReleaseMechanism
-        Draws its releases.
+    release_mechanism : ReleaseMechanism or ContributionMechanism
+        Draws its releases, or its part in masked sums.
     readings : Readings
         The source of its readings.
     spool : Spool
@@ -104,6 +151,16 @@ class HostedAgent:
         A reading whose slot has not come.
     counts : ReadingCounts
         What became of its readings.
+    sessions : QueryLedger or None
+        Its queries, in a masked sum.
+    query : int
+        The query in which it takes part at present; 0 in none.
+    recovery : Recovery or None
+        Readings of an open query that are taken again after a restart.
+    waiting : deque of TakenReading
+        Readings that were taken out of their turn.
+    bytes_sent : int
+        Bytes of records of masked sums, since the start.
     resumed : bool
         Whether the protocol knows which numbers were decided before the start.
     input_ended : bool
@@ -115,9 +172,9 @@ class HostedAgent:
     """
 
     label: str
-    protocol: Agent
+    protocol: AgentProtocol
     ledger: Ledger
-    release_mechanism: ReleaseMechanism
+    release_mechanism: ReleaseMechanism | ContributionMechanism
     readings: Readings
     spool: Spool = field(default_factory=MemorySpool)
     last_reading: int = 0
@@ -127,6 +184,11 @@ class HostedAgent:
     slots: SlotSchedule | None = None
     held: TakenReading | None = None
     counts: ReadingCounts = field(default_factory=ReadingCounts)
+    sessions: QueryLedger | None = None
+    query: int = 0
+    recovery: Recovery | None = None
+    waiting: deque[TakenReading] = field(default_factory=deque)
+    bytes_sent: int = 0
     resumed: bool = False
     input_ended: bool = False
     reachable: set[str] = field(default_factory=set)

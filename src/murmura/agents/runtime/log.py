@@ -31,6 +31,8 @@ WARNING_KINDS = {
     "refused",
     "mismatch",
     "rolled-back",
+    "cloned",
+    "contradiction",
     "conflicting-releases",
     "budget",
     "reading",
@@ -97,6 +99,12 @@ class Log:
     clock : callable
         Seconds that never decrease, from which intervals between lines are measured.
 
+    Attributes
+    ----------
+    receivers : list of callable
+        Each is called with every line that is written, in whichever thread wrote it; it must not
+        wait, nor write to this log. One that fails is not called again.
+
     Raises
     ------
     AgentError
@@ -128,6 +136,7 @@ class Log:
             raise AgentError(f"log level must be one of {', '.join(LEVELS)}; found {level!r}")
         self._stream, self._least, self._clock = stream or sys.stderr, LEVELS[level], clock
         self._lock = threading.Lock()
+        self.receivers: list[Callable[[dict[str, Any]], None]] = []
         self._repetitions: dict[tuple[str, str, str, str], Repetition] = {}
         self._texts: Counter[tuple[str, str, str]] = Counter()
 
@@ -178,5 +187,10 @@ class Log:
         )
         line = {"time": stamp, "level": level, "kind": kind, "agent": agent}
         line |= {key: value for key, value in more.items() if value not in ("", None)}
-        written = json.dumps(line | {"text": text[:LONGEST_TEXT]}, ensure_ascii=False)
-        print(written, file=self._stream, flush=True)
+        line["text"] = text[:LONGEST_TEXT]
+        print(json.dumps(line, ensure_ascii=False), file=self._stream, flush=True)
+        for receiver in tuple(self.receivers):
+            try:
+                receiver(line)
+            except Exception:  # whatever it is, the line is written and the agent goes on
+                self.receivers.remove(receiver)

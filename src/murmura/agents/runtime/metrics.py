@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,9 @@ LINK_STATES = (
     "opening", "open", "recovering", "silent", "down", "mismatched", "forked", "done", "left",
     "dropped", "other",
 )  # fmt: skip
+STAGES = ("waiting", "opened", "prepared", "sent", "withdrawn", "concluded")  # of a session
 OUTCOMES = ("taken", "released", "passed-over", "refused", "repeated", "skipped")  # of readings
+AMOUNTS = ("spent", "spent_in_all", "remaining", "reserved")  # of a budget, in epsilon
 UNKNOWN = "unknown"  # stands for every name that is no neighbour
 
 
@@ -82,16 +84,27 @@ class Metrics:
             gauge, "last_reading_timestamp_seconds", "When a reading was last taken"
         )
         self.age = make(gauge, "last_reading_age_seconds", "Seconds since a reading was taken")
-        self.spent = make(gauge, "epsilon_spent", "Epsilon charged so far")
-        self.remaining = make(gauge, "epsilon_remaining", "Epsilon remaining in the budget")
+        self.spent = make(
+            gauge, "epsilon_spent", "Epsilon spent in the unit of the budget, where it is most"
+        )
+        self.spent_in_all = make(gauge, "epsilon_spent_in_all", "Epsilon of all releases together")
+        self.remaining = make(gauge, "epsilon_remaining", "Epsilon that the next reading may cost")
+        self.reserved = make(
+            gauge, "epsilon_reserved", "Epsilon that an open query may cost, not in the others"
+        )
         self.refills = make(
             gauge, "budget_refill_timestamp_seconds", "When a spent budget refills; 0 if never"
         )
+        self.session = make(
+            gauge, "session", "Of masked sums: query, attempt, view, and records held", "number"
+        )
+        self.stage = make(gauge, "session_stage", "1 for the stage of the session", "stage")
         self.certificate = make(gauge, "certificate_days", "Days until the certificate expires")
         self.links = make(gauge, "links_up", "Reachable neighbours")
         self.link = make(gauge, "link_state", "1 for the state of the link", "peer", "state")
         self.readings = make(gauge, "readings", "Readings by what became of them", "outcome")
         self.sent = make(counter, "messages_sent", "Messages passed to the transport")
+        self.bytes = make(counter, "record_bytes_sent", "Bytes of records of masked sums sent")
         self.received = make(counter, "messages_received", "Messages delivered")
         self.refused = make(counter, "messages_refused", "Messages not accepted", "peer")
         self.conflicts = make(
@@ -128,6 +141,7 @@ class Metrics:
             self.readings.labels(agent, outcome).set(status.readings.get(outcome, 0))
         self._show_budget(status)
         self._show_links(status)
+        self._show_session(status)
         if status.last_reading is not None:
             self._show_age(agent, status.last_reading)
         if status.certificate_days is not None:
@@ -148,9 +162,21 @@ class Metrics:
     def _show_budget(self, status: AgentStatus) -> None:
         agent, budget = status.result.agent, status.budget
         if budget is not None:
-            self.spent.labels(agent).set(budget.spent)
-            self.remaining.labels(agent).set(budget.remaining)
+            self.show_amounts(agent, {name: getattr(budget, name) for name in AMOUNTS})
             self.refills.labels(agent).set(budget.refills_at or 0.0)
+
+    def show_amounts(self, agent: str, amounts: Mapping[str, float]) -> None:
+        """Set the gauges of a budget, by the names in `AMOUNTS`."""
+        for name in AMOUNTS:
+            getattr(self, name).labels(agent).set(amounts[name])
+
+    def _show_session(self, status: AgentStatus) -> None:
+        agent, found = status.result.agent, status.session
+        if found is not None:
+            for number in ("query", "attempt", "view", "records"):
+                self.session.labels(agent, number).set(getattr(found, number))
+            for stage in STAGES:
+                self.stage.labels(agent, stage).set(stage == found.stage)
 
     def _show_links(self, status: AgentStatus) -> None:
         agent = status.result.agent

@@ -16,20 +16,23 @@ import itertools
 import queue
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from murmura import _validate
 from murmura.agents.events import (
     AgentReport,
+    ConcludeQuery,
     Deadline,
     Done,
     Event,
+    LocalBatch,
     PeerUp,
     Persist,
+    PostRegister,
     Received,
+    ReceivedBatch,
     Remember,
     Renew,
     Restarted,
@@ -39,21 +42,35 @@ from murmura.agents.events import (
 )
 from murmura.agents.ledger import Ledger
 from murmura.agents.manifest import Manifest
-from murmura.agents.messages import Message, PeerStatus
+from murmura.agents.messages import Message, PeerStatus, RecordExchange
 from murmura.agents.protocol import Agent, Options
 from murmura.agents.readings import Readings
-from murmura.agents.release import ReleaseMechanism
-from murmura.agents.runtime.hosted import HostedAgent
-from murmura.agents.runtime.observability import Log, Metrics, Observability, OnReport
+from murmura.agents.release import ContributionMechanism, ReleaseMechanism
+from murmura.agents.runtime.hosted import AgentProtocol, HostedAgent
+from murmura.agents.runtime.local_registers import RegisterBoard
+from murmura.agents.runtime.local_turns import LocalTurns
+from murmura.agents.runtime.masked import MaskedParts
+from murmura.agents.runtime.noise import NoiseRefills
+from murmura.agents.runtime.observability import (
+    Log,
+    Metrics,
+    Observability,
+    OnReport,
+    exchange_bytes,
+)
 from murmura.agents.runtime.reporter import OnStatus, StatusReporter
 from murmura.agents.runtime.scheduler import ReadingScheduler
 from murmura.agents.runtime.spool import MemorySpool, Spool
-from murmura.agents.transport.base import Arrival, Refused, Transport
+from murmura.agents.transport.base import Arrival, Refused, Transport, Undecoded
 from murmura.errors import AgentError
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 BATCH = 512  # events in one turn of the loop
 MOST_WAITING = 20_000  # events in the queue before the network is held back
 SOURCE = ("skip", "next", "acknowledge", "notices", "close")  # what a source of readings can do
+LONGEST_WAIT = 0.25  # seconds until messages of some neighbours are delivered without the others
 READ = "node/read"  # the node's own timer; those of the protocol have other names
 
 
@@ -153,22 +170,34 @@ class Node:
         self._states: dict[str, Any] = {}
         self._thread = 0  # the one that does the work
         self._local_agents: frozenset[str] = frozenset()  # reached without the transport
-        self._local_messages: deque[Message] = deque()
+        self._local_messages: dict[str, list[Message]] = {}  # by receiver, the oldest first
+        self._local_count = 0  # of those messages
+        self._local_links: dict[str, int] = {}  # how many neighbours of each are in this node
+        self._complete: list[str] = []  # receivers with as many messages as such neighbours
+        self._all_served = 0.0  # when each receiver was last served, complete or not
+        self._arrived_messages: dict[str, list[Message]] = {}  # of several payloads, by receiver
+        self._masked = MaskedParts(manifest, self.options) if manifest.masked else None
+        self._turns: LocalTurns | None = None
+        self._board: RegisterBoard | None = None
+        self._noise = NoiseRefills(self.agents, manifest.queries) if manifest.masked else None
         self._ahead = 0  # events that came before the last look at the timers, not yet handled
         self._scheduler = ReadingScheduler(
             manifest,
             self.observability,
             self._perform,
             lambda agent, seconds: self._set_timer(agent, READ, seconds),
+            held=lambda: self._noise is not None and self._noise.holds,
         )
 
     def add(
         self,
         label: str,
         ledger: Ledger,
-        release_mechanism: ReleaseMechanism,
+        release_mechanism: ReleaseMechanism | ContributionMechanism,
         readings: Readings,
         spool: Spool | None = None,
+        *,
+        signing_key: Ed25519PrivateKey | None = None,
     ) -> None:
         """Add an agent; before `start`.
 
@@ -178,12 +207,14 @@ class Node:
             Its label in the manifest.
         ledger : Ledger
             Its open ledger; `close` closes it.
-        release_mechanism : ReleaseMechanism
-            Draws its releases.
+        release_mechanism : ReleaseMechanism or ContributionMechanism
+            Draws its releases; the latter where the manifest has a masked sum.
         readings : Readings
             The source of its readings; `close` closes it.
         spool : Spool, optional
             Where the readings of an open batch wait; in memory by default. `close` closes it.
+        signing_key : Ed25519PrivateKey, optional
+            The private half of the key that the manifest pins, for a masked sum.
 
         Raises
         ------
@@ -191,17 +222,34 @@ class Node:
             If ledger or mechanism belong to another agent or network, or a part is none.
         """
         self._check_parts(label, ledger, release_mechanism, readings)
-        protocol = Agent(self.manifest, label, self.options)
-        self.agents[label] = HostedAgent(
-            label, protocol, ledger, release_mechanism, readings, spool or MemorySpool()
+        agent = HostedAgent(
+            label,
+            self._protocol(label, ledger, release_mechanism, signing_key),
+            ledger,
+            release_mechanism,
+            readings,
+            spool or MemorySpool(),
         )
+        if self._masked is not None:
+            agent.sessions = self._masked.sessions[label]
+        self.agents[label] = agent
         neighbours = tuple(self.manifest.link_weights(label))
         if self.observability.metrics is not None:
             self.observability.metrics.know(label, neighbours)
         self.transport.attach(label, neighbours)
 
+    def _protocol(
+        self, label: str, ledger: Ledger, mechanism: Any, signing_key: Ed25519PrivateKey | None
+    ) -> AgentProtocol:
+        """The state machine of an agent: with local noise, or of a masked sum."""
+        if self._masked is None:
+            return Agent(self.manifest, label, self.options)
+        in_common = self.transport.only_remote
+        return self._masked.agent(label, ledger, mechanism, signing_key, in_common)
+
     def _check_parts(self, label: str, ledger: Any, mechanism: Any, readings: Any) -> None:
-        wanted = (("ledger", ledger, Ledger), ("release_mechanism", mechanism, ReleaseMechanism))
+        made = ContributionMechanism if self.manifest.masked else ReleaseMechanism
+        wanted = (("ledger", ledger, Ledger), ("release_mechanism", mechanism, made))
         for name, part, kind in wanted:
             if not isinstance(part, kind):
                 raise AgentError(f"{name} must be a {kind.__name__}; found {_validate.found(part)}")
@@ -230,11 +278,29 @@ class Node:
         self._thread = threading.get_ident()
         local = self.agents if self.transport.only_remote else ()
         self._local_agents = frozenset(local)
+        for label in local:
+            near = self.manifest.link_weights(label)
+            self._local_links[label] = len(self._local_agents & near.keys())
+        if self._masked is not None and len(self._local_agents) > 1:
+            self._turns = LocalTurns(self.agents.values(), self._masked.connect_locally())
+        elif len(self._local_agents) > 1:
+            self._post_registers()
         self.transport.open(self._deliver)
-        for agent in self.agents.values():
-            self._start(agent)
+        if self._turns is not None:
+            self._turns.all_do(self._start)
+        else:
+            for agent in self.agents.values():
+                self._start(agent)
         self.transport.flush()
         self.reporter.turn()
+
+    def _post_registers(self) -> None:
+        """Have the agents of this process know together who takes part."""
+        links = {label: tuple(self.manifest.link_weights(label)) for label in self.agents}
+        self._board = RegisterBoard(links)
+        for agent in self.agents.values():
+            if isinstance(agent.protocol, Agent):
+                agent.protocol.post_registers(self._local_agents)
 
     def run(self, until: Callable[[], bool] | None = None, seconds: float | None = None) -> bool:
         """Work until a condition holds, `stop` is called or the time is up.
@@ -278,6 +344,8 @@ class Node:
                 every.callback(agent.readings.close)
             every.callback(self.reporter.finish)
             every.callback(self.transport.close)
+            if self._turns is not None:
+                every.callback(self._turns.close)
 
     def handle(self, label: str, event: Event) -> None:
         """Feed an event to an agent, such as `Leave`; from the thread that calls `run`."""
@@ -307,8 +375,8 @@ class Node:
 
     def _start(self, agent: HostedAgent) -> None:
         resumed = agent.ledger.resume()
-        released = agent.ledger.released()
-        self._scheduler.prepare(agent, released)
+        released = agent.ledger.sent() if self.manifest.masked else agent.ledger.released()
+        self._scheduler.prepare(agent)
         rest = (
             released,
             agent.ledger.secret,
@@ -343,9 +411,13 @@ class Node:
         return found
 
     def _remember_peer(self, agent: HostedAgent, peer: str, status: PeerStatus) -> None:
-        """The first status of a neighbour is saved at once, later ones with the state."""
+        """The first status of a neighbour is saved at once, later ones with the state.
+
+        In a masked sum all are: there a state is saved only when a query is concluded.
+        """
         agent.unsaved_peers[peer] = status
-        if peer not in agent.saved_peers and not self.checkpoints:
+        now = self.manifest.masked or peer not in agent.saved_peers
+        if now and not self.checkpoints:
             self._save_peers(agent)
 
     def _save_peers(self, agent: HostedAgent) -> None:
@@ -369,9 +441,11 @@ class Node:
         self._ahead -= self._deliver_locally() + self._take_arrivals(end)
         if self._ahead <= 0:
             self._fire_timers()
-            self._ahead = len(self._local_messages) + self._inbox.qsize()
+            self._ahead = self._local_count + self._inbox.qsize() + self._unread
         self.transport.flush()
         self.reporter.turn()
+        if self._noise is not None:
+            self._noise.turn()
 
     def _take_arrivals(self, end: float | None) -> int:
         """Handle what the transport delivered; how many there were."""
@@ -382,11 +456,19 @@ class Node:
                 taken += 1
                 if item is not None:
                     self._arrived(*item)
-                if taken > BATCH:
-                    return taken
+                if taken > BATCH or sum(map(len, self._arrived_messages.values())) > BATCH:
+                    break
                 item = self._inbox.get_nowait()
         except queue.Empty:
-            return taken
+            pass
+        self._hand_over_arrived()
+        return taken
+
+    def _hand_over_arrived(self) -> None:
+        """Give each agent the messages of all payloads that were taken together."""
+        arrived, self._arrived_messages = self._arrived_messages, {}
+        for label, messages in arrived.items():
+            self._hand_over(self.agents[label], messages)
 
     def _fire_timers(self) -> None:
         now = time.monotonic()
@@ -400,20 +482,59 @@ class Node:
                 else:
                     self._handle(agent, Deadline(name))
 
+    @property
+    def _unread(self) -> int:
+        """How many agents of a masked sum have yet to read what the others of this node have."""
+        return 0 if self._turns is None else self._turns.waiting
+
     def _deliver_locally(self) -> int:
-        """Deliver messages between agents of this node, without the queue between threads."""
-        messages, agents, delivered = self._local_messages, self.agents, 0
-        while messages and delivered < BATCH:
-            message = messages.popleft()
-            delivered += 1
+        """Deliver between agents of this node, without the queue between threads.
+
+        First to an agent that a message of every neighbour here waits for, the last such one first:
+        it completes its round at once, and what it works on is still in the processor's cache. Who
+        waits for more has its turn when there is none, and after `LONGEST_WAIT` in any case.
+        """
+        waiting, complete, delivered = self._local_messages, self._complete, 0
+        if self._turns is not None:
+            delivered = self._turns.read(lambda agent: self._handle(agent, LocalBatch()))
+        if waiting and (now := time.monotonic()) - self._all_served > LONGEST_WAIT:
+            self._all_served = now
+            complete.extend(reversed(waiting))
+        while waiting and delivered < BATCH:
+            receiver = complete.pop() if complete else next(iter(waiting))
+            messages = waiting.pop(receiver, None)
+            if messages is None:  # it was served since
+                continue
+            delivered += len(messages)
+            self._local_count -= len(messages)
             if self.observability.metrics is not None:
-                self.observability.count("received", message.receiver)
-            self._handle(agents[message.receiver], Received(message))
+                self.observability.count("received", receiver, times=len(messages))
+            self._hand_over(self.agents[receiver], messages)
+        board = self._board
+        if board is not None and (not waiting or board.overdue(time.monotonic())):
+            delivered += self._read_registers(board)
         return delivered
+
+    def _hand_over(self, agent: HostedAgent, messages: Sequence[Message]) -> None:
+        """Give an agent messages that came together."""
+        if self._masked is None and len(messages) > 1:
+            self._handle(agent, ReceivedBatch(messages))
+        else:
+            for message in messages:
+                self._handle(agent, Received(message))
+
+    def _read_registers(self, board: RegisterBoard) -> int:
+        """Have agents read who takes part, after all messages between them."""
+        if not board.waiting:
+            return 0
+        readers, event = board.take()
+        for label in readers:
+            self._handle(self.agents[label], event)
+        return len(readers)
 
     def _patience(self, end: float | None) -> float:
         """How long to wait for something to arrive."""
-        if self._local_messages:
+        if self._local_messages or self._unread or (self._board and self._board.waiting):
             return 0.0
         now = time.monotonic()
         next_timer = self._timers[0][0] - now if self._timers else 1.0
@@ -421,6 +542,15 @@ class Node:
         return max(0.0, min(1.0, next_timer, left))
 
     def _arrived(self, label: str, arrival: Arrival) -> None:
+        if isinstance(arrival, Undecoded):
+            for each in arrival.decode():
+                self._arrived(*each)
+            return
+        if isinstance(arrival, ReceivedBatch):
+            self.observability.count("received", label, times=len(arrival.messages))
+            self._arrived_messages.setdefault(label, []).extend(arrival.messages)
+            return
+        self._hand_over_arrived()  # what came before is handled before
         agent = self.agents[label]
         if isinstance(arrival, Received):
             self.observability.count("received", label)
@@ -431,6 +561,8 @@ class Node:
             up = isinstance(arrival, PeerUp)
             (agent.reachable.add if up else agent.reachable.discard)(arrival.peer)
             self.observability.peer(label, arrival.peer, up, len(agent.reachable))
+            if self._board is not None and arrival.peer in self._local_agents:
+                return  # it is there from the start, and was greeted then
         self._handle(agent, arrival)
 
     def _handle(self, agent: HostedAgent, event: Event) -> None:
@@ -442,15 +574,26 @@ class Node:
             self._scheduler.feed(agent)
 
     def _perform(self, agent: HostedAgent, actions: Iterable[Any]) -> None:
-        local, sent = self._local_agents, 0
+        local, boxes, sent = self._local_agents, self._local_messages, 0
         for action in actions:
             kind = type(action)
             if kind is Send:
-                message = action.message
-                if message.receiver in local:
-                    self._local_messages.append(message)
+                message = action[0]
+                receiver = message[1]
+                if receiver in local:
+                    box = boxes.get(receiver)
+                    if box is None:
+                        box = boxes[receiver] = []
+                    box.append(message)
+                    self._local_count += 1
+                    if len(box) == self._local_links[receiver]:
+                        self._complete.append(receiver)
                 else:
                     self.transport.send(message)
+                if type(message) is RecordExchange:
+                    size = exchange_bytes(message)
+                    agent.bytes_sent += size
+                    self.observability.count("bytes", agent.label, times=size)
                 sent += 1
             elif kind is Persist:
                 self._persist(agent, action)
@@ -458,16 +601,25 @@ class Node:
                 self._renew(agent, action)
             elif kind is Remember:
                 self._remember_peer(agent, action.peer, action.status)
+            elif kind is PostRegister:
+                assert self._board is not None, "registers are shared"
+                self._board.post(agent.label, action, time.monotonic())
             elif kind is SetTimer:
                 self._set_timer(agent, action.timer, action.seconds)
             elif kind is AgentReport:
                 self.observability.report(agent.label, action)
+            elif kind is ConcludeQuery:
+                self._scheduler.concluded(agent, action)
+                if self._noise is not None:
+                    self._noise.concluded(agent)
             else:
                 self._finish(agent, action)
         if sent:
             self.observability.count("sent", agent.label, times=sent)
 
     def _persist(self, agent: HostedAgent, action: Persist) -> None:
+        if self.checkpoints and self.manifest.masked:
+            return  # the ledger of sessions has what a restart needs; its neighbours have the rest
         if self.checkpoints:
             self._states[agent.label] = action.state
         else:

@@ -11,12 +11,14 @@ from collections.abc import Callable
 
 from murmura.agents.events import AgentReport, Done
 from murmura.agents.ledger import Ledger
+from murmura.agents.messages import RecordExchange
 from murmura.agents.runtime.log import LEVELS, Log, level_of
-from murmura.agents.runtime.metrics import OUTCOMES, Metrics
+from murmura.agents.runtime.metrics import AMOUNTS, OUTCOMES, Metrics
 
 __all__ = ["LEVELS", "OUTCOMES", "Log", "Metrics", "Observability", "OnReport", "level_of"]
 
 OnReport = Callable[[str, AgentReport], None]
+EXCHANGE = 47  # bytes of a RecordExchange whose labels and parts are empty
 
 
 class Observability:
@@ -34,7 +36,7 @@ class Observability:
     Attributes
     ----------
     counts : Counter
-        Messages sent, received and refused, of all agents.
+        Messages sent, received and refused, and bytes of records sent, of all agents.
     """
 
     def __init__(
@@ -85,11 +87,27 @@ class Observability:
             getattr(self.metrics, what).labels(agent, *labels).inc(times)
 
     def budget(self, agent: str, ledger: Ledger) -> None:
-        """What was spent and what remains."""
+        """What was spent, is reserved and remains."""
         if self.metrics is not None:
-            self.metrics.spent.labels(agent).set(ledger.spent.epsilon)
-            self.metrics.remaining.labels(agent).set(ledger.remaining.epsilon)
+            now = ledger.budget_status()
+            amounts = {name: getattr(now, name).epsilon for name in AMOUNTS}
+            self.metrics.show_amounts(agent, amounts)
 
     def close(self) -> None:
         """Say in the log what was left out of it."""
         self.log.close()
+
+
+def exchange_bytes(message: RecordExchange) -> int:
+    """How long `wire.encode` makes it.
+
+    Examples
+    --------
+    >>> from murmura.agents.wire import encode
+    >>> message = RecordExchange("a", "b", b"12345678", 1, names=((3, bytes(16)),), chunk=b"12345")
+    >>> exchange_bytes(message) == len(encode(message))
+    True
+    """
+    names = sum(3 + len(held) for _, held in message.names)
+    labels = len(message.sender.encode()) + len(message.receiver.encode())
+    return EXCHANGE + labels + len(message.digests) + names + len(message.chunk)

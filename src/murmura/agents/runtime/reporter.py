@@ -13,13 +13,15 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from murmura.agents.manifest import Manifest
+from murmura.agents.release.guarantees import covers_estimates
 from murmura.agents.results import AgentResult
 from murmura.agents.runtime import facts
 from murmura.agents.runtime.hosted import HostedAgent
 from murmura.agents.runtime.observability import Observability
 from murmura.agents.runtime.status import HEARTBEAT, AgentStatus, machine
+from murmura.results.units import of_family
 
-LEAST_INTERVAL = 1.0  # seconds between two looks at the agents
+LEAST_INTERVAL = 1.0  # seconds between two looks at the agents, unless a reporter says otherwise
 
 OnStatus = Callable[[AgentStatus], None]
 
@@ -48,6 +50,12 @@ class StatusReporter:
         When the loop last turned, by `clock`.
     certificate_expires : float or None
         When the certificate of this process expires, in seconds of the epoch.
+    signal_unit : str
+        Of a reading, such as "kWh"; empty if the scenario does not say.
+    least_interval : float
+        Seconds between two looks at the agents.
+    intervals : bool
+        Whether the interval around an estimate is computed, which takes long in a large network.
     """
 
     def __init__(
@@ -66,6 +74,8 @@ class StatusReporter:
         self.statuses: dict[str, AgentStatus] = {}
         self.beat = clock()
         self.certificate_expires: float | None = None
+        self.signal_unit = ""
+        self.least_interval, self.intervals = LEAST_INTERVAL, True
         self._next = 0.0
         self._seen: dict[str, tuple[Any, float]] = {}
         self._stated: dict[str, str] = {}
@@ -76,7 +86,7 @@ class StatusReporter:
         """Called in every turn of the loop."""
         self.beat = self.clock()
         if self.receivers and self.beat >= self._next:
-            self._next = self.beat + LEAST_INTERVAL
+            self._next = self.beat + self.least_interval
             for agent in self.agents.values():
                 self._look(agent)
 
@@ -101,6 +111,8 @@ class StatusReporter:
             certificate_days=None if expires is None else (expires - now) / 86400,
             time=now,
             machine=self._machine,
+            session=facts.session_of(agent),
+            covered=covers_estimates(self.manifest, agent.release_mechanism.guarantee),
         )
 
     def result(self, agent: HostedAgent, ended: bool = False) -> AgentResult:
@@ -113,23 +125,35 @@ class StatusReporter:
         family, label = agent.release_mechanism.family, agent.label
         stated = self._stated.get(label)
         if stated is None:
-            stated = self._stated[label] = str(agent.release_mechanism.guarantee)
+            stated = str(agent.release_mechanism.guarantee)
+            if self.signal_unit:
+                stated = stated.replace(" in its own units", f" {self.signal_unit}")
+            self._stated[label] = stated
         if done is not None:
             end = (done.round, done.reason, done.estimate)
         elif not ended:
-            end = (protocol.round, "running", protocol.estimate)
+            end = (protocol.round, "running", protocol.reported_estimate)
         else:
             cut_short = self.manifest.rounds > 0
-            end = (protocol.round, "stopped", () if cut_short else protocol.estimate)
+            end = (protocol.round, "stopped", () if cut_short else protocol.reported_estimate)
         covered = facts.coverage_of(agent)
-        return AgentResult.of(self.manifest, family, label, *end, covered, stated=stated)
+        return AgentResult.of(
+            self.manifest,
+            family,
+            label,
+            *end,
+            covered,
+            stated=stated,
+            intervals=self.intervals,
+            unit=of_family(self.signal_unit, family),
+        )
 
     def _look(self, agent: HostedAgent) -> None:
         done = agent.done
         signature = (
-            agent.protocol.round, agent.protocol.estimate, done, self._state(agent),
+            agent.protocol.round, agent.protocol.reported_estimate, done, self._state(agent),
             facts.coverage_of(agent), agent.protocol.links_status(),
-            facts.readings_of(agent), agent.ledger.releases,
+            facts.readings_of(agent), agent.ledger.releases, facts.stage_of(agent),
         )  # fmt: skip
         before, when = self._seen.get(agent.label, (None, 0.0))
         if signature != before or self.beat - when >= HEARTBEAT:
@@ -151,4 +175,5 @@ class StatusReporter:
             return "done"
         if ended:
             return "stopped"
-        return "running" if agent.protocol.gathered else "gathering"
+        there = agent.protocol.gathered and agent.protocol.assembled
+        return "running" if there else "gathering"

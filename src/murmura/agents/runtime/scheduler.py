@@ -1,8 +1,9 @@
 """When an agent takes a reading: the way of a reading from its source to the protocol.
 
-    source --> [slot] --> [spool: the open batch] --> ledger.charge (draws, commits) --> protocol
+    source --> [slot] --> [spool: the open batch] --> ReleasePath --> protocol
 
-An agent's readings go to its release mechanism and nowhere else. Every number 1, 2, ... has at most
+An agent's readings go to its release mechanism and nowhere else: as releases with local noise
+(`releases`), or as its part in masked sums (`queries`). Every number 1, 2, ... has at most
 one reading, and where agents have rounds in common it is the round. A number is decided when its
 reading is released, waits in the spool, was passed over, or its slot ended without one; of all but
 the first the protocol is notified by `SkipReading`, and the round proceeds without a release.
@@ -24,23 +25,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from murmura.agents.events import (
-    AgentReport,
-    NoMoreReadings,
-    Reading,
-    Released,
-    SkipReading,
-)
-from murmura.agents.ledger import ReadingOrigin
+from murmura.agents.events import AgentReport, ConcludeQuery
 from murmura.agents.ledger.clock import MACHINE, SystemClock
 from murmura.agents.manifest import Manifest
 from murmura.agents.readings import SourceState
-from murmura.agents.runtime.hosted import HostedAgent, TakenReading
+from murmura.agents.runtime.hosted import HostedAgent
 from murmura.agents.runtime.observability import Observability
+from murmura.agents.runtime.queries import MaskedQueries
+from murmura.agents.runtime.reader import SourceReader
+from murmura.agents.runtime.recovery import TakenReading
+from murmura.agents.runtime.releases import LocalReleases, ReleasePath, batches_of
 from murmura.agents.runtime.schedule import Phase, Place, SlotSchedule
 from murmura.agents.runtime.spool import NO_SLOT, SpooledReading
 from murmura.errors import LedgerError, SignalError
-from murmura.privacy import Batches
 from murmura.privacy.accounting import BudgetExceeded
 
 POLL = 0.05  # seconds between two looks at a source that had nothing
@@ -65,6 +62,8 @@ class ReadingScheduler:
         Calls `feed` for an agent after so many seconds.
     clocks : SystemClock
         Where the time comes from.
+    held : callable
+        Whether no query of a masked sum may begin now.
     """
 
     def __init__(
@@ -74,38 +73,39 @@ class ReadingScheduler:
         perform: Callable[[HostedAgent, Iterable[Any]], None],
         feed_later: Callable[[HostedAgent, float], None],
         clocks: SystemClock = MACHINE,
+        held: Callable[[], bool] = lambda: False,
     ) -> None:
         """Nothing is read yet."""
         self.manifest, self.observability, self.clocks = manifest, observability, clocks
         self.online = manifest.made_algorithm.online
         self.streaming = self.online or manifest.asynchronous  # more than one reading is taken
-        self.batches = Batches(manifest.batch_growth, manifest.longest_batch)
+        self.batches = batches_of(manifest)
+        self.queries = MaskedQueries(manifest, observability, perform) if manifest.masked else None
+        self.path: ReleasePath = self.queries or LocalReleases(manifest, observability, perform)
         self.poll = min(max(manifest.every / 100, POLL), LONGEST_POLL)
-        self._perform, self._feed_later = perform, feed_later
+        self._feed_later, self._held = feed_later, held
+        self._reader = SourceReader(manifest.algorithm, observability, lambda: self.clocks.wall())
 
-    def prepare(self, agent: HostedAgent, released: tuple[Released, ...]) -> None:
+    def prepare(self, agent: HostedAgent) -> None:
         """Continue where the ledger and the spool end: skip in the source what was taken.
 
         Parameters
         ----------
         agent : HostedAgent
             Before its protocol starts.
-        released : tuple of Released
-            All releases of its ledger.
 
         Raises
         ------
         SignalError
             If the readings that were taken are not where they were.
         """
-        spool, unit = agent.spool, self.manifest.unit
-        agent.last_release = max((r.reading for r in released), default=0)
+        spool = agent.spool
+        self.path.resume(agent)
         agent.last_reading = max([agent.last_release, *(r.number for r in spool.records)])
         agent.passed = agent.ledger.last_reading
         agent.position = max([agent.passed, *(r.position for r in spool.records)])
         if self.streaming and not self.manifest.every:  # a number is a place in the source
             agent.last_reading = max(agent.last_reading, agent.position)
-        agent.counts.released = sum(r.weight >> unit for r in released)
         if not (self.batches.trivial or spool.durable):
             self._report(
                 agent,
@@ -120,9 +120,11 @@ class ReadingScheduler:
                 f"the spool was removed with {spool.lost} readings that were not released; they "
                 "are lost, unless their source still has them",
             )
+        if agent.recovery is not None and not spool.records:
+            agent.position = min(agent.position, agent.recovery.first - 1)
         if any(map(agent.ledger.was_passed_over, spool.origins)):
             spool.clear(agent.last_release)  # a crash came before it was emptied
-        self._skip_taken(agent)
+        self._reader.skip_taken(agent)
 
     def feed(self, agent: HostedAgent) -> None:
         """Take readings while the agent needs one; other agents have their turn in between."""
@@ -130,6 +132,9 @@ class ReadingScheduler:
             self._pace(agent)
             return
         if not self._may_release(agent):
+            return
+        if not agent.query and self._held():
+            self._feed_later(agent, POLL)
             return
         self._take_turns(agent)
         settled = self._settled(agent)
@@ -140,14 +145,19 @@ class ReadingScheduler:
         if not agent.resumed:  # the saved state, if there is one, may not know which are decided
             agent.resumed = True
             decided = max(agent.last_reading, agent.last_release)
-            if decided and not self.manifest.hides_neighbours:
+            waits = self.manifest.hides_neighbours and agent.last_reading <= agent.last_release
+            if decided and not waits and self.queries is None:
                 self._skip(agent, decided)
-            elif agent.last_reading > agent.last_release:
-                self._skip(agent, agent.last_reading)
         self._release_due(agent)
         for _ in range(MOST_TURNS):
             if agent.input_ended or not self.needs_reading(agent):
                 return
+            if agent.recovery is not None:
+                pause = self._recover(agent)
+                if pause is not None:
+                    self._feed_later(agent, pause)
+                    return
+                continue
             number = self._next_number(agent)
             pause = self._decide(agent, number)
             if pause is None and self.manifest.asynchronous and agent.last_reading == number:
@@ -159,19 +169,17 @@ class ReadingScheduler:
         self._feed_later(agent, AT_ONCE)
 
     def needs_reading(self, agent: HostedAgent) -> bool:
-        """One reading for an offline estimate, one ahead of each round for an online one.
+        """Whether a reading is to be taken now.
 
         None before neighbours have agreed on the manifest and sent what they remember of this
         agent, and none beyond the last round.
         """
-        if not self._may_release(agent):
-            return False
-        if self.manifest.asynchronous:
-            return True
-        if not self.online:
-            return agent.last_release < 1
-        last = self.manifest.rounds
-        return agent.last_reading <= agent.protocol.round and not 0 < last <= agent.last_reading
+        return self._may_release(agent) and self.path.needs_reading(agent)
+
+    def concluded(self, agent: HostedAgent, action: ConcludeQuery) -> None:
+        """A query of a masked sum is over."""
+        assert self.queries is not None, "only masked sums have queries"
+        self.queries.conclude(agent, action)
 
     def finished(self, agent: HostedAgent) -> None:
         """The agent has its estimate: report what is not in it."""
@@ -190,7 +198,7 @@ class ReadingScheduler:
         if not protocol.gathered:
             return False
         if ledger.restored:  # from a backup: all must have said what they remember
-            if not all(link.confirmed for link in protocol.links.values()):
+            if not protocol.confirmed:
                 return False
             ledger.confirm_restored()
         return True
@@ -199,9 +207,7 @@ class ReadingScheduler:
         """The number that waits for a reading."""
         if not (self.manifest.every and self.streaming):
             return agent.last_reading + 1
-        decided = agent.last_reading
-        if not self.manifest.asynchronous:  # rounds that went without one before a restart
-            decided = max(decided, agent.protocol.round - 1)
+        decided = max(agent.last_reading, self.path.decided(agent))
         if agent.slots is None:
             agent.slots = self._start_slots(agent, decided + 1)
         if agent.slots.notice:
@@ -264,31 +270,13 @@ class ReadingScheduler:
         if agent.held is not None:
             held, agent.held = agent.held, None
             return held
+        if agent.waiting:
+            return agent.waiting.popleft()
         try:
-            value = agent.readings.next()
+            return self._reader.take(agent)
         except SignalError as problem:
-            agent.position += not agent.readings.keyed
-            agent.counts.taken += 1
             self._unusable(agent, number, problem)
             return None
-        finally:
-            self._report_notices(agent)
-        if isinstance(value, SourceState):
-            return value
-        origin = agent.ledger.hash_origin(agent.readings.origin, agent.position + 1)
-        if agent.readings.keyed and self._known(agent, origin):
-            agent.counts.repeated += 1
-            self._acknowledge(agent)
-            return None
-        agent.position += 1
-        agent.counts.taken += 1
-        agent.counts.last_at = self.clocks.wall()
-        return TakenReading(value, agent.position, origin, agent.readings.observed_at)
-
-    @staticmethod
-    def _known(agent: HostedAgent, origin: str) -> bool:
-        """Whether a reading was released or passed over, or waits in the open batch."""
-        return origin in agent.spool.origins or agent.ledger.has_origin(origin)
 
     def _use(self, agent: HostedAgent, number: int, taken: TakenReading) -> float | None:
         """Release a reading under a number, or let it wait for its batch."""
@@ -298,7 +286,7 @@ class ReadingScheduler:
             agent.position -= agent.readings.keyed
             self._unusable(agent, number, problem)
             return None
-        if self.batches.trivial and not agent.spool.durable:
+        if self.batches.trivial and not agent.spool.durable and not self.path.spools_all:
             agent.last_reading = number
             self._release(agent, number, taken)
             if not agent.input_ended:  # without a budget it stays at its source
@@ -338,60 +326,46 @@ class ReadingScheduler:
                 self._release_batch(agent, closing)
 
     def _release(self, agent: HostedAgent, number: int, taken: TakenReading) -> None:
-        mechanism, enters = agent.release_mechanism, self._enters(agent, number)
         try:
-            released = mechanism.release(
-                agent.ledger,
-                number,
-                taken.value,
-                enters,
-                origin=taken.origin,
-                last=taken.position,
-            )
+            self.path.release(agent, number, taken)
         except BudgetExceeded as problem:
             self._commit_passed(agent, taken.position, [taken.origin])
             self._refused(agent, number, 1, problem)
             return
-        self._released(agent, released, 1)
         if not self.streaming:
-            self._look_beyond(agent)
+            self._reader.look_beyond(agent)
 
     def _release_batch(self, agent: HostedAgent, number: int) -> None:
-        """Release the sum of the spool under a number, then empty it."""
-        records, enters = agent.spool.records, self._enters(agent, number)
-        count, single = len(records), not agent.release_mechanism.family.signal_shape
-        signals = [record.value[0] if single else record.value for record in records]
-        origins = {record.position: record.origin for record in records}
-        last = records[-1].position
+        """Release the readings of the spool under a number; without a budget pass them over."""
+        records = tuple(agent.spool.records)
         try:
-            released = agent.release_mechanism.release_sum(
-                agent.ledger,
-                number,
-                signals,
-                enters,
-                origins=[origins.get(k, "") for k in range(records[0].position, last + 1)],
-                last=last,
-            )
+            self.path.release_batch(agent, number)
         except BudgetExceeded as problem:
-            agent.passed = max(agent.passed, last)
-            agent.ledger.pass_over(agent.passed, list(origins.values()))
+            agent.passed = max(agent.passed, records[-1].position)
+            agent.ledger.pass_over(agent.passed, [record.origin for record in records])
             agent.spool.clear(agent.last_release)
-            self._acknowledge_batch(agent)
-            self._refused(agent, number, count, problem)
-            return
-        agent.spool.clear(released.reading)
-        self._acknowledge_batch(agent)
-        self._released(agent, released, count)
+            if not agent.spool.durable:
+                self._acknowledge(agent)
+            self._refused(agent, number, len(records), problem)
 
-    def _enters(self, agent: HostedAgent, number: int) -> int:
-        """The round in which a release enters at the latest: noise that grows must cover it."""
-        return max(number, agent.protocol.round + 1)
-
-    def _released(self, agent: HostedAgent, released: Released, count: int) -> None:
-        agent.last_release = released.reading
-        agent.counts.released += count
-        self.observability.budget(agent.label, agent.ledger)
-        self._perform(agent, agent.protocol.handle(Reading(released)))
+    def _recover(self, agent: HostedAgent) -> float | None:
+        """Take readings of an open query again; seconds to wait, or None if something was done."""
+        queries, recovery = self.queries, agent.recovery
+        assert queries is not None
+        assert recovery is not None
+        if queries.collect(agent):
+            return None
+        if agent.position >= recovery.last and not agent.readings.keyed:
+            queries.give_up(agent)
+            return None
+        taken = self._take(agent, recovery.last)
+        if isinstance(taken, TakenReading):
+            recovery.offer(taken, agent.readings.keyed)
+        elif taken is SourceState.WAITING:
+            return POLL
+        elif taken is not None:
+            queries.give_up(agent)
+        return None
 
     def _refused(
         self, agent: HostedAgent, number: int, count: int, problem: BudgetExceeded
@@ -421,8 +395,8 @@ class ReadingScheduler:
         """A number goes without a release."""
         if self.manifest.hides_neighbours:
             self._no_more(agent)
-        elif self.online and not self.manifest.asynchronous:
-            self._perform(agent, agent.protocol.handle(SkipReading(number)))
+        else:
+            self.path.skip(agent, number)
 
     def _no_more(self, agent: HostedAgent, failed: bool = False) -> None:
         """No further reading: release the open batch, unless it can wait for a better source."""
@@ -439,12 +413,12 @@ class ReadingScheduler:
         if self._paces:
             self._pace(agent)
         else:
-            self._perform(agent, agent.protocol.handle(NoMoreReadings()))
+            self.path.no_more(agent)
 
     @property
     def _paces(self) -> bool:
         """Whether rounds follow the slots though there are no more readings."""
-        rounds = self.online and not self.manifest.asynchronous
+        rounds = self.online and not (self.manifest.asynchronous or self.manifest.masked)
         return bool(self.manifest.every) and rounds and not self.manifest.hides_neighbours
 
     def _pace(self, agent: HostedAgent) -> None:
@@ -461,54 +435,8 @@ class ReadingScheduler:
             number = self._next_number(agent)
         self._feed_later(agent, min(self.poll, slots.wait(number)))
 
-    def _look_beyond(self, agent: HostedAgent) -> None:
-        """Say once if the source has more readings than the one that an offline estimate takes."""
-        try:
-            more = agent.readings.next()
-        except SignalError:
-            more = 0.0
-        if not isinstance(more, SourceState):
-            name = self.manifest.algorithm
-            text = f"the source has more readings; {name} takes one and leaves the others"
-            self._report(agent, "source", text)
-
     def _acknowledge(self, agent: HostedAgent) -> None:
         agent.readings.acknowledge()
-
-    def _acknowledge_batch(self, agent: HostedAgent) -> None:
-        if not agent.spool.durable:
-            agent.readings.acknowledge()
-
-    def _skip_taken(self, agent: HostedAgent) -> None:
-        """Skip readings that were released or wait in the spool, provided they are where they were.
-
-        A row that differs from the one taken at its place was changed, or rows were inserted,
-        reordered or removed before it; these cases cannot be distinguished.
-        """
-        ledger, readings = agent.ledger, agent.readings
-        waiting = {record.position: record.origin for record in agent.spool.records}
-
-        def check(position: int, origin: ReadingOrigin) -> bool:
-            hashed = ledger.hash_origin(origin, position)
-            if origin.keyed:
-                return self._known(agent, hashed)
-            known = waiting.get(position) or ledger.origin_of(position)
-            if known and known != hashed:
-                raise SignalError(
-                    f"reading {position} of agent {agent.label} is not the one that was taken from "
-                    "this place: the source was rewritten, or readings were inserted, changed, "
-                    "reordered or removed before it; nothing was released; give the agent the "
-                    "readings it had and add new ones at the end"
-                )
-            return bool(known)
-
-        ledger.set_naming(readings.naming)
-        readings.skip(agent.position, check)
-
-    def _report_notices(self, agent: HostedAgent) -> None:
-        """What the source says of itself; never a reading."""
-        for notice in agent.readings.notices():
-            self.observability.log.write("source", agent.label, notice.text, level=notice.level)
 
     def _commit_passed(self, agent: HostedAgent, position: int, origins: list[str]) -> None:
         """Store in the ledger what is passed over, before the source is acknowledged."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from murmura.agents.ledger import Ledger
-from murmura.agents.release import ReleaseMechanism
+from murmura.agents.release import ContributionMechanism, ReleaseMechanism
 from murmura.privacy import Batches
 
 NO_SLOT = -1
@@ -110,7 +110,9 @@ class MemorySpool:
         """Nothing to close."""
 
 
-def open_spool(ledger: Ledger, device: bytes | None, mechanism: ReleaseMechanism) -> Spool:
+def open_spool(
+    ledger: Ledger, device: bytes | None, mechanism: ReleaseMechanism | ContributionMechanism
+) -> Spool:
     """The spool of an agent: a file where it has batches and a device key, else in memory.
 
     Parameters
@@ -119,7 +121,7 @@ def open_spool(ledger: Ledger, device: bytes | None, mechanism: ReleaseMechanism
         Its open ledger, beside which the file lies.
     device : bytes or None
         The device's secret.
-    mechanism : ReleaseMechanism
+    mechanism : ReleaseMechanism or ContributionMechanism
         Its release mechanism, whose manifest says whether there are batches.
 
     Returns
@@ -138,10 +140,24 @@ def open_spool(ledger: Ledger, device: bytes | None, mechanism: ReleaseMechanism
     alone = Batches(manifest.batch_growth, manifest.longest_batch).trivial
     if device is None or (alone and not path.exists()):
         return MemorySpool()
-    last = max((release.reading for release in ledger.released()), default=0)
+    last = _last_number(ledger, mechanism)
     agent, terms = ledger.identity.agent, ledger.identity.terms
     components = math.prod(mechanism.family.signal_shape)
     return FileSpool(path, device, ledger, agent, terms, last, components)
+
+
+def _last_number(ledger: Ledger, mechanism: ReleaseMechanism | ContributionMechanism) -> int:
+    """The number of the last release, or the last one of the last query that is concluded."""
+    manifest = mechanism.manifest
+    if not manifest.masked:
+        return max((release.reading for release in ledger.released()), default=0)
+    from murmura.agents.masked.terms import MaskedTerms
+
+    batches, end = Batches(manifest.batch_growth, manifest.longest_batch), 0
+    terms = MaskedTerms.of(manifest, mechanism.family)
+    for _ in range(ledger.sessions(terms).last_query):
+        end = batches.closing(end + 1)
+    return end
 
 
 def spool_path(ledger: Path) -> Path:

@@ -9,6 +9,7 @@ still runs.
 from __future__ import annotations
 
 import json
+import math
 import os
 import time
 from dataclasses import dataclass, field
@@ -18,13 +19,23 @@ from typing import Any
 from murmura import __version__
 from murmura.agents.ledger.clock import boot_id
 from murmura.agents.results import NO_RESULT, AgentResult, finite
-from murmura.agents.runtime.facts import BudgetFacts
+from murmura.agents.runtime.facts import BudgetFacts, SessionFacts
+from murmura.agents.runtime.metrics import AMOUNTS
 from murmura.errors import AgentError
 
 HEARTBEAT = 60.0  # seconds after which the status is written although nothing changed
 STALE = 3 * HEARTBEAT  # seconds without a word after which an agent is not running
 ENDED = ("done", "stopped")  # states in which no further status is expected
 SUFFIX = ".status.json"  # of the file beside a ledger
+MOST_LISTED = 50  # links and names of members in a public status
+MOST_COMPONENTS = 64  # of an estimate there
+LONGEST_TEXT = 4000  # characters of a text there
+PUBLIC = (  # what observers may have; docs/threat-model.md says what each reveals
+    "agent", "network", "manifest", "round", "reason", "estimate", "half_width", "sampling",
+    "confidence", "coverage", "epsilon", "delta", "guarantee", "attempts", "complete", "state",
+    "ready", "readings", "budget", "links", "session", "unit", "last_reading", "certificate_days",
+    "time", "version",
+)  # fmt: skip
 FAILED = 1  # the exit code for an agent that is not running, or a file that cannot be read
 
 
@@ -55,6 +66,11 @@ class AgentStatus:
         The process that the agent runs in.
     machine : str
         What that number belongs to, as of `machine`; empty if unknown.
+    session : SessionFacts or None
+        How far it is in masked sums; None without any.
+    covered : bool
+        Whether the guarantee covers one who sees the estimates of all agents: observers are sent
+        estimates only then.
 
     Examples
     --------
@@ -66,6 +82,8 @@ class AgentStatus:
     >>> status = AgentStatus(result, "running", {"released": 3}, None, {"b": "open"}, None, None, 0.0)
     >>> status.ready, status.to_json()["coverage"]["contributing"]
     (True, 2)
+    >>> status.public()["withheld"], status.public()["readings"]
+    (['estimate', 'half_width', 'sampling'], {'released': 3})
     """
 
     result: AgentResult
@@ -78,6 +96,8 @@ class AgentStatus:
     time: float
     process: int = field(default_factory=os.getpid)
     machine: str = ""
+    session: SessionFacts | None = None
+    covered: bool = False
 
     @property
     def ready(self) -> bool:
@@ -89,7 +109,7 @@ class AgentStatus:
         """All of it as JSON takes it; `AgentResult.to_json` and more."""
         budget = None if self.budget is None else self.budget._asdict()
         if budget is not None:
-            for name in ("epsilon", "spent", "remaining"):
+            for name in ("epsilon", *AMOUNTS):
                 budget[name] = finite(budget[name])
         return self.result.to_json() | {
             "state": self.state,
@@ -97,6 +117,7 @@ class AgentStatus:
             "readings": self.readings,
             "budget": budget,
             "links": self.links,
+            "session": None if self.session is None else self.session._asdict(),
             "last_reading": self.last_reading,
             "certificate_days": self.certificate_days,
             "time": self.time,
@@ -104,6 +125,47 @@ class AgentStatus:
             "machine": self.machine,
             "version": __version__,
         }
+
+    def public(self) -> dict[str, Any]:
+        """What observers may have of it: `PUBLIC`, times in whole seconds, long lists cut.
+
+        `withheld` names what is left out because no guarantee covers it, and `left_out` says how many
+        entries of which list were cut.
+        """
+        whole = self.to_json()
+        data = {name: whole[name] for name in PUBLIC}
+        data["readings"] = {"released": self.readings.get("released", 0)}
+        for name in ("last_reading", "certificate_days", "time"):
+            data[name] = None if data[name] is None else math.floor(data[name])
+        if data["budget"] is not None and data["budget"]["refills_at"] is not None:
+            data["budget"]["refills_at"] = math.floor(data["budget"]["refills_at"])
+        data["withheld"] = []
+        if not self.covered:
+            data["withheld"] = ["estimate", "half_width", "sampling"]
+            data |= {"estimate": [], "half_width": [], "sampling": None}
+        data["left_out"] = _cut(data)
+        return data
+
+
+def _cut(data: dict[str, Any]) -> dict[str, int]:
+    """Cut long lists of a public status; how many entries each of them has lost."""
+    lost: dict[str, int] = {}
+
+    def first(name: str, entries: list[Any], most: int) -> list[Any]:
+        if len(entries) > most:
+            lost[name] = len(entries) - most
+        return entries[:most]
+
+    open_last = sorted(data["links"].items(), key=lambda link: link[1] in ("open", "done"))
+    data["links"] = dict(first("links", open_last, MOST_LISTED))
+    covered = data["coverage"] = dict(data["coverage"])
+    for name in ("missing", "absent"):
+        covered[name] = first(name, covered[name], MOST_LISTED)
+    for name in ("estimate", "half_width", "sampling"):
+        if data[name] is not None:
+            data[name] = first(name, list(data[name]), MOST_COMPONENTS)
+    data["guarantee"] = data["guarantee"][:LONGEST_TEXT]
+    return lost
 
 
 class StatusFile:

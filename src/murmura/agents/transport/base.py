@@ -7,10 +7,10 @@ Everything it cannot authenticate it reports as `Refused`, naming the peer, and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple, Protocol
 
-from murmura.agents.events import PeerDown, PeerUp, Received
+from murmura.agents.events import PeerDown, PeerUp, Received, ReceivedBatch
 from murmura.agents.messages import Message
 
 
@@ -29,7 +29,19 @@ class Refused(NamedTuple):
     reason: str
 
 
-Arrival = Received | PeerUp | PeerDown | Refused
+class Undecoded(NamedTuple):
+    """Messages as they came, for several agents: whoever handles them decodes them in its own thread.
+
+    Attributes
+    ----------
+    decode : callable
+        Gives the label of a local agent and what arrived for it, for each; to be called once.
+    """
+
+    decode: Callable[[], Sequence[tuple[str, Received | ReceivedBatch | Refused]]]
+
+
+Arrival = Received | ReceivedBatch | PeerUp | PeerDown | Refused | Undecoded
 Deliver = Callable[[str, Arrival], None]  # (label of the local agent, what arrived); any thread
 
 

@@ -16,15 +16,16 @@ from __future__ import annotations
 import json
 import threading
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Collection, Mapping, Sequence
+from functools import cached_property, partial
 from importlib import import_module
 from typing import Any
 
-from murmura.agents.events import PeerDown, PeerUp, Received
+from murmura.agents.events import PeerDown, PeerUp, Received, ReceivedBatch
 from murmura.agents.messages import CumulativeMass, Message
 from murmura.agents.pki import Credentials, check_credentials
-from murmura.agents.transport.base import Arrival, Deliver, Refused
+from murmura.agents.roles import check_members
+from murmura.agents.transport.base import Arrival, Deliver, Refused, Undecoded
 from murmura.agents.transport.zenoh_config import (
     Endpoint,
     batch_key,
@@ -42,6 +43,7 @@ from murmura.errors import AgentError, MissingExtraError
 QUEUE = 4096  # messages read off the network before its flow is held back
 BATCH = 1000  # messages in one payload
 MOST_BATCH_BYTES = 1 << 20
+MOST_UNDECODED = 1 << 25  # bytes of payloads that wait to be decoded
 FIRST_PROBE, NEXT_PROBE = 3.0, 10.0  # seconds until missing links are probed
 
 Direction = tuple[str, str]  # sender, receiver
@@ -110,6 +112,7 @@ gateway`, or run with --insecure, which is for the loopback of one machine only
             )
         if "*" in (device, *devices.values()):
             raise AgentError("a device cannot be called '*', which stands for all of them")
+        check_members((device, *devices.values()))
         self._network, self._device, self._devices = network, device, dict(devices)
         self._credentials = None if insecure else credentials
         self._listen = [Endpoint.parse(text, insecure=insecure) for text in listen]
@@ -122,6 +125,7 @@ gateway`, or run with --insecure, which is for the loopback of one machine only
         self._zenoh: Any = None
         self._session: Any = None
         self._publishers: dict[Direction, Any] = {}
+        self._routes: dict[Direction, str] = {}  # the device of each remote neighbour, once open
         self._incoming: dict[str, Direction] = {}  # by key
         self._last: dict[Direction, bytes] = {}  # cumulative mass
         self._batched = batched
@@ -129,6 +133,7 @@ gateway`, or run with --insecure, which is for the loopback of one machine only
         self._batch_publishers: dict[str, Any] = {}  # by device
         self._presence = Presence(self._devices)
         self._declared: list[Any] = []  # tokens and subscribers, which end when dropped
+        self._undecoded = 0  # bytes
         self._lock = threading.RLock()
         self._closed = threading.Event()
 
@@ -155,29 +160,36 @@ gateway`, or run with --insecure, which is for the loopback of one machine only
         self._zenoh, self._deliver = load_zenoh(), deliver
         self._session = self._open_session()
         self._declare()
+        self._routes = {(agent, peer): self._devices[peer] for agent, peer in self._remote.links}
         for agent, peers in self._neighbours.items():
             for peer in peers & self._neighbours.keys():
                 self._notify(agent, PeerUp(peer))
 
     def send(self, message: Message) -> None:
         """Send at once; a device that has stopped reading delays this by 0.2 s, and only once."""
-        sender, receiver = direction = message[:2]
+        direction = message[:2]
+        device = self._routes.get(direction)
+        if device is None or self._closed.is_set():
+            self._send_otherwise(message)
+            return
+        data = encode(message)
+        if type(message) is CumulativeMass:
+            self._last[direction] = data
+        if self._batched:
+            self._held_back[device].append(data)
+        else:
+            self._put(self._publishers[direction], data)
+
+    def _send_otherwise(self, message: Message) -> None:
+        """A message that does not leave this device, or cannot be sent."""
+        sender, receiver = message[:2]
         if receiver not in self._neighbours.get(sender, ()):
             raise AgentError(f"{sender} has no link to {receiver}; attach it first")
         if self._closed.is_set():
             return
         if self._deliver is None:
             raise AgentError("the transport must be opened before anything is sent")
-        if receiver in self._neighbours:
-            self._deliver(receiver, Received(message))
-            return
-        data = encode(message)
-        if isinstance(message, CumulativeMass):
-            self._last[direction] = data
-        if self._batched:
-            self._held_back[self._devices[receiver]].append(data)
-        else:
-            self._put(self._publishers[direction], data)
+        self._deliver(receiver, Received(message))
 
     def flush(self) -> None:
         """Send what was held back for each device, in as few payloads as possible."""
@@ -272,12 +284,31 @@ gateway`, or run with --insecure, which is for the loopback of one machine only
             self._notify(direction[1], check_message(direction, sample.payload))
 
     def _receive_batch(self, sample: Any) -> None:
-        source = source_of(str(sample.key_expr))
-        found = list(unpack(source, sample.payload, self._remote.incoming))
+        """Pass on several messages as they are: two threads that decode and handle take turns, and
+        what one has just made, the other has yet to fetch.
+        """
+        source, size = source_of(str(sample.key_expr)), len(sample.payload)
+        if size > MOST_BATCH_BYTES:
+            text = f"{size:,} bytes of messages together, at most {MOST_BATCH_BYTES:,} are accepted"
+            self._notify(next(iter(self._neighbours)), Refused(source, text))
+            return
+        while self._undecoded > MOST_UNDECODED and not self._closed.wait(0.005):
+            pass  # the network is held back
         with self._lock:
-            if self._deliver is not None and not self._closed.is_set():
-                for receiver, arrival in found:
-                    self._deliver(receiver or next(iter(self._neighbours)), arrival)
+            self._undecoded += size
+        data = bytes(sample.payload)
+        self._notify("", Undecoded(partial(self._decode, source, data)))
+
+    def _decode(self, source: str, data: bytes) -> list[tuple[str, ReceivedBatch | Refused]]:
+        with self._lock:
+            self._undecoded -= len(data)
+        batches, refused = unpack(source, data, self._remote.incoming)
+        found: list[tuple[str, ReceivedBatch | Refused]] = [
+            (receiver, ReceivedBatch(messages)) for receiver, messages in batches.items()
+        ]
+        if refused is not None:
+            found.append((next(iter(self._neighbours)), refused))
+        return found
 
     def _receive_token(self, sample: Any) -> None:
         alive = sample.kind == self._zenoh.SampleKind.PUT
@@ -397,37 +428,36 @@ def pack(frames: Sequence[bytes]) -> bytes:
 
 
 def unpack(
-    source: str, payload: Any, links: Mapping[Direction, str]
-) -> Iterator[tuple[str | None, Received | Refused]]:
-    """The receiver and the outcome for each message of a payload from a device.
+    source: str, data: bytes, links: Mapping[Direction, str]
+) -> tuple[dict[str, list[Message]], Refused | None]:
+    """The messages of a payload from a device by receiver, in order, and what was refused.
 
     `links` holds the links to this device, with the device of each sender. An honest device sends
     no invalid message: after the first one, the rest is ignored.
     """
-    if len(payload) > MOST_BATCH_BYTES:
-        yield None, Refused(source, f"{len(payload):,} bytes of messages together")
-        return
-    data = bytes(payload)
+    batches: dict[str, list[Message]] = {}
     at, whole = 0, len(data)
     while at < whole:
         start = at + 4
         size = int.from_bytes(data[at:start], "big")
         at = start + size
         if size > MOST_BYTES or at > whole:
-            yield None, Refused(source, "several messages, of which one is cut short or too long")
-            return
+            text = "several messages, of which one is cut short or too long"
+            return batches, Refused(source, text)
         try:
             message = decode(data[start:at])
         except WireError as problem:
-            yield None, Refused(source, problem.reason)
-            return
+            return batches, Refused(source, problem.reason)
         direction = message[:2]  # sender and receiver
-        if links.get(direction) == source:
-            yield direction[1], Received(message)
-        else:
+        if links.get(direction) != source:
             text = f"a message from {direction[0]!r} to {direction[1]!r} under another's key"
-            yield None, Refused(source, text)
-            return
+            return batches, Refused(source, text)
+        found = batches.get(direction[1])
+        if found is None:
+            batches[direction[1]] = [message]
+        else:
+            found.append(message)
+    return batches, None
 
 
 def load_zenoh() -> Any:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from murmura import _validate
+from murmura import _extras, _validate
 from murmura.errors import MissingExtraError, PrivacyError
 
 Floats = NDArray[np.float64]
@@ -218,8 +218,7 @@ def symmetric_weights(network: Any, agents: int) -> Any:
     `PrivacyError` unless A >= 0, A = A' and A 1 = 1: only then do the neighbourhood constraints
     bound the sum of all epsilons, and does every message travel along a link.
     """
-    from scipy.sparse import csr_array
-
+    csr_array = _extras.load("scipy.sparse").csr_array
     if getattr(network, "dynamic", False):
         raise PrivacyError(
             "an allocation needs one fixed network; this one changes from round to round"

@@ -23,7 +23,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -45,6 +45,7 @@ from murmura.privacy.exact.entropy import SYSTEM, Entropy, checked, octets, word
 Integers = NDArray[Any]  # int64, or Python integers (dtype object) where 64 bits do not suffice
 
 BYTE = 8
+SCALES = 256  # whose coins are remembered: agents of one process have few scales
 BLOCK = 4096  # draws at a time: a block's bytes stay in the processor's cache
 LARGEST_VECTOR_SCALE = 2**56  # above it the digits of a draw would not fit in 62 bits
 ROOM = 2**62  # int64 draws stay below, so that a draw and a grid point add up in 64 bits
@@ -172,16 +173,28 @@ class DiscreteLaplace:
     @cached_property
     def _coins(self) -> tuple[ExpCoin, ...]:
         """The digits 0 to J - 1, and the tail; J is the least with 2^J >= 32 scale."""
-        digits = max(0, (math.ceil(32 * self.scale) - 1).bit_length())
-        tail = ExpCoin(2**digits / self.scale)
-        return (*(DigitCoin(2**j / self.scale) for j in range(digits)), tail)
+        return _coins_of(self.scale)
 
     @cached_property
     def _places(self) -> tuple[NDArray[np.uint8], NDArray[np.uint64]]:
         """The first 8 places of each coin's probability, and the 64 that follow."""
-        first = [coin.places(0, BYTE) for coin in self._coins]
-        after = [coin.places(BYTE, WORD) for coin in self._coins]
-        return np.array(first, dtype=np.uint8), np.array(after, dtype=np.uint64)
+        return _places_of(self.scale)
+
+
+@lru_cache(maxsize=SCALES)
+def _coins_of(scale: Fraction) -> tuple[ExpCoin, ...]:
+    digits = max(0, (math.ceil(32 * scale) - 1).bit_length())
+    tail = ExpCoin(2**digits / scale)
+    return (*(DigitCoin(2**j / scale) for j in range(digits)), tail)
+
+
+@lru_cache(maxsize=SCALES)
+def _places_of(scale: Fraction) -> tuple[NDArray[np.uint8], NDArray[np.uint64]]:
+    coins = _coins_of(scale)
+    first = np.array([coin.places(0, BYTE) for coin in coins], dtype=np.uint8)
+    after = np.array([coin.places(BYTE, WORD) for coin in coins], dtype=np.uint64)
+    first.flags.writeable = after.flags.writeable = False  # all mechanisms of the scale have them
+    return first, after
 
 
 def integers(values: list[int]) -> Integers:

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from murmura import _validate
+from murmura import _extras, _validate
 from murmura.errors import PrivacyError
 
 Floats = NDArray[np.float64]
@@ -90,8 +90,7 @@ class SupportReport:
         return self.epsilon_at_least(confidence) > epsilon
 
     def _log_ratio(self, right: int, wrong: int, error: float) -> float:
-        from scipy.stats import beta  # slow to load, and needed by audits only
-
+        beta = _extras.load("scipy.stats").beta  # slow to load, and needed by audits only
         if right == 0:
             return -math.inf
         low = float(beta.ppf(error, right, self.trials - right + 1))

@@ -1,9 +1,9 @@
 """What a member of a masked sum adds to its statistic, and what the sum hides.
 
 A statistic is rounded to a grid, of a power of two for real numbers and of 1 for whole ones, and
-gets GDL(1/h, t) grid steps of noise. By itself that is nearly nothing: it leaves an agent only
-padded by masks, in sums over a roster (`agents/masked`), so there is no `release`. The sum over at
-least h honest members hides each of them with epsilon.
+gets GDL(1/h, t) grid steps of noise, or Skellam noise where delta > 0. By itself that is nearly
+nothing: it leaves an agent only padded by masks, in sums over a roster (`agents/masked`), so there is
+no `release`. The sum over at least h honest members hides each of them with epsilon.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from murmura.privacy.mechanisms.base import (
     Mechanism,
     RealStatistic,
 )
+from murmura.privacy.sum_noise import sum_quantile
 
 ROUNDING = 1 / 12  # variance of rounding to whole steps
 
@@ -74,13 +75,13 @@ class MaskedMechanism(Mechanism):
     @property
     def reason(self) -> str:
         """Why the sum hides a member."""
-        return MASKED_REASON.format(h=self.terms.honest)
+        return MASKED_REASON.format(h=self.terms.honest, noise=self.terms.noise_name)
 
     @property
     def worst_variance(self) -> float:
         """Of one member's noise, rounding included: of |F| members, |F| times as much."""
         rounding = 0.0 if self.whole else ROUNDING
-        return float(self.step**2 * (self.terms.noise.variance + rounding))
+        return float(self.step**2 * (float(self.terms.noise.variance) + rounding))
 
     def variance(self, x: ArrayLike) -> Array:
         """The same for every x."""
@@ -99,8 +100,24 @@ class MaskedMechanism(Mechanism):
         return np.asarray((total + noise) * self.step / members)
 
     def sum_noise(self, members: int, rng: np.random.Generator, size: int = 1) -> NDArray[Any]:
-        """GDL(|F|/h, t) in grid steps, in floating point: for simulation only."""
+        """The noise of the sum in grid steps, in floating point: for simulation only."""
         return self.terms.sum_noise(members).sample(size, rng)
+
+    def half_width(self, draws: int, readings: int, confidence: float) -> float:
+        """How far noise and rounding move a component of a mean, with that probability at most.
+
+        Parameters
+        ----------
+        draws
+            Members of all rosters together, each of which drew once.
+        readings
+            That are added up in the mean.
+        confidence
+            Of the noise, whose distribution is exact; rounding adds half a step at most.
+        """
+        together: Any = self.terms.noise_of(draws)
+        steps = sum_quantile(together, confidence)
+        return steps * self.step / readings + (0.0 if self.whole else self.step / 2)
 
     def sample(self, values: ArrayLike, rng: np.random.Generator) -> Array:
         """One member's rounded value and its own draw: for simulation only."""
@@ -114,7 +131,9 @@ class MaskedMechanism(Mechanism):
         )
 
     def privacy_loss(self, x: float, other: float) -> float:
-        """Of the sum over honest members: steps moved over t."""
+        """Of the sum over honest members: steps moved over t; no bound where there is a delta."""
+        if self.terms.event.delta:
+            return math.inf
         moved = abs(float(self.on_grid(x) - self.on_grid(other)))
         return moved / float(self.terms.scale)
 
@@ -125,7 +144,7 @@ class MaskedMechanism(Mechanism):
 
 MASKED_REASON = (
     "masks hide all but the sum over a roster, in which the noise of at least {h} honest members is "
-    "one full discrete Laplace draw"
+    "one full {noise} draw"
 )
 
 

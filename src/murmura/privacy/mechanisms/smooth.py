@@ -30,7 +30,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from murmura import _validate
+from murmura import _extras, _validate
 from murmura.errors import PrivacyError
 from murmura.privacy.accounting.events import EventKind, PrivacyEvent
 from murmura.privacy.exact.discrete import DiscreteLaplace
@@ -338,8 +338,7 @@ def best_degrees(epsilon: float, smoothing: float) -> float:
     >>> round(best_degrees(1.0, smoothing=0.1), 2)
     3.69
     """
-    from scipy.optimize import minimize_scalar
-
+    minimize_scalar = _extras.load("scipy.optimize").minimize_scalar
     _validate.positive(PrivacyError, epsilon=epsilon)
     most = min(epsilon / smoothing if smoothing else math.inf, 1e3 + 1e3 * epsilon)
     if not most > 2:

@@ -57,7 +57,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from murmura import _validate
+from murmura import _extras, _validate
 from murmura.errors import PrivacyError
 from murmura.families.support import number
 from murmura.privacy.guarantee import Status
@@ -274,8 +274,7 @@ def fit_reverse_weibull(maxima: ArrayLike, confidence: float = 0.95) -> ReverseW
     >>> fit_reverse_weibull([2.0] * 10).location
     2.0
     """
-    from scipy.special import chdtri
-
+    chdtri = _extras.load("scipy.special").chdtri
     x = np.sort(np.asarray(maxima, dtype=np.float64).ravel())
     if x.size < 10 or not np.isfinite(x).all():
         raise PrivacyError(f"a fit needs 10 finite maxima or more; found {x.size}")

@@ -37,7 +37,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from murmura import _validate
+from murmura import _extras, _validate
 from murmura.errors import PrivacyError
 from murmura.families import Support
 from murmura.families.support import number
@@ -213,8 +213,8 @@ def smooth_log(
 
 
 def _log_points(low: float, high: float, radius: float, rate: float) -> Array:
-    from scipy.special import lambertw, wrightomega
-
+    lambertw = _extras.load("scipy.special").lambertw
+    wrightomega = _extras.load("scipy.special").wrightomega
     # low e^{W(x)} with x = 1/(rate low) is 1/(rate W(x)), and W(x) = wrightomega(log x).
     peak = 1 / (rate * float(wrightomega(-math.log(rate * low)).real))
     points = [low, low + radius, peak]
@@ -378,8 +378,8 @@ def _values(statistic: Statistic, points: Array) -> Array:
 
 def _moves(xi: Array, cells: int) -> Array:
     """LS on a lattice: the largest |xi_k - xi_j| with |k - j| <= cells, by running extremes."""
-    from scipy.ndimage import maximum_filter1d, minimum_filter1d
-
+    maximum_filter1d = _extras.load("scipy.ndimage").maximum_filter1d
+    minimum_filter1d = _extras.load("scipy.ndimage").minimum_filter1d
     size = 2 * min(cells, xi.size) + 1
     most = maximum_filter1d(xi, size, mode="nearest")
     least = minimum_filter1d(xi, size, mode="nearest")

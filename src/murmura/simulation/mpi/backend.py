@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from murmura._types import Family, Floats, Ints, Kind
-from murmura.algorithms.masked_sum import MaskedSum
 from murmura.privacy import Calibration
 from murmura.simulation import Problem, seeds
 from murmura.simulation.backend import ProcessRows, RecordedRows
@@ -123,6 +122,7 @@ class MpiBackend:
     order: None = field(init=False, default=None)  # `local` has the order of the rows
     threads: int = field(init=False, default=1)  # start as many ranks as there are cores
     has_all_rows: bool = field(init=False, default=False)
+    reach: None = field(init=False, default=None)  # the halo comes after every round
 
     def __post_init__(self) -> None:
         """Agree on the problem, divide the network, and select this rank's agents."""
@@ -170,8 +170,8 @@ class MpiBackend:
     @property
     def mass(self) -> Floats:
         """(own,): 1/n, or the stationary distribution."""
-        if isinstance(self.problem.algorithm, MaskedSum):
-            return self.problem.algorithm.mass[self.agents]
+        if self.problem.algorithm.session is not None:
+            return self.problem.algorithm.session.mass[self.agents]
         if self.problem.algorithm.ratio:
             return np.full(self.part.own, 1 / self.problem.network.size)
         return np.ascontiguousarray(self.network.stationary_of(self.part), dtype=np.float64)

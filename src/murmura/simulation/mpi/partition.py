@@ -152,15 +152,14 @@ def divide(network: Network, ranks: int, method: str = "auto") -> Partition:
 
 
 def _order(network: Network) -> Places | None:
-    """The order in which one machine computes, or one like it where that keeps the agents' own."""
+    """An order whose stretches have few links to others: squares, where one machine has strips."""
     from murmura.networks.order import arrange
-    from murmura.simulation.layout import arranged
+    from murmura.simulation.layout import ARRANGED
 
-    found = arranged(network)
-    if found is not None:
-        return found[0]
     graph = network.graph
     positions = None if graph is None else graph.positions
+    if network.size >= ARRANGED and not network.dynamic:
+        return arrange(network.at(1), positions)
     return arrange(network.at(1), positions, window=1)  # no sorting by length: places matter more
 
 
@@ -287,7 +286,7 @@ def rows_of(network: Network, t: int, partition: Partition, rank: int, places: P
     first, last = partition.bounds(rank)
     found = arranged(network)
     if found is not None and partition.order is not None:
-        order, matrix = found
+        order, matrix = found.order, found.weights
         agents = partition.order[first:last]
         rank_of = np.empty(len(order), dtype=np.int64)
         rank_of[order] = np.arange(len(order))

@@ -3,7 +3,9 @@
     mpiexec -n 4 python study.py         every rank makes the same problem and calls `simulate`
 
 Estimates are those of one process bit for bit on any number of ranks; norms over agents are added
-in another order, and agree to rounding.
+in another order, and agree to rounding. One exception agrees to rounding in everything: a sweep of
+three or more epsilons under Network DP with smooth sensitivity as published, which one process
+computes by linearity (`simulation.linear`) and ranks epsilon by epsilon.
 
 A checkpoint is the state of every rank after a round, complete or absent:
 
@@ -146,8 +148,9 @@ class RankCheckpoints:
         with together(comm):
             rows = None if isinstance(state.rows, slice) else state.rows
             described = store.contents(
-                self.backend.problem, rows=rows, recorded_rounds=state.recorded_rounds
-            )
+                self.backend.problem, rows=rows, recorded_rounds=state.recorded_rounds,
+                groups=state.run.layout.groups,
+            )  # fmt: skip
         mark = self.backend.schedule_mark()
         self._name = store.fingerprint(self.backend.problem, described, mark)
         if not self.options.resume:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from murmura import _extras
 from murmura._types import Family, Floats
 from murmura.errors import NetworkError, SignalError
 from murmura.networks.io import HEADERS, INTEGER, METADATA
@@ -142,9 +143,8 @@ def _labelled(path: Path) -> NetworkError:
 
 
 def _parquet(path: Path, rank: int, ranks: int) -> Slice:
-    import pyarrow as pa
-    from pyarrow import parquet
-
+    pa = _extras.load("pyarrow")
+    parquet = _extras.load("pyarrow.parquet")
     try:
         opened = parquet.ParquetFile(path)
     except pa.ArrowInvalid as error:
@@ -173,8 +173,7 @@ def _named(path: Path, names: list[str]) -> list[str]:
 
 def _csv(path: Path, rank: int, ranks: int) -> Slice:
     """A line belongs to the rank in whose range of bytes it starts."""
-    import pandas as pd
-
+    pd = _extras.load("pandas")
     mine = even_slice(path.stat().st_size, rank, ranks)
     text = _lines(path, mine.start, mine.stop)
     if rank == 0:
@@ -351,8 +350,7 @@ def _signals_npy(path: Path, first: int, last: int, size: int) -> NDArray[Any]:
 
 def _signals_parquet(path: Path, first: int, last: int, size: int) -> NDArray[Any]:
     """The row groups that this rank's agents lie in, cut to them."""
-    from pyarrow import parquet
-
+    parquet = _extras.load("pyarrow.parquet")
     opened = parquet.ParquetFile(path)
     about = opened.metadata
     counts = [about.row_group(k).num_rows for k in range(about.num_row_groups)]

@@ -1,0 +1,359 @@
+"""Connects to the sites of a watch file and keeps the last status of each; says who is silent.
+
+One thread with an event loop serves all sites. A link that ends is made again after 0.5, 1, 2, ... up to
+30 seconds. A site is silent while there is no link to it, or no status came for three heartbeats; one
+that said it was done, or stopped, need not say more.
+
+    wait connect --> handshake, name of the site --> frames --> checked --> events, and `sites`
+      ^------------------ problem, silent since <-------------------------------'
+"""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import random
+import ssl
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+from murmura.agents.manifest import Manifest
+from murmura.agents.observers.received import checked_status
+from murmura.agents.observers.watch_file import Watch
+from murmura.agents.pki import Credentials
+from murmura.agents.pki.certificates import member_of
+from murmura.agents.runtime.status import ENDED, HEARTBEAT
+from murmura.agents.transport.zenoh_config import Endpoint
+from murmura.agents.wire import MOST_BYTES, WireError, decode_status
+from murmura.errors import AgentError
+
+SILENT_AFTER = 3 * HEARTBEAT  # seconds without a status
+FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0  # seconds between attempts to connect
+CONNECT = 10.0  # seconds for an attempt
+SWEEP = 1.0  # seconds between two looks for sites that fell silent
+MOST_EVENTS = 1000  # that wait to be taken; then the oldest are dropped
+
+
+class ObservedStatus(NamedTuple):
+    """A status that came from a site.
+
+    Attributes
+    ----------
+    label : str
+        Of the agent.
+    status : dict
+        `AgentStatus.public()`, checked.
+    received_at : float
+        In seconds of the epoch.
+    """
+
+    label: str
+    status: dict[str, Any]
+    received_at: float
+
+
+class SilentSite(NamedTuple):
+    """A site of which nothing is heard.
+
+    Attributes
+    ----------
+    label : str
+        Of the agent.
+    since : float
+        In seconds of the epoch.
+    reason : str
+        Why, as far as it is known.
+    """
+
+    label: str
+    since: float
+    reason: str
+
+
+@dataclass(frozen=True)
+class SiteView:
+    """What is known of a site.
+
+    Attributes
+    ----------
+    last : ObservedStatus or None
+        Its last status.
+    silent_since : float or None
+        Since when nothing is heard; None while it is.
+    reason : str
+        Why it is silent; empty while it is not.
+    missed : int
+        Statuses that were lost on the way, by their sequence numbers.
+    """
+
+    last: ObservedStatus | None = None
+    silent_since: float | None = None
+    reason: str = ""
+    missed: int = 0
+
+    @property
+    def ended(self) -> bool:
+        """Whether it said that no further status is to be expected."""
+        return self.last is not None and self.last.status["state"] in ENDED
+
+
+class StatusWatcher:
+    """Watches sites until it is closed.
+
+    Parameters
+    ----------
+    name : str
+        The observer's.
+    credentials : Credentials
+        Its certificate.
+    manifest : Manifest
+        The terms of the fleet.
+    sites : mapping of str to Endpoint
+        Where each site serves its statuses, by label.
+    clock, wall : callable
+        Seconds that never decrease, and seconds of the epoch.
+
+    Examples
+    --------
+    >>> from murmura.agents.observers import StatusWatcher  # doctest: +SKIP
+    >>> with StatusWatcher.of(Watch.load("watch.toml")) as watcher:  # doctest: +SKIP
+    ...     for event in watcher.take(10.0):
+    ...         print(event.label)
+    """
+
+    def __init__(
+        self,
+        name: str,
+        credentials: Credentials,
+        manifest: Manifest,
+        sites: Mapping[str, Endpoint],
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        """Nothing is connected yet."""
+        self.name, self.manifest, self.endpoints = name, manifest, dict(sites)
+        self._clock, self._wall = clock, wall
+        self._context = client_context(credentials)
+        self._lock = threading.Lock()
+        self._views = {label: SiteView() for label in sites}
+        self._heard: dict[str, float] = {}  # by `clock`
+        self._sequences: dict[str, int] = {}
+        self._events: queue.Queue[ObservedStatus | SilentSite] = queue.Queue()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._started = 0.0
+
+    @classmethod
+    def of(cls, watch: Watch) -> StatusWatcher:
+        """The watcher of a watch file, not yet started."""
+        return cls(watch.name, watch.credentials, watch.manifest, watch.sites)
+
+    def start(self) -> None:
+        """Connect to all sites, in a thread of its own."""
+        self._started = self._wall()
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(
+            target=self._run, args=(self._loop,), daemon=True, name="murmura-watch"
+        )
+        self._thread.start()
+
+    def close(self) -> None:
+        """Close all links; may be called twice."""
+        loop, self._loop = self._loop, None
+        if loop is not None and self._thread is not None:
+            with suppress(RuntimeError):  # it has ended
+                loop.call_soon_threadsafe(self._cancel, loop)
+            self._thread.join(5.0)
+
+    def __enter__(self) -> Self:
+        """Start."""
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        problem: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close."""
+        self.close()
+
+    def take(self, seconds: float) -> list[ObservedStatus | SilentSite]:
+        """What happened since the last call; waits for the first of it.
+
+        Parameters
+        ----------
+        seconds : float
+            How long at most.
+
+        Returns
+        -------
+        list of ObservedStatus or SilentSite
+            In order; empty if nothing happened.
+        """
+        found = []
+        with suppress(queue.Empty):
+            found.append(self._events.get(timeout=seconds))
+            while True:
+                found.append(self._events.get_nowait())
+        return found
+
+    @property
+    def sites(self) -> dict[str, SiteView]:
+        """What is known of each site at this moment."""
+        with self._lock:
+            return dict(self._views)
+
+    @property
+    def silent(self) -> dict[str, float]:
+        """Since when each silent site is, in seconds of the epoch."""
+        found = {label: view.silent_since for label, view in self.sites.items()}
+        return {label: since for label, since in found.items() if since is not None}
+
+    @property
+    def heard_of_all(self) -> bool:
+        """Whether each site has sent a status, or is known to be silent."""
+        return all(view.last or view.silent_since is not None for view in self.sites.values())
+
+    def _run(self, loop: asyncio.AbstractEventLoop) -> None:
+        asyncio.set_event_loop(loop)
+        try:
+            watched = [self._watch(*site) for site in self.endpoints.items()]
+            with suppress(asyncio.CancelledError):
+                loop.run_until_complete(asyncio.gather(self._sweep(), *watched))
+        finally:
+            loop.run_until_complete(loop.shutdown_asyncgens())
+            loop.close()
+
+    @staticmethod
+    def _cancel(loop: asyncio.AbstractEventLoop) -> None:
+        for task in asyncio.all_tasks(loop):
+            task.cancel()
+
+    async def _watch(self, label: str, endpoint: Endpoint) -> None:
+        """Connect, read, and connect again, for ever."""
+        pause = FIRST_PAUSE
+        while True:
+            before = self._heard.get(label)
+            try:
+                reason = await self._follow(label, endpoint)
+            except (OSError, AgentError, asyncio.IncompleteReadError) as problem:
+                reason = _described(problem, label)
+            if self._heard.get(label) != before:
+                pause = FIRST_PAUSE
+            self._fell_silent(label, reason)
+            await asyncio.sleep(pause * random.uniform(0.75, 1.25))
+            pause = min(2 * pause, LONGEST_PAUSE)
+
+    async def _follow(self, label: str, endpoint: Endpoint) -> str:
+        """Read the statuses of a site until its link ends; why it did."""
+        host = endpoint.host.strip("[]")
+        async with asyncio.timeout(CONNECT):
+            reader, writer = await asyncio.open_connection(
+                host, endpoint.port, ssl=self._context, server_hostname=host, limit=MOST_BYTES + 4,
+                ssl_handshake_timeout=CONNECT,
+            )  # fmt: skip
+        try:
+            self._check_site(label, endpoint, writer.get_extra_info("ssl_object"))
+            while True:
+                size = int.from_bytes(await reader.readexactly(4), "big")
+                if size > MOST_BYTES:
+                    raise WireError(f"{size:,} bytes, at most {MOST_BYTES:,} are accepted")
+                self._received(label, await reader.readexactly(size))
+        finally:
+            writer.transport.abort()
+
+    def _check_site(self, label: str, endpoint: Endpoint, link: ssl.SSLObject) -> None:
+        name, expected = member_of(link.getpeercert(True) or b""), self.manifest.certificates[label]
+        if name != expected:
+            raise AgentError(
+                f"a certificate for {name!r} is presented at {endpoint}, expected {expected!r}"
+            )
+
+    def _received(self, label: str, frame: bytes) -> None:
+        """Take a status of a site, if it is one, for this observer, of this agent and fleet."""
+        message = decode_status(frame)
+        if (message.sender, message.receiver) != (label, self.name):
+            raise AgentError(f"it sent a status of {message.sender!r} for {message.receiver!r}")
+        status = checked_status(message.text)
+        if status["agent"] != label:
+            raise AgentError(f"it sent a status of {status['agent']!r}")
+        if status["manifest"] != self.manifest.digest.hex():
+            raise AgentError(
+                f"it runs another manifest, {status['manifest'][:12]}; this scenario's is "
+                f"{self.manifest.digest.hex()[:12]}: use the file of the sites"
+            )
+        observed = ObservedStatus(label, status, self._wall())
+        last = self._sequences.get(label, message.sequence)
+        lost = max(0, message.sequence - last - 1)
+        self._sequences[label] = message.sequence
+        with self._lock:
+            self._heard[label] = self._clock()
+            missed = self._views[label].missed + lost
+            self._views[label] = SiteView(observed, missed=missed)
+        self._put(observed)
+
+    def _fell_silent(self, label: str, reason: str) -> None:
+        """Note that nothing is heard; said once, and again for another reason."""
+        with self._lock:
+            view = self._views[label]
+            if view.ended or (view.silent_since is not None and view.reason == reason):
+                return
+            since = view.silent_since
+            if since is None:
+                since = self._wall() if view.last else self._started
+            self._views[label] = replace(view, silent_since=since, reason=reason)
+        self._put(SilentSite(label, since, reason))
+
+    async def _sweep(self) -> None:
+        """Find links that are there and say nothing."""
+        while True:
+            await asyncio.sleep(SWEEP)
+            now = self._clock()
+            for label, heard in list(self._heard.items()):
+                view = self._views[label]
+                if now - heard > SILENT_AFTER and view.silent_since is None and not view.ended:
+                    assert view.last is not None
+                    with self._lock:
+                        reason = f"no status for {SILENT_AFTER:.0f} s"
+                        since = view.last.received_at
+                        self._views[label] = replace(view, silent_since=since, reason=reason)
+                    self._put(SilentSite(label, since, reason))
+
+    def _put(self, event: ObservedStatus | SilentSite) -> None:
+        while self._events.qsize() >= MOST_EVENTS:
+            with suppress(queue.Empty):
+                self._events.get_nowait()
+        self._events.put(event)
+
+
+def client_context(credentials: Credentials) -> ssl.SSLContext:
+    """TLS of an observer: TLS 1.3, the host's name verified against the fleet's authority."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    context.load_verify_locations(cafile=str(credentials.ca))
+    context.load_cert_chain(str(credentials.certificate), str(credentials.key))
+    return context
+
+
+def _described(problem: Exception, label: str) -> str:
+    """Why there is no link to a site, and what to look at."""
+    if isinstance(problem, ssl.SSLCertVerificationError):
+        return f"its certificate is not accepted: {problem.verify_message or problem.reason}"
+    if isinstance(problem, ssl.SSLError):
+        alert = str(problem.reason or "refused").lower().replace("_", " ")
+        return f"the link ended: {alert}; the log of {label} says more"
+    if isinstance(problem, asyncio.IncompleteReadError):
+        return f"it closed the link; if it never sent a status, see the log of {label}"
+    if isinstance(problem, TimeoutError):
+        return "it does not answer"
+    if isinstance(problem, OSError):
+        return f"it does not answer: {problem.strerror or problem}"
+    return str(problem)

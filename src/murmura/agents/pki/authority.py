@@ -1,0 +1,367 @@
+"""A certificate authority in a directory: one key that signs, and a certificate for every device."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from murmura.agents.pki.certificates import (
+    AUTHORITY_DAYS,
+    DEVICE_DAYS,
+    Credentials,
+    DirectoryEntry,
+    builder,
+    checked_days,
+    common_name,
+    described,
+    device_certificate,
+    host_of,
+    load_pair,
+    pem_of,
+    read_certificate,
+    usage,
+)
+from murmura.agents.pki.files import check_free, check_name, check_observer_name, store
+from murmura.agents.pki.requests import KeyRequest
+from murmura.agents.pki.signing import FILE, fingerprint_of, read_keys, write_keys
+from murmura.agents.roles import Role
+from murmura.errors import AgentError
+
+
+@dataclass(frozen=True)
+class Authority:
+    """A certificate authority in a directory; made by `create` or `load`.
+
+    Attributes
+    ----------
+    directory : Path
+        Holds `ca.key`, `ca.pem` and the files of every device.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     authority = Authority.create(folder)
+    ...     _ = authority.issue("north", ["north.example"], days=30)
+    ...     [(entry.name, entry.state, entry.hosts) for entry in authority.entries()]
+    [('north', 'valid', ('north.example',))]
+    """
+
+    directory: Path
+
+    @classmethod
+    def create(
+        cls, directory: str | Path, name: str = "murmura authority", *, force: bool = False
+    ) -> Authority:
+        """Create a directory (mode 0700) with a new key and its self-signed certificate.
+
+        Parameters
+        ----------
+        directory : str or Path
+            Created if it does not exist.
+        name : str
+            Common name of the authority.
+        force : bool
+            Replace an existing authority: every certificate it has signed becomes worthless.
+
+        Returns
+        -------
+        Authority
+            The new authority.
+
+        Raises
+        ------
+        AgentError
+            If there is one already, unless `force`.
+        """
+        home = Path(directory)
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        paths = home / "ca.key", home / "ca.pem"
+        check_free(paths, force, "every certificate it has signed becomes worthless")
+        key = ec.generate_private_key(ec.SECP256R1())
+        subject, now = common_name(name), dt.datetime.now(dt.UTC)
+        certificate = (
+            builder(subject, subject, key.public_key(), now, now + dt.timedelta(AUTHORITY_DAYS))
+            .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+            .add_extension(usage("key_cert_sign", "crl_sign"), critical=True)
+            .sign(key, hashes.SHA256())
+        )
+        store(paths[0], pem_of(key), secret=True)
+        store(paths[1], certificate.public_bytes(serialization.Encoding.PEM))
+        return cls(home)
+
+    @classmethod
+    def load(cls, directory: str | Path) -> Authority:
+        """Load an existing authority.
+
+        Parameters
+        ----------
+        directory : str or Path
+            As `create` made it.
+
+        Returns
+        -------
+        Authority
+            The authority.
+
+        Raises
+        ------
+        AgentError
+            If a file is missing or cannot be read.
+        """
+        home = Path(directory)
+        for path in (home / "ca.key", home / "ca.pem"):
+            if not path.is_file():
+                raise AgentError(
+                    f"{home} is no authority: {path.name} is missing; make one with "
+                    f"`murmura keys init {home}`"
+                )
+        authority = cls(home)
+        _ = authority._signer  # an unreadable key raises now
+        return authority
+
+    @cached_property
+    def _signer(self) -> tuple[Any, Any]:
+        try:
+            return load_pair(
+                (self.directory / "ca.key").read_bytes(), (self.directory / "ca.pem").read_bytes()
+            )
+        except ValueError as problem:
+            raise AgentError(
+                f"the authority in {self.directory} cannot be read ({problem}); restore ca.key "
+                "and ca.pem from a copy, or replace it with `murmura keys init --force`"
+            ) from None
+
+    def issue(
+        self,
+        name: str,
+        hosts: Iterable[str] = (),
+        days: float = DEVICE_DAYS,
+        *,
+        not_after: dt.datetime | None = None,
+        renew: bool = False,
+        force: bool = False,
+        role: Role = Role.MEMBER,
+    ) -> Credentials:
+        """Issue a key (mode 0600) and a certificate for a device, or for an observer.
+
+        Parameters
+        ----------
+        name : str
+            Common name of the device.
+        hosts : iterable of str
+            Host names and addresses at which it is reached; neighbours check that the one they
+            connect to is among them. Without any, the device can only connect to others.
+        days : float
+            How long the certificate is valid.
+        not_after : datetime, optional
+            End of validity, in place of `days`.
+        renew : bool
+            Replace the certificate and keep the key.
+        force : bool
+            Replace both.
+        role : Role
+            A member's, or an observer's, which is reached by nobody and has no hosts.
+
+        Returns
+        -------
+        Credentials
+            The device's three files.
+
+        Raises
+        ------
+        AgentError
+            If an argument is invalid, files exist and neither `renew` nor `force` is set, or the
+            name has another role.
+        """
+        check_name(name)
+        found = [host_of(host) for host in hosts]
+        self._check_role(name, role, found)
+        end = not_after or dt.datetime.now(dt.UTC) + dt.timedelta(days=checked_days(days))
+        paths = self.directory / f"{name}.key", self.directory / f"{name}.pem"
+        check_free(paths, force or renew, f"{name} must then be given the new files")
+        if renew:
+            old = self.credentials(name).key.read_bytes()
+            key: Any = serialization.load_pem_private_key(old, password=None)
+        else:
+            key = ec.generate_private_key(ec.SECP256R1())
+        certificate = device_certificate(self._signer, key.public_key(), name, found, end, role)
+        if not renew:
+            store(paths[0], pem_of(key), secret=True)
+        store(paths[1], certificate)
+        return self.credentials(name)
+
+    def sign(
+        self,
+        request: KeyRequest,
+        hosts: Iterable[str] = (),
+        days: float = DEVICE_DAYS,
+        *,
+        force: bool = False,
+    ) -> Path:
+        """Issue a certificate for a site's own key, and put its signing key on the list.
+
+        An observer has no signing key: nothing is put on the list.
+
+        Parameters
+        ----------
+        request : KeyRequest
+            As `KeyRequest.read` has checked it.
+        hosts : iterable of str
+            As for `issue`; those of the certificate that it replaces by default.
+        days : float
+            How long the certificate is valid.
+        force : bool
+            Replace the certificate of another key, or the signing key that is on the list.
+
+        Returns
+        -------
+        Path
+            The certificate.
+
+        Raises
+        ------
+        AgentError
+            If the label has another signing key, another label has this one, or the name belongs
+            to another device or has another role.
+        """
+        known = self.signing_keys()
+        if request.role is Role.MEMBER:
+            self._check_pin(known, request, force)
+        path = self.directory / f"{request.name}.pem"
+        old = self._replaced(path, known, request, force)
+        found = [host_of(host) for host in hosts or (old.hosts if old else ())]
+        self._check_role(request.name, request.role, found)
+        end = dt.datetime.now(dt.UTC) + dt.timedelta(days=checked_days(days))
+        made = device_certificate(
+            self._signer, request.public_key, request.name, found, end, request.role
+        )
+        if request.role is Role.MEMBER:
+            write_keys(self.directory / FILE, known | {request.label: request.signing_key})
+        store(path, made)
+        return path
+
+    def _check_role(self, name: str, role: Role, hosts: Sequence[object]) -> None:
+        """One name has one role for good, and an observer is not connected to."""
+        path = self.directory / f"{name}.pem"
+        if path.exists() and (found := self._entry(path, None).role) is not role:
+            raise AgentError(
+                f"{name} is the name of {'a member' if found is Role.MEMBER else 'an observer'}, and "
+                "one name has one role; choose another name"
+            )
+        if role is Role.OBSERVER:
+            check_observer_name(name)
+            if hosts:
+                raise AgentError(f"{name} is an observer, which only connects; leave --host out")
+
+    def signing_keys(self) -> dict[str, str]:
+        """The public signing keys that the authority has collected, by label."""
+        path = self.directory / FILE
+        return read_keys(path) if path.exists() else {}
+
+    def _check_pin(self, known: dict[str, str], request: KeyRequest, force: bool) -> None:
+        label, key = request.label, request.signing_key
+        if known.get(label, key) != key and not force:
+            raise AgentError(
+                f"{label} has another signing key on the list, {fingerprint_of(known[label])[:16]}; "
+                f"this request has {fingerprint_of(key)[:16]}. Whoever has that key signs for "
+                f"{label}: ask its site, and if the key is to be replaced, say --force and begin a "
+                "new epoch"
+            )
+        others = [other for other, pinned in known.items() if pinned == key and other != label]
+        if others:
+            raise AgentError(
+                f"{others[0]} has the same signing key; {label} must make one of its own with "
+                "`murmura keys request --force`"
+            )
+
+    def _replaced(
+        self, path: Path, known: dict[str, str], request: KeyRequest, force: bool
+    ) -> DirectoryEntry | None:
+        """The certificate that a request replaces: of the same device, as one of its keys shows."""
+        name = request.name
+        if path.with_suffix(".key").exists():
+            raise AgentError(
+                f"{path.with_suffix('.key')} is a private key that was issued here; a site that "
+                f"makes its own has another name, or remove {name}.key and {name}.pem here first"
+            )
+        if not path.exists():
+            return None
+        found = x509.load_pem_x509_certificate(path.read_bytes())
+        same_key = found.public_key() == request.public_key
+        same_signer = request.label == name and known.get(name) == request.signing_key
+        if not (same_key or same_signer or force):
+            raise AgentError(
+                f"{name} has a certificate for another key, and nothing in this request shows that "
+                "it comes from the same device; ask its site, and if the device was replaced, say "
+                "--force"
+            )
+        return self._entry(path, None)
+
+    def credentials(self, name: str) -> Credentials:
+        """The three files of a device that has a certificate here.
+
+        Parameters
+        ----------
+        name : str
+            Common name of the device.
+
+        Returns
+        -------
+        Credentials
+            Paths of the files.
+
+        Raises
+        ------
+        AgentError
+            If a file is missing.
+        """
+        made = Credentials(
+            self.directory / "ca.pem",
+            self.directory / f"{name}.pem",
+            self.directory / f"{name}.key",
+        )
+        for path in made:
+            if not path.is_file():
+                raise AgentError(
+                    f"{path} is missing; make it with `murmura keys issue {name} "
+                    f"--dir {self.directory}`"
+                )
+        return made
+
+    def entries(self, now: dt.datetime | None = None) -> list[DirectoryEntry]:
+        """Every certificate in the directory except the authority's own, by name.
+
+        Parameters
+        ----------
+        now : datetime, optional
+            When their state is determined; the present by default.
+
+        Returns
+        -------
+        list of DirectoryEntry
+            In the order of the files' names.
+
+        Raises
+        ------
+        AgentError
+            If a file holds no certificate.
+        """
+        files = sorted(self.directory.glob("*.pem"))
+        return [self._entry(path, now) for path in files if path.name != "ca.pem"]
+
+    def _entry(self, path: Path, now: dt.datetime | None) -> DirectoryEntry:
+        try:
+            facts = read_certificate(path.read_bytes(), self._signer[1])
+        except ValueError as problem:
+            raise AgentError(f"{path} holds no certificate ({problem}); remove it") from None
+        entry, pinned = described(facts, now), self.signing_keys().get(facts.name)
+        return entry._replace(signing="" if pinned is None else fingerprint_of(pinned))

@@ -1,0 +1,222 @@
+"""A member of an open-ended run loses its state of mixing: no interval claims what was undone."""
+
+import itertools
+from dataclasses import replace
+from typing import Any
+
+import networkx
+import pytest
+
+from murmura import algorithms, networks
+from murmura.agents.events import Send
+from murmura.agents.manifest import Manifest
+from murmura.agents.messages import CumulativeMass, RangeReport
+from murmura.agents.protocol import Agent, Options
+from murmura.agents.protocol.memory import LOST
+from murmura.agents.results import AgentResult
+from murmura.families import Normal
+from murmura.privacy import NoPrivacy
+from murmura.simulation import Problem, SyntheticSignals
+from murmura.testing import SimulatedNetwork
+
+from .cases import released
+
+FAMILY = Normal(sigma=1.0, bounds=(0.0, 100.0))
+ROUNDING = 1e-6  # of integers, and of rows that count as constant
+GRAPHS = {
+    "complete": networkx.complete_graph(3),
+    "path": networkx.path_graph(5),
+    "star": networkx.star_graph(4),
+    "ring with a tail": networkx.Graph([(0, 1), (1, 2), (2, 3), (3, 0), (3, 4), (4, 5)]),
+}
+
+
+def terms(graph: Any, **options: Any) -> Any:
+    network = networks.lazy_metropolis(graph)
+    source = SyntheticSignals(FAMILY, {"mu": 50.0}, network.size, seed=3)
+    learn = algorithms.get("learn", network)
+    problem = Problem(network, learn, FAMILY, source, NoPrivacy(), rounds=10)
+    return Manifest.of(problem, rounds=0, **options)
+
+
+def value(place: int, reading: int) -> float:
+    """Readings as uneven as the bounds allow: the first agents' are 0, the others' 100."""
+    return 0.0 if place < 2 else 100.0 - 0.01 * reading
+
+
+class Stream(SimulatedNetwork):
+    """Agents that are each given one reading for a round, and what they show of it."""
+
+    def give(self, *numbers: int) -> None:
+        for number, (place, label) in itertools.product(numbers, enumerate(self.agents)):
+            self.release(label, [released(self.manifest, number, value(place, number))])
+
+    def run_for(self, seconds: float) -> None:
+        self.run(seconds, until_done=False)
+
+    def shown(self, counts_all: bool = False) -> list[tuple[str, float, float]]:
+        """By agent: how far its estimate is from the mean of what it covers, and its half width."""
+        found = []
+        for label, agent in self.running.items():
+            agent.flooding.count(anew=True)
+            result = AgentResult.of(
+                self.manifest, FAMILY, label, agent.round, "running", agent.reported_estimate,
+                replace(self.everything, mixed=None if counts_all else agent.coverage.mixed),
+            )  # fmt: skip
+            if result.estimate:
+                error = abs(result.estimate[0] - self.mean)
+                found.append((label, error, result.half_width[0]))
+        return found
+
+    @property
+    def everything(self) -> Any:
+        """All readings that were released; all agents have entered them, or are about to."""
+        some = next(iter(self.running.values()))
+        counts = tuple(len(host.released) for host in self.agents.values())
+        return replace(some.coverage, readings=counts, present=self.manifest.labels)
+
+    @property
+    def mean(self) -> float:
+        all_sums = [r.sums[0] for host in self.agents.values() for r in host.released]
+        return float(sum(all_sums) / len(all_sums) / 2**self.manifest.unit)
+
+
+def stream(graph: Any, agent: Any = Agent, **options: Any) -> Stream:
+    options_of = Options(deadline=0.5, resend=0.1)
+    made = Stream(terms(graph, **options), options=options_of, seed=1, agent=agent)
+    made.start()
+    made.run_for(0.5)
+    return made
+
+
+def uncovered(run: Stream, counts_all: bool = False) -> list[tuple[str, float, float]]:
+    return [one for one in run.shown(counts_all) if one[1] > one[2] + ROUNDING]
+
+
+def lose(run: Stream, label: str) -> None:
+    """Its ledger was restored from a backup that has all releases, and no state of mixing."""
+    run.crash(label)
+    run.agents[label].state = b""
+    run.restart(label)
+
+
+def steps_covered(run: Stream, seconds: float, counts_all: list[Any]) -> None:
+    """Every moment of some seconds: an interval covers the mean, whatever it did before."""
+    end, before = run.network.now + seconds, None
+    while run.network.now < end and run.step():
+        now = [(a.round, a.reported_estimate, a.coverage.mixed) for a in run.running.values()]
+        if now != before:
+            before = now
+            assert not uncovered(run)
+            counts_all += uncovered(run, counts_all=True)
+
+
+@pytest.mark.parametrize("lost", [("0",), ("1",), ("0", "2"), ("1", "1")])
+@pytest.mark.parametrize("graph", GRAPHS)
+def test_every_interval_covers_the_mean_after_mixing_was_undone(
+    graph: str, lost: tuple[str, ...]
+) -> None:
+    run = stream(GRAPHS[graph])
+    run.give(*range(1, 41))
+    run.run_for(3.0)
+    assert not uncovered(run)
+    before = max(width for _, _, width in run.shown())
+    assert before < 25
+    false: list[Any] = []
+    for label in lost:
+        lose(run, label)
+        steps_covered(run, 1.0, false)
+    for number in range(41, 121):
+        run.give(number)
+        steps_covered(run, 0.2, false)
+    assert false  # the weakened variant: all rounds since the start count
+    assert max(width for _, _, width in run.shown()) < before  # and it becomes narrow again
+
+
+def test_while_nothing_is_mixed_again_intervals_are_as_wide_as_the_bounds() -> None:
+    run = stream(GRAPHS["complete"])
+    run.give(*range(1, 41))
+    run.run_for(3.0)
+    lose(run, "0")
+    run.run_for(5.0)
+    assert {width for _, _, width in run.shown()} == {100.0}
+
+
+def test_members_that_are_no_neighbours_learn_of_it_with_the_mass() -> None:
+    """Two variants without the number in the messages: agents two hops away claim too much."""
+
+    class Silent(Agent):
+        """Says nothing of what was undone."""
+
+        def handle(self, event: Any) -> Any:
+            return [
+                Send(action.message._replace(range_report=RangeReport()))
+                if isinstance(action, Send) and isinstance(action.message, CumulativeMass)
+                else action
+                for action in super().handle(event)
+            ]
+
+    found: dict[Any, list[Any]] = {}
+    for kind in (Agent, Silent):
+        run = stream(GRAPHS["path"], kind)
+        run.give(*range(1, 41))
+        run.run_for(3.0)
+        lose(run, "0")
+        found[kind] = []
+        for number in range(41, 71):
+            run.give(number)
+            run.run_for(0.2)
+            found[kind] += uncovered(run)
+    assert not found[Agent]
+    assert {label for label, _, _ in found[Silent]} & {"2", "3", "4"}
+
+
+def test_a_restart_remembers_what_was_undone_and_older_snapshots_know_of_nothing() -> None:
+    run = stream(GRAPHS["complete"])
+    run.give(*range(1, 11))
+    run.run_for(3.0)
+    assert run.running["1"].state.mixed_since == 0
+    assert run.running["1"].coverage.mixed is None
+    lose(run, "0")
+    assert run.running["0"].state.mixed_since == LOST
+    assert run.running["0"].coverage.mixed == 0
+    run.give(11, 12, 13)
+    run.run_for(3.0)
+    since = {label: agent.state.mixed_since for label, agent in run.running.items()}
+    assert set(since.values()) > {0} or min(since.values()) >= 10
+    run.crash("1")
+    run.restart("1")
+    assert run.running["1"].state.mixed_since == since["1"]
+    host = run.agents["1"]
+    before = host.state
+    assert before.endswith(b"]")
+    run.crash("1")
+    host.state = before[: before.rindex(b",[")] + b"]"
+    run.restart("1")
+    assert run.running["1"].state.mixed_since == 0
+
+
+def test_a_first_session_and_a_restart_with_its_state_undo_nothing() -> None:
+    run = stream(GRAPHS["path"])
+    run.give(*range(1, 11))
+    run.run_for(3.0)
+    run.crash("2")
+    run.run_for(1.0)
+    run.restart("2")
+    run.give(11, 12)
+    run.run_for(3.0)
+    assert {agent.coverage.mixed for agent in run.running.values()} == {None}
+
+
+def test_asynchronous_agents_count_the_ticks_since() -> None:
+    run = stream(GRAPHS["path"], asynchronous=True)
+    run.give(*range(1, 11))
+    run.run_for(30.0)
+    assert {agent.coverage.mixed for agent in run.running.values()} == {None}
+    lose(run, "0")
+    run.run_for(0.5)
+    assert run.running["1"].coverage.mixed is not None
+    run.run_for(60.0)
+    mixed = {label: agent.coverage.mixed for label, agent in run.running.items()}
+    assert None not in mixed.values()
+    assert not uncovered(run)

@@ -1,0 +1,220 @@
+"""Every extra brings what it is for and no more: the built wheel in a clean environment, one for each."""
+
+from __future__ import annotations
+
+import re
+import socket
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.distribution.conftest import BuiltDistributions
+from tools.environments import CleanEnvironment, brought
+from tools.locks import extras
+
+SIMULATOR = {"scipy", "numba", "llvmlite", "pandas", "pyarrow", "xarray"}
+FIGURES = {"matplotlib", "pillow", "fonttools"}
+NETWORK = {"eclipse-zenoh", "cryptography", "starlette", "uvicorn", "paho-mqtt", "sqlalchemy"}
+TESTS = {"opendp", "pytest", "hypothesis", "sphinx", "playwright", "python-graphblas", "mypy"}
+NOT_BROUGHT = {  # by each extra alone
+    "core": SIMULATOR | FIGURES | NETWORK | {"jinja2", "mpi4py", "cvxpy", "dp-accounting"},
+    "sim": FIGURES | NETWORK | {"cvxpy", "mpi4py"},
+    "plot": NETWORK | {"cvxpy", "mpi4py"},
+    "agents": SIMULATOR | FIGURES | {"starlette", "sqlalchemy", "paho-mqtt"},
+    "live": SIMULATOR | FIGURES | {"eclipse-zenoh"},
+    "mqtt": SIMULATOR | FIGURES | {"sqlalchemy", "starlette"},
+    "sql": SIMULATOR | FIGURES | {"paho-mqtt", "starlette"},
+    "mpi": FIGURES | NETWORK,
+    "solvers": FIGURES | NETWORK,
+    "accounting": FIGURES | NETWORK | (SIMULATOR - {"scipy"}),  # dp_accounting needs scipy itself
+    "all": set(),
+}
+
+
+@pytest.mark.parametrize("extra", NOT_BROUGHT)
+def test_an_extra_does_not_bring_what_others_are_for(built: BuiltDistributions, extra: str) -> None:
+    found = brought(built.wheel, extra)
+    assert len(found) >= len(extras()["core"])
+    assert not found & (NOT_BROUGHT[extra] | TESTS)
+
+
+def test_every_extra_is_tested() -> None:
+    assert NOT_BROUGHT.keys() == extras().keys()
+    assert SMOKES.keys() == extras().keys() - {"all"}
+
+
+def test_all_is_all_of_them(built: BuiltDistributions) -> None:
+    each = [brought(built.wheel, extra) for extra in extras() if extra != "all"]
+    assert brought(built.wheel, "all") == set().union(*each)
+
+
+SCENARIO = """
+name = "ring"
+seed = 3
+[network]
+graph = "ring"
+options = { size = 9 }
+weights = "metropolis"
+[family]
+name = "normal"
+sigma = 1.0
+bounds = [0.0, 10.0]
+[signals]
+draw = { mu = 5.0 }
+[privacy]
+protect = "signal"
+epsilon = 1.0
+radius = 1.0
+[algorithm]
+name = "average"
+rounds = 20
+"""
+ESTIMATE = """
+import numpy as np, murmura as mm
+mixing = mm.networks.metropolis(mm.networks.load("ring:9"))
+loads = np.random.default_rng(7).normal(5.0, 1.0, mixing.size)
+family, privacy = mm.families.Normal(sigma=1.0), mm.privacy.SignalDP(epsilon=1.0, radius=1.0)
+result = mm.estimate(loads, mixing, family, privacy, algorithm="jacobi", rounds=20, rng=7)
+print(result.guarantee.status)
+"""
+SQL = """
+import sqlite3, time
+from murmura.agents.readings import SqlReadings
+with sqlite3.connect("meter.db") as database:
+    database.execute("CREATE TABLE loads (id INTEGER PRIMARY KEY, kwh REAL)")
+    database.execute("INSERT INTO loads VALUES (1, 42.5)")
+database.close()
+readings, value, end = SqlReadings("sqlite:///meter.db", "id", "kwh", table="loads"), None, time.time() + 30
+while not isinstance(value, float) and time.time() < end:
+    value = readings.next()
+    time.sleep(0.01)
+readings.close()
+import psycopg
+print("read", value)
+"""
+MQTT = """
+from murmura.agents.readings import MqttReadings
+readings = MqttReadings("mqtt://127.0.0.1:1", "meters/north", "id", "kwh", client="n", connect=False)
+print(readings.naming)
+readings.close()
+"""
+SOLVERS = """
+import murmura as mm
+mixing = mm.networks.fastest(mm.networks.load("ring:9"))
+print(mixing.size, "agents")
+"""
+ACCOUNTING = """
+from murmura.privacy.accounting import PrivacyEvent, compose
+tight, optimal = (compose([PrivacyEvent(0.1)] * 400, 1e-6, method=m) for m in ("tight", "optimal"))
+print(0 < tight.epsilon <= optimal.epsilon * 1.001)
+"""
+LIVE = """
+from urllib.request import urlopen
+from murmura.live.hub import Hub
+from murmura.live.security import PageAddress
+from murmura.live.server import PageServer, page_route
+page = page_route("/", "base.html", title="north", subtitle="an agent")
+server = PageServer([page], Hub(), PageAddress("127.0.0.1", 0))
+url = server.start()
+for path in ("", "static/base.css", "static/stream.js", "static/charts.js"):
+    with urlopen(url.rstrip("/") + "/" + path) as found:
+        print(path, found.status, len(found.read()))
+server.close()
+"""
+
+
+def core(env: CleanEnvironment, folder: Path) -> None:
+    assert "normal" in env.run("murmura", "families", cwd=folder)
+    assert "jacobi" in env.run("murmura", "algorithms", cwd=folder)
+    assert "scenario.toml" in env.run("murmura", "init", cwd=folder)
+    assert "ring-report.html" in env.run("murmura", "report", "ring.toml", cwd=folder)
+    assert "metropolis" in env.run("murmura", "graph", "ring:9", cwd=folder)
+    for line, extra in (
+        ("run scenario.toml", "sim"),
+        ("keys init authority", "agents"),
+        ("agent agent.toml", "agents"),
+        ("status agent.toml", "agents"),
+        ("watch watch.toml", "agents"),
+        ("init --fleet demo north east", "agents"),
+    ):
+        said = env.run("murmura", *line.split(), cwd=folder, code=1)
+        assert f"murmura[{extra}]" in said
+        assert "Traceback" not in said
+
+
+def sim(env: CleanEnvironment, folder: Path) -> None:
+    assert "proved" in env.run("python", "-c", ESTIMATE, cwd=folder)
+    env.run("murmura", "run", "ring.toml", "--no-figures", "--out", "results", cwd=folder)
+    assert (folder / "results" / "summary.json").exists()
+    assert "murmura[plot]" in env.run("murmura", "run", "ring.toml", cwd=folder, code=1)
+
+
+def plot(env: CleanEnvironment, folder: Path) -> None:
+    env.run("murmura", "run", "ring.toml", "--out", "results", cwd=folder)
+    figures = [*(folder / "results").rglob("*.png"), *(folder / "results").rglob("*.svg")]
+    assert figures
+
+
+def agents(env: CleanEnvironment, folder: Path) -> None:
+    env.run("murmura", "keys", "init", "authority", cwd=folder)
+    env.run("murmura", "init", "agent.toml", "--agent", "0", "--scenario", "ring.toml", cwd=folder)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"tcp/127.0.0.1:{free.getsockname()[1]}"
+    file = folder / "agent.toml"
+    file.write_text(re.sub(r"tls/[\w.]+:7447", address, file.read_text()))
+    (folder / "readings.csv").write_text("load\n5.0\n")
+    said = env.run("murmura", "agent", "agent.toml", "--check", "--insecure", cwd=folder)
+    assert "Proved" in said
+    assert "0 failures" in said
+    assert "ring-report.html" in env.run("murmura", "report", "ring.toml", cwd=folder)
+    assert "COMMANDS.md" in env.run(
+        "murmura", "init", "--fleet", "demo", "north", "east", cwd=folder
+    )
+
+
+def live(env: CleanEnvironment, folder: Path) -> None:
+    assert env.run("python", "-c", LIVE, cwd=folder).count(" 200 ") == 4
+
+
+def mqtt(env: CleanEnvironment, folder: Path) -> None:
+    assert "mqtt topic meters/north" in env.run("python", "-c", MQTT, cwd=folder)
+
+
+def sql(env: CleanEnvironment, folder: Path) -> None:
+    assert "read 42.5" in env.run("python", "-c", SQL, cwd=folder)
+
+
+def mpi(env: CleanEnvironment, folder: Path) -> None:
+    run = ("murmura", "run", "ring.toml", "--engine", "mpi", "--no-figures", "--out", "results")
+    env.run("mpiexec", "-n", "2", *run, cwd=folder)
+    assert (folder / "results" / "summary.json").exists()
+
+
+def solvers(env: CleanEnvironment, folder: Path) -> None:
+    assert "9 agents" in env.run("python", "-c", SOLVERS, cwd=folder)
+
+
+def accounting(env: CleanEnvironment, folder: Path) -> None:
+    assert "True" in env.run("python", "-c", ACCOUNTING, cwd=folder)
+
+
+SMOKES: dict[str, Callable[[CleanEnvironment, Path], None]] = {
+    use.__name__: use
+    for use in (core, sim, plot, agents, live, mqtt, sql, mpi, solvers, accounting)
+}
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("extra", SMOKES)
+def test_an_extra_alone_does_what_it_is_for(
+    built: BuiltDistributions, extra: str, tmp_path: Path
+) -> None:
+    env = CleanEnvironment(tmp_path / "env")
+    env.link(built.wheel, extra)
+    assert env.installed() == brought(built.wheel, extra)
+    folder = tmp_path / "work"
+    folder.mkdir()
+    (folder / "ring.toml").write_text(SCENARIO)
+    SMOKES[extra](env, folder)

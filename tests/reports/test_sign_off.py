@@ -1,0 +1,356 @@
+"""The page for the one who signs: its numbers are the guarantee's, and no reading is in it."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from murmura.cli.app import app
+from murmura.errors import ScenarioError
+from murmura.privacy import Status
+from murmura.reports import SignOffTerms, sign_off
+from murmura.reports.claims import claims
+from murmura.reports.sign_off import objections, page
+from murmura.reports.terms import Mode
+from murmura.scenario import Scenario
+
+ROOT = Path(__file__).resolve().parents[2]
+READINGS = ("4.24242", "7.13131", "2.72727", "6.36363", "1.61616")
+BASE = """\
+name = "ward"
+title = "Mean dose <b>on</b> a ward"
+[network]
+graph = "ring:5"
+weights = "lazy-metropolis"
+[family]
+name = "normal"
+sigma = 1.0
+bounds = [0.0, 10.0]
+unit = "mg"
+[signals]
+file = "doses.csv"
+[privacy]
+protect = "signal"
+epsilon = 0.5
+radius = 2.0
+[algorithm]
+name = "learn"
+rounds = 40
+[agents]
+every = "6h"
+[report]
+purpose = "stock & safety"
+radius = "one tablet"
+[[variant]]
+name = "local"
+[[variant]]
+name = "network"
+privacy.protect = "network"
+algorithm.name = "learn-network"
+[[variant]]
+name = "masked"
+privacy = { mode = "masked", colluders = 1, absent = 1 }
+algorithm.name = "masked-learn"
+[[variant]]
+name = "open"
+privacy.protect = "nothing"
+"""
+AGENT = """\
+name = "0"
+scenario = "ward.toml"
+listen = ["tls/127.0.0.1:7447"]
+[keys]
+folder = "keys"
+[ledger]
+path = "0.ledger"
+[budget]
+epsilon = 1.0
+{budget}
+[readings]
+csv = "doses.csv"
+"""
+
+
+def scenario(text: str = BASE) -> Scenario:
+    return Scenario.parse(text, "ward.toml", name="ward")
+
+
+def words(page: str) -> str:
+    """The text of a page in one line, tags left out."""
+    import html
+
+    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", page.split("</style>")[1])).split())
+
+
+@pytest.mark.parametrize("variant", ["local", "network", "masked", "open"])
+def test_no_reading_is_opened_and_none_is_on_the_page(variant: str, tmp_path: Path) -> None:
+    absent = sign_off(Scenario.parse(BASE, "ward.toml", folder=tmp_path / "nowhere"), variant)
+    rows = "".join(f"{k},{value}\n" for k, value in enumerate(READINGS))
+    (tmp_path / "doses.csv").write_text(f"agent,value\n{rows}")
+    (tmp_path / "ward.toml").write_text(BASE)
+    present = sign_off(Scenario.load(tmp_path / "ward.toml"), variant, audit=True, trials=2000)
+    assert not [value for value in READINGS if value in absent + present]
+    assert str(tmp_path) not in absent + present
+    without = re.compile(r'<section id="audit">.*?</section>', re.DOTALL)
+    assert without.sub("", absent) == without.sub("", present), "the file changes nothing"
+
+
+def test_the_search_for_readings_finds_one_that_leaks() -> None:
+    leaky = BASE.replace('"one tablet"', f'"as in the reading {READINGS[0]}"')
+    assert READINGS[0] in sign_off(scenario(leaky), "local")
+
+
+@pytest.mark.parametrize("variant", ["local", "network", "masked", "open"])
+def test_the_page_is_whole_escaped_and_fetches_nothing(variant: str) -> None:
+    page = sign_off(scenario(), variant)
+    assert "<b>on</b>" not in page
+    assert "Mean dose &lt;b&gt;on&lt;/b&gt; a ward" in page
+    assert "<script" not in page
+    assert not re.findall(r"(?:src|href)=|url\(|@import| style=", page)
+    assert "default-src 'none'" in page
+    assert "unsafe-inline" not in page
+    for part in ("collected", "leaves", "who", "epsilon", "radius", "assumed", "totals", "claims",
+                 "audit", "versions", "signature"):  # fmt: skip
+        assert f'<section id="{part}">' in page
+    assert page == sign_off(scenario(), variant), "the same terms give the same bytes"
+
+
+def test_odds_radius_and_unit_of_local_noise() -> None:
+    said = words(sign_off(scenario(), "local"))
+    assert math.exp(0.5) < 1.65
+    assert "at most 1.65 times more likely" in said
+    assert "differ by at most 2 mg" in said
+    assert "4 mg 1 at most 2.72 times" in said, "twice the radius costs twice epsilon"
+    assert "one tablet" in said
+    assert "stock & safety" in said
+    assert 'Set epsilon = "..." under [report]' in said, "what is not stated is asked for"
+    assert "Not run. `murmura report --audit`" in said
+    assert "against all other members together" in said
+    assert "an observer that a site allows estimates, who takes part" in said
+
+
+@pytest.mark.parametrize("schedule", ['[agents]\nevery = "6h"\n', ""])
+def test_a_year_is_of_one_run_and_further_ones_add_up(schedule: str) -> None:
+    said = words(sign_off(scenario(BASE.replace('[agents]\nevery = "6h"\n', schedule)), "local"))
+    assert "a year 40 20 " in said
+    assert "for one run, which ends after 40 readings; each further run" in said
+    assert ("There is no schedule" in said) == (not schedule)
+
+
+@pytest.mark.parametrize(
+    ("budget", "what"),
+    [
+        ('unit = "event"', "for each reading"),
+        ("", "for all readings together"),
+        ('unit = "window"\nwindow = 8', "for 8 readings in a row"),
+        ('per = "day"', "per day (rolling)"),
+    ],
+)
+def test_the_budget_of_a_site_is_in_words(budget: str, what: str, tmp_path: Path) -> None:
+    (tmp_path / "ward.toml").write_text(BASE)
+    (tmp_path / "agent.toml").write_text(AGENT.format(budget=budget))
+    said = words(sign_off(scenario(), "local", agent=tmp_path / "agent.toml"))
+    assert f"Budget of the site: epsilon = 1 {what}. Its ledger" in said
+
+
+def test_a_page_of_a_larger_epsilon_says_larger_odds() -> None:
+    """The weakened variant: a page with fixed words would pass the test above."""
+    said = words(sign_off(scenario(BASE.replace("epsilon = 0.5", "epsilon = 1.5")), "local"))
+    assert "at most 4.49 times more likely" in said
+    assert "1.65 times" not in said
+
+
+def test_network_dp_states_both_the_signals_and_the_estimates() -> None:
+    terms = SignOffTerms.of(scenario(), "network")
+    said = words(sign_off(scenario(), "network"))
+    assert terms.mode is Mode.NETWORK
+    assert terms.signals.epsilon == 0.5 < terms.guarantee.epsilon
+    assert "neighbour's estimate that moved by 1" in said
+    assert "an observer that a site allows who takes part" in said, "it is sent no estimates"
+    assert f"epsilon = {terms.guarantee.epsilon:.4g}" in said
+
+
+def test_a_masked_sum_states_colluders_attempts_and_what_more_of_them_cost() -> None:
+    terms = SignOffTerms.of(scenario(), "masked")
+    numbers = terms.masked
+    assert numbers is not None
+    said = words(sign_off(scenario(), "masked"))
+    assert "one padded value in each attempt, with new noise and masks, 2 at most" in said
+    assert terms.guarantee.epsilon == numbers.tries * 0.5 == 1.0
+    assert "at most 2.72 times more likely" in said
+    assert "up to 1 of the other members together" in said
+    worse = math.exp(numbers.tries * numbers.epsilon_against(2))
+    found = re.search(r"2 of the other members together .*? at most ([\d.,]+) times", said)
+    assert found is not None
+    assert worse <= float(found[1].replace(",", "")) <= 1.02 * worse
+    assert "X25519" in said
+    assert "all other members together everything but this member's own small noise" in said
+    assert "against all other members together" not in said
+
+
+def test_nothing_protected_is_nothing_to_sign() -> None:
+    terms = SignOffTerms.of(scenario(), "open")
+    assert terms.mode is Mode.NOTHING
+    assert objections(terms)
+    said = words(sign_off(scenario(), "open"))
+    assert "Do not sign" in said
+    assert "times more likely" not in said
+    assert not objections(SignOffTerms.of(scenario(), "local"))
+
+
+def test_a_seed_or_replicas_of_measured_signals_are_objections() -> None:
+    bad = BASE.replace("title =", "seed = 987654321\nreplicas = 3\ntitle =")
+    terms = SignOffTerms.of(scenario(bad), "local")
+    seeded, repeated = objections(terms)
+    assert "Remove the seed" in seeded
+    assert "epsilon = 1.5" in repeated
+    shown = sign_off(scenario(bad), "local")
+    assert terms.scenario.digest not in shown, (
+        "the digest of a text with the seed helps to guess it"
+    )
+    assert "987654321" not in shown
+    assert scenario().digest in sign_off(scenario(), "local")
+
+
+def test_what_agents_cannot_run_is_said_and_not_to_be_signed() -> None:
+    offline = 'algorithm = { name = "jacobi", rounds = 30 }\nagents.every = 0'
+    text = BASE.replace(
+        'name = "open"\nprivacy.protect = "nothing"', f'name = "offline"\n{offline}'
+    )
+    terms = SignOffTerms.of(scenario(text), "offline")
+    assert "jacobi" in terms.refused
+    (why,) = objections(terms)
+    assert "real agents cannot run this" in why
+    said = words(sign_off(scenario(text), "offline"))
+    assert "The noise is ideal assumed" in said
+    assert "One run costs epsilon = 0.5" in said
+    drawn = text.replace('file = "doses.csv"', "draw = { mu = 3.0 }")
+    assert not objections(SignOffTerms.of(scenario(drawn), "offline")), "drawn signals are nobody's"
+
+
+@pytest.mark.filterwarnings("ignore::murmura.errors.PrivacyWarning")
+def test_larger_differences_have_their_delta_too() -> None:
+    """k steps of (epsilon, delta): delta grows by e^epsilon with each, until it limits nothing."""
+    text = BASE.replace('"normal"', '"log-normal"').replace("[0.0, 10.0]", "[0.5, 100.0]")
+    text = text.replace("radius = 2.0", 'radius = 1.0\ndelta = 0.01\nsensitivity = "smooth"')
+    said = words(sign_off(scenario(text.partition("[[variant]]")[0])))
+    for k, odds in ((2, "2.72"), (5, "12.2")):
+        delta = 0.01 * math.expm1(0.5 * k) / math.expm1(0.5)
+        row = f"{k} mg {0.5 * k:g} at most {odds} times more likely, except with probability"
+        assert f"{row} {delta:.3g}" in said
+    assert "10 mg 5 not limited: delta would be 1" in said
+
+
+def test_without_larger_differences_none_is_announced() -> None:
+    said = words(sign_off(scenario(BASE.replace("radius = 2.0", "radius = 6.0")), "local"))
+    assert "Differences that are larger are hidden less. Why this radius" in said
+    assert "step by step" not in said
+
+
+@pytest.mark.filterwarnings("ignore::murmura.errors.PrivacyWarning")
+def test_what_is_refuted_limits_nothing() -> None:
+    """The published smooth sensitivity of log s: claimed with epsilon 0.5, and broken (erratum 2)."""
+    text = BASE.replace("bounds = [0.0, 10.0]\n", "").replace('"normal"', '"log-normal"')
+    text = text.replace(
+        "radius = 2.0", 'radius = 1.0\ndelta = 0.01\nsensitivity = "smooth-as-published"'
+    )
+    terms = SignOffTerms.of(scenario(text.partition("[[variant]]")[0]))
+    assert terms.signals.status is Status.REFUTED
+    assert not terms.holds
+    assert objections(terms)
+    said = words(page(terms))
+    assert "Do not sign" in said
+    assert "not limited (refuted)" in said
+    assert "times more likely" not in said
+
+
+def test_a_sweep_is_signed_for_at_its_largest_epsilon() -> None:
+    terms = SignOffTerms.of(
+        scenario(BASE.replace("epsilon = 0.5", "epsilon = [0.5, 2.0]")), "local"
+    )
+    assert terms.guarantee.epsilon == 2.0
+
+
+def test_an_unknown_variant_is_an_error() -> None:
+    with pytest.raises(ScenarioError, match="no variant 'x'; known: local, network, masked, open"):
+        sign_off(scenario(), "x")
+
+
+@pytest.mark.parametrize("variant", ["local", "network", "masked", "open"])
+def test_every_proof_is_where_the_page_says(variant: str) -> None:
+    for claim in claims(SignOffTerms.of(scenario(), variant)):
+        text = (ROOT / "docs" / claim.page).read_text(encoding="utf-8")
+        assert re.search(rf"^#+ {re.escape(claim.heading)}$", text, re.MULTILINE), claim
+        assert (ROOT / claim.tests).is_dir(), claim
+        assert claim.status in {*map(str, Status), "tested", "assumed"}
+
+
+def test_the_command_writes_the_page_and_refuses_to_replace_it(tmp_path: Path) -> None:
+    file, out = tmp_path / "ward.toml", tmp_path / "page.html"
+    file.write_text(BASE)
+    (tmp_path / "agent.toml").write_text(AGENT.format(budget='per = "day"'))
+
+    def call(*more: str) -> Any:
+        return CliRunner().invoke(app, ["report", str(file), "--out", str(out), *more])
+
+    done = call("--agent", str(tmp_path / "agent.toml"))
+    assert done.exit_code == 0, done.output
+    said = words(out.read_text())
+    assert "a day 2 1 at most 2.72 times more likely the budget" in said, "4 readings would cost 2"
+    again = call()
+    assert again.exit_code == 2
+    assert "exists; choose another file, or replace it with --force" in again.output
+    refused = call("--variant", "open", "--force")
+    assert refused.exit_code == 1
+    assert "do not sign: the guarantee is not proved" in refused.output
+    assert call("--trials", "5000", "--force").exit_code == 2
+    assert call("--per-day", "0", "--force").exit_code == 2
+    audited = call("--audit", "--trials", "5000", "--force")
+    assert audited.exit_code == 0, audited.output
+    assert "not refuted 0.5" in words(out.read_text())
+
+
+SKELLAM = """\
+name = "mix"
+[network]
+graph = "complete:20"
+[family]
+name = "multivariate-normal"
+sigma = {identity}
+bounds = [0.0, 10.0]
+[signals]
+file = "x.csv"
+[privacy]
+protect = "signal"
+mode = "masked"
+epsilon = 0.5
+delta = 1e-6
+radius = inf
+colluders = 3
+absent = 1
+[algorithm]
+name = "masked-sum"
+rounds = 20
+"""
+
+
+def test_the_page_of_skellam_noise_states_delta_wherever_epsilon_is_put_in_words() -> None:
+    identity = [[float(i == j) for j in range(64)] for i in range(64)]
+    made = sign_off(Scenario.parse(SKELLAM.format(identity=identity)))
+    said = words(made)
+    assert "with at least one full Skellam noise" in said
+    assert "discrete Laplace" not in said
+    assert "Epsilon = 1, delta = 2e-06 for one signal" in said  # two sessions of each
+    assert "Except with probability 2e-06, for which nothing is limited." in said
+    beyond = re.findall(r"at most [\d.]+ times more likely[^:]{0,40}: beyond the guarantee", said)
+    assert beyond
+    assert all("except with probability 2e-06" in each for each in beyond)
+    assert "the mean of s (a vector) over all members" in said
+    local = sign_off(Scenario.parse(BASE), "masked")
+    assert "with at least one full discrete Laplace noise" in words(local)
+    assert "Except with probability" not in words(local)
