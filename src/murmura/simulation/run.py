@@ -211,7 +211,8 @@ class Run:
                 state[0].shape[1] if layout is None else self._sums_width(k)
                 for k, state in enumerate(states)
             ]
-            room = [np.empty((len(inputs.algorithm), blocks, 3, width)) for width in widths]
+            # Zeros: nothing stores the sums of lanes that are discarded, and all lanes are added up.
+            room = [np.zeros((len(inputs.algorithm), blocks, 3, width)) for width in widths]
             for each, block in zip(squares, room, strict=True):
                 each.append(block)
 
