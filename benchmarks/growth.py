@@ -4,8 +4,9 @@
     python -m benchmarks.growth --figure   draws docs/images/growth.png from it
 
 Every point is a process of its own: a graph, its weights, and some rounds of `average` with noise at
-the start, a private and a noiseless run for each replica, error norms only. A series changes one size
-and keeps the others. Work is weights times columns; where a round's cost per unit of work rises by
+the start, a private and a noiseless run for each replica, error norms only. Memory is the peak of the
+whole process during the rounds: interpreter (some 200 MB), graph, weights and state. A series changes
+one size and keeps the others. Work is weights times columns; where a round's cost per unit of work rises by
 more than `STEP` from one point to the next, the row says why, or that nothing explains it.
 """
 
@@ -63,7 +64,6 @@ with Workers(threads()) as workers:
     arranged, held = run.backend.order is not None, run.rows.own * width * 8
     del run
 simulate(problem(1), Record(estimates=False))  # compiles
-before = memory("VmRSS")
 with open("/proc/self/clear_refs", "w") as file:
     file.write("5")  # the peak so far was the graph's making
 rounds = max(32, min(4000, int(3e9 / (weights * width)))) // 32 * 32
@@ -75,8 +75,7 @@ for _ in range(3):
     first = next(at for at in seen if at[0] >= at_once - 1)
     best = min(best, (seen[-1][1] - first[1]) / max(seen[-1][0] - first[0], 1))
 print(json.dumps({"weights": weights, "columns": width, "seconds": best, "path": path,
-                  "arranged": arranged, "state": held, "memory": memory("VmHWM") - before,
-                  "process": memory("VmHWM")}))
+                  "arranged": arranged, "state": held, "process": memory("VmHWM")}))
 """
 
 
@@ -136,19 +135,27 @@ def draw(rows: list[dict[str, Any]]) -> None:
 
     mpl.use("Agg")
     import matplotlib.pyplot as plt
+    import matplotlib.ticker
 
     figure, axes = plt.subplots(2, len(SERIES), figsize=(11, 6), layout="constrained")
     labels = {"agents": "agents", "degree": "mean degree", "runs": "runs"}
+    units = {"seconds": (1e3, "ms a round"), "process": (1e-6, "MB, the whole process")}
     for name, graph, points in series(rows):
         at = list(SERIES).index(name)
-        for line, (what, unit) in enumerate((("seconds", "seconds a round"), ("memory", "bytes"))):
+        for line, (what, (factor, unit)) in enumerate(units.items()):
             axis = axes[line, at]
             label = f"{graph}: slope {slope(points, name, what):.2f}"
-            axis.loglog([p[name] for p in points], [p[what] for p in points], "o-", label=label)
+            sizes = [p[name] for p in points]
+            axis.loglog(sizes, [factor * p[what] for p in points], "o-", label=label)
+            axis.set_xticks(sizes[:: 1 + len(sizes) // 8], minor=False)
+            axis.xaxis.set_major_formatter(mpl.ticker.EngFormatter(sep=""))
+            axis.yaxis.set_major_formatter(mpl.ticker.StrMethodFormatter("{x:,g}"))
+            axis.xaxis.set_minor_locator(mpl.ticker.NullLocator())
+            axis.set_ylim(0.1 if line == 0 else 100, 2_000 if line == 0 else 8_000)
             axis.set_xlabel(labels[name])
             axis.set_ylabel(unit)
-            axis.legend()
-            axis.grid(visible=True, which="both", alpha=0.3)
+            axis.legend(loc="upper left", frameon=False)
+            axis.grid(visible=True, alpha=0.3)
     figure.savefig(FIGURE, dpi=110)
 
 
@@ -164,7 +171,7 @@ def main() -> None:
         print(
             f"{last['graph']:<17} {last['agents']:>9,} agents, degree {last['degree']:>2}, "
             f"{last['runs']:>3} runs: {1e3 * last['seconds']:>9.3f} ms a round, "
-            f"{last['nanoseconds']:.2f} ns a weight and column, {last['memory'] / 1e6:,.0f} MB, "
+            f"{last['nanoseconds']:.2f} ns a weight and column, {last['process'] / 1e6:,.0f} MB, "
             f"{last['path']}",
             flush=True,
         )
@@ -175,7 +182,7 @@ def main() -> None:
     for name, graph, points in series(rows):
         print(
             f"{graph}, over {name}: time grows with power {slope(points, name):.2f}, memory with "
-            f"{slope(points, name, 'memory'):.2f}"
+            f"{slope(points, name, 'process'):.2f}"
         )
     for row in rows:
         if row.get("why"):

@@ -306,14 +306,14 @@ def growth() -> str:
     rows = json.loads(RESULTS.read_text())["rows"]
     cells, slopes = [], []
     for name, graph, points in series(rows):
-        sizes = (slope(points, name), slope(points, name, "memory"))
+        sizes = (slope(points, name), slope(points, name, "process"))
         slopes.append([graph, name, *(f"{power:.2f}" for power in sizes)])
         for p in points:
             counts = [f"{p['agents']:,}", str(p["degree"]), str(p["runs"])]
             cost = [
                 f"{1e3 * p['seconds']:.3g}",
                 f"{p['nanoseconds']:.2f}",
-                f"{p['memory'] / 1e6:,.0f}",
+                f"{p['process'] / 1e6:,.0f}",
             ]
             cells.append([graph, *counts, *cost, p["path"], p.get("why", "")])
     heads = ["graph", "agents", "degree", "runs", "ms a round", "ns a weight and column", "MB"]
