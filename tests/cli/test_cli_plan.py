@@ -109,6 +109,7 @@ def test_the_guaranteed_epsilon_is_printed(folder: Any) -> None:
         "eps: what is guaranteed for each signal, the same for all; a query of masked-sum may take "
         "2 sessions of epsilon = 1." in words
     )
+    assert words.count("eps: what is guaranteed") == 1
     said = json.loads(call("--no-figures", "--json").stdout)
     assert {c["epsilon"] for c in said["candidates"]} == {2.0}
     assert said["best"]["session_epsilon"] == 1.0

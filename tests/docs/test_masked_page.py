@@ -2,11 +2,16 @@
 
 import math
 from itertools import combinations
+from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from docs import masked_figure, masked_tables
+from murmura.families import Normal
+from murmura.privacy import MaskedDP, MaskedParameters, effective_epsilon
+from murmura.privacy.calibration import masked_mechanism
 
 
 def test_masks_of_the_figure_cancel_and_its_sum_is_right() -> None:
@@ -63,3 +68,27 @@ def test_a_rule_whose_function_is_gone_is_an_error(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(masked_tables, "RULES", gone)
     with pytest.raises(AttributeError):
         masked_tables.masked_rules()
+
+
+def page(name: str) -> str:
+    text = (Path(masked_figure.__file__).parent / name).read_text(encoding="utf-8")
+    return " ".join(text.split())
+
+
+def test_numbers_in_sentences_are_those_of_the_code() -> None:
+    """Numbers outside of tables; those of the tutorial are in `test_masked_deploy`."""
+    asked = MaskedDP(1.0, radius=10.0, colluders=1)
+    four = masked_mechanism(asked, Normal(10.0, bounds=(0.0, 100.0)), 4)
+    width = four.half_width(4, 4, 0.95)
+    local = 10.0 * stats.laplace.rvs(size=(40_000, 4), random_state=1).mean(axis=1)
+    beside = np.quantile(np.abs(local), 0.95)
+    said = f"it is ±{width / 10:.2f} (95%), with local noise ±{beside / 10:.1f}"
+    assert said in page("use-masked-sum.md")
+    grid = MaskedParameters(masked_tables.GRID, 988, 494, 1.0, 2**12)
+    moved = 2 * grid.largest_sum / grid.sensitivity_steps / grid.n
+    model = page("threat-model.md")
+    assert f"[by {moved:.3g}](masked-sum.md#integrity) at n = {grid.n:,} with epsilon = 1" in model
+    assert f"a reading within its bounds moves it by {2 / grid.n:.1g}" in model
+    assert f"[{grid.epsilon_against(2 * 988):.1f} epsilon for twice as many]" in model
+    one, many = (effective_epsilon(1.0, 0.9, 2**12, size) for size in (1, 1000))
+    assert f"{one:.2f} for one component and {many:.1f} for 1,000" in page("masked-sum.md")

@@ -11,7 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from murmura.errors import PrivacyError
-from murmura.privacy import Accountant, Budget, MaskedParameters, ReleaseEvent, effective_epsilon
+from murmura.privacy import (
+    Accountant,
+    Adversary,
+    Budget,
+    MaskedParameters,
+    ReleaseEvent,
+    Sees,
+    effective_epsilon,
+)
 from murmura.privacy.accounting import EventKind
 from murmura.privacy.exact import DiscreteLaplace
 from tests.privacy.gdl import LIMIT, pmf
@@ -171,6 +179,19 @@ def test_a_sum_beyond_bounds_and_noise_is_implausible() -> None:
     assert not one.plausible(20 * 100 + tail + 1, (1,) * 20)
 
 
+@pytest.mark.parametrize(("low", "high"), [(0, 100), (40, 100), (-100, -60)])
+def test_a_sum_below_or_above_all_statistics_is_implausible(low: int, high: int) -> None:
+    """Where statistics have a sign: one member moves the mean within their range, and no further."""
+    one = terms(range_steps=(low, high))
+    tail = one.noise_tail(20)
+    for end, beyond in ((20 * low - tail, -1), (20 * high + tail, 1)):
+        assert one.plausible(end, (1,) * 20)
+        assert not one.plausible(end + beyond, (1,) * 20)
+    assert one.largest_sum == terms().largest_sum
+    with pytest.raises(PrivacyError, match="range_steps"):
+        terms(range_steps=(low, 101))
+
+
 def test_longer_batches_need_room_and_bound_what_is_plausible() -> None:
     one, tail = terms(longest_batch=8), terms().noise_tail(20)
     readings = (8, 3) + (1,) * 18
@@ -196,6 +217,19 @@ def test_no_more_collude_than_there_are_others() -> None:
     for colluders, said in ((5, "if 10 colluded"), (8, "if all 15 others colluded")):
         terms = MaskedParameters(16, colluders, 0, epsilon=1.0, sensitivity_steps=64)
         assert terms.caveat.startswith(said)
+
+
+def test_without_colluders_no_member_is_covered_not_even_one_by_itself() -> None:
+    """It knows its own noise: what is left is GDL((h - 1)/h), and the sentences say so."""
+    for n in (2, 16):
+        alone = MaskedParameters(n, 0, 0, epsilon=1.0, sensitivity_steps=64)
+        assert alone.epsilon_against(1) > 1.05
+        assert alone.caveat.startswith("against any one of the other members, epsilon would be ")
+        assert f"{alone.epsilon_against(1):.3g}" in alone.caveat
+    outsiders = str(Adversary(Sees.MEMBERS))
+    assert "is no member (any one member may learn more)" in outsiders
+    assert "up to 0" not in outsiders
+    assert "up to 1 of the other members together" in str(Adversary(Sees.MEMBERS, colluders=1))
 
 
 def test_an_accountant_charges_by_the_session() -> None:

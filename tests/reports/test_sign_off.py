@@ -193,6 +193,17 @@ def test_a_masked_sum_states_colluders_attempts_and_what_more_of_them_cost() -> 
     assert "against all other members together" not in said
 
 
+def test_a_masked_sum_without_colluders_says_that_it_covers_no_member() -> None:
+    """One member by itself, which knows its own noise, learns more than epsilon."""
+    said = words(sign_off(scenario(BASE.replace("colluders = 1", "colluders = 0")), "masked"))
+    assert "for whoever is no member; any one member may learn more" in said
+    assert "whoever is no member, with all messages" in said
+    assert "1 of the other members together the same, and less noise that they do not know" in said
+    assert "members uses what it knows, not even by itself, counted by label" in said
+    assert "up to 0" not in said
+    assert "at most 0" not in said
+
+
 def test_nothing_protected_is_nothing_to_sign() -> None:
     terms = SignOffTerms.of(scenario(), "open")
     assert terms.mode is Mode.NOTHING

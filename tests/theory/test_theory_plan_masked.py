@@ -27,6 +27,14 @@ def by_name(found: Any) -> dict[str, Any]:
     return {c.algorithm: c for c in reversed(found.candidates)}
 
 
+def test_without_colluders_every_other_member_is_trusted() -> None:
+    found = theory.plan(LOCAL, colluders=0)
+    assert found.best.algorithm == "masked-sum"
+    assert found.best.trust.startswith(
+        "that no other member tries to learn a signal, not even by itself, and 0 are absent"
+    )
+
+
 def test_the_masked_sum_wins_where_there_is_time_for_it() -> None:
     found = theory.plan(LOCAL, colluders=4, absent=2)
     assert found.best.algorithm == "masked-sum"

@@ -158,13 +158,6 @@ def _print_plan(found: Plan, written: list[Path]) -> None:
             "before the next one.",
             soft_wrap=True,
         )
-    sessions = max(c.sessions for c in found.candidates)
-    if sessions > 1:
-        show.print(
-            "eps: what is guaranteed, by which all are compared. A query of the masked sum may take "
-            f"{sessions} sessions, each at 1/{sessions} of it, which is its epsilon in a scenario.",
-            soft_wrap=True,
-        )
     for trust, names in _trusted(found).items():
         show.print(f"{names}: trust {trust}.", soft_wrap=True)
     if found.left_out:

@@ -507,11 +507,12 @@ def masked_mechanism(privacy: MaskedDP, family: Any, members: int) -> MaskedMech
         members, privacy.colluders, privacy.absent, privacy.epsilon, moved, privacy.attempts,
         _largest_steps(family, step), dimension, longest,
     )  # fmt: skip
+    within = _range_steps(family, step)
     if privacy.delta:
         l2 = min(float(moved), _l2(family, delta) / step + (0 if whole else math.sqrt(dimension)))
-        terms = SkellamParameters(*numbers, delta=privacy.delta, l2_steps=l2)
+        terms = SkellamParameters(*numbers, range_steps=within, delta=privacy.delta, l2_steps=l2)
     else:
-        terms = MaskedParameters(*numbers)
+        terms = MaskedParameters(*numbers, range_steps=within)
     return MaskedMechanism(privacy.epsilon, delta, step, terms, whole)
 
 
@@ -523,12 +524,20 @@ def _l2(family: Any, l1: float) -> float:
     return min(l1, float(np.linalg.norm(high - low)))
 
 
-def _largest_steps(family: Any, step: float) -> int | None:
-    """The largest component of a statistic in grid steps; None without bounds."""
+def _range_steps(family: Any, step: float) -> tuple[int, int] | None:
+    """The least and the largest component of a statistic in grid steps; None without bounds."""
     if family is None:
         return None
-    ends = np.abs(np.concatenate([np.ravel(end) for end in statistic_bounds(family)]))
-    return max(1, math.ceil(float(ends.max()) / step)) if np.isfinite(ends).all() else None
+    low, high = (np.ravel(end) for end in statistic_bounds(family))
+    if not (np.isfinite(low).all() and np.isfinite(high).all()):
+        return None
+    return math.floor(float(low.min()) / step), math.ceil(float(high.max()) / step)
+
+
+def _largest_steps(family: Any, step: float) -> int | None:
+    """The largest component of a statistic in grid steps, absolute; None without bounds."""
+    within = _range_steps(family, step)
+    return None if within is None else max(1, *map(abs, within))
 
 
 def mechanism_name(privacy: PrivacyRequest, family: Any) -> str:

@@ -141,7 +141,7 @@ class Adversary:
     messages : int
         How many messages, or over how many rounds.
     colluders : int
-        How many of the other members collude, where that matters.
+        How many of the other members collude, where that matters; one by itself counts, too.
 
     Examples
     --------
@@ -155,6 +155,8 @@ class Adversary:
 
     def __str__(self) -> str:
         """Describe the adversary."""
+        if self.sees is Sees.MEMBERS and not self.colluders:
+            return "whoever sees all messages and is no member (any one member may learn more)"
         if self.sees is Sees.MEMBERS:
             return (
                 f"whoever sees all messages and up to {self.colluders} of the other members "

@@ -179,6 +179,9 @@ class MaskedParameters:
         Components of the statistic.
     longest_batch : int
         The most readings that a member adds up in one query.
+    range_steps : (int, int), optional
+        The least and the largest component of one reading's statistic, between which a sum must lie
+        but for the noise; -largest_steps and largest_steps if left out.
 
     Raises
     ------
@@ -204,6 +207,7 @@ class MaskedParameters:
     largest_steps: int | None = None
     dimension: int = 1
     longest_batch: int = 1
+    range_steps: tuple[int, int] | None = None
 
     def __post_init__(self) -> None:
         """Check every requirement that privacy or the result rests on."""
@@ -219,6 +223,12 @@ class MaskedParameters:
         if self.largest_steps is None:
             object.__setattr__(self, "largest_steps", self.sensitivity_steps)
         _validate.at_least(PrivacyError, 1, attempts=self.tries, largest_steps=self._largest)
+        low, high = self._range
+        if not -self._largest <= low <= high <= self._largest:
+            raise PrivacyError(
+                "range_steps must be a least and a largest number within ±largest_steps = "
+                f"{self._largest}; found {low} and {high}"
+            )
         self._check_members()
         if self.dimension > MOST_COMPONENTS:
             raise PrivacyError(
@@ -263,6 +273,10 @@ class MaskedParameters:
     @property
     def _largest(self) -> int:
         return self.largest_steps or 0
+
+    @property
+    def _range(self) -> tuple[int, int]:
+        return self.range_steps or (-self._largest, self._largest)
 
     @property
     def honest(self) -> int:
@@ -340,7 +354,9 @@ class MaskedParameters:
         """
         if not all(1 <= one <= self.longest_batch for one in readings):
             return False
-        return abs(total) <= sum(readings) * self._largest + self.noise_tail(len(readings))
+        low, high = (sum(readings) * end for end in self._range)
+        tail = self.noise_tail(len(readings))
+        return low - tail <= total <= high + tail
 
     def epsilon_against(self, colluders: int) -> float:
         """What one session costs if that many of the other members collude.
@@ -397,8 +413,9 @@ class MaskedParameters:
         """What epsilon becomes if twice as many collude, for a guarantee's sentence."""
         twice = min(max(2 * self.colluders, 1), self.n - 1)
         who = str(twice) if twice < self.n - 1 else f"all {twice} others"
+        more = f"if {who} colluded" if self.colluders else "against any one of the other members"
         return (
-            f"if {who} colluded, epsilon would be {self.epsilon_against(twice):.3g} a session; a "
+            f"{more}, epsilon would be {self.epsilon_against(twice):.3g} a session; a "
             "member that omits its noise counts as a colluder"
         )
 

@@ -29,8 +29,10 @@ class SkellamParameters(MaskedParameters):
 
     Parameters
     ----------
-    n, colluders, absent, epsilon, sensitivity_steps, attempts, largest_steps, dimension, longest_batch
+    n, colluders, absent, epsilon, sensitivity_steps, attempts, largest_steps, dimension
         As of `MaskedParameters`.
+    longest_batch, range_steps
+        Likewise.
     delta : float
         What one session costs beside epsilon, above 0.
     l2_steps : float

@@ -6,7 +6,7 @@ import math
 
 from murmura._html import Markup, bullets, element, table
 from murmura.families.support import Metric
-from murmura.privacy import Guarantee, Status
+from murmura.privacy import Guarantee, MaskedParameters, Status
 from murmura.privacy.odds import believed, in_words, times
 from murmura.reports.exposure import amount, stated
 from murmura.reports.terms import Mode, SignOffTerms
@@ -149,9 +149,9 @@ def assumptions(terms: SignOffTerms) -> list[Markup]:
         items += [
             element(
                 "span",
-                f"Colluders: at most {numbers.colluders} of the {numbers.n:,} members pool what they "
-                "know, counted by label: an operator of many sites is as many colluders, and so is each "
-                "member that leaves its noise out. Nobody can check this by software. ",
+                f"Colluders: {_colluding(numbers)}, counted by label: an operator of many sites is as many "
+                "colluders, and so is each member that leaves its noise out. Nobody can check this by "
+                "software. ",
                 stated(spec.report.colluders, "colluders"),
             ),
             f"At least {numbers.smallest_roster:,} members take part in a sum, of which "
@@ -160,3 +160,10 @@ def assumptions(terms: SignOffTerms) -> list[Markup]:
             "readings must stay secret.",
         ]
     return [bullets(items)]
+
+
+def _colluding(numbers: MaskedParameters) -> str:
+    """What is assumed of the members; one that uses what it knows by itself is a colluder, too."""
+    if not numbers.colluders:
+        return f"none of the {numbers.n:,} members uses what it knows, not even by itself"
+    return f"at most {numbers.colluders} of the {numbers.n:,} members pool what they know"

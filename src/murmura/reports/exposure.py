@@ -184,8 +184,12 @@ def _masked_rows(terms: SignOffTerms, limit: str) -> list[tuple[str, str, str]]:
     counts = sorted({min(c, others) for c in (2 * numbers.colluders, numbers.colluders + 1)})
     rows = [
         (
-            f"up to {numbers.colluders} of the other members together, with all messages",
-            "padded values, their own masks and noise, and the noised sum of the rest",
+            f"up to {numbers.colluders} of the other members together, with all messages"
+            if numbers.colluders
+            else "whoever is no member, with all messages",
+            "padded values, their own masks and noise, and the noised sum of the rest"
+            if numbers.colluders
+            else "padded values, and the noised sum",
             f"{limit}, over the {numbers.tries} sessions of a query"
             if numbers.tries > 1
             else limit,

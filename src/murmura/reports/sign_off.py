@@ -112,7 +112,7 @@ def _first(terms: SignOffTerms, audited: list[AuditedClaim] | None) -> list[Mark
     parts = []
     if found.status is Status.PROVED:
         against = {
-            Mode.MASKED: f"against up to {found.adversary.colluders} colluding members",
+            Mode.MASKED: _colluding(found.adversary.colluders),
         }.get(terms.mode, "against all other members together")
         text = (
             f"{terms.problem.network.size:,} members estimate together, without a server. Whatever "
@@ -126,6 +126,13 @@ def _first(terms: SignOffTerms, audited: list[AuditedClaim] | None) -> list[Mark
     return parts + [
         element("p", f"Do not sign: {why}", class_="stop") for why in objections(terms, audited)
     ]
+
+
+def _colluding(members: int) -> str:
+    """Whom a masked sum holds against: with no colluders, outsiders alone."""
+    if not members:
+        return "for whoever is no member; any one member may learn more"
+    return f"against up to {members} colluding members"
 
 
 def _besides(terms: SignOffTerms) -> str:

@@ -169,5 +169,6 @@ def _caption(results: Mapping[str, Result]) -> str:
     masked = {one.colluders for one in asked if isinstance(one, MaskedDP)}
     if masked:
         most = " or ".join(f"{each:,}" for each in sorted(masked))
-        line += f" Masked sums: proved against up to {most} colluding members."
+        whom = f"up to {most} colluding members" if max(masked) else "whoever is no member"
+        line += f" Masked sums: proved against {whom}."
     return "\n".join([line, *different_statistics(results)])

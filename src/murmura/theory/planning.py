@@ -523,9 +523,12 @@ def _trust(privacy: PrivacyRequest) -> str:
         return "nobody: each agent's own noise hides it from all others together"
     most = privacy.sessions
     again = f"; a query may take {most} sessions, epsilon/{most} each" if most > 1 else ""
+    who = f"at most {privacy.colluders} of the other members collude"
+    if not privacy.colluders:
+        who = "no other member tries to learn a signal, not even by itself,"
     return (
-        f"that at most {privacy.colluders} of the other members collude and {privacy.absent} are "
-        f"absent, and that X25519, HKDF, ChaCha20 and Ed25519 hold{again}"
+        f"that {who} and {privacy.absent} are absent, and that X25519, HKDF, ChaCha20 and Ed25519 "
+        f"hold{again}"
     )
 
 

@@ -67,6 +67,7 @@ def test_the_parameters_come_from_the_mechanism_alone() -> None:
     terms = MaskedTerms.of(manifest, PROBLEM.family)
     assert terms.parameters == masked_mechanism(PROBLEM.privacy, PROBLEM.family, 9).terms  # type: ignore[arg-type]
     assert terms.parameters.largest_steps == 4 * 4096
+    assert terms.parameters.range_steps == (0, 4 * 4096)
     assert terms.manifest == manifest.digest
     assert terms.nonce.hex() == NONCE
     assert terms.labels == manifest.labels

@@ -249,6 +249,24 @@ def test_a_reader_delays_the_emptying_of_the_log_and_no_longer(
     assert not holding(tmp_path)
 
 
+def test_a_reader_at_the_start_delays_it_likewise(
+    open_ledger: Any, terms: Any, tmp_path: Any
+) -> None:
+    """The value was withdrawn before the restart, and a reader kept the log from then on."""
+    ledger = open_ledger()
+    steps = Steps(ledger.sessions(terms), terms).begin().open().prepare(*SECRETS)
+    reader = Store(tmp_path / "a.ledger", read_only=True)
+    reader.db.execute("BEGIN")
+    assert len(reader.sessions()) == 1
+    steps.withdraw()
+    ledger.close()
+    again = open_ledger()
+    assert holding(tmp_path)
+    reader.close()
+    Steps(again.sessions(terms), terms).open(0, 1)
+    assert not holding(tmp_path)
+
+
 def test_a_backup_has_no_value_that_may_be_withdrawn(
     open_ledger: Any, terms: Any, tmp_path: Any
 ) -> None:

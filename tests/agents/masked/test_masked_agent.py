@@ -23,6 +23,7 @@ from murmura.agents.masked.links import RecordLinks
 from murmura.agents.masked.records import Masked, SignedRecord, Withdraw
 from murmura.agents.messages import RecordExchange
 from murmura.agents.protocol import Options
+from murmura.agents.runtime.log import level_of
 from murmura.testing import Faults
 from tests.agents.masked.network import LOSSY, OPTIONS, SLOW, MaskedNetwork
 
@@ -89,6 +90,23 @@ def test_loss_repetition_and_reordering_cost_only_time(
             continue
         assert run.run(100), seed
         finished(run)
+
+
+def test_a_start_after_the_end_says_that_it_shows_what_was_before() -> None:
+    """With the same nonce: a new reading at its source is not taken, which nobody else would say."""
+    run = MaskedNetwork("ring:6")
+    run.start()
+    run.all_contribute()
+    assert run.run(60)
+    before = run.agent("3").estimate
+    assert not [one for _, one in run.reports if "earlier start" in one.text]
+    run.crash("3")
+    run.restart("3")
+    said = [(who, one) for who, one in run.reports if "earlier start" in one.text]
+    ((who, report),) = said
+    assert (who, report.kind, report.estimate) == ("3", "readings", before)
+    assert "all sites need a new nonce" in report.text
+    assert level_of(report.kind) == "warning"
 
 
 def test_a_member_without_a_reading_finds_the_result() -> None:

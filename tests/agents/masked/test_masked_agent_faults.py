@@ -25,6 +25,7 @@ from murmura.agents.masked.pool import RecordPool
 from murmura.agents.masked.records import Present, SignedRecord, Withdraw, sign
 from murmura.agents.messages import Hello, PeerStatus, RecordExchange
 from murmura.agents.protocol import Agent
+from murmura.agents.runtime.log import level_of
 from tests.agents.masked.network import (
     LOSSY,
     OPTIONS,
@@ -208,6 +209,7 @@ def test_a_false_refund_is_taken_again_loudly_also_when_the_agent_is_done() -> N
     assert ledger.charged == run.terms.parameters.noise_cost
     (report,) = [one for who, one in kinds(run, "reinstated") if who == "0"]
     assert "attempt 1 of query 1 was refunded and is taken again: 1 withdrew and" in report.text
+    assert level_of(report.kind) == "warning"
     (liar,) = [one for who, one in kinds(run, "contradiction") if who == "0"]
     assert (liar.peer, liar.text[:35]) == ("1", "Withdraw and Masked for one roster ")
 

@@ -441,8 +441,11 @@ def test_a_ledger_knows_what_was_said_up_to_its_last_step_and_nothing_else() -> 
     for step, entries in enumerate(kept):
         found = [is_unknown(one, entries) for one in said]
         assert found == [place >= step for place in range(4)]
-    _, commit, ready, masked = said
+    present, commit, ready, masked = said
     for other in (
+        present._replace(key=EphemeralKey().public),
+        present._replace(readings=2),
+        Roster(commit.sid, "a", bytes(32), (0, 1, 2, 3)),
         commit._replace(commitment=bytes(32)),
         ready._replace(gamma=bytes(32)),
         masked._replace(words=(1, 2)),
@@ -451,6 +454,23 @@ def test_a_ledger_knows_what_was_said_up_to_its_last_step_and_nothing_else() -> 
         masked._replace(sid=bytes(32)),
     ):
         assert is_unknown(other, kept[-1]), other
+
+
+def test_another_key_in_a_view_that_a_crash_ended_is_heard_as_that_of_another_process() -> None:
+    """After the crash a's own Present of that view is in no set, so nothing contradicts the copy's."""
+    world = started("a")
+    copied = copy.deepcopy(world.ledgers["a"])
+    world.start("a")
+    world.kill("a")
+    world.start("a")
+    original = session_of(world, "a")
+    assert [entry.view for entry in world.ledgers["a"].entries(QUERY)] == [0, 1]
+    world.ledgers["a"] = copied  # of the same directory, started elsewhere
+    world.start("a")
+    said = [one for one in session_of(world, "a").records if isinstance(one.record, Present)]
+    assert [one.record.sid for one in said] == [world.terms.sid(QUERY, 0, 0)]
+    original.receive(said)
+    assert original.reason == "rolled-back"
 
 
 @pytest.mark.parametrize("helpers", ["b", "bc"])

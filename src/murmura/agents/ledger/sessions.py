@@ -83,7 +83,7 @@ class DiskSessionLedger:
         run = run_name(terms.manifest, terms.nonce)
         self._queries = QueryLog(writer, readings, run)
         self._ended: dict[int, Entries] = {}
-        self._log_has_value = False
+        self._log_has_value = not writer.store.log_emptied  # a reader was there at the start
         with writer.reading() as store:
             self._entries = self._load(store, self._queries.open)
         if self._queries.open is not None and self._queries.open.run != run:

@@ -145,6 +145,7 @@ class Store:
         self.db.execute(f"PRAGMA wal_autocheckpoint = {LOG_PAGES}")
         self.db.execute("PRAGMA secure_delete = ON")  # zeros where a withdrawn value was
         self.full = True
+        self.log_emptied = False  # the last time that it was to be
         self.db.execute("PRAGMA synchronous = FULL")
 
     def wait_for_disk(self, full: bool) -> None:
@@ -166,7 +167,9 @@ class Store:
 
         False if a reader has the log open; then it is to be tried again.
         """
-        return bool(self.db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0] == 0)
+        busy = self.db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+        self.log_emptied = bool(busy == 0)
+        return self.log_emptied
 
     @property
     def empty(self) -> bool:

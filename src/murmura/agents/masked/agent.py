@@ -52,6 +52,10 @@ RESEND, PUSH = "resend", "push"
 LINGERING_PAUSE = 30.0  # seconds between two comparisons once the agent is done, at most
 FINALS = 3  # messages that say that the agent is done, to a neighbour that does not confirm it
 BUSY_TICKS = 8  # ticks with new records after which records are compared all the same
+CONCLUDED_BEFORE = (
+    "this run was concluded at an earlier start: what it ended with is shown again, and no reading is "
+    "taken; for another sum, all sites need a new nonce in [agents]"
+)
 MISSED = "missed"  # the others concluded, and nobody has the records any more
 RECORDS = {  # what was found among the records
     "rolled-back": "a record signed by this agent that its ledger does not know",
@@ -332,6 +336,7 @@ class MaskedAgent:
         links.set_timer(RESEND, self.options.resend)
         if self.queries.finished:
             found = self.queries.sums.get(self.queries.concluded)
+            links.report("readings", "", CONCLUDED_BEFORE, self.estimate)
             self._done("sum" if found else self._last_reason)
 
     def _restore_records(self, state: bytes) -> None:

@@ -89,6 +89,10 @@ def is_unknown(record: Record, entries: tuple[SessionEntry, ...]) -> bool:
     entry = next((one for one in entries if one.sid == record.sid), None)
     if entry is None:
         return True
+    if isinstance(record, Present):  # not in the set after a crash that lost its key
+        return bool(entry.present) and present_of(record) != entry.present
+    if isinstance(record, Roster):  # one that was proposed and not prepared for is in no ledger
+        return bool(entry.rho) and record.rho != entry.rho
     if isinstance(record, Commit):
         return record.commitment != entry.commitment
     if isinstance(record, Ready):

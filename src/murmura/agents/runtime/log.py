@@ -33,6 +33,7 @@ WARNING_KINDS = {
     "rolled-back",
     "cloned",
     "contradiction",
+    "reinstated",
     "conflicting-releases",
     "budget",
     "reading",
