@@ -50,6 +50,20 @@ export function date(at) {
   return `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}`;
 }
 
+// A time in seconds of the epoch, with its day unless that is today: a site may be silent for days.
+export function moment(seconds, now = Date.now()) {
+  const at = new Date(seconds * 1000);
+  const day = at.toDateString() === new Date(now).toDateString() ? "" : `${date(at)} `;
+  return `${day}${clock(at.getTime())}`;
+}
+
+// What is left of a certificate.
+export function daysLeft(days) {
+  if (days < 0) return "expired";
+  const whole = Math.floor(days);
+  return `${whole} day${whole === 1 ? "" : "s"}`;
+}
+
 const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200,
   86400, 172800, 604800].map((value) => value * 1000);
 

@@ -1,8 +1,8 @@
 // The fleet page: takes the snapshot and the events, and shows them.
 
-import { element, number } from "/static/charts.js";
+import { daysLeft, element, moment, number } from "/static/charts.js";
 import { drawFan, drawGap } from "/static/fleet_charts.js";
-import { STAGES, STATES, colourAt, empty, fold, mostCommon, overview, scaleOf, shown, stateOf, stateText, time, withUnit } from "/static/fleet_data.js";
+import { STAGES, STATES, colourAt, empty, fold, mostCommon, overview, scaleOf, shown, stateOf, stateText, withUnit } from "/static/fleet_data.js";
 import { FleetMap } from "/static/fleet_map.js";
 import { SiteTable } from "/static/fleet_table.js";
 import { connect, say, state } from "/static/stream.js";
@@ -93,7 +93,7 @@ function problems() {
   if (silent.length) {
     const since = silent.map((label) => sites[label].silent_since).reduce((a, b) => Math.min(a, b));
     const why = (label) => (sites[label].silent_reason ? `${label} (${sites[label].silent_reason})` : label);
-    found.push(["bad", `${silent.length} silent`, `${some(silent.map(why))}; since ${time(since)}`]);
+    found.push(["bad", `${silent.length} silent`, `${some(silent.map(why))}; since ${moment(since)}`]);
   }
   const unheard = terms.labels.filter((label) => stateOf(sites[label]) === "unheard" && !(sites[label] && sites[label].unwatched));
   if (unheard.length) found.push(["warn", `${unheard.length} not heard yet`, some(unheard)]);
@@ -104,7 +104,7 @@ function problems() {
   if (versions.length) found.push(["warn", `${versions.length} with another version than ${common}`, some(versions.map((label) => `${label} (${sites[label].version})`))]);
   const expiring = where((site) => Number.isFinite(site.certificate_days) && site.certificate_days < 30);
   const soon = expiring.some((label) => sites[label].certificate_days < 7);
-  if (expiring.length) found.push([soon ? "bad" : "warn", `${expiring.length} with a certificate that expires within 30 days`, some(expiring.map((label) => `${label} (${number(sites[label].certificate_days, 2)})`))]);
+  if (expiring.length) found.push([soon ? "bad" : "warn", `${expiring.length} with a certificate that expires within 30 days`, some(expiring.map((label) => `${label} (${daysLeft(sites[label].certificate_days)})`))]);
   const cut = where((site) => ["running", "done"].includes(site.state) && !site.silent_since && site.links && Object.keys(site.links.broken).length);
   if (cut.length) found.push(["warn", `${cut.length} with links that are not open`, some(cut.map((label) => `${label} (${Object.entries(sites[label].links.broken).slice(0, 3).map(([peer, how]) => `${peer} ${how}`).join(", ")})`))]);
   const failed = where((site) => site.state === "done" && site.reason && !["rounds", "sum", "tolerance", "readings", "left"].includes(site.reason));
