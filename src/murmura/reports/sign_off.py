@@ -38,7 +38,7 @@ def sign_off(
     scenario
         The scenario.
     variant
-        Of the scenario; the first without one.
+        Of the scenario; without one that of the agent, or the first.
     agent
         An agent.toml, whose [budget] limits the totals.
     per_day
@@ -57,6 +57,8 @@ def sign_off(
     ------
     ScenarioError
         If there is no such variant, or its parts do not fit together.
+    AgentError
+        If the agent runs another scenario or another variant.
 
     Examples
     --------
@@ -229,8 +231,8 @@ def _totals(terms: SignOffTerms, per_day: float | None) -> list[Markup]:
 
 
 def _budget(terms: SignOffTerms) -> str:
-    budget = terms.budget
-    if budget is None:
+    site, budget = terms.site, terms.budget
+    if site is None or budget is None:
         return (
             "No budget was given: `--agent agent.toml` takes the [budget] of a site into account."
         )
@@ -241,7 +243,7 @@ def _budget(terms: SignOffTerms) -> str:
     else:
         what = "for each reading" if budget.unit == "event" else "for all readings together"
     return (
-        f"Budget of the site: epsilon = {budget.epsilon:g} {what}. Its ledger refuses a release "
+        f"Budget of the site {site.name}: epsilon = {budget.epsilon:g} {what}. Its ledger refuses a release "
         "that exceeds it."
     )
 
