@@ -38,6 +38,13 @@ export function number(value, digits = 4) {
   return String(Number(value.toPrecision(Math.max(digits, Math.ceil(Math.log10(size))))));
 }
 
+// A value to the digit that its interval leaves: more would look surer than it is.
+export function rounded(value, width) {
+  if (!(width > 0) || !Number.isFinite(width)) return number(value, 5);
+  const places = Math.min(Math.max(1 - Math.floor(Math.log10(width)), 0), 12);
+  return value.toFixed(places);
+}
+
 export function clock(milliseconds, seconds = true) {
   const at = new Date(milliseconds);
   const two = (value) => String(value).padStart(2, "0");

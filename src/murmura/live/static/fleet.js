@@ -1,6 +1,6 @@
 // The fleet page: takes the snapshot and the events, and shows them.
 
-import { daysLeft, element, moment, number } from "/static/charts.js";
+import { daysLeft, element, moment, number, rounded } from "/static/charts.js";
 import { drawFan, drawGap } from "/static/fleet_charts.js";
 import { STAGES, STATES, colourAt, empty, fold, mostCommon, overview, scaleOf, shown, stateOf, stateText, withUnit } from "/static/fleet_data.js";
 import { FleetMap } from "/static/fleet_map.js";
@@ -54,8 +54,7 @@ function summary(now) {
   const all = terms.labels.map((label) => sites[label]);
   const latest = past === null ? now : overview(held);
   if (terms.estimates) {
-    const digits = Number.isFinite(latest.bar) && latest.bar > 0 && latest.mean ? Math.max(3, Math.ceil(Math.log10(Math.abs(latest.mean) / latest.bar)) + 2) : 4;
-    say("answer", Number.isFinite(latest.bar) && latest.mean !== null ? withUnit(`${number(latest.mean, Math.min(digits, 8))} \u00b1 ${number(latest.bar, 2)}`, unit) : shown(latest.mean, unit));
+    say("answer", Number.isFinite(latest.bar) && latest.mean !== null ? withUnit(`${rounded(latest.mean, latest.bar)} \u00b1 ${rounded(latest.bar, latest.bar)}`, unit) : shown(latest.mean, unit));
     say("answer-note", latest.mean === null ? "no estimate yet" : `mean of ${latest.values.size} sites${Number.isFinite(latest.bar) ? "; error bar 95%, of the readings\u2019 mean" : ""}`);
     say("spread", shown(latest.spread, unit, 3));
     const small = latest.finest !== null && latest.spread !== null && latest.spread < latest.finest;

@@ -1,5 +1,5 @@
 // The page of one site: its status over time, and the events of its log.
-import { barMeter, daysLeft, lineChart, moment as momentAt, number } from "./charts.js";
+import { barMeter, daysLeft, lineChart, moment as momentAt, number, rounded } from "./charts.js";
 import { connect, say, state } from "./stream.js";
 
 const STATES = { gathering: "warn", running: "good", done: "good", stopped: "" };
@@ -42,13 +42,6 @@ function facts(id, pairs) {
     value.textContent = text;
     place.append(term, value);
   }
-}
-
-// A value to the digit that its interval leaves: more would look surer than it is.
-function rounded(value, width) {
-  if (!(width > 0) || !Number.isFinite(width)) return number(value, 5);
-  const places = Math.min(Math.max(1 - Math.floor(Math.log10(width)), 0), 12);
-  return value.toFixed(places);
 }
 
 function ago(seconds) {
