@@ -3,7 +3,7 @@
 import { daysLeft, element, moment, number, rounded } from "/static/charts.js";
 import { drawFan, drawGap } from "/static/fleet_charts.js";
 import { STAGES, STATES, colourAt, empty, fold, mostCommon, overview, scaleOf, shown, stateOf, stateText, withUnit } from "/static/fleet_data.js";
-import { FleetMap } from "/static/fleet_map.js";
+import { FleetMap, MOST_SVG } from "/static/fleet_map.js";
 import { SiteTable } from "/static/fleet_table.js";
 import { connect, say, state } from "/static/stream.js";
 
@@ -167,7 +167,7 @@ function legend(now, scale) {
   }
   const silent = terms.labels.filter((label) => stateOf(sites[label]) === "silent").length;
   const unheard = terms.labels.filter((label) => stateOf(sites[label]) === "unheard").length;
-  const hatched = terms.labels.length <= 300 ? "hatched, dashed outline" : "crossed";
+  const hatched = terms.labels.length <= MOST_SVG ? "hatched, dashed outline" : "crossed";
   if (silent) list.append(swatch("state-silent", `silent (${hatched}): ${silent}`));
   if (unheard) list.append(swatch("state-unheard", `not heard yet: ${unheard}`));
   parts.push(list);
@@ -313,7 +313,7 @@ function draw() {
 
 function soon() {
   if (waiting) return;
-  const pause = held.terms && held.terms.labels.length > 300 ? 500 : 100;
+  const pause = held.terms && held.terms.labels.length > MOST_SVG ? 500 : 100;
   waiting = setTimeout(() => requestAnimationFrame(draw), Math.max(0, pause - (performance.now() - drawn)));
 }
 
