@@ -35,6 +35,7 @@ a { color: inherit; } .faint, figcaption, caption { color: var(--faint); font-si
   border: 1px solid currentColor; border-radius: 4px; padding: 0 .35rem; white-space: nowrap; }
 .good { color: var(--good); } .mend { color: var(--mend); } .bad { color: var(--bad); }
 .missing { color: var(--mend); } .stop { color: var(--bad); font-weight: 700; }
+.piece { white-space: nowrap; }
 figure { margin: 1rem 0; } figure svg { display: block; max-width: 100%; height: auto;
   background: #ffffff; border-radius: 6px; }
 code, pre, .hash { font: .85rem/1.45 ui-monospace, monospace; overflow-wrap: anywhere; }

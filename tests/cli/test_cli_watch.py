@@ -102,6 +102,12 @@ def test_a_silent_site_is_an_error(watched: Watched) -> None:
     assert "does not answer" in done.output
 
 
+def test_a_site_that_is_silent_since_another_day_has_the_day() -> None:
+    before = time.time() - 50 * 3600
+    assert watch._clock(before).startswith(time.strftime("%Y-%m-%d ", time.localtime(before)))
+    assert len(watch._clock(time.time())) == len("12:34:56")
+
+
 def test_without_an_estimate_the_code_is_3(watched: Watched) -> None:
     from dataclasses import replace
 
@@ -155,6 +161,7 @@ def test_it_watches_until_it_is_asked_to_end(
 WRONG = {
     "sites": ('north = "tls', 'nort = "tls', "no member of suppliers"),
     "endpoint": ("tls/127.0.0.1:", "http://127.0.0.1:", "is not an endpoint"),
+    "host": ("tls/127.0.0.1:", "tls/north..example:", "is no name of a host"),
     "keys": (
         'folder = "keys"',
         'folder = "kees"',

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
+from urllib.request import urlopen
 
 import pytest
 
 from murmura.agents.config import manifest_of
 from murmura.errors import AgentError
 from murmura.live.fleet import FleetPage, FleetTerms, fold, site_of
+from murmura.live.fleet_server import FleetServer
 from murmura.live.hub import Hub
+from murmura.live.security import PageAddress
 from murmura.scenario import Scenario
 
 SCENARIO = """
@@ -161,3 +165,18 @@ def test_a_stranger_is_refused() -> None:
 def test_terms_that_do_not_fit_together_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(AgentError, match="fleet page"):
         terms(**wrong)
+
+
+def test_every_address_that_the_page_names_is_served() -> None:
+    server = FleetServer(terms(), PageAddress("127.0.0.1", 0))
+    url = server.start()
+    try:
+        with urlopen(url) as answer:
+            text = answer.read().decode()
+        named = set(re.findall(r"(?<![<\w.])/[a-z][\w./]*", text))
+        assert "/static/fleet.js" in named
+        for path in named:
+            with urlopen(f"{url}{path[1:]}") as answer:
+                assert answer.status == 200, path
+    finally:
+        server.close()

@@ -166,6 +166,9 @@ def test_a_range_below_the_error_bar_has_one_colour(open_page: OpenPage) -> None
         for k, label in enumerate(fleet.terms.labels):
             fleet.update(label, status(5 + 0.01 * k), at=time.time())
         page = open_page(url, server_may_end=True)
+        expect(page.locator("#answer")).to_have_text(
+            "5.02 ± 0.40 kW"
+        )  # 5.025: digits of its interval
         note = page.locator("#scale-note")
         expect(note).to_contain_text(
             "Sites differ by 0.05 kW now, less than the error bar of ± 0.4 kW"
@@ -221,15 +224,17 @@ def test_what_needs_attention_is_named_and_flagged(open_page: OpenPage, screensh
         fleet.update("site-2", status(5.0, manifest="cd" * 32), at=time.time())
         fleet.update("site-3", status(5.0, links={"site-4": "down"}), at=time.time())
         fleet.update("site-4", status(5.0, certificate_days=3.0), at=time.time())
-        fleet.silent(HOSTILE, since=time.time() - 60, reason="it does not answer")
+        began = time.time() - 50 * 3600  # a time of day alone would look like today's
+        fleet.silent(HOSTILE, since=began, reason="it does not answer")
         listed = page.locator("#attention")
         for text in (
             f"1 silent: {HOSTILE} (it does not answer)", "1 with another manifest: site-2",
             "1 with another version than 0.1.0: site-1 (0.0.9)", "site-3 (site-4 down)",
-            "1 with a certificate that expires within 30 days: site-4 (3)",
+            "1 with a certificate that expires within 30 days: site-4 (3 days)",
         ):  # fmt: skip
             expect(listed).to_contain_text(text)
         expect(page.locator("#map line.broken")).to_have_count(1)
+        expect(listed).to_contain_text(f"since {time.strftime('%Y-%m-%d', time.localtime(began))} ")
         expect(page.locator("#sites .flag")).to_have_count(4)
         expect(page.locator("#sites tr.silent th")).to_have_text(HOSTILE)  # as text
         screenshot(page, "attention")

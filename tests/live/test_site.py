@@ -5,11 +5,13 @@ import base64
 import http.client
 import io
 import json
+import re
 import socket
 import ssl
 import threading
 import time
 from collections.abc import Iterator
+from importlib.resources import files
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,6 +21,7 @@ import pytest
 from murmura.agents.pki import Authority, Credentials, Role
 from murmura.agents.release.mechanism import ReleaseMechanism
 from murmura.agents.runtime import Log, Metrics, Node
+from murmura.agents.runtime.metrics import LINK_STATES, STAGES, STATES
 from murmura.live import security
 from murmura.live import site as module
 from murmura.live.hub import Hub
@@ -357,3 +360,23 @@ def test_the_check_of_names_is_what_refuses_a_stranger(
     made.close()
     assert served.get("/", shows(home, "stranger"))[0] == 200
     served.page.close()
+
+
+def test_the_words_of_the_pages_are_those_of_agents() -> None:
+    """A state, a stage or a link's state that a page does not know would be shown without its meaning."""
+    folder = files("murmura.live") / "static"
+    text = {name: (folder / name).read_text("utf-8") for name in ("site.js", "fleet_data.js")}
+
+    def keys(file: str, name: str) -> set[str]:
+        (found,) = re.findall(rf"const {name} = (\{{.*?\}}|\[.*?\]);", text[file], re.DOTALL)
+        if found[0] == "[":
+            return set(re.findall(r'"(\w+)"', found))
+        return set(re.findall(r"(\w+):", re.sub(r'"[^"]*"', "", found)))
+
+    assert keys("site.js", "LINKS") == set(LINK_STATES) - {"other"}
+    assert keys("site.js", "STATES") == set(STATES)
+    assert keys("fleet_data.js", "STATES") == {*STATES, "silent", "unheard"}
+    for file in text:
+        assert keys(file, "STAGES") == set(STAGES), file
+    style = (folder / "fleet.css").read_text("utf-8")
+    assert {f".stage-{each}" for each in STAGES} <= set(re.findall(r"\.stage-\w+", style))

@@ -1,7 +1,5 @@
 """The page of the reproduction, made by the command and opened in a real browser."""
 
-import shutil
-import subprocess
 from typing import Any
 
 import pytest
@@ -12,12 +10,7 @@ from murmura.paper import EXPERIMENTS, Verdict
 from murmura.paper.glossary import MEANINGS, readable
 from murmura.paper.reproduction import FAILED, SKIPPED
 from murmura.results.page import BADGES
-
-BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
-FLAGS = [
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync",
-]  # fmt: skip
+from tests.browsing import PHONE, width_on_a_phone
 
 
 @pytest.fixture(scope="module")
@@ -45,20 +38,8 @@ def test_the_page_holds_figures_verdicts_and_commands(page: Any) -> None:
 
 
 @pytest.mark.integration
-def test_a_browser_reads_it_on_a_phone(page: Any, tmp_path: Any) -> None:
-    if BROWSER is None:
-        pytest.skip("there is no Chromium: apt-get install chromium")
-    shot = tmp_path / "shot.png"
-    done = subprocess.run(
-        [
-            BROWSER, *FLAGS, f"--user-data-dir={tmp_path / 'profile'}", "--window-size=390,844",
-            f"--screenshot={shot}", "--dump-dom", f"file://{page}",
-        ],
-        capture_output=True, text=True, timeout=120, check=True,
-    )  # fmt: skip
-    assert 'id="fig-directed"' in done.stdout
-    assert "✓ confirmed" in done.stdout
-    assert shot.stat().st_size > 10_000
+def test_a_browser_reads_it_on_a_phone(page: Any) -> None:
+    assert width_on_a_phone(page) == PHONE
 
 
 def test_quotes_are_readable_and_terms_of_the_page_are_explained() -> None:

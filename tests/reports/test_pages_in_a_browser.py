@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -12,32 +10,15 @@ import pytest
 from murmura.reports import sign_off
 from murmura.results.run_page import page
 from murmura.scenario import Scenario, run
+from tests.browsing import COMPLAINTS, PHONE, browse, width_on_a_phone
 from tests.reports.test_sign_off import BASE
 from tests.results.test_writer import SYNTHETIC
 
-BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
-FLAGS = (
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-    "--hide-scrollbars", "--disable-background-networking", "--disable-component-update",
-    "--disable-sync", "--enable-logging=stderr",
-)  # fmt: skip
-COMPLAINTS = ("CONSOLE", "Refused", "violates")
 PAGES = {
     "run": lambda: page(run(Scenario.parse(SYNTHETIC))),
     "local": lambda: sign_off(Scenario.parse(BASE), "local"),
     "masked": lambda: sign_off(Scenario.parse(BASE), "masked"),
 }
-
-
-def browse(file: Path, *more: str) -> str:
-    if BROWSER is None:
-        pytest.skip("there is no Chromium: apt-get install chromium")
-    profile = f"--user-data-dir={file.parent / 'profile'}"
-    done = subprocess.run(
-        [str(BROWSER), *FLAGS, profile, *more, f"file://{file}"],
-        capture_output=True, text=True, timeout=120, check=True,
-    )  # fmt: skip
-    return done.stderr
 
 
 @pytest.mark.integration
@@ -46,7 +27,7 @@ def test_a_browser_shows_and_prints_it_without_a_complaint(name: str, tmp_path: 
     file = tmp_path / "page.html"
     file.write_text(PAGES[name](), encoding="utf-8")
     shots = {}
-    for width in (390, 1200):
+    for width in (600, 1200):
         for scheme in (0, 1):  # dark and light
             shot = tmp_path / f"{width}-{scheme}.png"
             said = browse(
@@ -58,6 +39,17 @@ def test_a_browser_shows_and_prints_it_without_a_complaint(name: str, tmp_path: 
     assert len(set(shots.values())) == 4, "widths and schemes differ"
     browse(file, "--no-pdf-header-footer", f"--print-to-pdf={tmp_path / 'page.pdf'}")
     assert (tmp_path / "page.pdf").read_bytes().startswith(b"%PDF")
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("name", list(PAGES))
+def test_nothing_is_wider_than_a_phone(name: str, tmp_path: Path) -> None:
+    file = tmp_path / "page.html"
+    text = PAGES[name]()
+    file.write_text(text, encoding="utf-8")
+    assert width_on_a_phone(file) == PHONE
+    file.write_text(text.replace("<h1>", f"<h1>{'x' * 60}", 1).replace("break-word", "normal"))
+    assert width_on_a_phone(file) > PHONE, "the weakened variant"
 
 
 def sides(text: str, file: Path) -> int:

@@ -11,13 +11,14 @@ import pytest
 from typer.testing import CliRunner
 
 from murmura.cli.app import app
-from murmura.errors import ScenarioError
+from murmura.errors import AgentError, ScenarioError
 from murmura.privacy import Status
+from murmura.privacy.odds import in_words
 from murmura.reports import SignOffTerms, sign_off
 from murmura.reports.claims import claims
 from murmura.reports.sign_off import objections, page
 from murmura.reports.terms import Mode
-from murmura.scenario import Scenario
+from murmura.scenario import Scenario, template
 
 ROOT = Path(__file__).resolve().parents[2]
 READINGS = ("4.24242", "7.13131", "2.72727", "6.36363", "1.61616")
@@ -155,7 +156,43 @@ def test_the_budget_of_a_site_is_in_words(budget: str, what: str, tmp_path: Path
     (tmp_path / "ward.toml").write_text(BASE)
     (tmp_path / "agent.toml").write_text(AGENT.format(budget=budget))
     said = words(sign_off(scenario(), "local", agent=tmp_path / "agent.toml"))
-    assert f"Budget of the site: epsilon = 1 {what}. Its ledger" in said
+    assert f"Budget of the site 0: epsilon = 1 {what}. Its ledger" in said
+
+
+def test_a_year_is_in_the_first_paragraph_and_a_budget_limits_it(tmp_path: Path) -> None:
+    text = BASE.replace('every = "6h"', "open_ended = true")
+    endless = Scenario.parse(text, "ward.toml", name="ward")
+    said = words(sign_off(endless, "local"))
+    first, useless = said.partition("What is collected")[0], "no useful limit."
+    assert f"for all readings of a year together it is {in_words(math.inf)}." in first
+    assert useless in first
+    assert "Nothing limits the readings of a day" in said
+    (tmp_path / "agent.toml").write_text(AGENT.format(budget='per = "month"'))
+    said = words(sign_off(endless, "local", agent=tmp_path / "agent.toml"))
+    first = said.partition("What is collected")[0]
+    assert f"for all readings of a year together it is {in_words(13.0)}." in first
+    assert "Nothing limits the readings of a day" not in said
+    once = words(sign_off(Scenario.parse(template()), "average"))
+    assert "of a year together" not in once.partition("What is collected")[0], "one signal, one run"
+
+
+def test_an_agent_of_another_scenario_or_variant_limits_nothing_here(tmp_path: Path) -> None:
+    site, file = tmp_path / "agent.toml", tmp_path / "ward.toml"
+    site.write_text(AGENT.format(budget=""))
+    file.write_text(BASE.replace("epsilon = 0.5", "epsilon = 0.4"))
+    with pytest.raises(
+        AgentError, match=r"agent.toml, line 2: scenario: 0 runs .*ward.toml, which is"
+    ):
+        sign_off(scenario(), "local", agent=site)
+    file.write_text(BASE)
+    site.write_text(f'variant = "masked"\n{AGENT.format(budget="")}')
+    assert SignOffTerms.of(scenario(), agent=site).mode is Mode.MASKED
+    with pytest.raises(
+        AgentError, match="0 runs the variant 'masked', and the page is to be of 'local'"
+    ):
+        sign_off(scenario(), "local", agent=site)
+    file.unlink()  # the agent's folder need not be there
+    assert SignOffTerms.of(scenario(), agent=site).site is not None
 
 
 def test_a_page_of_a_larger_epsilon_says_larger_odds() -> None:

@@ -125,6 +125,14 @@ def test_the_page_of_a_run_is_self_contained() -> None:
     assert "<svg" not in page(results, figures=False)
 
 
+def test_what_was_simulated_says_so_beside_the_answer() -> None:
+    """A badge that says "proved" must not be taken for leave to publish."""
+    text = page(run(Scenario.parse(SYNTHETIC)), figures=False)
+    before_the_answer = text.partition('id="answer"')[0]
+    assert 'badge good">proved' in before_the_answer
+    assert "nothing here may be released" in before_the_answer
+
+
 def test_measured_signals_are_compared_with_the_truth_on_request_only(tmp_path: Path) -> None:
     file, out = (
         scenario_file(tmp_path, MEASURED.replace("evaluate = true", "")),

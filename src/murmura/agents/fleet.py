@@ -31,6 +31,7 @@ from murmura.agents.config import HIGHEST_PORT, OBSERVERS_ABOVE
 from murmura.agents.coverage import some_names
 from murmura.agents.pins import BYTES
 from murmura.agents.starter import PORT
+from murmura.agents.transport.zenoh_config import Endpoint
 from murmura.errors import AgentError
 from murmura.scenario.schema import LONGEST_UNIT, UnitOfMeasure
 
@@ -100,10 +101,12 @@ class SiteAddress(NamedTuple):
         if port is None or not _is_host(host):
             raise AgentError(
                 f"{text!r}: expected SITE=HOST or SITE=HOST:PORT, such as {label}={label}.example:"
-                f"{PORT}, with an IPv6 address in brackets and a port from 1 to {HIGHEST}; "
-                f"observers have the port that is {OBSERVERS_ABOVE} higher"
+                f"{PORT}, with a port from 1 to {HIGHEST}; observers have the port that is "
+                f"{OBSERVERS_ABOVE} higher"
             )
-        return cls(label, host, port)
+        made = cls(label, host, port)
+        Endpoint.parse(made.endpoint, insecure=False).check_verifiable(label)
+        return made
 
     @property
     def here(self) -> bool:
@@ -121,7 +124,7 @@ class SiteAddress(NamedTuple):
     @property
     def authority(self) -> str:
         """HOST:PORT, as in an address."""
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+        return f"{self.host}:{self.port}"
 
     @property
     def endpoint(self) -> str:
@@ -131,9 +134,7 @@ class SiteAddress(NamedTuple):
     @property
     def listen(self) -> str:
         """What the agent binds to: the loopback address, or all addresses of its machine."""
-        if self.here:
-            return self.endpoint
-        return f"tls/[::]:{self.port}" if ":" in self.host else f"tls/0.0.0.0:{self.port}"
+        return self.endpoint if self.here else f"tls/0.0.0.0:{self.port}"
 
     @property
     def watched(self) -> SiteAddress:
@@ -142,10 +143,8 @@ class SiteAddress(NamedTuple):
 
 
 def _split(address: str) -> tuple[str, int | None]:
-    """Host and port of an address; no port if it is none."""
-    bracketed = re.fullmatch(r"\[([^\]]*)\](?::(\d{1,5}))?", address)
-    plain = re.fullmatch(r"([^:\[\]]*)(?::(\d{1,5}))?", address)
-    found = bracketed or plain
+    """Host, an IPv6 address with its brackets, and port of an address; no port if it is none."""
+    found = re.fullmatch(r"(\[[^\]]*\]|[^:\[\]]*)(?::(\d{1,5}))?", address)
     if found is None:
         return address, None
     port = int(found[2] or PORT)
@@ -154,7 +153,7 @@ def _split(address: str) -> tuple[str, int | None]:
 
 def _is_host(host: str) -> bool:
     try:
-        ipaddress.ip_address(host)
+        ipaddress.ip_address(host.strip("[]"))
     except ValueError:
         return HOST.fullmatch(host) is not None and ".." not in host
     return True

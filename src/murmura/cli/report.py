@@ -14,7 +14,10 @@ Page = Annotated[
     Path | None,
     typer.Option(help="The page to write.", show_default="murmura-out/NAME-report.html"),
 ]
-Variant = Annotated[str | None, typer.Option(help="Of the scenario.", show_default="the first")]
+Variant = Annotated[
+    str | None,
+    typer.Option(help="Of the scenario.", show_default="that of --agent, or the first"),
+]
 AgentFile = Annotated[
     Path | None, typer.Option("--agent", help="An agent's file, for the budget of its site.")
 ]

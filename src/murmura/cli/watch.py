@@ -211,4 +211,7 @@ def _print(found: list[StatusReport]) -> None:
 
 
 def _clock(at: float) -> str:
-    return time.strftime("%H:%M:%S", time.localtime(at))
+    """A time of day, with its date unless that is today: a site may be silent for days."""
+    then, today = time.localtime(at), time.localtime()
+    same = then[:3] == today[:3]
+    return time.strftime("%H:%M:%S" if same else "%Y-%m-%d %H:%M:%S", then)

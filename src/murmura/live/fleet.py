@@ -208,7 +208,7 @@ class FleetPage:
     Parameters
     ----------
     hub : Hub
-        Made with `apply=fold`, as `fleet_hub` does; carries the snapshot and the events.
+        Made with `apply=fold`, as `FleetServer` does; carries the snapshot and the events.
     terms : FleetTerms
         Of the fleet.
     interval : float

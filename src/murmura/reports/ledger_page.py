@@ -8,11 +8,12 @@ from __future__ import annotations
 import math
 
 from murmura import __version__
-from murmura._html import Markup, badge, bullets, document, element, facts, section, table
+from murmura._html import Markup, badge, bullets, document, element, facts, join, section, table
 from murmura.agents.ledger import LedgerContents, Verification
 from murmura.agents.ledger.budget import totals
 from murmura.agents.ledger.report import (
     LISTED,
+    PeriodTotal,
     change_words,
     guarantee_words,
     moment,
@@ -155,8 +156,8 @@ def _limits(contents: LedgerContents) -> Markup:
         rows.append(
             (
                 f"a {name} of the calendar",
-                f"{_amount(dearest.epsilon, dearest.delta)} (from {_day(contents, dearest.start)})",
-                f"{_amount(last.epsilon, last.delta)} (from {_day(contents, last.start)})",
+                _since(contents, dearest),
+                _since(contents, last),
                 _amount(epsilon, delta) if contents.identity.budget is not None else "no limit",
                 in_words(epsilon, delta) if math.isfinite(epsilon) else "not limited in number",
             )
@@ -165,8 +166,12 @@ def _limits(contents: LedgerContents) -> Markup:
     return table(heads, rows, "What was spent, and the most that may be", stacked=True)
 
 
-def _day(contents: LedgerContents, start: float) -> str:
-    return moment(start, contents.identity.zone)[:10]
+def _since(contents: LedgerContents, row: PeriodTotal) -> Markup:
+    """A total, and where its period begins: a date in one piece."""
+    day = moment(row.start, contents.identity.zone)[:10]
+    return join(
+        [_amount(row.epsilon, row.delta), element("span", f" (from {day})", class_="piece")]
+    )
 
 
 def _changes(contents: LedgerContents) -> Markup:

@@ -15,7 +15,7 @@ from murmura.privacy.odds import in_words
 from murmura.reports import choices, exposure
 from murmura.reports.audits import AuditedClaim, audit_jobs
 from murmura.reports.claims import audit_table, claim_table
-from murmura.reports.periods import period_costs
+from murmura.reports.periods import PeriodCost, period_costs
 from murmura.reports.terms import Mode, SignOffTerms
 from murmura.results.dataset import describe_network
 from murmura.results.summary import versions
@@ -38,7 +38,7 @@ def sign_off(
     scenario
         The scenario.
     variant
-        Of the scenario; the first without one.
+        Of the scenario; without one that of the agent, or the first.
     agent
         An agent.toml, whose [budget] limits the totals.
     per_day
@@ -57,6 +57,8 @@ def sign_off(
     ------
     ScenarioError
         If there is no such variant, or its parts do not fit together.
+    AgentError
+        If the agent runs another scenario or another variant.
 
     Examples
     --------
@@ -82,7 +84,7 @@ def page(
     body = [
         element("h1", title),
         element("p", _what(terms), class_="faint"),
-        *_first(terms, audited),
+        *_first(terms, per_day, audited),
         section("What is collected", *exposure.collected(terms), name="collected"),
         section("What leaves a site", *exposure.leaves(terms), name="leaves"),
         section("Who could learn what", *exposure.learns(terms), name="who"),
@@ -106,7 +108,9 @@ def _what(terms: SignOffTerms) -> str:
     )
 
 
-def _first(terms: SignOffTerms, audited: list[AuditedClaim] | None) -> list[Markup]:
+def _first(
+    terms: SignOffTerms, per_day: float | None, audited: list[AuditedClaim] | None
+) -> list[Markup]:
     """The page in a paragraph, and reasons not to sign."""
     found, unit = terms.signals, "reading" if terms.online else "signal"
     parts = []
@@ -119,7 +123,8 @@ def _first(terms: SignOffTerms, audited: list[AuditedClaim] | None) -> list[Mark
             f"anyone sees of it is {in_words(found.epsilon, found.delta)} under one value of a "
             f"member's {unit} than under another within the radius, {against}."
         )
-        parts.append(element("p", badge(found.status), f" {text}{_besides(terms)}", class_="lead"))
+        more = f"{_besides(terms)}{_together(terms, per_day)}"
+        parts.append(element("p", badge(found.status), f" {text}{more}", class_="lead"))
     else:
         text = f"Not proved: {found.reason}."
         parts.append(element("p", badge(found.status), f" {text}", class_="lead"))
@@ -144,6 +149,15 @@ def _besides(terms: SignOffTerms) -> str:
         " For a neighbour's estimate that moves by 1 in one round, all messages of one agent are "
         f"{in_words(whole.epsilon, whole.delta)}."
     )
+
+
+def _together(terms: SignOffTerms, per_day: float | None) -> str:
+    """What the readings of a year say together: one reading is not what a habit shows in."""
+    if not terms.online:
+        return ""
+    year = _costs(terms, per_day)[-1]
+    words = in_words(year.epsilon, year.delta)
+    return f" That is for one reading; for all readings of a year together it is {words}."
 
 
 def objections(terms: SignOffTerms, audited: list[AuditedClaim] | None = None) -> list[str]:
@@ -177,12 +191,19 @@ def objections(terms: SignOffTerms, audited: list[AuditedClaim] | None = None) -
     return why
 
 
+def _costs(terms: SignOffTerms, per_day: float | None) -> list[PeriodCost]:
+    """Of a day, a month and a year; of one run a day where nothing else is known of single runs."""
+    given = per_day or terms.per_day or (None if terms.online else 1.0)
+    return period_costs(terms.signals, given, terms.last, terms.budget)
+
+
 def _totals(terms: SignOffTerms, per_day: float | None) -> list[Markup]:
     found, given = terms.signals, per_day or terms.per_day
     if not terms.holds:
         return [element("p", "Nothing is guaranteed: there is no total.", class_="stop")]
     what = "readings" if terms.online else "runs"
     assumed = not terms.online and given is None
+    costs = _costs(terms, per_day)
     rows = [
         (
             cost.span,
@@ -191,7 +212,7 @@ def _totals(terms: SignOffTerms, per_day: float | None) -> list[Markup]:
             in_words(cost.epsilon, cost.delta),
             "the budget" if cost.by_budget else "-",
         )
-        for cost in period_costs(found, 1.0 if assumed else given, terms.last, terms.budget)
+        for cost in costs
     ]
     heads = ("all of", f"{what} at most", "epsilon", "whatever is seen is", "limited by")
     said = [table(heads, rows, stacked=True)]
@@ -201,7 +222,7 @@ def _totals(terms: SignOffTerms, per_day: float | None) -> list[Markup]:
             "every under [agents], or --per-day."
         )
         said.append(element("p", text, class_="missing"))
-    elif terms.online and given is None:
+    elif any(cost.readings is None for cost in costs):
         text = (
             "Nothing limits the readings of a day. Set every under [agents], or a [budget] for all "
             "readings or for a period."
@@ -236,8 +257,8 @@ def _totals(terms: SignOffTerms, per_day: float | None) -> list[Markup]:
 
 
 def _budget(terms: SignOffTerms) -> str:
-    budget = terms.budget
-    if budget is None:
+    site, budget = terms.site, terms.budget
+    if site is None or budget is None:
         return (
             "No budget was given: `--agent agent.toml` takes the [budget] of a site into account."
         )
@@ -248,7 +269,7 @@ def _budget(terms: SignOffTerms) -> str:
     else:
         what = "for each reading" if budget.unit == "event" else "for all readings together"
     return (
-        f"Budget of the site: epsilon = {budget.epsilon:g} {what}. Its ledger refuses a release "
+        f"Budget of the site {site.name}: epsilon = {budget.epsilon:g} {what}. Its ledger refuses a release "
         "that exceeds it."
     )
 

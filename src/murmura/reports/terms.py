@@ -18,7 +18,7 @@ from murmura.scenario import Job, Scenario, Spec
 from murmura.simulation import Problem
 
 if TYPE_CHECKING:
-    from murmura.agents.config_tables import BudgetTable
+    from murmura.agents.config_tables import AgentConfig, BudgetTable
 
 DAY = 86_400.0  # seconds
 
@@ -52,8 +52,8 @@ class SignOffTerms:
         sha256 of the terms that agents agree on; empty where they are not complete.
     lacking : str
         What the manifest lacks, if anything.
-    budget : BudgetTable or None
-        Of the agent whose file was given.
+    site : AgentConfig or None
+        The agent whose file was given, for its budget.
 
     Examples
     --------
@@ -70,7 +70,7 @@ class SignOffTerms:
     refused: str = ""
     manifest: str = ""
     lacking: str = ""
-    budget: BudgetTable | None = None
+    site: AgentConfig | None = None
 
     @classmethod
     def of(
@@ -85,7 +85,7 @@ class SignOffTerms:
         variant
             The name of the variant; the first without one.
         agent
-            An agent.toml, for its [budget].
+            An agent.toml, for its [budget]; the variant is that of the agent, if it names one.
 
         Returns
         -------
@@ -96,7 +96,12 @@ class SignOffTerms:
         ------
         ScenarioError
             If there is no such variant, or its parts do not fit together.
+        AgentError
+            If the agent runs another scenario or another variant.
         """
+        site = None if agent is None else _site(agent, scenario, variant)
+        if site is not None:
+            variant = variant or site.variant
         spec = next((s for s in scenario.variants if variant in (None, s.name)), None)
         if spec is None:
             known = ", ".join(s.name for s in scenario.variants)
@@ -106,9 +111,13 @@ class SignOffTerms:
         job = scenario.build(spec.name, signals=False)
         spec = next(s for s in scenario.variants if s.name == spec.name)
         refused, manifest, lacking, stated = _agents(scenario, spec, job.problem)
-        budget = None if agent is None else _budget(agent)
         guarantee = stated or job.problem.guarantee
-        return cls(scenario, job, spec, guarantee, refused, manifest, lacking, budget)
+        return cls(scenario, job, spec, guarantee, refused, manifest, lacking, site)
+
+    @property
+    def budget(self) -> BudgetTable | None:
+        """What the agent whose file was given may spend."""
+        return None if self.site is None else self.site.budget
 
     @property
     def problem(self) -> Problem:
@@ -199,9 +208,22 @@ def _agents(
     return "", manifest.digest.hex(), "", stated
 
 
-def _budget(path: Path) -> BudgetTable:
+def _site(path: Path, scenario: Scenario, variant: str | None) -> AgentConfig:
+    """An agent's file; one of another fleet or variant would limit nothing of what is signed."""
     from murmura.agents.config_tables import AgentConfig
     from murmura.errors import AgentError
     from murmura.scenario.loader import load_model
 
-    return load_model(path, AgentConfig, "agent's file", AgentError)[0].budget
+    config, locator = load_model(path, AgentConfig, "agent's file", AgentError)
+    named = path.resolve().parent / Path(config.scenario).expanduser()
+    if named.is_file() and named.read_text("utf-8") != scenario.text:
+        raise AgentError(
+            f"{locator.at('scenario')}: {config.name} runs {named}, which is not the scenario of this "
+            "page; give the file of an agent that runs it"
+        )
+    if None not in (variant, config.variant) and variant != config.variant:
+        raise AgentError(
+            f"{locator.at('variant')}: {config.name} runs the variant {config.variant!r}, and the page "
+            f"is to be of {variant!r}; leave --variant out"
+        )
+    return config

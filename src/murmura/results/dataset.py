@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 SIMULATED, EXACT = "simulated", "exact"
 SECRET = "as secret as the signals: this is measured against the truth"
+NOT_RELEASABLE = "The noise is simulated in floating point: nothing here may be released."
 WITHHELD = (
     "The signals are measured: what compares with the truth (targets, errors, estimates without "
     "noise) is an evaluation, as secret as they are, and is left out."
@@ -192,7 +193,7 @@ def notes(problem: Problem, noise: str = SIMULATED) -> list[str]:
         remarks.append(KNOWN_SEED)
     remarks.extend(limits(problem))
     if problem.run_epsilons and noise == SIMULATED:
-        remarks.append("The noise is simulated in floating point: nothing here may be released.")
+        remarks.append(NOT_RELEASABLE)
     return remarks
 
 

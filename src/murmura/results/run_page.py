@@ -32,7 +32,7 @@ from murmura.errors import FamilyError
 from murmura.privacy import Status
 from murmura.privacy.odds import believed, in_words
 from murmura.results import units
-from murmura.results.dataset import SECRET, describe_network
+from murmura.results.dataset import NOT_RELEASABLE, SECRET, describe_network
 from murmura.results.summary import combined_guarantee, final_errors, versions
 from murmura.results.targets import different_statistics, duration_of, target_of
 from murmura.results.writer import SECRET_SUFFIX, evaluated, private_file
@@ -163,7 +163,9 @@ def _first(results: Mapping[str, Result]) -> list[Markup]:
             f"{in_words(found.epsilon, found.delta)} before the move than after it, against "
             f"{found.adversary}."
         )
-        return [element("p", badge(found.status), text, class_="lead")]
+        made = [element("p", badge(found.status), text, class_="lead")]
+        warned = NOT_RELEASABLE in result.notes  # at the top, too: "proved" is of ideal noise
+        return [*made, element("p", NOT_RELEASABLE, class_="missing")] if warned else made
     return []
 
 

@@ -18,7 +18,7 @@ from murmura.scenario import Scenario
 from tests.scenario.schema_rules import problems
 
 SITES = ("north", "east", "west")
-FAR = ("north=north.example", "east=10.0.0.2:7500", "west=[2001:db8::7]:7501")
+FAR = ("north=north.example", "east=10.0.0.2:7500", "west=west.example:7501")
 
 
 def init(*words: str, code: int = 0) -> str:
@@ -107,6 +107,8 @@ def test_at_most_ten_commands_are_printed_and_each_is_one_of_ours(tmp_path: Path
         for verb, rest in re.findall(r"murmura ((?:keys )?\w+)(.*)", "\n".join(found)):
             known = options_of(verb)
             assert set(re.findall(r" (--[a-z-]+)", rest)) <= known, verb
+    machines = [line for line in said.splitlines() if line.startswith("    # on ")]
+    assert len(machines) == 5, "who types what on which machine"
 
 
 def options_of(verb: str) -> set[str]:
@@ -127,7 +129,7 @@ def test_commands_name_the_files_that_are_there() -> None:
         for file in re.findall(r"(?<![/\w-])([\w-]+\.(?:toml|csv))", page):
             assert file in (*made.files(), "agent.toml", "signing-keys.toml"), file
     assert "10.0.0.2:7500" in page
-    assert "[2001:db8::7]:7501" in page
+    assert "west.example:7501" in page
 
 
 def test_sites_of_one_machine_share_no_port() -> None:
@@ -154,11 +156,11 @@ def test_sites_of_one_machine_share_no_port() -> None:
 def test_addresses_and_what_is_listened_on() -> None:
     found = [SiteAddress.parse(text, k) for k, text in enumerate((*FAR, "south"))]
     assert [site.endpoint for site in found] == [
-        "tls/north.example:7447", "tls/10.0.0.2:7500", "tls/[2001:db8::7]:7501",
+        "tls/north.example:7447", "tls/10.0.0.2:7500", "tls/west.example:7501",
         "tls/127.0.0.1:7450",
     ]  # fmt: skip
     assert [site.listen for site in found] == [
-        "tls/0.0.0.0:7447", "tls/0.0.0.0:7500", "tls/[::]:7501", "tls/127.0.0.1:7450",
+        "tls/0.0.0.0:7447", "tls/0.0.0.0:7500", "tls/0.0.0.0:7501", "tls/127.0.0.1:7450",
     ]  # fmt: skip
     assert [site.here for site in found] == [False, False, False, True]
     assert [site.watched.port for site in found] == [8447, 8500, 8501, 8450]
@@ -172,6 +174,14 @@ def test_addresses_and_what_is_listened_on() -> None:
 def test_what_is_no_site_is_refused(site: str) -> None:
     with pytest.raises(AgentError, match=r"cannot be the label|expected SITE=HOST"):
         Fleet("demo", (site, "east", "west")).addresses  # noqa: B018
+
+
+@pytest.mark.parametrize("host", ["[::1]", "[2001:db8::7]:7501"])
+def test_an_address_that_no_agent_would_connect_to_is_refused(host: str) -> None:
+    with pytest.raises(
+        AgentError, match=r"a cannot be reached at .* use a host name that resolves"
+    ):
+        Fleet("demo", (f"a={host}", "east", "west")).addresses  # noqa: B018
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from murmura.agents.runtime import AgentStatus, Log, Metrics
-from murmura.agents.runtime.endpoints import FROZEN, MOST_REQUESTS, Endpoints
+from murmura.agents.runtime.endpoints import FROZEN, MOST_REQUESTS, Endpoints, is_numeric
 from murmura.agents.runtime.observability import Observability
 from murmura.agents.runtime.reporter import StatusReporter
 from murmura.errors import AgentError
@@ -34,11 +34,12 @@ class Served:
     def show(self, found: AgentStatus) -> None:
         self.reporter.statuses[found.result.agent] = found
 
-    def get(self, path: str, seconds: float = 5.0) -> tuple[int, str]:
+    def get(self, path: str, seconds: float = 5.0, host: str = "") -> tuple[int, str]:
+        asked = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}")
+        if host:
+            asked.add_header("Host", host)
         try:
-            with urllib.request.urlopen(
-                f"http://127.0.0.1:{self.port}{path}", timeout=seconds
-            ) as page:
+            with urllib.request.urlopen(asked, timeout=seconds) as page:
                 return page.status, page.read().decode()
         except urllib.error.HTTPError as refusal:
             with refusal:
@@ -90,6 +91,27 @@ def test_metrics_and_status_are_served_and_other_pages_are_named(served: Served)
     code, text = served.get("/")
     assert code == 404
     assert "/readyz" in text
+
+
+def test_a_web_page_whose_name_resolves_to_loopback_reads_nothing(served: Served) -> None:
+    """DNS rebinding: the browser sends the page's own name, whatever address that has."""
+    served.show(status())
+    for host in ("evil.example", f"evil.example:{served.port}", "127.0.0.1.evil.example", "x y"):
+        for path in ("/status.json", "/metrics", "/healthz"):
+            code, text = served.get(path, host=host)
+            assert (code, "--metrics-host" in text, "estimate" in text) == (421, True, False)
+    for host in ("localhost:1", "LOCALHOST", "127.0.0.1:19464", "[::1]:9464", "10.0.0.7:9464"):
+        assert served.get("/healthz", host=host)[0] == 200, "a tunnel has a port of its own"
+
+
+def test_beyond_loopback_any_name_is_fine(served: Served) -> None:
+    """The weakened twin, too: without the check the name of a stranger is answered."""
+    server: Any = served.endpoints._server
+    assert server.is_local
+    server.is_local = False
+    assert served.get("/healthz", host="north.example:9464")[0] == 200
+    for host, local in (("0.0.0.0", False), ("::", False), ("::1", True), ("localhost", True)):
+        assert is_numeric(host, loopback=True) is local
 
 
 def test_a_port_that_is_taken_is_refused(served: Served) -> None:

@@ -62,8 +62,9 @@ def test_without_certificates_nothing_else_is(text: Any) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "7447", "udp/127.0.0.1:1", "127.0.0.1", "127.0.0.1:99999", "a:1#iface=eth0", "a:1?rel=0"],
-)
+    ["", "7447", "udp/127.0.0.1:1", "127.0.0.1", "127.0.0.1:99999", "a:1#iface=eth0", "a:1?rel=0",
+     "a..b:1", ".a:1", f"{'a' * 64}.example:1"],
+)  # fmt: skip
 @pytest.mark.parametrize("insecure", [True, False])
 def test_what_is_no_endpoint(text: Any, insecure: Any) -> None:
     with pytest.raises(AgentError, match="is not an endpoint"):

@@ -7,17 +7,21 @@
 
 Answers are made of what the loop published last: a request never waits for the loop, nor the loop
 for a request. At most `MOST_REQUESTS` are served at once, each for `LONGEST` seconds, so that
-readers that freeze cost a few threads and nothing else.
+readers that freeze cost a few threads and nothing else. On loopback a request must name the server by an
+address or as localhost: a web page could have its own name resolved to 127.0.0.1, and read the answers
+in a browser of this machine (DNS rebinding).
 """
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import threading
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from murmura._validate import HOST_AND_PORT
 from murmura.agents.runtime.metrics import Metrics
 from murmura.agents.runtime.reporter import StatusReporter
 from murmura.errors import AgentError
@@ -26,6 +30,7 @@ FROZEN = 15.0  # seconds without a turn after which the loop is not healthy
 LONGEST = 10.0  # seconds for one request
 MOST_REQUESTS = 16  # at once; more are refused
 JSON, TEXT = "application/json", "text/plain; version=0.0.4; charset=utf-8"
+ELSEWHERE = b"this is asked for as localhost or by an address; --metrics-host serves it elsewhere\n"
 
 
 class Endpoints:
@@ -149,6 +154,7 @@ class _Server(ThreadingHTTPServer):
     def __init__(self, address: tuple[str, int], endpoints: Endpoints) -> None:
         self.endpoints = endpoints
         self._free = threading.BoundedSemaphore(MOST_REQUESTS)
+        self.is_local = is_numeric(address[0], loopback=True)
         super().__init__(address, _Handler)
 
     def process_request(self, request: Any, client_address: Any) -> None:
@@ -172,7 +178,10 @@ class _Handler(BaseHTTPRequestHandler):
     server: _Server
 
     def do_GET(self) -> None:
-        status, kind, content = self.server.endpoints.answer(self.path.split("?")[0])
+        if self.server.is_local and not is_numeric(_host_of(self.headers.get("Host", ""))):
+            status, kind, content = HTTPStatus.MISDIRECTED_REQUEST, TEXT, ELSEWHERE
+        else:
+            status, kind, content = self.server.endpoints.answer(self.path.split("?")[0])
         self.send_response(status)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(content)))
@@ -181,6 +190,20 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: Any) -> None:
         """Requests are not logged."""
+
+
+def _host_of(header: str) -> str:
+    """The host of a header, without port and brackets; one that is missing is no browser's."""
+    found = HOST_AND_PORT.fullmatch(header)
+    return (found[1] if found else header).strip("[]") or "localhost"
+
+
+def is_numeric(host: str, loopback: bool = False) -> bool:
+    """Whether a host is an address, or localhost: no name that somebody else has given to one."""
+    try:
+        return ipaddress.ip_address(host).is_loopback or not loopback
+    except ValueError:
+        return host.lower() == "localhost"
 
 
 def _judged(problems: list[str]) -> tuple[HTTPStatus, str, bytes]:

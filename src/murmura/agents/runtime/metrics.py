@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 STATES = ("gathering", "running", "done", "stopped")
 LINK_STATES = (
-    "opening", "open", "recovering", "silent", "down", "mismatched", "forked", "done", "left",
+    "opening", "open", "silent", "down", "mismatched", "forked", "done", "left",
     "dropped", "other",
 )  # fmt: skip
 STAGES = ("waiting", "opened", "prepared", "sent", "withdrawn", "concluded")  # of a session

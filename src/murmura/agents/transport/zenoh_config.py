@@ -108,6 +108,13 @@ class Endpoint(NamedTuple):
                 f"{text!r} is not an endpoint for use {'without' if insecure else 'with'} "
                 f"certificates; expected {scheme}/HOST:PORT such as {scheme}/127.0.0.1:7447"
             )
+        try:
+            found["host"].encode("idna")
+        except UnicodeError:
+            raise AgentError(
+                f"{text!r} is not an endpoint: {found['host']!r} is no name of a host, whose parts "
+                "between points have 1 to 63 characters"
+            ) from None
         made = cls(scheme, found["host"], int(found["port"]))
         if insecure and not made.is_loopback:
             raise AgentError(

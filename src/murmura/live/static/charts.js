@@ -1,7 +1,7 @@
 // Charts as SVG, drawn by setting attributes: no library, and nothing that a strict policy forbids.
 //
 //   lineChart(svg, {series: [{name, points: [[x, y], ...]}], band: [[x, low, high], ...],
-//                   xLabel, yLabel, unit, time, log, zero, recent})
+//                   xLabel, yLabel, unit, time, zero, recent})
 //       zero: the axis y begins at 0; recent: it shows the band of the later half, and cuts the rest
 //   barMeter(svg, {parts: [{value, label}], total, label})
 
@@ -38,6 +38,13 @@ export function number(value, digits = 4) {
   return String(Number(value.toPrecision(Math.max(digits, Math.ceil(Math.log10(size))))));
 }
 
+// A value to the digit that its interval leaves: more would look surer than it is.
+export function rounded(value, width) {
+  if (!(width > 0) || !Number.isFinite(width)) return number(value, 5);
+  const places = Math.min(Math.max(1 - Math.floor(Math.log10(width)), 0), 12);
+  return value.toFixed(places);
+}
+
 export function clock(milliseconds, seconds = true) {
   const at = new Date(milliseconds);
   const two = (value) => String(value).padStart(2, "0");
@@ -48,6 +55,20 @@ export function clock(milliseconds, seconds = true) {
 export function date(at) {
   const two = (value) => String(value).padStart(2, "0");
   return `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}`;
+}
+
+// A time in seconds of the epoch, with its day unless that is today: a site may be silent for days.
+export function moment(seconds, now = Date.now()) {
+  const at = new Date(seconds * 1000);
+  const day = at.toDateString() === new Date(now).toDateString() ? "" : `${date(at)} `;
+  return `${day}${clock(at.getTime())}`;
+}
+
+// What is left of a certificate.
+export function daysLeft(days) {
+  if (days < 0) return "expired";
+  const whole = Math.floor(days);
+  return `${whole} day${whole === 1 ? "" : "s"}`;
 }
 
 const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200,
@@ -90,18 +111,14 @@ function range(values, zero = false) {
 }
 
 export function lineChart(svg, options) {
-  const { series, band = [], xLabel = "", yLabel = "", unit = "", time = false, log = false, zero = false, recent = false } = options;
+  const { series, band = [], xLabel = "", yLabel = "", unit = "", time = false, zero = false, recent = false } = options;
   const width = Math.max(svg.clientWidth || 600, 200);
   const height = Math.max(svg.clientHeight || 260, 120);
   svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
   svg.setAttribute("role", "img");
   svg.replaceChildren();
-  const measure = log ? (value) => (value > 0 ? Math.log10(value) : NaN) : (value) => value;
-  const lines = series.map((one) => ({
-    ...one, points: one.points.map(([x, y]) => [x, measure(y)]).filter(([, y]) => Number.isFinite(y)),
-  }));
-  const shade = band.map(([x, low, high]) => [x, measure(low), measure(high)])
-    .filter(([, low, high]) => Number.isFinite(low) && Number.isFinite(high));
+  const lines = series.map((one) => ({ ...one, points: one.points.filter(([, y]) => Number.isFinite(y)) }));
+  const shade = band.filter(([, low, high]) => Number.isFinite(low) && Number.isFinite(high));
   const xs = range([...lines.flatMap((one) => one.points.map(([x]) => x)), ...shade.map(([x]) => x)]);
   const late = recent ? shade.slice(Math.floor(shade.length / 2)) : shade;
   const ys = range([...lines.flatMap((one) => one.points.map(([, y]) => y)),
@@ -122,15 +139,14 @@ export function lineChart(svg, options) {
   const py = (y) => MARGIN.top + (1 - (y - ys[0]) / (ys[1] - ys[0])) * inner.h;
 
   const latest = lines.map((one) => one.points.at(-1)).filter(Boolean)
-    .map(([, y]) => number(log ? 10 ** y : y));
+    .map(([, y]) => number(y));
   svg.append(element("title", {}, `${title}; last ${latest.join(", ") || "unknown"} ${unit}`.trim()));
   const yTicks = ticks(ys[0], ys[1], Math.max(Math.floor(inner.h / 34), 3));
   const step = yTicks.length > 1 ? yTicks[1] - yTicks[0] : 1;
   for (const y of yTicks) {
     const digits = Math.max(Math.ceil(Math.log10(Math.max(Math.abs(y), step) / step)) + 1, 2);
     svg.append(element("line", { class: "grid", x1: MARGIN.left, x2: width - MARGIN.right, y1: py(y), y2: py(y) }));
-    svg.append(element("text", { x: MARGIN.left - 6, y: py(y) + 4, "text-anchor": "end" },
-      log ? number(10 ** y, 2) : number(y, digits)));
+    svg.append(element("text", { x: MARGIN.left - 6, y: py(y) + 4, "text-anchor": "end" }, number(y, digits)));
   }
   const wanted = Math.max(Math.floor(inner.w / 90), 2);
   const xTicks = time ? timeTicks(x0, x1, wanted) : { found: ticks(x0, x1, wanted), step: 0 };

@@ -1,9 +1,9 @@
 // The fleet page: takes the snapshot and the events, and shows them.
 
-import { element, number } from "/static/charts.js";
+import { daysLeft, element, moment, number, rounded } from "/static/charts.js";
 import { drawFan, drawGap } from "/static/fleet_charts.js";
-import { STAGES, STATES, colourAt, empty, fold, mostCommon, overview, scaleOf, shown, stateOf, stateText, time, withUnit } from "/static/fleet_data.js";
-import { FleetMap } from "/static/fleet_map.js";
+import { STAGES, STATES, colourAt, empty, fold, mostCommon, overview, scaleOf, shown, stateOf, stateText, withUnit } from "/static/fleet_data.js";
+import { FleetMap, MOST_SVG } from "/static/fleet_map.js";
 import { SiteTable } from "/static/fleet_table.js";
 import { connect, say, state } from "/static/stream.js";
 
@@ -54,8 +54,7 @@ function summary(now) {
   const all = terms.labels.map((label) => sites[label]);
   const latest = past === null ? now : overview(held);
   if (terms.estimates) {
-    const digits = Number.isFinite(latest.bar) && latest.bar > 0 && latest.mean ? Math.max(3, Math.ceil(Math.log10(Math.abs(latest.mean) / latest.bar)) + 2) : 4;
-    say("answer", Number.isFinite(latest.bar) && latest.mean !== null ? withUnit(`${number(latest.mean, Math.min(digits, 8))} \u00b1 ${number(latest.bar, 2)}`, unit) : shown(latest.mean, unit));
+    say("answer", Number.isFinite(latest.bar) && latest.mean !== null ? withUnit(`${rounded(latest.mean, latest.bar)} \u00b1 ${rounded(latest.bar, latest.bar)}`, unit) : shown(latest.mean, unit));
     say("answer-note", latest.mean === null ? "no estimate yet" : `mean of ${latest.values.size} sites${Number.isFinite(latest.bar) ? "; error bar 95%, of the readings\u2019 mean" : ""}`);
     say("spread", shown(latest.spread, unit, 3));
     const small = latest.finest !== null && latest.spread !== null && latest.spread < latest.finest;
@@ -93,7 +92,7 @@ function problems() {
   if (silent.length) {
     const since = silent.map((label) => sites[label].silent_since).reduce((a, b) => Math.min(a, b));
     const why = (label) => (sites[label].silent_reason ? `${label} (${sites[label].silent_reason})` : label);
-    found.push(["bad", `${silent.length} silent`, `${some(silent.map(why))}; since ${time(since)}`]);
+    found.push(["bad", `${silent.length} silent`, `${some(silent.map(why))}; since ${moment(since)}`]);
   }
   const unheard = terms.labels.filter((label) => stateOf(sites[label]) === "unheard" && !(sites[label] && sites[label].unwatched));
   if (unheard.length) found.push(["warn", `${unheard.length} not heard yet`, some(unheard)]);
@@ -104,7 +103,7 @@ function problems() {
   if (versions.length) found.push(["warn", `${versions.length} with another version than ${common}`, some(versions.map((label) => `${label} (${sites[label].version})`))]);
   const expiring = where((site) => Number.isFinite(site.certificate_days) && site.certificate_days < 30);
   const soon = expiring.some((label) => sites[label].certificate_days < 7);
-  if (expiring.length) found.push([soon ? "bad" : "warn", `${expiring.length} with a certificate that expires within 30 days`, some(expiring.map((label) => `${label} (${number(sites[label].certificate_days, 2)})`))]);
+  if (expiring.length) found.push([soon ? "bad" : "warn", `${expiring.length} with a certificate that expires within 30 days`, some(expiring.map((label) => `${label} (${daysLeft(sites[label].certificate_days)})`))]);
   const cut = where((site) => ["running", "done"].includes(site.state) && !site.silent_since && site.links && Object.keys(site.links.broken).length);
   if (cut.length) found.push(["warn", `${cut.length} with links that are not open`, some(cut.map((label) => `${label} (${Object.entries(sites[label].links.broken).slice(0, 3).map(([peer, how]) => `${peer} ${how}`).join(", ")})`))]);
   const failed = where((site) => site.state === "done" && site.reason && !["rounds", "sum", "tolerance", "readings", "left"].includes(site.reason));
@@ -168,7 +167,7 @@ function legend(now, scale) {
   }
   const silent = terms.labels.filter((label) => stateOf(sites[label]) === "silent").length;
   const unheard = terms.labels.filter((label) => stateOf(sites[label]) === "unheard").length;
-  const hatched = terms.labels.length <= 300 ? "hatched, dashed outline" : "crossed";
+  const hatched = terms.labels.length <= MOST_SVG ? "hatched, dashed outline" : "crossed";
   if (silent) list.append(swatch("state-silent", `silent (${hatched}): ${silent}`));
   if (unheard) list.append(swatch("state-unheard", `not heard yet: ${unheard}`));
   parts.push(list);
@@ -314,7 +313,7 @@ function draw() {
 
 function soon() {
   if (waiting) return;
-  const pause = held.terms && held.terms.labels.length > 300 ? 500 : 100;
+  const pause = held.terms && held.terms.labels.length > MOST_SVG ? 500 : 100;
   waiting = setTimeout(() => requestAnimationFrame(draw), Math.max(0, pause - (performance.now() - drawn)));
 }
 

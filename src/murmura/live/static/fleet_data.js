@@ -1,7 +1,7 @@
 // The snapshot of the fleet page, brought up to date by events, and what follows from it.
 // `fold` does what fold in live/fleet.py does.
 
-import { number } from "/static/charts.js";
+import { moment, number } from "/static/charts.js";
 
 export const STATES = ["gathering", "running", "done", "stopped", "silent", "unheard"];
 export const STAGES = ["waiting", "opened", "prepared", "sent", "withdrawn", "concluded"];
@@ -48,14 +48,10 @@ export function stateOf(site) {
 
 export function stateText(site) {
   const state = stateOf(site);
-  if (state === "silent") return `silent since ${time(site.silent_since)}${site.silent_reason ? `: ${site.silent_reason}` : ""}`;
+  if (state === "silent") return `silent since ${moment(site.silent_since)}${site.silent_reason ? `: ${site.silent_reason}` : ""}`;
   if (state === "unheard") return site && site.unwatched ? "not watched" : "not heard yet";
   return site.reason && state === "done" && !["rounds", "sum", "tolerance"].includes(site.reason)
     ? `done: ${site.reason}` : state;
-}
-
-export function time(seconds) {
-  return new Date(seconds * 1000).toLocaleTimeString([], { hour12: false });
 }
 
 export function withUnit(text, unit) {

@@ -1,7 +1,7 @@
 // The table of all sites: sorted by any column, filtered by name or state, bounded on the page.
 
-import { number } from "/static/charts.js";
-import { mostCommon, stateOf, stateText, time } from "/static/fleet_data.js";
+import { daysLeft, moment, number } from "/static/charts.js";
+import { mostCommon, stateOf, stateText } from "/static/fleet_data.js";
 
 const MOST_ROWS = 400;
 
@@ -18,10 +18,10 @@ const COLUMNS = [
   { name: "\u03b5 in all", number: true, text: (s) => (s.budget ? some(s.budget.spent_in_all, 4) : ""), sort: (s) => s.budget && s.budget.spent_in_all },
   { name: "links open", number: true, text: (s) => (s.links ? `${s.links.open} of ${s.links.total}` : ""), sort: (s) => s.links && s.links.open - s.links.total, flag: (s) => s.links && s.links.open < s.links.total },
   { name: "session", text: (s) => (s.session ? `query ${s.session.query}, attempt ${s.session.attempt}, ${s.session.stage}` : ""), sort: (s) => s.session && s.session.stage },
-  { name: "certificate", number: true, text: (s) => (Number.isFinite(s.certificate_days) ? `${number(s.certificate_days, 3)} days` : ""), sort: (s) => s.certificate_days, flag: (s) => Number.isFinite(s.certificate_days) && s.certificate_days < 30 },
-  { name: "last reading", text: (s) => (s.last_reading ? time(s.last_reading) : ""), sort: (s) => s.last_reading },
+  { name: "certificate", number: true, text: (s) => (Number.isFinite(s.certificate_days) ? daysLeft(s.certificate_days) : ""), sort: (s) => s.certificate_days, flag: (s) => Number.isFinite(s.certificate_days) && s.certificate_days < 30 },
+  { name: "last reading", text: (s) => (s.last_reading ? moment(s.last_reading) : ""), sort: (s) => s.last_reading },
   { name: "version", text: (s) => s.version || "", sort: (s) => s.version, flag: (s, common) => Boolean(s.version) && s.version !== common },
-  { name: "last seen", text: (s) => (s.received_at ? time(s.received_at) : ""), sort: (s) => s.received_at },
+  { name: "last seen", text: (s) => (s.received_at ? moment(s.received_at) : ""), sort: (s) => s.received_at },
 ];
 
 const perReading = (s) => s.budget.unit === "event"; // a budget of its own for each: nothing is left of it

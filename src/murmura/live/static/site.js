@@ -1,5 +1,5 @@
 // The page of one site: its status over time, and the events of its log.
-import { barMeter, clock, date, lineChart, number } from "./charts.js";
+import { barMeter, daysLeft, lineChart, moment as momentAt, number, rounded } from "./charts.js";
 import { connect, say, state } from "./stream.js";
 
 const STATES = { gathering: "warn", running: "good", done: "good", stopped: "" };
@@ -44,13 +44,6 @@ function facts(id, pairs) {
   }
 }
 
-// A value to the digit that its interval leaves: more would look surer than it is.
-function rounded(value, width) {
-  if (!(width > 0) || !Number.isFinite(width)) return number(value, 5);
-  const places = Math.min(Math.max(1 - Math.floor(Math.log10(width)), 0), 12);
-  return value.toFixed(places);
-}
-
 function ago(seconds) {
   if (seconds < 0.5) return "just now";
   const parts = [[86400, "day"], [3600, "hour"], [60, "minute"], [1, "second"]];
@@ -59,11 +52,7 @@ function ago(seconds) {
   return `${count} ${name}${count === 1 ? "" : "s"} ago`;
 }
 
-function moment(seconds) {
-  const at = new Date(seconds * 1000);
-  const day = at.toDateString() === new Date(now()).toDateString() ? "" : `${date(at)} `;
-  return `${day}${clock(at.getTime())}`;
-}
+const moment = (seconds) => momentAt(seconds, now());
 
 function drawEstimate() {
   const { status, terms, history } = shown;
@@ -134,7 +123,7 @@ function drawState() {
   else {
     const kind = days < 7 ? "bad" : days < 30 ? "warn" : "good";
     const advice = kind === "good" ? "" : ": renew it";
-    state("certificate", `${Math.floor(days)} days left${advice}`, kind);
+    state("certificate", `${daysLeft(days)} left${advice}`, kind);
   }
   say("version", status.version);
 }
