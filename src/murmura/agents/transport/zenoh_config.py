@@ -5,6 +5,7 @@ Keys. One for every direction of a link, with the names of both devices:
     murmura/<network>/<device of sender>/<device of receiver>/data/<sender>/<receiver>
     murmura/<network>/<device of sender>/<device of receiver>/live/<sender>/<session>
     murmura/<network>/<device of sender>/<device of receiver>/many
+    murmura/<network>/<device of sender>/<device of receiver>/proof
 
 Names are percent-encoded, so any label is allowed. Access control sees both devices in the key: a
 device may publish only under its own name, and what is sent to one is not delivered to another.
@@ -64,6 +65,11 @@ def data_key(network: str, source: str, target: str, sender: str, receiver: str)
 def batch_key(network: str, source: str, target: str) -> str:
     """The key of several messages in one payload, of any agents of two devices."""
     return f"{key_prefix(network, source, target)}/many"
+
+
+def proof_key(network: str, source: str, target: str) -> str:
+    """The key under which a device proves its certificate to another."""
+    return f"{key_prefix(network, source, target)}/proof"
 
 
 def liveliness_key(network: str, source: str, target: str, sender: str, session: str) -> str:
