@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import json
-import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -34,22 +32,16 @@ from murmura.agents.pki.certificates import (
 )
 from murmura.agents.pki.denied import FILE as DENIED
 from murmura.agents.pki.denied import (
-    KEY,
-    NAME,
-    SERIAL,
     DeniedEntry,
     DenyList,
-    key_digest,
-    serial_of,
 )
 from murmura.agents.pki.files import check_free, check_name, check_observer_name, store
+from murmura.agents.pki.issued import issued, record, to_deny
 from murmura.agents.pki.requests import KeyRequest
 from murmura.agents.pki.secret import keep_secret
 from murmura.agents.pki.signing import FILE, fingerprint_of, read_keys, write_keys
 from murmura.agents.roles import Role, common_name_of
 from murmura.errors import AgentError
-
-ISSUED = "issued.jsonl"  # a line for each certificate that was ever signed
 
 
 @dataclass(frozen=True)
@@ -249,33 +241,13 @@ class Authority:
 
     def _put(self, path: Path, made: bytes) -> None:
         """Store a certificate, and record it and the one it replaces among all that were signed."""
-        known = {row["serial"] for row in self.issued()}
-        pems = [path.read_bytes()] if path.exists() else []
+        replaced = path.read_bytes() if path.exists() else None
         store(path, made)
-        both = map(x509.load_pem_x509_certificate, (*pems, made))
-        certificates = [each for each in both if serial_of(each) not in known]
-        lines = [
-            json.dumps(
-                {
-                    "name": common_name_on(each),
-                    "serial": serial_of(each),
-                    "key": key_digest(each),
-                    "expires": each.not_valid_after_utc.isoformat(),
-                }
-            )
-            for each in certificates
-        ]
-        with (self.directory / ISSUED).open("a", encoding="utf-8") as file:
-            file.write("".join(f"{line}\n" for line in lines))
-            file.flush()
-            os.fsync(file.fileno())
+        record(self.directory, [made] if replaced is None else [replaced, made])
 
     def issued(self) -> list[dict[str, str]]:
         """Every certificate that was signed: common name, serial number, key and end."""
-        path = self.directory / ISSUED
-        if not path.exists():
-            return []
-        return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+        return issued(self.directory)
 
     def deny_list(self) -> DenyList:
         """The newest deny list; an empty one with number 0 if nothing was ever denied."""
@@ -323,7 +295,12 @@ class Authority:
         if present is not None:
             found = common_name_on(present)
         now = f"{dt.datetime.now(dt.UTC):%Y-%m-%d %H:%M:%S} UTC"
-        asked = self._asked(name, found, present, old, serial)
+        rows = self.issued()
+        had = {row["key"] for row in rows if row["name"] == found}
+        others = [row["name"] for row in rows if row["serial"] == serial.lower()]
+        if others and found not in others:
+            raise AgentError(f"certificate {serial} is of {others[0]}, and not of {name}")
+        asked = to_deny(name, found, present, had, old=old, serial=serial)
         before = self.deny_list()
         known = {entry[:2] for entry in before.entries}
         new = [
@@ -336,31 +313,6 @@ class Authority:
         made = DenyList(before.number + 1, (*before.entries, *new)).sign(self._signer[0])
         made.write(self.directory / DENIED)
         return made
-
-    def _asked(
-        self, name: str, found: str, present: x509.Certificate | None, old: bool, serial: str
-    ) -> list[tuple[str, str]]:
-        """What is to be denied: kinds and values."""
-        if old and serial:
-            raise AgentError("the old keys of a name, or one certificate; not both")
-        if serial:
-            try:
-                return [(SERIAL, f"{int(serial, 16):x}")]
-            except ValueError:
-                raise AgentError(
-                    f"{serial!r} is no serial number; `murmura keys list` shows them in hexadecimal"
-                ) from None
-        if not old:
-            return [(NAME, found)]
-        kept = None if present is None else key_digest(present)
-        keys = {row["key"] for row in self.issued() if row["name"] == found} - {kept}
-        if present is None or not keys:
-            raise AgentError(
-                f"{name} has had one key only, as far as is known here: sign a request with its new "
-                f"key first (`murmura keys request {name} --new-key` on the site), or deny one "
-                "certificate with --serial"
-            )
-        return [(KEY, key) for key in sorted(keys)]
 
     def sign(
         self,
@@ -493,8 +445,8 @@ class Authority:
         for path in made:
             if not path.is_file():
                 raise AgentError(
-                    f"{path} is missing; make it with `murmura keys issue {name} "
-                    f"--dir {self.directory}`"
+                    f"{path} is missing: it was never made here (`murmura keys issue {name} --dir "
+                    f"{self.directory}`), or the site makes its own and `keys sign` renews it"
                 )
         return made
 

@@ -40,6 +40,8 @@ class Trust:
     ----------
     denied : DenyList
         The newest list.
+    notices : list of str
+        What is to be said of the lists that were there at the start.
 
     Raises
     ------
@@ -57,17 +59,18 @@ class Trust:
         """Read the list that was kept, and the one that is there."""
         self.ca, self.file, self.kept, self.wall = ca, denied, kept, wall
         self.denied = DenyList()
+        self._kept = 0  # the number of the list that is kept
         self._seen: bytes | None = None
         self.notices: list[str] = []  # of the start
         if kept is not None and kept.exists():
             try:
                 self.denied = DenyList.read(kept, ca)
+                self._kept = self.denied.number
             except AgentError as problem:
                 self.notices.append(f"{problem}; it was the newest list here, and is left aside")
         if denied is not None and denied.exists():
-            list_there = DenyList.read(denied, ca) if not self.denied.number else None
-            if list_there is not None:
-                self._take(list_there)
+            if not self.denied.number:
+                self.denied = DenyList.read(denied, ca)
             self.notices += filter(None, [self.refresh()])
 
     def refresh(self) -> str:
@@ -102,19 +105,23 @@ class Trust:
             )
         if found.number == self.denied.number:
             return "" if first else f"deny list {found.number} is in use"
-        return self._take(found)
-
-    def _take(self, found: DenyList) -> str:
         self.denied = found
-        if self.kept is not None:
-            try:
-                found.write(self.kept)
-            except OSError as problem:
-                return (
-                    f"deny list {found.number} is in use, and cannot be kept in {self.kept}: "
-                    f"{problem.strerror}; after a restart an older one could take its place"
-                )
         return f"deny list {found.number} is in use: {len(found.entries)} entries"
+
+    def keep(self) -> str:
+        """Keep the newest list on the disk; what is to be said if that fails."""
+        found = self.denied
+        if self.kept is None or found.number <= self._kept:
+            return ""
+        try:
+            found.write(self.kept)
+        except OSError as problem:
+            return (
+                f"deny list {found.number} is in use, and cannot be kept in {self.kept}: "
+                f"{problem.strerror}; after a restart an older one could take its place"
+            )
+        self._kept = found.number
+        return ""
 
     def refusal(self, certificate: x509.Certificate, name: str) -> str:
         """Why a certificate is not accepted for a common name at this moment.

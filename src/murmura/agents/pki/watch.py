@@ -150,9 +150,9 @@ class KeyWatch:
 
     def _look_at_list(self) -> None:
         before = self.trust.denied.number
-        text = self.trust.refresh()
-        if text:
-            self.notify(DENIED, text)
+        for text in (self.trust.refresh(), self.trust.keep()):
+            if text:
+                self.notify(DENIED, text)
         if self.trust.denied.number != before:
             for call in self.changed:
                 call()

@@ -161,8 +161,9 @@ class Channels:
         The device's certificate and key.
     trust : Trust
         Decides on the certificates of others.
-    proved : set of str, optional
-        Devices that have proved themselves to an earlier session; shared, and added to.
+    proved : dict of str to int, optional
+        Devices that have proved themselves to this session or an earlier one, with the end of the
+        certificate in seconds of the epoch; shared, and added to.
     """
 
     def __init__(
@@ -172,11 +173,11 @@ class Channels:
         session: str,
         credentials: Credentials,
         trust: Trust,
-        proved: set[str] | None = None,
+        proved: dict[str, int] | None = None,
     ) -> None:
         """With a new ephemeral key, and no channel yet."""
         self.network, self.device, self.trust = network, device, trust
-        self.proved = set() if proved is None else proved
+        self.proved = {} if proved is None else proved
         self._session = session.encode()
         pem = credentials.certificate.read_bytes()
         self._certificate = x509.load_pem_x509_certificate(pem).public_bytes(
@@ -213,7 +214,7 @@ class Channels:
             opened = known is None or known.ephemeral != proof.ephemeral
             if opened or (known is not None and known.certificate != certificate):
                 self._channels[device] = self._agree(device, proof, certificate)
-            self.proved.add(device)
+            self.proved[device] = int(certificate.not_valid_after_utc.timestamp())
         answered = self._answered.get(device) == proof.ephemeral
         settled = answered and proof.answers == self._public and not proof.asks
         return Received(not settled, opened)

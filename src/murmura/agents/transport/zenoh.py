@@ -55,6 +55,7 @@ MOST_BATCH_BYTES = 1 << 20
 MOST_UNDECODED = 1 << 25  # bytes of payloads that wait to be decoded
 FIRST_PROBE, NEXT_PROBE = 3.0, 10.0  # seconds until missing links are probed
 TEND = 1.0  # seconds between two looks at channels and links
+MOST_SHOWN = 8  # names in a log line
 AGAIN = 1.0  # seconds until a session that could not be opened again is tried once more
 
 __all__ = ["Presence", "ZenohTransport"]
@@ -159,8 +160,8 @@ key, which the authority signs; or run with --insecure, which is for the loopbac
         self._held_back: defaultdict[str, list[bytes]] = defaultdict(list)  # by device
         self._batch_outlets: dict[str, Outlet] = {}  # by device
         self._proof_outlets: dict[str, Outlet] = {}  # by device
-        self._proved: set[str] = set()  # devices that have proved their certificates
-        self._guard: LinkGuard  # of the session, once open
+        self._ends: dict[str, int] = {}  # of the certificates that devices have proved, in seconds
+        self._guard = self._guarded(None, (), Admission(self._devices, (), None))
         self._renewing = False  # while a session is replaced
         self._declared: list[Any] = []  # tokens and subscribers, which end when dropped
         self._undecoded = 0  # bytes
@@ -271,14 +272,8 @@ key, which the authority signs; or run with --insecure, which is for the loopbac
         session, own = self._session, key_prefix(self._network, "*", self._device)
         zid = str(session.zid())
         self._make_outlets(session)
-        self._guard = LinkGuard(
-            session,
-            self._remote.devices,
-            Admission(self._devices, self._remote.listeners, self._channels(zid)),
-            lambda device, proof: self._publish(self._proof_outlets[device], proof),
-            self._announce,
-            self._note,
-        )
+        admission = Admission(self._devices, self._remote.listeners, self._channels(zid))
+        self._guard = self._guarded(session, self._remote.devices, admission)
         self._subscribe(session, f"{own}/data/**", self._receive)
         self._subscribe(session, f"{own}/many", self._receive_batch)
         self._subscribe(session, f"{own}/proof", self._receive_proof)
@@ -292,11 +287,22 @@ key, which the authority signs; or run with --insecure, which is for the loopbac
             listener = session.info.declare_link_events_listener(self._link_event, history=True)
             self._declared.append(listener)
 
+    def _guarded(self, session: Any, devices: Collection[str], admission: Admission) -> LinkGuard:
+        """Who may speak in a session; nobody is there before it is open."""
+        return LinkGuard(
+            session,
+            devices,
+            admission,
+            lambda device, proof: self._publish(self._proof_outlets[device], proof),
+            self._announce,
+            self._note,
+        )
+
     def _channels(self, session: str) -> Channels | None:
         if self._credentials is None or self._watch is None:
             return None
         return Channels(
-            self._network, self._device, session, self._credentials, self._watch.trust, self._proved
+            self._network, self._device, session, self._credentials, self._watch.trust, self._ends
         )
 
     def _make_outlets(self, session: Any) -> None:
@@ -452,6 +458,24 @@ key, which the authority signs; or run with --insecure, which is for the loopbac
         if not self._guard.link_made(link) and name not in self._remote.devices:
             text = f"no neighbour of {self._device}: its messages are ignored"
             self._note(Refused(name or link.dst, text))
+
+    def handshake_refused(self, reason: str, end: int | None = None) -> None:
+        """Report a handshake that TLS refused: by whom, as far as that can be known.
+
+        Parameters
+        ----------
+        reason : str
+            Why.
+        end : int, optional
+            When the certificate that was shown expired: one that was proved before is known by it.
+        """
+        linked = {link.auth_identifier for link in self._guard.links()}
+        named = [device for device, known in self._ends.items() if end is not None and known == end]
+        absent = sorted(self._remote.devices - linked)
+        who = named[0] if named else "unknown"
+        shown = ", ".join(absent[:MOST_SHOWN]) + (", ..." if len(absent) > MOST_SHOWN else "")
+        guess = "" if named or not absent else f" (without a link now: {shown})"
+        self._note(Refused(who, f"a handshake of {who} was refused{guess}: {reason}"))
 
     def _probe(self) -> None:
         """Report from time to time why a link is missing, once for each reason."""
