@@ -145,7 +145,7 @@ class StatusWatcher:
         """Nothing is connected yet."""
         self.name, self.manifest, self.endpoints = name, manifest, dict(sites)
         self._clock, self._wall = clock, wall
-        self._watch = KeyWatch(credentials, name, role=Role.OBSERVER, denied=denied)
+        self._keys = KeyWatch(credentials, name, role=Role.OBSERVER, denied=denied)
         client_context(credentials)  # raises if the files cannot be used
         self._lock = threading.Lock()
         self._views = {label: SiteView() for label in sites}
@@ -164,7 +164,7 @@ class StatusWatcher:
     def start(self) -> None:
         """Connect to all sites, in a thread of its own."""
         self._started = self._wall()
-        self._watch.start()
+        self._keys.start()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(
             target=self._run, args=(self._loop,), daemon=True, name="murmura-watch"
@@ -173,7 +173,7 @@ class StatusWatcher:
 
     def close(self) -> None:
         """Close all links; may be called twice."""
-        self._watch.close()
+        self._keys.close()
         loop, self._loop = self._loop, None
         if loop is not None and self._thread is not None:
             with suppress(RuntimeError):  # it has ended
@@ -264,7 +264,7 @@ class StatusWatcher:
     async def _follow(self, label: str, endpoint: Endpoint) -> str:
         """Read the statuses of a site until its link ends; why it did."""
         host = endpoint.host.strip("[]")
-        context = client_context(self._watch.credentials)  # as it is now: it may have been renewed
+        context = client_context(self._keys.credentials)  # as it is now: it may have been renewed
         async with asyncio.timeout(CONNECT):
             reader, writer = await asyncio.open_connection(
                 host, endpoint.port, ssl=context, server_hostname=host, limit=MOST_BYTES + 4,
@@ -284,7 +284,7 @@ class StatusWatcher:
 
     def _check_site(self, label: str, endpoint: Endpoint, shown: bytes) -> None:
         name, expected = member_of(shown), self.manifest.certificates[label]
-        reason = refusal(self._watch, shown)
+        reason = refusal(self._keys, shown)
         if reason:
             raise AgentError(f"the certificate that is presented at {endpoint}: {reason}")
         if name != expected:

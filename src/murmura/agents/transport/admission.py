@@ -107,6 +107,11 @@ class Admission:
         """Whether a device is heard without a seal: by its TLS alone, as an earlier version."""
         return self.channels is None or not self.channels.must_prove(device)
 
+    def hears_plain(self, device: str) -> bool:
+        """Whether a device is there, and hears what has no seal."""
+        there = any(self._presence.sessions(agent) for agent in self._agents.get(device, ()))
+        return there and self.admits(device)
+
     def proves(self, device: str) -> bool:
         """Whether a session of a device has the mark of proofs."""
         sessions = (self._presence.sessions(agent) for agent in self._agents.get(device, ()))

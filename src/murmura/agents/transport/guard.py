@@ -9,14 +9,23 @@ and again as often as they come back.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from murmura.agents.transport.admission import Admission, Change
 from murmura.agents.transport.base import Refused
-from murmura.agents.transport.channels import MOST_PROOF, TAG, Channels, DeviceProof, ProofError
+from murmura.agents.transport.channels import (
+    MARK,
+    MOST_PROOF,
+    TAG,
+    Channels,
+    DeviceProof,
+    ProofError,
+)
 from murmura.agents.transport.sockets import close_connection
+from murmura.agents.transport.zenoh_config import source_of
 
 UNPROVED = 5.0  # seconds in which a link has to be proved, where that is required
 
@@ -51,6 +60,7 @@ class LinkGuard:
         self.admission, self._session, self._devices = admission, session, frozenset(devices)
         self._publish, self._announce, self._note = publish, announce, note
         self._waiting: dict[str, float] = {}  # since when a link waits for its proof
+        self._turn = threading.RLock()  # what is announced is in the order of what has changed
 
     @property
     def channels(self) -> Channels | None:
@@ -77,7 +87,7 @@ class LinkGuard:
         made = channels.seal(device, key, data)
         if made is not None:
             return made
-        return (data, None) if self.admission.admits(device) else None
+        return (data, None) if self.admission.hears_plain(device) else None
 
     def introduce(self, device: str) -> None:
         """Send a neighbour a proof of our certificate."""
@@ -90,15 +100,28 @@ class LinkGuard:
         if channels is None or device not in self._devices:
             return
         data = bytes(payload) if len(payload) <= MOST_PROOF else b""
-        try:
-            found = channels.receive(device, data)
-        except ProofError as problem:
-            self._refuse_proof(channels, device, data, str(problem))
-            return
-        if found.answer:
-            self.introduce(device)
-        changes = self.admission.reopened if found.opened else self.admission.refresh
-        self._announce(changes(device))
+        with self._turn:
+            try:
+                found = channels.receive(device, data)
+            except ProofError as problem:
+                self._refuse_proof(channels, device, data, str(problem))
+                return
+            if found.answer:
+                self.introduce(device)
+            changes = self.admission.reopened if found.opened else self.admission.refresh
+            self._announce(changes(device))
+
+    def token(self, key: str, alive: bool) -> None:
+        """A session of a remote agent began, or ended; one that proves itself is sent our proof."""
+        with self._turn:
+            if alive and key.endswith(MARK):
+                self.introduce(source_of(key))
+            self._announce(self.admission.token(key, alive))
+
+    def leave(self) -> None:
+        """The session ends: all who were up are down."""
+        with self._turn:
+            self._announce(self.admission.leave())
 
     def _refuse_proof(self, channels: Channels, device: str, data: bytes, reason: str) -> None:
         """Close the link that a proof names; not one that was proved, which another may have named."""
@@ -137,12 +160,14 @@ class LinkGuard:
         """Close what may no longer be open, and ask for the proofs that are missing."""
         channels = self.channels
         assert channels is not None, "there are certificates"
-        for device, session, reason in channels.review():
+        with self._turn:
+            closed = channels.review()
+            for device in self._devices:
+                self._announce(self.admission.refresh(device))
+                if self.admission.proves(device) and channels.channel(device) is None:
+                    self.introduce(device)
+        for device, session, reason in closed:
             self.refuse(device, reason, session)
-        for device in self._devices:
-            self._announce(self.admission.refresh(device))
-            if self.admission.proves(device) and channels.channel(device) is None:
-                self.introduce(device)
         self._hold_links(channels)
 
     def _hold_links(self, channels: Channels) -> None:

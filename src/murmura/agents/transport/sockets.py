@@ -9,7 +9,8 @@ from __future__ import annotations
 import ipaddress
 import os
 import socket
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 DESCRIPTORS = "/dev/fd"
@@ -30,13 +31,24 @@ def close_connection(own: str, other: str) -> bool:
     """
     wanted = _address(own), _address(other)
     for text in os.listdir(DESCRIPTORS):
-        with suppress(OSError, ValueError):
-            held = socket.socket(fileno=os.dup(int(text)))  # a copy: the number may be reused
-            with held:
-                if (_pair(held.getsockname()), _pair(held.getpeername())) == wanted:
-                    held.shutdown(socket.SHUT_RDWR)
-                    return True
+        with suppress(OSError, ValueError), _held(int(text)) as held:
+            if (_pair(held.getsockname()), _pair(held.getpeername())) == wanted:
+                held.shutdown(socket.SHUT_RDWR)
+                return True
     return False
+
+
+@contextmanager
+def _held(descriptor: int) -> Iterator[socket.socket]:
+    """A copy of a socket of this process: its number may be reused at any moment."""
+    copy = os.dup(descriptor)
+    try:
+        found = socket.socket(fileno=copy)
+    except OSError:
+        os.close(copy)
+        raise
+    with found:
+        yield found
 
 
 def _address(locator: str) -> tuple[str, int]:

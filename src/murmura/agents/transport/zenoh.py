@@ -39,6 +39,7 @@ from murmura.agents.transport.zenoh_config import (
     batch_key,
     data_key,
     key_prefix,
+    kind_of,
     link_problem,
     liveliness_key,
     parse_key,
@@ -274,9 +275,7 @@ key, which the authority signs; or run with --insecure, which is for the loopbac
         self._make_outlets(session)
         admission = Admission(self._devices, self._remote.listeners, self._channels(zid))
         self._guard = self._guarded(session, self._remote.devices, admission)
-        self._subscribe(session, f"{own}/data/**", self._receive)
-        self._subscribe(session, f"{own}/many", self._receive_batch)
-        self._subscribe(session, f"{own}/proof", self._receive_proof)
+        self._subscribe(session, f"{own}/**", self._receive_any)
         liveliness = session.liveliness()
         name = f"{zid}{MARK}" if self._credentials else zid
         for agent, device in {(a, self._devices[p]) for a, p in self._remote.links}:
@@ -339,7 +338,7 @@ key, which the authority signs; or run with --insecure, which is for the loopbac
             if self._closed.is_set():
                 return
             self._renewing = True
-            self._announce(self._guard.admission.leave())
+            self._guard.leave()
             self._session.close()
             self._declared.clear()
             while not self._closed.is_set():
@@ -375,6 +374,16 @@ key, which the authority signs; or run with --insecure, which is for the loopbac
 
         threading.Thread(target=read, daemon=True, name="murmura-read").start()
 
+    def _receive_any(self, sample: Any) -> None:
+        """In the order of the link: what is sealed comes after the proof that it needs."""
+        kind = kind_of(str(sample.key_expr))
+        if kind == "proof":
+            self._guard.receive(source_of(str(sample.key_expr)), sample.payload)
+        elif kind == "many":
+            self._receive_batch(sample)
+        else:
+            self._receive(sample)
+
     def _receive(self, sample: Any) -> None:
         key = str(sample.key_expr)
         direction = self._incoming.get(key)
@@ -390,9 +399,6 @@ key, which the authority signs; or run with --insecure, which is for the loopbac
             self._notify(receiver, Refused(sender, str(problem)))
             return
         self._notify(receiver, check_message(direction, payload))
-
-    def _receive_proof(self, sample: Any) -> None:
-        self._guard.receive(source_of(str(sample.key_expr)), sample.payload)
 
     def _tend(self) -> None:
         """Hold devices to their certificates: at their end, and when the deny list changes."""
@@ -437,9 +443,7 @@ key, which the authority signs; or run with --insecure, which is for the loopbac
     def _receive_token(self, sample: Any) -> None:
         key = str(sample.key_expr)
         alive = sample.kind == self._zenoh.SampleKind.PUT
-        if alive and key.endswith(MARK):
-            self._guard.introduce(source_of(key))
-        self._announce(self._guard.admission.token(key, alive))
+        self._guard.token(key, alive)
 
     def _announce(self, changes: Sequence[Change]) -> None:
         """Neighbours came up or went down; one that came up is sent the last message again."""

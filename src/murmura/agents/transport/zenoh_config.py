@@ -82,6 +82,11 @@ def source_of(key: str) -> str:
     return unquote(key.split("/")[2])
 
 
+def kind_of(key: str) -> str:
+    """What is published under a key: "data", "live", "many" or "proof"."""
+    return key.split("/")[4]
+
+
 def parse_key(key: str) -> ParsedKey | None:
     """Split a key into its parts; None if it has another form."""
     parts = key.split("/")
