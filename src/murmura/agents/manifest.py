@@ -27,6 +27,7 @@ from murmura.agents.derived_terms import (
     links_of,
     mechanism_of,
 )
+from murmura.agents.flows import LinkFlows
 from murmura.agents.roles import check_members
 from murmura.agents.views import ViewGraph
 from murmura.algorithms.base import Algorithm
@@ -247,6 +248,11 @@ class Manifest:
     def graph(self) -> ViewGraph:
         """The links, numbered: bit k of a view stands for the k-th of `graph.pairs`."""
         return ViewGraph(self.labels, self.links)
+
+    @cached_property
+    def flows(self) -> LinkFlows:
+        """What an honest member can send over each link, net."""
+        return LinkFlows(self)
 
     @property
     def waits(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from murmura._types import SignalSource
+from murmura.simulation.clipped import clipped_gossip, clipping_bound
 from murmura.simulation.problem import Problem
 from murmura.simulation.recording import Record, Trace
 from murmura.simulation.runner import simulate
@@ -15,5 +16,7 @@ __all__ = [
     "SignalSource",
     "SyntheticSignals",
     "Trace",
+    "clipped_gossip",
+    "clipping_bound",
     "simulate",
 ]

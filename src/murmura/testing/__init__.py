@@ -1,4 +1,4 @@
-"""Test tools: a simulated network of agents, seeded entropy, and a check of custom algorithms.
+"""Test tools: a simulated network, faults for real ones, seeded entropy, a check of algorithms.
 
 The simulated network and the seeded entropy must not run in production: noise that can be predicted
 protects nobody. The transport in memory is that of `murmura.agents.transport`.
@@ -14,11 +14,15 @@ if TYPE_CHECKING:
     from murmura.agents.transport.memory import Faults, MemoryNetwork, MemoryTransport
     from murmura.testing.contract import AlgorithmCheck, check_algorithm
     from murmura.testing.entropy import PredictableEntropy
+    from murmura.testing.lossy import LossyTransport
     from murmura.testing.network import SimulatedAgent, SimulatedNetwork
+    from murmura.testing.proxy import FaultyProxy
 
 _WHERE = {
     "AlgorithmCheck": "contract",
     "Faults": "network",
+    "FaultyProxy": "proxy",
+    "LossyTransport": "lossy",
     "MemoryNetwork": "network",
     "MemoryTransport": "network",
     "PredictableEntropy": "entropy",
@@ -30,6 +34,8 @@ _WHERE = {
 __all__ = [
     "AlgorithmCheck",
     "Faults",
+    "FaultyProxy",
+    "LossyTransport",
     "MemoryNetwork",
     "MemoryTransport",
     "PredictableEntropy",

@@ -8,7 +8,7 @@ import numpy as np
 from murmura import algorithms, networks
 from murmura.agents.events import Released
 from murmura.agents.manifest import Manifest
-from murmura.families import LogNormal1p
+from murmura.families import LogNormal1p, Normal
 from murmura.privacy import NetworkDP, NoPrivacy, SignalDP, calibrate
 from murmura.simulation import Problem, SyntheticSignals, noise
 from murmura.simulation.seeds import noise_seed
@@ -37,6 +37,28 @@ def small(algorithm: Any = "average", net: Any = None, rounds: Any = 0, **option
     """A manifest without noise, for tests that choose their own releases."""
     net = net or networks.lazy_metropolis(networks.ring(4))
     return Manifest.of(problem(algorithm, net, NoPrivacy(), 10), rounds=rounds, **options)
+
+
+def bounded(
+    algorithm: Any = "average",
+    graph: Any = "complete:3",
+    high: Any = 100.0,
+    rounds: Any = 0,
+    lazy: Any = False,
+    **options: Any,
+) -> Any:
+    """A manifest without noise whose readings are in [0, high]: no release is larger."""
+    net = (networks.lazy_metropolis if lazy else networks.metropolis)(graph)
+    family = Normal(sigma=1.0, bounds=(0.0, high))
+    todo = Problem(
+        network=net,
+        algorithm=algorithms.get(algorithm, net),
+        family=family,
+        source=SyntheticSignals(family, {"mu": high / 2}, net.size, seed=3),
+        privacy=NoPrivacy(),
+        rounds=10,
+    )
+    return Manifest.of(todo, rounds=rounds, **options)
 
 
 def whole(manifest: Any, value: Any) -> Any:

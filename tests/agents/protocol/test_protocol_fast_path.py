@@ -9,16 +9,20 @@ from murmura.agents.events import Received, ReceivedBatch
 from murmura.agents.manifest import Manifest
 from murmura.agents.messages import CumulativeMass, RangeReport
 from murmura.agents.protocol import Agent
+from murmura.agents.protocol.claims import Claims
+from murmura.agents.protocol.history import AgentIdentity
 from murmura.agents.protocol.link import Link
 from murmura.agents.protocol.memory import AgentState
-from murmura.agents.protocol.options import Limits
 from murmura.agents.protocol.states import ReachabilityEvent, SessionEvent
 from murmura.agents.transport.memory import Faults
 from murmura.testing import SimulatedNetwork
-from tests.agents.protocol.cases import FLORENTINE, problem, releases
+from tests.agents.protocol.cases import FLORENTINE, bounded, problem, releases
 
 HARD = Faults(drop=0.1, duplicate=0.2, reorder=0.2, delay=(0.001, 0.05))
-LIMITS = Limits(weight=100, sums=1000, rounds=50)
+TERMS = bounded(
+    "learn", "complete:2", high=9.0, lazy=True
+)  # largest 10, and 40 readings net in round 4
+ONE = 1 << TERMS.unit
 
 
 class Long(Agent):
@@ -69,23 +73,28 @@ def link(**known: Any) -> Any:
     made.begin_session(1, 0, b"")
     made.on(SessionEvent.AGREED)
     made.confirmed = True
-    made.newest, made.in_round, made.in_sums, made.in_weight = 4, 4, (20,), 10
+    made.newest, made.in_round, made.in_sums, made.in_weight = 4, 4, (20 * ONE,), 10 * ONE
     for name, value in known.items():
         setattr(made, name, value)
     return made
 
 
 def said(**other: Any) -> Any:
-    return CumulativeMass("b", "a", 1, 1, 5, 4, (30,), 15)._replace(**other)
+    return CumulativeMass("b", "a", 1, 1, 5, 4, (30 * ONE,), 15 * ONE)._replace(**other)
 
 
-def continues(found: Any, message: Any, limits: Limits = LIMITS) -> bool:
-    return bool(found.continues(message, AgentState("a", incarnation=1, round=4), limits))
+def continues(found: Any, message: Any, rounds: int = 50) -> bool:
+    state = AgentState("a", incarnation=1, round=4)
+    claims = Claims(TERMS, state, AgentIdentity("a"))
+    claims.rounds = rounds
+    return bool(found.continues(message, state, claims))
 
 
 def test_the_next_round_is_expected() -> None:
     assert continues(link(), said())
-    assert continues(link(in_round=3, buffer=[said(round=4, sums=(25,))]), said())
+    assert continues(
+        link(in_round=3, buffer=[said(round=4, sums=(25 * ONE,), weight=14 * ONE)]), said()
+    )
 
 
 @pytest.mark.parametrize(
@@ -93,8 +102,8 @@ def test_the_next_round_is_expected() -> None:
     [
         {"round": 4}, {"round": 6}, {"acknowledged": -1}, {"leaving": True}, {"done": True},
         {"range_report": RangeReport(1)},
-        {"sums": (1021,)}, {"sums": (-981,)}, {"sums": (1, 2)}, {"sums": ()}, {"weight": 9},
-        {"weight": 111}, {"acknowledged": 5}, {"receiver": "c"}, {"incarnation": 2},
+        {"sums": (71 * ONE,)}, {"sums": (-31 * ONE,)}, {"sums": (1, 2)}, {"sums": ()},
+        {"weight": 9 * ONE}, {"weight": 41 * ONE}, {"acknowledged": 5}, {"receiver": "c"}, {"incarnation": 2},
         {"peer_incarnation": 2}, {"run": b"another."}, {"releases": 1}, {"head": bytes(16)},
         {"view": b"another."},
     ],
@@ -126,7 +135,7 @@ def test_so_is_a_link_that_is_not_confirmed_or_was_undone(known: Any) -> None:
 
 def test_so_is_a_round_after_the_last() -> None:
     assert not continues(link(newest=50), said(round=51))
-    assert continues(link(newest=50), said(round=51), Limits(100, 1000, rounds=0))
+    assert continues(link(newest=50), said(round=51), rounds=0)
 
 
 class Replayed(SimulatedNetwork):

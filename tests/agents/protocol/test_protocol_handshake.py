@@ -184,7 +184,7 @@ def test_replays_change_nothing_and_are_no_alarm() -> None:
     [
         (totals("1", 1, sums=(1, 2)), "components"),
         (totals("1", 1, weight=-1), "fell"),
-        (totals("1", 1, weight=10**40), "rose by more"),
+        (totals("1", 1, weight=10**40), "more of weight than it was sent"),
         (totals("1", 1, sums=(10**308,)), "rose or fell by more"),
         (totals("1", 1, sums=(-(10**308),)), "rose or fell by more"),
         (totals("1", 51), "0..50"),

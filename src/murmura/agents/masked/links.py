@@ -99,6 +99,7 @@ class RecordLink:
         self.finals = self.ticks = self.turns = 0  # messages that said "done"; ticks; comparisons
         self.bad, self.allowance = 0, VERIFIED_PER_TICK
         self.conflict = b""
+        self.unproved = PeerStatus()  # what it claimed once to remember, without a proof
         self.named: bytes | None = None  # the run of it that was greeted since the last tick
         self.reset()
 
@@ -245,8 +246,11 @@ class RecordLinks:
         """Open the link, or report why not; what it returns ends the agent."""
         found = self.own.judge(hello.known, self.met)
         if found is not None:
-            if found.proved:
+            if found.proved and not (found.believed and link.unproved != hello.known):
                 return found
+            if found.believed:  # one message that is wrong must not end an agent
+                link.unproved = hello.known
+                self.greet(link, asks=True)
             self.report("rejected", link.peer, f"{found.text}, which it does not prove")
         elif hello.manifest != self._manifest.digest:
             self._mismatch(link, hello)
@@ -301,7 +305,7 @@ class RecordLinks:
             f"its manifest is {other}, the one here is {own}; they differ first in {link.differs}"
         )
         self.report("mismatch", link.peer, text)
-        self.greet(link)
+        self.greet(link, asks=True)
 
     def admits(self, link: RecordLink, message: RecordExchange) -> bool:
         """Whether a message is of a neighbour that agreed, in the run that said Hello."""

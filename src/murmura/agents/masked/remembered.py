@@ -40,11 +40,15 @@ class Contradiction(NamedTuple):
         In words.
     proved : bool
         Whether the agent must stop.
+    believed : bool
+        Whether it must although there is no proof: its ledger has released nothing, and its secret
+        may be as new as it is. Such a claim counts when it is repeated.
     """
 
     reason: str
     text: str
     proved: bool
+    believed: bool = False
 
 
 class OwnStatus:
@@ -108,8 +112,9 @@ class OwnStatus:
         history = self._identity.history
         released = known.releases > 0 and history.at(known.releases) != known.head
         cloned = not released and (met or known.start == self.status.start)
-        must_stop = proved or (released and not len(history))
-        return Contradiction("cloned" if cloned else "rolled-back", text, must_stop)
+        believed = not proved and released and not len(history)
+        reason = "cloned" if cloned else "rolled-back"
+        return Contradiction(reason, text, proved or believed, believed)
 
 
 def sent_release(number: int, words: Words) -> Released:

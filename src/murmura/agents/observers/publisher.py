@@ -266,11 +266,12 @@ class StatusPublisher:
         return name, ""
 
     def _refuse(self, host: str, reason: str) -> None:
-        self._write("warning", f"{host} was refused: {reason}")
+        """A line for each of the first few; whoever connects may invent hosts and names."""
+        self._write("warning", f"{host} was refused: {reason}", group="refused")
 
-    def _write(self, level: str, text: str, observer: str = "") -> None:
+    def _write(self, level: str, text: str, observer: str = "", group: str | None = None) -> None:
         if self._log is not None:
-            self._log.write(KIND, self.agent, text, level=level, peer=observer)
+            self._log.write(KIND, self.agent, text, level=level, group=group, peer=observer)
 
 
 class ObserverLink:

@@ -28,6 +28,7 @@ from murmura.agents.manifest import Manifest
 from murmura.agents.messages import Attendance, CumulativeMass, Hello, Message, RecordExchange
 from murmura.agents.protocol import memory, states
 from murmura.agents.protocol.asynchronous import AsynchronousSchedule
+from murmura.agents.protocol.claims import Claims
 from murmura.agents.protocol.completion import Completion
 from murmura.agents.protocol.flooding import Flooding
 from murmura.agents.protocol.gathering import Gathering
@@ -37,7 +38,7 @@ from murmura.agents.protocol.link import Link
 from murmura.agents.protocol.mass import Mass
 from murmura.agents.protocol.memory import AgentState
 from murmura.agents.protocol.messenger import Messenger
-from murmura.agents.protocol.options import LONGEST_PAUSE, Limits, Options
+from murmura.agents.protocol.options import LONGEST_PAUSE, Options
 from murmura.agents.protocol.states import (
     Reachability,
     ReachabilityEvent,
@@ -92,24 +93,24 @@ class Agent:
     def __init__(self, manifest: Manifest, label: str, options: Options | None = None) -> None:
         """An agent that has not started yet."""
         self.manifest, self.options = manifest, options or Options()
-        self.limits = Limits.of(manifest)
-        self.state = AgentState(label)
+        self.state, self.identity = AgentState(label), AgentIdentity(label)
+        self.claims = Claims(manifest, self.state, self.identity)
         weights = manifest.link_weights(label)
         size = manifest.dimension
         steady = manifest.waits
         self.links = {peer: Link(peer, weights[peer], size, steady) for peer in sorted(weights)}
         links = list(self.links.values())
-        self.mass = Mass(manifest, links, self.limits, self.state)
+        self.mass = Mass(manifest, links, self.claims, self.state)
         self.detector = (
             TerminationDetector(manifest, self.state, links, self.mass)
             if manifest.tolerance and not manifest.asynchronous
             else None
         )
-        self.identity = AgentIdentity(label)
         self.messenger = Messenger(manifest, self.state, self.identity, self.mass, self.detector)
         self.flooding = Flooding(
             manifest, self.options, self.state, self.links, self.mass, self.messenger
         )
+        self.claims.register = lambda: self.flooding.register
         self.completion = Completion(
             manifest, self.options, self.state, links, self.mass, self.messenger, self.flooding
         )
@@ -373,12 +374,12 @@ class Agent:
 
     def _take(self, messages: Sequence[Message]) -> None:
         """Take messages in order; nearly all are the next round of a link, and need little."""
-        state, links, limits, schedule = self.state, self.links, self.limits, self.schedule
+        state, links, claims, schedule = self.state, self.links, self.claims, self.schedule
         buffered = False
         for message in messages:
             if type(message) is CumulativeMass and not (state.reason or state.leaving):
                 link = links.get(message[0])
-                if link is not None and link.continues(message, state, limits):
+                if link is not None and link.continues(message, state, claims):
                     schedule.arrived_next(link, message)
                     buffered = True
                     continue
@@ -415,7 +416,7 @@ class Agent:
         state, messenger = self.state, self.messenger
         fresh = message.round > link.in_round
         if fresh:
-            why = link.implausible(message, self.limits, state.round)
+            why = link.implausible(message, self.claims, state.round)
             if why:
                 messenger.reject(link.peer, f"mass of round {message.round}: {why}")
                 return

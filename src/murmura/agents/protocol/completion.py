@@ -183,7 +183,8 @@ class Completion:
         """Send what arrived since; done when none is left and everyone has acknowledged that."""
         near = [link for link in self._links if link.in_reach]
         if near and self._transferable():
-            self._pass_on()
+            if self._mass.accepted(near):
+                self._pass_on()
         elif not any(map(self._may_acknowledge, self._links)) and (near or self._deserted()):
             self._depart()
 

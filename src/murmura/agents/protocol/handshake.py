@@ -22,6 +22,13 @@ secret may be as new as it is.
 
 The neighbour accepts messages of one run only, the latest start's: those of an older run, or of a
 second one of the same start, are refused and reported, and answered by a Hello that says so.
+
+One message that is wrong, by a fault on the way or of a program, must not close a good link for good,
+and whatever is remembered of it would. So what cannot be taken back takes two messages that
+agree: a Hello of another incarnation, start or run is answered by one that asks, and followed when
+it is repeated; so is a claim without proof to a ledger that has released nothing, and a head that
+contradicts the one known. A neighbour's very first Hello is followed at once, and given up for
+another that is said twice, unless mass came since under its run.
 """
 
 from __future__ import annotations
@@ -117,6 +124,12 @@ class Handshake:
             return False
         if hello.manifest != self._manifest.digest:
             return self._mismatch(link, hello)
+        if self._replaces_first(link, hello):
+            if self._repeated(link, hello):
+                self._forget_first(link, hello)
+                self._welcome(link, hello)
+                return True
+            return False
         if why := self._doubtful(link, hello):
             self._messenger.reject(link.peer, f"a Hello of {why}")
             self._messenger.warn(link)
@@ -130,8 +143,50 @@ class Handshake:
         if (hello.peer_incarnation, hello.acknowledged) > (state.incarnation, state.round):
             self._dispute(link, hello)
             return False
+        if self._is_another(link, hello) and not self._repeated(link, hello):
+            return False
         self._welcome(link, hello)
         return True
+
+    def _replaces_first(self, link: Link, hello: Hello) -> bool:
+        """Whether a Hello contradicts the only one before it, which may have been the wrong one."""
+        known, own = link.known, hello.own
+        current = link.peer_incarnation, known.start, known.run
+        return (
+            link.provisional
+            and own.run != b""
+            and (hello.incarnation, own.start, own.run) != current
+            and (own.run == known.run or not link.newest)
+        )
+
+    def _forget_first(self, link: Link, hello: Hello) -> None:
+        """Two Hellos agree, and the one before them was wrong."""
+        link.known = link.known._replace(start=0, run=b"", start_proof=b"")
+        if hello.incarnation != link.peer_incarnation:
+            link.peer_incarnation = 0
+
+    def _is_another(self, link: Link, hello: Hello) -> bool:
+        """Whether a Hello says that the neighbour is another than it was: incarnation, start or run."""
+        known, own = link.known, hello.own
+        incarnation = link.peer_incarnation or hello.incarnation
+        first = not known.run and not link.peer_incarnation
+        if first or not own.run:
+            link.provisional = first and own.run != b""
+            return False
+        if (hello.incarnation, own.start, own.run) == (incarnation, known.start, known.run):
+            link.provisional = False
+            return False
+        return True
+
+    def _repeated(self, link: Link, hello: Hello) -> bool:
+        """Whether this is the second Hello in which the neighbour says so; the first is answered."""
+        proposed = hello.incarnation, hello.own.start, hello.own.run, hello.own.start_proof
+        if link.proposed == proposed:
+            link.proposed, link.provisional = (), False
+            return True
+        link.proposed = proposed
+        self._messenger.send_hello(link, asks=True)
+        return False
 
     def _welcome(self, link: Link, hello: Hello) -> None:
         """Accept a Hello; answer until both sides know both runs."""
@@ -183,6 +238,7 @@ class Handshake:
         """Cumulative mass of a session that is not the present one."""
         if link.session is SessionState.MISMATCHED:
             self._messenger.reject(link.peer, "it follows another manifest")
+            self._messenger.warn(link)
         elif message.incarnation < link.peer_incarnation:
             text = f"mass of incarnation {message.incarnation} after {link.peer_incarnation}"
             self._messenger.reject(link.peer, text)
@@ -235,7 +291,12 @@ class Handshake:
         why, proved = self._identity.contradiction(known)
         if not why:
             return False
-        if proved or not len(self._identity.history):
+        unproved = not proved and not len(self._identity.history)
+        if unproved and known.run and link.unproved != known:
+            link.unproved = known
+            self._messenger.reject(link.peer, f"{why}, which it does not prove; it is asked again")
+            self._messenger.send_hello(link, asks=True)
+        elif proved or unproved:
             self._messenger.report(CONFLICT, link.peer, f"{why}; {REMEDY}")
             if not self._state.reason:  # an estimate that is there already stands
                 self._completion.finish(CONFLICT)
@@ -296,6 +357,9 @@ class Handshake:
             )
             self._messenger.remember(link)
         elif message.releases == known.releases and message.head != known.head:
+            if known.run and link.suspect != (message.releases, message.head):
+                link.suspect = message.releases, message.head
+                return True
             text = f"{known.releases} releases, and others than before under the same start"
             self._conflict(link, known.run, text)
             link.on(SessionEvent.FORK)

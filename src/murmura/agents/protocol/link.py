@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from murmura.agents.messages import CumulativeMass, PeerStatus, RangeReport, Register
 from murmura.agents.protocol import states
-from murmura.agents.protocol.options import Limits
 from murmura.agents.protocol.states import (
     Reachability,
     ReachabilityEvent,
@@ -23,6 +22,7 @@ from murmura.agents.protocol.states import (
 )
 
 if TYPE_CHECKING:
+    from murmura.agents.protocol.claims import Claims
     from murmura.agents.protocol.memory import AgentState
 
 AHEAD = 2**20  # rounds that a neighbour may be ahead in an open-ended run
@@ -67,8 +67,9 @@ class Link:
         "acknowledged", "awaited", "buffer", "confirmed", "conflict", "differs", "dropped",
         "first_tag", "foreign_manifest", "heard", "in_reach", "in_round", "in_sums", "in_tag",
         "in_weight", "joined", "known", "may_send", "newest", "out_sums", "out_weight", "peer",
-        "peer_incarnation", "range_report", "reachability", "register", "repeated", "sent",
-        "session", "silent", "since", "steady", "undone", "warned", "weight",
+        "peer_incarnation", "proposed", "provisional", "range_report", "reachability",
+        "register", "repeated", "sent", "session", "silent", "since", "steady", "suspect", "undone",
+        "unproved", "warned", "weight",
     )  # fmt: skip
 
     def __init__(self, peer: str, weight: int, dimension: int, steady: bool = False) -> None:
@@ -88,6 +89,10 @@ class Link:
         self.known = PeerStatus()  # its status when last heard, in any incarnation and epoch
         self.confirmed = False  # has said in this run what it remembers of this agent
         self.conflict = b""  # the run of it whose conflict was reported last
+        self.proposed: tuple[object, ...] = ()  # who it said it is now, in one Hello so far
+        self.provisional = False  # whether a single Hello says who it is
+        self.suspect: tuple[int, bytes] = (0, b"")  # another head than the one known, seen once
+        self.unproved = PeerStatus()  # what it claimed once to remember, without a proof
         self.warned = False  # was sent what is remembered of it, since the last resend
         self._clear(0, 0, dimension)
         self._derive()
@@ -182,17 +187,17 @@ class Link:
             self.out_sums = tuple([a + b for a, b in zip(self.out_sums, sums, strict=True)])
         self.out_weight += weight
 
-    def continues(self, message: CumulativeMass, state: AgentState, limits: Limits) -> bool:
+    def continues(self, message: CumulativeMass, state: AgentState, claims: Claims) -> bool:
         """Whether this is what nearly all messages are: the next round, and nothing else to it.
 
         A fast path past `Handshake.admits` and `implausible`, for one component; False means only
         that the message needs the full check.
         """
         (
-            _, receiver, incarnation, peer_incarnation, number, acknowledged, sums, weight, report,
+            _, receiver, incarnation, peer_incarnation, number, acknowledged, sums, _, report,
             leaving, done, _, _, run, releases, head, _, view,
         ) = message  # fmt: skip
-        if number != self.newest + 1 or number > limits.rounds > 0:
+        if number != self.newest + 1 or number > claims.rounds > 0:
             return False
         if leaving or done or report[0] or not 0 <= acknowledged <= state.round:
             return False
@@ -210,16 +215,18 @@ class Link:
             before, weight_before = last[6], last[7]
         else:
             before, weight_before = self.in_sums, self.in_weight
-        rose, most = sums[0] - before[0], limits.sums
-        return 0 <= weight - weight_before <= limits.weight and -most <= rose <= most
+        return not (
+            claims.rise_refusal(1, before, weight_before, message)
+            or claims.net_refusal(self, message)
+        )
 
-    def implausible(self, message: CumulativeMass, limits: Limits, now: int) -> str:
+    def implausible(self, message: CumulativeMass, claims: Claims, now: int) -> str:
         """Say why no honest neighbour would send this; empty if one might.
 
         A message is compared with those before and after it, in order of rounds, among the ones
         that are buffered.
         """
-        last = limits.rounds or self._last(now)
+        last = claims.rounds or self._last(now)
         if message.leaving:
             last += AHEAD
         if not 0 <= message.round <= last:
@@ -232,14 +239,16 @@ class Link:
         at = bisect_left(buffer, number, key=_ROUND) if number <= self.newest else len(buffer)
         if at:
             before = buffer[at - 1]
-            why = _impossible(limits, number - before.round, before.sums, before.weight, message)
+            gap = number - before.round
+            why = claims.rise_refusal(gap, before.sums, before.weight, message)
         else:
             gap = number - self.in_round
-            why = _impossible(limits, gap, self.in_sums, self.in_weight, message)
+            why = claims.rise_refusal(gap, self.in_sums, self.in_weight, message)
         if not why and at < len(buffer):
             after = buffer[at]
-            why = _impossible(limits, after.round - number, message.sums, message.weight, after)
-        return why
+            gap = after.round - number
+            why = claims.rise_refusal(gap, message.sums, message.weight, after)
+        return why or claims.net_refusal(self, message)
 
     def _last(self, now: int) -> int:
         """The last round accepted; an agent that joins late accepts the first it is sent."""
@@ -279,18 +288,3 @@ class Link:
         found = buffer[at]
         del buffer[: at + 1]
         return found
-
-
-def _impossible(
-    limits: Limits, rounds: int, sums: tuple[int, ...], weight: int, later: CumulativeMass
-) -> str:
-    gained = later.weight - weight
-    if gained < 0:
-        return "its total of weight fell"
-    if gained > limits.weight * rounds:
-        return f"its total of weight rose by more than exists, in {rounds} rounds"
-    most = limits.sums * rounds
-    for a, b in zip(sums, later.sums, strict=True):
-        if not -most <= b - a <= most:
-            return f"its total rose or fell by more than exists, in {rounds} rounds"
-    return ""

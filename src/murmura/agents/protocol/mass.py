@@ -27,9 +27,10 @@ from collections.abc import Sequence
 from murmura.agents.events import Released
 from murmura.agents.manifest import Manifest
 from murmura.agents.messages import CumulativeMass, RangeReport
+from murmura.agents.protocol.claims import Claims
 from murmura.agents.protocol.link import Link
 from murmura.agents.protocol.memory import AgentState
-from murmura.agents.protocol.options import ONE, Limits
+from murmura.agents.protocol.options import ONE
 
 ROUNDED = 4  # units of 2^-53: a part computed in floats is at most this much too large
 
@@ -43,8 +44,8 @@ class Mass:
         Sets the unit, the dimension and whether the weight is bounded.
     links : sequence of Link
         The neighbours, whose running totals are part of the balance.
-    limits : Limits
-        What neighbours accept in one round.
+    claims : Claims
+        What neighbours accept.
     state : AgentState
         Is marked as unsaved when the mass changes.
 
@@ -63,10 +64,10 @@ class Mass:
     """
 
     def __init__(
-        self, manifest: Manifest, links: Sequence[Link], limits: Limits, state: AgentState
+        self, manifest: Manifest, links: Sequence[Link], claims: Claims, state: AgentState
     ) -> None:
         """No mass."""
-        self._links, self._limits, self._state = links, limits, state
+        self._links, self._claims, self._state = links, claims, state
         algorithm = manifest.made_algorithm
         self._unit, self._online = manifest.unit, algorithm.online
         # A ratio algorithm has its own weights, and no guarantee for neighbours.
@@ -204,31 +205,33 @@ class Mass:
             if fraction and self._one_view and any(sums):
                 self._state.undo_mixing(now)
             return
-        excess = self._limits.excess(sums, weight)
-        if excess and self._one_view:
-            self._state.undo_mixing(now)
+        claims, reduced = self._claims, False
         left, remaining, single = list(sums), weight, len(sums) == 1
         for link in self._links:
             if link.weight and link.may_send and link.unacknowledged(now) <= patience:
-                factor = (link.weight * fraction >> ONE) >> excess
+                factor = link.weight * fraction >> ONE
                 sent_weight = weight * factor >> ONE
+                sent = [s * factor >> ONE for s in sums]
+                if not claims.permits(link, sent, sent_weight):
+                    sent, sent_weight = claims.reduce(link, sent, sent_weight)
+                    reduced = True
                 remaining -= sent_weight
                 if single:
-                    part = sums[0] * factor >> ONE
-                    left[0] -= part
-                    link.out_sums = (link.out_sums[0] + part,)
-                    link.out_weight += sent_weight
+                    left[0] -= sent[0]
                 else:
-                    sent = [s * factor >> ONE for s in sums]
                     left = [a - b for a, b in zip(left, sent, strict=True)]
-                    link.send(sent, sent_weight)
+                link.send(sent, sent_weight)
+        if reduced and self._one_view:
+            self._state.undo_mixing(now)
         self._before = (sums, weight)
         self.sums, self.weight = left, remaining
 
     def send_all(self, near: Sequence[Link]) -> None:
-        """Send all mass, split by link weight; the last takes what division leaves."""
-        excess = self._limits.excess(self.sums, self.weight)
-        sums, weight = [s >> excess for s in self.sums], self.weight >> excess
+        """Send all mass, split by link weight; the last takes what division leaves.
+
+        What a neighbour would not accept goes to the next, and what none does stays.
+        """
+        sums, weight = self.sums, self.weight
         total = sum(link.weight for link in near)
         for at, link in enumerate(near):
             part, of = (link.weight, total) if total else (1, len(near))
@@ -237,12 +240,20 @@ class Mass:
             else:
                 sent, sent_weight = [s * part // of for s in sums], weight * part // of
                 total -= part if total else 0
+            sent, sent_weight = self._claims.reduce(link, sent, sent_weight)
             link.send(sent, sent_weight)
             sums = [a - b for a, b in zip(sums, sent, strict=True)]
             weight -= sent_weight
-            self.sums = [a - b for a, b in zip(self.sums, sent, strict=True)]
-            self.weight -= sent_weight
+        self.sums, self.weight = sums, weight
         self._state.unsaved = True
+
+    def accepted(self, near: Sequence[Link]) -> bool:
+        """Whether some of these neighbours accept some of the mass."""
+        for link in near:
+            sent, weight = self._claims.reduce(link, self.sums, self.weight)
+            if weight or any(sent):
+                return True
+        return False
 
     def level(self, t: int) -> None:
         """Bound the weight by t (by 1 for an offline algorithm): the rest waits aside.

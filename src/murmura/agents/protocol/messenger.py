@@ -23,6 +23,7 @@ from murmura.agents.protocol.history import AgentIdentity
 from murmura.agents.protocol.link import Link
 from murmura.agents.protocol.mass import Mass
 from murmura.agents.protocol.memory import LOST, AgentState
+from murmura.agents.protocol.states import SessionState
 from murmura.agents.protocol.termination import TerminationDetector
 
 _make = tuple.__new__  # of a NamedTuple, all fields given: half the time of calling it
@@ -76,13 +77,18 @@ class Messenger:
             action for action in self.actions if not isinstance(action, Send | PostRegister)
         ]
 
-    def send_hello(self, link: Link) -> None:
-        """Send a Hello: who this agent is, and what it remembers of the neighbour."""
+    def send_hello(self, link: Link, asks: bool = False) -> None:
+        """Send a Hello: who this agent is, and what it remembers of the neighbour.
+
+        It asks for an answer if told to, until the neighbour has said what it remembers, and while
+        the last Hello was under another manifest.
+        """
+        asks = asks or not link.confirmed or link.session is SessionState.MISMATCHED
         own, state, identity = self._manifest, self._state, self._identity
         self.actions.append(Send(Hello(
             state.label, link.peer, state.incarnation, link.peer_incarnation, own.epoch, own.digest,
             own.field_digests, link.in_round, identity.authenticator.tag(state.incarnation, 0),
-            link.in_tag, identity.status, link.known, not link.confirmed,
+            link.in_tag, identity.status, link.known, asks,
         )))  # fmt: skip
 
     def send_mass(self, link: Link) -> None:

@@ -1,18 +1,14 @@
-"""What each agent may choose for itself, and the limits that follow from the manifest for all."""
+"""What each agent may choose for itself."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 from murmura import _validate
-from murmura.agents.manifest import Manifest
 from murmura.errors import AgentError
 
 ONE = 53  # link weights are in units of 2^-53
-READINGS = 2**32  # of one agent, where the manifest sets no limit
 LONGEST_PAUSE = 5.0  # seconds between two repetitions of a message while an agent waits, at most
-UNKNOWN = 2**256  # size of a release where the manifest knows no largest: still fits a message
 
 
 @dataclass(frozen=True)
@@ -99,51 +95,3 @@ class DoublingPause:
             return False
         self._left, self._pause = self._pause, min(2 * self._pause, self.LONGEST)
         return True
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What an honest neighbour never exceeds, in units of 2^-unit.
-
-    No more weight exists than every member's readings, and no sum beyond `largest` times it; the
-    mass sent in one round is at most that. All three bounds add up over rounds, so it is enough to
-    compare a message with the one before. A sum is not bounded by `largest` times its own weight:
-    where mass was rolled back, an honest agent may have a sum with little weight for a while.
-
-    Parameters
-    ----------
-    weight, sums : int
-        The most that one round may send.
-    rounds : int
-        The last round; 0 is open-ended.
-    """
-
-    weight: int
-    sums: int
-    rounds: int
-
-    @classmethod
-    def of(cls, manifest: Manifest) -> Limits:
-        """Read them off the manifest."""
-        if manifest.asynchronous:
-            readings = READINGS
-        elif manifest.made_algorithm.online:
-            readings = manifest.rounds or READINGS
-        else:
-            readings = max(1, manifest.longest_batch)
-        count = len(manifest.members) * readings
-        known = math.isfinite(manifest.largest)
-        largest = math.ceil(manifest.largest) + 1 if known else UNKNOWN
-        weight = count << manifest.unit
-        return cls(weight=weight, sums=largest * weight, rounds=manifest.rounds)
-
-    def excess(self, sums: list[int], weight: int) -> int:
-        """Bits to shift the mass sent down by so that it is accepted; 0 except after a rollback."""
-        largest = max(map(abs, sums))
-        if weight <= self.weight and largest <= self.sums:
-            return 0
-        return max(_above(weight, self.weight), _above(largest, self.sums))
-
-
-def _above(value: int, limit: int) -> int:
-    return 0 if value <= limit else value.bit_length() - limit.bit_length() + 1

@@ -54,7 +54,7 @@ FIRST_INTERVAL, LONGEST_INTERVAL = 1.0, 3600.0  # seconds
 MOST_KEYS = 1000  # kinds, peers and texts that are counted separately
 MOST_TEXTS = 12  # of one kind about one peer
 LONGEST_TEXT, LONGEST_KEY = 2000, 200  # characters
-NUMBER = re.compile(r"\d+")
+NUMBER = re.compile(r"[0-9a-f]{16,}|\d+")  # and digests
 OTHERS = "others"  # stands for every peer beyond that
 
 
@@ -148,15 +148,36 @@ class Log:
         return LEVELS[level] >= self._least
 
     def write(
-        self, kind: str, agent: str, text: str, *, level: str | None = None, **more: Any
+        self,
+        kind: str,
+        agent: str,
+        text: str,
+        *,
+        level: str | None = None,
+        group: str | None = None,
+        **more: Any,
     ) -> None:
-        """Write one line, unless the like were written too often; empty fields are left out."""
+        """Write one line, unless the like were written too often; empty fields are left out.
+
+        Parameters
+        ----------
+        kind, agent, text : str
+            What it is about.
+        level : str, optional
+            By its kind by default.
+        group : str, optional
+            The name under which lines of its kind are counted, in place of the peer's; then their
+            texts count as one.
+        **more
+            Further fields.
+        """
         level = level or level_of(kind)
         if not self.writes(level):
             return
         with self._lock:
             if level != "debug" and kind not in ONCE_KINDS:
-                found = self._repetition(kind, agent, str(more.get("peer") or ""), text)
+                peer = str(more.get("peer") or "") if group is None else group
+                found = self._repetition(kind, agent, peer, text if group is None else "")
                 if not found.admit(self._clock()):
                     return
                 more["omitted"] = found.omitted or None

@@ -234,8 +234,7 @@ class Node:
             agent.sessions = self._masked.sessions[label]
         self.agents[label] = agent
         neighbours = tuple(self.manifest.link_weights(label))
-        if self.observability.metrics is not None:
-            self.observability.metrics.know(label, neighbours)
+        self.observability.know(label, neighbours)
         self.transport.attach(label, neighbours)
 
     def _protocol(

@@ -7,17 +7,18 @@ and scales never come here; the node has no call that would take them.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from murmura.agents.events import AgentReport, Done
 from murmura.agents.ledger import Ledger
 from murmura.agents.messages import RecordExchange
 from murmura.agents.runtime.log import LEVELS, Log, level_of
-from murmura.agents.runtime.metrics import AMOUNTS, OUTCOMES, Metrics
+from murmura.agents.runtime.metrics import AMOUNTS, OUTCOMES, UNKNOWN, Metrics
 
 __all__ = ["LEVELS", "OUTCOMES", "Log", "Metrics", "Observability", "OnReport", "level_of"]
 
 OnReport = Callable[[str, AgentReport], None]
+LONGEST_NAME = 200  # characters of a name that anyone may have invented
 EXCHANGE = 47  # bytes of a RecordExchange whose labels and parts are empty
 
 
@@ -45,6 +46,18 @@ class Observability:
         """Nothing is counted yet."""
         self.log, self.metrics, self.on_report = log, metrics, on_report
         self.counts: Counter[str] = Counter()
+        self._neighbours: dict[str, frozenset[str]] = {}
+
+    def know(self, agent: str, neighbours: Iterable[str]) -> None:
+        """Name the neighbours of an agent: all other names are counted together, as unknown."""
+        self._neighbours[agent] = frozenset(neighbours)
+        if self.metrics is not None:
+            self.metrics.know(agent, self._neighbours[agent])
+
+    def _group(self, agent: str, peer: str) -> str | None:
+        """Under which name lines about a peer are counted; None for that of a neighbour."""
+        known = self._neighbours.get(agent)
+        return UNKNOWN if known is not None and peer and peer not in known else None
 
     def started(self, agent: str, incarnation: int, releases: int, resumed: bool) -> None:
         """An agent started, or resumed with its state."""
@@ -62,7 +75,10 @@ class Observability:
         if report.kind == "rejected":
             self.refused(agent, report.peer, report.text, report.round)
         elif report.kind != "round" or self.log.writes("debug"):
-            self.log.write(report.kind, agent, report.text, round=report.round, peer=report.peer)
+            self.log.write(
+                report.kind, agent, report.text, group=self._group(agent, report.peer),
+                round=report.round, peer=report.peer,
+            )  # fmt: skip
         if report.kind == "conflicting-releases":
             self.count("conflicts", agent, report.peer)
         if self.metrics is not None and report.kind == "round":
@@ -73,7 +89,8 @@ class Observability:
     def refused(self, agent: str, peer: str, reason: str, round: int | None = None) -> None:
         """A message was not accepted: all are counted, few are logged."""
         self.count("refused", agent, peer)
-        self.log.write("refused", agent, reason, peer=peer, round=round)
+        group = self._group(agent, peer)
+        self.log.write("refused", agent, reason, group=group, peer=peer[:LONGEST_NAME], round=round)
 
     def done(self, agent: str, done: Done) -> None:
         """An agent has its estimate."""
