@@ -22,10 +22,11 @@ from importlib import import_module
 from typing import Any
 
 from murmura.agents.events import PeerDown, PeerUp, Received, ReceivedBatch
-from murmura.agents.messages import CumulativeMass, Message
+from murmura.agents.messages import CumulativeMass, Hello, Message
 from murmura.agents.pki import Credentials, check_credentials
 from murmura.agents.roles import check_members
 from murmura.agents.transport.base import Arrival, Deliver, Refused, Undecoded
+from murmura.agents.transport.negotiation import Heard, LinkVersions
 from murmura.agents.transport.zenoh_config import (
     Endpoint,
     batch_key,
@@ -37,7 +38,7 @@ from murmura.agents.transport.zenoh_config import (
     settings,
     source_of,
 )
-from murmura.agents.wire import MOST_BYTES, WireError, decode, encode
+from murmura.agents.wire import MOST_BYTES, SkippedFrameError, WireError, decode
 from murmura.errors import AgentError, MissingExtraError
 
 QUEUE = 4096  # messages read off the network before its flow is held back
@@ -127,7 +128,11 @@ gateway`, or run with --insecure, which is for the loopback of one machine only
         self._publishers: dict[Direction, Any] = {}
         self._routes: dict[Direction, str] = {}  # the device of each remote neighbour, once open
         self._incoming: dict[str, Direction] = {}  # by key
-        self._last: dict[Direction, bytes] = {}  # cumulative mass
+        self._last: dict[Direction, CumulativeMass] = {}
+        self._versions = LinkVersions()
+        self._skipped: set[tuple[str, int]] = (
+            set()
+        )  # senders, and kinds of theirs that were reported
         self._batched = batched
         self._held_back: defaultdict[str, list[bytes]] = defaultdict(list)  # by device
         self._batch_publishers: dict[str, Any] = {}  # by device
@@ -172,9 +177,9 @@ gateway`, or run with --insecure, which is for the loopback of one machine only
         if device is None or self._closed.is_set():
             self._send_otherwise(message)
             return
-        data = encode(message)
+        data = self._versions.encode(message)
         if type(message) is CumulativeMass:
-            self._last[direction] = data
+            self._last[direction] = message
         if self._batched:
             self._held_back[device].append(data)
         else:
@@ -280,8 +285,19 @@ gateway`, or run with --insecure, which is for the loopback of one machine only
             self._notify(
                 next(iter(self._neighbours)), Refused(peer, "a key of no link of this device")
             )
+            return
+        try:
+            found = check_message(direction, sample.payload, self._versions.hear)
+        except SkippedFrameError as skipped:
+            self._report_skipped(direction[1], direction[0], skipped)
         else:
-            self._notify(direction[1], check_message(direction, sample.payload))
+            self._notify(direction[1], found)
+
+    def _report_skipped(self, agent: str, sender: str, skipped: SkippedFrameError) -> None:
+        """Report a kind of message that this version does not know, once for each sender."""
+        if (sender, skipped.kind) not in self._skipped:
+            self._skipped.add((sender, skipped.kind))
+            self._notify(agent, Refused(sender, f"{skipped.reason}; reported once"))
 
     def _receive_batch(self, sample: Any) -> None:
         """Pass on several messages as they are: two threads that decode and handle take turns, and
@@ -302,7 +318,9 @@ gateway`, or run with --insecure, which is for the loopback of one machine only
     def _decode(self, source: str, data: bytes) -> list[tuple[str, ReceivedBatch | Refused]]:
         with self._lock:
             self._undecoded -= len(data)
-        batches, refused = unpack(source, data, self._remote.incoming)
+        batches, refused = unpack(
+            source, data, self._remote.incoming, self._versions.hear, self._skipped
+        )
         found: list[tuple[str, ReceivedBatch | Refused]] = [
             (receiver, ReceivedBatch(messages)) for receiver, messages in batches.items()
         ]
@@ -318,11 +336,13 @@ gateway`, or run with --insecure, which is for the loopback of one machine only
 
     def _peer_changed(self, peer: str, up: bool) -> None:
         """A neighbour came up or went down; one that came up is sent the last message again."""
+        if not up:
+            self._versions.forget(peer)
         for agent in self._remote.listeners.get(peer, ()):
             self._notify(agent, PeerUp(peer) if up else PeerDown(peer))
             last = self._last.get((agent, peer))
             if up and last is not None:
-                self._put(self._publishers[agent, peer], last)
+                self._put(self._publishers[agent, peer], self._versions.encode(last))
 
     def _link_event(self, event: Any) -> None:
         """Report a device that has a certificate of the authority but is no neighbour."""
@@ -407,18 +427,30 @@ class Presence:
         return (parsed.sender, alive) if before != bool(sessions) else None
 
 
-def check_message(direction: Direction, payload: Any) -> Received | Refused:
-    """A message that came under a link's key, if it is one and belongs to that link."""
+def check_message(
+    direction: Direction, payload: Any, heard: Heard = lambda _hello, _version: None
+) -> Received | Refused:
+    """A message that came under a link's key, if it is one and belongs to that link.
+
+    `heard` takes a Hello and the version that it came in. Raises `SkippedFrameError` for a message of a
+    kind that need not be known.
+    """
     sender, size = direction[0], len(payload)
     if size > MOST_BYTES:
         return Refused(sender, f"{size:,} bytes, at most {MOST_BYTES:,} are accepted")
+    data = bytes(payload)
     try:
-        message = decode(bytes(payload))
+        message = decode(data)
+    except SkippedFrameError:
+        raise
     except WireError as problem:
         return Refused(sender, problem.reason)
     if (message.sender, message.receiver) != direction:
         text = f"a message from {message.sender!r} to {message.receiver!r} under another's key"
         return Refused(sender, text)
+    if type(message) is Hello:
+        heard(message, data[2])
+        message = message._replace(speaks=0)  # which is the transport's, and not the agents'
     return Received(message)
 
 
@@ -428,14 +460,21 @@ def pack(frames: Sequence[bytes]) -> bytes:
 
 
 def unpack(
-    source: str, data: bytes, links: Mapping[Direction, str]
+    source: str,
+    data: bytes,
+    links: Mapping[Direction, str],
+    heard: Heard = lambda _hello, _version: None,
+    skipped: set[tuple[str, int]] | None = None,
 ) -> tuple[dict[str, list[Message]], Refused | None]:
     """The messages of a payload from a device by receiver, in order, and what was refused.
 
-    `links` holds the links to this device, with the device of each sender. An honest device sends
-    no invalid message: after the first one, the rest is ignored.
+    `links` holds the links to this device, with the device of each sender; `heard` takes Hellos, and
+    `skipped` has what was reported of kinds that need not be known. An honest device sends no invalid
+    message: after the first one, the rest is ignored.
     """
     batches: dict[str, list[Message]] = {}
+    known = set() if skipped is None else skipped
+    refused = None
     at, whole = 0, len(data)
     while at < whole:
         start = at + 4
@@ -446,18 +485,26 @@ def unpack(
             return batches, Refused(source, text)
         try:
             message = decode(data[start:at])
+        except SkippedFrameError as problem:
+            if (source, problem.kind) not in known:
+                known.add((source, problem.kind))
+                refused = Refused(source, f"{problem.reason}; reported once")
+            continue
         except WireError as problem:
             return batches, Refused(source, problem.reason)
         direction = message[:2]  # sender and receiver
         if links.get(direction) != source:
             text = f"a message from {direction[0]!r} to {direction[1]!r} under another's key"
             return batches, Refused(source, text)
+        if type(message) is Hello:
+            heard(message, data[start + 2])
+            message = message._replace(speaks=0)
         found = batches.get(direction[1])
         if found is None:
             batches[direction[1]] = [message]
         else:
             found.append(message)
-    return batches, None
+    return batches, refused
 
 
 def load_zenoh() -> Any:
