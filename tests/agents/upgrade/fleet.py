@@ -136,15 +136,15 @@ class Fleet:
         with (self.folder / name / "readings.csv").open("a") as file:
             file.write(f"{hour},{load}\n")
 
-    def start(self, name: str, old: bool = False) -> None:
-        """Start an agent, of the baseline if `old`."""
+    def start(self, name: str, old: bool = False, before: str = "") -> None:
+        """Start an agent, of the baseline if `old`; `before` is run in its process first."""
         site = self.folder / name
         more = {"PYTHONPATH": str(self.old)} if old else {}
         with (site / "log.txt").open("a") as log, (site / "out.txt").open("a") as out:
             log.write(f"--- {'baseline' if old else 'new'}\n")
             log.flush()
             self.running[name] = subprocess.Popen(
-                [sys.executable, "-c", START, "agent", "agent.toml", "--json"],
+                [sys.executable, "-c", before + START, "agent", "agent.toml", "--json"],
                 cwd=site, stdout=out, stderr=log, text=True, env=os.environ | more,
             )  # fmt: skip
 

@@ -150,3 +150,21 @@ def test_the_version_before_refuses_a_migrated_ledger(fleet: Any) -> None:
     assert refused.returncode != 0
     assert "has format 7 and this version of murmura reads format 6 only" in refused.stderr
     assert "nothing was released" in refused.stderr
+
+
+def test_a_version_that_writes_only_its_own_is_not_understood(fleet: Any) -> None:
+    """The weakened variant: without an agreement the baseline refuses what it receives."""
+    made = fleet(f'name = "average"\nrounds = {ROUNDS}')
+    patched = (
+        "from murmura.agents import wire\n"
+        "from murmura.agents.transport import negotiation\n"
+        "negotiation.LinkVersions.encode = lambda self, message: wire.encode(message)\n"
+    )
+    for name in NAMES:
+        made.add_reading(name, 1, 50.0)
+    made.start("north", old=True)
+    made.start("east", before=patched)
+    made.until(
+        lambda: "version 6 of the wire, expected 5" in made.log("north"), "nothing was refused"
+    )
+    assert made.status("north").get("links", {}).get("east") != "open"
