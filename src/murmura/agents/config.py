@@ -29,6 +29,7 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -66,6 +67,8 @@ from murmura.simulation import Problem
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    from murmura.agents.relay import RelayConnector
 
 KEY_BYTES = 32
 OBSERVERS_ABOVE, HIGHEST_PORT = 1000, 65535  # by default statuses are served so far above the links
@@ -109,7 +112,7 @@ class Setup:
     ...     except AgentError as problem:
     ...         print(str(problem).replace(f"{folder}/", "").splitlines()[0])
     agent.toml, line 2: scenarios: there is no such key; allowed: name, scenario, variant, listen, \
-peers, keys, ledger, budget, readings, rounds, status, page, observers; did you mean "scenario"?
+peers, keys, ledger, budget, readings, rounds, status, page, observers, relay; did you mean "scenario"?
     """
 
     def __init__(self, config: AgentConfig, folder: Path, locator: SourceMap | None = None) -> None:
@@ -353,9 +356,61 @@ peers, keys, ledger, budget, readings, rounds, status, page, observers; did you 
                 kept=self.kept_list_file,
             )
 
-    def transport(self, insecure: bool) -> ZenohTransport:
-        """The transport of this agent, not yet open."""
+    def relay(self, insecure: bool) -> RelayConnector | None:
+        """What connects this site to its relay, not yet started; None without one.
+
+        Parameters
+        ----------
+        insecure : bool
+            Whether there are no certificates, without which there is no relay either.
+
+        Returns
+        -------
+        RelayConnector or None
+            Its `ports` are for `transport`, once it is started.
+
+        Raises
+        ------
+        AgentError
+            If [relay] names an agent that is no neighbour, or one that [peers] has too; if the
+            agent listens on a port that only it knows; without certificates.
+        """
+        chosen = self.config.relay
+        if chosen is None:
+            return None
+        from murmura.agents.relay import RelayConnector
+
+        credentials = None if insecure else self.credentials()
+        names, near = self.manifest.certificates, self.manifest.link_weights(self.config.name)
+        with self.locator.errors_at("relay", "address"):
+            address = Endpoint.parse(chosen.address, insecure=False)
+            if credentials is None:
+                raise AgentError("a relay admits sites by certificate; add [keys]")
+        for peer in chosen.peers:
+            if peer not in near or peer in self.config.peers:
+                why = "is in [peers], too" if peer in near else "is no neighbour"
+                raise AgentError(f"{self.locator.at('relay', 'peers')}: {peer!r} {why}")
+        own = Endpoint.parse(self.config.listen[0], insecure=False)
+        if not own.port:
+            raise AgentError(
+                f"{self.locator.at('listen')}: a site behind a relay listens on a fixed port, to which "
+                'its calls are passed; say listen = ["tls/127.0.0.1:7447"]'
+            )
+        called = {peer: names[peer] for peer in chosen.peers}
+        return RelayConnector(address, credentials, own, called, names)
+
+    def transport(self, insecure: bool, relayed: Mapping[str, int] | None = None) -> ZenohTransport:
+        """The transport of this agent, not yet open.
+
+        Parameters
+        ----------
+        insecure : bool
+            Without certificates, on loopback only.
+        relayed : mapping of str to int, optional
+            The local ports by which neighbours behind a relay are reached (`RelayConnector.ports`).
+        """
         names = self.manifest.certificates
+        local = {names[peer]: f"tls/127.0.0.1:{port}" for peer, port in (relayed or {}).items()}
         for written in self.config.listen:
             with self.locator.errors_at("listen"):
                 Endpoint.parse(written, insecure=insecure)
@@ -366,7 +421,7 @@ peers, keys, ledger, budget, readings, rounds, status, page, observers; did you 
             self.manifest.name,
             names[self.config.name],
             listen=self.config.listen,
-            connect={names[peer]: endpoint for peer, endpoint in self.config.peers.items()},
+            connect=local | {names[peer]: text for peer, text in self.config.peers.items()},
             devices=names,
             credentials=None if insecure else self.credentials(),
             insecure=insecure,

@@ -253,6 +253,16 @@ class ObserversTable(ConfigTable):
         return allow
 
 
+class RelayTable(ConfigTable):
+    """[relay]: a relay that joins this site with neighbours that cannot reach it, or it them.
+
+    `peers` are those that this site calls; all others may call it.
+    """
+
+    address: str = Field(min_length=1)
+    peers: list[str] = Field(default_factory=list)
+
+
 class AgentConfig(ConfigTable):
     """The contents of agent.toml."""
 
@@ -269,3 +279,4 @@ class AgentConfig(ConfigTable):
     status: StatusTable = StatusTable()
     page: PageTable = PageTable()
     observers: ObserversTable | None = None
+    relay: RelayTable | None = None

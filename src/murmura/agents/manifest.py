@@ -2,6 +2,12 @@
 
 Two agents compare hashes on connecting; if they differ, each reports the first field that differs.
 The manifest holds no signal and nothing derived from one.
+
+Two versions of murmura have the same digest of the same terms: a field that is added has a default,
+which means what agents did before there was the field, and is hashed only where its value is another
+(`ADDED`). So agents of both versions run under one manifest until an operator uses the new term; then
+those who do not know it are refused, which they must be, because they would not obey it. A field is
+never removed or renamed, and a default never changed.
 """
 
 from __future__ import annotations
@@ -11,7 +17,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -29,6 +35,7 @@ from murmura.agents.derived_terms import (
 )
 from murmura.agents.flows import LinkFlows
 from murmura.agents.roles import check_members
+from murmura.agents.versions import MANIFEST
 from murmura.agents.views import ViewGraph
 from murmura.algorithms.base import Algorithm
 from murmura.algorithms.batched import batched
@@ -37,6 +44,9 @@ from murmura.privacy import Batches, MaskedMechanism, Protects, check_stopping
 from murmura.privacy.batches import LARGEST_GROWTH, LEAST_GROWTH
 from murmura.simulation import Problem
 
+ADDED: tuple[
+    str, ...
+] = ()  # fields that version 1 of the JSON did not have, in the order of adding
 WEIGHT_BITS = 53  # a weight is a whole number of 2^-53: exactly the float
 
 GATHERING, LOST_AFTER = 600.0, 3600.0  # seconds
@@ -262,12 +272,24 @@ class Manifest:
     @cached_property
     def digest(self) -> bytes:
         """sha256 of the whole manifest in canonical JSON."""
-        return hashlib.sha256(_canonical(asdict(self))).digest()
+        return hashlib.sha256(_canonical(self._stated)).digest()
+
+    @cached_property
+    def _stated(self) -> dict[str, Any]:
+        """The terms that are hashed: all that every version knows, and others that are used."""
+        defaults = {field.name: field.default for field in fields(self) if field.name in ADDED}
+        values = {name: getattr(self, name) for name in self.FIELDS}
+        return {n: v for n, v in values.items() if n not in defaults or v != defaults[n]}
 
     @cached_property
     def field_digests(self) -> tuple[bytes, ...]:
-        """8 bytes of sha256 for each field: enough to find the first that differs."""
-        values = ({name: getattr(self, name)} for name in self.FIELDS)
+        """8 bytes of sha256 for each field: enough to find the first that differs.
+
+        Added fields come last, up to the last one that is used.
+        """
+        stated = self._stated
+        last = max(k for k, name in enumerate(self.FIELDS) if name in stated)
+        values = ({name: getattr(self, name)} for name in self.FIELDS[: last + 1])
         return tuple(hashlib.sha256(_canonical(value)).digest()[:8] for value in values)
 
     def first_difference(self, theirs: tuple[bytes, ...]) -> str:
@@ -349,13 +371,29 @@ class Manifest:
         return self.protect != Protects.NOTHING
 
     def to_json(self) -> str:
-        """The JSON that is hashed."""
-        return _canonical(asdict(self)).decode()
+        """The JSON that is hashed, and its version, which is not."""
+        return _canonical({"version": MANIFEST.newest} | self._stated).decode()
 
     @classmethod
     def from_json(cls, text: str) -> Manifest:
-        """Read what `to_json` wrote."""
+        """Read what `to_json` wrote, in this version or the one before.
+
+        Raises
+        ------
+        AgentError
+            For another version, and for a term that is not known: terms are obeyed or refused.
+        """
         data = json.loads(text)
+        version = data.pop("version", 1)
+        if type(version) is not int or not MANIFEST.reads(version):
+            why = MANIFEST.refusal(version) if type(version) is int else "its version is no number"
+            raise AgentError(f"this manifest cannot be read: {why}")
+        unknown = sorted(set(data) - set(cls.FIELDS))
+        if unknown:
+            raise AgentError(
+                f"this manifest has terms that this version of murmura does not know: "
+                f"{_some(unknown)}; use the version that wrote it"
+            )
         for name in ("options", "members", "links"):
             data[name] = tuple(tuple(entry) for entry in data[name])
         data["signing_keys"] = tuple(data["signing_keys"])

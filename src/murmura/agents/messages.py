@@ -83,6 +83,9 @@ class Hello(NamedTuple):
         The sender's status, and what it remembers of the receiver's, in this epoch or an earlier.
     asks : bool
         Whether the sender has yet to learn what the receiver remembers of it.
+    speaks : int
+        The latest version of the wire that the sender reads, which the transport states; 0: that of
+        the frame.
     """
 
     sender: str
@@ -98,6 +101,7 @@ class Hello(NamedTuple):
     own: PeerStatus = PeerStatus()
     known: PeerStatus = PeerStatus()
     asks: bool = False
+    speaks: int = 0
 
 
 class RangeReport(NamedTuple):

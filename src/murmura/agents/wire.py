@@ -4,18 +4,18 @@ A frame is a fixed header (numbers big-endian, counts last), then the labels of 
 each a length and UTF-8, then integers, each a length and two's complement in bit_length // 8 + 1
 bytes (0 in none):
 
-    Hello           "mu" 5 1 incarnation peer_incarnation epoch acknowledged manifest[32] tag[8]
+    Hello           "mu" 6 1 incarnation peer_incarnation epoch acknowledged manifest[32] tag[8]
                     echo[8] own known asks #fields
                     | sender receiver | 8 bytes each
-    CumulativeMass  "mu" 5 2 incarnation peer_incarnation round acknowledged phase depth stop
+    CumulativeMass  "mu" 6 2 incarnation peer_incarnation round acknowledged phase depth stop
                     releases flags tag[8] echo[8] run[8] head[16] head_proof[8] view[8]
                     #sums #low #high
                     | sender receiver | weight sums low high
-    Attendance      "mu" 5 3 incarnation generation run[8] asks size of each set[5] #readings width
+    Attendance      "mu" 6 3 incarnation generation run[8] asks size of each set[5] #readings width
                     | sender receiver | dropped present contributing finished ended | readings
-    RecordExchange  "mu" 5 4 query concluded run[8] echo[8] flags size of digests #names size of chunk
+    RecordExchange  "mu" 6 4 query concluded run[8] echo[8] flags size of digests #names size of chunk
                     | sender receiver | digests | names, each a bucket and #8 bytes each | chunk
-    StatusMessage   "mu" 5 5 sequence size of text
+    StatusMessage   "mu" 6 5 sequence size of text
                     | sender receiver | text in UTF-8
 
 `own` and `known` are each start releases run[8] start_proof[8] head[16] head_proof[8]. The flags
@@ -23,8 +23,22 @@ are leaving (1) and done (2), of a RecordExchange done (1) and heard_done (2). A
 run, head, proof or view is as many bytes of 0. A set is a number in as few bytes as it takes, and each
 count of readings takes `width` bytes, as few as the largest needs.
 
-Every message has one encoding, so encode(decode(b)) == b. Sizes and counts are bounded before
-anything is allocated. There are no floats: NaN and infinities cannot be expressed.
+Every message has one encoding in each version, so encode(decode(b), version of b) == b where b has no
+extension that is skipped. Sizes and counts are bounded before anything is allocated. There are no
+floats: NaN and infinities cannot be expressed.
+
+Versions (`versions.WIRE`). The third byte is the version. Version 6 adds to 5 what later versions need:
+
+- a frame may end in extensions, in ascending order of their numbers: number[1] size[2] and so many
+  bytes. An extension from 128 on that the reader does not know is skipped; with an unknown one below
+  128 the whole frame is refused, because it would mean something else without it.
+- a frame of a kind from 128 on that the reader does not know is skipped (`SkippedFrameError`); of another
+  unknown kind it is refused.
+
+A field that is added is an extension, so that readers of the version before go on reading the frame.
+A Hello says which version its sender speaks (`Hello.speaks`): extension 1, in version 5, which has no
+extensions, one more field of 8 bytes, "mu-wire" and the version. Readers of version 5 use fields only
+to find where two manifests differ, and only as many as they have themselves.
 
 Members exchange the first four. A StatusMessage is for observers and has functions of its own: `encode`
 and `decode`, which links of members use, know it no more than any other bytes.
@@ -33,6 +47,7 @@ and `decode`, which links of members use, know it no more than any other bytes.
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from functools import lru_cache
 from struct import Struct
 from typing import Any
@@ -48,9 +63,14 @@ from murmura.agents.messages import (
     Register,
     StatusMessage,
 )
+from murmura.agents.versions import WIRE
 from murmura.errors import AgentError
 
-MAGIC, VERSION = b"mu", 5
+MAGIC = b"mu"
+OLDEST, VERSION = WIRE.oldest, WIRE.newest
+EXTENSIBLE = 6  # the first version whose frames may end in extensions
+OPTIONAL = 128  # extensions and kinds from here on are skipped by those who do not know them
+SPEAKS = 1  # the extension of a Hello that says which version its sender speaks
 MOST_BYTES = 65_536  # of a frame
 MOST_LABEL = 200  # bytes of UTF-8
 MOST_INTEGER = 64  # bytes: numbers below 2^511 in size
@@ -59,17 +79,23 @@ MOST_SUMS = 1024  # components of a CumulativeMass
 BUCKETS, NAME = 256, 8  # of records, and bytes that name one within its bucket
 MOST_COUNT = 2**63 - 1  # of incarnations, rounds and the like
 
-_HELLO_START, _MASS_START = MAGIC + bytes([VERSION, 1]), MAGIC + bytes([VERSION, 2])
-_ATTENDANCE_START = MAGIC + bytes([VERSION, 3])
-_EXCHANGE_START = MAGIC + bytes([VERSION, 4])
-_STATUS_START = MAGIC + bytes([VERSION, 5])
+_KINDS: dict[type, int] = {
+    Hello: 1, CumulativeMass: 2, Attendance: 3, RecordExchange: 4, StatusMessage: 5
+}  # fmt: skip
+_STARTS: dict[tuple[type, int], bytes] = {  # by type and version
+    (kind, version): MAGIC + bytes([version, number])
+    for kind, number in _KINDS.items()
+    for version in range(OLDEST, VERSION + 1)
+}
 _HELLO = Struct(">4s4Q32s8s8s" + 2 * "2Q8s8s16s8s" + "2B")
 _MASS = Struct(">4s8QB8s8s8s16s8s8s3H")
 _ATTENDANCE = Struct(">4s2Q8sB6HB")
 _EXCHANGE = Struct(">4s2Q8s8sB2HI")
 _STATUS = Struct(">4sQI")
 _NAMES = Struct(">BH")
+_EXTENSION = Struct(">BH")
 _FIELD = 8
+_SPEAKS_FIELD = b"mu-wire"  # and the version: the last field of a Hello of version 5
 _NO_TAG, _NO_HEAD = bytes(8), bytes(16)
 _integer = int.from_bytes
 _make = tuple.__new__  # of a NamedTuple, all fields given: half the time of calling it
@@ -86,13 +112,24 @@ class WireError(AgentError):
         return str(self)
 
 
-def encode(message: Message) -> bytes:
+class SkippedFrameError(WireError):
+    """A message of a kind that this version does not know and need not know; `kind` is its number."""
+
+    def __init__(self, kind: int) -> None:
+        """Of a kind from 128 on."""
+        super().__init__(f"a message of kind {kind}, which this version skips")
+        self.kind = kind
+
+
+def encode(message: Message, version: int = VERSION) -> bytes:
     """The bytes of a message.
 
     Parameters
     ----------
     message : Hello, CumulativeMass, Attendance or RecordExchange
         What is sent.
+    version : int
+        One of `versions.WIRE`, which the receiver reads.
 
     Returns
     -------
@@ -112,15 +149,18 @@ def encode(message: Message) -> bytes:
     True
     """
     kind = type(message)
+    start = _STARTS.get((kind, version), b"")
     try:
+        if not start and kind in _KINDS:
+            raise AgentError(WIRE.refusal(version))
         if kind is CumulativeMass:
-            data = _encode_mass(message)  # type: ignore[arg-type]
+            data = _encode_mass(message, start)  # type: ignore[arg-type]
         elif kind is Hello:
-            data = _encode_hello(message)  # type: ignore[arg-type]
+            data = _encode_hello(message, start)  # type: ignore[arg-type]
         elif kind is Attendance:
-            data = _encode_attendance(message)  # type: ignore[arg-type]
+            data = _encode_attendance(message, start)  # type: ignore[arg-type]
         elif kind is RecordExchange:
-            data = _encode_exchange(message)  # type: ignore[arg-type]
+            data = _encode_exchange(message, start)  # type: ignore[arg-type]
         else:
             raise AgentError(
                 "only Hello, CumulativeMass, Attendance and RecordExchange may leave an agent, "
@@ -155,7 +195,8 @@ def decode(data: bytes | bytearray | memoryview) -> Message:
     Raises
     ------
     WireError
-        For all other bytes; the reason quotes none of them.
+        For all other bytes; the reason quotes none of them. `SkippedFrameError` for a kind that need not
+        be known.
 
     Examples
     --------
@@ -168,40 +209,69 @@ def decode(data: bytes | bytearray | memoryview) -> Message:
     if size > MOST_BYTES:
         raise WireError(f"{size:,} bytes, at most {MOST_BYTES:,} are accepted")
     frame = data if type(data) is bytes else bytes(data)
-    start = frame[:4]
-    if start == _MASS_START:
-        return _decode_mass(frame, size)
-    if start == _ATTENDANCE_START:
-        return _decode_attendance(frame)
-    if start == _HELLO_START:
-        return _decode_hello(frame)
-    if start == _EXCHANGE_START:
-        return _decode_exchange(frame)
-    raise WireError(_unknown(start))
+    reader = _DECODERS.get(frame[:4])
+    if reader is None:
+        raise _unknown(frame[:4])
+    return reader(frame)
 
 
-def _unknown(start: bytes) -> str:
+def _unknown(start: bytes) -> WireError:
+    """Why a frame that begins so is read by nothing."""
     if len(start) < 4:
-        return f"{len(start)} bytes are too short for a message"
+        return WireError(f"{len(start)} bytes are too short for a message")
     if start[:2] != MAGIC:
-        return "not a message of murmura"
-    if start[2] != VERSION:
-        return f"version {start[2]} of the wire, expected {VERSION}"
-    if start == _STATUS_START:
-        return "a status, which is for observers; members exchange none"
-    return (
+        return WireError("not a message of murmura")
+    if not WIRE.reads(start[2]):
+        return WireError(WIRE.refusal(start[2]))
+    if start[3] == _KINDS[StatusMessage]:
+        return WireError("a status, which is for observers; members exchange none")
+    if start[3] >= OPTIONAL and start[2] >= EXTENSIBLE:
+        return SkippedFrameError(start[3])
+    return WireError(
         f"unknown kind {start[3]}, expected 1 (Hello), 2 (CumulativeMass), 3 (Attendance) or "
         "4 (RecordExchange)"
     )
 
 
-def encode_status(message: StatusMessage) -> bytes:
+def _read_extensions(frame: bytes, at: int, known: tuple[int, ...] = ()) -> dict[int, bytes]:
+    """The extensions from `at` to the end of a frame, of those that are known; others are checked."""
+    size, found, last = len(frame), {}, 0
+    while at < size:
+        if at + _EXTENSION.size > size:
+            raise WireError("an extension that is cut off")
+        number, length = _EXTENSION.unpack_from(frame, at)
+        start, at = at + _EXTENSION.size, at + _EXTENSION.size + length
+        if number <= last or at > size:
+            raise WireError("extensions that are cut off or out of order")
+        if number in known:
+            found[number] = frame[start:at]
+        elif number < OPTIONAL:
+            raise WireError(
+                f"extension {number}, without which the message means something else, and which this "
+                "version does not know"
+            )
+        last = number
+    return found
+
+
+def _check_end(frame: bytes, at: int, what: str) -> None:
+    """A frame ends where its contents do, or has extensions that may be skipped."""
+    if len(frame) == at:
+        return
+    if len(frame) < at or frame[2] < EXTENSIBLE:
+        raise WireError(f"{what} of {len(frame)} bytes, expected {at}")
+    _read_extensions(frame, at)
+
+
+def encode_status(message: StatusMessage, version: int = OLDEST) -> bytes:
     """The bytes of a status for an observer.
 
     Parameters
     ----------
     message : StatusMessage
         What is sent.
+    version : int
+        An observer only reads, and cannot say which version: the oldest is for all.
 
     Returns
     -------
@@ -227,9 +297,9 @@ def encode_status(message: StatusMessage) -> bytes:
     try:
         _check_counts(sequence, 0, 0)
         encoded = text.encode()
-        head = _STATUS.pack(_STATUS_START, sequence, len(encoded))
+        head = _STATUS.pack(_STARTS[StatusMessage, version], sequence, len(encoded))
         data = b"".join((head, _labels(sender, receiver), encoded))
-    except (AttributeError, TypeError, ValueError, struct.error):
+    except (AttributeError, LookupError, TypeError, ValueError, struct.error):
         raise AgentError(
             "this StatusMessage contains a value of the wrong type or size; expected labels, a count "
             "below 2^63 and text"
@@ -271,28 +341,30 @@ def decode_status(data: bytes | bytearray | memoryview) -> StatusMessage:
         raise WireError(f"{size:,} bytes, at most {MOST_BYTES:,} are accepted")
     frame = data if type(data) is bytes else bytes(data)
     start = frame[:4]
-    if start != _STATUS_START:
-        known = start in (_HELLO_START, _MASS_START, _ATTENDANCE_START, _EXCHANGE_START)
-        raise WireError(
-            "a message for members; observers accept none" if known else _unknown(start)
-        )
+    if start not in _STATUS_STARTS:
+        if start in _DECODERS:
+            raise WireError("a message for members; observers accept none")
+        raise _unknown(start)
     if size < _STATUS.size:
         raise WireError("a StatusMessage that ends within its head")
     _, sequence, length = _STATUS.unpack_from(frame)
     if sequence > MOST_COUNT:
         raise WireError("a StatusMessage with a count beyond 2^63")
     sender, receiver, at = _read_labels(frame, _STATUS.size)
-    if size != at + length:
-        raise WireError(f"a StatusMessage of {size} bytes, expected {at + length}")
+    end = at + length
+    _check_end(frame, end, "a StatusMessage")
     try:
-        return StatusMessage(sender, receiver, sequence, str(frame[at:], "utf-8"))
+        return StatusMessage(sender, receiver, sequence, str(frame[at:end], "utf-8"))
     except UnicodeDecodeError:
         raise WireError("a status that is not UTF-8") from None
 
 
-def _encode_hello(message: Hello) -> bytes:
+def _encode_hello(message: Hello, start: bytes) -> bytes:
     sender, receiver, incarnation, peer_incarnation, epoch, manifest, fields = message[:7]
-    acknowledged, tag, echo, own, known, asks = message[7:]
+    acknowledged, tag, echo, own, known, asks, speaks = message[7:]
+    end = _speaks_extension(speaks) if start[2] >= EXTENSIBLE else b""
+    if start[2] < EXTENSIBLE:
+        fields = _with_speaks(fields, speaks)
     if len(manifest) != 32 or len(fields) > MOST_FIELDS or any(len(f) != _FIELD for f in fields):
         raise ValueError
     _check_counts(incarnation, peer_incarnation, epoch, acknowledged)
@@ -301,10 +373,25 @@ def _encode_hello(message: Hello) -> bytes:
         raise TypeError
     statuses = *_pack_status(own), *_pack_status(known)
     head = _HELLO.pack(
-        _HELLO_START, incarnation, peer_incarnation, epoch, acknowledged, manifest, tag, echo,
-        *statuses, asks, len(fields),
+        start, incarnation, peer_incarnation, epoch, acknowledged, manifest, tag, echo, *statuses,
+        asks, len(fields),
     )  # fmt: skip
-    return b"".join((head, _labels(sender, receiver), *fields))
+    return b"".join((head, _labels(sender, receiver), *fields, end))
+
+
+def _speaks_extension(speaks: int) -> bytes:
+    if type(speaks) is not int:
+        raise TypeError
+    return _EXTENSION.pack(SPEAKS, 1) + bytes([speaks]) if speaks else b""
+
+
+def _with_speaks(fields: tuple[bytes, ...], speaks: int) -> tuple[bytes, ...]:
+    """The fields of a Hello of version 5; none of a manifest's may look like the one that is added."""
+    if type(speaks) is not int:
+        raise TypeError
+    if fields and fields[-1].startswith(_SPEAKS_FIELD):
+        raise ValueError
+    return (*fields, _SPEAKS_FIELD + bytes([speaks])) if speaks else fields
 
 
 def _pack_status(status: PeerStatus) -> tuple[int | bytes, ...]:
@@ -329,7 +416,7 @@ def _some(tag: bytes) -> bytes:
     return b"" if tag == _NO_TAG else tag
 
 
-def _encode_mass(message: CumulativeMass) -> bytes:
+def _encode_mass(message: CumulativeMass, start: bytes) -> bytes:
     (
         sender, receiver, incarnation, peer_incarnation, now, acknowledged, sums, weight, report,
         leaving, done, tag, echo, run, releases, top, head_proof, view,
@@ -347,7 +434,7 @@ def _encode_mass(message: CumulativeMass) -> bytes:
         raise ValueError
     parts = [
         _MASS.pack(
-            _MASS_START, incarnation, peer_incarnation, now, acknowledged, phase, depth, stop,
+            start, incarnation, peer_incarnation, now, acknowledged, phase, depth, stop,
             releases, leaving + 2 * done, tag, echo, run, top, head_proof, view, len(sums),
             len(low), len(high),
         ),
@@ -424,17 +511,40 @@ def _decode_hello(frame: bytes) -> Hello:
     if fields > MOST_FIELDS:
         raise WireError(f"a Hello with {fields} fields, at most {MOST_FIELDS} are accepted")
     sender, receiver, at = _read_labels(frame, _HELLO.size)
-    if len(frame) != at + fields * _FIELD:
-        raise WireError(f"a Hello of {len(frame)} bytes, expected {at + fields * _FIELD}")
-    digests = tuple(frame[k : k + _FIELD] for k in range(at, len(frame), _FIELD))
+    end = at + fields * _FIELD
+    if len(frame) < end or (len(frame) > end and frame[2] < EXTENSIBLE):
+        raise WireError(f"a Hello of {len(frame)} bytes, expected {end}")
+    digests = tuple(frame[k : k + _FIELD] for k in range(at, end, _FIELD))
+    digests, speaks = _read_speaks(frame, digests, end)
     return Hello(
         sender, receiver, incarnation, peer_incarnation, epoch, manifest, digests, acknowledged,
-        _some(tag), _some(echo), _read_status(both[:6]), _read_status(both[6:]), asks == 1,
+        _some(tag), _some(echo), _read_status(both[:6]), _read_status(both[6:]), asks == 1, speaks,
     )  # fmt: skip
 
 
-def _decode_mass(frame: bytes, size: int) -> CumulativeMass:
-    if size < _MASS.size:
+def _read_speaks(
+    frame: bytes, fields: tuple[bytes, ...], end: int
+) -> tuple[tuple[bytes, ...], int]:
+    """The fields of a manifest, and which version the sender speaks; 0 if it does not say."""
+    said = b""
+    if frame[2] >= EXTENSIBLE:
+        found = _read_extensions(frame, end, (SPEAKS,))
+        if SPEAKS not in found:
+            return fields, 0
+        said = found[SPEAKS]
+    elif fields and fields[-1].startswith(_SPEAKS_FIELD):
+        fields, said = fields[:-1], fields[-1][len(_SPEAKS_FIELD) :]
+        if fields and fields[-1].startswith(_SPEAKS_FIELD):
+            raise WireError("a Hello that says twice which version it speaks")
+    else:
+        return fields, 0
+    if len(said) != 1 or not said[0]:
+        raise WireError("a Hello that speaks no version")
+    return fields, said[0]
+
+
+def _decode_mass(frame: bytes) -> CumulativeMass:
+    if len(frame) < _MASS.size:
         raise WireError("a CumulativeMass that ends within its head")
     (
         _, incarnation, peer_incarnation, now, acknowledged, phase, depth, stop, releases, flags,
@@ -463,7 +573,7 @@ def _decode_mass(frame: bytes, size: int) -> CumulativeMass:
     ))  # fmt: skip
 
 
-def _encode_attendance(message: Attendance) -> bytes:
+def _encode_attendance(message: Attendance, start: bytes) -> bytes:
     sender, receiver, incarnation, run, register, asks = message
     if type(register) is not Register or type(asks) is not bool:
         raise TypeError
@@ -480,7 +590,7 @@ def _encode_attendance(message: Attendance) -> bytes:
             raise ValueError
         width = max(1, (largest.bit_length() + 7) // 8)
     head = _ATTENDANCE.pack(
-        _ATTENDANCE_START, incarnation, generation, run, asks, *map(len, sets), len(readings), width
+        start, incarnation, generation, run, asks, *map(len, sets), len(readings), width
     )
     counts = b"".join([count.to_bytes(width, "big") for count in readings])
     return b"".join((head, _labels(sender, receiver), *sets, counts))
@@ -503,8 +613,7 @@ def _decode_attendance(frame: bytes) -> Attendance:
         raise WireError(f"an Attendance that asks {asks}, expected 0 or 1")
     sender, receiver, at = _read_labels(frame, _ATTENDANCE.size)
     end = at + sum(sizes) + count * width
-    if len(frame) != end:
-        raise WireError(f"an Attendance of {len(frame)} bytes, expected {end}")
+    _check_end(frame, end, "an Attendance")
     sets: list[Any] = []
     for size in sizes:
         if size and not frame[at]:
@@ -530,7 +639,7 @@ def _read_counts(frame: bytes, at: int, count: int, width: int) -> tuple[int, ..
     return found
 
 
-def _encode_exchange(message: RecordExchange) -> bytes:
+def _encode_exchange(message: RecordExchange, start: bytes) -> bytes:
     sender, receiver, run, query, concluded, done, heard, digests, names, chunk, echo = message
     _check_counts(query, concluded, 0)
     _check_tags(run, echo)
@@ -548,7 +657,7 @@ def _encode_exchange(message: RecordExchange) -> bytes:
         last = bucket
         parts += _NAMES.pack(bucket, len(found) // NAME), found
     head = _EXCHANGE.pack(
-        _EXCHANGE_START, query, concluded, run, echo, done + 2 * heard, len(digests), len(names),
+        start, query, concluded, run, echo, done + 2 * heard, len(digests), len(names),
         len(chunk),
     )  # fmt: skip
     return b"".join((head, _labels(sender, receiver), digests, *parts, chunk))
@@ -567,11 +676,11 @@ def _decode_exchange(frame: bytes) -> RecordExchange:
     sender, receiver, at = _read_labels(frame, _EXCHANGE.size)
     digests, at = frame[at : at + size], at + size
     names, at = _read_names(frame, at, count)
-    if len(frame) != at + rest:
-        raise WireError(f"a RecordExchange of {len(frame)} bytes, expected {at + rest}")
+    end = at + rest
+    _check_end(frame, end, "a RecordExchange")
     return _make(RecordExchange, (
         sender, receiver, _some(run), query, concluded, flags & 1 == 1, flags > 1, digests, names,
-        frame[at:], _some(echo),
+        frame[at:end], _some(echo),
     ))  # fmt: skip
 
 
@@ -619,7 +728,7 @@ def _split(labels: bytes) -> tuple[str, str]:
 
 
 def _read_numbers(frame: bytes, at: int, count: int) -> tuple[int, ...]:
-    """`count` numbers without padding, which end where the frame does."""
+    """`count` numbers without padding, which end where the frame or its extensions do."""
     size, found = len(frame), []
     for _ in range(count):
         if at >= size:
@@ -632,5 +741,20 @@ def _read_numbers(frame: bytes, at: int, count: int) -> tuple[int, ...]:
             raise WireError("a number that is cut off, too long or padded")
         found.append(number)
     if at != size:
-        raise WireError(f"{size - at} bytes after the last number")
+        if frame[2] < EXTENSIBLE:
+            raise WireError(f"{size - at} bytes after the last number")
+        _read_extensions(frame, at)
     return tuple(found)
+
+
+_DECODERS: dict[bytes, Callable[[bytes], Message]] = {
+    _STARTS[kind, version]: reader
+    for version in range(OLDEST, VERSION + 1)
+    for kind, reader in (
+        (CumulativeMass, _decode_mass),
+        (Attendance, _decode_attendance),
+        (Hello, _decode_hello),
+        (RecordExchange, _decode_exchange),
+    )
+}
+_STATUS_STARTS = {_STARTS[StatusMessage, version] for version in range(OLDEST, VERSION + 1)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import sys
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -111,10 +112,19 @@ def agent(
             publisher = setup.publisher(insecure)
             if publisher is not None:  # closed after the node, which has a last status for it
                 running.callback(publisher.close)
-            node = build(setup, insecure, research, log, measured)
+            relay = setup.relay(insecure)
+            if relay is not None:
+                running.callback(relay.close)
+                relay.start()
+            node = build(
+                setup, insecure, research, log, measured, None if relay is None else relay.ports
+            )
             running.callback(node.close)
             if not insecure:
                 pages.enter_context(_transport_log(node))
+            if relay is not None:
+                observed = node.observability.log
+                relay.report = lambda text: observed.write("relay", name, text, level="warning")
             if publisher is not None:
                 publisher.start(node.observability.log)
                 node.reporter.receivers.append(publisher)
@@ -144,9 +154,17 @@ def _transport_log(node: Node) -> TransportLog:
     return TransportLog(lambda refused: transport.handshake_refused(*refused))
 
 
-def build(setup: Setup, insecure: bool, research: bool, level: str, metrics: Any = False) -> Node:
+def build(
+    setup: Setup,
+    insecure: bool,
+    research: bool,
+    level: str,
+    metrics: Any = False,
+    relayed: Mapping[str, int] | None = None,
+) -> Node:
     """The node of one agent, with its ledger open and its transport ready."""
     from murmura.agents.ledger import Ledger
+    from murmura.agents.ledger.migration import backup_path
     from murmura.agents.release import make_mechanism
     from murmura.agents.runtime import Log, Metrics, Node
     from murmura.agents.runtime.spool import open_spool
@@ -154,7 +172,7 @@ def build(setup: Setup, insecure: bool, research: bool, level: str, metrics: Any
     config, name = setup.config, setup.config.name
     node = Node(
         setup.manifest,
-        setup.transport(insecure),
+        setup.transport(insecure, relayed),
         options=setup.options,
         log=Log(sys.stderr, level),
         metrics=Metrics() if metrics else None,
@@ -170,6 +188,12 @@ def build(setup: Setup, insecure: bool, research: bool, level: str, metrics: Any
             device=setup.device_secret(),
         )  # fmt: skip
         opened.callback(ledger.close)
+        if ledger.migrated_from:
+            text = (
+                f"its ledger had format {ledger.migrated_from} and was migrated; what it was is kept in "
+                f"{backup_path(path, ledger.migrated_from).name}"
+            )
+            node.observability.log.write("migrated", name, text)
         release_mechanism = make_mechanism(setup.manifest, setup.problem, name, research=research)
         spool = open_spool(ledger, setup.device_secret(), release_mechanism)
         opened.callback(spool.close)

@@ -18,6 +18,7 @@ from murmura.cli.init import init
 from murmura.cli.keys import keys
 from murmura.cli.ledger import ledger
 from murmura.cli.plan import plan
+from murmura.cli.relay import relay
 from murmura.cli.report import report
 from murmura.cli.reproduce import reproduce
 from murmura.cli.run import run
@@ -60,7 +61,7 @@ def root(
 
 for verb in (
     run, sweep, plan, audit, report, reproduce, graph, families, algorithms, init, schema, doctor, agent,
-    status, watch, up,
+    status, watch, relay, up,
 ):  # fmt: skip
     app.command()(verb)
 for name, group in (("keys", keys), ("ledger", ledger)):

@@ -13,6 +13,7 @@ from murmura.agents.ledger.meters import Charge
 from murmura.agents.ledger.records import LedgerChange, LedgerEntry, LedgerIdentity
 from murmura.agents.ledger.session_rows import QueryRow, SessionRow, reservation
 from murmura.agents.ledger.store import Store
+from murmura.agents.versions import LEDGER
 from murmura.errors import LedgerError
 from murmura.privacy.accounting import BudgetExceeded, PrivacyEvent
 
@@ -120,12 +121,8 @@ class LedgerContents(NamedTuple):
 def header_of(store: Store) -> LedgerContents:
     """Everything in a store but its secret and its releases, unverified."""
     meta = store.meta()
-    if int(meta["format"]) != records.FORMAT:
-        raise LedgerError(
-            f"the ledger of {meta['agent']} has format {meta['format']} and this version of "
-            f"murmura reads format {records.FORMAT} only; nothing was released; use the version "
-            "of murmura that wrote it"
-        )
+    if not LEDGER.reads(int(meta["format"])):
+        raise LedgerError(_other_format(meta["agent"], int(meta["format"])))
     if len(bytes.fromhex(meta.pop("secret"))) != SECRET_BYTES:
         raise ValueError
     return LedgerContents(
@@ -140,6 +137,27 @@ def header_of(store: Store) -> LedgerContents:
         tuple(store.changes()),
         meta,
     )
+
+
+def _other_format(agent: str, found: int) -> str:
+    """Why a ledger of another format is not read, and what to do."""
+    remedy = (
+        "use the version of murmura that wrote it; to go back to this one, restore the backup that "
+        "was made beside the ledger before it was migrated, with `murmura ledger restore`"
+        if found > LEDGER.newest
+        else f"start its agent once with a version of murmura that reads format {found} and writes "
+        f"{LEDGER.oldest}, then with this one"
+    )
+    formats = f"{LEDGER.oldest} and {LEDGER.newest}"
+    return (
+        f"the ledger of {agent} has format {found} and this version of murmura reads {formats}; "
+        f"nothing was released; {remedy}"
+    )
+
+
+def first_format(header: LedgerContents) -> int:
+    """The format that the ledger was created with, which its chain begins with."""
+    return int(header.meta.get("first_format", header.meta["format"]))
 
 
 def contents_of(store: Store) -> LedgerContents:

@@ -28,6 +28,7 @@ from murmura.agents.ledger.budget import BudgetStatus, BudgetTracker
 from murmura.agents.ledger.clock import MACHINE, SystemClock
 from murmura.agents.ledger.lock import Lock
 from murmura.agents.ledger.meters import Charge
+from murmura.agents.ledger.migration import migrate
 from murmura.agents.ledger.opening import (
     FULL,
     OpenedStore,
@@ -102,6 +103,8 @@ class Ledger:
         How many times the ledger was opened.
     run : bytes
         Random; distinguishes this opening from that of any copy.
+    migrated_from : int
+        The format that it had before this opening; 0 if it had the present one.
 
     Examples
     --------
@@ -132,7 +135,7 @@ class Ledger:
         self._writer = writer = LedgerWriter(lock, opened, opening, probe)
         self._readings = KnownReadings(writer, opening.device)
         self._state = StateKeeper(writer, opening.durability == FULL)
-        self._weight = weight
+        self._weight, self.migrated_from = weight, 0
         self._sessions: DiskSessionLedger | None = None
         self.secret = bytes.fromhex(writer.meta["secret"])
         self.start, self.run = int(writer.meta["starts"]), secrets.token_bytes(RUN_BYTES)
@@ -219,9 +222,13 @@ class Ledger:
         with ExitStack() as undo, as_ledger_errors(file, "open it"):
             lock = Lock(file)
             undo.callback(lock.close)
-            opened = open_store(opening, lock)
+            had: list[int] = []
+            opened = open_store(
+                opening, lock, lambda store: had.append(migrate(store, opening, lock, probe))
+            )
             undo.callback(opened.store.close)
             made = cls(lock, opened, opening, 1 << manifest.unit, probe)
+            made.migrated_from = had[0]
             undo.pop_all()
             return made
 

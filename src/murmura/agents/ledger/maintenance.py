@@ -198,7 +198,7 @@ def backup(
     _absent(target)
     now = datetime.fromtimestamp(clock.wall(), UTC).isoformat(" ", "seconds")
     with as_ledger_errors(file, f"copy it to {target}"):
-        return _copy(file, target, key, {"copy": now}, None)
+        return copy_marked(file, target, key, {"copy": now}, None)
 
 
 def restore(
@@ -266,7 +266,7 @@ def restore(
                 f"{file} is a ledger and no backup of one: two copies of it could release the same "
                 "reading; nothing was restored; `murmura ledger backup` makes one"
             )
-        return _copy(file, target, key, {"copy": "", "restored": 1, "state": 0}, (by, clock))
+        return copy_marked(file, target, key, {"copy": "", "restored": 1, "state": 0}, (by, clock))
 
 
 def _new_name(masked: bool) -> str:
@@ -279,14 +279,17 @@ def _new_name(masked: bool) -> str:
     return "make keys under a new name with `murmura keys request` on the site"
 
 
-def _copy(
+def copy_marked(
     file: Path,
     target: Path,
     key: bytes | None,
     changed: dict[str, str | int],
     restored: tuple[str, SystemClock] | None,
 ) -> BackupReport:
-    """Copy through SQLite, check the copy, change it, and give it its name only then."""
+    """Copy through SQLite, check the copy, change it, and give it its name only then.
+
+    `changed` is metadata, and `restored` says who makes a ledger of a backup.
+    """
     part = target.with_name(f"{target.name}.part")
     part.unlink(missing_ok=True)
     record = read_lock(file)  # first: a ledger in use may only have more by the time it is copied

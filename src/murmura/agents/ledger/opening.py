@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import secrets
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -110,8 +111,14 @@ def write_meta(
     store.put_meta(**{name: meta[name] for name in (*changed, "seal")})
 
 
-def open_store(opening: Opening, lock: Lock) -> OpenedStore:
-    """Open or create the file, check it, and mark it as in use."""
+def open_store(
+    opening: Opening, lock: Lock, migrate: Callable[[Store], object] = lambda _: None
+) -> OpenedStore:
+    """Open or create the file, check it, and mark it as in use; `migrate` comes first.
+
+    Its log is emptied only after that: a migration that fails or is killed leaves the log, by which the
+    next start knows that the mixing state is the last one.
+    """
     path = opening.path
     had_log = has_log(path)
     recorded = 0 if lock.earlier is None else lock.earlier.releases
@@ -121,6 +128,11 @@ def open_store(opening: Opening, lock: Lock) -> OpenedStore:
             "nothing was released; restore the latest copy of the ledger"
         )
     store = Store(path)
+    try:
+        migrate(store)
+    except BaseException:
+        store.close_with_log(path)
+        raise
     try:
         store.empty_log()  # a crash may have come before a withdrawal had emptied it
         store.checkpoint()
@@ -153,6 +165,7 @@ def _create(store: Store, opening: Opening) -> OpenedStore:
         meta,
         key,
         format=records.FORMAT,
+        first_format=records.FORMAT,
         **identity._asdict(),
         **_manifest_meta(opening.manifest),
         **_usage_meta(opening, clock),
@@ -192,16 +205,16 @@ def _resume(store: Store, opening: Opening, lock: Lock, had_log: bool) -> Opened
     header, chain = verified(store, path, lock, key)
     check_original(path, header)
     check_identity(path, header, opening.identity)
-    if header.sealed and key is None:
-        raise LedgerError(
-            f"ledger {path} is sealed with a key; nothing was released; give the key that it was "
-            "made with"
-        )
+    check_key(path, header, key)
     if not (header.closed or had_log) and lock.earlier is None:
         raise LedgerError(
             f"ledger {path} was not closed, and its write-ahead log {log_path(path).name} is "
             "missing: releases may be missing too; nothing was released; restore the log, or the "
             "lock file if there is one"
+        )
+    if int(header.meta["format"]) != records.FORMAT:
+        raise LedgerError(
+            f"ledger {path} must be migrated before it is opened; nothing was released"
         )
     meta = store.meta()
     clock = LedgerClock(opening.clock, anchor_of(meta), max(chain.time, float(meta["time"])))
@@ -242,6 +255,15 @@ def verified(
             "neighbours remember this one"
         )
     return header, chain
+
+
+def check_key(path: Path, header: LedgerContents, key: bytes | None) -> None:
+    """Raise for a ledger with a seal that cannot be checked, and so not be written again."""
+    if header.sealed and key is None:
+        raise LedgerError(
+            f"ledger {path} is sealed with a key; nothing was released; give the key that it was "
+            "made with"
+        )
 
 
 def check_original(path: Path, header: LedgerContents) -> None:

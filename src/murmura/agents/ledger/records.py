@@ -41,17 +41,19 @@ from murmura.agents.events import Released
 from murmura.agents.ledger.periods import Period
 from murmura.agents.manifest import Manifest
 from murmura.agents.messages import PeerStatus
+from murmura.agents.versions import LEDGER
 from murmura.errors import PrivacyError
 from murmura.privacy.accounting import Budget
 
-FORMAT = 6
+FORMAT = LEDGER.newest
 ORIGIN_BYTES = 16
 STREAM, WINDOW, EVENT = "stream", "window", "event"
-BUDGET_CHANGE, RESTORED, REFUND, REINSTATED = (
+BUDGET_CHANGE, RESTORED, REFUND, REINSTATED, MIGRATED = (
     "budget",
     "restored",
     "refund",
     "reinstated",
+    "migrated",
 )  # changes
 SEALS = ("sha256", "hmac-sha256")  # without a key, and with one
 UNIT = 1 << 1074  # every float is a whole multiple of 1/UNIT
@@ -252,7 +254,7 @@ class LedgerChange(NamedTuple):
         When, in seconds since 1970.
     kind : str
         "budget"; "restored" where the ledger continues from a backup; "refund"; "reinstated" where
-        a refund was false.
+        a refund was false; "migrated" to another format.
     by, reason : str
         Who changed it, and why.
     before, now : str
@@ -385,9 +387,9 @@ def _canonical(*parts: Any) -> bytes:
     return json.dumps(plain, separators=(",", ":"), ensure_ascii=True).encode()
 
 
-def genesis_hash(identity: LedgerIdentity) -> str:
-    """h_0: a chain belongs to one agent, its terms and its first budget."""
-    return hashlib.sha256(_canonical("murmura ledger", FORMAT, *identity)).hexdigest()
+def genesis_hash(identity: LedgerIdentity, version: int = FORMAT) -> str:
+    """h_0: a chain belongs to one agent, its terms, its first budget and its first format."""
+    return hashlib.sha256(_canonical("murmura ledger", version, *identity)).hexdigest()
 
 
 def entry_hash(previous: str, row: tuple[Any, ...]) -> str:

@@ -42,6 +42,7 @@ SCHEMA = (
     "CREATE TABLE state (id INTEGER PRIMARY KEY CHECK (id = 1), bytes BLOB NOT NULL, "
     "round INTEGER NOT NULL, checksum BLOB NOT NULL)",
 )
+SCHEMAS = {6: SCHEMA, 7: SCHEMA}  # by format, of all that are read
 PAGE = 2048  # bytes; half of the usual: a thousand ledgers then take 120 MB, not 190
 CACHE_KIB = 32  # of pages cached in memory for each ledger
 LOG_PAGES = 256  # pages in the log before they move into the database
@@ -379,3 +380,16 @@ class Store:
     def close(self) -> None:
         """Close the connection; the log moves into the database."""
         self.db.close()
+
+    def close_with_log(self, path: Path) -> None:
+        """Close the connection and leave the log, as if the process had been killed.
+
+        The last connection to a database moves the log, unless it can only read.
+        """
+        last = Store(path, read_only=True) if has_log(path) else None
+        if last is not None:
+            last.db.execute("BEGIN")
+            last.db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        self.db.close()
+        if last is not None:
+            last.db.close()

@@ -23,7 +23,13 @@ from pathlib import Path
 
 from murmura.agents.ledger import records
 from murmura.agents.ledger.budget import BudgetStatus, BudgetTracker
-from murmura.agents.ledger.contents import LedgerContents, contents_of, first_identity, header_of
+from murmura.agents.ledger.contents import (
+    LedgerContents,
+    contents_of,
+    first_format,
+    first_identity,
+    header_of,
+)
 from murmura.agents.ledger.lock import LockRecord, read_lock
 from murmura.agents.ledger.meters import Charge
 from murmura.agents.ledger.records import (
@@ -31,7 +37,7 @@ from murmura.agents.ledger.records import (
 )
 from murmura.agents.ledger.refunds import check_refunds
 from murmura.agents.ledger.session_rows import QueryRow, SessionRow, reservation
-from murmura.agents.ledger.store import SCHEMA, Store, as_ledger_errors, explain
+from murmura.agents.ledger.store import SCHEMAS, Store, as_ledger_errors, explain
 from murmura.errors import LedgerError
 
 NO_KEY = (
@@ -91,7 +97,7 @@ def verify(path: str | Path, key: bytes | None = None) -> Verification:
     Raises
     ------
     LedgerError
-        If there is no file, or it has the format of another version.
+        If there is no file, or its format is not read by this version.
 
     Examples
     --------
@@ -135,7 +141,7 @@ def read_ledger(path: str | Path) -> LedgerContents:
     Raises
     ------
     LedgerError
-        If it cannot be read, or has the format of another version.
+        If it cannot be read, or its format is not read by this version.
 
     Examples
     --------
@@ -176,7 +182,7 @@ class ChainScan:
         open_one = self._queries and not self._queries[-1].reason
         self.open_query = self._queries[-1].number if open_one else 0
         self.sent: Counter[int] = Counter()  # masked values by query
-        self.head = records.genesis_hash(first_identity(header))
+        self.head = records.genesis_hash(first_identity(header), first_format(header))
         self._changes, self._next_change = header.changes, 0
         self._recorded, self._steps = record, header.meta["steps"]
         self._heads: set[str] = set()  # where the chain was when the lock file was written
@@ -303,7 +309,7 @@ def check_store(
     chain = ChainScan(store, header, record)
     problems = (
         *damage,
-        *_check_schema(store),
+        *_check_schema(store, header),
         *chain.problems,
         *_check_passed(store, header),
         *_check_sessions(store, header, chain),
@@ -327,8 +333,16 @@ def check_store(
     )
 
 
-def _check_schema(store: Store) -> list[str]:
-    return [] if store.schema() == sorted(SCHEMA) else ["it has other tables than a ledger"]
+def _check_schema(store: Store, header: LedgerContents) -> list[str]:
+    """The tables of its format, and that a migrated ledger says so."""
+    problems = []
+    if store.schema() != sorted(SCHEMAS[int(header.meta["format"])]):
+        problems.append("it has other tables than a ledger")
+    moved = [change.now for change in header.changes if change.kind == records.MIGRATED]
+    last = moved[-1] if moved else f"format {first_format(header)}"
+    if last != f"format {header.meta['format']}":
+        problems.append("its format is not the one that it was created with or migrated to")
+    return problems
 
 
 def _check_passed(store: Store, header: LedgerContents) -> list[str]:

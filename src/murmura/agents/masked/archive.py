@@ -1,8 +1,9 @@
 """The records of the last query that has a sum, as an agent keeps them across restarts: all public.
 
-    query[8] | records, each with its length before it
+    "mu" "archive" version[1] | query[8] | records, each with its length before it
 
-Whoever comes after all others have restarted still finds the sum in them, and can check it. Kept are
+Version 1 began with the query. A query's number begins with a byte of 0, so the two differ in the first
+byte. Whoever comes after all others have restarted still finds the sum in them, and can check it. Kept are
 all records of the session that was summed, and every Present: these lead to its view.
 """
 
@@ -11,8 +12,10 @@ from __future__ import annotations
 from murmura.agents.masked.flooding import RecordSet
 from murmura.agents.masked.pool import RecordPool
 from murmura.agents.masked.records import Present, SignedRecord
+from murmura.agents.versions import ARCHIVE
 from murmura.agents.wire import WireError
 
+MAGIC = b"muarchive"
 QUERY = 8  # bytes of the query's number
 MOST_KEPT = 1 << 28  # bytes of all records
 
@@ -35,7 +38,8 @@ def to_archive(query: int, sid: bytes, records: RecordSet) -> bytes:
         What `from_archive` reads.
     """
     kept = (one for one in records if one.record.sid == sid or isinstance(one.record, Present))
-    return query.to_bytes(QUERY, "big") + b"".join(records.pool.chunks(kept, MOST_KEPT))
+    head = MAGIC + bytes([ARCHIVE.newest]) + query.to_bytes(QUERY, "big")
+    return head + b"".join(records.pool.chunks(kept, MOST_KEPT))
 
 
 def from_archive(pool: RecordPool, data: bytes) -> tuple[int, list[SignedRecord]]:
@@ -58,6 +62,12 @@ def from_archive(pool: RecordPool, data: bytes) -> tuple[int, list[SignedRecord]
     WireError
         For anything else.
     """
-    if len(data) < QUERY:
+    body, version = data, 1
+    if data.startswith(MAGIC):
+        at = len(MAGIC)
+        version, body = int.from_bytes(data[at : at + 1], "big"), data[at + 1 :]
+    if not ARCHIVE.reads(version):
+        raise WireError(ARCHIVE.refusal(version))
+    if len(body) < QUERY:
         raise WireError(f"{len(data)} bytes are no archive of a query")
-    return int.from_bytes(data[:QUERY], "big"), pool.split(data[QUERY:], MOST_KEPT)
+    return int.from_bytes(body[:QUERY], "big"), pool.split(body[QUERY:], MOST_KEPT)

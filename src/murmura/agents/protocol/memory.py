@@ -3,25 +3,30 @@
 A snapshot does not contain whether a link is open: before mass is sent again, the agent learns what
 its neighbour knows. It does not contain the agent's mass either, which follows from what it
 released and from the totals of its links; nor buffered messages, which their senders repeat.
+
+Versions (`versions.STATE`): a snapshot begins with its version. Version 5 had two shapes, without and
+with the rounds since mixing was undone; version 6 has one. The former is read, and the next snapshot
+replaces it.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from murmura.agents.coverage import Coverage
 from murmura.agents.messages import RangeReport
 from murmura.agents.protocol.states import SessionState
+from murmura.agents.versions import STATE
 from murmura.errors import LedgerError
 
 if TYPE_CHECKING:
     from murmura.agents.protocol.link import Link
     from murmura.agents.protocol.mass import Mass
 
-VERSION = 5
+VERSION = STATE.newest
 LOST = -1  # `mixed_since` from a loss of the own mixing state until the round is the others'
 
 
@@ -172,7 +177,7 @@ def restore(
         link.range_report = range_report(values[8])
         link.first_tag = bytes.fromhex(values[9])
     mass.recount()
-    state.mixed_since, mixed = read[18] if len(read) > 18 else (0, None)
+    state.mixed_since, mixed = read[18]
     if read[17] is not None:
         state.result_round, *coverage = read[17]
         members, present, readings = map(tuple, coverage)
@@ -193,18 +198,34 @@ def range_report(read: list[Any]) -> RangeReport:
     return RangeReport(phase, depth, tuple(low), tuple(high), stop)
 
 
+def _from_5(read: list[Any]) -> list[Any]:
+    """Without the rounds since mixing was undone, it never was."""
+    return read if len(read) > 18 else [*read, [0, None]]
+
+
+UPGRADES: dict[int, Callable[[list[Any]], list[Any]]] = {5: _from_5}  # each to the version after it
+
+
 def _checked(digest: bytes, state: AgentState, written: bytes) -> list[Any]:
-    expected = [VERSION, digest.hex(), state.label, state.incarnation]
+    expected = [digest.hex(), state.label, state.incarnation]
     try:
         read = json.loads(written)
-        found = read[:4]
+        version, *found = read[:4]
     except (ValueError, TypeError) as error:
         raise LedgerError(f"the state of {state.label} cannot be read: {error}") from None
-    names = ("version", "manifest", "agent", "incarnation")
+    if type(version) is not int or not STATE.reads(version):
+        why = STATE.refusal(version) if type(version) is int else "it states no version"
+        raise LedgerError(
+            f"the state of {state.label} is for another version: {why}; begin a new incarnation with "
+            "the releases of its ledger"
+        )
+    names = ("manifest", "agent", "incarnation")
     for name, own, other in zip(names, expected, found, strict=True):
         if own != other:
             raise LedgerError(
                 f"the state of {state.label} is for another {name}: found {other}, expected {own}; "
                 "begin a new incarnation with the releases of its ledger"
             )
+    for older in range(version, VERSION):
+        read = UPGRADES[older](read)
     return list(read)

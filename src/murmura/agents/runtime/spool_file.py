@@ -2,7 +2,7 @@
 
 A batch is released when its last reading is there. Until then its readings lie in a spool:
 
-    PATH         magic, after, salt, then one record for each reading:  nonce, AEAD(reading)
+    PATH         magic and version, after, salt, then one record for each reading:  nonce, AEAD(reading)
     the ledger   a mark: salt, after, how many records were committed, the salt before
 
 ChaCha20-Poly1305 under a key that HKDF-SHA256 derives from the device's secret and the salt. The
@@ -36,9 +36,11 @@ from typing import NamedTuple, Protocol
 
 from murmura.agents.ledger.store import explain
 from murmura.agents.runtime.spool import SpooledReading
+from murmura.agents.versions import SPOOL
 from murmura.errors import LedgerError
 
-MAGIC = b"mmspool1"
+FAMILY = b"mmspool"
+MAGIC = FAMILY + str(SPOOL.newest).encode()  # all of it is compared, and its version named
 SALT, NONCE, TAG, ORIGIN = 32, 12, 16, 16  # bytes
 HEADER = struct.Struct(f"<{len(MAGIC)}sQ{SALT}s")  # magic, after, salt
 FIXED = struct.Struct(f"<QQq{ORIGIN}sB")  # number, position, slot, origin, whether there is one
@@ -261,6 +263,9 @@ class FileSpool:
                 f"it has {there} readings and had {count}: it was cut, or is an older copy"
             )
         if header != self._header(self._mark):
+            stated = header[len(FAMILY) : len(MAGIC)]
+            if header.startswith(FAMILY) and stated.isdigit() and not SPOOL.reads(int(stated)):
+                raise self._refusal(SPOOL.refusal(int(stated)))
             if not count and self._was_emptied(header):
                 return
             raise self._refusal(

@@ -27,13 +27,14 @@ from importlib import import_module
 from typing import Any, NamedTuple
 
 from murmura.agents.events import PeerDown, PeerUp, Received, ReceivedBatch
-from murmura.agents.messages import CumulativeMass, Message
+from murmura.agents.messages import CumulativeMass, Hello, Message
 from murmura.agents.pki import Credentials, KeyWatch, check_credentials
 from murmura.agents.roles import check_members
 from murmura.agents.transport.admission import Admission, Change, Presence
 from murmura.agents.transport.base import Arrival, Deliver, Notice, Refused, Undecoded
 from murmura.agents.transport.channels import MARK, Channels, ProofError
 from murmura.agents.transport.guard import LinkGuard
+from murmura.agents.transport.negotiation import Heard, LinkVersions
 from murmura.agents.transport.zenoh_config import (
     Endpoint,
     batch_key,
@@ -47,7 +48,7 @@ from murmura.agents.transport.zenoh_config import (
     settings,
     source_of,
 )
-from murmura.agents.wire import MOST_BYTES, WireError, decode, encode
+from murmura.agents.wire import MOST_BYTES, SkippedFrameError, WireError, decode
 from murmura.errors import AgentError, MissingExtraError
 
 QUEUE = 4096  # messages read off the network before its flow is held back
@@ -156,7 +157,11 @@ key, which the authority signs; or run with --insecure, which is for the loopbac
         self._outlets: dict[Direction, Outlet] = {}
         self._routes: dict[Direction, str] = {}  # the device of each remote neighbour, once open
         self._incoming: dict[str, Direction] = {}  # by key
-        self._last: dict[Direction, bytes] = {}  # cumulative mass
+        self._last: dict[Direction, CumulativeMass] = {}
+        self._versions = LinkVersions()
+        self._skipped: set[tuple[str, int]] = (
+            set()
+        )  # senders, and kinds of theirs that were reported
         self._batched = batched
         self._held_back: defaultdict[str, list[bytes]] = defaultdict(list)  # by device
         self._batch_outlets: dict[str, Outlet] = {}  # by device
@@ -209,9 +214,9 @@ key, which the authority signs; or run with --insecure, which is for the loopbac
         if device is None or self._closed.is_set():
             self._send_otherwise(message)
             return
-        data = encode(message)
+        data = self._versions.encode(message)
         if type(message) is CumulativeMass:
-            self._last[direction] = data
+            self._last[direction] = message
         if self._batched:
             self._held_back[device].append(data)
         else:
@@ -398,7 +403,12 @@ key, which the authority signs; or run with --insecure, which is for the loopbac
         except ProofError as problem:
             self._notify(receiver, Refused(sender, str(problem)))
             return
-        self._notify(receiver, check_message(direction, payload))
+        try:
+            found = check_message(direction, payload, self._versions.hear)
+        except SkippedFrameError as skipped:
+            self._report_skipped(receiver, sender, skipped)
+        else:
+            self._notify(receiver, found)
 
     def _tend(self) -> None:
         """Hold devices to their certificates: at their end, and when the deny list changes."""
@@ -411,6 +421,12 @@ key, which the authority signs; or run with --insecure, which is for the loopbac
             with self._session_lock:
                 if not self._closed.is_set():
                     self._guard.review()
+
+    def _report_skipped(self, agent: str, sender: str, skipped: SkippedFrameError) -> None:
+        """Report a kind of message that this version does not know, once for each sender."""
+        if (sender, skipped.kind) not in self._skipped:
+            self._skipped.add((sender, skipped.kind))
+            self._notify(agent, Refused(sender, f"{skipped.reason}; reported once"))
 
     def _receive_batch(self, sample: Any) -> None:
         """Pass on several messages as they are: two threads that decode and handle take turns, and
@@ -432,7 +448,9 @@ key, which the authority signs; or run with --insecure, which is for the loopbac
     def _decode(self, source: str, data: bytes) -> list[tuple[str, ReceivedBatch | Refused]]:
         with self._lock:
             self._undecoded -= len(data)
-        batches, refused = unpack(source, data, self._remote.incoming)
+        batches, refused = unpack(
+            source, data, self._remote.incoming, self._versions.hear, self._skipped
+        )
         found: list[tuple[str, ReceivedBatch | Refused]] = [
             (receiver, ReceivedBatch(messages)) for receiver, messages in batches.items()
         ]
@@ -448,11 +466,13 @@ key, which the authority signs; or run with --insecure, which is for the loopbac
     def _announce(self, changes: Sequence[Change]) -> None:
         """Neighbours came up or went down; one that came up is sent the last message again."""
         for peer, up in changes:
+            if not up:
+                self._versions.forget(peer)
             for agent in self._remote.listeners.get(peer, ()):
                 self._notify(agent, PeerUp(peer) if up else PeerDown(peer))
                 last = self._last.get((agent, peer))
                 if up and last is not None:
-                    self._put(self._outlets[agent, peer], last)
+                    self._put(self._outlets[agent, peer], self._versions.encode(last))
 
     def _link_event(self, event: Any) -> None:
         """Report a device that has a certificate of the authority but is no neighbour, or is denied."""
@@ -547,16 +567,27 @@ class RemoteLinks:
             self.listeners.setdefault(peer, []).append(agent)
 
 
-def check_message(direction: Direction, payload: bytes) -> Received | Refused:
-    """A message that came under a link's key, if it is one and belongs to that link."""
+def check_message(
+    direction: Direction, payload: bytes, heard: Heard = lambda _hello, _version: None
+) -> Received | Refused:
+    """A message that came under a link's key, if it is one and belongs to that link.
+
+    `heard` takes a Hello and the version that it came in. Raises `SkippedFrameError` for a message of a
+    kind that need not be known.
+    """
     sender = direction[0]
     try:
         message = decode(payload)
+    except SkippedFrameError:
+        raise
     except WireError as problem:
         return Refused(sender, problem.reason)
     if (message.sender, message.receiver) != direction:
         text = f"a message from {message.sender!r} to {message.receiver!r} under another's key"
         return Refused(sender, text)
+    if type(message) is Hello:
+        heard(message, payload[2])
+        message = message._replace(speaks=0)  # which is the transport's, and not the agents'
     return Received(message)
 
 
@@ -566,14 +597,21 @@ def pack(frames: Sequence[bytes]) -> bytes:
 
 
 def unpack(
-    source: str, data: bytes, links: Mapping[Direction, str]
+    source: str,
+    data: bytes,
+    links: Mapping[Direction, str],
+    heard: Heard = lambda _hello, _version: None,
+    skipped: set[tuple[str, int]] | None = None,
 ) -> tuple[dict[str, list[Message]], Refused | None]:
     """The messages of a payload from a device by receiver, in order, and what was refused.
 
-    `links` holds the links to this device, with the device of each sender. An honest device sends
-    no invalid message: after the first one, the rest is ignored.
+    `links` holds the links to this device, with the device of each sender; `heard` takes Hellos, and
+    `skipped` has what was reported of kinds that need not be known. An honest device sends no invalid
+    message: after the first one, the rest is ignored.
     """
     batches: dict[str, list[Message]] = {}
+    known = set() if skipped is None else skipped
+    refused = None
     at, whole = 0, len(data)
     while at < whole:
         start = at + 4
@@ -584,18 +622,26 @@ def unpack(
             return batches, Refused(source, text)
         try:
             message = decode(data[start:at])
+        except SkippedFrameError as problem:
+            if (source, problem.kind) not in known:
+                known.add((source, problem.kind))
+                refused = Refused(source, f"{problem.reason}; reported once")
+            continue
         except WireError as problem:
             return batches, Refused(source, problem.reason)
         direction = message[:2]  # sender and receiver
         if links.get(direction) != source:
             text = f"a message from {direction[0]!r} to {direction[1]!r} under another's key"
             return batches, Refused(source, text)
+        if type(message) is Hello:
+            heard(message, data[start + 2])
+            message = message._replace(speaks=0)
         found = batches.get(direction[1])
         if found is None:
             batches[direction[1]] = [message]
         else:
             found.append(message)
-    return batches, None
+    return batches, refused
 
 
 def load_zenoh() -> Any:

@@ -1,0 +1,170 @@
+"""A fleet that is upgraded site by site: real processes, mutual TLS, and both versions installed.
+
+The old version is the wheel of `baseline/`; what is not in it (numpy, zenoh, cryptography) is the same
+for both.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from murmura.agents.config import Setup
+from murmura.agents.ledger import read_ledger, verify
+from tests.agents.upgrade.fleet import NAMES, START, Fleet, installed
+
+ROUNDS = 3000
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Iterator[Callable[..., Fleet]]:
+    made: list[Fleet] = []
+
+    def make(*arguments: Any, **more: Any) -> Fleet:
+        made.append(Fleet(tmp_path, *arguments, **more))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.close()
+
+
+def test_the_wheel_is_what_runs() -> None:
+    target = installed()
+    asked = "import murmura, murmura.agents.wire as w; print(murmura.__file__, w.VERSION)"
+    said = subprocess.run(
+        [sys.executable, "-c", asked], capture_output=True, text=True, check=True, timeout=60,
+        env=os.environ | {"PYTHONPATH": str(target)},
+    ).stdout.split()  # fmt: skip
+    assert Path(said[0]).is_relative_to(target)
+    assert said[1] == "5"
+
+
+def ledger(fleet: Fleet, name: str) -> Any:
+    return read_ledger(fleet.folder / name / f"{name}.ledger")
+
+
+def check_ledgers(fleet: Fleet, releases: int) -> None:
+    """Every ledger is whole, migrated once, and released each reading once."""
+    for name in NAMES:
+        path = fleet.folder / name / f"{name}.ledger"
+        found = verify(path, Setup.load(fleet.folder / name / "agent.toml").ledger_key())
+        assert found.ok, found.problems
+        contents = ledger(fleet, name)
+        assert contents.meta["format"] == "7"
+        assert [c.now for c in contents.changes if c.kind == "migrated"] == ["format 7"]
+        assert path.with_name(f"{name}.ledger.format-6").exists()
+        assert len(contents.entries) == releases
+        assert contents.status.spent.epsilon == releases
+        origins = [name for entry in contents.entries for name in entry.origins]
+        assert len(set(origins)) == releases, "no reading twice"
+
+
+def test_gossip_goes_on_while_sites_are_upgraded_one_by_one(fleet: Any) -> None:
+    made = fleet(f'name = "average"\nrounds = {ROUNDS}')
+    for k, name in enumerate(NAMES):
+        made.add_reading(name, 1, 20.0 + 15 * k)
+        made.start(name, old=True)
+    made.until(lambda: all(made.round(name) > 20 for name in NAMES), "the baseline does not run")
+    before = {name: ledger(made, name) for name in NAMES}
+    for name in NAMES:
+        made.stop(name, kill=name == "south")  # one of them without a chance to say so
+        made.start(name)
+        reached = max(made.round(other) for other in NAMES if other != name)
+        made.until(
+            lambda name=name, reached=reached: made.round(name) > reached + 20,
+            f"no round after {name} was upgraded",
+        )
+        assert made.round("west") < ROUNDS, "the run ended before all were upgraded"
+    results = made.finish()
+    check_ledgers(made, releases=1)
+    unit = Setup.load(made.folder / "north" / "agent.toml").manifest.unit
+    for name in NAMES:
+        after = ledger(made, name)
+        assert [e.hash for e in after.entries] == [e.hash for e in before[name].entries]
+        assert after.incarnation == before[name].incarnation, "mixing went on where it was"
+        log = made.log(name)
+        assert '"migrated"' in log
+        for kind in ("mismatch", "conflicting-releases", "rolled-back"):
+            assert kind not in log
+        new = log.split("--- new")[1]
+        assert "of the wire" not in new, "everything that a new agent received was understood"
+    released = [before[name].entries[0].sums[0] / 2**unit for name in NAMES]
+    mean = sum(released) / 4
+    for name, result in results.items():
+        assert abs(result["unprojected"][0] - mean) < 1e-9, name
+        assert result["coverage"]["contributing"] == 4
+
+
+def test_masked_sums_go_on_while_sites_are_upgraded_one_by_one(fleet: Any) -> None:
+    """Each sum needs all four; between two sums one site is upgraded, and one within a session."""
+    made = fleet('name = "masked-learn"\nrounds = 4', masked=True)
+    for name in NAMES:
+        made.start(name, old=True)
+    for hour, name in enumerate(NAMES, 1):
+        held = NAMES[hour % 4]  # its reading comes last
+        for site in NAMES:
+            if site != held:
+                made.add_reading(site, hour, 10.0 * hour)
+        made.until(
+            lambda name=name, hour=hour: (
+                (made.status(name).get("session") or {}).get("query") == hour
+            ),
+            f"query {hour} does not open",
+        )
+        made.stop(name, kill=name == "east")
+        made.start(name)
+        made.add_reading(held, hour, 10.0 * hour)
+        made.until(
+            lambda hour=hour: all(len(ledger(made, site).entries) >= hour for site in NAMES),
+            f"no sum of query {hour}",
+        )
+    results = made.finish()
+    check_ledgers(made, releases=4)
+    estimates = {json.dumps(result["unprojected"]) for result in results.values()}
+    assert len(estimates) == 1, "one sum for all"
+    for name in NAMES:
+        rows = ledger(made, name).queries
+        assert [row.query for row in rows] == [1, 2, 3, 4]
+        assert all(row.summed for row in rows)
+        assert "mismatch" not in made.log(name)
+
+
+def test_the_version_before_refuses_a_migrated_ledger(fleet: Any) -> None:
+    made = fleet(f'name = "average"\nrounds = {ROUNDS}')
+    made.add_reading("north", 1, 50.0)
+    for old in (True, False):
+        made.start("north", old=old)
+        made.until(lambda: made.status("north"), "it does not start")
+        made.stop("north")
+    site = made.folder / "north"
+    refused = subprocess.run(
+        [sys.executable, "-c", START, "agent", "agent.toml"], cwd=site, capture_output=True,
+        text=True, timeout=60, env=os.environ | {"PYTHONPATH": str(made.old)},
+    )  # fmt: skip
+    assert refused.returncode != 0
+    assert "has format 7 and this version of murmura reads format 6 only" in refused.stderr
+    assert "nothing was released" in refused.stderr
+
+
+def test_a_version_that_writes_only_its_own_is_not_understood(fleet: Any) -> None:
+    """The weakened variant: without an agreement the baseline refuses what it receives."""
+    made = fleet(f'name = "average"\nrounds = {ROUNDS}')
+    patched = (
+        "from murmura.agents import wire\n"
+        "from murmura.agents.transport import negotiation\n"
+        "negotiation.LinkVersions.encode = lambda self, message: wire.encode(message)\n"
+    )
+    for name in NAMES:
+        made.add_reading(name, 1, 50.0)
+    made.start("north", old=True)
+    made.start("east", before=patched)
+    made.until(
+        lambda: "version 6 of the wire, expected 5" in made.log("north"), "nothing was refused"
+    )
+    assert made.status("north").get("links", {}).get("east") != "open"
