@@ -26,6 +26,7 @@ from murmura.agents.ledger import budget as budgets
 from murmura.agents.ledger import records
 from murmura.agents.ledger.budget import BudgetStatus, BudgetTracker
 from murmura.agents.ledger.clock import MACHINE, SystemClock
+from murmura.agents.ledger.contents import identity_of
 from murmura.agents.ledger.lock import Lock
 from murmura.agents.ledger.meters import Charge
 from murmura.agents.ledger.opening import (
@@ -221,7 +222,8 @@ class Ledger:
             undo.callback(lock.close)
             opened = open_store(opening, lock)
             undo.callback(opened.store.close)
-            made = cls(lock, opened, opening, 1 << manifest.unit, probe)
+            stored = opening._replace(identity=identity_of(opened.meta))
+            made = cls(lock, opened, stored, 1 << manifest.unit, probe)
             undo.pop_all()
             return made
 

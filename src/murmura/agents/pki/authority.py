@@ -32,6 +32,7 @@ from murmura.agents.pki.certificates import (
 from murmura.agents.pki.files import check_free, check_name, check_observer_name, store
 from murmura.agents.pki.requests import KeyRequest
 from murmura.agents.pki.signing import FILE, fingerprint_of, read_keys, write_keys
+from murmura.agents.pki.statements import sign_statement
 from murmura.agents.roles import Role
 from murmura.errors import AgentError
 
@@ -248,6 +249,23 @@ class Authority:
             write_keys(self.directory / FILE, known | {request.label: request.signing_key})
         store(path, made)
         return path
+
+    def state(self, purpose: str, data: bytes) -> bytes:
+        """Sign a statement with the authority's key.
+
+        Parameters
+        ----------
+        purpose : str
+            What kind of statement it is, such as "epoch".
+        data : bytes
+            What is stated.
+
+        Returns
+        -------
+        bytes
+            The signature, which `is_signed` checks against ca.pem.
+        """
+        return sign_statement(self._signer[0], purpose, data)
 
     def _check_role(self, name: str, role: Role, hosts: Sequence[object]) -> None:
         """One name has one role for good, and an observer is not connected to."""
