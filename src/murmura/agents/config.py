@@ -37,6 +37,8 @@ from typing import TYPE_CHECKING, Any
 from murmura.agents.config_tables import SQLITE, AgentConfig, KeysTable, ReadingsTable
 from murmura.agents.ledger import LedgerIdentity, key_of
 from murmura.agents.manifest import Manifest
+from murmura.agents.membership.adoption import adopted_path, check_successor, latest
+from murmura.agents.membership.signed_epoch import SignedEpoch
 from murmura.agents.observers.publisher import StatusPublisher
 from murmura.agents.pins import Pins, check_pinned, pins_of
 from murmura.agents.pki import Credentials, KeyWatch, SigningKey, site_secret
@@ -56,7 +58,7 @@ from murmura.agents.roles import Role, common_name_of
 from murmura.agents.runtime.status import SUFFIX
 from murmura.agents.transport.zenoh import ZenohTransport
 from murmura.agents.transport.zenoh_config import Endpoint
-from murmura.errors import AgentError, LedgerError
+from murmura.errors import AgentError, LedgerError, MurmuraError
 from murmura.privacy.accounting import Budget
 from murmura.scenario import Scenario
 from murmura.scenario.errors import Issue, SourceMap, attribute, options, raise_
@@ -85,6 +87,9 @@ class Setup:
         Folder that paths are relative to.
     locator : SourceMap, optional
         Where keys are in the file, for errors.
+    signed : SignedEpoch, optional
+        The epoch to follow, checked, in place of the scenario; by default the scenario's, or the
+        latest that [membership] and the ledger's folder have.
 
     Attributes
     ----------
@@ -94,6 +99,14 @@ class Setup:
         The terms of the network.
     unit : str
         Of a reading, such as "kWh"; empty if the scenario does not say.
+    former : dict of str to int
+        Members of earlier epochs, and the epoch from which they are none.
+    signed : SignedEpoch or None
+        The epoch that the authority signed; None where the scenario's own is followed.
+    peers : dict of str to str
+        Where neighbours listen.
+    notes : tuple of str
+        What of the files is not used, and why; for the log.
 
     Raises
     ------
@@ -112,22 +125,181 @@ class Setup:
     ...     except AgentError as problem:
     ...         print(str(problem).replace(f"{folder}/", "").splitlines()[0])
     agent.toml, line 2: scenarios: there is no such key; allowed: name, scenario, variant, listen, \
-peers, keys, ledger, budget, readings, rounds, status, page, observers, relay; did you mean "scenario"?
+peers, keys, ledger, budget, readings, rounds, status, page, observers, relay, membership; did you mean \
+"scenario"?
     """
 
-    def __init__(self, config: AgentConfig, folder: Path, locator: SourceMap | None = None) -> None:
+    def __init__(
+        self,
+        config: AgentConfig,
+        folder: Path,
+        locator: SourceMap | None = None,
+        signed: SignedEpoch | None = None,
+    ) -> None:
         """Load the scenario; nothing is opened yet."""
         self.config, self.folder, self.locator = config, folder, locator or SourceMap("agent.toml")
-        scenario = load_scenario(self.path(config.scenario), self.locator)
-        self.problem, self.manifest = problem_and_manifest(scenario, config.variant)
-        spec = next(s for s in scenario.variants if config.variant in (None, s.name))
-        self.unit = spec.family.unit
+        self.signed, problems = signed, list[str]()
+        if signed is not None:  # the files of the fleet may be replaced at this moment
+            self.problem, self.manifest, spec = self.terms_of(signed)
+        else:
+            scenario = load_scenario(self.path(config.scenario), self.locator)
+            self.problem, self.manifest = problem_and_manifest(scenario, config.variant)
+            spec = next(s for s in scenario.variants if config.variant in (None, s.name))
+            self.signed, problems = self._latest_epoch()
+            if self.signed is not None:
+                written = self.manifest
+                self.problem, self.manifest, spec = self.terms_of(self.signed)
+                self._check_signed(written)
+        self.unit, self.former = spec.family.unit, dict(spec.agents.former)
         with self.locator.errors_at("name"):
             neighbours = self.manifest.link_weights(config.name)
-        for peer in config.peers:
-            if peer not in neighbours:
+        self.peers, unused = self._addresses(neighbours)
+        self.notes = (*problems, *unused)
+
+    def _addresses(self, neighbours: Mapping[str, int]) -> tuple[dict[str, str], list[str]]:
+        """Where neighbours listen: as [peers] says, then as a signed epoch does."""
+        config, signed, unused = self.config, self.signed, []
+        found = (
+            {} if signed is None else {k: v for k, v in signed.addresses.items() if k in neighbours}
+        )
+        for peer, written in config.peers.items():
+            if peer in neighbours:
+                found[peer] = written
+                continue
+            if signed is None:
                 said = f"no neighbour of {config.name}; {options(peer, sorted(neighbours))}"
                 raise AgentError(self.locator.message(Issue(("peers", peer), said)))
+            unused.append(
+                f"{self.locator.at('peers', peer)}: {peer} is no neighbour of {config.name} in epoch "
+                f"{self.manifest.epoch}; its address is not used"
+            )
+        return found, unused
+
+    @property
+    def membership_file(self) -> Path | None:
+        """The file in which a later epoch comes; None where the scenario alone says who is a member."""
+        chosen = self.config.membership
+        return None if chosen is None else self.path(chosen.file)
+
+    def authority_certificate(self) -> Path:
+        """The certificate of the authority that signs epochs.
+
+        Raises
+        ------
+        AgentError
+            Without [keys], or if it is missing.
+        """
+        chosen = self.config.keys
+        if chosen is None:
+            raise AgentError(
+                f"{self.locator.at('membership')}: an epoch is signed by the authority, and this agent "
+                "has no certificate of one; add [keys], or leave [membership] out"
+            )
+        found = (
+            self.path(chosen.folder or "") / "ca.pem" if chosen.ca is None else self.path(chosen.ca)
+        )
+        if not found.is_file():
+            raise AgentError(
+                f"{self.locator.at('keys')}: {found} is missing; `murmura keys install` adds it"
+            )
+        return found
+
+    def _latest_epoch(self) -> tuple[SignedEpoch | None, list[str]]:
+        file = self.membership_file
+        if file is None:
+            return None, []
+        kept = adopted_path(self.path(self.config.ledger.path))
+        if not (file.exists() or kept.exists()):
+            return None, []
+        return latest(self.manifest.name, self.authority_certificate(), kept, file)
+
+    def _check_signed(self, written: Manifest) -> None:
+        """The scenario and the signed epoch agree in all but the membership, and on which is later."""
+        assert self.signed is not None, "there is one"
+        if written.epoch > self.manifest.epoch:
+            raise AgentError(
+                f"{self.locator.at('scenario')}: the scenario has epoch {written.epoch}, and the "
+                f"authority has signed none after {self.manifest.epoch}; `murmura members rollout` "
+                "signs it, or restore the scenario of that epoch"
+            )
+        if written.epoch == self.manifest.epoch:
+            if written.digest != self.manifest.digest:
+                what = self.manifest.first_difference(written.field_digests)
+                raise AgentError(
+                    f"{self.locator.at('scenario')}: the scenario of epoch {written.epoch} differs in "
+                    f"{what} from the one that the authority signed; restore it, or have it signed as "
+                    "a later epoch with `murmura members rollout`"
+                )
+            return
+        check_successor(written, self.manifest)
+
+    def terms_of(self, signed: SignedEpoch) -> tuple[Problem, Manifest, Spec]:
+        """The problem, the manifest and the specification of a signed epoch.
+
+        Parameters
+        ----------
+        signed : SignedEpoch
+            Verified.
+
+        Raises
+        ------
+        AgentError
+            If agents cannot run it.
+        """
+        variant = self.config.variant
+        try:
+            with signed.unpacked() as path:
+                scenario = Scenario.load(path)
+                problem, manifest = problem_and_manifest(scenario, variant)
+        except MurmuraError as problem_found:
+            raise AgentError(f"epoch {signed.epoch} cannot be followed: {problem_found}") from None
+        if manifest.epoch != signed.epoch:
+            raise AgentError(
+                f"a file says epoch {signed.epoch}, and its scenario {manifest.epoch}; roll it out anew"
+            )
+        return problem, manifest, next(s for s in scenario.variants if variant in (None, s.name))
+
+    def under(self, signed: SignedEpoch) -> Setup:
+        """The same agent under another epoch.
+
+        Parameters
+        ----------
+        signed : SignedEpoch
+            Verified.
+
+        Raises
+        ------
+        AgentError
+            If agents cannot run it, or this agent is no member of it.
+        """
+        return Setup(self.config, self.folder, self.locator, signed)
+
+    def keep_epoch(self) -> None:
+        """Keep the signed epoch beside the ledger: an older one is not followed any more."""
+        if self.signed is not None:
+            self.signed.write(adopted_path(self.path(self.config.ledger.path)), secret=True)
+
+    def check_epoch(self, stored: int | None) -> None:
+        """Raise if the epoch changes without the authority's signature.
+
+        Parameters
+        ----------
+        stored : int or None
+            The epoch in which the ledger was last used; None for a new one.
+
+        Raises
+        ------
+        AgentError
+            Where [membership] says that epochs are signed.
+        """
+        now = self.manifest.epoch
+        if stored in (None, now) or self.signed is not None or self.config.membership is None:
+            return
+        raise AgentError(
+            f"{self.locator.at('scenario')}: the ledger was used in epoch {stored}, and epoch {now} of "
+            "the scenario is not signed; `murmura members rollout` signs it, and [membership] file is "
+            "where it is found"
+        )
 
     @classmethod
     def load(cls, path: str | Path, keys: str | Path | None = None) -> Setup:
@@ -414,14 +586,14 @@ peers, keys, ledger, budget, readings, rounds, status, page, observers, relay; d
         for written in self.config.listen:
             with self.locator.errors_at("listen"):
                 Endpoint.parse(written, insecure=insecure)
-        for peer, written in self.config.peers.items():
+        for peer, written in self.peers.items():
             with self.locator.errors_at("peers", peer):
                 Endpoint.parse(written, insecure=insecure)
         return ZenohTransport(
             self.manifest.name,
             names[self.config.name],
             listen=self.config.listen,
-            connect=local | {names[peer]: text for peer, text in self.config.peers.items()},
+            connect=local | {names[peer]: endpoint for peer, endpoint in self.peers.items()},
             devices=names,
             credentials=None if insecure else self.credentials(),
             insecure=insecure,

@@ -215,6 +215,12 @@ class RoundsTable(ConfigTable):
     linger: Duration = Field(default=Options().linger, gt=0)
 
 
+class MembershipTable(ConfigTable):
+    """[membership]: the file in which a later epoch comes, signed by the authority."""
+
+    file: str = Field(min_length=1)
+
+
 class StatusTable(ConfigTable):
     """[status]: the file that the agent's status is written to; LEDGER.status.json by default."""
 
@@ -280,3 +286,4 @@ class AgentConfig(ConfigTable):
     page: PageTable = PageTable()
     observers: ObserversTable | None = None
     relay: RelayTable | None = None
+    membership: MembershipTable | None = None

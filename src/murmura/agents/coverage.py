@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from murmura.errors import AgentError
 
@@ -30,6 +31,12 @@ class Coverage:
     mixed : int or None
         Rounds since what a member had exchanged was last rolled back, because it lost its state
         of mixing; None where none was.
+    left : tuple of str
+        Members that left for good, and handed their part of the estimate over: it is in it.
+    lost : tuple of str
+        Members that ended with a part that they could not hand over: it is not in the estimate.
+    former : tuple of str
+        Members of earlier epochs: nothing of theirs is in the estimate.
 
     Raises
     ------
@@ -45,6 +52,8 @@ class Coverage:
     '19 readings of 2 of 2 members'
     >>> found.meets(2), found.complete
     (True, False)
+    >>> Coverage(("a", "b"), ("a", "b"), (1, 1), left=("b",), former=("c",)).sentence()
+    'readings of 2 of 2 members, left and handed over: b, former members, not in it: c'
     """
 
     members: tuple[str, ...]
@@ -54,6 +63,9 @@ class Coverage:
     draws: int = 0
     attempt: int = 0
     mixed: int | None = None
+    left: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
+    former: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Check that there is a count for each member, and that nobody else is present."""
@@ -106,7 +118,39 @@ class Coverage:
         text = f"readings of {self.count} of {len(self.members)} members"
         if total != self.count:
             text = f"{total} {text}"
-        return f"{text}, {len(missing)} missing: {some_names(missing)}" if missing else text
+        text = f"{text}, {len(missing)} missing: {some_names(missing)}" if missing else text
+        for names, what in (
+            (self.left, "left and handed over"),
+            (self.lost, "gone with a part that is lost"),
+            (self.former, "former members, not in it"),
+        ):
+            text += f", {what}: {some_names(names)}" if names else ""
+        return text
+
+
+class Departure(NamedTuple):
+    """What became of a member's part of the estimate when it left.
+
+    Attributes
+    ----------
+    handed_over : tuple of (str, float)
+        Neighbours that acknowledged what they were given, and how much, in weight of readings.
+    lost : tuple of str
+        What could not be handed over, in words; empty if all was.
+    """
+
+    handed_over: tuple[tuple[str, float], ...] = ()
+    lost: tuple[str, ...] = ()
+
+    def sentence(self) -> str:
+        """One line for a person."""
+        parts = ", ".join(f"{weight:.6g} to {peer}" for peer, weight in self.handed_over)
+        given = f"handed over {parts} (weight of readings)" if parts else "nothing to hand over"
+        return f"{given}; lost: {' and '.join(self.lost) or 'nothing'}"
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON takes it."""
+        return {"handed_over": dict(self.handed_over), "lost": list(self.lost)}
 
 
 def some_names(names: tuple[str, ...] | list[str]) -> str:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 from murmura.agents.ledger.lock import lock_path
 from murmura.agents.ledger.store import log_path
+from murmura.agents.membership.adoption import adopted_path
+from murmura.agents.membership.leaving import answer_path, request_path
 from murmura.agents.runtime.spool import spool_path
 from murmura.agents.runtime.status import StatusReport
 from murmura.errors import AgentError
@@ -83,7 +85,12 @@ def _used(setup: Setup) -> list[tuple[str, Path]]:
         ("the deny list that is kept", setup.kept_list_file),
         ("the agent's file", setup.folder / Path(setup.locator.file).name),
         ("the scenario", setup.path(config.scenario)),
+        ("the epoch of the ledger", adopted_path(ledger)),
+        ("a request to leave", request_path(ledger)),
+        ("the answer to a request to leave", answer_path(ledger)),
     ]
+    if setup.membership_file is not None:
+        found.append(("the file of a later epoch", setup.membership_file))
     if config.readings.csv is not None:
         found.append(("the file of the readings", setup.path(config.readings.csv)))
     return found

@@ -51,6 +51,7 @@ WITHOUT = {  # why there is no estimate, and what to do
     "if they have an estimate, use it: no new query is needed",
     "views": "no roster came about: too many members were missing or contradicted themselves; start "
     "the missing ones, and run again with a new nonce",
+    "left": "it has left for good, and handed its part over; use the estimate of its neighbours",
     "cloned": "another process uses its signing key; stop all but one and find out which ledger is "
     "the newest",
 }
@@ -281,6 +282,9 @@ manifest c0ffee11c0ff'
                 "readings": sum(covered.readings),
                 "missing": list(covered.missing),
                 "absent": list(covered.absent),
+                "left": list(covered.left),
+                "lost": list(covered.lost),
+                "former": list(covered.former),
                 "draws": covered.draws,
                 "attempt": covered.attempt,
                 "quorum": self.quorum,

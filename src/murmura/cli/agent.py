@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -17,6 +17,7 @@ from murmura.cli.options import KeysFolder
 
 if TYPE_CHECKING:
     from murmura.agents.config import Setup
+    from murmura.agents.membership.control import MembershipControl
     from murmura.agents.results import AgentResult
     from murmura.agents.runtime import AgentStatus, Metrics, Node
     from murmura.agents.runtime.service import ServiceNotifier
@@ -103,45 +104,120 @@ def agent(
                 raise typer.Exit(FAILED)
             return
         check_outputs(setup, metrics_file)
-        page, name = page or setup.config.page.address, setup.config.name
-        measured = metrics is not None or metrics_file or page
-        with ExitStack() as pages, ExitStack() as running:  # pages end after the last status
-            shown, url = (None, "") if page is None else _start_page(setup, insecure, page)
-            if shown is not None:
-                pages.callback(shown.close)
-            publisher = setup.publisher(insecure)
-            if publisher is not None:  # closed after the node, which has a last status for it
-                running.callback(publisher.close)
-            relay = setup.relay(insecure)
-            if relay is not None:
-                running.callback(relay.close)
-                relay.start()
-            node = build(
-                setup, insecure, research, log, measured, None if relay is None else relay.ports
+        run = RunOptions(
+            insecure, research, log, metrics, metrics_host, metrics_file, page, as_json
+        )
+        process = AgentProcess()
+        following: Setup | None = setup
+        while following is not None:
+            following = _run_epoch(following, run, process)
+
+
+class RunOptions(NamedTuple):
+    """How an agent is run, in all epochs."""
+
+    insecure: bool
+    research: bool
+    log: str
+    metrics: int | None
+    metrics_host: str
+    metrics_file: Path | None
+    page: str | None
+    as_json: bool
+
+
+class AgentProcess:
+    """What outlives an epoch: the service manager, and a signal to stop.
+
+    Attributes
+    ----------
+    notifier : ServiceNotifier
+        Speaks to the service manager.
+    stopped : bool
+        Whether a signal came.
+    """
+
+    def __init__(self) -> None:
+        """Take signals from now on; without a node they end the process before the next one."""
+        from murmura.agents.runtime.service import ServiceNotifier
+
+        self.notifier, self.stopped = ServiceNotifier(), False
+        self._node: Node | None = None
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: self._stop())
+
+    def _stop(self) -> None:
+        self.stopped = True
+        if self._node is not None:
+            self._node.stop()
+
+    def runs(self, node: Node, name: str) -> None:
+        """A node has started: it is what a signal stops, and what the manager is shown."""
+        self._node = node
+        if self.stopped:
+            node.stop()
+        self.notifier.ready()
+        if self.notifier.problem:
+            text = (
+                f"the service manager cannot be reached: {self.notifier.problem}; the agent goes on"
             )
-            running.callback(node.close)
-            if not insecure:
-                pages.enter_context(_transport_log(node))
-            if relay is not None:
-                observed = node.observability.log
-                relay.report = lambda text: observed.write("relay", name, text, level="warning")
-            if publisher is not None:
-                publisher.start(node.observability.log)
-                node.reporter.receivers.append(publisher)
-            _watch(node, setup, insecure, running, metrics, metrics_host, metrics_file, as_json)
-            if shown is not None and node.observability.metrics is not None:
-                shown.attach(
-                    node.reporter, node.observability.metrics, node.observability.log, name
-                )
-                node.observability.log.write("page", name, url)
-            for number in (signal.SIGTERM, signal.SIGINT):
-                signal.signal(number, lambda *_: node.stop())
-            node.start()
-            notifier = _notifier(node, setup.config.name)
-            running.callback(notifier.stopping)
-            _work(node, setup, notifier)
-            result = node.reporter.result(node.agents[setup.config.name], ended=True)
-        _conclude(node, result, as_json)
+            node.observability.log.write("service", name, text, level="warning")
+        if self.notifier.active:
+            node.reporter.receivers.append(self.notifier.show)
+
+
+def _run_epoch(setup: Setup, run: RunOptions, process: AgentProcess) -> Setup | None:
+    """Run the agent in one epoch; the setup of the next, or None when it has ended."""
+    from murmura.agents.membership.control import MembershipControl
+
+    page, name = run.page or setup.config.page.address, setup.config.name
+    measured = run.metrics is not None or run.metrics_file or page
+    with ExitStack() as pages, ExitStack() as running:  # pages end after the last status
+        shown, url = (None, "") if page is None else _start_page(setup, run.insecure, page)
+        if shown is not None:
+            pages.callback(shown.close)
+        publisher = setup.publisher(run.insecure)
+        if publisher is not None:  # closed after the node, which has a last status for it
+            running.callback(publisher.close)
+        relay = setup.relay(run.insecure)
+        if relay is not None:
+            running.callback(relay.close)
+            relay.start()
+        ports = None if relay is None else relay.ports
+        node = build(setup, run.insecure, run.research, run.log, measured, ports)
+        running.callback(node.close)
+        if not run.insecure:
+            pages.enter_context(_transport_log(node))
+        if relay is not None:
+            observed = node.observability.log
+            relay.report = lambda text: observed.write("relay", name, text, level="warning")
+        for note in setup.notes:
+            node.observability.log.write("epoch", name, note, level="warning")
+        if publisher is not None:
+            publisher.start(node.observability.log)
+            node.reporter.receivers.append(publisher)
+        _watch(node, setup, run, running)
+        if shown is not None and node.observability.metrics is not None:
+            shown.attach(node.reporter, node.observability.metrics, node.observability.log, name)
+            node.observability.log.write("page", name, url)
+        node.start()
+        process.runs(node, name)
+        control = MembershipControl(setup, node)
+        _work(node, setup, process.notifier, control)
+        result = node.reporter.result(node.agents[name], ended=True)
+        control.conclude()
+        later = control.later
+        following = None if later is None or node.all_done or process.stopped else later.setup
+        if following is None:
+            running.callback(process.notifier.stopping)
+    if following is not None:
+        following.keep_epoch()
+        if run.as_json:
+            epoch = {"kind": "epoch", "epoch": following.manifest.epoch, "before": result.to_json()}
+            print_line(epoch)
+        return following
+    _conclude(node, result, run.as_json)
+    return None
 
 
 def _transport_log(node: Node) -> TransportLog:
@@ -163,13 +239,16 @@ def build(
     relayed: Mapping[str, int] | None = None,
 ) -> Node:
     """The node of one agent, with its ledger open and its transport ready."""
-    from murmura.agents.ledger import Ledger
+    from murmura.agents.ledger import Ledger, stored_epoch
     from murmura.agents.ledger.migration import backup_path
     from murmura.agents.release import make_mechanism
     from murmura.agents.runtime import Log, Metrics, Node
     from murmura.agents.runtime.spool import open_spool
 
     config, name = setup.config, setup.config.name
+    path = setup.path(config.ledger.path)
+    setup.check_epoch(stored_epoch(path))
+    setup.keep_epoch()
     node = Node(
         setup.manifest,
         setup.transport(insecure, relayed),
@@ -177,8 +256,7 @@ def build(
         log=Log(sys.stderr, level),
         metrics=Metrics() if metrics else None,
     )
-    node.reporter.signal_unit = setup.unit
-    path = setup.path(config.ledger.path)
+    node.reporter.signal_unit, node.reporter.former = setup.unit, tuple(setup.former)
     with ExitStack() as opened:  # a start that fails closes its ledger: the next one resumes
         opened.callback(node.close)
         ledger = Ledger.open(
@@ -205,23 +283,14 @@ def build(
     return node
 
 
-def _watch(
-    node: Node,
-    setup: Setup,
-    insecure: bool,
-    running: ExitStack,
-    port: int | None,
-    host: str,
-    file: Path | None,
-    as_json: bool,
-) -> None:
+def _watch(node: Node, setup: Setup, run: RunOptions, running: ExitStack) -> None:
     """Pass the status on: to its file, the text-file collector, standard output and the server."""
     from murmura.agents.pki import expiry
     from murmura.agents.runtime.endpoints import Endpoints
     from murmura.agents.runtime.status import StatusFile
 
     reporter, metrics, name = node.reporter, node.observability.metrics, setup.config.name
-    watch = None if insecure else setup.key_watch
+    watch = None if run.insecure else setup.key_watch
     if watch is not None:
 
         def follow() -> None:
@@ -230,13 +299,13 @@ def _watch(
         follow()
         watch.renewed.append(follow)
     reporter.receivers.append(StatusFile(setup.status_file))
-    if file is not None and metrics is not None:
-        reporter.receivers.append(_collector(metrics, file))
-    if as_json:
+    if run.metrics_file is not None and metrics is not None:
+        reporter.receivers.append(_collector(metrics, run.metrics_file))
+    if run.as_json:
         reporter.receivers.append(JsonLines())
-    if port is not None and metrics is not None:
-        endpoints = Endpoints(reporter, metrics)
-        port = endpoints.serve(port, host)
+    if run.metrics is not None and metrics is not None:
+        endpoints, host = Endpoints(reporter, metrics), run.metrics_host
+        port = endpoints.serve(run.metrics, host)
         running.callback(endpoints.close)
         node.observability.log.write("metrics", name, f"http://{host}:{port}/metrics")
 
@@ -281,26 +350,12 @@ def print_line(data: dict[str, Any]) -> None:
     print(json.dumps(data, allow_nan=False, ensure_ascii=False), flush=True)
 
 
-def _notifier(node: Node, name: str) -> ServiceNotifier:
-    """Say to a service manager that the agent is ready, and later how it fares."""
-    from murmura.agents.runtime.service import ServiceNotifier
-
-    notifier = ServiceNotifier()
-    notifier.ready()
-    if notifier.problem:
-        text = f"the service manager cannot be reached: {notifier.problem}; the agent goes on"
-        node.observability.log.write("service", name, text, level="warning")
-    if notifier.active:
-        node.reporter.receivers.append(notifier.show)
-    return notifier
-
-
-def _work(node: Node, setup: Setup, notifier: ServiceNotifier) -> None:
-    """Run until done and no neighbour waits, at most `linger` seconds; or until stopped."""
+def _work(node: Node, setup: Setup, notifier: ServiceNotifier, control: MembershipControl) -> None:
+    """Run until done and no neighbour waits, at most `linger` seconds; stopped; or a later epoch."""
 
     def turned(finished: bool) -> bool:
         notifier.alive()
-        return finished
+        return control.turn() or finished
 
     node.run(until=lambda: turned(node.all_done))
     if node.all_done:

@@ -17,6 +17,7 @@ from murmura.cli.guard import VerbGroup
 from murmura.cli.init import init
 from murmura.cli.keys import keys
 from murmura.cli.ledger import ledger
+from murmura.cli.members import members
 from murmura.cli.plan import plan
 from murmura.cli.relay import relay
 from murmura.cli.report import report
@@ -64,5 +65,5 @@ for verb in (
     status, watch, relay, up,
 ):  # fmt: skip
     app.command()(verb)
-for name, group in (("keys", keys), ("ledger", ledger)):
+for name, group in (("keys", keys), ("ledger", ledger), ("members", members)):
     app.add_typer(group, name=name)

@@ -313,6 +313,7 @@ class AgentsSection(Section):
     """[agents]: further terms that real agents agree on; a simulation ignores them."""
 
     epoch: int = Field(default=1, ge=1)  # counts changes of membership
+    former: dict[str, Annotated[int, Field(ge=1)]] = {}  # who is no member, and since which epoch
     asynchronous: bool = False
     open_ended: bool = False
     tolerance: float = Field(default=0.0, ge=0)  # 0: all rounds are run

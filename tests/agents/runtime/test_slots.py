@@ -142,3 +142,17 @@ def test_the_first_number_is_in_the_present_slot(number: int) -> None:
     slots = schedule(SetClocks(NOON + 100), number=number)
     assert slots.phase(number) is Phase.OPEN
     assert slots.phase(number + 1) is Phase.FUTURE
+
+
+def test_after_skipped_rounds_the_next_number_has_the_next_slot() -> None:
+    """Who joins a stream in its round 500 read one slot, and the next is not 499 slots away."""
+    clocks = SetClocks()
+    slots = schedule(clocks)
+    assert slots.slot(1) == 480_000
+    slots.skip_to(500, before=1)
+    assert slots.slot(500) == 480_001
+    assert slots.phase(500) is Phase.FUTURE
+    clocks.pass_(3 * HOUR)
+    slots.skip_to(600, before=500)
+    assert slots.slot(600) == 480_003
+    assert slots.phase(600) is Phase.OPEN

@@ -389,3 +389,64 @@ def test_vectors(path: Path) -> None:
     again = opened(path, components=3)
     assert again.records == [SpooledReading(1, 1, 7, "", (1.0, 2.0, 3.0))]
     again.close()
+
+
+class StoppedError(Exception):
+    """A crash at a step."""
+
+
+def renumbered(path: Path, stop: str = "", last: int = 0) -> list[int]:
+    """Open a spool whose numbers begin anew, or crash at a step of that."""
+
+    def probe(step: str) -> None:
+        if step == stop:
+            raise StoppedError
+
+    spool = opened(path, last, anew=True, probe=probe)
+    found = [record.number for record in spool.records]
+    spool.close()
+    return found
+
+
+def carried(path: Path) -> None:
+    """A batch of three readings after release 7, of a run that has ended."""
+    spool = opened(path)
+    spool.clear(7)
+    for k in (8, 9, 10):
+        spool.append(reading(k))
+    spool.close()
+
+
+def test_where_numbers_begin_anew_the_open_batch_is_the_first(path: Path) -> None:
+    carried(path)
+    with pytest.raises(LedgerError, match="it follows release 7, and the ledger ends with 0"):
+        numbers(path)
+    spool = opened(path, anew=True)
+    assert spool.records == [reading(k)._replace(number=1) for k in (8, 9, 10)]
+    spool.append(reading(2))
+    spool.close()
+    assert numbers(path) == [1, 1, 1, 2]
+    assert renumbered(path) == [1, 1, 1, 2]
+
+
+@pytest.mark.parametrize("step", ["renumbered", "renumbering marked"])
+def test_a_crash_while_numbers_begin_anew_loses_nothing(path: Path, step: str) -> None:
+    carried(path)
+    with pytest.raises(StoppedError):
+        renumbered(path, step)
+    assert renumbered(path) == [1, 1, 1]
+    assert numbers(path) == [1, 1, 1]
+    assert not path.with_name(f"{path.name}.next").exists()
+
+
+def test_an_empty_batch_and_a_removed_one_begin_anew(path: Path) -> None:
+    spool = opened(path)
+    spool.clear(7)
+    spool.close()
+    assert renumbered(path) == []
+    assert numbers(path) == []
+    carried(path)
+    path.unlink()
+    spool = opened(path, anew=True)
+    assert (spool.records, spool.lost) == ([], 3)
+    spool.close()

@@ -32,14 +32,14 @@ def terms(agent: ExaminedAgent) -> Iterator[CheckResult]:
 def peers(agent: ExaminedAgent) -> Iterator[CheckResult]:
     """Every neighbour is dialled, or can dial; endpoints can be parsed and verified."""
     config = agent.setup.config
-    for peer, text in config.peers.items():
+    for peer, text in agent.setup.peers.items():
         with agent.setup.locator.errors_at("peers", peer):
             agent.endpoint(text).check_verifiable(peer)
     with agent.setup.locator.errors_at("listen"):
         listening = [agent.endpoint(text) for text in config.listen]
     relay = config.relay
     called = () if relay is None else relay.peers
-    waited = [peer for peer in agent.neighbours if peer not in (*config.peers, *called)]
+    waited = [peer for peer in agent.neighbours if peer not in (*agent.setup.peers, *called)]
     names = ", ".join(waited)
     if relay is not None:
         yield _relayed(agent, called, waited)
@@ -187,7 +187,7 @@ def hosts(agent: ExaminedAgent) -> Iterator[CheckResult]:
     except (OSError, ValueError):  # reported by `keys`
         return
     config = agent.setup.config
-    waited = [peer for peer in agent.neighbours if peer not in config.peers]
+    waited = [peer for peer in agent.neighbours if peer not in agent.setup.peers]
     renew = f"`murmura keys sign {agent.device}.request --host HOST` names one"
     if not named:
         say = failure if waited else warning

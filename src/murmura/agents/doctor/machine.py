@@ -155,7 +155,7 @@ def _bind(endpoint: Endpoint) -> None:
 
 def reachable(agent: ExaminedAgent) -> Iterator[CheckResult]:
     """Neighbours answer, present their own certificates, and accept ours."""
-    peers = agent.setup.config.peers
+    peers = agent.setup.peers
     if agent.offline or not peers:
         return
     with ThreadPoolExecutor(max_workers=8) as several:

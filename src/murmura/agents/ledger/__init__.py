@@ -22,7 +22,7 @@ from murmura.agents.ledger.records import (
     release_terms,
 )
 from murmura.agents.ledger.sessions import DiskSessionLedger
-from murmura.agents.ledger.verification import Verification, read_ledger, verify
+from murmura.agents.ledger.verification import Verification, read_ledger, stored_epoch, verify
 
 __all__ = [
     "BackupReport",
@@ -44,5 +44,6 @@ __all__ = [
     "read_ledger",
     "release_terms",
     "restore",
+    "stored_epoch",
     "verify",
 ]

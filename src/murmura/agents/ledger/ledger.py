@@ -26,6 +26,7 @@ from murmura.agents.ledger import budget as budgets
 from murmura.agents.ledger import records
 from murmura.agents.ledger.budget import BudgetStatus, BudgetTracker
 from murmura.agents.ledger.clock import MACHINE, SystemClock
+from murmura.agents.ledger.contents import identity_of
 from murmura.agents.ledger.lock import Lock
 from murmura.agents.ledger.meters import Charge
 from murmura.agents.ledger.migration import migrate
@@ -227,7 +228,8 @@ class Ledger:
                 opening, lock, lambda store: had.append(migrate(store, opening, lock, probe))
             )
             undo.callback(opened.store.close)
-            made = cls(lock, opened, opening, 1 << manifest.unit, probe)
+            stored = opening._replace(identity=identity_of(opened.meta))
+            made = cls(lock, opened, stored, 1 << manifest.unit, probe)
             made.migrated_from = had[0]
             undo.pop_all()
             return made

@@ -53,6 +53,27 @@ def read_lock(path: Path) -> LockRecord | None:
         return None
 
 
+def is_open(path: Path) -> bool:
+    """Whether a process has the ledger open.
+
+    Parameters
+    ----------
+    path : Path
+        The ledger's file.
+    """
+    try:
+        handle = os.open(lock_path(path), os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(handle)
+    return False
+
+
 class Lock:
     """Exclusive access to a ledger."""
 

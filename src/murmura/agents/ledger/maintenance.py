@@ -128,6 +128,7 @@ def amend(
         old = header.identity
         kept = {name: getattr(identity, name) for name in NEVER_CHANGE}
         check_identity(file, header, old._replace(**kept))
+        identity = identity._replace(terms=old.terms)
         if identity == old:
             return None
         if (old.budget is None) != (identity.budget is None):

@@ -205,6 +205,7 @@ def _resume(store: Store, opening: Opening, lock: Lock, had_log: bool) -> Opened
     header, chain = verified(store, path, lock, key)
     check_original(path, header)
     check_identity(path, header, opening.identity)
+    _check_later(path, header, opening.manifest)
     check_key(path, header, key)
     if not (header.closed or had_log) and lock.earlier is None:
         raise LedgerError(
@@ -280,7 +281,7 @@ def check_identity(path: Path, header: LedgerContents, expected: LedgerIdentity)
     """Raise if a ledger is for another agent, other terms or another budget."""
     stored = header.identity
     for name, was, now in zip(LedgerIdentity._fields, stored, expected, strict=True):
-        if was != now:
+        if was != now and not (name == "terms" and records.same_terms(str(was), str(now))):
             what, old, new = FIELD_NAMES[name], _shown(was), _shown(now)
             if name == "terms":
                 what, old, new = _first_difference(str(was), str(now))
@@ -289,6 +290,16 @@ def check_identity(path: Path, header: LedgerContents, expected: LedgerIdentity)
                 f"ledger {path} was made for {what} {old}, and this agent has {new}; nothing was "
                 f"released; {remedy}"
             )
+
+
+def _check_later(path: Path, header: LedgerContents, manifest: Manifest) -> None:
+    """Raise for an epoch before the one in which the ledger was last used."""
+    if header.epoch > manifest.epoch and header.name == manifest.name:
+        raise LedgerError(
+            f"ledger {path} was used in epoch {header.epoch}, and this is epoch {manifest.epoch}: an "
+            "older membership is not returned to; nothing was released; use the scenario of the "
+            f"present epoch, or roll out the older membership as epoch {header.epoch + 1}"
+        )
 
 
 def _first_difference(was: str, now: str) -> tuple[str, str, str]:

@@ -70,6 +70,7 @@ class QueryLog:
             rows = store.queries()
         ended = (row.query for row in rows if row.run == run and row.reason)
         self.last = max(ended, default=0)
+        self.continued = any(row.run != run for row in rows)
         self._open = rows[-1] if writer.open_query else None
 
     @property

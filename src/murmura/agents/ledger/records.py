@@ -43,6 +43,7 @@ from murmura.agents.manifest import Manifest
 from murmura.agents.messages import PeerStatus
 from murmura.agents.versions import LEDGER
 from murmura.errors import PrivacyError
+from murmura.privacy import MaskedMechanism
 from murmura.privacy.accounting import Budget
 
 FORMAT = LEDGER.newest
@@ -71,6 +72,7 @@ RELEASE_FIELDS = (  # what the distribution of a release depends on; members and
     "options",
     "unit",
 )
+NETWORK_OPTIONS = ("hops", "members")  # of a masked sum: they follow from who the members are
 
 
 class EpsilonDelta(NamedTuple):
@@ -339,6 +341,25 @@ def release_terms(manifest: Manifest) -> str:
     """
     values = {name: getattr(manifest, name) for name in RELEASE_FIELDS}
     return json.dumps(values, sort_keys=True, separators=(",", ":"), default=float)
+
+
+def same_terms(one: str, other: str) -> bool:
+    """Whether two texts of `release_terms` are of the same distribution of releases.
+
+    Parameters
+    ----------
+    one, other : str
+        As `release_terms` returns them. Of a masked sum's options, what describes the network (its
+        members and hops) is left out: each member's noise follows from the manifest of the epoch.
+    """
+    return one == other or _without_network(one) == _without_network(other)
+
+
+def _without_network(terms: str) -> object:
+    found = json.loads(terms)
+    if found.get("mechanism") == MaskedMechanism.name:
+        found["options"] = [one for one in found["options"] if one[0] not in NETWORK_OPTIONS]
+    return found
 
 
 def names_text(origins: tuple[str, ...]) -> str:

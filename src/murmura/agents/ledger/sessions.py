@@ -95,6 +95,11 @@ class DiskSessionLedger:
         return self._queries.last
 
     @property
+    def continued(self) -> bool:
+        """Whether the ledger has queries of an earlier run: numbers of this one begin anew."""
+        return self._queries.continued
+
+    @property
     def last_reason(self) -> str:
         """Why that query ended; empty if there is none."""
         return self._queries.find(self._queries.last).reason if self._queries.last else ""

@@ -165,6 +165,35 @@ def read_ledger(path: str | Path) -> LedgerContents:
             store.close()
 
 
+def stored_epoch(path: str | Path) -> int | None:
+    """The epoch in which a ledger was last used; None if there is no ledger.
+
+    Parameters
+    ----------
+    path : str or Path
+        The ledger's file; it may be in use.
+
+    Raises
+    ------
+    LedgerError
+        If it cannot be read.
+    """
+    file = Path(path)
+    if not file.exists() or not file.stat().st_size:
+        return None
+    with as_ledger_errors(file, "read it"):
+        store = _reader(file)
+        try:
+            return int(store.meta()["epoch"])
+        except (ValueError, KeyError) as problem:
+            raise LedgerError(
+                f"ledger {file} does not have the contents of a ledger ({type(problem).__name__}); "
+                "check the path"
+            ) from problem
+        finally:
+            store.close()
+
+
 def _reader(path: Path) -> Store:
     if not path.is_file():
         raise LedgerError(f"there is no ledger at {path}; check the path")

@@ -21,7 +21,7 @@ from typing import Any
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from murmura.agents import events as ev
-from murmura.agents.coverage import Coverage
+from murmura.agents.coverage import Coverage, Departure
 from murmura.agents.manifest import Manifest
 from murmura.agents.masked.actions import (
     STOPPED,
@@ -155,6 +155,7 @@ class MaskedAgent:
         self._common: LocalRecords | None = None
         self._presence = HeardMembers(terms, label, self.record_links.links)
         self._exhausted = self._halted = self._pushing = False
+        self.departure: Departure | None = None  # what became of its part, once it has left
         self._pause, self._longest_pause = (
             self.options.resend,
             min(LONGEST_PAUSE, manifest.lost_after / 8),
@@ -548,6 +549,9 @@ class MaskedAgent:
         """Withdraw what is prepared, so that nobody waits for it, and end."""
         query = self.queries.current
         entries = self._ledger.entries(query)
+        unsent = entries and entries[-1].stage is not Stage.SENT and not self.queries.finished
+        lost = (f"its part in query {query}, of which it had sent no value",) if unsent else ()
+        self.departure = Departure(lost=lost)
         if not self.queries.finished and entries and entries[-1].stage is Stage.PREPARED:
             last = entries[-1]
             self._ledger.withdraw(query)

@@ -43,6 +43,9 @@ class ReceivedCoverage(ReceivedTable):
     readings: Count
     missing: Names
     absent: Names
+    left: Names = []
+    lost: Names = []
+    former: Names = []
     draws: Count
     attempt: Count
     quorum: Count

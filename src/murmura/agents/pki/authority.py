@@ -40,6 +40,7 @@ from murmura.agents.pki.issued import issued, record, to_deny
 from murmura.agents.pki.requests import KeyRequest
 from murmura.agents.pki.secret import keep_secret
 from murmura.agents.pki.signing import FILE, fingerprint_of, read_keys, write_keys
+from murmura.agents.pki.statements import sign_statement
 from murmura.agents.roles import Role, common_name_of
 from murmura.errors import AgentError
 
@@ -361,6 +362,23 @@ class Authority:
             write_keys(self.directory / FILE, known | {request.label: request.signing_key})
         self._put(path, made)
         return path
+
+    def state(self, purpose: str, data: bytes) -> bytes:
+        """Sign a statement with the authority's key.
+
+        Parameters
+        ----------
+        purpose : str
+            What kind of statement it is, such as "epoch".
+        data : bytes
+            What is stated.
+
+        Returns
+        -------
+        bytes
+            The signature, which `is_signed` checks against ca.pem.
+        """
+        return sign_statement(self._signer[0], purpose, data)
 
     def _check_role(self, name: str, role: Role, hosts: Sequence[object]) -> None:
         """One name has one role for good, and an observer is not connected to."""

@@ -23,7 +23,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from murmura.agents import events as ev
-from murmura.agents.coverage import Coverage
+from murmura.agents.coverage import Coverage, Departure
 from murmura.agents.manifest import Manifest
 from murmura.agents.messages import Attendance, CumulativeMass, Hello, Message, RecordExchange
 from murmura.agents.protocol import memory, states
@@ -258,6 +258,11 @@ class Agent:
     def coverage(self) -> Coverage:
         """Whose readings are in the estimate."""
         return self.state.coverage if self.state.reason else self.flooding.coverage()
+
+    @property
+    def departure(self) -> Departure | None:
+        """What became of its mass, once it has left in this run."""
+        return self.completion.departure
 
     @property
     def settled(self) -> bool:

@@ -9,14 +9,19 @@ links, and again what arrives since; when none is left and all of them have ackn
 done. After `LEAVE` seconds, or `Options.linger` if that is less, it is done in any case. Mass on its
 way to a neighbour that is down stays on the leaver's side of that link, and is lost to the estimate
 with the leaver; so is what such a neighbour had sent to it. Under Network DP mass without fresh
-noise must not be sent, so the leaver keeps its mass.
+noise must not be sent, so the leaver keeps its mass, and it is lost too.
+
+A loss is known to everyone. Where a result is of a stated set of members, all begin anew without the
+leaver. Elsewhere the register has it as ended and not as finished, which is what says that a member
+handed everything over. Under Network DP nobody can begin anew, and everyone knows that a leaver's
+mass is lost.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from murmura.agents.coverage import Coverage, some_names
+from murmura.agents.coverage import Coverage, Departure, some_names
 from murmura.agents.events import SILENT_REASONS
 from murmura.agents.manifest import Manifest
 from murmura.agents.messages import CumulativeMass
@@ -31,6 +36,7 @@ from murmura.agents.protocol.states import Reachability, SessionEvent, SessionSt
 
 LINGERING_PAUSE = 30.0  # seconds between two repetitions of the last message, at most
 LEAVE = 60.0  # seconds to hand over the mass
+FAREWELL = 5.0  # seconds in which neighbours in reach are to learn that all was handed over
 WITHOUT_RESULT = ("quorum", "excluded", "readings")  # where a result is of a stated set of members
 
 
@@ -60,11 +66,15 @@ class Completion:
         self._links, self._mass, self._messenger = links, mass, messenger
         self._flooding = flooding
         self._pause, self._lingered = options.resend, 0.0
+        self._sent_before: dict[str, int] = {}  # weight on each link before leaving
+        self.departure: Departure | None = None  # what became of the mass, once it has left
 
     @property
     def settled(self) -> bool:
         """Whether the agent is done and nobody waits for it, or it has waited long enough."""
         reason = self._state.reason
+        if reason == "left":
+            return self._lingered >= FAREWELL or all(map(self._knows, self._links))
         if not reason or reason in SILENT_REASONS:
             return bool(reason)
         if self._lingered >= self._options.linger:
@@ -72,6 +82,14 @@ class Completion:
         if not self._flooding.nobody_waits:
             return False
         return self._manifest.waits or not any(self.unheard(link) for link in self._links)
+
+    def _knows(self, link: Link) -> bool:
+        """Whether a neighbour in reach knows that this agent has left, and whether with a loss."""
+        if not link.listens or link.reachability in states.UNANSWERING:
+            return True
+        own, theirs = self._flooding.register, link.register
+        me = self._flooding.me
+        return bool(theirs.ended & me) and (theirs.finished & me) == (own.finished & me)
 
     @property
     def late(self) -> bool:
@@ -119,12 +137,18 @@ class Completion:
     def _end(self, reason: str) -> None:
         """Pass on that this agent has ended; without a result, nobody is to wait for it."""
         flooding = self._flooding
-        if self._manifest.waits and reason in WITHOUT_RESULT:
+        lost = self.departure is not None and bool(self.departure.lost)
+        excluded = lost and not self._manifest.hides_neighbours
+        if self._manifest.waits and (reason in WITHOUT_RESULT or excluded):
             found = flooding.register
             links = flooding.graph.all_links(self._state.label)
             if found.dropped | links != found.dropped:
                 flooding.begin_view(found.generation, found.dropped | links)
-        flooding.mark(ended=flooding.me, finished=flooding.me if reason == "left" else 0)
+        whole = reason == "left" and not (excluded or (lost and not self._manifest.waits))
+        flooding.mark(ended=flooding.me, finished=flooding.me if whole else 0)
+        if reason == "left":
+            flooding.resend()  # at once: this agent may be gone before the next collection
+            self._messenger.set_timer("resend", self._options.resend)
         flooding.spread()
 
     def _update_neighbours(self) -> None:
@@ -138,7 +162,10 @@ class Completion:
 
     def linger(self) -> None:
         """Repeat the last message where it is not acknowledged, at growing intervals."""
-        if self._lingered >= self._options.linger or self._state.reason == "left":
+        if self._state.reason == "left":
+            self._repeat_farewell()
+            return
+        if self._lingered >= self._options.linger:
             return
         for link in self._links:
             link.warned = False
@@ -153,6 +180,13 @@ class Completion:
             text = f"not known to have ended after {self._options.linger:g} s: {names}"
             self._messenger.report("unacknowledged", text=text)
 
+    def _repeat_farewell(self) -> None:
+        """Have the neighbours in reach know that this agent has left."""
+        if not self.settled:
+            self._flooding.resend()
+            self._lingered += self._options.resend
+            self._messenger.set_timer("resend", self._options.resend)
+
     def leave(self) -> None:
         """Begin to leave."""
         state = self._state
@@ -164,6 +198,7 @@ class Completion:
 
     def limit_leaving(self) -> None:
         """Set the time after which the agent is done in any case."""
+        self._sent_before = {link.peer: link.out_weight for link in self._links}
         self._messenger.set_timer("leave", min(self._options.linger, LEAVE))
 
     def _pass_on(self) -> None:
@@ -205,10 +240,12 @@ class Completion:
             self._depart()
 
     def _depart(self) -> None:
-        """Report what could not be handed over, and be done."""
-        parts = []
-        if self._transferable():
-            parts.append(f"{self._mass.weight / (1 << self._manifest.unit):.6g} of weight")
+        """Report what was handed over and what could not be, and be done."""
+        parts, unit = [], 1 << self._manifest.unit
+        if self._mass.transferable:
+            kept = ", which Network DP lets nobody send without fresh noise"
+            why = kept if self._manifest.hides_neighbours else ""
+            parts.append(f"{self._mass.weight / unit:.6g} of weight{why}")
         missed = [
             link.peer
             for link in self._links
@@ -216,6 +253,12 @@ class Completion:
         ]
         if missed:
             parts.append(f"what {', '.join(missed)} did not acknowledge")
+        given = (
+            (link.peer, (link.out_weight - self._sent_before.get(link.peer, 0)) / unit)
+            for link in self._links
+            if link.peer not in missed
+        )
+        self.departure = Departure(tuple((p, w) for p, w in given if w > 0), tuple(parts))
         if parts:
             text = f"could not be handed over and is lost with this agent: {' and '.join(parts)}"
             self._messenger.report("left", text=text)
@@ -225,7 +268,8 @@ class Completion:
         """A neighbour leaves for good: receive what it handed over, and acknowledge it."""
         link.on(SessionEvent.FAREWELL)
         gone = 1 << self._flooding.graph.index[link.peer]
-        self._flooding.mark(finished=gone, ended=gone)
+        self._flooding.left |= gone
+        self._flooding.mark(ended=gone, finished=gone if self._manifest.waits else 0)
         if fresh:
             self._mass.receive(link, message)
         if fresh or not link.warned:  # of two that leave, neither has the last word for ever

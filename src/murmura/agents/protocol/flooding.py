@@ -49,6 +49,8 @@ class Flooding:
         The neighbours in this process, who share their registers.
     refused_local : bool
         Whether the last register of one of them was not accepted, and is to be looked at again.
+    left : int
+        In a run with a last round: members that left while others had not completed it.
     """
 
     def __init__(
@@ -75,6 +77,7 @@ class Flooding:
         self._owed: set[str] = set()  # neighbours that asked for an answer
         self.local_links: tuple[Link, ...] = ()
         self.refused_local = False
+        self.left = 0
         self._remote_links = tuple(links.values())
         self._posted: Register | None = None  # the last that the process was given
 
@@ -113,7 +116,31 @@ class Flooding:
         """Take another register, and pass it on if it is another."""
         if register != self.register:
             self.register = register
+            self._note_left()
             self.spread()
+
+    def _note_left(self) -> None:
+        """With a last round, who ends before all have completed it has left, and handed over."""
+        found = self.register
+        if self._manifest.waits and found.finished & found.ended & ~self.left:
+            inside = self.graph.component(self._state.label, found.dropped)
+            if inside & ~found.finished:
+                self.left |= found.finished & found.ended
+
+    def departed(self, found: Register, inside: int) -> tuple[int, int]:
+        """Of the members in a register: who handed its part over, and who could not.
+
+        Without a last round, who ended without having finished holds a part that nobody has. Where
+        all agree on when to stop, or have a number of ticks, ending is no loss. Under Network DP a
+        leaver keeps its mass.
+        """
+        within = found.contributing & inside & ~self.me
+        if self._manifest.waits:
+            gone = self.left & within
+            return (0, gone) if self._manifest.hides_neighbours else (gone, 0)
+        open_ended = not (self._manifest.rounds or self._manifest.tolerance)
+        gone = found.ended & ~found.finished if open_ended else 0
+        return found.finished & within, gone & within
 
     def begin_view(self, generation: int, dropped: int) -> None:
         """Nobody is present in a new view; who has ended has ended."""
@@ -146,8 +173,11 @@ class Flooding:
         present = self.graph.names(found.present & inside)
         links = self.graph.pairs if found.dropped else ()
         dropped = tuple(pair for k, pair in enumerate(links) if found.dropped >> k & 1)
-        mixed = self._state.mixed
-        return Coverage(self._manifest.labels, present, readings, dropped, mixed=mixed)
+        left, lost = map(self.graph.names, self.departed(found, inside))
+        return Coverage(
+            self._manifest.labels, present, readings, dropped, mixed=self._state.mixed, left=left,
+            lost=lost,
+        )  # fmt: skip
 
     @property
     def unfinished(self) -> tuple[str, ...]:

@@ -132,6 +132,7 @@ def snapshot(
         mass.released_weight, mass.entered, sorted(mass.skipped), state.reason, state.result,
         state.leaving, schedule, rows, mass.aside_sums, mass.aside_weight, gathering,
         _written_result(state), [state.mixed_since, state.coverage.mixed],
+        [state.coverage.left, state.coverage.lost],
     ]  # fmt: skip
     return json.dumps(written, separators=(",", ":")).encode()
 
@@ -181,7 +182,8 @@ def restore(
     if read[17] is not None:
         state.result_round, *coverage = read[17]
         members, present, readings = map(tuple, coverage)
-        state.coverage = Coverage(members, present, readings, mixed=mixed)
+        left, lost = map(tuple, read[19]) if len(read) > 19 else ((), ())
+        state.coverage = Coverage(members, present, readings, mixed=mixed, left=left, lost=lost)
     return list(read[12]), list(read[16])
 
 

@@ -6,7 +6,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from murmura.agents.coverage import Coverage
+from murmura.agents.coverage import Coverage, Departure
 from murmura.agents.events import Action, Done, Event
 from murmura.agents.ledger import Ledger
 from murmura.agents.messages import PeerStatus
@@ -74,6 +74,8 @@ class AgentProtocol(Protocol):
         Whether it is done and nobody waits for it.
     confirmed : bool
         Whether all neighbours have said what they remember of it.
+    departure : Departure or None
+        What became of its part of the estimate, once it has left.
     """
 
     @property
@@ -108,6 +110,9 @@ class AgentProtocol(Protocol):
 
     @property
     def confirmed(self) -> bool: ...  # noqa: D102
+
+    @property
+    def departure(self) -> Departure | None: ...  # noqa: D102
 
     def handle(self, event: Event) -> list[Action]:
         """Take one event and return the actions that follow, to be carried out in order."""

@@ -67,6 +67,8 @@ class MaskedQueries:
         """Concluded queries count; the readings of an open one are needed again."""
         sessions = sessions_of(agent)
         agent.last_release = self.closing(sessions.last_query)
+        if any(agent.ledger.has_origin(origin) for origin in agent.spool.origins if origin):
+            agent.spool.clear(agent.last_release)  # sent in a run that other terms have ended
         own = self.manifest.labels.index(agent.label)
         for summed in sessions.concluded():
             if own in summed.members:
@@ -81,6 +83,10 @@ class MaskedQueries:
             agent.recovery.offer(taken, keyed=False)
         if not agent.recovery.complete and agent.spool.records:
             agent.spool.clear(agent.last_release)
+
+    def counts_places(self, agent: HostedAgent) -> bool:
+        """Not after an earlier run, of which readings were taken: queries begin with 1 in each."""
+        return not sessions_of(agent).continued
 
     def decided(self, agent: HostedAgent) -> int:
         """Numbers of concluded queries."""

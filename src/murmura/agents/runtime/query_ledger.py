@@ -44,6 +44,8 @@ class QueryLedger(SessionLedger, Protocol):
         The last one that is concluded; 0 if none is.
     last_reason : str
         Why that one ended; empty if none is concluded.
+    continued : bool
+        Whether the ledger has queries of an earlier run.
     """
 
     @property
@@ -51,6 +53,9 @@ class QueryLedger(SessionLedger, Protocol):
 
     @property
     def last_reason(self) -> str: ...  # noqa: D102
+
+    @property
+    def continued(self) -> bool: ...  # noqa: D102
 
     def begin_query(
         self,

@@ -37,6 +37,9 @@ class ReleasePath(Protocol):
     def resume(self, agent: HostedAgent) -> None:
         """Read off the ledger how far the agent came: last release, readings in all of them."""
 
+    def counts_places(self, agent: HostedAgent) -> bool:
+        """Whether a number is a place in the source, where there is no schedule."""
+
     def decided(self, agent: HostedAgent) -> int:
         """The last number that the protocol no longer waits for."""
 
@@ -82,6 +85,10 @@ class LocalReleases:
         released = agent.ledger.released()
         agent.last_release = max((r.reading for r in released), default=0)
         agent.counts.released = sum(r.weight >> self.manifest.unit for r in released)
+
+    def counts_places(self, agent: HostedAgent) -> bool:  # noqa: ARG002 - of every agent
+        """In all epochs: rounds begin anew with the releases that there are."""
+        return True
 
     def decided(self, agent: HostedAgent) -> int:
         """Rounds that went without one before a restart."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from murmura.agents.manifest import Manifest
@@ -50,6 +51,8 @@ class StatusReporter:
         When the loop last turned, by `clock`.
     certificate_expires : float or None
         When the certificate of this process expires, in seconds of the epoch.
+    former : tuple of str
+        Members of earlier epochs, which results name.
     signal_unit : str
         Of a reading, such as "kWh"; empty if the scenario does not say.
     least_interval : float
@@ -75,6 +78,7 @@ class StatusReporter:
         self.beat = clock()
         self.certificate_expires: float | None = None
         self.signal_unit = ""
+        self.former: tuple[str, ...] = ()
         self.least_interval, self.intervals = LEAST_INTERVAL, True
         self._next = 0.0
         self._seen: dict[str, tuple[Any, float]] = {}
@@ -137,6 +141,8 @@ class StatusReporter:
             cut_short = self.manifest.rounds > 0
             end = (protocol.round, "stopped", () if cut_short else protocol.reported_estimate)
         covered = facts.coverage_of(agent)
+        if self.former:
+            covered = replace(covered, former=self.former)
         return AgentResult.of(
             self.manifest,
             family,

@@ -104,6 +104,18 @@ class SlotSchedule:
             return
         self._base = base
 
+    def skip_to(self, number: int, before: int) -> None:
+        """Rounds were skipped: this number has the present slot, or the one after the last used.
+
+        Parameters
+        ----------
+        number : int
+            The number that waits for a reading now.
+        before : int
+            The last one that was decided, whose slot is used.
+        """
+        self._base = max(self.slot_of(self.now()), self.slot(before) + 1) - number
+
     def slot_of(self, moment: float) -> int:
         """The slot of a time."""
         return math.floor(moment / self.every)

@@ -104,7 +104,7 @@ class ReadingScheduler:
         agent.last_reading = max([agent.last_release, *(r.number for r in spool.records)])
         agent.passed = agent.ledger.last_reading
         agent.position = max([agent.passed, *(r.position for r in spool.records)])
-        if self.streaming and not self.manifest.every:  # a number is a place in the source
+        if self.streaming and not self.manifest.every and self.path.counts_places(agent):
             agent.last_reading = max(agent.last_reading, agent.position)
         if not (self.batches.trivial or spool.durable):
             self._report(
@@ -210,6 +210,10 @@ class ReadingScheduler:
         decided = max(agent.last_reading, self.path.decided(agent))
         if agent.slots is None:
             agent.slots = self._start_slots(agent, decided + 1)
+        elif decided > agent.last_reading and agent.slots.phase(decided + 1) is Phase.FUTURE:
+            # Who joins a stream goes after the others by rounds in no time, and not by slots.
+            agent.slots.skip_to(decided + 1, agent.last_reading)
+            agent.last_reading = decided
         if agent.slots.notice:
             self._report(agent, "clock", agent.slots.notice)
             agent.slots.notice = ""

@@ -143,7 +143,8 @@ def open_spool(
     last = _last_number(ledger, mechanism)
     agent, terms = ledger.identity.agent, ledger.identity.terms
     components = math.prod(mechanism.family.signal_shape)
-    return FileSpool(path, device, ledger, agent, terms, last, components)
+    anew = manifest.masked and not last  # numbers begin with 1 in every run of masked sums
+    return FileSpool(path, device, ledger, agent, terms, last, components, anew=anew)
 
 
 def _last_number(ledger: Ledger, mechanism: ReleaseMechanism | ContributionMechanism) -> int:

@@ -17,12 +17,14 @@ The order of writes makes each crash harmless:
     release  the ledger commits | mark (new salt, 0) | the file is emptied
 
 A record beyond the mark was never acknowledged: if it is whole it counts, torn it is dropped, and
-the source has it. A batch whose last number the ledger has released is dropped. Fewer records than
-the mark says, a salt that is neither the mark's nor the one before, or a failed authentication mean
-that the file was cut, replaced by an older copy or another's, or damaged. A file that was removed
-is begun anew, and what was in it is counted as lost and reported. The mark is part of what the
-ledger seals, so a spool is as old as its ledger; that an old ledger is in use, the neighbours
-detect.
+the source has it. Where numbers begin anew (a new run of masked sums), the open batch is written
+under its new number to PATH.next, the mark is committed, and the file takes the place of the old
+one; if a crash came in between, the next start does it. A batch whose last number the ledger has
+released is dropped. Fewer records than the mark says, a salt that is neither the mark's nor the one
+before, or a failed authentication mean that the file was cut, replaced by an older copy or another's,
+or damaged. A file that was removed is begun anew, and what was in it is counted as lost and reported.
+The mark is part of what the ledger seals, so a spool is as old as its ledger; that an old ledger is
+in use, the neighbours detect.
 """
 
 from __future__ import annotations
@@ -104,6 +106,8 @@ class FileSpool:
         The number of the ledger's last release; 0 without one.
     components : int
         Numbers in a reading.
+    anew : bool
+        Whether numbers may begin anew after `last`, below those of the file.
     probe : callable
         Called with the name of each step of a write; for tests of crashes.
 
@@ -131,9 +135,11 @@ class FileSpool:
         last: int = 0,
         components: int = 1,
         probe: Callable[[str], None] = lambda _: None,
+        *,
+        anew: bool = False,
     ) -> None:
         """Open or create the file, and check it against the ledger."""
-        self.path, self.durable = path, True
+        self.path, self.durable, self._anew = path, True, anew
         self.records: list[SpooledReading] = []
         self.origins: set[str] = set()
         self._secret, self._bound = secret, f"murmura spool\n{agent}\n{terms}\n".encode()
@@ -142,6 +148,7 @@ class FileSpool:
         self._size = NONCE + FIXED.size + self._body.size + TAG
         self._file, self.lost = -1, 0
         try:
+            self._finish_renumbering()
             fresh = not path.exists()
             self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             if fresh:
@@ -230,9 +237,14 @@ class FileSpool:
             return
         self._take(SpoolMark.of(text))
         mark = self._mark
-        if mark.after > last:
+        if mark.after > last and self._anew and not (fresh and mark.committed):
+            if not fresh:
+                self._read(contents)
+            self._renumber(last)
+            return
+        if mark.after > last and not self._anew:
             raise self._refusal(f"it follows release {mark.after}, and the ledger ends with {last}")
-        if fresh and mark.committed and mark.after == last:
+        if fresh and mark.committed and mark.after >= last:
             self.lost = mark.committed
             self._renew(last, mark.salt)
             return
@@ -245,6 +257,49 @@ class FileSpool:
         elif len(self.records) != mark.committed or len(contents) > self._end:
             os.ftruncate(self._file, self._end)
             self._commit(mark._replace(committed=len(self.records)))
+
+    @property
+    def _next(self) -> Path:
+        return self.path.with_name(f"{self.path.name}.next")
+
+    def _renumber(self, last: int) -> None:
+        """Give the open batch the number after `last`, whatever step a crash comes after.
+
+        One for all: they are together the first batch, so that no later one is waited for.
+        """
+        old, salt = self.records, secrets.token_bytes(SALT)
+        mark = SpoolMark(salt, self._mark.salt, last, len(old))
+        self._mark = mark
+        self._key = _derive(self._secret, salt, self._bound)
+        new = [one._replace(number=last + 1) for one in old]
+        written = self._header(mark) + b"".join(self._encrypt(one, k) for k, one in enumerate(new))
+        handle = os.open(self._next, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        try:
+            _write(handle, written if new else b"", 0)
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+        self._probe("renumbered")
+        self._commit(mark)
+        self._probe("renumbering marked")
+        self.records = new
+        os.replace(self._next, self.path)
+        _sync_folder(self.path.parent)
+        os.close(self._file)
+        self._file = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
+
+    def _finish_renumbering(self) -> None:
+        """Put a file in place that a crash left beside, if the ledger's mark is that of it."""
+        if not self._next.exists():
+            return
+        text = self._ledger.spool_mark
+        mark = SpoolMark.of(text) if text else None
+        header = self._next.read_bytes()[: HEADER.size]
+        if mark is not None and (header == self._header(mark) or not (header or mark.committed)):
+            os.replace(self._next, self.path)
+        else:
+            self._next.unlink()
+        _sync_folder(self.path.parent)
 
     @property
     def _end(self) -> int:

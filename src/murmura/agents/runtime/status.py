@@ -159,7 +159,7 @@ def _cut(data: dict[str, Any]) -> dict[str, int]:
     open_last = sorted(data["links"].items(), key=lambda link: link[1] in ("open", "done"))
     data["links"] = dict(first("links", open_last, MOST_LISTED))
     covered = data["coverage"] = dict(data["coverage"])
-    for name in ("missing", "absent"):
+    for name in ("missing", "absent", "left", "lost", "former"):
         covered[name] = first(name, covered[name], MOST_LISTED)
     for name in ("estimate", "half_width", "sampling"):
         if data[name] is not None:

@@ -1,0 +1,237 @@
+"""Which epoch an agent follows: the latest one that the authority signed, and never an earlier one.
+
+An agent that is given a file to watch ([membership] file) looks at it before it starts and while it
+runs. Of the epochs that it may adopt, all are signed by its authority, are of its network, are later
+than its own, and change the membership and nothing else: the terms of what it releases were agreed
+on by its operator, and an authority cannot change them. What is adopted is kept beside the ledger,
+so a file that is removed or replaced by an older one later takes nothing back.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from murmura.agents.manifest import Manifest
+from murmura.agents.membership.signed_epoch import SignedEpoch
+from murmura.errors import AgentError, MurmuraError
+
+if TYPE_CHECKING:
+    from murmura.agents.config import Setup
+
+MEMBERSHIP = frozenset(  # fields of a manifest that a new epoch may change
+    {
+        "epoch", "members", "links", "diameter", "quorum", "absent", "nonce", "signing_keys",
+    }
+)  # fmt: skip
+SIMULATED = frozenset({"hops", "members"})  # options of a simulated session, from the network
+LOOK_EVERY = 1.0  # seconds between two looks at the file
+AGAIN = 60.0  # seconds after which a file that could not be adopted is examined again
+
+
+def adopted_path(ledger: Path) -> Path:
+    """Where the epoch that an agent has adopted is kept: beside its ledger."""
+    return ledger.with_name(f"{ledger.name}.epoch.json")
+
+
+def check_successor(before: Manifest, after: Manifest) -> None:
+    """Raise unless an epoch may follow another: it is later, and changes the membership alone.
+
+    Parameters
+    ----------
+    before, after : Manifest
+        The terms of both.
+
+    Raises
+    ------
+    AgentError
+        If it is no later epoch, changes another term, or neighbours' estimates are protected.
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> from murmura.scenario import Scenario
+    >>> problem = Scenario.parse('''
+    ... network = {graph = "ring:4", weights = "lazy-metropolis"}
+    ... family = {name = "normal", sigma = 1.0, bounds = [0.0, 1.0]}
+    ... signals = {draw = {mu = 0.5}}
+    ... privacy = {protect = "signal", epsilon = 1.0}
+    ... algorithm = {name = "average", rounds = 20}
+    ... ''').build().problem
+    >>> first = Manifest.of(problem, "ring")
+    >>> check_successor(first, replace(first, epoch=2, quorum=3))
+    >>> check_successor(first, replace(first, epoch=2, epsilon=9.0))
+    Traceback (most recent call last):
+    ...
+    murmura.errors.AgentError: epoch 2 changes epsilon from 1.0 to 9.0, and a new epoch changes the \
+membership alone; write that term as it was
+    """
+    if after.epoch <= before.epoch:
+        raise AgentError(
+            f"epoch {after.epoch} is not later than epoch {before.epoch}, which is in force; an "
+            "epoch is never taken back: roll out the membership that is wanted as a later one"
+        )
+    if after.hides_neighbours:
+        raise AgentError(NETWORK_DP)
+    for name in Manifest.FIELDS:
+        was, now = _comparable(before, name), _comparable(after, name)
+        if name not in MEMBERSHIP and was != now:
+            raise AgentError(
+                f"epoch {after.epoch} changes {name} from {was} to {now}, and a new epoch changes "
+                "the membership alone; write that term as it was"
+            )
+
+
+NETWORK_DP = (
+    "under Network DP a release is the noise that hides the neighbours in one incarnation, and a new "
+    "epoch would send it again: the membership cannot change; end this run, and begin another with "
+    "new ledgers and budgets"
+)
+
+
+def _comparable(manifest: Manifest, name: str) -> object:
+    """A field, without what a masked sum's options say of the network."""
+    found = getattr(manifest, name)
+    if name == "options" and manifest.masked:
+        return tuple((key, value) for key, value in found if key not in SIMULATED)
+    return found
+
+
+def latest(network: str, ca: Path, *files: Path) -> tuple[SignedEpoch | None, list[str]]:
+    """The latest epoch among files that the authority has signed, and why others are not used.
+
+    Parameters
+    ----------
+    network : str
+        Name of the network.
+    ca : Path
+        The authority's certificate.
+    *files : Path
+        Those that do not exist are left out.
+
+    Returns
+    -------
+    (SignedEpoch or None, list of str)
+        The epoch, and a line for each file that is none.
+    """
+    found: SignedEpoch | None = None
+    problems = []
+    for path in files:
+        if not path.exists():
+            continue
+        try:
+            one = read_for(network, path, ca)
+        except AgentError as problem:
+            problems.append(str(problem))
+            continue
+        if found is None or one.epoch > found.epoch:
+            found = one
+    return found, problems
+
+
+def read_for(network: str, path: Path, ca: Path) -> SignedEpoch:
+    """A signed epoch of a network; raises `AgentError` for another's."""
+    found = SignedEpoch.read(path, ca)
+    if found.network != network:
+        raise AgentError(
+            f"{path} is an epoch of the network {found.network}, and this agent is of {network}; "
+            "nothing of it is used"
+        )
+    return found
+
+
+class LaterEpoch(NamedTuple):
+    """An epoch that is to be adopted.
+
+    Attributes
+    ----------
+    signed : SignedEpoch
+        As the authority signed it.
+    manifest : Manifest
+        Its terms.
+    setup : Setup or None
+        The agent's setup under it; None if the agent is no member any more.
+    """
+
+    signed: SignedEpoch
+    manifest: Manifest
+    setup: Setup | None
+
+
+class EpochWatcher:
+    """Looks at the file that an agent watches, and finds a later epoch to adopt.
+
+    Parameters
+    ----------
+    setup : Setup
+        The agent's, in the present epoch.
+    report : callable
+        Called with a line for each version of the file that cannot be adopted.
+    clock : callable
+        Seconds that never decrease.
+    """
+
+    def __init__(
+        self,
+        setup: Setup,
+        report: Callable[[str], None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Nothing was looked at yet."""
+        self._setup, self._report, self._clock = setup, report, clock
+        self._seen: tuple[int, int, int] | None = None
+        self._next, self._reported, self._again = 0.0, "", math.inf
+
+    def look(self) -> LaterEpoch | None:
+        """The epoch to adopt, if there is one; at most one look a second."""
+        path, now = self._setup.membership_file, self._clock()
+        if path is None or now < self._next:
+            return None
+        self._next = now + LOOK_EVERY
+        try:
+            found = path.stat()
+        except OSError:
+            return None
+        version = found.st_mtime_ns, found.st_size, found.st_ino
+        if version == self._seen and now < self._again:
+            return None
+        self._seen, self._again = version, math.inf
+        try:
+            return self._examine(path)
+        except (MurmuraError, OSError) as problem:
+            self._refuse(f"{problem}; this agent stays in epoch {self._setup.manifest.epoch}", now)
+            return None
+
+    def _refuse(self, text: str, now: float) -> None:
+        """Report it once, and examine the file again: what it needs may come later."""
+        if text != self._reported:
+            self._report(text)
+        self._reported, self._again = text, now + AGAIN
+
+    def _examine(self, path: Path) -> LaterEpoch | None:
+        setup = self._setup
+        signed = read_for(setup.manifest.name, path, setup.authority_certificate())
+        if signed.epoch == setup.manifest.epoch:
+            return None
+        _, manifest, _ = setup.terms_of(signed)
+        check_successor(setup.manifest, manifest)
+        member = setup.config.name in manifest.labels
+        return LaterEpoch(signed, manifest, setup.under(signed) if member else None)
+
+
+def describe_change(before: Manifest, after: Manifest) -> str:
+    """Who joined and who is no member any more, in words.
+
+    Parameters
+    ----------
+    before, after : Manifest
+        The terms of two epochs.
+    """
+    joined = [label for label in after.labels if label not in before.certificates]
+    gone = [label for label in before.labels if label not in after.certificates]
+    parts = [f"joined: {', '.join(joined)}"] if joined else []
+    parts += [f"no member any more: {', '.join(gone)}"] if gone else []
+    return "; ".join(parts) or "the same members"

@@ -1,0 +1,179 @@
+"""An agent follows the latest signed epoch, which changes the membership and nothing else."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from murmura.agents.config import Setup
+from murmura.agents.ledger import Ledger
+from murmura.agents.membership import adoption
+from murmura.agents.membership.adoption import EpochWatcher, adopted_path, check_successor
+from murmura.agents.membership.drafts import FleetTerms
+from murmura.agents.membership.signed_epoch import SignedEpoch
+from murmura.agents.pki import Authority
+from murmura.errors import AgentError, LedgerError
+from tests.agents.membership.fleets import edit, made_fleet, members, setup_of
+
+
+class Clock:
+    """Seconds that pass when a test says so."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        self.now += 2.0
+        return self.now
+
+
+def watched(home: Path, label: str = "north") -> tuple[EpochWatcher, list[str]]:
+    said: list[str] = []
+    return EpochWatcher(setup_of(home, label), said.append, Clock()), said
+
+
+def test_a_later_epoch_is_found_while_running(tmp_path: Path) -> None:
+    home = made_fleet(tmp_path)
+    watcher, said = watched(home)
+    assert watcher.look() is None
+    members(home, "add", "south", "--link", "north")
+    assert watcher.look() is None  # a draft is no epoch
+    members(home, "rollout")
+    found = watcher.look()
+    assert found is not None
+    assert found.setup is not None
+    assert (found.manifest.epoch, "south" in found.setup.manifest.link_weights("north")) == (
+        2,
+        True,
+    )
+    assert watcher.look() is None  # once
+    assert said == []
+
+
+def test_who_is_no_member_any_more_has_no_setup(tmp_path: Path) -> None:
+    home = made_fleet(tmp_path)
+    watcher, _ = watched(home, "west")
+    members(home, "remove", "west")
+    members(home, "rollout")
+    found = watcher.look()
+    assert found is not None
+    assert found.setup is None
+
+
+def test_an_older_epoch_and_an_edited_one_change_nothing(tmp_path: Path) -> None:
+    home = made_fleet(tmp_path)
+    members(home, "add", "south", "--link", "north")
+    members(home, "rollout")
+    second = (home / "epoch.json").read_text()
+    members(home, "remove", "south")
+    members(home, "rollout")
+    watcher, said = watched(home)
+    assert watcher.look() is None  # its own
+    (home / "epoch.json").write_text(second)
+    assert watcher.look() is None
+    (home / "epoch.json").write_text(second.replace('"epoch": 2', '"epoch": 9'))
+    assert watcher.look() is None
+    assert "epoch 2 is not later than epoch 3" in said[0]
+    assert "is not signed by the authority" in said[1]
+    assert all("stays in epoch 3" in line for line in said)
+
+
+@pytest.mark.parametrize("weakened", [False, True])
+def test_a_kept_epoch_outlives_the_file(
+    tmp_path: Path, weakened: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Weakened: the copy beside the ledger is not looked at, and the older epoch is adopted."""
+    home = made_fleet(tmp_path)
+    old = (home / "scenario.toml").read_text(), (home / "links.csv").read_text()
+    members(home, "add", "south", "--link", "north")
+    members(home, "rollout")
+    setup = setup_of(home, "north")
+    setup.keep_epoch()
+    assert adopted_path(setup.path(setup.config.ledger.path)).stat().st_mode & 0o777 == 0o600
+    (home / "epoch.json").unlink()
+    (home / "scenario.toml").write_text(old[0])
+    (home / "links.csv").write_text(old[1])
+    if weakened:
+        monkeypatch.setattr("murmura.agents.config.adopted_path", lambda path: path / "nowhere")
+    assert setup_of(home, "north").manifest.epoch == (1 if weakened else 2)
+
+
+def test_an_epoch_of_the_scenario_that_nobody_signed_is_refused(tmp_path: Path) -> None:
+    home = made_fleet(tmp_path)
+    members(home, "add", "south", "--link", "north")
+    members(home, "rollout")
+    edit(home / "scenario.toml", ("epoch = 2", "epoch = 3"))
+    with pytest.raises(AgentError, match="has signed none after 2"):
+        setup_of(home, "north")
+    edit(home / "scenario.toml", ("epoch = 3", "epoch = 2\nquorum = 2"))
+    with pytest.raises(
+        AgentError, match="differs in quorum from the one that the authority signed"
+    ):
+        setup_of(home, "north")
+
+
+def test_without_a_signed_epoch_the_ledger_says_which_is_in_force(tmp_path: Path) -> None:
+    home = made_fleet(tmp_path)
+    setup = setup_of(home, "north")
+    setup.check_epoch(None)
+    setup.check_epoch(1)
+    edit(home / "scenario.toml", ("[agents]\n", "[agents]\nepoch = 2\n"))
+    with pytest.raises(AgentError, match="epoch 2 of the scenario is not signed"):
+        setup_of(home, "north").check_epoch(1)
+    edit(home / "sites/north/agent.toml", ('[membership]\nfile = "../../epoch.json"', ""))
+    setup_of(home, "north").check_epoch(1)  # by hand, as before
+
+
+def test_the_authority_cannot_change_what_a_site_releases(tmp_path: Path) -> None:
+    """It signs who is a member; epsilon, bounds and schedule were agreed on by each site."""
+    home = made_fleet(tmp_path)
+    setup = setup_of(home, "north")
+    terms = FleetTerms.load(home / "scenario.toml")
+    text = terms.files["scenario.toml"].replace("epsilon = 1.0", "epsilon = 50.0")
+    text = text.replace("[agents]\n", "[agents]\nepoch = 2\n")
+    files = {**terms.files, "scenario.toml": text}
+    evil = SignedEpoch("demo", 2, "scenario.toml", files, {})
+    evil.sign(Authority.load(home / "authority")).write(home / "epoch.json")
+    said: list[str] = []
+    assert EpochWatcher(setup, said.append, Clock()).look() is None
+    assert "changes epsilon from 1.0 to 50.0" in said[0]
+    with pytest.raises(AgentError, match="changes epsilon"):
+        setup_of(home, "north")
+
+
+def test_every_other_term_is_compared(tmp_path: Path) -> None:
+    manifest = setup_of(made_fleet(tmp_path), "north").manifest
+    later = replace(manifest, epoch=2)
+    check_successor(manifest, later)
+    changed: dict[str, Any] = {"rounds": 7, "every": 60.0, "largest": 1.0, "lost_after": 1.0}
+    for name, value in changed.items():
+        with pytest.raises(AgentError, match=f"changes {name}"):
+            check_successor(manifest, replace(later, **{name: value}))
+    assert {"epsilon", "delta", "radius", "colluders", "family"} & adoption.MEMBERSHIP == set()
+
+
+def test_a_ledger_does_not_return_to_an_older_epoch(tmp_path: Path) -> None:
+    home = made_fleet(tmp_path)
+    setup = setup_of(home, "north")
+    path = tmp_path / "a.ledger"
+    Ledger.open(path, replace(setup.manifest, epoch=2), "north", setup.budget).close()
+    with pytest.raises(LedgerError, match="older membership is not returned to"):
+        Ledger.open(path, setup.manifest, "north", setup.budget)
+
+
+def test_an_address_of_who_is_no_neighbour_is_said_to_be_unused(tmp_path: Path) -> None:
+    home = made_fleet(tmp_path)
+    members(home, "remove", "west")
+    members(home, "rollout")
+    setup = setup_of(home, "north")
+    assert set(setup.peers) == {"east"}
+    assert "west is no neighbour of north in epoch 2" in setup.notes[0]
+
+
+def test_addresses_of_new_neighbours_come_with_the_epoch(tmp_path: Path) -> None:
+    home = made_fleet(tmp_path, ("a", "b", "c", "d"))
+    members(home, "remove", "c", "--link", "b=d")
+    members(home, "rollout")
+    setup = setup_of(home, "b")
+    assert set(setup.peers) == {"a", "d"}
+    assert isinstance(setup, Setup)
