@@ -1,4 +1,4 @@
-"""Test tools: a simulated network of agents, seeded entropy, and a check of custom algorithms.
+"""Test tools: a simulated network, virtual time, seeded entropy, a check of custom algorithms.
 
 The simulated network and the seeded entropy must not run in production: noise that can be predicted
 protects nobody. The transport in memory is that of `murmura.agents.transport`.
@@ -12,6 +12,7 @@ from murmura._lazy import lazily
 
 if TYPE_CHECKING:
     from murmura.agents.transport.memory import Faults, MemoryNetwork, MemoryTransport
+    from murmura.testing.clock import VirtualClock, VirtualTime
     from murmura.testing.contract import AlgorithmCheck, check_algorithm
     from murmura.testing.entropy import PredictableEntropy
     from murmura.testing.network import SimulatedAgent, SimulatedNetwork
@@ -24,6 +25,8 @@ _WHERE = {
     "PredictableEntropy": "entropy",
     "SimulatedAgent": "network",
     "SimulatedNetwork": "network",
+    "VirtualClock": "clock",
+    "VirtualTime": "clock",
     "check_algorithm": "contract",
 }
 
@@ -35,6 +38,8 @@ __all__ = [
     "PredictableEntropy",
     "SimulatedAgent",
     "SimulatedNetwork",
+    "VirtualClock",
+    "VirtualTime",
     "check_algorithm",
 ]
 
