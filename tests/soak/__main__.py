@@ -23,7 +23,7 @@ from tests.soak import checks, sockets
 from tests.soak.year import SoakSize, Year
 
 RESULTS = Path(__file__).with_name("soak.json")
-MEMORY = Path("/dev/shm")  # noqa: S108 - ledgers of a year, in a new folder
+MEMORY = Path("/dev/shm")  # for ledgers of a year, in a new folder
 
 
 def scaled(agents: int, hours: int) -> SoakSize:

@@ -24,6 +24,9 @@ def violations(year: Year) -> list[str]:
     for site in year.sites.values():
         found += site.record.violations
         found += [f"reading {n} of {site.label} was lost" for n in site.record.lost]
+        surplus = sum(site.record.passed["surplus"])
+        if surplus and not site.counts["clock steps"]:
+            found.append(f"{surplus} readings of {site.label} are surplus, and no clock was set")
     found += _mean_violations(year)
     year.close()
     for site in year.sites.values():
@@ -129,5 +132,3 @@ def figures(year: Year, seconds: float) -> dict[str, Any]:
         "open files, most": samples.largest("files"),
         "seconds": round(seconds, 1),
     }
-
-

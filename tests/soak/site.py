@@ -29,9 +29,7 @@ from tests.soak.record import ReadingRecord, WatchedMechanism
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86_400.0
 STEPS = ("checked", "drawn", "written", "committed")  # of a charge, at which an agent is killed
-OPTIONS = Options(
-    deadline=2 * HOUR, resend=HOUR, tick=40 * MINUTE, linger=DAY, poll=20 * MINUTE
-)
+OPTIONS = Options(deadline=4 * DAY, resend=3 * HOUR, tick=HOUR, linger=DAY, poll=30 * MINUTE)
 
 
 class Killed(BaseException):

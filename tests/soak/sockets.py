@@ -208,9 +208,11 @@ def violations(site: SocketSite) -> list[str]:
     secret = Setup.load(site.folder / "agent.toml").device_secret()
     assert secret is not None
     hasher, known, contents = OriginHasher(secret, site.name), _known(site), read_ledger(path)
-    for number in range(1, site.written + 1):
-        if hasher.hash(ReadingOrigin(str(number), True), number) not in known:
-            found.append(f"row {number} of {site.name} was lost")
+    found += [
+        f"row {number} of {site.name} was lost"
+        for number in range(1, site.written + 1)
+        if hasher.hash(ReadingOrigin(str(number), True), number) not in known
+    ]
     origins = Counter(name for entry in contents.entries for name in entry.origins)
     found += [f"{site.name} has released a row {n} times" for n in origins.values() if n > 1]
     recent: deque[float] = deque()

@@ -35,7 +35,7 @@ EPSILON, BUDGET = 0.5, 10.0  # of a reading, and for any day: 20 of 24 readings 
 FAULTS = Faults(drop=0.02, duplicate=0.01, reorder=0.01, delay=(0.0, 2.0))
 DEGREE = 4
 NUDGE = 1e-6  # seconds beyond a timer, so that rounding does not leave it in the future
-LAST = 100 * HOUR  # without new readings: whatever waits is released, and estimates converge
+LAST = 500 * HOUR  # without new readings: whatever waits is released, and estimates converge
 
 
 @dataclass(frozen=True)
@@ -168,10 +168,8 @@ class Year:
             self._start_later(site)
         except LedgerError as problem:
             self._failed(site, problem)
-        self._due[site.label] = due
-        if due is not None and due <= self.time.now:
-            self._ready.add(site.label)
-        elif due is not None:
+        self._due[site.label] = due = None if due is None else max(due, self.time.now)
+        if due is not None:
             heapq.heappush(self._timers, (due, site.label))
 
     def _failed(self, site: SoakSite, problem: MurmuraError) -> None:
@@ -253,7 +251,9 @@ class Year:
         return self.rng.uniform(0.02, 0.92) * self.span
 
     def _sample(self) -> None:
-        self.samples.take(self.time.now / HOUR, sum(s.counts["charges"] for s in self.sites.values()))
+        self.samples.take(
+            self.time.now / HOUR, sum(s.counts["charges"] for s in self.sites.values())
+        )
 
     def _restart(self, site: SoakSite) -> None:
         if site.node is not None:

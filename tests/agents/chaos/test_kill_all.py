@@ -58,12 +58,12 @@ def test_a_thousand_kills_of_all_processes(tmp_path: Path) -> None:
             )
             folder, rng = home / f"fleet-{found['fleets']}", random.Random(found["fleets"])
             shutil.rmtree(folder, ignore_errors=True)  # of a run that was interrupted
-            all_of, some = doom(
-                DoomedFleet(folder, nursery), rng, rng.randint(1, EACH), LONGEST
-            )
+            all_of, some = doom(DoomedFleet(folder, nursery), rng, rng.randint(1, EACH), LONGEST)
             found["kills"] += some
             found["of all"] += all_of
             found["fleets"] += 1
             progress.write_text(json.dumps(found))
             shutil.rmtree(folder)
-    print(f"{found['kills']} kills of all processes ({found['of all']} met all), {found['fleets']} fleets")
+    print(
+        f"{found['kills']} kills of all processes ({found['of all']} met all), {found['fleets']} fleets"
+    )

@@ -220,11 +220,12 @@ class ReadingScheduler:
 
     def _start_slots(self, agent: HostedAgent, number: int) -> SlotSchedule:
         every = self.manifest.every
-        last = None
+        last = agent.ledger.last_slot()
         released_at = agent.ledger.last_release_time()
         if agent.spool.records and agent.spool.records[-1].slot != NO_SLOT:
             last = (agent.spool.records[-1].number, agent.spool.records[-1].slot)
-        elif released_at is not None and agent.last_release:
+        elif last is None and released_at is not None and agent.last_release:
+            # of an earlier version, whose ledgers have no slots: that of a late release is too late
             last = (agent.last_release, int(released_at // every))
         return SlotSchedule(every, self.manifest.grace, self.clocks, number, last)
 
