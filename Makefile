@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 RUN := $(VENV)/.run
 TEST := $(VENV)/.test
 
-.PHONY: run test quick test-slow test-integration check coverage mutants bench bench-agents bench-growth docs site dist sbom sizes lock clean
+.PHONY: run test quick test-slow test-integration soak check coverage mutants bench bench-agents bench-growth docs site dist sbom sizes lock clean
 run: $(RUN)
 	$(BIN)/murmura run examples/us-power-grid.toml
 
@@ -38,6 +38,11 @@ sizes: $(TEST)
 
 test-slow: $(TEST)
 	$(BIN)/pytest -m slow
+
+# A year of hourly readings of 50 agents in virtual time, then real processes over sockets: at most
+# 20 minutes. Figures: tests/soak/soak.json. `make soak SOAK="--agents 8 --hours 168"` is a week.
+soak: $(TEST)
+	$(BIN)/python -m tests.soak $(SOAK)
 
 # Against mosquitto, PostgreSQL, Chromium, promtool and systemd-analyze of the system; notebooks, site and
 # wheels too. With CI=true a skip is a failure.

@@ -41,6 +41,7 @@ THOROUGH = (
     "tests/parity",
     "tests/results",
     "tests/robustness",
+    "tests/soak",
     "tests/test_house.py",
     "tests/test_project.py",
     "tests/testing",

@@ -1,4 +1,4 @@
-"""Test tools: a simulated network, faults for real ones, seeded entropy, a check of algorithms.
+"""Test tools: a simulated network, faults for real ones, virtual time, seeded entropy, a check of algorithms.
 
 The simulated network and the seeded entropy must not run in production: noise that can be predicted
 protects nobody. The transport in memory is that of `murmura.agents.transport`.
@@ -12,6 +12,7 @@ from murmura._lazy import lazily
 
 if TYPE_CHECKING:
     from murmura.agents.transport.memory import Faults, MemoryNetwork, MemoryTransport
+    from murmura.testing.clock import VirtualClock, VirtualTime
     from murmura.testing.contract import AlgorithmCheck, check_algorithm
     from murmura.testing.entropy import PredictableEntropy
     from murmura.testing.lossy import LossyTransport
@@ -28,6 +29,8 @@ _WHERE = {
     "PredictableEntropy": "entropy",
     "SimulatedAgent": "network",
     "SimulatedNetwork": "network",
+    "VirtualClock": "clock",
+    "VirtualTime": "clock",
     "check_algorithm": "contract",
 }
 
@@ -41,6 +44,8 @@ __all__ = [
     "PredictableEntropy",
     "SimulatedAgent",
     "SimulatedNetwork",
+    "VirtualClock",
+    "VirtualTime",
     "check_algorithm",
 ]
 

@@ -273,6 +273,31 @@ def test_after_a_restart_slots_go_on_and_the_backlog_fills_them(sites: Any, tmp_
     again.node.close()
 
 
+@pytest.mark.parametrize("remembered", [True, False])
+def test_readings_that_come_within_the_grace_are_not_surplus_after_a_restart(
+    sites: Any, tmp_path: Any, monkeypatch: Any, remembered: bool
+) -> None:
+    """The slot of the last reading used to be that of its release: one too late, and one was lost.
+
+    The weakened variant does not remember it.
+    """
+    if not remembered:
+        monkeypatch.setattr(Ledger, "last_slot", lambda _: None)
+    late = [(NOON + (k + 1) * HOUR + 300, 5.0, NOON + k * HOUR + 30) for k in range(12)]
+    first = sites([late] * 3)
+    first.run(3.25)
+    done = first.numbers("0")
+    assert done == [1, 2, 3]
+    first.node.close()
+    again = Sites(tmp_path, [late] * 3, clocks=first.clocks)
+    again.node.start()
+    again.run(3)
+    found = again.numbers("0")
+    again.node.close()
+    assert again.counts("0").passed_over == (0 if remembered else 1)
+    assert (found == [1, 2, 3, 4, 5, 6]) is remembered
+
+
 def test_network_dp_ends_where_a_slot_stays_empty(sites: Any) -> None:
     """Every round needs noise of its own: a round without a release would show neighbours."""
     made = problem("learn-network", NetworkDP(1.0), rounds=ROUNDS)

@@ -41,7 +41,7 @@ def since_boot() -> float:
 
 
 class SystemClock(NamedTuple):
-    """What a ledger reads the time from.
+    """What ledgers, sources of readings and a node's timers read the time from.
 
     Attributes
     ----------
@@ -51,11 +51,14 @@ class SystemClock(NamedTuple):
         Seconds since boot.
     boot : callable
         Identifies the boot.
+    monotonic : callable
+        Seconds that never decrease, by which timers are set.
     """
 
     wall: Callable[[], float] = time.time
     elapsed: Callable[[], float] = since_boot
     boot: Callable[[], str] = lambda: boot_id()
+    monotonic: Callable[[], float] = time.monotonic
 
 
 MACHINE = SystemClock()

@@ -282,6 +282,11 @@ class Ledger:
         with self._writer.reading() as store:
             return store.last_time()
 
+    def last_slot(self) -> tuple[int, int] | None:
+        """The number and the slot of the last release that was made for a slot; None if none was."""
+        number, _, slot = self._writer.meta.get("slot", "").partition(" ")
+        return (int(number), int(slot)) if slot else None
+
     @property
     def releases(self) -> int:
         """The number of releases; each sent value of a session is one."""
@@ -386,6 +391,7 @@ class Ledger:
         origins: str | Sequence[str] = (),
         readings: int = 1,
         last: int | None = None,
+        slot: int | None = None,
     ) -> Released:
         """Return a release: the stored one, or a new one that is charged and on disk.
 
@@ -411,6 +417,8 @@ class Ledger:
         last : int, optional
             Number of the last reading in it; a batch states it, and for one reading it is
             `reading` by default.
+        slot : int, optional
+            The slot of the schedule that the number of the release belongs to: `last_slot`.
 
         Returns
         -------
@@ -462,15 +470,16 @@ class Ledger:
                 0, reading, 0, last, readings, round, asked.time, *paid, sums,
                 readings * self._weight, names, "", "",
             )  # fmt: skip
-            entry = self._write(entry)
+            entry = self._write(entry, slot)
             writer.last_number = max(writer.last_number, last)
             writer.budget.add(asked)
             writer.probe("committed")
             return entry.released
 
-    def _write(self, entry: LedgerEntry) -> LedgerEntry:
+    def _write(self, entry: LedgerEntry, slot: int | None) -> LedgerEntry:
+        where = {} if slot is None else {"slot": f"{entry.reading} {slot}"}
         with self._writer.transaction(f"write the release of reading {entry.reading}"):
-            entry = self._writer.append(entry)
+            entry = self._writer.append(entry, **where)
             self._writer.probe("written")
         self._writer.linked(entry)
         return entry

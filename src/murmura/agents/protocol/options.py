@@ -31,6 +31,9 @@ class Options:
         Messages buffered of one neighbour that is ahead.
     confirmations : int
         Neighbours that must say what they remember of the agent before it releases anything.
+    poll : float, optional
+        Between two looks at a source that had nothing for its slot: by default a hundredth of the
+        slot, but no less than 0.05 s and no more than a second.
 
     Raises
     ------
@@ -50,6 +53,7 @@ class Options:
     patience: int = 16
     buffer: int = 64
     confirmations: int = 1
+    poll: float | None = None
 
     def __post_init__(self) -> None:
         """Check the times and counts."""
@@ -57,6 +61,8 @@ class Options:
             AgentError, deadline=self.deadline, resend=self.resend, tick=self.tick,
             linger=self.linger,
         )  # fmt: skip
+        if self.poll is not None:
+            _validate.positive(AgentError, poll=self.poll)
         _validate.at_least(AgentError, 1, confirmations=self.confirmations)
         _validate.at_least(AgentError, 2, patience=self.patience, buffer=self.buffer)
 

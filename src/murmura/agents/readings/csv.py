@@ -15,6 +15,7 @@ from pathlib import Path
 
 from murmura import _validate
 from murmura.agents.ledger import ReadingOrigin
+from murmura.agents.ledger.clock import MACHINE, SystemClock
 from murmura.agents.readings import arguments
 from murmura.agents.readings.base import (
     Notice,
@@ -51,6 +52,8 @@ class CsvReadings(Readings):
     settle, unfinished : float
         Seconds without growth after which a renamed file is left for the one that replaced it, and
         the same if its last row has not ended.
+    clock : SystemClock
+        By which these seconds pass; the machine's by default.
 
     Raises
     ------
@@ -77,7 +80,7 @@ class CsvReadings(Readings):
     def __init__(
         self, path: str | PathLike[str], columns: str | Sequence[str] | None = None,
         follow: bool = True, key: str | Sequence[str] | None = None, time: str | None = None,
-        *, settle: float = SETTLE, unfinished: float = UNFINISHED,
+        *, settle: float = SETTLE, unfinished: float = UNFINISHED, clock: SystemClock = MACHINE,
     ) -> None:  # fmt: skip
         """Open the file and find the columns."""
         self.path, self.follow = arguments.file("path", path), follow
@@ -92,7 +95,7 @@ class CsvReadings(Readings):
         self._names: list[str] | None = None
         self._row = 0
         self._pending: Line | None = None  # the first row of a file without names
-        self._lines = FollowedFile(self.path, follow, self.keyed, settle, unfinished)
+        self._lines = FollowedFile(self.path, follow, self.keyed, settle, unfinished, clock)
         try:
             self._read_header()
         except BaseException:

@@ -21,6 +21,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import IO, NamedTuple, cast
 
+from murmura.agents.ledger.clock import MACHINE, SystemClock
 from murmura.agents.readings.base import Notice
 from murmura.errors import AgentError, SignalError
 
@@ -64,16 +65,16 @@ class TruncatedError(Exception):
 class Part:
     """One file of a rotation, and how far it was read."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, clock: SystemClock = MACHINE) -> None:
         """Open the file."""
-        self.path = path
+        self.path, self._clock = path, clock
         self.packed = path.suffix == ".gz"
         opener = gzip.open if self.packed else open
         self.file = cast("IO[bytes]", opener(path, "rb"))
         self.offset, self.digest, self.tail, self.rest = 0, hashlib.sha256(), b"", b""
         self.begun = False  # its first line was returned
         self.carried, self.continues = b"", None
-        self.grown_at = time.monotonic()
+        self.grown_at = self._clock.monotonic()
         self.complete = self.packed  # never grows: packed, or a copy
 
     carried: bytes
@@ -116,7 +117,7 @@ class Part:
         self.tail = (self.tail + more)[-TAIL:]
         # A writer that does not append leaves a hole at the start of a truncated file.
         self.rest += more if self.begun or self.rest else more.lstrip(b"\0")
-        self.grown_at = time.monotonic()
+        self.grown_at = self._clock.monotonic()
         return True
 
     def continue_as(self, copy: Part) -> None:
@@ -139,8 +140,8 @@ class Part:
 
     def is_settled(self, settle: float, unfinished: float) -> bool:
         """Whether nothing more is expected of a renamed file."""
-        age = time.time() - os.fstat(self.file.fileno()).st_mtime
-        age = max(age, time.monotonic() - self.grown_at)
+        age = self._clock.wall() - os.fstat(self.file.fileno()).st_mtime
+        age = max(age, self._clock.monotonic() - self.grown_at)
         return self.complete or age >= (unfinished if self.rest.strip() else settle)
 
     def close(self) -> None:
@@ -169,6 +170,8 @@ class FollowedFile:
     settle, unfinished : float
         Seconds without growth after which a renamed file is left, and the same if its last row has
         not ended.
+    clock : SystemClock
+        By which these seconds pass.
     """
 
     def __init__(
@@ -178,16 +181,17 @@ class FollowedFile:
         keyed: bool,
         settle: float = SETTLE,
         unfinished: float = UNFINISHED,
+        clock: SystemClock = MACHINE,
     ) -> None:
         """Open the file."""
-        self.path, self.follow, self.keyed = path, follow, keyed
+        self.path, self.follow, self.keyed, self._clock = path, follow, keyed, clock
         self.settle, self.unfinished = settle, unfinished
         self.notices: deque[Notice] = deque(maxlen=100)
         self._late: deque[Part] = deque()
         self._known: set[int] = set()  # rotated files when everything had been read, by their time
         self._folder_time = 0
         try:
-            self._parts = deque([Part(path)])
+            self._parts = deque([Part(path, clock)])
         except OSError as problem:
             raise SignalError(
                 f"cannot read the readings {path}: {problem.strerror}; expected a CSV file "
@@ -198,7 +202,7 @@ class FollowedFile:
     def restart_at(self, paths: Sequence[Path]) -> None:
         """Read these files, oldest first, from their beginning."""
         self.close()
-        self._parts = deque(Part(path) for path in paths)
+        self._parts = deque(Part(path, self._clock) for path in paths)
 
     def line(self) -> Line | None:
         """The next line, or None if there is none yet."""
@@ -391,7 +395,7 @@ class FollowedFile:
             try:
                 paths = list(choose())
                 before = [path.stat().st_ino for path in paths]
-                parts.extend(Part(path) for path in paths)
+                parts.extend(Part(path, self._clock) for path in paths)
                 if before == [part.identity[1] for part in parts] and paths == list(choose()):
                     self._remember_rotated()
                     return parts

@@ -65,6 +65,7 @@ class Charges(Protocol):
         origins: str | Sequence[str] = (),
         readings: int = 1,
         last: int | None = None,
+        slot: int | None = None,
         /,
     ) -> Released:
         """Charge and commit a release, drawing it if there is none yet."""
@@ -240,6 +241,7 @@ class ReleaseMechanism:
         *,
         origin: str = "",
         last: int | None = None,
+        slot: int | None = None,
         entropy: Entropy = SYSTEM,
     ) -> Released:
         """The release of a reading: the one in the ledger, or a new one that the ledger charged.
@@ -254,6 +256,8 @@ class ReleaseMechanism:
             The name that the ledger gave to what the reading is identified by.
         last
             Its place among all readings of the source; its number by default.
+        slot
+            That of the schedule, if there is one.
         """
         return ledger.charge(
             reading,
@@ -263,6 +267,7 @@ class ReleaseMechanism:
             origin,
             1,
             last,
+            slot,
         )
 
     def release_sum(
@@ -274,6 +279,7 @@ class ReleaseMechanism:
         *,
         origins: Sequence[str] = (),
         last: int | None = None,
+        slot: int | None = None,
         entropy: Entropy = SYSTEM,
     ) -> Released:
         """The release of a batch: the one in the ledger, or a new one that the ledger charged.
@@ -288,6 +294,8 @@ class ReleaseMechanism:
             The origins of the source's readings up to `last`, empty for one that is not in it.
         last
             The place of the last one among all readings of the source; `reading` by default.
+        slot
+            That of the number in the schedule, if there is one.
         """
         return ledger.charge(
             reading,
@@ -297,6 +305,7 @@ class ReleaseMechanism:
             origins,
             len(signals),
             reading if last is None else last,
+            slot,
         )
 
     def _round(self, reading: int, round: int | None) -> int:

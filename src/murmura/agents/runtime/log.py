@@ -101,6 +101,8 @@ class Log:
         "debug", "info", "warning" or "error".
     clock : callable
         Seconds that never decrease, from which intervals between lines are measured.
+    wall : callable
+        Seconds since 1970, for the time of a line.
 
     Attributes
     ----------
@@ -133,11 +135,13 @@ class Log:
         stream: TextIO | None = None,
         level: str = "info",
         clock: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = lambda: time.time(),
     ) -> None:
         """Check the level."""
         if level not in LEVELS:
             raise AgentError(f"log level must be one of {', '.join(LEVELS)}; found {level!r}")
         self._stream, self._least, self._clock = stream or sys.stderr, LEVELS[level], clock
+        self._wall = wall
         self._lock = threading.Lock()
         self.receivers: list[Callable[[dict[str, Any]], None]] = []
         self._repetitions: dict[tuple[str, str, str, str], Repetition] = {}
@@ -205,7 +209,7 @@ class Log:
         return self._repetitions.setdefault(key, Repetition())
 
     def _print(self, level: str, kind: str, agent: str, text: str, more: dict[str, Any]) -> None:
-        now = time.time()
+        now = self._wall()
         stamp = (
             time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now)) + f".{int(now * 1000) % 1000:03d}Z"
         )

@@ -41,6 +41,7 @@ from murmura.agents.events import (
     Started,
 )
 from murmura.agents.ledger import Ledger
+from murmura.agents.ledger.clock import MACHINE, SystemClock
 from murmura.agents.manifest import Manifest
 from murmura.agents.messages import Message, PeerStatus, RecordExchange
 from murmura.agents.protocol import Agent, Options
@@ -98,6 +99,9 @@ class Node:
         Save the mixing state when the node stops instead of in every round. After a crash an agent
         then starts a new incarnation, its neighbours roll back what they exchanged with the old
         one, and only time is lost. Releases are committed in any case.
+    clock : SystemClock
+        Where the time of timers, slots and statuses comes from: the machine's by default. With one
+        that a test sets, use `step` in place of `run`, which waits for real time to pass.
 
     Attributes
     ----------
@@ -150,6 +154,7 @@ class Node:
         on_report: OnReport | None = None,
         on_status: OnStatus | None = None,
         checkpoints: bool = False,
+        clock: SystemClock = MACHINE,
     ) -> None:
         """Nothing is opened yet."""
         for name, called in (("on_report", on_report), ("on_status", on_status)):
@@ -158,9 +163,11 @@ class Node:
         self.manifest, self.transport = manifest, transport
         self.options = options or Options()
         self.observability = Observability(log or Log(level="warning"), metrics, on_report)
-        self.checkpoints = checkpoints
+        self.checkpoints, self.clock = checkpoints, clock
         self.agents: dict[str, HostedAgent] = {}
-        self.reporter = StatusReporter(manifest, self.agents, self.observability)
+        self.reporter = StatusReporter(
+            manifest, self.agents, self.observability, clock=clock.monotonic, wall=clock.wall
+        )
         shows = (None if metrics is None else metrics.show, on_status)
         self.reporter.receivers += [each for each in shows if each is not None]
         self._inbox: queue.SimpleQueue[tuple[str, Arrival] | None] = queue.SimpleQueue()
@@ -186,6 +193,8 @@ class Node:
             self.observability,
             self._perform,
             lambda agent, seconds: self._set_timer(agent, READ, seconds),
+            clock,
+            self.options.poll,
             held=lambda: self._noise is not None and self._noise.holds,
         )
 
@@ -317,12 +326,30 @@ class Node:
             False if the time was up.
         """
         self._thread = threading.get_ident()
-        end = None if seconds is None else time.monotonic() + seconds
+        end = None if seconds is None else self.clock.monotonic() + seconds
         while not self._stopping and not (until is not None and until()):
-            if end is not None and time.monotonic() >= end:
+            if end is not None and self.clock.monotonic() >= end:
                 return False
             self._turn(end)
         return True
+
+    def step(self) -> float | None:
+        """Handle what is there to do now, without waiting.
+
+        Returns
+        -------
+        float or None
+            When there is more to do, by the node's clock, if nothing arrives before: now, or when
+            the next timer is due; None if there is none.
+        """
+        self._thread = threading.get_ident()
+        now = self.clock.monotonic()
+        self._turn(now)
+        if self._local_count or self._unread or not self._inbox.empty():
+            return now
+        if self._board is not None and self._board.waiting:
+            return now
+        return self._timers[0][0] if self._timers else None
 
     def stop(self) -> None:
         """Make `run` return; from any thread or a signal handler."""
@@ -470,7 +497,7 @@ class Node:
             self._hand_over(self.agents[label], messages)
 
     def _fire_timers(self) -> None:
-        now = time.monotonic()
+        now = self.clock.monotonic()
         while self._timers and self._timers[0][0] <= now:
             _, ticket, label, name = heapq.heappop(self._timers)
             agent = self.agents[label]
@@ -496,7 +523,7 @@ class Node:
         waiting, complete, delivered = self._local_messages, self._complete, 0
         if self._turns is not None:
             delivered = self._turns.read(lambda agent: self._handle(agent, LocalBatch()))
-        if waiting and (now := time.monotonic()) - self._all_served > LONGEST_WAIT:
+        if waiting and (now := self.clock.monotonic()) - self._all_served > LONGEST_WAIT:
             self._all_served = now
             complete.extend(reversed(waiting))
         while waiting and delivered < BATCH:
@@ -510,7 +537,7 @@ class Node:
                 self.observability.count("received", receiver, times=len(messages))
             self._hand_over(self.agents[receiver], messages)
         board = self._board
-        if board is not None and (not waiting or board.overdue(time.monotonic())):
+        if board is not None and (not waiting or board.overdue(self.clock.monotonic())):
             delivered += self._read_registers(board)
         return delivered
 
@@ -535,7 +562,7 @@ class Node:
         """How long to wait for something to arrive."""
         if self._local_messages or self._unread or (self._board and self._board.waiting):
             return 0.0
-        now = time.monotonic()
+        now = self.clock.monotonic()
         next_timer = self._timers[0][0] - now if self._timers else 1.0
         left = 1.0 if end is None else end - now
         return max(0.0, min(1.0, next_timer, left))
@@ -605,7 +632,7 @@ class Node:
                 self._remember_peer(agent, action.peer, action.status)
             elif kind is PostRegister:
                 assert self._board is not None, "registers are shared"
-                self._board.post(agent.label, action, time.monotonic())
+                self._board.post(agent.label, action, self.clock.monotonic())
             elif kind is SetTimer:
                 self._set_timer(agent, action.timer, action.seconds)
             elif kind is AgentReport:
@@ -640,7 +667,7 @@ class Node:
     def _set_timer(self, agent: HostedAgent, name: str, seconds: float) -> None:
         ticket = next(self._ticket)
         agent.timers[name] = ticket
-        heapq.heappush(self._timers, (time.monotonic() + seconds, ticket, agent.label, name))
+        heapq.heappush(self._timers, (self.clock.monotonic() + seconds, ticket, agent.label, name))
 
     def _finish(self, agent: HostedAgent, done: Done) -> None:
         if agent.done is None:

@@ -115,6 +115,7 @@ class LocalReleases:
             self._enters(agent, number),
             origin=taken.origin,
             last=taken.position,
+            slot=_slot(agent, number),
         )
         self._released(agent, released, 1)
 
@@ -129,6 +130,7 @@ class LocalReleases:
             self._enters(agent, number),
             origins=origins_of(records),
             last=records[-1].position,
+            slot=_slot(agent, number),
         )
         agent.spool.clear(released.reading)
         if not agent.spool.durable:
@@ -170,6 +172,11 @@ def origins_of(records: Sequence[SpooledReading]) -> list[str]:
 def batches_of(manifest: Manifest) -> Batches:
     """The batches of a manifest."""
     return Batches(manifest.batch_growth, manifest.longest_batch)
+
+
+def _slot(agent: HostedAgent, number: int) -> int | None:
+    """The slot of a number; a restart continues from it, however late the release was made."""
+    return None if agent.slots is None else agent.slots.slot(number)
 
 
 def _mechanism(agent: HostedAgent) -> ReleaseMechanism:

@@ -62,6 +62,8 @@ class ReadingScheduler:
         Calls `feed` for an agent after so many seconds.
     clocks : SystemClock
         Where the time comes from.
+    poll : float, optional
+        Seconds between two looks at a source in slots that had nothing.
     held : callable
         Whether no query of a masked sum may begin now.
     """
@@ -73,6 +75,7 @@ class ReadingScheduler:
         perform: Callable[[HostedAgent, Iterable[Any]], None],
         feed_later: Callable[[HostedAgent, float], None],
         clocks: SystemClock = MACHINE,
+        poll: float | None = None,
         held: Callable[[], bool] = lambda: False,
     ) -> None:
         """Nothing is read yet."""
@@ -82,7 +85,7 @@ class ReadingScheduler:
         self.batches = batches_of(manifest)
         self.queries = MaskedQueries(manifest, observability, perform) if manifest.masked else None
         self.path: ReleasePath = self.queries or LocalReleases(manifest, observability, perform)
-        self.poll = min(max(manifest.every / 100, POLL), LONGEST_POLL)
+        self.poll = poll or min(max(manifest.every / 100, POLL), LONGEST_POLL)
         self._feed_later, self._held = feed_later, held
         self._reader = SourceReader(manifest.algorithm, observability, lambda: self.clocks.wall())
 
@@ -221,11 +224,12 @@ class ReadingScheduler:
 
     def _start_slots(self, agent: HostedAgent, number: int) -> SlotSchedule:
         every = self.manifest.every
-        last = None
+        last = agent.ledger.last_slot()
         released_at = agent.ledger.last_release_time()
         if agent.spool.records and agent.spool.records[-1].slot != NO_SLOT:
             last = (agent.spool.records[-1].number, agent.spool.records[-1].slot)
-        elif released_at is not None and agent.last_release:
+        elif last is None and released_at is not None and agent.last_release:
+            # of an earlier version, whose ledgers have no slots: that of a late release is too late
             last = (agent.last_release, int(released_at // every))
         return SlotSchedule(every, self.manifest.grace, self.clocks, number, last)
 

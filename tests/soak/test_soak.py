@@ -1,0 +1,132 @@
+"""The soak in short: a week of 8 agents with every fault, and weakened variants that it must catch."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from murmura.agents.ledger.budget import BudgetTracker
+from murmura.agents.readings import CsvReadings
+from murmura.agents.readings.rotation import FollowedFile, Part
+from tests.soak import checks
+from tests.soak.record import number_of, value_of
+from tests.soak.site import SoakSite
+from tests.soak.year import WEEK, Year
+
+
+def week(home: Path) -> tuple[Year, list[str]]:
+    began = time.monotonic()
+    year = Year(WEEK, home)
+    try:
+        year.run()
+        found = checks.violations(year)
+    finally:
+        year.close()
+    print(checks.figures(year, time.monotonic() - began))
+    return year, found
+
+
+def test_a_week_of_eight_agents_loses_nothing(tmp_path: Path) -> None:
+    year, found = week(tmp_path)
+    assert not found, "\n".join(found[:20])
+    said = checks.figures(year, 0.0)
+    assert said["readings written"] > 7 * WEEK.hours
+    assert said["passed over, budget"] > 0, "the budget is met"
+    assert said["releases per reading, most"] == 1
+    for fault in ("kills", "kills within a charge", "boots", "clock steps", "partitions",
+                  "ends by a full disk", "members that left", "rotations by rename",
+                  "rotations by copying and truncating"):  # fmt: skip
+        assert said[fault] > 0, fault
+    assert year.manifest.epoch == 2
+
+
+def test_a_reading_is_recognised_by_its_value() -> None:
+    assert [number_of(value_of(n)) for n in range(20_000)] == list(range(20_000))
+
+
+def test_a_source_that_does_not_look_for_the_copy_of_a_truncated_file_is_caught(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def truncated(self: Any, part: Any) -> None:
+        part.close()
+        self._parts.clear()
+        self._parts.append(Part(self.path))
+
+    monkeypatch.setattr(FollowedFile, "_truncated", truncated)
+    rotate = SoakSite.write
+
+    def write(self: Any) -> None:  # so that rows are there that nobody has seen
+        rotate(self)
+        if self.record.written % 20 == 0:
+            self.meter.rotate("copytruncate")
+
+    monkeypatch.setattr(SoakSite, "write", write)
+    _, found = week(tmp_path)
+    assert any("was lost" in each for each in found), found[:5]
+
+
+def test_rows_that_have_another_key_after_a_restart_are_caught_as_released_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual, opened = CsvReadings._origin, CsvReadings.__init__
+    starts = iter(range(10**6))
+
+    def init(self: Any, *args: Any, **more: Any) -> None:
+        self.salt = next(starts)
+        opened(self, *args, **more)
+
+    def origin(self: Any, cells: Any) -> Any:
+        found = usual(self, cells)
+        return found._replace(text=f"{found.text} {self.salt}")
+
+    monkeypatch.setattr(CsvReadings, "__init__", init)
+    monkeypatch.setattr(CsvReadings, "_origin", origin)
+    _, found = week(tmp_path)
+    assert any("was released twice" in each for each in found), found[:5]
+
+
+def test_a_budget_that_admits_everything_is_caught(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(BudgetTracker, "admit", lambda *_: None)
+    _, found = week(tmp_path)
+    assert any("within a day" in each for each in found), found[:5]
+
+
+@pytest.fixture
+def leak() -> Iterator[list[Any]]:
+    kept: list[Any] = []
+    yield kept
+    for each in kept:
+        if hasattr(each, "close"):
+            each.close()
+
+
+def test_memory_that_grows_with_every_release_is_caught(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, leak: list[Any]
+) -> None:
+    usual = SoakSite._probe
+
+    def probe(self: Any, step: str) -> None:
+        leak.append(bytearray(b"x" * 20_000))
+        usual(self, step)
+
+    monkeypatch.setattr(SoakSite, "_probe", probe)
+    _, found = week(tmp_path)
+    assert any("memory grew" in each for each in found), found[:5]
+
+
+def test_files_that_stay_open_are_caught(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, leak: list[Any]
+) -> None:
+    usual = SoakSite.write
+
+    def write(self: Any) -> None:
+        usual(self)
+        leak.append(self.meter.path.open())
+
+    monkeypatch.setattr(SoakSite, "write", write)
+    _, found = week(tmp_path)
+    assert any("files were open" in each for each in found), found[:5]
