@@ -237,7 +237,7 @@ def _single(pair: Pair) -> Path:
 
 def test_days_of_the_certificate_follow_a_renewal(pair: Pair) -> None:
     from murmura.agents.runtime import Metrics
-    from murmura.cli.agent import _watch
+    from murmura.cli.agent import RunOptions, _watch
 
     for name in SITES:
         pair.enrol(name)
@@ -247,7 +247,12 @@ def test_days_of_the_certificate_follow_a_renewal(pair: Pair) -> None:
 
     with ExitStack() as running:
         running.callback(node.close)
-        _watch(node, setup, False, running, None, "127.0.0.1", None, False)
+        _watch(
+            node,
+            setup,
+            RunOptions(False, False, "info", None, "127.0.0.1", None, None, False),
+            running,
+        )
         node.start()
         metrics = node.observability.metrics
         assert isinstance(metrics, Metrics)

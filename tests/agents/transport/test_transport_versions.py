@@ -126,10 +126,10 @@ def test_a_kind_of_a_later_version_is_skipped_over_a_real_link() -> None:
     try:
         made.open()
         made.send(made.b, HELLO._replace(sender="b", receiver="a"))
-        publisher = made.b._publishers["b", "a"]
+        outlet = made.b._outlets["b", "a"]
         for _ in range(3):
-            publisher.put(b"mu\x06\x90later")
-        publisher.put(encode(CumulativeMass("b", "a", 1, 1, 3, 2, (20,), 4)))
+            made.b._put(outlet, b"mu\x06\x90later")
+        made.b._put(outlet, encode(CumulativeMass("b", "a", 1, 1, 3, 2, (20,), 4)))
         found: list[Any] = []
 
         def seen(agent: str, arrival: Any) -> bool:
