@@ -265,10 +265,11 @@ def graphs() -> str:
 
 def guarantee() -> str:
     """The guarantee of an example, in its own words."""
+    from murmura.results.units import in_sentence
     from murmura.scenario import Scenario
 
     (job,) = Scenario.load(ROOT / "examples" / "feeder.toml").jobs()
-    return f"> {job.problem.guarantee}"
+    return f"> {in_sentence(str(job.problem.guarantee), job.unit)}"
 
 
 def examples() -> str:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import sysconfig
 import venv
 import zipfile
 from importlib.metadata import Distribution, distribution
@@ -66,9 +65,8 @@ class CleanEnvironment:
 
     def link(self, wheel: Path, extra: str) -> None:
         """Install the wheel, beside links to what it brings with an extra (`core`: none)."""
-        here = Path(sysconfig.get_path("purelib"))
         for name in brought(wheel, extra):
-            _link(distribution(name), here, self.packages)
+            _link(distribution(name), self.packages)
         self._pip("--no-compile", "--no-deps", "--no-index", str(wheel))
 
     def install(self, wheel: Path, extra: str) -> None:
@@ -109,11 +107,12 @@ class CleanEnvironment:
         return done.stdout
 
 
-def _link(found: Distribution, here: Path, there: Path) -> None:
+def _link(found: Distribution, there: Path) -> None:
     """Link every file of a distribution, scripts and headers beside the packages included."""
+    here = str(found.locate_file(""))  # not always this environment: a .pth may lead elsewhere
     made: set[str] = set()
     for file in found.files or []:
-        source = os.path.normpath(here / file)
+        source = os.path.normpath(os.path.join(here, file))
         target = os.path.normpath(there / file)
         folder = os.path.dirname(target)
         if folder not in made:

@@ -68,6 +68,9 @@ def test_what_the_numbers_assume_is_below_them() -> None:
     assert "Noise: simulated." in words.get_text()
     assert "proved against up to 2 colluding members" in words.get_text()
     assert "statistic" not in words.get_text()  # they have one in common
+    alone = run(MaskedDP(1.0, colluders=0, attempts=1), "masked-sum")
+    words = overview.draw({"one": alone, "same": alone})._supxlabel  # type: ignore[attr-defined]
+    assert "Masked sums: proved against whoever is no member." in words.get_text()
 
 
 def test_errors_of_different_statistics_say_so() -> None:
