@@ -393,3 +393,12 @@ def test_zenoh_refuses_what_it_refused_before(pair: Any, home: Any) -> None:
     with pytest.raises(zenoh.ZError, match="CertificateExpired"):
         session(pair.ports["p"], home.credentials("old"))
     pair.talk(2)
+
+
+def test_a_refused_handshake_is_known_by_the_end_of_its_certificate(pair: Any) -> None:
+    end = int(channel(pair, "p", "q").expires)
+    pair.transports["p"].handshake_refused("its certificate expired", end)
+    pair.transports["p"].handshake_refused("its certificate expired", end - 1)
+    known, unknown = pair.ears["p"].refused()[-2:]
+    assert (known.peer, unknown.peer) == ("q", "unknown")
+    assert "a handshake of q was refused: its certificate expired" in known.reason
