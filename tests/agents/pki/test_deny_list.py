@@ -84,12 +84,13 @@ def test_a_list_that_was_changed_or_is_another_authoritys_is_refused(
     other = Authority.create(tmp_path / "other")
     with pytest.raises(AgentError, match="not signed by the authority"):
         DenyList.read(file, other.directory / "ca.pem")
-    for change in (
+    changes: list[dict[str, Any]] = [
         {"number": 2},
         {"entries": []},
         {"entries": [good["entries"][0] | {"value": "north"}]},
         {"signature": "00" * 70},
-    ):
+    ]
+    for change in changes:
         file.write_text(json.dumps(good | change))
         with pytest.raises(AgentError, match="not signed by the authority"):
             DenyList.read(file, ca)

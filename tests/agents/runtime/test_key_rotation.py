@@ -9,14 +9,23 @@ from __future__ import annotations
 import shutil
 import threading
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from murmura.agents.config import Setup
-from murmura.agents.ledger import opening, origins, read_ledger
-from murmura.agents.pki import Authority, KeyRequest, install, make_request, requests, site_secret
+from murmura.agents.ledger import origins, read_ledger
+from murmura.agents.ledger.records import OriginHasher
+from murmura.agents.pki import (
+    Authority,
+    Credentials,
+    KeyRequest,
+    install,
+    make_request,
+    site_secret,
+)
 from murmura.agents.pki.secret import secret_file
 from murmura.cli.agent import build
 from murmura.errors import LedgerError
@@ -75,9 +84,9 @@ class Pair:
         carried.mkdir()
         shutil.copy(path, carried)
         self.authority.sign(KeyRequest.read(carried / path.name), ["127.0.0.1"])
-        for file in ("ca.pem", f"{name}.pem", "denied.json"):
-            if (self.authority.directory / file).exists():
-                shutil.copy(self.authority.directory / file, carried)
+        for public in ("ca.pem", f"{name}.pem", "denied.json"):
+            if (self.authority.directory / public).exists():
+                shutil.copy(self.authority.directory / public, carried)
         for file in carried.iterdir():
             assert b"PRIVATE" not in file.read_bytes()
         install(name, carried, self.keys(name))
@@ -109,7 +118,13 @@ class Pair:
                 with (self.home / name / "readings.csv").open("a") as file:
                     file.write(f"{self.rows},{40 + self.rows}\n")
         for name in SITES:
-            wait_for(lambda n=name: self.nodes[n].agents[n].ledger.releases >= self.rows, name)
+            wait_for(partial(self.released, name), f"the releases of {name}")
+
+    def released(self, name: str) -> bool:
+        return bool(self.nodes[name].agents[name].ledger.releases >= self.rows)
+
+    def said(self, name: str, kind: str) -> bool:
+        return kind in self.kinds(name)
 
     def kinds(self, name: str) -> set[str]:
         return {line["kind"] for line in self.lines[name]}
@@ -135,7 +150,7 @@ def test_a_key_is_exposed_replaced_and_denied_while_agents_run(pair: Pair) -> No
         pair.enrol(name)
         pair.start(name)
     pair.read(3)
-    secret = site_secret(requests.Credentials(*[pair.keys("north") / "north.key"] * 3))
+    secret = site_secret(Credentials(*[pair.keys("north") / "north.key"] * 3))
     before = (pair.keys("north") / "north.key").read_bytes()
     pair.enrol("north", new_key=True)
     assert (pair.keys("north") / "north.key").read_bytes() != before
@@ -143,12 +158,12 @@ def test_a_key_is_exposed_replaced_and_denied_while_agents_run(pair: Pair) -> No
     pair.authority.revoke("north", old=True, reason="exposed")
     for name in SITES:
         shutil.copy(pair.authority.directory / "denied.json", pair.keys(name))
-        wait_for(lambda n=name: "denied" in pair.kinds(n), f"{name} to take the list")
+        wait_for(partial(pair.said, name, "denied"), f"{name} to take the list")
     pair.read(2)
     pair.stop("north")
     pair.start("north")
     pair.read(2)
-    assert site_secret(requests.Credentials(*[pair.keys("north") / "north.key"] * 3)) == secret
+    assert site_secret(Credentials(*[pair.keys("north") / "north.key"] * 3)) == secret
     pair.check_released_once()
 
 
@@ -203,7 +218,7 @@ def test_a_weakened_twin_that_takes_any_secret_releases_readings_again(
     monkeypatch.setattr(
         origins,
         "origin_hasher",
-        lambda _, meta, device: opening.OriginHasher(device, meta["agent"]),
+        lambda _, meta, device: OriginHasher(device, meta["agent"]),
     )
     pair.start("north")
     ledger = pair.nodes["north"].agents["north"].ledger

@@ -143,6 +143,7 @@ def test_nothing_is_taken_after_the_end_of_a_certificate(home: Any) -> None:
     assert channel is not None
     assert p.made.next_end() == channel.expires
     late = q.made.seal("p", KEY, b"late")
+    assert late is not None
     p.ahead = channel.expires - time.time() + 0.001
     with pytest.raises(ProofError, match="has not proved"):
         p.made.open("q", KEY, *late)
@@ -210,7 +211,9 @@ def test_a_weakened_twin_without_the_deny_list_listens_to_the_thief(
 def test_a_seal_holds_for_its_key_direction_and_contents(home: Any) -> None:
     p, q = End(home, "p"), End(home, "q")
     agree(p, q)
-    sealed, attached = p.made.seal("q", KEY, b"text")
+    made = p.made.seal("q", KEY, b"text")
+    assert made is not None
+    sealed, attached = made
     for data, key, more in (
         (sealed[:-1] + bytes([sealed[-1] ^ 1]), KEY, attached),
         (sealed, KEY + "x", attached),
