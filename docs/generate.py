@@ -25,7 +25,14 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # this folder is not installed
 
-from docs import deploy_files, gallery, install_tables, masked_figure, masked_tables  # noqa: E402
+from docs import (  # noqa: E402
+    deploy_files,
+    gallery,
+    hostile_tables,
+    install_tables,
+    masked_figure,
+    masked_tables,
+)
 
 PAGES = [
     ROOT / "README.md",
@@ -503,6 +510,7 @@ PARTS: dict[str, Callable[[], str]] = {
         scaling_patches,
         scaling_predicted,
         *masked_tables.PARTS,
+        *hostile_tables.PARTS,
         *deploy_files.PARTS,
         *install_tables.PARTS,
     )

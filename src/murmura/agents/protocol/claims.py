@@ -41,7 +41,9 @@ if TYPE_CHECKING:
 UNKNOWN = 2**256  # size of a release where the manifest knows no largest: still fits a message
 READINGS = 2**32  # of a batch that has no longest one
 ROOM = 4  # times the releases of all members: roll-backs and delays stay below it
-DUST = 2**10  # units by which rounding may have changed a sum
+ROUNDING = 2  # units of weight by which a part that is rounded may have too little
+MOST_ROUNDS = 2**40  # that anybody sends: whoever skips more has not
+DUST = 2**10  # units that are nothing
 FRACTION = 40  # bits of a reading in which flows are rounded up
 _NOBODY = Register()
 _NOTHING = (0, 0, 0)  # crosses a link that the view does not have
@@ -112,7 +114,7 @@ class Claims:
         gained = later[7] - weight
         if gained < 0:
             return "its total of weight fell"
-        most = self.largest * (gained + rounds + DUST)
+        most = self.largest * (gained + ROUNDING * min(rounds, MOST_ROUNDS) + DUST)
         for before, now in zip(sums, later[6], strict=True):
             if not -most <= now - before <= most:
                 return f"its total rose or fell by more than {self.largest} times its weight"
@@ -146,7 +148,7 @@ class Claims:
         room = self._room(link)
         if room is not None and weight > room:
             return False
-        most = self.largest * (weight + DUST // 2)
+        most = self.largest * (weight + ROUNDING)
         return max(map(abs, sums)) <= most
 
     def reduce(self, link: Link, sums: Sequence[int], weight: int) -> tuple[list[int], int]:
@@ -155,7 +157,7 @@ class Claims:
         if room is not None and weight > room:
             kept = max(room, 0)
             sums, weight = [s * kept // weight if weight else 0 for s in sums], kept
-        most = self.largest * (weight + DUST // 2)
+        most = self.largest * (weight + ROUNDING)
         return [min(max(s, -most), most) for s in sums], weight
 
     def _room(self, link: Link) -> int | None:

@@ -208,7 +208,8 @@ class Completion:
         """Report what could not be handed over, and be done."""
         parts = []
         if self._transferable():
-            parts.append(f"{self._mass.weight / (1 << self._manifest.unit):.6g} of weight")
+            weight = self._mass.weight / (1 << self._manifest.unit)
+            parts.append(f"{weight:.6g} of weight" if weight else "a sum without weight")
         missed = [
             link.peer
             for link in self._links

@@ -248,10 +248,10 @@ class Mass:
         self._state.unsaved = True
 
     def accepted(self, near: Sequence[Link]) -> bool:
-        """Whether some of these neighbours accept some of the mass."""
+        """Whether some of these neighbours accept some of the weight, or all of a sum without any."""
         for link in near:
             sent, weight = self._claims.reduce(link, self.sums, self.weight)
-            if weight or any(sent):
+            if weight or sent == self.sums:
                 return True
         return False
 
