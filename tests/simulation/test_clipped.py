@@ -38,7 +38,7 @@ def test_radii_of_their_own_do_not_keep_the_mean(monkeypatch: Any) -> None:
     own = np.where(VALUES.mean() < VALUES, 0.01, 10.0)  # who is high listens to nobody
     rows = clipped._links(NET)[0]
     usual = np.clip
-    monkeypatch.setattr(clipped.np, "clip", lambda z, *_: usual(z, -own[rows], own[rows]))
+    monkeypatch.setattr(np, "clip", lambda z, *_: usual(z, -own[rows], own[rows]))
     moved = clipped_gossip(NET, VALUES, 1.0, 300)[-1].mean() - VALUES.mean()
     assert moved > 0.1
 

@@ -12,7 +12,7 @@ from murmura.agents.events import Leave, NoMoreReadings, Released, Send
 from murmura.agents.flows import LinkFlow
 from murmura.agents.messages import CumulativeMass
 from murmura.agents.protocol import Options
-from murmura.agents.protocol.claims import FRACTION, ROOM, UNKNOWN, Claims, largest_release
+from murmura.agents.protocol.claims import ROOM, UNKNOWN, Claims, largest_release
 from murmura.agents.protocol.history import AgentIdentity
 from murmura.agents.protocol.memory import AgentState
 from murmura.agents.transport.memory import Faults
@@ -140,9 +140,9 @@ def greedy(run: Any, message: Any) -> Any:
         return message
     link = there.links["0"]
     low, _, most = there.claims._known_flows(False)["0"]
-    weight = max(link.out_weight + (low >> FRACTION), link.in_weight)
+    weight = max(link.out_weight + low, link.in_weight)
     rise = there.claims.largest * (weight - link.in_weight)
-    sums = min(link.out_sums[0] + (most >> FRACTION), link.in_sums[0] + rise)
+    sums = min(link.out_sums[0] + most, link.in_sums[0] + rise)
     return message._replace(sums=(sums,), weight=weight, releases=own.identity.release_fields[0])
 
 
