@@ -28,6 +28,7 @@ sys.path.insert(0, str(ROOT))  # this folder is not installed
 from docs import (  # noqa: E402
     deploy_files,
     gallery,
+    hostile_tables,
     install_tables,
     masked_figure,
     masked_tables,
@@ -511,6 +512,7 @@ PARTS: dict[str, Callable[[], str]] = {
         scaling_patches,
         scaling_predicted,
         *masked_tables.PARTS,
+        *hostile_tables.PARTS,
         *deploy_files.PARTS,
         *install_tables.PARTS,
         *soak_tables.PARTS,

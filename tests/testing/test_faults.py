@@ -190,7 +190,7 @@ class Fleet:
         return node
 
     def round(self) -> int:
-        return min(node.agents[k].protocol.round for k, node in self.nodes.items())
+        return int(min(node.agents[k].protocol.round for k, node in self.nodes.items()))
 
     def wait(self, condition: Any, what: str) -> None:
         end = time.monotonic() + 120

@@ -14,8 +14,8 @@ reciprocity, with psi = (I - A)^+ (e_j - e_i), whose largest value is at j and w
     a_ij (psi(k) - psi(j)) <= f_k(s) <= a_ij (psi(k) - psi(i)),
 
 whatever the p_u in [0, 1] are. Where p is the same in all rounds, f_k(s) is computed for every s
-instead, which is sharper: on a complete graph of n members it is 1/n for k = j and 0 for the
-others, while the bound is near 1/n for each of them.
+instead, which is sharper: on a complete graph of n members it is about 1/n for k = j and 0 for all
+but the two ends, while the bound is near 1/n for each of them.
 
 A release may enter late or never, so the weight that has crossed is between -minus and plus times
 the readings of one member, plus = sum_k max_s f_k(s)^+ and minus = sum_k max_s f_k(s)^-, and a sum is
@@ -88,7 +88,7 @@ class LinkFlows:
     ... ''').build().problem
     >>> flow = Manifest.of(problem).flows.of(0)["0", "1"]
     >>> round(flow.plus, 3), round(flow.minus, 3), round(flow.step, 3)
-    (0.25, 0.25, 0.25)
+    (0.333, 0.333, 0.333)
     """
 
     def __init__(self, manifest: Manifest) -> None:

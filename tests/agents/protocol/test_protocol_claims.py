@@ -12,7 +12,7 @@ from murmura.agents.events import Leave, NoMoreReadings, Released, Send
 from murmura.agents.flows import LinkFlow
 from murmura.agents.messages import CumulativeMass
 from murmura.agents.protocol import Options
-from murmura.agents.protocol.claims import FRACTION, ROOM, UNKNOWN, Claims, largest_release
+from murmura.agents.protocol.claims import ROOM, UNKNOWN, Claims, largest_release
 from murmura.agents.protocol.history import AgentIdentity
 from murmura.agents.protocol.memory import AgentState
 from murmura.agents.transport.memory import Faults
@@ -63,7 +63,7 @@ def heavy(value: float) -> Any:
     return lie
 
 
-def told(manifest: Any, lie: Any, seconds: float = 20.0) -> Any:
+def misled(manifest: Any, lie: Any, seconds: float = 20.0) -> Any:
     run = Lying(manifest, lie)
     for label, value in zip(run.agents, (50.0, 10.0, 20.0), strict=True):
         run.release(label, [released(manifest, 1, value)])
@@ -74,7 +74,7 @@ def told(manifest: Any, lie: Any, seconds: float = 20.0) -> Any:
 
 @pytest.mark.parametrize("value", [100.0, 150.0])
 def test_one_message_of_weight_2_31_pins_nobody(value: float) -> None:
-    run = told(bounded(asynchronous=True, high=HIGH), heavy(value))
+    run = misled(bounded(asynchronous=True, high=HIGH), heavy(value))
     assert {(who, peer) for who, peer, _ in refused(run)} == {("1", "0"), ("2", "0")}
     for label in "12":
         (estimate,) = run.estimates()[label]
@@ -84,7 +84,7 @@ def test_one_message_of_weight_2_31_pins_nobody(value: float) -> None:
 @pytest.mark.parametrize("value", [100.0, 150.0])
 def test_without_the_limits_one_message_pins_both(value: float, monkeypatch: Any) -> None:
     switch_off(monkeypatch)
-    run = told(bounded(asynchronous=True, high=HIGH), heavy(value))
+    run = misled(bounded(asynchronous=True, high=HIGH), heavy(value))
     for label in "12":
         assert run.estimates()[label][0] == pytest.approx(value, abs=1e-3)
 
@@ -140,9 +140,9 @@ def greedy(run: Any, message: Any) -> Any:
         return message
     link = there.links["0"]
     low, _, most = there.claims._known_flows(False)["0"]
-    weight = max(link.out_weight + (low >> FRACTION), link.in_weight)
+    weight = max(link.out_weight + low, link.in_weight)
     rise = there.claims.largest * (weight - link.in_weight)
-    sums = min(link.out_sums[0] + (most >> FRACTION), link.in_sums[0] + rise)
+    sums = min(link.out_sums[0] + most, link.in_sums[0] + rise)
     return message._replace(sums=(sums,), weight=weight, releases=own.identity.release_fields[0])
 
 

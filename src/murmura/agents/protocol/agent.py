@@ -110,7 +110,7 @@ class Agent:
         self.flooding = Flooding(
             manifest, self.options, self.state, self.links, self.mass, self.messenger
         )
-        self.claims.register = lambda: self.flooding.register
+        self.claims.source = self.flooding
         self.completion = Completion(
             manifest, self.options, self.state, links, self.mass, self.messenger, self.flooding
         )

@@ -27,7 +27,7 @@ by all that exists or by the allowance, and nothing limits the total.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from murmura.agents.manifest import Manifest
@@ -41,9 +41,9 @@ if TYPE_CHECKING:
 UNKNOWN = 2**256  # size of a release where the manifest knows no largest: still fits a message
 READINGS = 2**32  # of a batch that has no longest one
 ROOM = 4  # times the releases of all members: roll-backs and delays stay below it
-DUST = 2**10  # units by which rounding may have changed a sum
-FRACTION = 40  # bits of a reading in which flows are rounded up
-_NOBODY = Register()
+ROUNDING = 2  # units of weight by which a part that is rounded may have too little
+MOST_ROUNDS = 2**40  # that anybody sends: whoever skips more has not
+DUST = 2**10  # units that are nothing
 _NOTHING = (0, 0, 0)  # crosses a link that the view does not have
 
 
@@ -68,6 +68,12 @@ def largest_release(manifest: Manifest) -> int:
     return math.ceil(manifest.largest) + 1
 
 
+class RegisterSource:
+    """Has a register that says who takes part; `Flooding` is one."""
+
+    register = Register()
+
+
 class Claims:
     """What the neighbours of one agent can claim, and what it sends them at most.
 
@@ -86,15 +92,15 @@ class Claims:
         No release is larger.
     exact : bool
         Whether what crosses a link is known: there is a last round, and weights are symmetric.
-    register : callable
-        Gives the agent's register: dropped links, and who has ended.
+    source : RegisterSource
+        Has the agent's register: dropped links, and who has ended.
     """
 
     def __init__(self, manifest: Manifest, state: AgentState, identity: AgentIdentity) -> None:
         """Read the limits off the manifest."""
         self._manifest, self._state, self._identity = manifest, state, identity
         self.rounds, self.largest = manifest.rounds, largest_release(manifest)
-        self.register: Callable[[], Register] = lambda: _NOBODY
+        self.source = RegisterSource()
         self._unit, self._members = manifest.unit, len(manifest.members)
         online = manifest.made_algorithm.online
         longest = manifest.longest_batch or (READINGS if manifest.batch_growth > 1 else 1)
@@ -103,7 +109,30 @@ class Claims:
         self._waits, self._symmetric = manifest.waits, manifest.flows.symmetric
         self.exact = self._waits and self._symmetric
         self._view: tuple[int, int] = (-1, -1)
+        self._seen: Register | None = None
         self._flows: dict[str, tuple[int, int, int]] = {}
+
+    def allows_next(self, link: Link, message: CumulativeMass, total: int, weight: int) -> bool:
+        """Whether the next message of one component is within all limits, for certain.
+
+        A fast path past the two refusals below, which decide where this is False.
+        """
+        gained, sums = message[7] - weight, message[6][0]
+        most = self.largest * gained
+        if gained < 0 or not -most <= sums - total <= most or not self._symmetric:
+            return False
+        net = message[7] - link.out_weight
+        if not self.exact:
+            return net <= self._own_allowance()
+        if self.source.register is not self._seen or link.peer not in self._flows:
+            return False
+        low, high, most = self._flows[link.peer]
+        if self._grows:
+            number = message[4]
+            if number > self._state.round + 1:
+                return False
+            low, high, most = low * number, high * number, most * number
+        return low <= net <= high and -most <= sums - link.out_sums[0] <= most
 
     def rise_refusal(
         self, rounds: int, sums: Sequence[int], weight: int, later: CumulativeMass
@@ -112,7 +141,7 @@ class Claims:
         gained = later[7] - weight
         if gained < 0:
             return "its total of weight fell"
-        most = self.largest * (gained + rounds + DUST)
+        most = self.largest * (gained + ROUNDING * min(rounds, MOST_ROUNDS) + DUST)
         for before, now in zip(sums, later[6], strict=True):
             if not -most <= now - before <= most:
                 return f"its total rose or fell by more than {self.largest} times its weight"
@@ -131,23 +160,24 @@ class Claims:
             return ""
         if self._state.leaving:  # the others go on without this agent
             return ""
-        low, high, most = self._known_flows(message.leaving).get(link.peer, _NOTHING)
-        readings = self._readings(min(message[4], self._state.round + 1))
-        if not low * readings <= net << FRACTION <= high * readings:
+        low, high, most = self._known_flows(message[9]).get(link.peer, _NOTHING)
+        readings = self._readings(min(message[4], self._state.round + 1)) if self._grows else 1
+        if not low * readings <= net <= high * readings:
             return f"{_shown(net, self._unit)} more of weight than it was sent, more than can be"
         limit = most * readings
         for now, sent in zip(message[6], link.out_sums, strict=True):
-            if not -limit <= (now - sent) << FRACTION <= limit:
+            if not -limit <= now - sent <= limit:
                 return "its total differs from what it was sent by more than can be"
         return ""
 
     def permits(self, link: Link, sums: Sequence[int], weight: int) -> bool:
         """Whether a neighbour accepts so much more, for sure."""
-        room = self._room(link)
-        if room is not None and weight > room:
-            return False
-        most = self.largest * (weight + DUST // 2)
-        return max(map(abs, sums)) <= most
+        if not self._waits:
+            room = self._room(link)
+            if room is not None and weight > room:
+                return False
+        most = self.largest * (weight + ROUNDING)
+        return -most <= min(sums) and max(sums) <= most
 
     def reduce(self, link: Link, sums: Sequence[int], weight: int) -> tuple[list[int], int]:
         """As much of some mass as a neighbour accepts for sure; perhaps none."""
@@ -155,7 +185,7 @@ class Claims:
         if room is not None and weight > room:
             kept = max(room, 0)
             sums, weight = [s * kept // weight if weight else 0 for s in sums], kept
-        most = self.largest * (weight + DUST // 2)
+        most = self.largest * (weight + ROUNDING)
         return [min(max(s, -most), most) for s in sums], weight
 
     def _room(self, link: Link) -> int | None:
@@ -183,16 +213,22 @@ class Claims:
         return max(number, 1) if self._grows else self._batch
 
     def _known_flows(self, leaving: bool) -> dict[str, tuple[int, int, int]]:
-        """By neighbour: least and most weight net, and the most of a sum, for one reading each."""
-        register = self.register()
-        departed = register.ended.bit_count() or int(leaving)
-        if self._view != (register.dropped, departed):
-            self._view = register.dropped, departed
-            self._flows = self._compute_flows(register.dropped, 2 * departed * self._members)
+        """By neighbour: least and most weight net, and the most of a sum.
+
+        Of one reading of each member, where every round adds one; otherwise of all.
+        """
+        register = self.source.register
+        if register is not self._seen or leaving:  # a register is replaced, and never changed
+            self._seen = None if leaving else register
+            departed = register.ended.bit_count() or int(leaving)
+            if self._view != (register.dropped, departed):
+                self._view = register.dropped, departed
+                self._flows = self._compute_flows(register.dropped, 2 * departed * self._members)
         return self._flows
 
     def _compute_flows(self, dropped: int, more: int) -> dict[str, tuple[int, int, int]]:
-        label, one = self._state.label, 1 << (self._unit + FRACTION)
+        label = self._state.label
+        one = (1 if self._grows else self._batch) << self._unit
         found = {}
         for (peer, to), flow in self._manifest.flows.of(dropped).items():
             if to == label:

@@ -242,10 +242,12 @@ class Completion:
     def _depart(self) -> None:
         """Report what was handed over and what could not be, and be done."""
         parts, unit = [], 1 << self._manifest.unit
-        if self._mass.transferable:
+        if self._transferable():
             kept = ", which Network DP lets nobody send without fresh noise"
             why = kept if self._manifest.hides_neighbours else ""
-            parts.append(f"{self._mass.weight / unit:.6g} of weight{why}")
+            weight = self._mass.weight / unit
+            what = f"{weight:.6g} of weight" if weight else "a sum without weight"
+            parts.append(f"{what}{why}")
         missed = [
             link.peer
             for link in self._links

@@ -18,6 +18,7 @@ from murmura.agents.coverage import Coverage
 from murmura.agents.manifest import Manifest
 from murmura.agents.messages import Register
 from murmura.agents.protocol import states
+from murmura.agents.protocol.claims import RegisterSource
 from murmura.agents.protocol.link import Link
 from murmura.agents.protocol.mass import Mass
 from murmura.agents.protocol.memory import AgentState
@@ -29,7 +30,7 @@ SPREAD = 0.05  # seconds in which changes are collected
 MOST_COUNTED = 4096  # members whose readings are counted one by one; of more, who has any
 
 
-class Flooding:
+class Flooding(RegisterSource):
     """One agent's register, and its way to the neighbours.
 
     Parameters

@@ -215,10 +215,7 @@ class Link:
             before, weight_before = last[6], last[7]
         else:
             before, weight_before = self.in_sums, self.in_weight
-        return not (
-            claims.rise_refusal(1, before, weight_before, message)
-            or claims.net_refusal(self, message)
-        )
+        return claims.allows_next(self, message, before[0], weight_before)
 
     def implausible(self, message: CumulativeMass, claims: Claims, now: int) -> str:
         """Say why no honest neighbour would send this; empty if one might.

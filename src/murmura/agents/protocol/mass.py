@@ -211,16 +211,18 @@ class Mass:
             if link.weight and link.may_send and link.unacknowledged(now) <= patience:
                 factor = link.weight * fraction >> ONE
                 sent_weight = weight * factor >> ONE
-                sent = [s * factor >> ONE for s in sums]
+                sent = [sums[0] * factor >> ONE] if single else [s * factor >> ONE for s in sums]
                 if not claims.permits(link, sent, sent_weight):
                     sent, sent_weight = claims.reduce(link, sent, sent_weight)
                     reduced = True
                 remaining -= sent_weight
                 if single:
                     left[0] -= sent[0]
+                    link.out_sums = (link.out_sums[0] + sent[0],)
+                    link.out_weight += sent_weight
                 else:
                     left = [a - b for a, b in zip(left, sent, strict=True)]
-                link.send(sent, sent_weight)
+                    link.send(sent, sent_weight)
         if reduced and self._one_view:
             self._state.undo_mixing(now)
         self._before = (sums, weight)
@@ -248,10 +250,10 @@ class Mass:
         self._state.unsaved = True
 
     def accepted(self, near: Sequence[Link]) -> bool:
-        """Whether some of these neighbours accept some of the mass."""
+        """Whether some of these neighbours accept some of the weight, or all of a sum without any."""
         for link in near:
             sent, weight = self._claims.reduce(link, self.sums, self.weight)
-            if weight or any(sent):
+            if weight or sent == self.sums:
                 return True
         return False
 

@@ -80,7 +80,7 @@ class Messenger:
     def send_hello(self, link: Link, asks: bool = False) -> None:
         """Send a Hello: who this agent is, and what it remembers of the neighbour.
 
-        It asks for an answer if told to, until the neighbour has said what it remembers, and while
+        It asks for an answer if `asks`, until the neighbour has said what it remembers, and while
         the last Hello was under another manifest.
         """
         asks = asks or not link.confirmed or link.session is SessionState.MISMATCHED
