@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from murmura.agents.ledger import (
     Ledger,
@@ -30,6 +31,7 @@ from murmura.agents.release import make_mechanism
 from murmura.agents.runtime import Log, Node
 from murmura.agents.runtime.spool import open_spool
 from murmura.agents.transport.memory import MemoryNetwork
+from murmura.cli.app import app
 from murmura.errors import LedgerError
 from murmura.privacy.accounting import Budget
 from tests.agents.upgrade import make_baseline as baseline
@@ -105,6 +107,11 @@ def test_a_migrated_ledger_has_all_that_it_had(tmp_path: Path, name: str, terms:
     assert now["changes"][:-1] == was["changes"]
     assert now["changes"][-1][3:8] == ["migrated", "murmura 0.1.0", "", "format 6", "format 7"]
     assert verify(path, KEY).ok
+    (path.parent / f"{path.name}.key").write_bytes(baseline.KEY)
+    said = CliRunner().invoke(app, ["ledger", "verify", str(path)])
+    assert said.exit_code == 0, said.output
+    shown = CliRunner().invoke(app, ["ledger", "report", str(path)])
+    assert "format 6 -> format 7" in " ".join(shown.output.split()), shown.output
     with opened(path, terms) as ledger:
         assert ledger.migrated_from == 0, "once"
     assert len(read_ledger(path).changes) == len(was["changes"]) + 1
