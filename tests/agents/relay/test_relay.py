@@ -250,6 +250,22 @@ def test_waiting_connections_are_kept_alive(running: Running, keys: Path, monkey
     link.close()
 
 
+def test_a_link_that_died_without_a_word_is_given_up(
+    running: Running, keys: Path, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr(exchange, "IDLE", 0.3)
+    waits = request(running, keys, "east", Request().line())
+    calls = request(running, keys, "north", Request("east").line())
+    assert read_line(calls) == read_line(waits) == b"ok\n"
+    running.until("ended")  # though neither end has closed
+    end = time.monotonic() + 20
+    while running.relay._open:
+        assert time.monotonic() < end, "its place is free again"
+        time.sleep(0.01)
+    for link in (waits, calls):
+        link.close()
+
+
 def test_a_relay_with_a_members_certificate_is_not_used(keys: Path) -> None:
     running, said = Running(keys, name="south"), list[str]()
     try:
