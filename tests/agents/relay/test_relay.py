@@ -412,7 +412,7 @@ def test_a_relay_that_ends_and_comes_back_costs_time_and_nothing_else(
     port = first.relay.port
     write_sites(tmp_path, keys, port)
     text = (tmp_path / "scenario.toml").read_text()
-    (tmp_path / "scenario.toml").write_text(text.replace("rounds = 40", "rounds = 2000"))
+    (tmp_path / "scenario.toml").write_text(text.replace("rounds = 40", "rounds = 10000"))
 
     def rounds() -> int:
         try:
