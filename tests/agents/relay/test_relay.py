@@ -92,9 +92,11 @@ def credentials(keys: Path, name: str) -> Credentials:
 class Running:
     """A relay in a thread, and what it reported."""
 
-    def __init__(self, keys: Path, members: Any = ("north", "east"), name: str = "relay") -> None:
+    def __init__(
+        self, keys: Path, members: Any = ("north", "east"), name: str = "relay", port: int = 0
+    ) -> None:
         self.lines: list[tuple[str, str, str]] = []
-        endpoint = Endpoint("tls", HERE, 0)
+        endpoint = Endpoint("tls", HERE, port)
         self._keys, self._members, self._name = keys, members, name
         self._ready, self._endpoint = threading.Event(), endpoint
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()))
@@ -248,6 +250,22 @@ def test_waiting_connections_are_kept_alive(running: Running, keys: Path, monkey
     link.close()
 
 
+def test_a_link_that_died_without_a_word_is_given_up(
+    running: Running, keys: Path, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr(exchange, "IDLE", 0.3)
+    waits = request(running, keys, "east", Request().line())
+    calls = request(running, keys, "north", Request("east").line())
+    assert read_line(calls) == read_line(waits) == b"ok\n"
+    running.until("ended")  # though neither end has closed
+    end = time.monotonic() + 20
+    while running.relay._open:
+        assert time.monotonic() < end, "its place is free again"
+        time.sleep(0.01)
+    for link in (waits, calls):
+        link.close()
+
+
 def test_a_relay_with_a_members_certificate_is_not_used(keys: Path) -> None:
     running, said = Running(keys, name="south"), list[str]()
     try:
@@ -305,7 +323,7 @@ def write_sites(folder: Path, keys: Path, relay: int) -> None:
         (folder / f"{name}.csv").write_text(f"load\n{load}\n")
 
 
-def run_sites(folder: Path) -> dict[str, Any]:
+def run_sites(folder: Path, meanwhile: Any = lambda: None) -> dict[str, Any]:
     """Both agents in processes of their own, until they have a result."""
     processes = {}
     for name in ("north", "east"):
@@ -315,6 +333,7 @@ def run_sites(folder: Path) -> dict[str, Any]:
                 cwd=folder, stdout=subprocess.PIPE, stderr=log, text=True, env=os.environ | {},
             )  # fmt: skip
     try:
+        meanwhile()
         said = {name: p.communicate(timeout=180)[0] for name, p in processes.items()}
     finally:
         for process in processes.values():
@@ -384,6 +403,41 @@ def test_the_search_finds_messages_where_a_link_has_no_tls(keys: Path, monkeypat
         running.close()
     assert bytes(range(32)) in tap.data
     assert b"mu\x05\x01" in tap.data
+
+
+def test_a_relay_that_ends_and_comes_back_costs_time_and_nothing_else(
+    tmp_path: Path, keys: Path
+) -> None:
+    first, again = Running(keys), list[Running]()
+    port = first.relay.port
+    write_sites(tmp_path, keys, port)
+    text = (tmp_path / "scenario.toml").read_text()
+    (tmp_path / "scenario.toml").write_text(text.replace("rounds = 40", "rounds = 10000"))
+
+    def rounds() -> int:
+        try:
+            found = json.loads((tmp_path / "east.ledger.status.json").read_text())
+        except (OSError, ValueError):
+            return 0
+        return int(found["round"])
+
+    def restart() -> None:
+        end = time.monotonic() + 120
+        while rounds() < 5:
+            assert time.monotonic() < end, "no round"
+            time.sleep(0.05)
+        first.close()
+        again.append(Running(keys, port=port))
+
+    try:
+        results = run_sites(tmp_path, restart)
+    finally:
+        for each in again or [first]:
+            each.close()
+    assert ("joined", "north", "with east") in again[0].lines, "the link came back"
+    estimates = [result["unprojected"][0] for result in results.values()]
+    assert abs(estimates[0] - estimates[1]) < 1e-9
+    assert all(result["coverage"]["contributing"] == 2 for result in results.values())
 
 
 def test_a_relay_needs_certificates_and_a_fixed_port(tmp_path: Path, keys: Path) -> None:

@@ -182,6 +182,16 @@ class Fleet:
     def round(self, name: str) -> int:
         return int(self.status(name).get("round", 0))
 
+    def wait_for_progress(self, name: str, rounds: int = 20) -> None:
+        """Until an agent that was started again has its links, and then so many rounds more.
+
+        Statuses of the others are up to a second old, so its own restored round may be above theirs:
+        what counts is how far it comes from where it is once it runs.
+        """
+        self.until(lambda: self.status(name).get("state") == "running", f"{name} does not run")
+        began = self.round(name)
+        self.until(lambda: self.round(name) > began + rounds, f"no round with {name} upgraded")
+
     def finish(self) -> dict[str, dict[str, Any]]:
         """Until every agent has ended; the result of each."""
         self.until(lambda: all(p.poll() is not None for p in self.running.values()), "not done")

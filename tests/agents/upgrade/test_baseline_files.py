@@ -1,6 +1,9 @@
 """Messages, states, manifests and archives that the version before wrote."""
 
 import json
+import os
+import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,10 +16,12 @@ from murmura.agents.manifest import Manifest
 from murmura.agents.masked.archive import MAGIC, from_archive
 from murmura.agents.masked.pool import RecordPool
 from murmura.agents.protocol import Agent, memory
+from murmura.agents.transport.negotiation import LinkVersions
 from murmura.agents.versions import MANIFEST, STATE
 from murmura.agents.wire import WireError, decode, decode_status, encode, encode_status
 from murmura.errors import AgentError, LedgerError
 from tests.agents.upgrade import make_baseline as baseline
+from tests.agents.upgrade.fleet import installed
 
 FOLDER = baseline.BASELINE
 SENT = json.loads((FOLDER / "messages.json").read_text())["messages"]
@@ -43,6 +48,46 @@ def test_messages_of_every_type_are_read_and_written_as_they_were(
     assert found[: len(fields)] == fields
     again = encode_status(message) if status else encode(message, 5)
     assert again == data
+
+
+def written_now() -> list[bytes]:
+    """Messages of every type as a new agent writes them to a neighbour that it does not know."""
+    versions, frames = LinkVersions(), []
+    for kind, _, frame in SENT:
+        data = bytes.fromhex(frame)
+        status = kind == "StatusMessage"
+        frames.append(
+            encode_status(decode_status(data)) if status else versions.encode(decode(data))
+        )
+    return frames
+
+
+def test_the_version_before_reads_what_is_written_to_it() -> None:
+    """By its own code, from its wheel: everything means the same to it."""
+    script = (
+        "import json, sys\n"
+        "from murmura.agents import wire\n"
+        "for line in sys.stdin:\n"
+        "    data = bytes.fromhex(line)\n"
+        "    read = wire.decode_status if data[3] == 5 else wire.decode\n"
+        "    message = read(data)\n"
+        "    fields = message._replace(fields=message.fields[:34]) if data[3] == 1 else message\n"
+        "    print(type(message).__name__, repr(tuple(fields)))\n"
+    )
+    frames = written_now()
+    done = subprocess.run(
+        [sys.executable, "-c", script], input="\n".join(frame.hex() for frame in frames),
+        capture_output=True, text=True, check=True, timeout=120,
+        env=os.environ | {"PYTHONPATH": str(installed())},
+    ).stdout.splitlines()  # fmt: skip
+    assert len(done) == len(SENT)
+    for line, (kind, _, frame) in zip(done, SENT, strict=True):
+        data = bytes.fromhex(frame)
+        message: Any = (decode_status if kind == "StatusMessage" else decode)(data)
+        if kind == "Hello":
+            own = message.fields or (b"mu-wire\x06",)
+            message = message._replace(fields=own)[:-1]
+        assert line == f"{kind} {tuple(message)!r}"
 
 
 def test_there_are_messages_of_all_types() -> None:

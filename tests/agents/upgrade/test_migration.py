@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from murmura.agents.ledger import (
     Ledger,
@@ -30,6 +31,7 @@ from murmura.agents.release import make_mechanism
 from murmura.agents.runtime import Log, Node
 from murmura.agents.runtime.spool import open_spool
 from murmura.agents.transport.memory import MemoryNetwork
+from murmura.cli.app import app
 from murmura.errors import LedgerError
 from murmura.privacy.accounting import Budget
 from tests.agents.upgrade import make_baseline as baseline
@@ -105,6 +107,11 @@ def test_a_migrated_ledger_has_all_that_it_had(tmp_path: Path, name: str, terms:
     assert now["changes"][:-1] == was["changes"]
     assert now["changes"][-1][3:8] == ["migrated", "murmura 0.1.0", "", "format 6", "format 7"]
     assert verify(path, KEY).ok
+    (path.parent / f"{path.name}.key").write_bytes(baseline.KEY)
+    said = CliRunner().invoke(app, ["ledger", "verify", str(path)])
+    assert said.exit_code == 0, said.output
+    shown = CliRunner().invoke(app, ["ledger", "report", str(path)])
+    assert "format 6 -> format 7" in " ".join(shown.output.split()), shown.output
     with opened(path, terms) as ledger:
         assert ledger.migrated_from == 0, "once"
     assert len(read_ledger(path).changes) == len(was["changes"]) + 1
@@ -115,38 +122,50 @@ def test_a_migrated_ledger_has_all_that_it_had(tmp_path: Path, name: str, terms:
 
 
 def test_a_killed_migration_is_begun_again(tmp_path: Path, terms: Any) -> None:
-    for name in ("gossip-killed/0.ledger", "gossip/0.ledger", "masked/1.ledger"):
-        for k, probe in enumerate(PROBES):
-            path = copied(tmp_path / f"{k}", name)
-            assert kill_at(path, probe) == -signal.SIGKILL
-            found = facts(path)
-            assert found["format"] == ("7" if probe == "committed" else "6")
-            if probe != "committed":
-                assert found == FACTS[name], "as it was"
-            assert backup_path(path, 6).exists() == (probe != "checked")
-            with opened(path, terms) as ledger:
-                assert ledger.incarnation == FACTS[name]["incarnation"], (name, probe)
-            again = facts(path)
-            assert {k: again[k] for k in UNCHANGED} == {k: FACTS[name][k] for k in UNCHANGED}
-            assert [change[3] for change in again["changes"]].count("migrated") == 1
+    names = ("gossip-killed/0.ledger", "gossip/0.ledger", "masked/1.ledger")
+    cases = [(name, probe) for name in names for probe in PROBES]
+    paths = [copied(tmp_path / f"{k}", name) for k, (name, _) in enumerate(cases)]
+    killed = kill_at([(path, probe) for path, (_, probe) in zip(paths, cases, strict=True)])
+    assert killed == [-signal.SIGKILL] * len(cases)
+    for path, (name, probe) in zip(paths, cases, strict=True):
+        found = facts(path)
+        assert found["format"] == ("7" if probe == "committed" else "6")
+        if probe != "committed":
+            assert found == FACTS[name], "as it was"
+        assert backup_path(path, 6).exists() == (probe != "checked")
+        with opened(path, terms) as ledger:
+            assert ledger.incarnation == FACTS[name]["incarnation"], (name, probe)
+        again = facts(path)
+        assert {k: again[k] for k in UNCHANGED} == {k: FACTS[name][k] for k in UNCHANGED}
+        assert [change[3] for change in again["changes"]].count("migrated") == 1
 
 
-def kill_at(path: Path, probe: str) -> int:
+def kill_at(cases: list[tuple[Path, str]]) -> list[int]:
+    """Open each ledger in a process that SIGKILL ends at its step; how each ended."""
     script = (
-        "import os, signal, sys\n"
+        "import json, os, signal, sys\n"
         "from pathlib import Path\n"
         "from tests.agents.upgrade import make_baseline, test_migration as t\n"
-        "def die(step):\n"
-        "    if step == sys.argv[2]:\n"
-        "        os.kill(os.getpid(), signal.SIGKILL)\n"
-        "t.opened(Path(sys.argv[1]), make_baseline.manifests(), probe=die)\n"
+        "terms, ended = make_baseline.manifests(), []\n"
+        "for path, probe in json.loads(sys.argv[1]):\n"
+        "    def die(step):\n"
+        "        if step == probe:\n"
+        "            os.kill(os.getpid(), signal.SIGKILL)\n"
+        "    child = os.fork()\n"
+        "    if not child:\n"
+        "        t.opened(Path(path), terms, probe=die)\n"
+        "        os._exit(1)\n"
+        "    ended.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
+        "print(json.dumps(ended))\n"
     )
     root = Path(__file__).resolve().parents[3]
+    asked = json.dumps([(str(path), probe) for path, probe in cases])
     made = subprocess.run(
-        [sys.executable, "-c", script, str(path), probe], cwd=root, timeout=120, check=False,
+        [sys.executable, "-c", script, asked], cwd=root, timeout=300, check=True,
+        capture_output=True, text=True,
         env=os.environ | {"PYTHONPATH": f"{root / 'src'}{os.pathsep}{root}"},
     )  # fmt: skip
-    return made.returncode
+    return list(json.loads(made.stdout))
 
 
 def test_a_step_that_loses_something_is_not_committed(

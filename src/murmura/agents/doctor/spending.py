@@ -16,6 +16,7 @@ from murmura.agents.ledger.lock import lock_path, read_lock
 from murmura.agents.ledger.opening import check_identity, check_original
 from murmura.agents.ledger.queries import run_name
 from murmura.agents.results import half_width
+from murmura.agents.versions import LEDGER
 from murmura.errors import MurmuraError
 from murmura.families import statistic_bounds
 from murmura.privacy import Batches
@@ -64,7 +65,12 @@ def ledger(agent: ExaminedAgent) -> Iterator[CheckResult]:
     else:
         check_original(path, contents)
         check_identity(path, contents, agent.setup.ledger_identity)
-        yield ok("ledger", f"{path.name} is whole, with {found.releases} releases{_left(contents)}")
+        had = contents.meta["format"]
+        later = (
+            "" if int(had) == LEDGER.newest else f"; it has format {had}, and the start migrates it"
+        )
+        said = f"{path.name} is whole, with {found.releases} releases{_left(contents)}{later}"
+        yield ok("ledger", said)
 
 
 def _key(agent: ExaminedAgent) -> bytes | None:

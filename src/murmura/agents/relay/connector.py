@@ -26,6 +26,7 @@ from murmura.agents.relay.exchange import (
     PULSE,
     Request,
     join,
+    notice_loss,
     read_line,
 )
 from murmura.agents.transport.zenoh_config import Endpoint
@@ -57,7 +58,8 @@ class RelayConnector:
     members : mapping of str to str
         The name on every member's certificate, by label: a relay is none of them.
     report : callable
-        Takes a line for the log when the relay cannot be used, once for each reason.
+        Takes a line for the log when the relay cannot be used, once for each reason; it may be set
+        later.
 
     Attributes
     ----------
@@ -72,7 +74,7 @@ class RelayConnector:
         own: Endpoint | None,
         peers: Mapping[str, str],
         members: Mapping[str, str],
-        report: Report = lambda _: None,
+        report: Report | None = None,
     ) -> None:
         """Nothing is open yet."""
         self._relay, self._context = relay, client_context(credentials)
@@ -181,6 +183,7 @@ class RelayConnector:
                 ssl_handshake_timeout=HANDSHAKE,
             )  # fmt: skip
         try:
+            notice_loss(writer)
             self._check_relay(writer.get_extra_info("ssl_object"))
             writer.write(request.line())
             await writer.drain()
@@ -205,7 +208,7 @@ class RelayConnector:
             )
 
     def _say(self, text: str) -> None:
-        if text != self._reported:
+        if self.report is not None and text != self._reported:
             self._reported = text
             self.report(text)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import socket
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -21,6 +22,7 @@ GREETING = "murmura-relay"
 MOST_LINE = 512  # bytes
 PULSE = 15.0  # seconds between the empty lines that keep an address translation alive
 HANDSHAKE = 10.0  # seconds for TLS and the first line
+IDLE = 60.0  # seconds without a byte after which a link is taken for dead; zenoh sends some every second
 CHUNK = 1 << 16
 NAME = re.compile(r"[^\x00-\x20\x7f]{1,200}")
 
@@ -66,23 +68,39 @@ async def read_line(reader: asyncio.StreamReader) -> bytes:
     return line
 
 
+def notice_loss(writer: asyncio.StreamWriter) -> None:
+    """Have a connection end when what was written is not acknowledged for as long as an idle one."""
+    if hasattr(socket, "TCP_USER_TIMEOUT"):  # Linux
+        made = writer.get_extra_info("socket")
+        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(1000 * IDLE))
+
+
 async def join(
     one: tuple[asyncio.StreamReader, asyncio.StreamWriter],
     other: tuple[asyncio.StreamReader, asyncio.StreamWriter],
 ) -> tuple[int, int]:
-    """Copy bytes both ways until either end closes; how many went each way."""
-    counts = [0, 0]
+    """Copy bytes both ways until either end closes, or both are idle; how many went each way."""
+    counts, clock = [0, 0], asyncio.get_running_loop().time
+    last = clock()
 
     async def copy(k: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal last
         with suppress(OSError):
             while data := await reader.read(CHUNK):
                 counts[k] += len(data)
                 writer.write(data)
                 await writer.drain()
+                last = clock()
+
+    async def idle() -> None:
+        """An address translation forgets a link without a word to either end."""
+        while (left := last + IDLE - clock()) > 0:
+            await asyncio.sleep(left)
 
     ways = [
         asyncio.ensure_future(copy(0, one[0], other[1])),
         asyncio.ensure_future(copy(1, other[0], one[1])),
+        asyncio.ensure_future(idle()),
     ]
     try:
         await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)

@@ -19,6 +19,7 @@ from murmura.agents.relay.exchange import (
     PULSE,
     Request,
     join,
+    notice_loss,
     read_line,
 )
 from murmura.agents.transport.zenoh_config import Endpoint
@@ -113,6 +114,7 @@ class Relay:
             await server.serve_forever()
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        notice_loss(writer)
         link: ssl.SSLObject = writer.get_extra_info("ssl_object")
         name = member_of(link.getpeercert(True) or b"") or ""
         try:
@@ -205,7 +207,7 @@ class Relay:
             held = self._waiting.get(wanted)
             if not held:
                 return None
-            taken = held.popleft()
+            taken = held.pop()  # the latest: of those that are lost and do not know it, the fewest
             if not held:
                 del self._waiting[wanted]
             return taken
