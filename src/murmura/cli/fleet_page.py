@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from murmura.agents.manifest import Manifest
-from murmura.live.fleet import FleetPage, EpochFiles
+from murmura.live.fleet import FleetPage, FleetTerms
 from murmura.live.fleet_server import FleetServer
 from murmura.live.security import PageAddress, check_address
 
@@ -59,7 +59,7 @@ class UpPage:
         manifest, graph = Manifest.from_json(plan.manifest), problem.network.graph
         located = graph is not None and graph.positions is not None
         stored = graph is not None and graph.name in STORED
-        terms = EpochFiles.of(
+        terms = FleetTerms.of(
             manifest,
             problem.family,
             positions=positions(graph) if located or stored else None,

@@ -112,7 +112,7 @@ def _page(opened: Watch, text: str, running: ExitStack) -> Show:
     """Serve the fleet page, on loopback, until the end."""
     from murmura.agents.observers import ObservedStatus
     from murmura.agents.release.guarantees import covers_estimates, guarantee
-    from murmura.live.fleet import EpochFiles
+    from murmura.live.fleet import FleetTerms
     from murmura.live.fleet_server import FleetServer
     from murmura.live.security import parse_address
 
@@ -124,7 +124,7 @@ def _page(opened: Watch, text: str, running: ExitStack) -> Show:
             f"(ssh -L {address.port}:127.0.0.1:{address.port})"
         )
     graph, family = opened.problem.network.graph, opened.problem.family
-    terms = EpochFiles.of(
+    terms = FleetTerms.of(
         opened.manifest,
         family,
         positions=None if graph is None else graph.positions,

@@ -103,7 +103,9 @@ def test_where_a_leaver_loses_a_part_the_result_is_exactly_that_of_the_others(qu
     for label in "123":
         run.feed(label, Leave())
     assert run.run(9000)
-    assert run.running["2"].departure.lost == ("0.25 of weight",)
+    departure = run.running["2"].departure
+    assert departure is not None
+    assert departure.lost == ("0.25 of weight",)
     done = run.agents["0"].outcome
     if quorum == 4:  # it used to be "rounds" with all readings, of which a quarter was lost
         assert (done.reason, done.estimate) == ("quorum", ())

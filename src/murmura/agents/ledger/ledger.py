@@ -103,6 +103,8 @@ class Ledger:
         How many times the ledger was opened.
     run : bytes
         Random; distinguishes this opening from that of any copy.
+    begins_epoch : bool
+        Whether this opening is the first under its manifest.
 
     Examples
     --------
@@ -136,6 +138,7 @@ class Ledger:
         self._weight = weight
         self._sessions: DiskSessionLedger | None = None
         self.secret = bytes.fromhex(writer.meta["secret"])
+        self.begins_epoch = opened.begins_epoch
         self.start, self.run = int(writer.meta["starts"]), secrets.token_bytes(RUN_BYTES)
 
     @classmethod
