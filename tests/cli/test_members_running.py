@@ -25,6 +25,7 @@ MODES: dict[str, dict[str, Any]] = {
     "stream": {},
     "asynchronous": {"agents": "asynchronous = true\n"},
     "masked": {"masked": True},
+    "offline": {},
 }
 
 
@@ -139,7 +140,7 @@ def origins(ledger: Any) -> list[str]:
     return [name for entry in ledger.entries for name in entry.origins if name]
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", ["stream", "asynchronous", "masked"])
 def test_members_come_and_go_while_the_others_run(
     mode: str, fleet: Callable[[str], RunningFleet]
 ) -> None:
@@ -239,3 +240,29 @@ def test_an_edited_epoch_changes_nothing_and_is_reported(
     assert run.said("west", "epoch 2 has no member west")
     assert run.said("west", '"reason": "left"')
     run.murmura("members", "leave", "sites/north/agent.toml", "--wait", "0.01", code=1)
+
+
+def test_an_offline_estimate_goes_on_without_a_member_that_never_comes(
+    fleet: Callable[[str], RunningFleet],
+) -> None:
+    """All members are waited for, and one is dead: the next epoch is without it."""
+    run = fleet("offline")
+    edit(
+        run.home / "scenario.toml",
+        ('name = "learn"', 'name = "average"'),
+        ("batches = { growth = 2.0, longest = 24 }", ""),
+        ("open_ended = true", ""),
+    )
+    for label in ("north", "east"):
+        run.start(label)
+    run.wait(
+        lambda: all(run.said(label, "west (never heard)") for label in ("north", "east")),
+        "nobody waits for west",
+    )
+    run.murmura("members", "remove", "west")
+    run.murmura("members", "rollout")
+    assert [run.end(label) for label in ("north", "east")] == [0, 0]
+    for label in ("north", "east"):
+        covered = run.coverage(label)
+        assert (covered["contributing"], covered["members"], covered["former"]) == (2, 2, ["west"])
+        assert len(run.ledger(label).entries) == 1

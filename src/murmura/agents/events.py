@@ -54,6 +54,8 @@ class Started(NamedTuple):
         Which opening of the ledger this is.
     remembered : tuple of (str, PeerStatus)
         The status of neighbours when last heard.
+    first : bool
+        Whether it is the first incarnation of its epoch: nothing that was mixed in it is lost.
     """
 
     incarnation: int
@@ -62,6 +64,7 @@ class Started(NamedTuple):
     start: int = 0
     run: bytes = b""
     remembered: tuple[tuple[str, PeerStatus], ...] = ()
+    first: bool = False
 
 
 class Restarted(NamedTuple):

@@ -11,7 +11,7 @@ from murmura.cli.guard import AsJson, Debug, existing, guarded, print_json
 from murmura.errors import AgentError, CommandError
 
 if TYPE_CHECKING:
-    from murmura.agents.membership.drafts import FleetTerms, NextEpoch
+    from murmura.agents.membership.drafts import EpochFiles, NextEpoch
 
 members = typer.Typer(
     name="members",
@@ -33,10 +33,10 @@ def show(
 ) -> None:
     """List the members, their neighbours and addresses, and what the next epoch would change."""
     with guarded(debug):
-        from murmura.agents.membership.drafts import FleetTerms
+        from murmura.agents.membership.drafts import EpochFiles
 
         path = existing(scenario, "scenario")
-        present, draft = FleetTerms.load(path), FleetTerms.draft(path)
+        present, draft = EpochFiles.load(path), EpochFiles.draft(path)
         if as_json:
             found = _plain(present) | {"next": None if draft is None else _plain(draft)}
             print_json(found)
@@ -193,7 +193,7 @@ def _pair(text: str) -> tuple[str, str]:
     return one, other
 
 
-def _plain(terms: FleetTerms) -> dict[str, Any]:
+def _plain(terms: EpochFiles) -> dict[str, Any]:
     manifest = terms.manifest
     return {
         "network": manifest.name,
@@ -212,7 +212,7 @@ def _plain(terms: FleetTerms) -> dict[str, Any]:
     }
 
 
-def _print(terms: FleetTerms) -> None:
+def _print(terms: EpochFiles) -> None:
     from murmura.cli.display import console, table
 
     manifest = terms.manifest

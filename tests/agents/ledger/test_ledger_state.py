@@ -149,6 +149,7 @@ def test_a_new_epoch_keeps_the_releases_and_starts_a_new_incarnation(
     ledger.save(b"state")
     ledger.close()
     again = open_ledger(manifest=next_epoch, key=b"k" * 32)
+    assert again.begins_epoch
     assert again.resume() == (None, 2)
     assert again.released() == (value,)
     assert again.charge(1, 1, cost, draw) == value

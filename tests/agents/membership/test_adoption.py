@@ -10,7 +10,7 @@ from murmura.agents.config import Setup
 from murmura.agents.ledger import Ledger
 from murmura.agents.membership import adoption
 from murmura.agents.membership.adoption import EpochWatcher, adopted_path, check_successor
-from murmura.agents.membership.drafts import FleetTerms
+from murmura.agents.membership.drafts import EpochFiles
 from murmura.agents.membership.signed_epoch import SignedEpoch
 from murmura.agents.pki import Authority
 from murmura.errors import AgentError, LedgerError
@@ -128,7 +128,7 @@ def test_the_authority_cannot_change_what_a_site_releases(tmp_path: Path) -> Non
     """It signs who is a member; epsilon, bounds and schedule were agreed on by each site."""
     home = made_fleet(tmp_path)
     setup = setup_of(home, "north")
-    terms = FleetTerms.load(home / "scenario.toml")
+    terms = EpochFiles.load(home / "scenario.toml")
     text = terms.files["scenario.toml"].replace("epsilon = 1.0", "epsilon = 50.0")
     text = text.replace("[agents]\n", "[agents]\nepoch = 2\n")
     files = {**terms.files, "scenario.toml": text}

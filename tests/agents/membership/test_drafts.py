@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from murmura.agents.membership.drafts import FOLDER, FleetTerms, NextEpoch, set_key
+from murmura.agents.membership.drafts import FOLDER, EpochFiles, NextEpoch, set_key
 from murmura.agents.membership.signed_epoch import SignedEpoch
 from murmura.agents.pki import Authority
 from murmura.errors import AgentError, MurmuraError
@@ -121,7 +121,7 @@ def test_members_are_named_in_a_file_of_links(tmp_path: Path, graph: str) -> Non
     home = made_fleet(tmp_path)
     edit(home / "scenario.toml", ('"links.csv"', graph))
     with pytest.raises(MurmuraError, match="a file of undirected links"):
-        FleetTerms.load(home / "scenario.toml")
+        EpochFiles.load(home / "scenario.toml")
 
 
 def test_only_the_key_changes() -> None:

@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 
 from murmura import networks
-from murmura.agents.events import Leave, PeerDown
+from murmura.agents.events import Leave, PeerDown, Started
 from murmura.agents.protocol import Agent, Options
 from murmura.agents.protocol.completion import Completion
+from murmura.agents.protocol.memory import LOST
 from murmura.agents.transport.memory import Faults
 from murmura.testing import SimulatedNetwork
 from tests.agents.protocol.cases import released, small
@@ -77,6 +78,15 @@ def test_agents_adopt_an_epoch_one_after_the_other(kind: str) -> None:
     assert [run.running[label].mass.readings for label in "0123"] == [
         58 + 1 if kind == "stream" else 1
     ] * 4
+
+
+@pytest.mark.parametrize("kind", ["stream", "asynchronous"])
+@pytest.mark.parametrize("first", [True, False])
+def test_the_first_incarnation_of_an_epoch_has_lost_no_mixing(kind: str, first: bool) -> None:
+    """Another one has, and states an interval as wide as the bounds until it has mixed again."""
+    agent = Agent(small(epoch=2, **KINDS[kind]), "0", OPTIONS)
+    agent.handle(Started(2, (released(agent.manifest, 1, 1.0),), first=first))
+    assert agent.state.mixed_since == (0 if first else LOST)
 
 
 @pytest.mark.parametrize("kind", KINDS)

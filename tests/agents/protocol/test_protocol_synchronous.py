@@ -82,11 +82,37 @@ def test_who_was_left_by_all_goes_on_to_the_end() -> None:
     run.start()
     while run.running["0"].round < 5:
         run.step()
-    for label in "123":
+    for label in "213":
         run.feed(label, Leave())
+        while run.agents[label].done is None:
+            assert run.step()
     assert run.run(60)
     assert run.agents["0"].outcome[::2] == (60, "rounds")
     assert abs(run.agents["0"].outcome.estimate[0] - 1.5) < 0.1
+    assert run.agents["0"].outcome.coverage.left == ("1", "2", "3")
+
+
+@pytest.mark.parametrize("quorum", [1, 4])
+def test_where_a_leaver_loses_a_part_the_result_is_exactly_that_of_the_others(quorum: int) -> None:
+    """1, 2 and 3 leave at once: what 2 still receives from 1 and 3 has nowhere to go."""
+    run = SimulatedNetwork(small(rounds=60, quorum=quorum))
+    everyone(run)
+    run.start()
+    while run.running["0"].round < 5:
+        run.step()
+    for label in "123":
+        run.feed(label, Leave())
+    assert run.run(9000)
+    departure = run.running["2"].departure
+    assert departure is not None
+    assert departure.lost == ("0.25 of weight",)
+    done = run.agents["0"].outcome
+    if quorum == 4:  # it used to be "rounds" with all readings, of which a quarter was lost
+        assert (done.reason, done.estimate) == ("quorum", ())
+        return
+    values = [float(label) for label in done.coverage.contributing]
+    assert "2" in done.coverage.missing
+    assert done.estimate == (sum(values) / len(values),)
 
 
 @pytest.mark.thorough

@@ -106,6 +106,8 @@ class Ledger:
         Random; distinguishes this opening from that of any copy.
     migrated_from : int
         The format that it had before this opening; 0 if it had the present one.
+    begins_epoch : bool
+        Whether this opening is the first under its manifest.
 
     Examples
     --------
@@ -139,6 +141,7 @@ class Ledger:
         self._weight, self.migrated_from = weight, 0
         self._sessions: DiskSessionLedger | None = None
         self.secret = bytes.fromhex(writer.meta["secret"])
+        self.begins_epoch = opened.begins_epoch
         self.start, self.run = int(writer.meta["starts"]), secrets.token_bytes(RUN_BYTES)
 
     @classmethod

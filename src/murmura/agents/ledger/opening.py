@@ -100,6 +100,7 @@ class OpenedStore(NamedTuple):
     clock: LedgerClock
     last_number: int
     open_query: int
+    begins_epoch: bool = True
 
 
 def write_meta(
@@ -235,7 +236,9 @@ def _resume(store: Store, opening: Opening, lock: Lock, had_log: bool) -> Opened
         **more,
     )
     store.commit()
-    return OpenedStore(store, meta, chain.tracker, clock, chain.last_number, chain.open_query)
+    begins = header.manifest != opening.manifest.digest.hex()
+    numbers = chain.last_number, chain.open_query
+    return OpenedStore(store, meta, chain.tracker, clock, *numbers, begins)
 
 
 def verified(

@@ -38,7 +38,7 @@ FOLDER, ADDRESSES, EPOCH_FILE = "next-epoch", "addresses.json", "epoch.json"
 
 
 @dataclass(frozen=True)
-class FleetTerms:
+class EpochFiles:
     """The files that make up the terms of a fleet, as they are or as they are to be.
 
     Parameters
@@ -62,7 +62,7 @@ class FleetTerms:
     former: Mapping[str, int]
 
     @classmethod
-    def load(cls, scenario: Path) -> FleetTerms:
+    def load(cls, scenario: Path) -> EpochFiles:
         """The present terms of a fleet.
 
         Parameters
@@ -84,7 +84,7 @@ class FleetTerms:
         return cls._of(scenario, files, _known_addresses(scenario.parent))
 
     @classmethod
-    def draft(cls, scenario: Path) -> FleetTerms | None:
+    def draft(cls, scenario: Path) -> EpochFiles | None:
         """The next epoch as it was drafted so far; None if nothing was."""
         folder = scenario.parent / FOLDER
         if not folder.is_dir():
@@ -98,7 +98,7 @@ class FleetTerms:
         return cls._of(scenario, files, {**present.addresses, **addresses})
 
     @classmethod
-    def _of(cls, scenario: Path, files: dict[str, str], addresses: Mapping[str, str]) -> FleetTerms:
+    def _of(cls, scenario: Path, files: dict[str, str], addresses: Mapping[str, str]) -> EpochFiles:
         """Load files as an agent would; keys of who is no member are left out."""
         with TemporaryDirectory(prefix="murmura-members-") as folder:
             home = Path(folder)
@@ -145,7 +145,7 @@ class NextEpoch:
 
     Parameters
     ----------
-    present, draft : FleetTerms
+    present, draft : EpochFiles
         The terms in force, and those to be.
 
     Examples
@@ -160,8 +160,8 @@ class NextEpoch:
     (2, ('north', 'east', 'south'), {'west': 2})
     """
 
-    present: FleetTerms
-    draft: FleetTerms
+    present: EpochFiles
+    draft: EpochFiles
 
     @classmethod
     def load(cls, scenario: str | Path) -> NextEpoch:
@@ -178,10 +178,10 @@ class NextEpoch:
             If a file cannot be loaded, or the membership of this fleet cannot change.
         """
         path = Path(scenario)
-        present = FleetTerms.load(path)
+        present = EpochFiles.load(path)
         if present.manifest.hides_neighbours:
             raise AgentError(NETWORK_DP)
-        draft = FleetTerms.draft(path)
+        draft = EpochFiles.draft(path)
         if draft is None:
             new = {"epoch": str(present.manifest.epoch + 1)}
             if present.manifest.masked:
@@ -322,7 +322,7 @@ class NextEpoch:
         return replace(self, draft=draft)
 
 
-def _edited(terms: FleetTerms, files: Mapping[str, str], agents: Mapping[str, str]) -> FleetTerms:
+def _edited(terms: EpochFiles, files: Mapping[str, str], agents: Mapping[str, str]) -> EpochFiles:
     """Terms with other files, and other keys of [agents]."""
     changed = {**terms.files, **files}
     text = changed[terms.scenario.name]
@@ -334,7 +334,7 @@ def _edited(terms: FleetTerms, files: Mapping[str, str], agents: Mapping[str, st
         path = terms.scenario.parent / name
         if name.endswith(".toml") and name != terms.scenario.name:
             changed[name] = _read(path)
-    return FleetTerms._of(terms.scenario, changed, terms.addresses)
+    return EpochFiles._of(terms.scenario, changed, terms.addresses)
 
 
 def set_key(text: str, table: str, key: str, value: str) -> str:
@@ -403,7 +403,7 @@ def _links_name(scenario: Scenario) -> str:
     )
 
 
-def _pairs(terms: FleetTerms) -> list[tuple[str, str]]:
+def _pairs(terms: EpochFiles) -> list[tuple[str, str]]:
     """The links as the file has them, in its order."""
     rows = csv.reader(io.StringIO(terms.files[terms.links_name]))
     found = [tuple(cell.strip() for cell in row[:2]) for row in rows if row]

@@ -71,7 +71,7 @@ def answer(ledger: Path, label: str, found: Departure) -> None:
     found : Departure
         What was handed over and what was lost.
     """
-    data = {"request": asked_to_leave(ledger), "agent": label, "time": time.time()}
+    data = {"request": asked_to_leave(ledger), "agent": label}
     text = json.dumps(data | found.to_json() | {"sentence": found.sentence()})
     store(answer_path(ledger), text.encode() + b"\n", secret=True)
     request_path(ledger).unlink(missing_ok=True)

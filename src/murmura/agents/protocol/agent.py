@@ -297,7 +297,7 @@ class Agent:
         if event.incarnation > 1 and self.manifest.hides_neighbours:
             self._stay_away()
             return
-        if event.incarnation > 1 and not self.manifest.waits:
+        if event.incarnation > 1 and not (self.manifest.waits or event.first):
             self.state.mixed_since = memory.LOST
         self._resume(event.released)
 

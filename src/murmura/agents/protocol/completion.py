@@ -242,7 +242,7 @@ class Completion:
     def _depart(self) -> None:
         """Report what was handed over and what could not be, and be done."""
         parts, unit = [], 1 << self._manifest.unit
-        if self._transferable():
+        if self._mass.transferable:
             kept = ", which Network DP lets nobody send without fresh noise"
             why = kept if self._manifest.hides_neighbours else ""
             weight = self._mass.weight / unit

@@ -5,8 +5,8 @@ its neighbour knows. It does not contain the agent's mass either, which follows 
 released and from the totals of its links; nor buffered messages, which their senders repeat.
 
 Versions (`versions.STATE`): a snapshot begins with its version. Version 5 had two shapes, without and
-with the rounds since mixing was undone; version 6 has one. The former is read, and the next snapshot
-replaces it.
+with the rounds since mixing was undone; version 6 has one, which also says who left and whose part is
+lost. The former is read, and the next snapshot replaces it.
 """
 
 from __future__ import annotations
@@ -182,7 +182,7 @@ def restore(
     if read[17] is not None:
         state.result_round, *coverage = read[17]
         members, present, readings = map(tuple, coverage)
-        left, lost = map(tuple, read[19]) if len(read) > 19 else ((), ())
+        left, lost = map(tuple, read[19])
         state.coverage = Coverage(members, present, readings, mixed=mixed, left=left, lost=lost)
     return list(read[12]), list(read[16])
 
@@ -201,8 +201,8 @@ def range_report(read: list[Any]) -> RangeReport:
 
 
 def _from_5(read: list[Any]) -> list[Any]:
-    """Without the rounds since mixing was undone, it never was."""
-    return read if len(read) > 18 else [*read, [0, None]]
+    """Without the rounds since mixing was undone, it never was; nobody left that it knew of."""
+    return [*read[:18], *(read[18:19] or [[0, None]]), [[], []]]
 
 
 UPGRADES: dict[int, Callable[[list[Any]], list[Any]]] = {5: _from_5}  # each to the version after it

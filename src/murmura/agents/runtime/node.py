@@ -413,7 +413,7 @@ class Node:
         event: Event = (
             Restarted(resumed.incarnation, resumed.state, *rest)
             if resumed.state
-            else Started(resumed.incarnation, *rest)
+            else Started(resumed.incarnation, *rest, first=agent.ledger.begins_epoch)
         )
         self.observability.budget(agent.label, agent.ledger)
         if agent.ledger.clock_report:
