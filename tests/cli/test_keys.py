@@ -127,3 +127,60 @@ def test_a_request_says_how_to_go_on_with_the_folder_it_used(tmp_path: Any) -> N
     folder = tmp_path / "the keys"
     said = call("request", "a", "--dir", folder).output
     assert f"murmura keys install a --from FOLDER --dir '{folder}'" in " ".join(said.split())
+
+
+def test_a_renewal_keeps_the_hosts_unless_others_are_given(home: Any) -> None:
+    def hosts() -> Any:
+        listed = call("list", "--dir", home, "--json").output
+        return json.loads(listed)["certificates"][0]["hosts"]
+
+    assert (
+        call("issue", "a", "--dir", home, "--host", "a.example", "--host", "10.0.0.1").exit_code
+        == 0
+    )
+    renewed = call("issue", "a", "--dir", home, "--renew")
+    assert "not be connected to" not in renewed.output
+    assert hosts() == ["a.example", "10.0.0.1"]
+    assert call("issue", "a", "--dir", home, "--renew", "--host", "b.example").exit_code == 0
+    assert hosts() == ["b.example"]
+
+
+def test_an_exposed_key_is_replaced_and_denied(home: Any) -> None:
+    assert call("issue", "a", "--dir", home, "--host", "a.example").exit_code == 0
+    before = (home / "a.key").read_bytes()
+    assert call("issue", "a", "--dir", home, "--new-key").exit_code == 1, "only with --renew"
+    refused = call("revoke", "a", "--old", "--dir", home)
+    assert (refused.exit_code, "one key only" in " ".join(refused.output.split())) == (1, True)
+    done = call("issue", "a", "--dir", home, "--renew", "--new-key")
+    assert "a.secret (private) goes with the new key" in " ".join(done.output.split())
+    assert (home / "a.key").read_bytes() != before
+    assert stat.S_IMODE((home / "a.secret").stat().st_mode) == 0o600
+    made = call("revoke", "a", "--old", "--reason", "exposed", "--dir", home)
+    assert "is deny list 1: 1 entries" in made.output
+    shown = call("denied", home / "denied.json")
+    assert "deny list 1, signed by the authority" in shown.output
+    assert "exposed" in shown.output
+    found = json.loads(call("denied", home / "denied.json", "--json").output)
+    assert [entry["kind"] for entry in found["entries"]] == ["key"]
+
+
+def test_a_revoked_name_is_never_signed_again(home: Any, tmp_path: Any) -> None:
+    (path,) = requested(tmp_path, "north")
+    assert call("sign", path, "--dir", home, "--host", "north.example").exit_code == 0
+    assert call("revoke", "north", "--dir", home, "--reason", "left").exit_code == 0
+    refused = call("sign", path, "--dir", home)
+    assert refused.exit_code == 1
+    assert "north gets no certificate: its name is on deny list 1" in " ".join(
+        refused.output.split()
+    )
+    assert call("revoke", "room", "--observer", "--dir", home).exit_code == 0
+    for words, expected in (
+        (("revoke", "north", "--dir", home), "on deny list 2 already"),
+        (("revoke", "../x", "--dir", home), "name on a certificate"),
+        (("revoke", "east", "--serial", "xyz", "--dir", home), "is no serial number"),
+        (("denied", tmp_path / "none.json"), "cannot be read"),
+        (("denied", path, "--ca", home / "ca.pem"), "is no deny list"),
+    ):
+        said = call(*words)
+        assert said.exit_code == 1, words
+        assert expected in " ".join(said.output.split())

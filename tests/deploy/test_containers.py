@@ -201,7 +201,7 @@ def test_the_compose_rules_find_a_mistake(right: str, wrong: str) -> None:
 
 def test_compose_names_files_that_init_writes_or_the_commands_make() -> None:
     signed = r"\./authority/(ca\.pem|signing-keys\.toml)"
-    later = rf"{signed}|\./sites/(\w+)/(state|keys/\2\.(pem|key|signing\.key))"
+    later = rf"{signed}|\./sites/(\w+)/(state|keys/\2\.(pem|key|signing\.key|secret))"
     files = [each["file"] for each in COMPOSE["secrets"].values()]
     for service in COMPOSE["services"].values():
         files += [volume.split(":")[0] for volume in service["volumes"]]
@@ -295,6 +295,6 @@ def test_every_path_that_the_pod_uses_is_made_by_its_first_container() -> None:
     for name in ("agent.toml", agent["readings"]["csv"], "scenario.toml", "links.csv"):
         assert f"/config/{name}" in script
     assert f"sites/north/{Path(agent['ledger']['path']).parent}" in script
-    for key in ("ca.pem", "north.pem", "north.key", "north.signing.key"):
+    for key in ("ca.pem", "north.pem", "north.key", "north.signing.key", "north.secret"):
         assert f"/secret/{key}" in script
     assert "--keys=/keys" in pod["containers"][0]["args"]

@@ -77,20 +77,10 @@ class Machines:
         self.home, self.running = home, dict[str, subprocess.Popen[str]]()
         keys = home / "authority"
         keys.mkdir()
-        for words in commands("keys"):
-            murmura(
-                *(w.replace(".example", "") if "--host" in words else w for w in words), cwd=keys
-            )
-        listed = murmura("keys", "list", "--dir", "keys", cwd=keys)
-        assert all(site in listed for site in SITES)
-        local = ("--dir", "keys", "--host", "127.0.0.1", "--force")
-        murmura("keys", "issue", *SITES, *local, cwd=keys)
+        self._enrol(keys)
         ports = dict(zip(SITES, free_ports(3), strict=True))
         for site in SITES:
             folder = home / site
-            (folder / "keys").mkdir(parents=True)
-            for name in ("ca.pem", f"{site}.pem", f"{site}.key"):
-                shutil.copy2(keys / "keys" / name, folder / "keys" / name)
             (folder / "links.csv").write_text(file_of("links.csv"))
             (folder / "scenario.toml").write_text(file_of("scenario.toml") + terms)
             (folder / "readings.csv").write_text("hour,load\n" + rows(site, 0, hours))
@@ -99,6 +89,27 @@ class Machines:
             text = text.replace("0.0.0.0:7447", f"127.0.0.1:{ports[site]}")
             text = re.sub(r"^\[peers\]\n.*?\n\n", f"[peers]\n{peers}\n\n", text, flags=re.M | re.S)
             (folder / "agent.toml").write_text(text)
+
+    def _enrol(self, authority: Path) -> None:
+        """As the page says: keys are made on the sites, and only public files are carried."""
+        (made,), (request,), (installed,) = (
+            commands(f"keys {verb}") for verb in ("init", "request", "install")
+        )
+        murmura(*made, cwd=authority)
+        for site in SITES:
+            (self.home / site / "inbox").mkdir(parents=True)
+            murmura(*(word.replace("north", site) for word in request), cwd=self.home / site)
+            shutil.copy2(self.home / site / "keys" / f"{site}.request", authority)
+        for words in commands("keys sign"):
+            here = (w if not w.endswith(".example") else "127.0.0.1" for w in words)
+            murmura(*here, cwd=authority)
+        listed = murmura("keys", "list", "--dir", "keys", cwd=authority)
+        assert all(site in listed for site in SITES)
+        for site in SITES:
+            for name in ("ca.pem", f"{site}.pem"):
+                shutil.copy2(authority / "keys" / name, self.home / site / "inbox")
+            murmura(*(word.replace("north", site) for word in installed), cwd=self.home / site)
+        assert not list((authority / "keys").glob("[!c]*.key")), "no key of a site is there"
 
     def start(self, site: str, *options: str) -> subprocess.Popen[str]:
         log = (self.home / f"{site}.log").open("a")

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from murmura.agents.pki import Authority, Credentials, Role
+from murmura.agents.pki import Authority, Credentials, KeyWatch, Role
 from murmura.agents.release.mechanism import ReleaseMechanism
 from murmura.agents.runtime import Log, Metrics, Node
 from murmura.live import security
@@ -318,6 +318,39 @@ def test_a_certificate_that_expires_ends_its_connections(
     second = connection.getresponse()
     assert (second.status, second.read()) == (403, b"your certificate has expired: renew it\n")
     connection.close()
+
+
+def test_a_denied_reader_is_refused_and_its_stream_ends(
+    tmp_path: Path, authority: Authority
+) -> None:
+    """Also the reader of a connection that is open; with the list, and not without it."""
+    own = authority.credentials("0")
+    home = Authority.create(tmp_path / "own")
+    for file in ("ca.key", "ca.pem"):
+        (home.directory / file).write_bytes((authority.directory / file).read_bytes())
+    watch = KeyWatch(own, "0", denied=home.directory / "denied.json")
+    made = node(problem("average", rounds=8), tmp_path, READINGS)
+    served = ServedSite(made, PageTls.of(own, {"0", "1", "observer:control-room"}, watch))
+    assert finish(made)
+    context = shows(authority.directory, "control-room")
+    connection = http.client.HTTPSConnection(
+        "127.0.0.1", served.port, context=context, timeout=PATIENCE
+    )
+    try:
+        connection.request("GET", "/events")
+        stream = connection.getresponse()
+        assert stream.status == 200
+        assert served.get("/", context)[0] == 200
+        Authority(home.directory).revoke("control-room", role=Role.OBSERVER)
+        watch.poll()
+        code, content = served.get("/", context)
+        assert (code, b"on deny list 1" in content) == (403, True)
+        while stream.readline():
+            pass  # the stream ends
+        assert served.get("/", shows(authority.directory, "1"))[0] == 200
+    finally:
+        connection.close()
+        served.page.close()
 
 
 @pytest.mark.parametrize("expires", [True, False])

@@ -8,7 +8,7 @@
     south = "tls/south.example:7447"
 
     [keys]
-    folder = "keys"                     # ca.pem, north.pem, north.key: `murmura keys issue north`
+    folder = "keys"                     # north.key and more: `murmura keys request north`
 
     [ledger]
     path = "north.ledger"
@@ -29,6 +29,7 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,7 +38,8 @@ from murmura.agents.ledger import LedgerIdentity, key_of
 from murmura.agents.manifest import Manifest
 from murmura.agents.observers.publisher import StatusPublisher
 from murmura.agents.pins import Pins, check_pinned, pins_of
-from murmura.agents.pki import Credentials, SigningKey
+from murmura.agents.pki import Credentials, KeyWatch, SigningKey, site_secret
+from murmura.agents.pki.denied import FILE as DENIED
 from murmura.agents.pki.signing import SUFFIX as SIGNING
 from murmura.agents.protocol import Options
 from murmura.agents.readings import (
@@ -149,7 +151,8 @@ peers, keys, ledger, budget, readings, rounds, status, page, observers; did you 
         config, locator = load_model(path, AgentConfig, "agent's file", AgentError)
         if keys is not None:
             folder = str(Path(keys).absolute())
-            config = config.model_copy(update={"keys": KeysTable(folder=folder)})
+            denied = None if config.keys is None else config.keys.denied
+            config = config.model_copy(update={"keys": KeysTable(folder=folder, denied=denied)})
         return cls(config, Path(path).resolve().parent, locator)
 
     def path(self, written: str) -> Path:
@@ -222,7 +225,7 @@ peers, keys, ledger, budget, readings, rounds, status, page, observers; did you 
                 raise AgentError(
                     f"{self.locator.at('keys')}: {path} is missing; `murmura keys request "
                     f"{self.config.name}` makes the keys here, and `murmura keys install` adds what "
-                    "the authority signs; or `murmura keys issue` there makes all files of a site"
+                    "the authority signs"
                 )
         return found
 
@@ -317,8 +320,38 @@ peers, keys, ledger, budget, readings, rounds, status, page, observers; did you 
 
     def device_secret(self) -> bytes | None:
         """What identifies readings and proves what this agent sent; None without certificates."""
+        found, chosen = self.credentials(), self.config.keys
+        if found is None or chosen is None:
+            return None
+        return site_secret(found, None if chosen.secret is None else self.path(chosen.secret))
+
+    @property
+    def denied_file(self) -> Path | None:
+        """Where the authority's deny list is put: beside its certificate by default."""
+        chosen, found = self.config.keys, self.credentials()
+        if found is None or chosen is None:
+            return None
+        return found.ca.with_name(DENIED) if chosen.denied is None else self.path(chosen.denied)
+
+    @property
+    def kept_list_file(self) -> Path:
+        """Where the newest deny list that was accepted is kept: beside the ledger."""
+        ledger = self.path(self.config.ledger.path)
+        return ledger.with_name(f"{ledger.name}.{DENIED}")
+
+    @cached_property
+    def key_watch(self) -> KeyWatch | None:
+        """What follows the key files and the deny list, for all who use them; None without [keys]."""
         found = self.credentials()
-        return None if found is None else found.secret()
+        if found is None:
+            return None
+        with self.locator.errors_at("keys"):
+            return KeyWatch(
+                found,
+                self.manifest.certificates[self.config.name],
+                denied=self.denied_file,
+                kept=self.kept_list_file,
+            )
 
     def transport(self, insecure: bool) -> ZenohTransport:
         """The transport of this agent, not yet open."""
@@ -337,6 +370,7 @@ peers, keys, ledger, budget, readings, rounds, status, page, observers; did you 
             devices=names,
             credentials=None if insecure else self.credentials(),
             insecure=insecure,
+            watch=None if insecure else self.key_watch,
         )
 
     @property
@@ -386,7 +420,7 @@ peers, keys, ledger, budget, readings, rounds, status, page, observers; did you 
             )
         name = self.config.name
         device, where = self.manifest.certificates[name], self.observers_endpoint
-        return StatusPublisher(name, where, credentials, device, chosen.allow)
+        return StatusPublisher(name, where, credentials, device, chosen.allow, self.key_watch)
 
     def readings(self, connect: bool = True) -> Readings:
         """Open the source of readings; without `connect`, a source over a network stays away from it."""

@@ -32,7 +32,7 @@ class ConfigTable(Section):
 
 
 class KeysTable(ConfigTable):
-    """[keys]: a folder as `murmura keys` writes it, or three files; and who signs in a masked sum."""
+    """[keys]: a folder as `murmura keys` writes it, or three files; and what goes with them."""
 
     folder: str | None = None
     ca: str | None = None
@@ -41,6 +41,12 @@ class KeysTable(ConfigTable):
     signing: str | None = Field(
         default=None, min_length=1
     )  # the file of the signing key; NAME.signing.key in the folder by default
+    secret: str | None = Field(
+        default=None, min_length=1
+    )  # the file of the site's secret; NAME.secret beside the private key by default
+    denied: str | None = Field(
+        default=None, min_length=1
+    )  # the authority's deny list, which is followed; denied.json beside ca.pem by default
 
     @model_validator(mode="after")
     def _one_way(self) -> Self:

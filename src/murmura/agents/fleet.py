@@ -449,6 +449,7 @@ class Fleet:
                 f"  {label}-certificate: {{ file: {keys}.pem }}",
                 f"  {label}-key: {{ file: {keys}.key }}",
                 f"  {label}-signing: {{ file: {keys}.signing.key }}",
+                f"  {label}-secret: {{ file: {keys}.secret }}",
             ]
         return {"services": "\n".join(services), "secrets": "\n".join(secret)}
 

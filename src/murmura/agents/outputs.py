@@ -80,6 +80,7 @@ def _used(setup: Setup) -> list[tuple[str, Path]]:
         ("the lock of the ledger", lock_path(ledger)),
         ("the spool of the ledger", spool_path(ledger)),
         ("the key of the ledger", setup.ledger_key_file),
+        ("the deny list that is kept", setup.kept_list_file),
         ("the agent's file", setup.folder / Path(setup.locator.file).name),
         ("the scenario", setup.path(config.scenario)),
     ]

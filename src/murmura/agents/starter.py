@@ -80,7 +80,7 @@ def starter(scenario: str | Path, name: str, file: str = "agent.toml") -> str:
         port=PORT,
         peers="\n".join(f"{json.dumps(peer)} = {json.dumps(at)}" for peer, at in hosts.items()),
         device=manifest.certificates[name],
-        how="`murmura keys request`" if manifest.masked else "`murmura keys issue`",
+        how="`murmura keys request`",
         signing=SIGNING.format(name=name) if manifest.masked else "",
         ledger=json.dumps(f"{name}.ledger"),
         budget=budget,

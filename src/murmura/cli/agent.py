@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from murmura.agents.results import AgentResult
     from murmura.agents.runtime import AgentStatus, Metrics, Node
     from murmura.agents.runtime.service import ServiceNotifier
+    from murmura.agents.transport.zenoh_log import TransportLog
     from murmura.live.site import SitePage
 
 File = Annotated[Path, typer.Argument(metavar="AGENT", help="An agent's file, in TOML.")]
@@ -112,6 +113,8 @@ def agent(
                 running.callback(publisher.close)
             node = build(setup, insecure, research, log, measured)
             running.callback(node.close)
+            if not insecure:
+                pages.enter_context(_transport_log(node))
             if publisher is not None:
                 publisher.start(node.observability.log)
                 node.reporter.receivers.append(publisher)
@@ -129,6 +132,16 @@ def agent(
             _work(node, setup, notifier)
             result = node.reporter.result(node.agents[setup.config.name], ended=True)
         _conclude(node, result, as_json)
+
+
+def _transport_log(node: Node) -> TransportLog:
+    """What zenoh says of handshakes that it refuses, for the agent's log."""
+    from murmura.agents.transport.zenoh import ZenohTransport
+    from murmura.agents.transport.zenoh_log import TransportLog
+
+    transport = node.transport
+    assert isinstance(transport, ZenohTransport)
+    return TransportLog(lambda refused: transport.handshake_refused(*refused))
 
 
 def build(setup: Setup, insecure: bool, research: bool, level: str, metrics: Any = False) -> Node:
@@ -184,9 +197,14 @@ def _watch(
     from murmura.agents.runtime.status import StatusFile
 
     reporter, metrics, name = node.reporter, node.observability.metrics, setup.config.name
-    credentials = None if insecure else setup.credentials()
-    if credentials is not None:
-        reporter.certificate_expires = expiry(credentials)
+    watch = None if insecure else setup.key_watch
+    if watch is not None:
+
+        def follow() -> None:
+            reporter.certificate_expires = expiry(watch.credentials)
+
+        follow()
+        watch.renewed.append(follow)
     reporter.receivers.append(StatusFile(setup.status_file))
     if file is not None and metrics is not None:
         reporter.receivers.append(_collector(metrics, file))
@@ -205,8 +223,8 @@ def _start_page(setup: Setup, insecure: bool, written: str) -> tuple[SitePage, s
     from murmura.live.site import SitePage
 
     address = parse_address(written)
-    credentials = None if insecure or address.is_loopback else setup.credentials()
-    tls = None if credentials is None else PageTls.of(credentials, setup.page_readers)
+    watch = None if insecure or address.is_loopback else setup.key_watch
+    tls = None if watch is None else PageTls.of(watch.credentials, setup.page_readers, watch)
     page = SitePage(setup.config.name, setup.manifest, address, tls, folder=setup.folder)
     return page, page.start()
 

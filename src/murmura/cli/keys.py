@@ -16,7 +16,7 @@ from murmura.errors import AgentError, CommandError
 if TYPE_CHECKING:
     from murmura.agents.pki import DirectoryEntry, KeyRequest
 
-FILE = "signing-keys.toml"
+FILE, DENIED = "signing-keys.toml", "denied.json"
 SHOWN = 16  # digits of a fingerprint
 
 keys = typer.Typer(
@@ -54,7 +54,7 @@ def init(
         typer.echo(f"{directory}/ca.pem is for every device.")
         typer.echo(
             f"Next: murmura keys sign NAME.request --dir {directory} --host ADDRESS, of a site that "
-            f"made its own keys; or murmura keys issue NAME --dir {directory} --host ADDRESS"
+            "made its keys with murmura keys request NAME"
         )
 
 
@@ -64,12 +64,20 @@ def issue(
     directory: Directory = Path("keys"),
     days: Days = 90,
     host: Host = None,
-    renew: Annotated[bool, typer.Option("--renew", help="A new certificate, same key.")] = False,
+    renew: Annotated[
+        bool, typer.Option("--renew", help="A new certificate, with the key and hosts of before.")
+    ] = False,
+    new_key: Annotated[
+        bool, typer.Option("--new-key", help="With --renew: another key, as after an exposure.")
+    ] = False,
     observer: Observer = False,
     force: Force = False,
     debug: Debug = False,
 ) -> None:
-    """Make a key and a certificate for each device, for both ends of its links."""
+    """For tests and one machine: make a key here and a certificate for each device.
+
+    A key that is made here has to be carried to its site: there, use request, sign and install.
+    """
     with guarded(debug):
         from murmura.agents.pki import Authority, Role, check_request
 
@@ -77,12 +85,19 @@ def issue(
             check_request(names, host or (), days)
         authority, role = Authority.load(directory), Role.OBSERVER if observer else Role.MEMBER
         for name in names:
-            made = authority.issue(name, host or (), days, renew=renew, force=force, role=role)
-            typer.echo(f"{name}: {made.certificate} and {made.key} (private), with {made.ca}")
-        if not host and not observer:
-            typer.echo(
-                "Without --host these devices can connect to others, and not be connected to."
+            made = authority.issue(
+                name, host or (), days, renew=renew, new_key=new_key, force=force, role=role
             )
+            typer.echo(f"{name}: {made.certificate} and {made.key} (private), with {made.ca}")
+            if new_key and role is Role.MEMBER:
+                typer.echo(
+                    f"{name}: {name}.secret (private) goes with the new key: its ledger is bound to it"
+                )
+            (issued,) = (e for e in authority.entries() if e.name == name)
+            if not issued.hosts and not observer:
+                typer.echo(
+                    f"{name}: no --host, so it can connect to others, and not be connected to"
+                )
 
 
 @keys.command()
@@ -94,6 +109,10 @@ def request(
         typer.Option(help="The member, where it is not the name.", show_default="the name"),
     ] = None,
     observer: Observer = False,
+    new_key: Annotated[
+        bool,
+        typer.Option("--new-key", help="Replace the TLS key, which takes effect with install."),
+    ] = False,
     force: Annotated[bool, typer.Option("--force", help="Make new keys in any case.")] = False,
     debug: Debug = False,
 ) -> None:
@@ -107,10 +126,10 @@ def request(
         if observer and label is not None:
             raise CommandError("--label is of a member; an observer has a name only")
         if observer:
-            made, path = make_observer_request(name, directory, force=force)
+            made, path = make_observer_request(name, directory, new_key=new_key, force=force)
             typer.echo(f"{path} is public: send it to the authority. The key stays in {directory}.")
         else:
-            made, path = make_request(name, directory, label, force=force)
+            made, path = make_request(name, directory, label, new_key=new_key, force=force)
             typer.echo(f"{path} is public: send it to the authority. The keys stay in {directory}.")
             typer.echo(f"Signing key of {made.label}: {_short(made.signing_key)}")
         typer.echo(
@@ -248,6 +267,63 @@ def install(
             typer.echo(f"Signing key of {label}: {_short(public)}")
 
 
+@keys.command()
+def revoke(
+    name: Annotated[str, typer.Argument(metavar="NAME")],
+    directory: Directory = Path("keys"),
+    old: Annotated[
+        bool, typer.Option("--old", help="Only the keys it had before its present certificate.")
+    ] = False,
+    serial: Annotated[
+        str, typer.Option(metavar="HEX", help="Only the certificate with this number.")
+    ] = "",
+    reason: Annotated[str, typer.Option(help="Why; everybody can read it.")] = "",
+    observer: Annotated[
+        bool, typer.Option("--observer", help="An observer that has no certificate here.")
+    ] = False,
+    debug: Debug = False,
+) -> None:
+    """Deny a member or an observer for good, or some of its certificates; sign the deny list."""
+    with guarded(debug):
+        from murmura.agents.pki import Authority, Role
+
+        role = Role.OBSERVER if observer else None
+        authority = Authority.load(directory)
+        made = authority.revoke(name, old=old, serial=serial, reason=reason, role=role)
+        typer.echo(f"{directory / DENIED} is deny list {made.number}: {len(made.entries)} entries.")
+        typer.echo(
+            "Send it to all sites, to be put beside their ca.pem (or where [keys] denied says); running "
+            "agents take it within seconds, close the links of who is denied, and keep it."
+        )
+
+
+@keys.command()
+def denied(
+    file: Annotated[Path, typer.Argument(metavar="FILE")] = Path("keys") / "denied.json",
+    ca: Annotated[
+        Path | None, typer.Option(help="The authority's certificate.", show_default="beside FILE")
+    ] = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Check the signature of a deny list, and show what is on it."""
+    with guarded(debug):
+        from murmura.agents.pki import DenyList
+        from murmura.cli.display import console, table
+
+        found = DenyList.read(file, ca or file.with_name("ca.pem"))
+        if as_json:
+            entries = [entry._asdict() for entry in found.entries]
+            print_json({"number": found.number, "entries": entries})
+            return
+        typer.echo(f"deny list {found.number}, signed by the authority")
+        rows = [
+            (entry.name, entry.kind, entry.value[:40], entry.since, entry.reason or "-")
+            for entry in found.entries
+        ]
+        console().print(table(("name", "denied by", "value", "since", "reason"), rows))
+
+
 @keys.command("list")
 def show(
     directory: Directory = Path("keys"), as_json: AsJson = False, debug: Debug = False
@@ -278,10 +354,7 @@ def _print(entries: list[DirectoryEntry], signing: dict[str, str]) -> None:
     from murmura.cli.display import console, table
 
     if not entries and not signing:
-        typer.echo(
-            "no certificates yet; sign a site's request with `murmura keys sign`, or make one with "
-            "`murmura keys issue NAME`"
-        )
+        typer.echo("no certificates yet; sign a site's request with `murmura keys sign`")
         return
     rows = [
         (e.name, e.role.value, e.state, f"{e.expires:%Y-%m-%d}", ", ".join(e.hosts) or "-", e.serial[:16],

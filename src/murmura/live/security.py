@@ -39,6 +39,7 @@ HEADERS = {
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 METHODS = ("GET", "HEAD")
 READER = "murmura.reader"  # the name on a reader's certificate, in the state of a request
+SHOWN = "murmura.certificate"  # that certificate itself, as DER
 EXPIRES = "murmura.expires"  # when that certificate expires, in seconds of the epoch
 
 
@@ -125,6 +126,8 @@ class PageTls:
     readers : frozenset of str
         Common names of those who may open it; the authority's word alone is not enough, because a
         name that is removed from the fleet still has its certificate.
+    watch : KeyWatch, optional
+        Follows the site's certificate, and knows which of the readers' are denied.
     """
 
     certificate: Path
@@ -132,9 +135,10 @@ class PageTls:
     ca: Path
     hosts: tuple[str, ...]
     readers: frozenset[str]
+    watch: Any = None
 
     @classmethod
-    def of(cls, credentials: Any, readers: Iterable[str]) -> PageTls:
+    def of(cls, credentials: Any, readers: Iterable[str], watch: Any = None) -> PageTls:
         """From the files of a member of the fleet.
 
         Parameters
@@ -143,6 +147,8 @@ class PageTls:
             Its certificate, key and authority.
         readers : iterable of str
             Common names of those who may open the page.
+        watch : KeyWatch, optional
+            As for `PageTls`.
 
         Returns
         -------
@@ -152,7 +158,17 @@ class PageTls:
         from murmura.agents.pki import describe
 
         certificate, key, ca = credentials.certificate, credentials.key, credentials.ca
-        return cls(certificate, key, ca, describe(credentials).hosts, frozenset(readers))
+        return cls(certificate, key, ca, describe(credentials).hosts, frozenset(readers), watch)
+
+    def refusal(self, scope: Scope) -> str:
+        """Why the certificate of who asks is not accepted any more; empty if it is."""
+        shown = scope.get("state", {}).get(SHOWN)
+        if self.watch is None or not shown:
+            return ""
+        from cryptography import x509
+
+        found = x509.load_der_x509_certificate(shown)
+        return str(self.watch.trust.refusal(found, scope["state"][READER]))
 
 
 def check_address(address: PageAddress, tls: PageTls | None) -> None:
@@ -224,14 +240,15 @@ class PageGuard:
         What answers the requests that are let through (ASGI).
     hosts : frozenset of str
         As of `allowed_hosts`.
-    readers : frozenset of str or None
-        Common names of those who may read; None where no certificate is asked for.
+    tls : PageTls or None
+        Who may read; None where no certificate is asked for.
     """
 
-    def __init__(self, app: App, hosts: frozenset[str], readers: frozenset[str] | None) -> None:
+    def __init__(self, app: App, hosts: frozenset[str], tls: PageTls | None) -> None:
         """Nothing is asked yet."""
-        self._app, self._hosts, self._readers = app, hosts, readers
-        self._scheme = "http" if readers is None else "https"
+        self._app, self._hosts, self._tls = app, hosts, tls
+        self._readers = None if tls is None else tls.readers
+        self._scheme = "http" if tls is None else "https"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -268,6 +285,9 @@ class PageGuard:
             return 403, "the name on your certificate may not read this page: see [observers] allow"
         if seconds_left(scope) <= 0:
             return 403, "your certificate has expired: renew it"
+        refused = "" if self._tls is None else self._tls.refusal(scope)
+        if refused:
+            return 403, f"your certificate is not accepted: {refused}"
         if origin is not None and origin.lower() != f"{self._scheme}://{host}":
             return 403, "requests from other origins are not answered"
         elsewhere = headers.get("sec-fetch-site", "same-origin") in ("cross-site", "same-site")

@@ -25,6 +25,7 @@ from murmura.live.hub import Hub
 from murmura.live.security import (
     EXPIRES,
     READER,
+    SHOWN,
     PageAddress,
     PageGuard,
     PageTls,
@@ -59,6 +60,7 @@ STALLED = 60.0  # seconds without taking anything after which a reader is discon
 MOST_STREAMS = 64
 SEND_BUFFER = 1 << 17  # bytes that the system holds for a reader that takes nothing
 MOST_CONNECTIONS = MOST_STREAMS + 32
+REVIEW = 1.0  # seconds between two looks at a reader's certificate
 START, END = 10.0, 3.0  # seconds to wait for the thread
 TYPES = {
     ".css": "text/css; charset=utf-8",
@@ -119,7 +121,7 @@ class PageServer:
         """Nothing is served yet."""
         check_address(address, tls)
         self.hub, self.address, self.tls = hub, address, tls
-        self._stream = EventStream(hub, beat)
+        self._stream = EventStream(hub, beat, (lambda _: "") if tls is None else tls.refusal)
         self._routes = [*routes, Route("/events", self._stream), *_static_routes()]
         self.on_problem: Callable[[str], None] | None = None
         self._server: uvicorn.Server | None = None
@@ -143,8 +145,7 @@ class PageServer:
         port = int(self._listening.getsockname()[1])
         scheme = "http" if self.tls is None else "https"
         hosts = allowed_hosts(self.address, port, self.tls)
-        readers = None if self.tls is None else self.tls.readers
-        app = PageGuard(Starlette(routes=self._routes), hosts, readers)
+        app = PageGuard(Starlette(routes=self._routes), hosts, self.tls)
         try:
             self._server = EndingServer(_configuration(app, self.tls))
         except (OSError, ValueError) as problem:
@@ -154,6 +155,8 @@ class PageServer:
             ) from None
         self._thread = threading.Thread(target=self._run, name="page", daemon=True)
         self._thread.start()
+        if self.tls is not None and self.tls.watch is not None:
+            self.tls.watch.renewed.append(self._renew)
         for _ in range(int(START / 0.01)):
             if self._server.started or not self._thread.is_alive():
                 break
@@ -164,6 +167,12 @@ class PageServer:
         wild = self.address.host in ("0.0.0.0", "::")
         name = self.tls.hosts[0] if wild and self.tls is not None else self.address.host
         return f"{scheme}://{bracketed(name)}:{port}/"
+
+    def _renew(self) -> None:
+        """Show the new certificate to those who connect from now on."""
+        context = None if self._server is None else self._server.config.ssl
+        if context is not None and self.tls is not None:
+            context.load_cert_chain(str(self.tls.certificate), str(self.tls.key))
 
     def close(self) -> None:
         """End every stream and stop; takes at most a few seconds, and may be called twice."""
@@ -194,6 +203,8 @@ class EventStream:
         Whose events are sent.
     beat : callable
         What a beat says.
+    refusal : callable
+        Why the certificate of a reader is not accepted any more; empty if it is.
 
     Attributes
     ----------
@@ -201,9 +212,11 @@ class EventStream:
         Streams at this moment.
     """
 
-    def __init__(self, hub: Hub, beat: Beat) -> None:
+    def __init__(
+        self, hub: Hub, beat: Beat, refusal: Callable[[Scope], str] = lambda _: ""
+    ) -> None:
         """Nobody reads yet."""
-        self._hub, self._beat, self.open = hub, beat, 0
+        self._hub, self._beat, self._refusal, self.open = hub, beat, refusal, 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send events until the reader goes, its certificate expires or the hub closes."""
@@ -222,13 +235,14 @@ class EventStream:
                 asyncio.ensure_future(self._send(send)),
                 asyncio.ensure_future(_gone(receive)),
             )
-            valid = seconds_left(scope)
-            _, left = await asyncio.wait(
-                {sending, gone},
-                timeout=None if math.isinf(valid) else max(valid, 0.0),
-                return_when=asyncio.FIRST_COMPLETED,
-            )
-            for task in left:
+            ended: set[Any] = set()
+            while not ended and (valid := seconds_left(scope)) > 0 and not self._refusal(scope):
+                ended, _ = await asyncio.wait(
+                    {sending, gone},
+                    timeout=None if math.isinf(valid) else min(valid, REVIEW),
+                    return_when=asyncio.FIRST_COMPLETED,
+                )
+            for task in {sending, gone} - ended:
                 task.cancel()
             await asyncio.gather(sending, gone, return_exceptions=True)
         finally:
@@ -272,8 +286,10 @@ class NamedReader(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Note both for `PageGuard` and `EventStream`."""
         super().connection_made(transport)
-        shown = transport.get_extra_info("peercert")
-        self.app_state = {**self.app_state, READER: name_on(shown), EXPIRES: expiry_of(shown)}
+        shown, link = transport.get_extra_info("peercert"), transport.get_extra_info("ssl_object")
+        der = None if link is None else link.getpeercert(binary_form=True)
+        found = {READER: name_on(shown), EXPIRES: expiry_of(shown), SHOWN: der}
+        self.app_state = {**self.app_state, **found}
 
 
 async def _gone(receive: Receive) -> None:

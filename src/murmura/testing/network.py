@@ -33,7 +33,7 @@ from murmura.agents.events import (
 from murmura.agents.manifest import Manifest
 from murmura.agents.messages import PeerStatus
 from murmura.agents.protocol import Agent, Options
-from murmura.agents.transport.base import Arrival, Refused, Undecoded
+from murmura.agents.transport.base import Arrival, Notice, Refused, Undecoded
 from murmura.agents.transport.memory import NONE, Faults, MemoryNetwork, MemoryTransport
 from murmura.errors import AgentError
 
@@ -353,7 +353,9 @@ class SimulatedNetwork:
         """
         if self._inbox:
             label, arrival = self._inbox.popleft()
-            if not isinstance(arrival, Refused | Undecoded):  # in memory nothing is encoded
+            if not isinstance(
+                arrival, Refused | Notice | Undecoded
+            ):  # in memory nothing is encoded
                 self.feed(label, arrival)
             return True
         timer = self._timers[0][0] if self._timers else None

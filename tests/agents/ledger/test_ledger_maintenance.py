@@ -167,7 +167,7 @@ def test_a_backup_that_the_lock_file_contradicts_is_not_restored(
     path.unlink()
     with pytest.raises(LedgerError, match=r"records 4 releases and the backup .* has 3") as e:
         restore(tmp_path / "copy", path, KEY, by="ana")
-    assert "issue a new name with `murmura keys issue`" in str(e.value)
+    assert "under a new name with `murmura keys request`" in str(e.value)
     assert not path.exists()
 
 

@@ -100,6 +100,7 @@ def test_a_weakened_twin_serves_them(
         monkeypatch.setattr(publisher, "server_context", trusting)
         monkeypatch.setattr(StatusPublisher, "_examine", lambda *_: ("anybody", ""))
         monkeypatch.setattr(publisher.ObserverLink, "expiry", staticmethod(lambda _: 2e9))
+        monkeypatch.setattr(publisher, "refusal", lambda *_: "")
     with site(authority, "control-room", "old") as north:
         assert outcome(north, credentials_of(name, authority, foreign), authority) is not None
 

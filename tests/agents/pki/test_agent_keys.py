@@ -59,6 +59,7 @@ def test_private_keys_are_private_from_the_first_moment(tmp_path: Any, monkeypat
         "a.pem",
         "ca.key",
         "ca.pem",
+        "issued.jsonl",
     ]
 
 

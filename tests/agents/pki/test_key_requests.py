@@ -172,9 +172,10 @@ def test_the_authority_never_has_a_private_half_of_a_site(
             if isinstance(key, Ed25519PrivateKey)
             else key.private_numbers().private_value.to_bytes(32, "big")
         )
+    secret.append((site / "north.secret").read_bytes().strip())
     files = [*authority.directory.iterdir(), site / "north.request"]
     assert {file.name for file in files} == {
-        "ca.key", "ca.pem", "north.pem", "north.request", "signing-keys.toml",
+        "ca.key", "ca.pem", "issued.jsonl", "north.pem", "north.request", "signing-keys.toml",
     }  # fmt: skip
     for file in files:
         data = file.read_bytes()

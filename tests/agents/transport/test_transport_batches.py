@@ -21,6 +21,7 @@ class Sample(NamedTuple):
 
     key_expr: str
     payload: bytes
+    attachment: None = None
 
 
 def transport(arrived: Any) -> Any:

@@ -84,7 +84,7 @@ def test_schemes_do_not_mix() -> None:
 
 
 def test_no_certificate_no_agent() -> None:
-    with pytest.raises(AgentError, match=r"murmura keys issue p.*--insecure"):
+    with pytest.raises(AgentError, match=r"murmura keys request p.*--insecure"):
         ZenohTransport("n", "p", listen=["127.0.0.1:1"], devices={"a": "p"})
 
 

@@ -16,6 +16,7 @@ import zenoh
 
 from murmura.agents.transport import zenoh as transport
 from murmura.agents.transport import zenoh_config as names
+from murmura.agents.transport.admission import Admission
 from murmura.agents.transport.zenoh_config import settings
 from murmura.agents.wire import MOST_BYTES, encode
 from tests.agents.transport.transport_cases import Devices, free_port, hello, totals, wait_for
@@ -155,12 +156,16 @@ def test_a_neighbour_cannot_listen_to_what_is_said_to_another(pair: Any, authori
             attacker.declare_subscriber(key, lambda s: overheard.append(str(s.key_expr)))
         mine = []
         attacker.declare_subscriber("murmura/test/*/r/**", lambda s: mine.append(str(s.key_expr)))
-        time.sleep(0.3)
+        token = attacker.liveliness().declare_token(
+            names.liveliness_key("test", "r", "q", "c", "1")
+        )
+        wait_for(lambda: pair.ears_of("b").is_up("b", "c"), "r to be there")
         pair.send(totals("b", "a"))
         pair.send(totals("b", "c"))
         wait_for(lambda: mine, "what is said to r")
         wait_for(lambda: pair.ears_of("a").messages("a"), "what is said to p")
         time.sleep(0.2)
+        token.undeclare()
     assert set(overheard) <= {names.data_key("test", "q", "r", "b", "c")}
 
 
@@ -241,6 +246,7 @@ def _weakened(monkeypatch: Any) -> None:
         return {k: v for k, v in settings(*arguments).items() if k != "access_control"}
 
     monkeypatch.setattr(transport, "settings", without_fence)
+    monkeypatch.setattr(Admission, "admits_plain", lambda *_: True)  # and hears without proofs
 
 
 def test_a_weakened_twin_without_access_control_believes_a_forger(

@@ -81,16 +81,40 @@ def keys(agent: ExaminedAgent) -> Iterator[CheckResult]:
         yield warning(
             "keys",
             f"the certificate of {agent.device} expires in {left:.0f} days",
-            f"renew it with `murmura keys issue {agent.device} --renew`",
+            f"have `murmura keys sign` sign {agent.device}.request once more, and `murmura keys "
+            f"install {agent.device}`; a running agent takes it",
         )
     else:
         yield ok("keys", f"the certificate of {agent.device} is valid for {left:.0f} days")
+    yield from _denied(agent)
     signing = credentials.ca.with_name("ca.key")
     if signing.exists():
         yield warning(
             "keys",
             f"{signing} signs certificates and is on this machine",
             "keep it where no agent runs, and remove it here",
+        )
+
+
+def _denied(agent: ExaminedAgent) -> Iterator[CheckResult]:
+    """The deny list is the authority's, and this site and its neighbours are not on it."""
+    watch = agent.setup.key_watch  # raises if the list cannot be trusted
+    if watch is None or not watch.trust.denied.number:
+        return
+    own = watch.trust.denied.about(agent.device, watch.certificate)
+    if own:
+        yield failure(
+            "keys",
+            f"neighbours refuse this site: {own}",
+            f"ask the authority; after an exposed key, `murmura keys request {agent.device} --new-key`",
+        )
+    names = agent.setup.manifest.certificates
+    gone = [peer for peer in agent.neighbours if watch.trust.denied_name(names[peer])]
+    if gone:
+        yield warning(
+            "keys",
+            f"the deny list has {', '.join(gone)}, and the scenario has links to it",
+            "agree on a scenario without it, in a new epoch",
         )
 
 
@@ -149,7 +173,7 @@ def hosts(agent: ExaminedAgent) -> Iterator[CheckResult]:
         return
     config = agent.setup.config
     waited = [peer for peer in agent.neighbours if peer not in config.peers]
-    renew = f"`murmura keys issue {agent.device} --renew --host HOST` names one"
+    renew = f"`murmura keys sign {agent.device}.request --host HOST` names one"
     if not named:
         say = failure if waited else warning
         who = ", ".join(waited) if waited else "a neighbour"

@@ -276,7 +276,7 @@ def _new_name(masked: bool) -> str:
             "make keys under a new name with `murmura keys request` on the site, have the others pin "
             "its signing key in a scenario with a new nonce and epoch"
         )
-    return "issue a new name with `murmura keys issue`"
+    return "make keys under a new name with `murmura keys request` on the site"
 
 
 def _copy(

@@ -350,8 +350,9 @@ def origin_hasher(path: Path, meta: dict[str, str], device: bytes | None) -> Ori
     if found is not None and found.fingerprint == meta["origin_key_fingerprint"]:
         return found
     raise LedgerError(
-        f"ledger {path} identifies its readings with the private key of its device, and "
+        f"ledger {path} identifies its readings with the secret of its site, and "
         f"{'none was given' if secret is None else 'this is another one'}: released rows could "
-        "not be recognised; nothing was released; restore the device's key (renewing a "
-        "certificate keeps it)"
+        "not be recognised; nothing was released; restore NAME.secret, or the first private key of "
+        "the site where there is none (`murmura keys request --new-key` replaces a key and keeps "
+        "the secret)"
     )

@@ -4,7 +4,8 @@
 
 The loop only leaves the newest status for each link; a thread of the link sends it. One that is slow
 finds a newer status there and has missed those between, which the sequence numbers show. After the
-handshake an observer has nothing to say: a single byte from it ends the link.
+handshake an observer has nothing to say: a single byte from it ends the link. Its certificate is held to
+its end and to the deny list while the link is open; the site's own is replaced when it is renewed.
 """
 
 from __future__ import annotations
@@ -20,9 +21,11 @@ from collections.abc import Collection
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from cryptography import x509
+
 from murmura.agents.messages import StatusMessage
-from murmura.agents.pki import Credentials, check_credentials
-from murmura.agents.pki.certificates import observer_of
+from murmura.agents.pki import Credentials, KeyWatch, check_credentials
+from murmura.agents.pki.certificates import common_name_on, observer_of
 from murmura.agents.transport.zenoh_config import Endpoint
 from murmura.agents.wire import encode_status
 from murmura.errors import AgentError
@@ -56,6 +59,8 @@ class StatusPublisher:
         The name on it.
     allow : collection of str
         Names of observers that may read.
+    watch : KeyWatch, optional
+        Follows the site's certificate and the deny list; without a deny list by default.
 
     Raises
     ------
@@ -75,9 +80,12 @@ class StatusPublisher:
         credentials: Credentials,
         device: str,
         allow: Collection[str],
+        watch: KeyWatch | None = None,
     ) -> None:
         """Nothing is served yet."""
         check_credentials(credentials, device)
+        self._watch = watch or KeyWatch(credentials, device)
+        self._credentials = credentials
         self.agent, self.endpoint, self.allow = agent, endpoint, frozenset(allow)
         self.port = 0
         self._context = server_context(credentials)
@@ -116,6 +124,9 @@ class StatusPublisher:
                 "another [observers] listen"
             ) from None
         self.port = int(self._listener.getsockname()[1])
+        self._watch.renewed.append(self._renew)
+        self._watch.changed.append(self._review)
+        self._watch.start()
         threading.Thread(target=self._accept, daemon=True, name="murmura-observers").start()
         self._write("info", f"serves statuses on {self.endpoint._replace(port=self.port)}")
         return self.port
@@ -130,6 +141,22 @@ class StatusPublisher:
             links = tuple(self._links)
         for link in links:
             link.offer(label, sequence, text)
+
+    def _renew(self) -> None:
+        """Show the new certificate to those who connect from now on."""
+        chain = str(self._credentials.certificate), str(self._credentials.key)
+        try:
+            self._context.load_cert_chain(*chain)
+            self._context.load_verify_locations(cafile=str(self._credentials.ca))
+        except (OSError, ValueError) as problem:
+            self._write("warning", f"the new certificate cannot be served: {_reason(problem)}")
+
+    def _review(self) -> None:
+        """Have all links look at the deny list."""
+        with self._lock:
+            links = tuple(self._links)
+        for link in links:
+            link.wake()
 
     def close(self) -> None:
         """Send what is left for a second at most, and close all links; may be called twice."""
@@ -207,7 +234,7 @@ class StatusPublisher:
             link.close()
             self._refuse(host, reason)
             return None
-        made = ObserverLink(link, name)
+        made = ObserverLink(link, name, self._watch)
         with self._lock:
             count = Counter(other.observer for other in self._links)[name]
             if count < MOST_OF_ONE and not self._closed:
@@ -226,9 +253,12 @@ class StatusPublisher:
     def _examine(self, link: ssl.SSLSocket) -> tuple[str | None, str]:
         """The observer that may read, or why this one may not."""
         try:
-            name = observer_of(link.getpeercert(binary_form=True) or b"")
+            shown = link.getpeercert(binary_form=True) or b""
+            name, reason = observer_of(shown), refusal(self._watch, shown)
         except ValueError:
             return None, "its certificate cannot be read"
+        if reason:
+            return None, reason
         if name is None:
             return None, "this is no observer's certificate: members have links of their own"
         if name not in self.allow:
@@ -252,11 +282,14 @@ class ObserverLink:
         After its handshake.
     observer : str
         The name on its certificate.
+    watch : KeyWatch
+        Says when that certificate is accepted no longer.
     """
 
-    def __init__(self, link: ssl.SSLSocket, observer: str) -> None:
+    def __init__(self, link: ssl.SSLSocket, observer: str, watch: KeyWatch) -> None:
         """Nothing waits to be sent."""
-        self.link, self.observer = link, observer
+        self.link, self.observer, self._watch = link, observer, watch
+        self._shown = link.getpeercert(binary_form=True) or b""
         self.thread = threading.current_thread()
         self._pending: dict[str, tuple[int, str]] = {}
         self._lock = threading.Lock()
@@ -276,12 +309,12 @@ class ObserverLink:
         with self._lock:
             if self._pending.get(agent, (0, ""))[0] < sequence:
                 self._pending[agent] = (sequence, text)
-        self._wake()
+        self.wake()
 
     def finish(self) -> None:
         """Send what waits, and end."""
         self._finishing = True
-        self._wake()
+        self.wake()
 
     def abort(self) -> None:
         """End at once; from any thread: the link's own closes it."""
@@ -300,12 +333,15 @@ class ObserverLink:
                 both.register(self._bell, selectors.EVENT_READ)
                 both.register(self.link, selectors.EVENT_READ)
                 while True:
-                    self._send_pending()
-                    if self._finishing:
-                        return "the agent ends"
                     left = self._expires - time.time()
                     if left <= 0:
                         return "its certificate has expired"
+                    reason = refusal(self._watch, self._shown)
+                    if reason:
+                        return reason
+                    self._send_pending()
+                    if self._finishing:
+                        return "the agent ends"
                     ready = {key.fileobj for key, _ in both.select(min(left, LONGEST_WAIT))}
                     if self._bell in ready:
                         self._bell.recv(4096)
@@ -335,9 +371,16 @@ class ObserverLink:
             return ""  # a record of TLS itself
         return "it sent something, and observers only read" if said else "it has closed the link"
 
-    def _wake(self) -> None:
+    def wake(self) -> None:
+        """Look again at what is to be sent, and whether to go on; from any thread."""
         with suppress(OSError):  # a bell that rings already, or has ended
             self._ring.send(b"!")
+
+
+def refusal(watch: KeyWatch, der: bytes) -> str:
+    """Why a certificate that TLS has verified is not accepted now; empty if it is."""
+    found = x509.load_der_x509_certificate(der)
+    return watch.trust.refusal(found, common_name_on(found))
 
 
 def server_context(credentials: Credentials) -> ssl.SSLContext:

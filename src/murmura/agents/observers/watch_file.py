@@ -23,6 +23,7 @@ from murmura.agents.config import load_scenario, problem_and_manifest
 from murmura.agents.config_tables import ConfigTable, KeysTable
 from murmura.agents.manifest import Manifest
 from murmura.agents.pki import Credentials, check_credentials
+from murmura.agents.pki.denied import FILE as DENIED
 from murmura.agents.roles import Role
 from murmura.agents.transport.zenoh_config import Endpoint
 from murmura.errors import AgentError
@@ -59,6 +60,8 @@ class Watch:
         Where each watched site serves its statuses, by label.
     unit : str
         Of the estimates, as the scenario has it.
+    denied : Path or None
+        Where the authority's deny list is put.
 
     Examples
     --------
@@ -79,6 +82,7 @@ class Watch:
     credentials: Credentials
     sites: dict[str, Endpoint]
     unit: str = ""
+    denied: Path | None = None
 
     @classmethod
     def load(cls, path: str | Path) -> Watch:
@@ -121,7 +125,10 @@ class Watch:
         with locator.errors_at("keys"):
             check_credentials(credentials, config.name, role=Role.OBSERVER)
         chosen = next(s for s in scenario.variants if config.variant in (None, s.name))
-        return cls(config.name, problem, manifest, credentials, sites, chosen.family.unit)
+        denied = credentials.ca.with_name(DENIED)
+        if config.keys.denied is not None:
+            denied = folder / Path(config.keys.denied).expanduser()
+        return cls(config.name, problem, manifest, credentials, sites, chosen.family.unit, denied)
 
 
 def _credentials(config: WatchConfig, folder: Path) -> Credentials:

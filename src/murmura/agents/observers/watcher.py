@@ -19,14 +19,17 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 from murmura.agents.manifest import Manifest
+from murmura.agents.observers.publisher import refusal
 from murmura.agents.observers.received import checked_status
 from murmura.agents.observers.watch_file import Watch
-from murmura.agents.pki import Credentials
+from murmura.agents.pki import Credentials, KeyWatch
 from murmura.agents.pki.certificates import member_of
+from murmura.agents.roles import Role
 from murmura.agents.runtime.status import ENDED, HEARTBEAT
 from murmura.agents.transport.zenoh_config import Endpoint
 from murmura.agents.wire import MOST_BYTES, WireError, decode_status
@@ -115,6 +118,8 @@ class StatusWatcher:
         The terms of the fleet.
     sites : mapping of str to Endpoint
         Where each site serves its statuses, by label.
+    denied : Path, optional
+        Where the authority's deny list is put.
     clock, wall : callable
         Seconds that never decrease, and seconds of the epoch.
 
@@ -133,13 +138,15 @@ class StatusWatcher:
         manifest: Manifest,
         sites: Mapping[str, Endpoint],
         *,
+        denied: Path | None = None,
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
     ) -> None:
         """Nothing is connected yet."""
         self.name, self.manifest, self.endpoints = name, manifest, dict(sites)
         self._clock, self._wall = clock, wall
-        self._context = client_context(credentials)
+        self._keys = KeyWatch(credentials, name, role=Role.OBSERVER, denied=denied)
+        client_context(credentials)  # raises if the files cannot be used
         self._lock = threading.Lock()
         self._views = {label: SiteView() for label in sites}
         self._heard: dict[str, float] = {}  # by `clock`
@@ -152,11 +159,12 @@ class StatusWatcher:
     @classmethod
     def of(cls, watch: Watch) -> StatusWatcher:
         """The watcher of a watch file, not yet started."""
-        return cls(watch.name, watch.credentials, watch.manifest, watch.sites)
+        return cls(watch.name, watch.credentials, watch.manifest, watch.sites, denied=watch.denied)
 
     def start(self) -> None:
         """Connect to all sites, in a thread of its own."""
         self._started = self._wall()
+        self._keys.start()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(
             target=self._run, args=(self._loop,), daemon=True, name="murmura-watch"
@@ -165,6 +173,7 @@ class StatusWatcher:
 
     def close(self) -> None:
         """Close all links; may be called twice."""
+        self._keys.close()
         loop, self._loop = self._loop, None
         if loop is not None and self._thread is not None:
             with suppress(RuntimeError):  # it has ended
@@ -255,23 +264,29 @@ class StatusWatcher:
     async def _follow(self, label: str, endpoint: Endpoint) -> str:
         """Read the statuses of a site until its link ends; why it did."""
         host = endpoint.host.strip("[]")
+        context = client_context(self._keys.credentials)  # as it is now: it may have been renewed
         async with asyncio.timeout(CONNECT):
             reader, writer = await asyncio.open_connection(
-                host, endpoint.port, ssl=self._context, server_hostname=host, limit=MOST_BYTES + 4,
+                host, endpoint.port, ssl=context, server_hostname=host, limit=MOST_BYTES + 4,
                 ssl_handshake_timeout=CONNECT,
             )  # fmt: skip
         try:
-            self._check_site(label, endpoint, writer.get_extra_info("ssl_object"))
+            shown = writer.get_extra_info("ssl_object").getpeercert(True) or b""
+            self._check_site(label, endpoint, shown)
             while True:
                 size = int.from_bytes(await reader.readexactly(4), "big")
+                self._check_site(label, endpoint, shown)  # it may have been denied since
                 if size > MOST_BYTES:
                     raise WireError(f"{size:,} bytes, at most {MOST_BYTES:,} are accepted")
                 self._received(label, await reader.readexactly(size))
         finally:
             writer.transport.abort()
 
-    def _check_site(self, label: str, endpoint: Endpoint, link: ssl.SSLObject) -> None:
-        name, expected = member_of(link.getpeercert(True) or b""), self.manifest.certificates[label]
+    def _check_site(self, label: str, endpoint: Endpoint, shown: bytes) -> None:
+        name, expected = member_of(shown), self.manifest.certificates[label]
+        reason = refusal(self._keys, shown)
+        if reason:
+            raise AgentError(f"the certificate that is presented at {endpoint}: {reason}")
         if name != expected:
             raise AgentError(
                 f"a certificate for {name!r} is presented at {endpoint}, expected {expected!r}"

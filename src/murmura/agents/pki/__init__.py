@@ -5,13 +5,14 @@ and so do `NAME.pem` and `NAME.key` of that device and of no other. The name on 
 common name) is what agents admit and what restricts the keys of a device, so an authority never
 issues one name to two devices. Certificates of observers have a role that no member accepts.
 
-There is no revocation list: a lost certificate is valid until it expires, or until its name is
-removed from the manifest. So validity is short, and `issue(..., renew=True)` is cheap.
+Keys are made on the site, and the authority sees their public halves only (`make_request`,
+`Authority.sign`, `install`). For tests and fleets on one machine it can make them itself
+(`Authority.issue`). Members of a masked sum sign what they send with a second key, made on the site
+(`SigningKey`), which the manifest pins: whoever signs certificates cannot speak for them.
 
-Keys can be made by the authority (`Authority.issue`), or on the site, of which the authority then
-sees the public halves only (`make_request`, `Authority.sign`, `install`). Members of a masked sum sign
-what they send with a second key, made on the site (`SigningKey`), which the manifest pins: whoever
-signs certificates cannot speak for them.
+A certificate ends with its validity, or when the authority denies it (`Authority.revoke`, `DenyList`).
+Whether one is accepted is decided in one place (`Trust`); a running agent follows its own files and the
+deny list (`KeyWatch`). What a ledger is bound to outlives all keys of its site (`site_secret`).
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from murmura.agents.pki.certificates import (
     describe,
     expiry,
 )
+from murmura.agents.pki.denied import DeniedEntry, DenyList
 from murmura.agents.pki.requests import (
     KeyRequest,
     install,
@@ -33,17 +35,24 @@ from murmura.agents.pki.requests import (
     make_request,
     own_signing_keys,
 )
+from murmura.agents.pki.secret import site_secret
 from murmura.agents.pki.signing import SigningKey, fingerprint_of
+from murmura.agents.pki.trust import Trust
+from murmura.agents.pki.watch import KeyWatch
 from murmura.agents.roles import Role
 
 __all__ = [
     "SOON",
     "Authority",
     "Credentials",
+    "DeniedEntry",
+    "DenyList",
     "DirectoryEntry",
     "KeyRequest",
+    "KeyWatch",
     "Role",
     "SigningKey",
+    "Trust",
     "check_credentials",
     "check_request",
     "describe",
@@ -53,4 +62,5 @@ __all__ = [
     "make_observer_request",
     "make_request",
     "own_signing_keys",
+    "site_secret",
 ]

@@ -21,6 +21,7 @@ from murmura.agents.pki.certificates import (
     builder,
     checked_days,
     common_name,
+    common_name_on,
     described,
     device_certificate,
     host_of,
@@ -29,10 +30,17 @@ from murmura.agents.pki.certificates import (
     read_certificate,
     usage,
 )
+from murmura.agents.pki.denied import FILE as DENIED
+from murmura.agents.pki.denied import (
+    DeniedEntry,
+    DenyList,
+)
 from murmura.agents.pki.files import check_free, check_name, check_observer_name, store
+from murmura.agents.pki.issued import issued, record, to_deny
 from murmura.agents.pki.requests import KeyRequest
+from murmura.agents.pki.secret import keep_secret
 from murmura.agents.pki.signing import FILE, fingerprint_of, read_keys, write_keys
-from murmura.agents.roles import Role
+from murmura.agents.roles import Role, common_name_of
 from murmura.errors import AgentError
 
 
@@ -148,10 +156,14 @@ class Authority:
         *,
         not_after: dt.datetime | None = None,
         renew: bool = False,
+        new_key: bool = False,
         force: bool = False,
         role: Role = Role.MEMBER,
     ) -> Credentials:
-        """Issue a key (mode 0600) and a certificate for a device, or for an observer.
+        """Make a key (mode 0600) here, and a certificate for it: for tests, and one machine.
+
+        A private key that is made here has to be carried to its site. Sites of a fleet make their
+        own, and have it signed (`make_request`, `sign`).
 
         Parameters
         ----------
@@ -159,15 +171,19 @@ class Authority:
             Common name of the device.
         hosts : iterable of str
             Host names and addresses at which it is reached; neighbours check that the one they
-            connect to is among them. Without any, the device can only connect to others.
+            connect to is among them. Without any, a renewal keeps those of before, and a new device
+            can only connect to others.
         days : float
             How long the certificate is valid.
         not_after : datetime, optional
             End of validity, in place of `days`.
         renew : bool
             Replace the certificate and keep the key.
+        new_key : bool
+            With `renew`: replace the key too, as after it was exposed; the device's ledger goes on,
+            with the file NAME.secret.
         force : bool
-            Replace both.
+            Replace both, as for another device.
         role : Role
             A member's, or an observer's, which is reached by nobody and has no hosts.
 
@@ -179,25 +195,124 @@ class Authority:
         Raises
         ------
         AgentError
-            If an argument is invalid, files exist and neither `renew` nor `force` is set, or the
-            name has another role.
+            If an argument is invalid, files exist and neither `renew` nor `force` is set, the
+            name has another role, or it or the key is denied.
         """
         check_name(name)
-        found = [host_of(host) for host in hosts]
+        paths = self.directory / f"{name}.key", self.directory / f"{name}.pem"
+        kept = self._entry(paths[1], None).hosts if renew and paths[1].exists() else ()
+        found = [host_of(host) for host in tuple(hosts) or kept]
         self._check_role(name, role, found)
         end = not_after or dt.datetime.now(dt.UTC) + dt.timedelta(days=checked_days(days))
-        paths = self.directory / f"{name}.key", self.directory / f"{name}.pem"
         check_free(paths, force or renew, f"{name} must then be given the new files")
-        if renew:
-            old = self.credentials(name).key.read_bytes()
-            key: Any = serialization.load_pem_private_key(old, password=None)
-        else:
-            key = ec.generate_private_key(ec.SECP256R1())
-        certificate = device_certificate(self._signer, key.public_key(), name, found, end, role)
-        if not renew:
+        key = self._key_for(name, renew, new_key)
+        made = self._certify(key.public_key(), name, found, end, role)
+        if new_key and renew and role is Role.MEMBER:
+            keep_secret(paths[0])
+        if new_key or not renew:
             store(paths[0], pem_of(key), secret=True)
-        store(paths[1], certificate)
+        self._put(paths[1], made)
         return self.credentials(name)
+
+    def _key_for(self, name: str, renew: bool, new_key: bool) -> Any:
+        """The device's key, or a new one."""
+        if new_key and not renew:
+            raise AgentError("a new key in place of the old one is a renewal; say --renew too")
+        if not renew:
+            return ec.generate_private_key(ec.SECP256R1())
+        old = self.credentials(name).key.read_bytes()  # raises if there is nothing to renew
+        if new_key:
+            return ec.generate_private_key(ec.SECP256R1())
+        return serialization.load_pem_private_key(old, password=None)
+
+    def _certify(
+        self, public: Any, name: str, hosts: Sequence[Any], end: dt.datetime, role: Role
+    ) -> bytes:
+        """A certificate, unless its name or key is denied."""
+        made = device_certificate(self._signer, public, name, hosts, end, role)
+        certificate = x509.load_pem_x509_certificate(made)
+        denied = self.deny_list().about(common_name_of(name, role), certificate)
+        if denied:
+            raise AgentError(
+                f"{name} gets no certificate: {denied}; a member that comes back has a new name, and "
+                f"a key that was replaced is made by `murmura keys request {name} --new-key`"
+            )
+        return made
+
+    def _put(self, path: Path, made: bytes) -> None:
+        """Store a certificate, and record it and the one it replaces among all that were signed."""
+        replaced = path.read_bytes() if path.exists() else None
+        store(path, made)
+        record(self.directory, [made] if replaced is None else [replaced, made])
+
+    def issued(self) -> list[dict[str, str]]:
+        """Every certificate that was signed: common name, serial number, key and end."""
+        return issued(self.directory)
+
+    def deny_list(self) -> DenyList:
+        """The newest deny list; an empty one with number 0 if nothing was ever denied."""
+        path = self.directory / DENIED
+        return DenyList.read(path, self.directory / "ca.pem") if path.exists() else DenyList()
+
+    def revoke(
+        self,
+        name: str,
+        *,
+        old: bool = False,
+        serial: str = "",
+        reason: str = "",
+        role: Role | None = None,
+    ) -> DenyList:
+        """Deny a name for good, or some of its certificates, and sign the next deny list.
+
+        Parameters
+        ----------
+        name : str
+            Of a member, or of an observer.
+        old : bool
+            Deny the keys that it had before the present one: it goes on with that.
+        serial : str
+            Deny the certificate with this number, in hexadecimal.
+        reason : str
+            Why; it is on the list, which is public.
+        role : Role, optional
+            Of a name without a certificate here; a member's by default.
+
+        Returns
+        -------
+        DenyList
+            The new list, which is in `denied.json` for all sites.
+
+        Raises
+        ------
+        AgentError
+            If the name or the number cannot be one, or nothing is known that could be denied.
+        """
+        check_name(name)
+        path = self.directory / f"{name}.pem"
+        present = x509.load_pem_x509_certificate(path.read_bytes()) if path.exists() else None
+        found = common_name_of(name, role or Role.MEMBER)
+        if present is not None:
+            found = common_name_on(present)
+        now = f"{dt.datetime.now(dt.UTC):%Y-%m-%d %H:%M:%S} UTC"
+        rows = self.issued()
+        had = {row["key"] for row in rows if row["name"] == found}
+        others = [row["name"] for row in rows if row["serial"] == serial.lower()]
+        if others and found not in others:
+            raise AgentError(f"certificate {serial} is of {others[0]}, and not of {name}")
+        asked = to_deny(name, found, present, had, old=old, serial=serial)
+        before = self.deny_list()
+        known = {entry[:2] for entry in before.entries}
+        new = [
+            DeniedEntry(kind, value, found, now, reason)
+            for kind, value in asked
+            if (kind, value) not in known
+        ]
+        if not new:
+            raise AgentError(f"{name}: all of this is on deny list {before.number} already")
+        made = DenyList(before.number + 1, (*before.entries, *new)).sign(self._signer[0])
+        made.write(self.directory / DENIED)
+        return made
 
     def sign(
         self,
@@ -241,12 +356,10 @@ class Authority:
         found = [host_of(host) for host in hosts or (old.hosts if old else ())]
         self._check_role(request.name, request.role, found)
         end = dt.datetime.now(dt.UTC) + dt.timedelta(days=checked_days(days))
-        made = device_certificate(
-            self._signer, request.public_key, request.name, found, end, request.role
-        )
+        made = self._certify(request.public_key, request.name, found, end, request.role)
         if request.role is Role.MEMBER:
             write_keys(self.directory / FILE, known | {request.label: request.signing_key})
-        store(path, made)
+        self._put(path, made)
         return path
 
     def _check_role(self, name: str, role: Role, hosts: Sequence[object]) -> None:
@@ -332,8 +445,8 @@ class Authority:
         for path in made:
             if not path.is_file():
                 raise AgentError(
-                    f"{path} is missing; make it with `murmura keys issue {name} "
-                    f"--dir {self.directory}`"
+                    f"{path} is missing: it was never made here (`murmura keys issue {name} --dir "
+                    f"{self.directory}`), or the site makes its own and `keys sign` renews it"
                 )
         return made
 

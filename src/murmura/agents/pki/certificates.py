@@ -140,8 +140,8 @@ def check_credentials(
         If they cannot be used, with the reason and the remedy.
     """
     renew = (
-        f"renew it with `murmura keys issue {name} --renew`, or `murmura keys sign` where the site "
-        "made its key"
+        f"renew it: `murmura keys sign {name}.request` at the authority, `murmura keys install` here "
+        f"(`murmura keys issue {name} --renew` where the authority made the key)"
     )
     for file in (credentials.ca, credentials.certificate):
         try:
@@ -262,10 +262,15 @@ def member_of(der: bytes) -> str | None:
     return name if role is Role.MEMBER else None
 
 
+def common_name_on(found: Any) -> str:
+    """The common name on a certificate, which marks an observer; empty without exactly one."""
+    names = found.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+    return str(names[0].value) if len(names) == 1 else ""
+
+
 def _identity(found: Any) -> tuple[str, Role]:
     """The name on a certificate without the mark of its role, and the role."""
-    names = found.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
-    return split_common_name(str(names[0].value) if len(names) == 1 else "")
+    return split_common_name(common_name_on(found))
 
 
 class CertificateFacts(NamedTuple):

@@ -68,6 +68,6 @@ def check_private(path: Path) -> None:
     if path.stat().st_mode & (0o007 if passed else 0o077):
         raise AgentError(
             f"{path} can be read by others; run `chmod 600 {path}`. If others may have read it, it "
-            "must not be used any more: issue a key under a new name, remove the old name from the "
-            "manifest, and start a new epoch (renewing keeps the key)"
+            "must not be used any more: replace it (`murmura keys request NAME --new-key`), and have "
+            "the authority deny the old one (`murmura keys revoke NAME --old`)"
         )

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,7 +25,9 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from murmura.agents.pki.certificates import Credentials, check_credentials, pem_of
+from murmura.agents.pki.certificates import Credentials, check_credentials, load_pair, pem_of
+from murmura.agents.pki.denied import FILE as DENIED
+from murmura.agents.pki.denied import DenyList
 from murmura.agents.pki.files import (
     check_free,
     check_name,
@@ -32,12 +35,14 @@ from murmura.agents.pki.files import (
     check_private,
     store,
 )
+from murmura.agents.pki.secret import keep_secret, new_secret, secret_file
 from murmura.agents.pki.signing import FILE, SUFFIX, SigningKey, read_keys
 from murmura.agents.roles import Role
 from murmura.errors import AgentError
 
 DOMAIN = b"murmura key request 2\n"
 REQUEST = ".request"
+NEXT = ".next"  # after NAME.key: a key that waits for its certificate
 MOST_BYTES = 16_384
 
 
@@ -167,9 +172,16 @@ class KeyRequest(NamedTuple):
 
 
 def make_request(
-    name: str, directory: str | Path, label: str | None = None, *, force: bool = False
+    name: str,
+    directory: str | Path,
+    label: str | None = None,
+    *,
+    new_key: bool = False,
+    force: bool = False,
 ) -> tuple[KeyRequest, Path]:
     """Make the keys of a site that it does not have yet, and a request for them.
+
+    With the first of them comes the site's secret, which stays when keys are replaced.
 
     Parameters
     ----------
@@ -179,8 +191,11 @@ def make_request(
         Where the site's keys are; made with mode 0700 if it does not exist.
     label : str, optional
         The member whose signing key it is, where it is not the name.
+    new_key : bool
+        Make a TLS key in place of the one there is, as after it was exposed. It waits in
+        NAME.key.next until `install` brings its certificate; the agent goes on with the old one.
     force : bool
-        Make new keys even if there are some.
+        Make new keys at once even if there are some, as for another device.
 
     Returns
     -------
@@ -198,14 +213,15 @@ def make_request(
     >>> with TemporaryDirectory() as folder:
     ...     made, path = make_request("north", folder)
     ...     KeyRequest.read(path) == made, sorted(file.name for file in Path(folder).iterdir())
-    (True, ['north.key', 'north.request', 'north.signing.key'])
+    (True, ['north.key', 'north.request', 'north.secret', 'north.signing.key'])
     """
     label = name if label is None else label
     check_name(name)
     check_name(label)
     home = Path(directory)
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
-    private = _tls_key(home / f"{name}.key", force)
+    _prepare_secret(home / f"{name}.key", replaced=new_key or force)
+    private = _tls_key(home / f"{name}.key", force, new_key)
     file = home / f"{label}{SUFFIX}"
     known = file.exists() and not force
     signing = SigningKey.load(file) if known else SigningKey.create(file, force=force)
@@ -219,8 +235,17 @@ def make_request(
     return made, path
 
 
+def _prepare_secret(key: Path, replaced: bool) -> None:
+    """Give a new site its secret, and keep that of one whose key is replaced."""
+    if key.exists():
+        if replaced:
+            keep_secret(key)
+    elif not secret_file(key).exists():
+        new_secret(key)
+
+
 def make_observer_request(
-    name: str, directory: str | Path, *, force: bool = False
+    name: str, directory: str | Path, *, new_key: bool = False, force: bool = False
 ) -> tuple[KeyRequest, Path]:
     """Make the key of an observer if it has none yet, and a request for it.
 
@@ -230,8 +255,10 @@ def make_observer_request(
         The name that sites allow.
     directory : str or Path
         Where the observer's key is; made with mode 0700 if it does not exist.
+    new_key : bool
+        As for `make_request`.
     force : bool
-        Make a new key even if there is one.
+        Make a new key at once even if there is one.
 
     Returns
     -------
@@ -254,7 +281,7 @@ def make_observer_request(
     check_observer_name(name)
     home = Path(directory)
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
-    private = _tls_key(home / f"{name}.key", force)
+    private = _tls_key(home / f"{name}.key", force, new_key)
     made = KeyRequest(name, "", _public_half(private), "", b"", b"", Role.OBSERVER)
     proof = private.sign(made.signed, ec.ECDSA(hashes.SHA256()))
     made = made._replace(certificate_proof=proof)
@@ -269,8 +296,22 @@ def _public_half(private: ec.EllipticCurvePrivateKey) -> bytes:
     )
 
 
-def _tls_key(path: Path, force: bool) -> ec.EllipticCurvePrivateKey:
-    """The key of a file, or a new one."""
+def next_key(path: Path) -> Path:
+    """Where the key waits that is to replace one."""
+    return path.with_name(path.name + NEXT)
+
+
+def _tls_key(path: Path, force: bool, new_key: bool) -> ec.EllipticCurvePrivateKey:
+    """The key of a file, or a new one; with `new_key`, one that waits for its certificate."""
+    if new_key:
+        if not path.exists() or force:
+            raise AgentError(
+                f"a new key in place of {path} needs that key, and keeps all others; leave out "
+                f"{'--force' if path.exists() else '--new-key'}"
+            )
+        made = ec.generate_private_key(ec.SECP256R1())
+        store(next_key(path), pem_of(made), secret=True)
+        return made
     if not path.exists() or force:
         check_free([path], force, "the certificate must then be signed anew")
         made = ec.generate_private_key(ec.SECP256R1())
@@ -299,7 +340,8 @@ def install(
     name : str
         The name on the certificate.
     source : str or Path
-        A folder with ca.pem, NAME.pem and, for a masked sum, signing-keys.toml.
+        A folder with ca.pem, NAME.pem, for a masked sum signing-keys.toml, and denied.json where
+        something is denied.
     directory : str or Path
         Where the site's keys are.
     force : bool
@@ -327,6 +369,9 @@ def install(
         if not file.is_file():
             raise AgentError(f"{file} is missing; the authority sends ca.pem and {name}.pem")
     found = Credentials(came / "ca.pem", came / f"{name}.pem", made.key)
+    waiting = next_key(made.key)
+    if waiting.is_file() and _is_pair(waiting, found.certificate):
+        found = found._replace(key=waiting)
     check_credentials(found, name, role=None)
     if (came / FILE).is_file():
         _check_pins(read_keys(came / FILE), home, came / FILE)
@@ -337,8 +382,34 @@ def install(
         )
     certificate = found.certificate.read_bytes()
     store(made.ca, authority)
+    if found.key == waiting:  # both are there until the last step: a second call completes it
+        store(made.key, waiting.read_bytes(), secret=True)
     store(made.certificate, certificate)
+    if found.key == waiting:
+        waiting.unlink()
+    _install_denied(came / DENIED, home / DENIED, made.ca)
     return made
+
+
+def _is_pair(key: Path, certificate: Path) -> bool:
+    try:
+        load_pair(key.read_bytes(), certificate.read_bytes())
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        return False
+    return True
+
+
+def _install_denied(source: Path, path: Path, ca: Path) -> None:
+    """Put a deny list that came beside the keys, unless a newer one is there."""
+    if not source.is_file():
+        return
+    came = DenyList.read(source, ca)
+    there = 0
+    if path.is_file():
+        with suppress(AgentError):  # of another authority, which was replaced with --force
+            there = DenyList.read(path, ca).number
+    if came.number > there:
+        came.write(path)
 
 
 def _check_pins(pinned: dict[str, str], home: Path, file: Path) -> None:

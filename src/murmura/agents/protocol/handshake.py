@@ -47,7 +47,7 @@ REMEDY = (
     "nothing was released; if another copy of this ledger runs, stop one of them and start this "
     "one again; if the ledger was lost or restored from an older copy, use the newest copy; if "
     "there is none, what was released cannot be known: go on under a new name (`murmura keys "
-    "issue`) and add its budget to that of the old one"
+    "request`) and add its budget to that of the old one"
 )
 
 

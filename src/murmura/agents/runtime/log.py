@@ -23,7 +23,9 @@ from murmura.errors import AgentError
 LEVELS = {"debug": 0, "info": 1, "warning": 2, "error": 3}
 DEBUG_KINDS = {"round", "duplicate"}  # once per round and agent
 WARNING_KINDS = {
+    "certificate",
     "clock",
+    "denied",
     "slot",
     "spool",
     "surplus",

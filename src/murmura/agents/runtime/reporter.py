@@ -154,6 +154,7 @@ class StatusReporter:
             agent.protocol.round, agent.protocol.reported_estimate, done, self._state(agent),
             facts.coverage_of(agent), agent.protocol.links_status(),
             facts.readings_of(agent), agent.ledger.releases, facts.stage_of(agent),
+            self.certificate_expires,
         )  # fmt: skip
         before, when = self._seen.get(agent.label, (None, 0.0))
         if signature != before or self.beat - when >= HEARTBEAT:

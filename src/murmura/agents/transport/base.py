@@ -29,6 +29,21 @@ class Refused(NamedTuple):
     reason: str
 
 
+class Notice(NamedTuple):
+    """What is to be in the log: of certificates, and of the deny list.
+
+    Attributes
+    ----------
+    kind : str
+        Of the log line.
+    text : str
+        What it says.
+    """
+
+    kind: str
+    text: str
+
+
 class Undecoded(NamedTuple):
     """Messages as they came, for several agents: whoever handles them decodes them in its own thread.
 
@@ -41,7 +56,7 @@ class Undecoded(NamedTuple):
     decode: Callable[[], Sequence[tuple[str, Received | ReceivedBatch | Refused]]]
 
 
-Arrival = Received | ReceivedBatch | PeerUp | PeerDown | Refused | Undecoded
+Arrival = Received | ReceivedBatch | PeerUp | PeerDown | Refused | Notice | Undecoded
 Deliver = Callable[[str, Arrival], None]  # (label of the local agent, what arrived); any thread
 
 

@@ -8,7 +8,12 @@ Agents of one device communicate without the network.
 
 A message is delivered if the key it came under names its sender, its receiver is local and the two
 are neighbours. The key can be trusted: access control admits it only from the device with that name
-on its certificate. Without certificates it cannot, so that mode is restricted to loopback.
+on its certificate. Which certificate that is, devices prove to each other over the link, and messages
+are sealed between those who have (`channels`): a device is heard until its certificate ends or is
+denied, and no longer. Without certificates neither holds, so that mode is restricted to loopback.
+
+Certificate files are followed while the session runs. When they are renewed, the session is closed and
+opened again with the new ones: neighbours see the links go down and up, and are sent the last messages.
 """
 
 from __future__ import annotations
@@ -19,21 +24,26 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property, partial
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
 from murmura.agents.events import PeerDown, PeerUp, Received, ReceivedBatch
 from murmura.agents.messages import CumulativeMass, Message
-from murmura.agents.pki import Credentials, check_credentials
+from murmura.agents.pki import Credentials, KeyWatch, check_credentials
 from murmura.agents.roles import check_members
-from murmura.agents.transport.base import Arrival, Deliver, Refused, Undecoded
+from murmura.agents.transport.admission import Admission, Change, Presence
+from murmura.agents.transport.base import Arrival, Deliver, Notice, Refused, Undecoded
+from murmura.agents.transport.channels import MARK, Channels, ProofError
+from murmura.agents.transport.guard import LinkGuard
 from murmura.agents.transport.zenoh_config import (
     Endpoint,
     batch_key,
     data_key,
     key_prefix,
+    kind_of,
     link_problem,
     liveliness_key,
     parse_key,
+    proof_key,
     settings,
     source_of,
 )
@@ -45,8 +55,22 @@ BATCH = 1000  # messages in one payload
 MOST_BATCH_BYTES = 1 << 20
 MOST_UNDECODED = 1 << 25  # bytes of payloads that wait to be decoded
 FIRST_PROBE, NEXT_PROBE = 3.0, 10.0  # seconds until missing links are probed
+TEND = 1.0  # seconds between two looks at channels and links
+MOST_SHOWN = 8  # names in a log line
+AGAIN = 1.0  # seconds until a session that could not be opened again is tried once more
+
+__all__ = ["Presence", "ZenohTransport"]
 
 Direction = tuple[str, str]  # sender, receiver
+
+
+class Outlet(NamedTuple):
+    """A publisher of a session, the key expression it has, and the device that is to read it."""
+
+    session: Any
+    publisher: Any
+    key: str
+    device: str
 
 
 class ZenohTransport:
@@ -70,6 +94,8 @@ class ZenohTransport:
         No certificates, on loopback only.
     batched : bool
         Hold messages back until `flush`, and send those to one device in one payload.
+    watch : KeyWatch, optional
+        Follows the certificate files and the deny list; without a deny list by default.
 
     Raises
     ------
@@ -86,8 +112,8 @@ class ZenohTransport:
     >>> ZenohTransport("ring", "gateway", devices={"north": "gateway"})
     Traceback (most recent call last):
     ...
-    murmura.errors.AgentError: gateway has no certificate: make one with `murmura keys issue \
-gateway`, or run with --insecure, which is for the loopback of one machine only
+    murmura.errors.AgentError: gateway has no certificate: `murmura keys request gateway` makes its \
+key, which the authority signs; or run with --insecure, which is for the loopback of one machine only
     """
 
     only_remote = True  # agents of one device need no network
@@ -103,18 +129,21 @@ gateway`, or run with --insecure, which is for the loopback of one machine only
         credentials: Credentials | None = None,
         insecure: bool = False,
         batched: bool = False,
+        watch: KeyWatch | None = None,
     ) -> None:
         """Nothing is opened yet."""
         if credentials is None and not insecure:
             raise AgentError(
-                f"{device} has no certificate: make one with `murmura keys issue {device}`, or "
-                "run with --insecure, which is for the loopback of one machine only"
+                f"{device} has no certificate: `murmura keys request {device}` makes its key, which "
+                "the authority signs; or run with --insecure, which is for the loopback of one "
+                "machine only"
             )
         if "*" in (device, *devices.values()):
             raise AgentError("a device cannot be called '*', which stands for all of them")
         check_members((device, *devices.values()))
         self._network, self._device, self._devices = network, device, dict(devices)
         self._credentials = None if insecure else credentials
+        self._watch = watch
         self._listen = [Endpoint.parse(text, insecure=insecure) for text in listen]
         known = (connect or {}).items()
         self._connect = {name: Endpoint.parse(text, insecure=insecure) for name, text in known}
@@ -124,17 +153,22 @@ gateway`, or run with --insecure, which is for the loopback of one machine only
         self._deliver: Deliver | None = None
         self._zenoh: Any = None
         self._session: Any = None
-        self._publishers: dict[Direction, Any] = {}
+        self._outlets: dict[Direction, Outlet] = {}
         self._routes: dict[Direction, str] = {}  # the device of each remote neighbour, once open
         self._incoming: dict[str, Direction] = {}  # by key
         self._last: dict[Direction, bytes] = {}  # cumulative mass
         self._batched = batched
         self._held_back: defaultdict[str, list[bytes]] = defaultdict(list)  # by device
-        self._batch_publishers: dict[str, Any] = {}  # by device
-        self._presence = Presence(self._devices)
+        self._batch_outlets: dict[str, Outlet] = {}  # by device
+        self._proof_outlets: dict[str, Outlet] = {}  # by device
+        self._ends: dict[str, int] = {}  # of the certificates that devices have proved, in seconds
+        self._guard = self._guarded(None, (), Admission(self._devices, (), None))
+        self._renewing = False  # while a session is replaced
         self._declared: list[Any] = []  # tokens and subscribers, which end when dropped
         self._undecoded = 0  # bytes
         self._lock = threading.RLock()
+        self._session_lock = threading.RLock()  # held while a session is replaced
+        self._wake = threading.Event()
         self._closed = threading.Event()
 
     def attach(self, agent: str, neighbours: Collection[str]) -> None:
@@ -157,9 +191,12 @@ gateway`, or run with --insecure, which is for the loopback of one machine only
             raise AgentError(f"{self._device} opens its transport once, after attaching agents")
         if self._credentials:
             check_credentials(self._credentials, self._device)
+            self._watch = self._watch or KeyWatch(self._credentials, self._device)
         self._zenoh, self._deliver = load_zenoh(), deliver
         self._session = self._open_session()
         self._declare()
+        if self._watch is not None:
+            self._follow(self._watch)
         self._routes = {(agent, peer): self._devices[peer] for agent, peer in self._remote.links}
         for agent, peers in self._neighbours.items():
             for peer in peers & self._neighbours.keys():
@@ -178,7 +215,7 @@ gateway`, or run with --insecure, which is for the loopback of one machine only
         if self._batched:
             self._held_back[device].append(data)
         else:
-            self._put(self._publishers[direction], data)
+            self._put(self._outlets[direction], data)
 
     def _send_otherwise(self, message: Message) -> None:
         """A message that does not leave this device, or cannot be sent."""
@@ -198,7 +235,7 @@ gateway`, or run with --insecure, which is for the loopback of one machine only
         held_back, self._held_back = self._held_back, defaultdict(list)
         for device, frames in held_back.items():
             for k in range(0, len(frames), BATCH):
-                self._put(self._batch_publishers[device], pack(frames[k : k + BATCH]))
+                self._put(self._batch_outlets[device], pack(frames[k : k + BATCH]))
 
     def close(self) -> None:
         """Close the session; neighbours see it at once."""
@@ -206,8 +243,12 @@ gateway`, or run with --insecure, which is for the loopback of one machine only
             if self._closed.is_set():
                 return
             self._closed.set()
-        if self._session is not None:
-            self._session.close()
+        self._wake.set()
+        if self._watch is not None:
+            self._watch.close()
+        with self._session_lock:
+            if self._session is not None:
+                self._session.close()
 
     def _open_session(self) -> Any:
         config = self._zenoh.Config()
@@ -230,30 +271,90 @@ gateway`, or run with --insecure, which is for the loopback of one machine only
     def _declare(self) -> None:
         """Subscribe before declaring presence: whoever sees us can be heard."""
         session, own = self._session, key_prefix(self._network, "*", self._device)
-        drop = self._zenoh.CongestionControl.DROP
-        for agent, peer in self._remote.links:
-            device = self._devices[peer]
-            key = data_key(self._network, self._device, device, agent, peer)
-            self._publishers[agent, peer] = session.declare_publisher(key, congestion_control=drop)
-            back = data_key(self._network, device, self._device, peer, agent)
-            self._incoming[back] = peer, agent
-        for device in self._remote.devices:
-            key = batch_key(self._network, self._device, device)
-            self._batch_publishers[device] = session.declare_publisher(key, congestion_control=drop)
-        self._subscribe(session, f"{own}/data/**", self._receive)
-        self._subscribe(session, f"{own}/many", self._receive_batch)
+        zid = str(session.zid())
+        self._make_outlets(session)
+        admission = Admission(self._devices, self._remote.listeners, self._channels(zid))
+        self._guard = self._guarded(session, self._remote.devices, admission)
+        self._subscribe(session, f"{own}/**", self._receive_any)
         liveliness = session.liveliness()
+        name = f"{zid}{MARK}" if self._credentials else zid
         for agent, device in {(a, self._devices[p]) for a, p in self._remote.links}:
-            key = liveliness_key(self._network, self._device, device, agent, str(session.zid()))
+            key = liveliness_key(self._network, self._device, device, agent, name)
             self._declared.append(liveliness.declare_token(key))
         self._subscribe(liveliness, f"{own}/live/**", self._receive_token, history=True)
         if self._credentials:
             listener = session.info.declare_link_events_listener(self._link_event, history=True)
             self._declared.append(listener)
-            threading.Thread(target=self._probe, daemon=True, name="murmura-probe").start()
+
+    def _guarded(self, session: Any, devices: Collection[str], admission: Admission) -> LinkGuard:
+        """Who may speak in a session; nobody is there before it is open."""
+        return LinkGuard(
+            session,
+            devices,
+            admission,
+            lambda device, proof: self._publish(self._proof_outlets[device], proof),
+            self._announce,
+            self._note,
+        )
+
+    def _channels(self, session: str) -> Channels | None:
+        if self._credentials is None or self._watch is None:
+            return None
+        return Channels(
+            self._network, self._device, session, self._credentials, self._watch.trust, self._ends
+        )
+
+    def _make_outlets(self, session: Any) -> None:
+        """Publishers for all links of this session."""
+        drop = self._zenoh.CongestionControl.DROP
+
+        def outlet(key: str, device: str) -> Outlet:
+            made = session.declare_publisher(key, congestion_control=drop)
+            return Outlet(session, made, key, device)
+
+        for agent, peer in self._remote.links:
+            device = self._devices[peer]
+            key = data_key(self._network, self._device, device, agent, peer)
+            self._outlets[agent, peer] = outlet(key, device)
+            back = data_key(self._network, device, self._device, peer, agent)
+            self._incoming[back] = peer, agent
+        for device in self._remote.devices:
+            ends = self._network, self._device, device
+            self._batch_outlets[device] = outlet(batch_key(*ends), device)
+            self._proof_outlets[device] = outlet(proof_key(*ends), device)
+
+    def _follow(self, watch: KeyWatch) -> None:
+        """Take renewed certificates and newer deny lists from now on."""
+        watch.notify = lambda kind, text: self._note(Notice(kind, text))
+        watch.renewed.append(self._reopen)
+        watch.changed.append(self._wake.set)
+        watch.start()
+        threading.Thread(target=self._probe, daemon=True, name="murmura-probe").start()
+        threading.Thread(target=self._tend, daemon=True, name="murmura-links").start()
+
+    def _reopen(self) -> None:
+        """Close the session and open it with the files that are there now, as often as it takes."""
+        with self._session_lock:
+            if self._closed.is_set():
+                return
+            self._renewing = True
+            self._guard.leave()
+            self._session.close()
+            self._declared.clear()
+            while not self._closed.is_set():
+                try:
+                    self._session = self._open_session()
+                except AgentError as problem:
+                    self._note(Notice("certificate", f"{problem}; it is tried again"))
+                    self._closed.wait(AGAIN)
+                else:
+                    self._declare()
+                    self._renewing = False
+                    return
 
     def _subscribe(self, source: Any, key: str, receive: Any, **options: Any) -> None:
         """Declare a subscriber, and a thread that reads it until the session is closed."""
+        session = self._session
         subscriber = source.declare_subscriber(
             key, self._zenoh.handlers.FifoChannel(QUEUE), **options
         )
@@ -264,6 +365,8 @@ gateway`, or run with --insecure, which is for the loopback of one machine only
                 while True:
                     sample = subscriber.recv()
                     while sample is not None:  # all that is there: fewer changes of threads
+                        if session is not self._session:
+                            return  # it was replaced, and so was what is known of its links
                         receive(sample)
                         sample = subscriber.try_recv()
             except self._zenoh.ZError:
@@ -271,32 +374,59 @@ gateway`, or run with --insecure, which is for the loopback of one machine only
 
         threading.Thread(target=read, daemon=True, name="murmura-read").start()
 
+    def _receive_any(self, sample: Any) -> None:
+        """In the order of the link: what is sealed comes after the proof that it needs."""
+        kind = kind_of(str(sample.key_expr))
+        if kind == "proof":
+            self._guard.receive(source_of(str(sample.key_expr)), sample.payload)
+        elif kind == "many":
+            self._receive_batch(sample)
+        else:
+            self._receive(sample)
+
     def _receive(self, sample: Any) -> None:
         key = str(sample.key_expr)
         direction = self._incoming.get(key)
         if direction is None:
             parsed = parse_key(key)
             peer = f"{parsed.sender} on {parsed.source}" if parsed else "unknown"
-            self._notify(
-                next(iter(self._neighbours)), Refused(peer, "a key of no link of this device")
-            )
-        else:
-            self._notify(direction[1], check_message(direction, sample.payload))
+            self._note(Refused(peer, "a key of no link of this device"))
+            return
+        sender, receiver = direction
+        try:
+            payload = self._guard.opened(self._devices[sender], key, sample, MOST_BYTES)
+        except ProofError as problem:
+            self._notify(receiver, Refused(sender, str(problem)))
+            return
+        self._notify(receiver, check_message(direction, payload))
+
+    def _tend(self) -> None:
+        """Hold devices to their certificates: at their end, and when the deny list changes."""
+        while not self._closed.is_set():
+            channels = self._guard.channels
+            assert channels is not None, "there are certificates"
+            left = channels.next_end() - channels.trust.wall()
+            self._wake.wait(max(0.0, min(TEND, left)))
+            self._wake.clear()
+            with self._session_lock:
+                if not self._closed.is_set():
+                    self._guard.review()
 
     def _receive_batch(self, sample: Any) -> None:
         """Pass on several messages as they are: two threads that decode and handle take turns, and
         what one has just made, the other has yet to fetch.
         """
-        source, size = source_of(str(sample.key_expr)), len(sample.payload)
-        if size > MOST_BATCH_BYTES:
-            text = f"{size:,} bytes of messages together, at most {MOST_BATCH_BYTES:,} are accepted"
-            self._notify(next(iter(self._neighbours)), Refused(source, text))
+        key = str(sample.key_expr)
+        source = source_of(key)
+        try:
+            data = self._guard.opened(source, key, sample, MOST_BATCH_BYTES)
+        except ProofError as problem:
+            self._note(Refused(source, f"several messages: {problem}"))
             return
         while self._undecoded > MOST_UNDECODED and not self._closed.wait(0.005):
             pass  # the network is held back
         with self._lock:
-            self._undecoded += size
-        data = bytes(sample.payload)
+            self._undecoded += len(data)
         self._notify("", Undecoded(partial(self._decode, source, data)))
 
     def _decode(self, source: str, data: bytes) -> list[tuple[str, ReceivedBatch | Refused]]:
@@ -311,25 +441,45 @@ gateway`, or run with --insecure, which is for the loopback of one machine only
         return found
 
     def _receive_token(self, sample: Any) -> None:
+        key = str(sample.key_expr)
         alive = sample.kind == self._zenoh.SampleKind.PUT
-        changed = self._presence.update(str(sample.key_expr), alive)
-        if changed:
-            self._peer_changed(*changed)
+        self._guard.token(key, alive)
 
-    def _peer_changed(self, peer: str, up: bool) -> None:
-        """A neighbour came up or went down; one that came up is sent the last message again."""
-        for agent in self._remote.listeners.get(peer, ()):
-            self._notify(agent, PeerUp(peer) if up else PeerDown(peer))
-            last = self._last.get((agent, peer))
-            if up and last is not None:
-                self._put(self._publishers[agent, peer], last)
+    def _announce(self, changes: Sequence[Change]) -> None:
+        """Neighbours came up or went down; one that came up is sent the last message again."""
+        for peer, up in changes:
+            for agent in self._remote.listeners.get(peer, ()):
+                self._notify(agent, PeerUp(peer) if up else PeerDown(peer))
+                last = self._last.get((agent, peer))
+                if up and last is not None:
+                    self._put(self._outlets[agent, peer], last)
 
     def _link_event(self, event: Any) -> None:
-        """Report a device that has a certificate of the authority but is no neighbour."""
-        name = event.link.auth_identifier
-        if event.kind == self._zenoh.SampleKind.PUT and name not in self._remote.devices:
+        """Report a device that has a certificate of the authority but is no neighbour, or is denied."""
+        name, link = event.link.auth_identifier, event.link
+        if event.kind != self._zenoh.SampleKind.PUT:
+            return
+        if not self._guard.link_made(link) and name not in self._remote.devices:
             text = f"no neighbour of {self._device}: its messages are ignored"
-            self._notify(next(iter(self._neighbours)), Refused(name or event.link.dst, text))
+            self._note(Refused(name or link.dst, text))
+
+    def handshake_refused(self, reason: str, end: int | None = None) -> None:
+        """Report a handshake that TLS refused: by whom, as far as that can be known.
+
+        Parameters
+        ----------
+        reason : str
+            Why.
+        end : int, optional
+            When the certificate that was shown expired: one that was proved before is known by it.
+        """
+        linked = {link.auth_identifier for link in self._guard.links()}
+        named = [device for device, known in self._ends.items() if end is not None and known == end]
+        absent = sorted(self._remote.devices - linked)
+        who = named[0] if named else "unknown"
+        shown = ", ".join(absent[:MOST_SHOWN]) + (", ..." if len(absent) > MOST_SHOWN else "")
+        guess = "" if named or not absent else f" (without a link now: {shown})"
+        self._note(Refused(who, f"a handshake of {who} was refused{guess}: {reason}"))
 
     def _probe(self) -> None:
         """Report from time to time why a link is missing, once for each reason."""
@@ -337,7 +487,7 @@ gateway`, or run with --insecure, which is for the loopback of one machine only
         pause, expected = FIRST_PROBE, sorted(self._connect.keys() & self._remote.devices)
         while expected and not self._closed.wait(pause):
             pause = NEXT_PROBE
-            linked = {link.auth_identifier for link in self._session.info.links()}
+            linked = {link.auth_identifier for link in self._guard.links()}
             for device in (name for name in expected if name not in linked):
                 assert self._credentials is not None
                 reason = link_problem(device, self._connect[device], self._credentials)
@@ -347,12 +497,24 @@ gateway`, or run with --insecure, which is for the loopback of one machine only
                         if self._devices[peer] == device:
                             self._notify(agent, Refused(peer, f"no link to {device}: {reason}"))
 
-    def _put(self, publisher: Any, data: bytes) -> None:
+    def _put(self, outlet: Outlet, data: bytes) -> None:
+        """Send to a device; to one that may not hear it, the message is lost as on a link that is down."""
+        made = self._guard.sealed(outlet.device, outlet.key, data)
+        if made is not None:
+            self._publish(outlet, *made)
+
+    def _publish(self, outlet: Outlet, data: bytes, attachment: bytes | None = None) -> None:
         try:
-            publisher.put(data)
+            outlet.publisher.put(data, attachment=attachment)
         except Exception:
-            if not self._closed.is_set():  # a session that is being closed sends no more
+            # A session that is being closed, or was replaced since, sends no more.
+            replaced = self._renewing or outlet.session is not self._session
+            if not (self._closed.is_set() or replaced):
                 raise
+
+    def _note(self, arrival: Refused | Notice) -> None:
+        """Report what is about no agent in particular."""
+        self._notify(next(iter(self._neighbours)), arrival)
 
     def _notify(self, agent: str, arrival: Arrival) -> None:
         with self._lock:
@@ -385,35 +547,11 @@ class RemoteLinks:
             self.listeners.setdefault(peer, []).append(agent)
 
 
-class Presence:
-    """The sessions in which each remote agent is alive: it is up while there is one.
-
-    A restarted device may be back before its former session has expired.
-    """
-
-    def __init__(self, devices: Mapping[str, str]) -> None:
-        """No agent is up; `devices` has the device of each agent."""
-        self._devices = devices
-        self._sessions: dict[str, set[str]] = {}
-
-    def update(self, key: str, alive: bool) -> tuple[str, bool] | None:
-        """The agent that a token brings up or takes down, if it does."""
-        parsed = parse_key(key)
-        if parsed is None or self._devices.get(parsed.sender) != parsed.source:
-            return None
-        sessions = self._sessions.setdefault(parsed.sender, set())
-        before = bool(sessions)
-        (sessions.add if alive else sessions.discard)(parsed.last)
-        return (parsed.sender, alive) if before != bool(sessions) else None
-
-
-def check_message(direction: Direction, payload: Any) -> Received | Refused:
+def check_message(direction: Direction, payload: bytes) -> Received | Refused:
     """A message that came under a link's key, if it is one and belongs to that link."""
-    sender, size = direction[0], len(payload)
-    if size > MOST_BYTES:
-        return Refused(sender, f"{size:,} bytes, at most {MOST_BYTES:,} are accepted")
+    sender = direction[0]
     try:
-        message = decode(bytes(payload))
+        message = decode(payload)
     except WireError as problem:
         return Refused(sender, problem.reason)
     if (message.sender, message.receiver) != direction:

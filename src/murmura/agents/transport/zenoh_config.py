@@ -5,6 +5,7 @@ Keys. One for every direction of a link, with the names of both devices:
     murmura/<network>/<device of sender>/<device of receiver>/data/<sender>/<receiver>
     murmura/<network>/<device of sender>/<device of receiver>/live/<sender>/<session>
     murmura/<network>/<device of sender>/<device of receiver>/many
+    murmura/<network>/<device of sender>/<device of receiver>/proof
 
 Names are percent-encoded, so any label is allowed. Access control sees both devices in the key: a
 device may publish only under its own name, and what is sent to one is not delivered to another.
@@ -66,6 +67,11 @@ def batch_key(network: str, source: str, target: str) -> str:
     return f"{key_prefix(network, source, target)}/many"
 
 
+def proof_key(network: str, source: str, target: str) -> str:
+    """The key under which a device proves its certificate to another."""
+    return f"{key_prefix(network, source, target)}/proof"
+
+
 def liveliness_key(network: str, source: str, target: str, sender: str, session: str) -> str:
     """The key of a token that exists while an agent's session does."""
     return f"{key_prefix(network, source, target)}/live/{quote(sender, safe='')}/{session}"
@@ -74,6 +80,11 @@ def liveliness_key(network: str, source: str, target: str, sender: str, session:
 def source_of(key: str) -> str:
     """The device that publishes under a key."""
     return unquote(key.split("/")[2])
+
+
+def kind_of(key: str) -> str:
+    """What is published under a key: "data", "live", "many" or "proof"."""
+    return key.split("/")[4]
 
 
 def parse_key(key: str) -> ParsedKey | None:
