@@ -86,10 +86,12 @@ class SocketSite:
         (self.folder / "keys").mkdir(mode=0o700)
         self.renew(renew=False)
 
-    def renew(self, **how: bool) -> None:
+    def renew(self, *, renew: bool = True, new_key: bool = False) -> None:
         """Have the authority issue a certificate that is valid for seconds, and install it."""
         end = dt.datetime.now(dt.UTC) + dt.timedelta(seconds=VALID)
-        made = self.authority.issue(self.name, ["127.0.0.1"], not_after=end, **how)
+        made = self.authority.issue(
+            self.name, ["127.0.0.1"], not_after=end, renew=renew, new_key=new_key
+        )
         secret = made.key.with_suffix(".secret")
         self.install(*([secret] if secret.exists() else []), made.ca, made.key, made.certificate)
         self.counts["certificates"] += 1
@@ -174,7 +176,7 @@ class SocketSoak:
                 ending.callback(site.end, signal.SIGKILL)
             self._work(PATIENCE, lambda: all(map(_known, self.sites)), faults=False)
             self._work(0.6 * seconds)
-            self.sites[0].renew(renew=True, new_key=True)
+            self.sites[0].renew(new_key=True)
             self._revoke(self.sites[-1])
             self._work(0.4 * seconds)
             self._rest()
@@ -195,7 +197,7 @@ class SocketSoak:
                     site.write()
             if self._is_due("certificates", RENEW, RENEW):
                 for site in present:
-                    site.renew(renew=True)
+                    site.renew()
             if faults and self._is_due("rotation", 15.0, 20.0):
                 how = self.rng.choice(("rename", "copytruncate"))
                 self.rng.choice(present).meter.rotate(how)
@@ -231,7 +233,10 @@ class SocketSoak:
         for other in self.sites:
             if other is not site:
                 other.install(site.authority.directory / DENIED)
-        closed = lambda: all(other.links().get(site.name) != "open" for other in near)  # noqa: E731
+
+        def closed() -> bool:
+            return all(other.links().get(site.name) != "open" for other in near)
+
         self._work(PATIENCE, closed, faults=False)
         if not (near and closed()):
             self.wrong.append(f"a neighbour of {site.name} keeps its link {PATIENCE:g} s later")
@@ -245,7 +250,7 @@ class SocketSoak:
             self._look_after(sites, time.monotonic())
             if self._is_due("certificates", RENEW, RENEW):
                 for site in sites:
-                    site.renew(renew=True)
+                    site.renew()
             time.sleep(0.5)
 
 
