@@ -9,6 +9,7 @@ The exit code is 1 if something was lost, released twice, exceeded its budget or
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import os
 import platform
@@ -19,6 +20,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from murmura.agents.local_cluster.worker import COLLECT
 from tests.soak import checks, sockets
 from tests.soak.year import SoakSize, Year
 
@@ -39,6 +41,8 @@ def scaled(agents: int, hours: int) -> SoakSize:
 def year(size: SoakSize, home: Path) -> tuple[dict[str, Any], list[str]]:
     """Let the year pass."""
     began = time.monotonic()
+    gc.freeze()  # as a worker of `murmura up`: almost nothing here is cyclic
+    gc.set_threshold(*COLLECT)
     made = Year(size, home)
     try:
         made.run()

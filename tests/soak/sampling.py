@@ -64,7 +64,7 @@ class Samples:
         return together / spread if spread else 0.0
 
     def largest(self, of: str) -> int:
-        return max(getattr(sample, of) for sample in self.taken)
+        return max(int(getattr(sample, of)) for sample in self.taken)
 
 
 def resident() -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -29,7 +29,7 @@ from tests.soak.record import ReadingRecord, WatchedMechanism
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86_400.0
 STEPS = ("checked", "drawn", "written", "committed")  # of a charge, at which an agent is killed
-OPTIONS = Options(deadline=4 * DAY, resend=3 * HOUR, tick=HOUR, linger=DAY, poll=30 * MINUTE)
+OPTIONS = Options(deadline=4 * DAY, resend=3 * HOUR, tick=2 * HOUR, linger=DAY, poll=50 * MINUTE)
 
 
 class Killed(BaseException):
@@ -110,23 +110,28 @@ class SoakSite:
         transport = Signalling(network)
         transport.arrived = arrived
         self._booted = self.time.now - self.clock.elapsed()
-        self.log = (self.folder / "log.jsonl").open("a")
-        clock = self.clock.system
-        self.node = Node(
+        clock, self.log = self.clock.system, (self.folder / "log.jsonl").open("a")
+        node = Node(
             manifest, transport, options=OPTIONS, clock=clock, on_report=self._reported,
             log=Log(self.log, "info", clock.monotonic, clock.wall),
         )  # fmt: skip
-        ledger = Ledger.open(
-            self.ledger, manifest, self.label, Budget(self.budget), per="day", probe=self._probe,
-            device=self.device, clock=clock,
-        )  # fmt: skip
-        if self.full:
-            _fill(ledger)
-        mechanism = WatchedMechanism(manifest, problem, self.label)
-        mechanism.record = self.record
-        self.node.add(self.label, ledger, mechanism, self.meter.source(), MemorySpool())
+        with ExitStack() as opened:  # a start that fails closes its files
+            opened.callback(self.log.close)
+            opened.callback(node.close)
+            ledger = Ledger.open(
+                self.ledger, manifest, self.label, Budget(self.budget), per="day",
+                probe=self._probe, device=self.device, clock=clock,
+            )  # fmt: skip
+            opened.callback(ledger.close)
+            if self.full:
+                _fill(ledger)
+            mechanism = WatchedMechanism(manifest, problem, self.label)
+            mechanism.record = self.record
+            node.add(self.label, ledger, mechanism, self.meter.source(), MemorySpool())
+            node.start()
+            opened.pop_all()
+        self.node = node
         self.counts["starts"] += 1
-        self.node.start()
 
     def step(self) -> float | None:
         """Do what is there to do; when there is more, as time passes."""

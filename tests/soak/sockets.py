@@ -1,20 +1,26 @@
-"""Some minutes of real processes over sockets with mutual TLS: `kill -9`, restarts and rotated files.
+"""Some minutes of real processes over sockets with mutual TLS: kills, short certificates, a revocation.
 
 Each site is a `murmura agent` with an agent.toml, a ledger, certificates and a CSV file that a meter
-appends to, one row for each slot of two seconds. Whatever happens, every row is released once or
-passed over, as the ledger states, and no 30 seconds cost more than the budget.
+appends to, one row for each slot of two seconds. Processes are killed and stopped at random, files
+rotated, certificates that are valid for 40 seconds renewed while agents run, one key replaced, and one
+member revoked. Whatever happens, every row is released once or passed over, as the ledger states, no
+30 seconds cost more than the budget, and nobody keeps a link to the member that was revoked.
 """
 
 from __future__ import annotations
 
+import datetime as dt
+import json
 import os
 import random
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import time
 from collections import Counter, deque
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -25,13 +31,16 @@ from murmura.agents.ledger.clock import MACHINE
 from murmura.agents.ledger.records import OriginHasher
 from murmura.agents.ledger.store import Store
 from murmura.agents.pki import Authority
+from murmura.agents.pki.denied import FILE as DENIED
 from tests.soak.meter import Meter
 from tests.soak.sampling import PAGE
 
+STATUS = "agent.ledger.status.json"
 EVERY, PERIOD = 2.0, 30.0  # seconds of a slot, and of the budget
 EPSILON, BUDGET = 0.5, 6.0  # of a reading, and for a period: 12 of 15 readings are released
-SITES = 4
-LAST = 20.0  # seconds without new rows, in which those that wait are taken
+SITES = 5
+VALID, RENEW = 40.0, 11.0  # seconds of a certificate, and between two renewals
+PATIENCE = 60.0  # seconds until the first readings are released, the last are, or a link is closed
 SCENARIO = f"""
 name = "soak"
 network = {{graph = "links.csv", weights = "lazy-metropolis"}}
@@ -66,6 +75,7 @@ class SocketSite:
         self.process: subprocess.Popen[bytes] | None = None
         self.counts: Counter[str] = Counter()
         self.memory, self.files = 0, 0
+        self.revoked = False
 
     def configure(self, others: list[SocketSite]) -> None:
         peers = "\n".join(f'{o.name} = "tls/127.0.0.1:{o.port}"' for o in others)
@@ -73,12 +83,34 @@ class SocketSite:
             name=self.name, port=self.port, budget=BUDGET, period=PERIOD, peers=peers
         )
         (self.folder / "agent.toml").write_text(text)
-        made = self.authority.issue(self.name, ["127.0.0.1"], days=1)
-        keys = self.folder / "keys"
-        keys.mkdir(mode=0o700)
-        for path in made:
-            (keys / path.name).write_bytes(path.read_bytes())
-            (keys / path.name).chmod(0o600)
+        (self.folder / "keys").mkdir(mode=0o700)
+        self.renew(renew=False)
+
+    def renew(self, *, renew: bool = True, new_key: bool = False) -> None:
+        """Have the authority issue a certificate that is valid for seconds, and install it."""
+        end = dt.datetime.now(dt.UTC) + dt.timedelta(seconds=VALID)
+        made = self.authority.issue(
+            self.name, ["127.0.0.1"], not_after=end, renew=renew, new_key=new_key
+        )
+        secret = made.key.with_suffix(".secret")
+        self.install(*([secret] if secret.exists() else []), made.ca, made.key, made.certificate)
+        self.counts["certificates"] += 1
+
+    def install(self, *files: Path) -> None:
+        """Replace files in the folder of keys, each as a whole."""
+        for path in files:
+            new = self.folder / "keys" / f".{path.name}.new"
+            new.write_bytes(path.read_bytes())
+            new.chmod(0o600)
+            new.replace(self.folder / "keys" / path.name)
+
+    def links(self) -> dict[str, str]:
+        """The state of the links, as the status file has it."""
+        try:
+            found: dict[str, Any] = json.loads((self.folder / STATUS).read_text())
+        except (OSError, ValueError):
+            return {}
+        return dict(found["links"])
 
     def start(self) -> None:
         assert self.process is None
@@ -119,57 +151,115 @@ class SocketSite:
         return True
 
 
-def run(home: Path, seconds: float, seed: int = 16) -> tuple[dict[str, Any], list[str]]:
-    """Let the sites run; figures and violations."""
-    rng = random.Random(seed)
-    sites = prepare(home)
-    wrong: list[str] = []
-    began = time.monotonic()
-    with ExitStack() as ending:
-        for site in sites:
-            site.start()
-            ending.callback(site.end, signal.SIGKILL)
-        down: dict[str, float] = {}
-        next_row, next_fault, next_turn = began, began + 8.0, began + 11.0
-        while (now := time.monotonic()) < began + seconds:
-            if now >= next_row:
-                next_row += EVERY
-                for site in sites:
+class SocketSoak:
+    """All sites, and what happens to them.
+
+    Parameters
+    ----------
+    home : Path
+        A new folder.
+    seed : int
+        Decides who is killed, and when.
+    """
+
+    def __init__(self, home: Path, seed: int = 16) -> None:
+        self.rng, self.sites = random.Random(seed), prepare(home)
+        self.wrong: list[str] = []
+        self._down: dict[str, float] = {}
+        self._due: dict[str, float] = {}
+
+    def run(self, seconds: float) -> None:
+        """Let the sites run, and then come to rest."""
+        with ExitStack() as ending:
+            for site in self.sites:
+                site.start()
+                ending.callback(site.end, signal.SIGKILL)
+            self._work(PATIENCE, lambda: all(map(_known, self.sites)), faults=False)
+            self._work(0.6 * seconds)
+            self.sites[0].renew(new_key=True)
+            self._revoke(self.sites[-1])
+            self._work(0.4 * seconds)
+            self._rest()
+            for site in self.sites:
+                site.end(signal.SIGTERM)
+        for site in self.sites:
+            self.wrong += violations(site)
+
+    def _work(
+        self, seconds: float, done: Callable[[], bool] = lambda: False, faults: bool = True
+    ) -> None:
+        """Write rows, renew certificates, and kill and start processes."""
+        end = time.monotonic() + seconds
+        while (now := time.monotonic()) < end and not done():
+            present = [site for site in self.sites if not site.revoked]
+            if self._is_due("row", EVERY, EVERY):
+                for site in present:
                     site.write()
-            if now >= next_turn:
-                next_turn += 17.0
-                rng.choice(sites).meter.rotate(rng.choice(("rename", "copytruncate")))
-            if now >= next_fault:
-                next_fault += rng.uniform(2.0, 8.0)
-                site = rng.choice(sites)
+            if self._is_due("certificates", RENEW, RENEW):
+                for site in present:
+                    site.renew()
+            if faults and self._is_due("rotation", 15.0, 20.0):
+                how = self.rng.choice(("rename", "copytruncate"))
+                self.rng.choice(present).meter.rotate(how)
+            if faults and self._is_due("fault", 4.0, 12.0):
+                site = self.rng.choice(present)
                 if site.process is not None:
-                    site.end(rng.choice((signal.SIGKILL, signal.SIGKILL, signal.SIGTERM)))
-                    down[site.name] = now + rng.uniform(0.0, 3.0)
-            for site in sites:
-                if site.process is None and now >= down.get(site.name, 0.0):
-                    site.start()
-                elif not site.look():
-                    wrong.append(f"{site.name} ended by itself; look into {site.folder}")
-                    site.end(signal.SIGKILL)
+                    site.end(self.rng.choice((signal.SIGKILL, signal.SIGKILL, signal.SIGTERM)))
+                    self._down[site.name] = now + self.rng.uniform(0.0, 3.0)
+            self._look_after(present, now)
             time.sleep(0.05)
-        _rest(sites)
+
+    def _is_due(self, what: str, least: float, most: float) -> bool:
+        now = time.monotonic()
+        due = self._due.setdefault(what, now + least)
+        if now < due:
+            return False
+        self._due[what] = max(due, now - least) + self.rng.uniform(least, most)
+        return True
+
+    def _look_after(self, sites: list[SocketSite], now: float) -> None:
         for site in sites:
-            site.end(signal.SIGTERM)
-    for site in sites:
-        wrong += violations(site)
-    return figures(sites, time.monotonic() - began), wrong
+            if site.process is None and now >= self._down.get(site.name, 0.0):
+                site.start()
+            elif not site.look():
+                self.wrong.append(f"{site.name} ended by itself; look into {site.folder}")
+                site.end(signal.SIGKILL)
+
+    def _revoke(self, site: SocketSite) -> None:
+        """Deny a member; its neighbours must close their links to it while all run."""
+        site.revoked = True
+        site.authority.revoke(site.name, reason="soak")
+        near = [other for other in self.sites if site.name in other.links() and other is not site]
+        for other in self.sites:
+            if other is not site:
+                other.install(site.authority.directory / DENIED)
+
+        def closed() -> bool:
+            return all(other.links().get(site.name) != "open" for other in near)
+
+        self._work(PATIENCE, closed, faults=False)
+        if not (near and closed()):
+            self.wrong.append(f"a neighbour of {site.name} keeps its link {PATIENCE:g} s later")
+        site.end(signal.SIGTERM)
+
+    def _rest(self) -> None:
+        """No new rows: those that wait are taken."""
+        sites = [site for site in self.sites if not site.revoked]
+        end = time.monotonic() + PATIENCE
+        while time.monotonic() < end and any(len(_known(s)) < s.written for s in sites):
+            self._look_after(sites, time.monotonic())
+            if self._is_due("certificates", RENEW, RENEW):
+                for site in sites:
+                    site.renew()
+            time.sleep(0.5)
 
 
-def _rest(sites: list[SocketSite]) -> None:
-    """No new rows: those that wait are taken."""
-    for site in sites:
-        if site.process is None:
-            site.start()
-    end = time.monotonic() + 3 * LAST
-    while time.monotonic() < end and any(len(_known(site)) < site.written for site in sites):
-        for site in sites:
-            site.look()
-        time.sleep(0.5)
+def run(home: Path, seconds: float) -> tuple[dict[str, Any], list[str]]:
+    """Let the sites run; figures and violations."""
+    began = time.monotonic()
+    soak = SocketSoak(home)
+    soak.run(seconds)
+    return figures(soak.sites, time.monotonic() - began), soak.wrong
 
 
 def prepare(home: Path) -> list[SocketSite]:
@@ -197,6 +287,8 @@ def _known(site: SocketSite) -> set[str]:
     store = Store(site.folder / "agent.ledger", read_only=True)
     try:
         return {name for name, _ in store.origins()} | {name for _, name in store.passed()}
+    except sqlite3.Error:  # it is being made
+        return set()
     finally:
         store.close()
 
@@ -208,11 +300,11 @@ def violations(site: SocketSite) -> list[str]:
     secret = Setup.load(site.folder / "agent.toml").device_secret()
     assert secret is not None
     hasher, known, contents = OriginHasher(secret, site.name), _known(site), read_ledger(path)
-    found += [
-        f"row {number} of {site.name} was lost"
-        for number in range(1, site.written + 1)
-        if hasher.hash(ReadingOrigin(str(number), True), number) not in known
-    ]
+    numbers = range(1, site.written + 1)
+    missing = [n for n in numbers if hasher.hash(ReadingOrigin(str(n), True), n) not in known]
+    while site.revoked and missing and missing[-1] == numbers[-1]:
+        numbers, missing = numbers[:-1], missing[:-1]  # still at its source: nobody answers it
+    found += [f"row {number} of {site.name} was lost" for number in missing]
     origins = Counter(name for entry in contents.entries for name in entry.origins)
     found += [f"{site.name} has released a row {n} times" for n in origins.values() if n > 1]
     recent: deque[float] = deque()
@@ -223,6 +315,10 @@ def violations(site: SocketSite) -> list[str]:
         if len(recent) * EPSILON > BUDGET:
             found.append(f"{site.name} spent more than {BUDGET} within {PERIOD} s")
     return found
+
+
+def _lines(site: SocketSite, kind: str) -> int:
+    return (site.folder / "log.jsonl").read_text().count(f'"kind": "{kind}"')
 
 
 def figures(sites: list[SocketSite], seconds: float) -> dict[str, Any]:
@@ -239,6 +335,9 @@ def figures(sites: list[SocketSite], seconds: float) -> dict[str, Any]:
         "kills": counts["kills"],
         "stops": counts["stops"],
         "starts": counts["starts"],
+        "certificates, valid for 40 s": counts["certificates"],
+        "renewals taken while running": sum(_lines(site, "renewed") for site in sites),
+        "members revoked": sum(site.revoked for site in sites),
         "rotations": sum(sum(site.meter.rotations.values()) for site in sites),
         "largest memory of a process, MB": round(max(site.memory for site in sites) / 1e6, 1),
         "open files of a process, most": max(site.files for site in sites),

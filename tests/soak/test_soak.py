@@ -13,12 +13,12 @@ from murmura.agents.readings.rotation import FollowedFile, Part
 from tests.soak import checks
 from tests.soak.record import number_of, value_of
 from tests.soak.site import SoakSite
-from tests.soak.year import WEEK, Year
+from tests.soak.year import DAYS, WEEK, SoakSize, Year
 
 
-def week(home: Path) -> tuple[Year, list[str]]:
+def soak(home: Path, size: SoakSize = DAYS) -> tuple[Year, list[str]]:
     began = time.monotonic()
-    year = Year(WEEK, home)
+    year = Year(size, home)
     try:
         year.run()
         found = checks.violations(year)
@@ -29,7 +29,7 @@ def week(home: Path) -> tuple[Year, list[str]]:
 
 
 def test_a_week_of_eight_agents_loses_nothing(tmp_path: Path) -> None:
-    year, found = week(tmp_path)
+    year, found = soak(tmp_path, WEEK)
     assert not found, "\n".join(found[:20])
     said = checks.figures(year, 0.0)
     assert said["readings written"] > 7 * WEEK.hours
@@ -63,7 +63,7 @@ def test_a_source_that_does_not_look_for_the_copy_of_a_truncated_file_is_caught(
             self.meter.rotate("copytruncate")
 
     monkeypatch.setattr(SoakSite, "write", write)
-    _, found = week(tmp_path)
+    _, found = soak(tmp_path)
     assert any("was lost" in each for each in found), found[:5]
 
 
@@ -83,7 +83,7 @@ def test_rows_that_have_another_key_after_a_restart_are_caught_as_released_twice
 
     monkeypatch.setattr(CsvReadings, "__init__", init)
     monkeypatch.setattr(CsvReadings, "_origin", origin)
-    _, found = week(tmp_path)
+    _, found = soak(tmp_path)
     assert any("was released twice" in each for each in found), found[:5]
 
 
@@ -91,7 +91,7 @@ def test_a_budget_that_admits_everything_is_caught(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(BudgetTracker, "admit", lambda *_: None)
-    _, found = week(tmp_path)
+    _, found = soak(tmp_path)
     assert any("within a day" in each for each in found), found[:5]
 
 
@@ -110,11 +110,11 @@ def test_memory_that_grows_with_every_release_is_caught(
     usual = SoakSite._probe
 
     def probe(self: Any, step: str) -> None:
-        leak.append(bytearray(b"x" * 20_000))
+        leak.append(bytearray(b"x" * 100_000))
         usual(self, step)
 
     monkeypatch.setattr(SoakSite, "_probe", probe)
-    _, found = week(tmp_path)
+    _, found = soak(tmp_path)
     assert any("memory grew" in each for each in found), found[:5]
 
 
@@ -128,5 +128,5 @@ def test_files_that_stay_open_are_caught(
         leak.append(self.meter.path.open())
 
     monkeypatch.setattr(SoakSite, "write", write)
-    _, found = week(tmp_path)
+    _, found = soak(tmp_path)
     assert any("files were open" in each for each in found), found[:5]

@@ -35,7 +35,6 @@ EPSILON, BUDGET = 0.5, 10.0  # of a reading, and for any day: 20 of 24 readings 
 FAULTS = Faults(drop=0.02, duplicate=0.01, reorder=0.01, delay=(0.0, 2.0))
 DEGREE = 4
 NUDGE = 1e-6  # seconds beyond a timer, so that rounding does not leave it in the future
-LAST = 500 * HOUR  # without new readings: whatever waits is released, and estimates converge
 
 
 @dataclass(frozen=True)
@@ -50,6 +49,8 @@ class SoakSize:
         How often each fault comes, over all sites.
     rotate_hours : int
         Between two rotations of a site's file.
+    rest_hours : int
+        At the end, without new readings: what waits is released, and estimates converge.
     """
 
     agents: int = 50
@@ -62,9 +63,11 @@ class SoakSize:
     clock_steps: int = 60
     partitions: int = 12
     rotate_hours: int = 168
+    rest_hours: int = 600
 
 
-WEEK = SoakSize(8, 168, 16, 6, 6, 8, 2, 3, 1, 30)
+WEEK = SoakSize(8, 168, 16, 6, 6, 8, 2, 3, 1, 30, 200)
+DAYS = SoakSize(6, 72, 16, 3, 3, 4, 1, 2, 1, 14, 100)  # enough for a weakened variant to show
 
 
 def terms(members: list[str], epoch: int, seed: int) -> tuple[Problem, Manifest]:
@@ -128,11 +131,12 @@ class Year:
                 self._begin(name)
         self._plan_faults()
         self._plan_members()
-        for day in range(int((self.span + LAST) // DAY) + 1):
+        end = self.span + self.size.rest_hours * HOUR
+        for day in range(int(end // DAY) + 1):
             self.at(day * DAY, self._sample)
         self.pass_until(self.span)
         self._rest()
-        self.pass_until(self.span + LAST)
+        self.pass_until(end)
 
     def at(self, when: float, what: Callable[[], None]) -> None:
         """Have something happen at a time."""
@@ -166,7 +170,7 @@ class Year:
         except Killed:
             site.kill()
             self._start_later(site)
-        except LedgerError as problem:
+        except MurmuraError as problem:
             self._failed(site, problem)
         self._due[site.label] = due = None if due is None else max(due, self.time.now)
         if due is not None:
@@ -174,8 +178,9 @@ class Year:
 
     def _failed(self, site: SoakSite, problem: MurmuraError) -> None:
         """An agent ended with an error: only a full disk is a reason."""
-        self.counts["disk full"] += 1
-        if not site.full:
+        if site.full and isinstance(problem, LedgerError):
+            self.counts["disk full"] += 1
+        else:
             self.violations.append(f"{site.label}: {problem}")
         if site.node is not None:
             site.fail()
@@ -194,7 +199,7 @@ class Year:
             site.start(
                 self.manifest, self.problem, self.network, partial(self._ready.add, site.label)
             )
-        except LedgerError as problem:
+        except MurmuraError as problem:
             self._failed(site, problem)
         self._ready.add(site.label)
 

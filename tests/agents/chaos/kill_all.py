@@ -14,6 +14,7 @@ from typing import Any, Self
 import numpy as np
 
 from murmura.agents.ledger import read_ledger, verify
+from murmura.agents.ledger.store import Store
 from murmura.agents.local_cluster.cluster import LaunchOptions, collect_estimates, prepare
 from murmura.scenario import Scenario
 
@@ -148,7 +149,7 @@ class DoomedFleet:
         """Each agent has charged its reading once at most, and no release was drawn anew."""
         for number in range(SIZE):
             path = self.folder / "ledgers" / f"{number}.ledger"
-            if not (path.exists() and path.stat().st_size):
+            if not _begun(path):
                 assert number not in self.known, f"the release of {number} is gone"
                 continue
             assert verify(path).ok, verify(path).problems
@@ -169,6 +170,17 @@ class DoomedFleet:
         mean = np.mean([sums[0] / 2**unit for sums in self.known.values()])
         held = collect_estimates(self.plan, self.problem)[:, -1, 0]
         np.testing.assert_allclose(held, mean, rtol=0, atol=1e-6)
+
+
+def _begun(path: Path) -> bool:
+    """Whether anything was ever committed: a kill may come while a ledger is made."""
+    if not (path.exists() and path.stat().st_size):
+        return False
+    store = Store(path, read_only=True)
+    try:
+        return not store.empty
+    finally:
+        store.close()
 
 
 def doom(fleet: DoomedFleet, rng: random.Random, kills: int, longest: float) -> tuple[int, int]:
