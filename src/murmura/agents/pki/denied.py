@@ -1,6 +1,6 @@
 """The deny list: what the authority has revoked, signed by its key, numbered so that it only grows.
 
-    signed = domain, [number, entries]; signature = ECDSA(ca.key, signed)
+    signature = statement of the authority (`agents.pki.statements`) over [number, entries]
 
 A list is complete: number n + 1 has all that is denied, and a site that has seen it takes none with a
 smaller number any more, whoever hands it one (`agents.pki.watch` keeps the newest). An entry denies
@@ -21,15 +21,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives import serialization
 
 from murmura.agents.pki.files import store
+from murmura.agents.pki.statements import is_signed, sign_statement
 from murmura.errors import AgentError
 
 FILE = "denied.json"
-DOMAIN = b"murmura deny list 1\n"
+PURPOSE = "deny list"
 NAME, SERIAL, KEY = "name", "serial", "key"
 MOST_BYTES = 1 << 22
 WHAT = {NAME: "its name", SERIAL: "this certificate", KEY: "the key of this certificate"}
@@ -88,11 +87,11 @@ class DenyList(NamedTuple):
     def signed(self) -> bytes:
         """What the signature covers."""
         content = [self.number, [list(entry) for entry in self.entries]]
-        return DOMAIN + json.dumps(content, separators=(",", ":")).encode()
+        return json.dumps(content, separators=(",", ":")).encode()
 
     def sign(self, key: Any) -> DenyList:
         """The same list with the signature of an authority's private key."""
-        return self._replace(signature=key.sign(self.signed, ec.ECDSA(hashes.SHA256())))
+        return self._replace(signature=sign_statement(key, PURPOSE, self.signed))
 
     def to_json(self) -> str:
         """The file of a list: public text."""
@@ -147,15 +146,11 @@ class DenyList(NamedTuple):
             raise AgentError(
                 f"{file} is no deny list; `murmura keys revoke` at the authority writes one"
             ) from None
-        try:
-            issuer: Any = x509.load_pem_x509_certificate(Path(ca).read_bytes())
-            key = issuer.public_key()
-            key.verify(found.signature, found.signed, ec.ECDSA(hashes.SHA256()))
-        except (InvalidSignature, OSError, ValueError, TypeError, UnsupportedAlgorithm):
+        if not is_signed(Path(ca), PURPOSE, found.signed, found.signature):
             raise AgentError(
                 f"the deny list {file} is not signed by the authority of {ca}: it was changed, or is "
                 "another fleet's; fetch it once more from the authority"
-            ) from None
+            )
         return found
 
     @classmethod

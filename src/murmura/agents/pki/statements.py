@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 
@@ -61,7 +61,7 @@ def is_signed(ca: Path, purpose: str, data: bytes, signature: bytes) -> bool:
     """
     try:
         key: Any = x509.load_pem_x509_certificate(ca.read_bytes()).public_key()
-    except (OSError, ValueError) as problem:
+    except (OSError, ValueError, UnsupportedAlgorithm) as problem:
         raise AgentError(
             f"{ca} cannot be read as the certificate of an authority ({problem}); restore ca.pem"
         ) from None
