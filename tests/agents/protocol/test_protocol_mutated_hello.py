@@ -159,8 +159,8 @@ def test_a_mismatch_heals_without_a_new_connection() -> None:
 
 
 def test_all_fields_are_mutated() -> None:
-    named = {field.split(".")[0] for field in FIELDS} | {"sender", "receiver"}
-    assert named == set(Hello._fields)  # who is no link is refused by name
+    named = {field.split(".")[0] for field in FIELDS} | {"sender", "receiver", "speaks"}
+    assert named == set(Hello._fields)  # no link is refused by name; `speaks` is the transport's
 
 
 def test_a_head_that_is_wrong_once_is_refused_and_forgotten() -> None:
