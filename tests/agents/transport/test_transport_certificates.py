@@ -254,7 +254,7 @@ def test_a_denied_name_loses_its_links_and_gets_none_again(pair: Any, home: Any)
 
 
 def test_a_weakened_twin_that_does_not_follow_the_list_goes_on(home: Any, monkeypatch: Any) -> None:
-    monkeypatch.setattr(Trust, "refresh", lambda _: "")
+    monkeypatch.setattr(Trust, "refresh", lambda _: [])
     with Watched(home) as devices:
         devices.start()
         devices.wait_until_linked()
