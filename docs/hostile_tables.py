@@ -39,7 +39,7 @@ def claims_influence() -> str:
     rows = []
     for name, graph, label in PLACES:
         found = [claimed_terms(graph.format(n=n)).flows.influence(label) for n in (8, 50)]
-        rows.append([name, *("no limit" if math.isinf(x) else f"{x:.2f}" for x in found)])
+        rows.append([name, *(f"{x:.2f}" for x in found)])
     rows.append(["a release that is as wrong as can be", "0.25", "0.04"])
     return table(["one lying member", "of 8", "of 50"], rows)
 

@@ -1,6 +1,5 @@
 """What can have crossed a link, net: against brute force, closed forms and random schedules."""
 
-import math
 from dataclasses import replace
 from typing import Any
 
@@ -8,7 +7,7 @@ import numpy as np
 import pytest
 
 from murmura.agents import flows
-from murmura.agents.flows import MARGIN, LinkFlow
+from murmura.agents.flows import ANYWHERE, MARGIN, LinkFlow
 from murmura.agents.manifest import Manifest
 from murmura.privacy import NetworkDP
 from tests.agents.protocol.cases import FLORENTINE, bounded, problem
@@ -97,11 +96,11 @@ def test_a_dropped_link_carries_nothing_and_the_others_more() -> None:
 def test_what_a_liar_can_do_shrinks_with_the_fleet_and_has_no_limit_without_a_last_round() -> None:
     few, many = (bounded(graph=f"complete:{n}", rounds=ROUNDS, lazy=True) for n in (10, 40))
     assert many.flows.influence("0") < few.flows.influence("0") / 3
-    assert math.isinf(replace(few, rounds=0).flows.influence("0"))
-    assert math.isinf(replace(few, asynchronous=True).flows.influence("0"))
+    assert replace(few, rounds=0).flows.influence("0") == ANYWHERE
+    assert replace(few, asynchronous=True).flows.influence("0") == ANYWHERE
     star = bounded(graph="star:8", rounds=ROUNDS)
     assert star.flows.influence("1") < 0.6  # a leaf
-    assert math.isinf(star.flows.influence("0"))  # all others meet only through the hub
+    assert star.flows.influence("0") == ANYWHERE  # all others meet only through the hub
 
 
 def test_large_networks_have_the_plain_bound(monkeypatch: Any) -> None:
@@ -116,4 +115,4 @@ def test_weights_that_differ_by_direction_have_no_limit() -> None:
     manifest = replace(right, links=links)
     assert not manifest.flows.symmetric
     assert manifest.flows.of(0)["0", "1"].plus == 4.0
-    assert math.isinf(manifest.flows.influence("0"))
+    assert manifest.flows.influence("0") == ANYWHERE

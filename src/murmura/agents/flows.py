@@ -24,7 +24,6 @@ at most (plus + minus) times the largest release.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
@@ -42,6 +41,7 @@ LARGEST = 512  # members up to which potentials are; beyond, all releases may cr
 MOST_ROUNDS = 4096  # that are computed
 EQUAL = 1e-12  # difference of two weights that are taken for one
 SETTLED = 1e-13  # by how much less a round changes the distributions once they are mixed
+ANYWHERE = 2.0  # from one end of [-largest, largest] to the other
 MARGIN = 1e-6  # of a reading: more than all rounding in 2^40 rounds, and far less than counts
 
 
@@ -120,15 +120,17 @@ class LinkFlows:
         Returns
         -------
         float
-            In units of the largest release; inf if nothing limits it, as without a last round.
+            In units of the largest release. `ANYWHERE` if nothing limits it but that a sum is at most
+            the largest release times its weight, as without a last round.
         """
         if not (self._manifest.waits and self.symmetric):
-            return math.inf
+            return ANYWHERE
         own = [flow for (a, _), flow in self.of(dropped).items() if a == label]
         others = self._manifest.graph.component(label, dropped).bit_count() - 1
         moved = sum(flow.plus + flow.minus + flow.step for flow in own)
         drained = sum(flow.minus + flow.step for flow in own)
-        return (moved + drained) / (others - drained) if drained < others else math.inf
+        found = (moved + drained) / (others - drained) if drained < others else ANYWHERE
+        return min(found, ANYWHERE)
 
     def _compute(self, dropped: int) -> Mapping[tuple[str, str], LinkFlow]:
         manifest, graph = self._manifest, self._manifest.graph

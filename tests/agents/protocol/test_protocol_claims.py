@@ -153,6 +153,8 @@ def test_a_liar_within_the_limits_moves_the_mean_by_less_than_is_stated(graph: s
     rest = len(run.agents) - 1
     truth = sum(range(1, rest + 1)) / rest
     assert stated / 3 < abs(honest_mean(run) - truth) <= stated
+    largest = run.running["1"].claims.largest
+    assert all(abs(run.agents[k].outcome.estimate[0]) <= largest for k in list(run.agents)[1:])
 
 
 def values(manifest: Any, rng: Any, size: int) -> Any:

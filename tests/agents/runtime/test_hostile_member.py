@@ -89,6 +89,10 @@ def attacks(manifest: Any, run: Any) -> Any:
     yield "a round that is not", [encode(good._replace(round=10**9))]
     yield "more than exists", [encode(good._replace(sums=((1 << 400),)))]
     yield "weight from nowhere", [encode(good._replace(weight=1 << 200))]
+    more = 2**31 << manifest.unit
+    yield "more than members have", [encode(good._replace(weight=more, sums=(5 * more,)))]
+    beyond = int(2 * manifest.largest)
+    yield "a ratio beyond the bounds", [encode(good._replace(sums=(beyond << manifest.unit,)))]
     yield "negative weight", [encode(good._replace(weight=-1))]
     yield "two components", [encode(good._replace(sums=(1, 2)))]
     yield "another run", [encode(good._replace(run=b"e" * 8))]
