@@ -326,12 +326,13 @@ peers, keys, ledger, budget, readings, rounds, status, page, observers; did you 
         return site_secret(found, None if chosen.secret is None else self.path(chosen.secret))
 
     @property
-    def denied_file(self) -> Path | None:
-        """Where the authority's deny list is put: beside its certificate by default."""
+    def denied_files(self) -> list[Path]:
+        """Where the authority's deny list may be: beside its certificate, or as [keys] says."""
         chosen, found = self.config.keys, self.credentials()
         if found is None or chosen is None:
-            return None
-        return found.ca.with_name(DENIED) if chosen.denied is None else self.path(chosen.denied)
+            return []
+        written = [] if chosen.denied is None else [self.path(chosen.denied)]
+        return [*written, found.ca.with_name(DENIED)]
 
     @property
     def kept_list_file(self) -> Path:
@@ -349,7 +350,7 @@ peers, keys, ledger, budget, readings, rounds, status, page, observers; did you 
             return KeyWatch(
                 found,
                 self.manifest.certificates[self.config.name],
-                denied=self.denied_file,
+                denied=self.denied_files,
                 kept=self.kept_list_file,
             )
 

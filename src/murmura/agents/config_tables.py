@@ -46,7 +46,7 @@ class KeysTable(ConfigTable):
     )  # the file of the site's secret; NAME.secret beside the private key by default
     denied: str | None = Field(
         default=None, min_length=1
-    )  # the authority's deny list, which is followed; denied.json beside ca.pem by default
+    )  # the authority's deny list, which is followed, and so is denied.json beside ca.pem
 
     @model_validator(mode="after")
     def _one_way(self) -> Self:

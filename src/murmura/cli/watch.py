@@ -58,6 +58,7 @@ def watch(
         with ExitStack() as running:
             stopping = running.enter_context(_signals())
             watcher = StatusWatcher.of(opened)
+            watcher.on_notice = lambda text: typer.echo(text, err=True)
             show = _shown(watcher, as_json, once, running)
             on_page = _page(opened, page, running) if page is not None else None
             running.enter_context(watcher)

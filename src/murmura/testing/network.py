@@ -33,7 +33,7 @@ from murmura.agents.events import (
 from murmura.agents.manifest import Manifest
 from murmura.agents.messages import PeerStatus
 from murmura.agents.protocol import Agent, Options
-from murmura.agents.transport.base import Arrival, Notice, Refused, Undecoded
+from murmura.agents.transport.base import Arrival, Refused, TransportNotice, Undecoded
 from murmura.agents.transport.memory import NONE, Faults, MemoryNetwork, MemoryTransport
 from murmura.errors import AgentError
 
@@ -354,7 +354,7 @@ class SimulatedNetwork:
         if self._inbox:
             label, arrival = self._inbox.popleft()
             if not isinstance(
-                arrival, Refused | Notice | Undecoded
+                arrival, Refused | TransportNotice | Undecoded
             ):  # in memory nothing is encoded
                 self.feed(label, arrival)
             return True

@@ -192,7 +192,26 @@ BATCHES = scenario("radius = inf", "radius = inf\nbatches = {growth = 2.0, longe
 DAILY = agent("epsilon = 20.0", 'epsilon = 20.0\nper = "day"')
 COMMAND = 'csv = "readings.csv"\ncolumn = "load"'
 
+
+def denied(name: str) -> Breaks:
+    """The authority has denied a name; without one, somebody else wrote the list."""
+
+    def bring(folder: Path, _: pytest.MonkeyPatch) -> None:
+        home = folder / "authority"
+        shutil.copytree(authority(), home)
+        Authority.load(home).revoke(name or "north")
+        text = (home / "denied.json").read_text()
+        (folder / "keys" / "denied.json").write_text(text if name else text.replace("1", "2", 1))
+        shutil.rmtree(home)
+
+    return bring
+
+
 CASES = [
+    Broken("a site that is denied", "keys", FAILURE, "neighbours refuse this site: its name is on",
+           denied("north")),
+    Broken("a neighbour that is denied", "keys", WARNING, "the deny list has east", denied("east")),
+    Broken("a forged deny list", "keys", FAILURE, "is not signed by the authority", denied("")),
     Broken("misspelt key", "files", FAILURE, 'did you mean "budget"?', agent("[budget]", "[bugdet]")),
     Broken("no scenario", "files", FAILURE, "scenario: there is no scenario",
            lambda folder, _: (folder / "scenario.toml").unlink()),

@@ -19,7 +19,7 @@ from tests.agents.observers.observing import connect, receive, status, wait_for
 HERE = ("localhost", "127.0.0.1")
 
 
-class Site:
+class ObservedSite:
     """A publisher that follows its files and the authority's deny list."""
 
     def __init__(self, home: Authority) -> None:
@@ -54,13 +54,15 @@ def home(tmp_path: Path) -> Authority:
 
 
 @pytest.fixture
-def site(home: Authority) -> Iterator[Site]:
-    made = Site(home)
+def site(home: Authority) -> Iterator[ObservedSite]:
+    made = ObservedSite(home)
     yield made
     made.close()
 
 
-def test_a_denied_observer_loses_its_link_and_gets_none_again(home: Authority, site: Site) -> None:
+def test_a_denied_observer_loses_its_link_and_gets_none_again(
+    home: Authority, site: ObservedSite
+) -> None:
     room, other = home.credentials("room"), home.credentials("other")
     with connect(site.port, room) as link, connect(site.port, other) as beside:
         assert receive(link) is not None
@@ -76,7 +78,7 @@ def test_a_denied_observer_loses_its_link_and_gets_none_again(home: Authority, s
 
 
 def test_a_weakened_twin_that_asks_nobody_serves_a_denied_observer(
-    home: Authority, site: Site, monkeypatch: pytest.MonkeyPatch
+    home: Authority, site: ObservedSite, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(publisher, "refusal", lambda *_: "")
     home.revoke("room")
@@ -85,7 +87,9 @@ def test_a_weakened_twin_that_asks_nobody_serves_a_denied_observer(
         assert receive(link) is not None
 
 
-def test_one_key_of_an_observer_is_denied_and_the_next_is_not(home: Authority, site: Site) -> None:
+def test_one_key_of_an_observer_is_denied_and_the_next_is_not(
+    home: Authority, site: ObservedSite
+) -> None:
     room = home.credentials("room")
     with connect(site.port, room) as link:
         assert receive(link) is not None
@@ -96,7 +100,9 @@ def test_one_key_of_an_observer_is_denied_and_the_next_is_not(home: Authority, s
         assert receive(link) is not None
 
 
-def test_a_renewed_certificate_is_shown_to_who_connects_next(home: Authority, site: Site) -> None:
+def test_a_renewed_certificate_is_shown_to_who_connects_next(
+    home: Authority, site: ObservedSite
+) -> None:
     room = home.credentials("room")
 
     def shown(link: Any) -> str:
@@ -111,13 +117,13 @@ def test_a_renewed_certificate_is_shown_to_who_connects_next(home: Authority, si
     assert f"{site.watch.certificate.serial_number:x}" == _serial(site, room)
 
 
-def _serial(site: Site, credentials: Any) -> str:
+def _serial(site: ObservedSite, credentials: Any) -> str:
     with connect(site.port, credentials) as link:
         return str((link.getpeercert() or {})["serialNumber"]).lower().lstrip("0")
 
 
 def test_an_observer_does_not_believe_a_denied_site(
-    home: Authority, site: Site, manifest: Any
+    home: Authority, site: ObservedSite, manifest: Any
 ) -> None:
     sites = {"north": Endpoint("tls", "127.0.0.1", site.port)}
     watcher = StatusWatcher(

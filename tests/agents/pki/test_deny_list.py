@@ -44,6 +44,9 @@ def test_a_name_is_denied_for_good(home: Any) -> None:
         home.revoke("south")
     assert home.revoke("room").entries[-1].value == "observer:room"
     assert read(home).number == 2
+    assert {entry.name: entry.state for entry in home.entries()} == {
+        "north": "valid", "room": "denied", "south": "denied",
+    }  # fmt: skip
 
 
 def test_the_old_keys_of_a_name_are_denied_and_the_present_one_is_not(home: Any) -> None:
@@ -122,7 +125,7 @@ def test_an_older_list_never_replaces_a_newer_one(home: Any, tmp_path: Any) -> N
     assert site.denied.number == 2
     assert site.keep() == ""
     bring(home, tmp_path, 1)
-    assert "number 2 was accepted before: it is not used" in site.refresh()
+    assert "number 2 was accepted before: it is not used" in site.refresh()[0]
     assert site.denied_name("north")
     again = trust(home, tmp_path)
     assert again.denied.number == 2, "after a restart neither"
@@ -151,8 +154,8 @@ def test_a_forged_list_stops_the_start_and_changes_nothing_later(home: Any, tmp_
     site = trust(home, tmp_path)
     site.keep()
     (tmp_path / "denied.json").write_bytes(forged.read_bytes())
-    assert "list 1 stays in use" in site.refresh()
-    assert site.refresh() == "", "said once"
+    assert "list 1 stays in use" in site.refresh()[0]
+    assert site.refresh() == [], "said once"
     assert trust(home, tmp_path).denied_name("south")
 
 
@@ -185,6 +188,18 @@ def test_install_brings_the_list_and_none_that_is_older(home: Any, tmp_path: Any
     bring(home, home.directory, 1)
     install("east", home.directory, site)
     assert DenyList.read(site / "denied.json", site / "ca.pem").number == 2
+
+
+def test_of_several_places_the_newest_list_counts(home: Any, tmp_path: Any) -> None:
+    places = [tmp_path / "state.json", tmp_path / "keys.json"]
+    bring(home, tmp_path, 1)
+    (tmp_path / "denied.json").rename(places[0])
+    site = Trust(home.directory / "ca.pem", places)
+    assert site.denied.number == 1
+    bring(home, tmp_path, 2)
+    (tmp_path / "denied.json").rename(places[1])
+    assert site.refresh() == ["deny list 2 is in use: 2 entries"]
+    assert Trust(home.directory / "ca.pem", places).denied.number == 2
 
 
 def test_a_long_list_is_read_whole(home: Any) -> None:

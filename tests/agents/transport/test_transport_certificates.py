@@ -1,6 +1,6 @@
 """Certificates over real links: renewed, ended, exposed and denied while the devices run.
 
-Certificates live seconds here. Where zenoh's own TLS would close a link too, it is told not to, or the
+Certificates live seconds here. Where zenoh's own TLS would close a link too, it is set not to, or the
 clock of one device is ahead: what is tested is our own handshake.
 """
 
@@ -19,8 +19,8 @@ from murmura.agents.pki.trust import Trust
 from murmura.agents.transport import guard, zenoh_config
 from murmura.agents.transport import zenoh as transport
 from murmura.agents.transport import zenoh_config as names
-from murmura.agents.transport.admission import Admission
-from murmura.agents.transport.base import Notice
+from murmura.agents.transport.admission import PeerAdmission
+from murmura.agents.transport.base import TransportNotice
 from murmura.agents.transport.channels import Channels
 from murmura.agents.transport.zenoh import ZenohTransport
 from murmura.agents.wire import encode
@@ -71,7 +71,9 @@ class Watched(Devices):
 
     def notices(self, device: str, kind: str) -> list[str]:
         heard = [arrival for _, arrival in self.ears[device].heard]
-        return [each.text for each in heard if isinstance(each, Notice) and each.kind == kind]
+        return [
+            each.text for each in heard if isinstance(each, TransportNotice) and each.kind == kind
+        ]
 
     def renewed_since(self, device: str, count: int) -> bool:
         return len(self.notices(device, "renewed")) > count
@@ -251,7 +253,7 @@ def test_a_denied_name_loses_its_links_and_gets_none_again(pair: Any, home: Any)
 
 
 def test_a_weakened_twin_that_does_not_follow_the_list_goes_on(home: Any, monkeypatch: Any) -> None:
-    monkeypatch.setattr(Trust, "refresh", lambda _: "")
+    monkeypatch.setattr(Trust, "refresh", lambda _: [])
     with Watched(home) as devices:
         devices.start()
         devices.wait_until_linked()
@@ -306,8 +308,8 @@ def test_an_exposed_key_is_replaced_and_its_thief_shut_out_while_all_run(
         pair.talk(6)
     finally:
         thief.close()
-    told = [arrival.message for _, arrival in heard if type(arrival).__name__ == "Received"]
-    assert told == [], "what p says to q is sealed for q"
+    received = [arrival.message for _, arrival in heard if type(arrival).__name__ == "Received"]
+    assert received == [], "what p says to q is sealed for q"
     for number in (66, 67):
         assert not has(pair.ears_of("a"), totals("b", "a", number))
 
@@ -319,7 +321,7 @@ def test_a_weakened_twin_that_hears_without_proofs_believes_the_thief(
     home.issue("q", renew=True, new_key=True)
     home.revoke("q", old=True)
     wait_for(lambda: pair.notices("p", "denied"), "the list")
-    monkeypatch.setattr(Admission, "admits_plain", lambda *_: True)
+    monkeypatch.setattr(PeerAdmission, "admits_plain", lambda *_: True)
     with session(pair.ports["p"], copies) as bare:
         say(bare, B_TO_A, encode(totals("b", "a", 67)))
         wait_for(lambda: has(pair.ears_of("a"), totals("b", "a", 67)), "the forgery")

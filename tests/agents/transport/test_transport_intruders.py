@@ -16,7 +16,7 @@ import zenoh
 
 from murmura.agents.transport import zenoh as transport
 from murmura.agents.transport import zenoh_config as names
-from murmura.agents.transport.admission import Admission
+from murmura.agents.transport.admission import PeerAdmission
 from murmura.agents.transport.zenoh_config import settings
 from murmura.agents.wire import MOST_BYTES, encode
 from tests.agents.transport.transport_cases import Devices, free_port, hello, totals, wait_for
@@ -246,7 +246,7 @@ def _weakened(monkeypatch: Any) -> None:
         return {k: v for k, v in settings(*arguments).items() if k != "access_control"}
 
     monkeypatch.setattr(transport, "settings", without_fence)
-    monkeypatch.setattr(Admission, "admits_plain", lambda *_: True)  # and hears without proofs
+    monkeypatch.setattr(PeerAdmission, "admits_plain", lambda *_: True)  # and hears without proofs
 
 
 def test_a_weakened_twin_without_access_control_believes_a_forger(

@@ -18,7 +18,7 @@ from murmura.agents.pki import Role
 from murmura.agents.protocol import Agent
 from murmura.agents.transport import zenoh as transport
 from murmura.agents.transport import zenoh_config as names
-from murmura.agents.transport.admission import Admission
+from murmura.agents.transport.admission import PeerAdmission
 from murmura.agents.transport.zenoh import ZenohTransport
 from murmura.agents.transport.zenoh_config import settings, source_of
 from murmura.agents.wire import encode
@@ -47,7 +47,7 @@ def _without_access_control(monkeypatch: Any) -> None:
         return {k: v for k, v in settings(*arguments).items() if k != "access_control"}
 
     monkeypatch.setattr(transport, "settings", weakened)
-    monkeypatch.setattr(Admission, "admits_plain", lambda *_: True)  # and hears without proofs
+    monkeypatch.setattr(PeerAdmission, "admits_plain", lambda *_: True)  # and hears without proofs
 
 
 def _attempts(devices: Any, observer: Any) -> tuple[list[str], list[Any]]:

@@ -84,7 +84,7 @@ class StatusPublisher:
     ) -> None:
         """Nothing is served yet."""
         check_credentials(credentials, device)
-        self._watch = watch or KeyWatch(credentials, device)
+        self._watch, self._owns_watch = watch or KeyWatch(credentials, device), watch is None
         self._credentials = credentials
         self.agent, self.endpoint, self.allow = agent, endpoint, frozenset(allow)
         self.port = 0
@@ -164,6 +164,8 @@ class StatusPublisher:
             if self._closed:
                 return
             self._closed, links = True, tuple(self._links)
+        if self._owns_watch:
+            self._watch.close()
         if self._listener is not None:
             with suppress(OSError):
                 self._listener.shutdown(socket.SHUT_RDWR)  # wakes the thread that accepts

@@ -123,6 +123,11 @@ class StatusWatcher:
     clock, wall : callable
         Seconds that never decrease, and seconds of the epoch.
 
+    Attributes
+    ----------
+    on_notice : callable or None
+        Called with what is to be said of the observer's certificate and the deny list.
+
     Examples
     --------
     >>> from murmura.agents.observers import StatusWatcher  # doctest: +SKIP
@@ -145,7 +150,10 @@ class StatusWatcher:
         """Nothing is connected yet."""
         self.name, self.manifest, self.endpoints = name, manifest, dict(sites)
         self._clock, self._wall = clock, wall
-        self._keys = KeyWatch(credentials, name, role=Role.OBSERVER, denied=denied)
+        lists = () if denied is None else denied
+        self._keys = KeyWatch(credentials, name, role=Role.OBSERVER, denied=lists)
+        self.on_notice: Callable[[str], None] | None = None
+        self._keys.notify = lambda _, text: self.on_notice(text) if self.on_notice else None
         client_context(credentials)  # raises if the files cannot be used
         self._lock = threading.Lock()
         self._views = {label: SiteView() for label in sites}

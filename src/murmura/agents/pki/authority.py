@@ -477,4 +477,7 @@ class Authority:
         except ValueError as problem:
             raise AgentError(f"{path} holds no certificate ({problem}); remove it") from None
         entry, pinned = described(facts, now), self.signing_keys().get(facts.name)
+        certificate = x509.load_pem_x509_certificate(path.read_bytes())
+        if self.deny_list().about(common_name_on(certificate), certificate):
+            entry = entry._replace(state="denied")
         return entry._replace(signing="" if pinned is None else fingerprint_of(pinned))

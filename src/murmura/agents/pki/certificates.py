@@ -93,7 +93,8 @@ class DirectoryEntry(NamedTuple):
     expires : datetime
         End of its validity.
     state : str
-        "valid", "expires soon", "expired", "not yet valid" or "of another authority".
+        "valid", "expires soon", "expired", "not yet valid", "of another authority" or, in the
+        directory of its authority, "denied".
     fingerprint : str
         sha256 of the certificate.
     hosts : tuple of str

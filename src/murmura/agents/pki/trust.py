@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import datetime as dt
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from cryptography import x509
@@ -29,8 +29,8 @@ class Trust:
     ----------
     ca : Path
         The authority's certificate.
-    denied : Path, optional
-        Where the authority's deny list is put; it need not be there yet.
+    denied : Path or sequence of Path
+        Where the authority's deny list may be put; it need not be there yet. The newest counts.
     kept : Path, optional
         Where the newest list that was accepted is kept.
     wall : callable
@@ -52,15 +52,16 @@ class Trust:
     def __init__(
         self,
         ca: Path,
-        denied: Path | None = None,
+        denied: Path | Sequence[Path] = (),
         kept: Path | None = None,
         wall: Callable[[], float] = time.time,
     ) -> None:
-        """Read the list that was kept, and the one that is there."""
-        self.ca, self.file, self.kept, self.wall = ca, denied, kept, wall
+        """Read the list that was kept, and those that are there."""
+        files = [denied] if isinstance(denied, Path) else list(denied)
+        self.ca, self.files, self.kept, self.wall = ca, files, kept, wall
         self.denied = DenyList()
         self._kept = 0  # the number of the list that is kept
-        self._seen: bytes | None = None
+        self._seen: dict[Path, bytes] = {}
         self.notices: list[str] = []  # of the start
         if kept is not None and kept.exists():
             try:
@@ -68,43 +69,35 @@ class Trust:
                 self._kept = self.denied.number
             except AgentError as problem:
                 self.notices.append(f"{problem}; it was the newest list here, and is left aside")
-        if denied is not None and denied.exists():
-            if not self.denied.number:
-                self.denied = DenyList.read(denied, ca)
-            self.notices += filter(None, [self.refresh()])
+        there = [file for file in files if file.exists()]
+        if there and not self.denied.number:
+            self.denied = max(DenyList.read(file, ca) for file in there)
+        self.notices += self.refresh()
 
-    def refresh(self) -> str:
-        """Take a newer list, if there is one; what is to be said of it.
+    def refresh(self) -> list[str]:
+        """Take a newer list, if there is one; what is to be said of those that have changed."""
+        return [said for file in self.files if (said := self._look(file))]
 
-        Returns
-        -------
-        str
-            Empty if the file is as it was.
-        """
+    def _look(self, file: Path) -> str:
         try:
-            data = b"" if self.file is None else self.file.read_bytes()
+            data = file.read_bytes()
         except OSError:
             data = b""  # it may be brought later; what was accepted stays
-        if data == self._seen:
+        before = self._seen.get(file)
+        self._seen[file] = data
+        if data == before or not data:
             return ""
-        first, self._seen = self._seen is None, data
-        if not data:
-            return ""
-        assert self.file is not None
         try:
-            found = DenyList.read(self.file, self.ca)
+            found = DenyList.read(file, self.ca)
         except AgentError as problem:
             return f"{problem}; list {self.denied.number} stays in use"
-        if found.number < self.denied.number or (
-            found.number == self.denied.number and found.entries != self.denied.entries
-        ):
+        if found[:2] == self.denied[:2]:
+            return "" if before is None else f"deny list {found.number} is in use"
+        if found.number <= self.denied.number:
             return (
-                f"the deny list {self.file} has number {found.number}, and number "
-                f"{self.denied.number} was accepted before: it is not used; fetch the newest from the "
-                "authority"
+                f"the deny list {file} has number {found.number}, and number {self.denied.number} was "
+                "accepted before: it is not used; fetch the newest from the authority"
             )
-        if found.number == self.denied.number:
-            return "" if first else f"deny list {found.number} is in use"
         self.denied = found
         return f"deny list {found.number} is in use: {len(found.entries)} entries"
 

@@ -15,7 +15,7 @@ import datetime as dt
 import hashlib
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -44,7 +44,7 @@ class KeyWatch:
         The name on its certificate.
     role : Role
         Whether it is a member's, or an observer's.
-    denied, kept : Path, optional
+    denied, kept : Path, or sequence of Path, optional
         The deny list, and where the newest one is kept (`Trust`).
     wall : callable
         Seconds of the epoch.
@@ -67,7 +67,7 @@ class KeyWatch:
         device: str,
         *,
         role: Role = Role.MEMBER,
-        denied: Path | None = None,
+        denied: Path | Sequence[Path] = (),
         kept: Path | None = None,
         wall: Callable[[], float] = time.time,
         pause: float = PAUSE,
@@ -150,7 +150,7 @@ class KeyWatch:
 
     def _look_at_list(self) -> None:
         before = self.trust.denied.number
-        for text in (self.trust.refresh(), self.trust.keep()):
+        for text in (*self.trust.refresh(), self.trust.keep()):
             if text:
                 self.notify(DENIED, text)
         if self.trust.denied.number != before:

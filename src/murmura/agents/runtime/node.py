@@ -62,7 +62,7 @@ from murmura.agents.runtime.observability import (
 from murmura.agents.runtime.reporter import OnStatus, StatusReporter
 from murmura.agents.runtime.scheduler import ReadingScheduler
 from murmura.agents.runtime.spool import MemorySpool, Spool
-from murmura.agents.transport.base import Arrival, Notice, Refused, Transport, Undecoded
+from murmura.agents.transport.base import Arrival, Refused, Transport, TransportNotice, Undecoded
 from murmura.errors import AgentError
 
 if TYPE_CHECKING:
@@ -584,7 +584,7 @@ class Node:
         elif isinstance(arrival, Refused):
             self.observability.refused(label, arrival.peer, arrival.reason)
             return
-        elif isinstance(arrival, Notice):
+        elif isinstance(arrival, TransportNotice):
             self.observability.log.write(arrival.kind, label, arrival.text)
             return
         else:

@@ -41,7 +41,7 @@ class Presence:
         return frozenset(self._sessions.get(agent, ()))
 
 
-class Admission:
+class PeerAdmission:
     """Who is up, and who may be spoken to; for one session of a device.
 
     Parameters

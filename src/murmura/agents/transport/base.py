@@ -29,7 +29,7 @@ class Refused(NamedTuple):
     reason: str
 
 
-class Notice(NamedTuple):
+class TransportNotice(NamedTuple):
     """What is to be in the log: of certificates, and of the deny list.
 
     Attributes
@@ -56,7 +56,7 @@ class Undecoded(NamedTuple):
     decode: Callable[[], Sequence[tuple[str, Received | ReceivedBatch | Refused]]]
 
 
-Arrival = Received | ReceivedBatch | PeerUp | PeerDown | Refused | Notice | Undecoded
+Arrival = Received | ReceivedBatch | PeerUp | PeerDown | Refused | TransportNotice | Undecoded
 Deliver = Callable[[str, Arrival], None]  # (label of the local agent, what arrived); any thread
 
 

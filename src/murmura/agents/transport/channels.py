@@ -141,7 +141,7 @@ class Channel(NamedTuple):
     receiving_id: bytes
 
 
-class Received(NamedTuple):
+class ProofOutcome(NamedTuple):
     """What follows from a proof: whether to answer it, and whether it opened another channel."""
 
     answer: bool
@@ -204,7 +204,7 @@ class Channels:
             signature=self._private.sign(signed, ec.ECDSA(hashes.SHA256()))
         ).encode()
 
-    def receive(self, device: str, data: bytes) -> Received:
+    def receive(self, device: str, data: bytes) -> ProofOutcome:
         """Take the proof of a device; raises `ProofError` with the reason."""
         proof = DeviceProof.decode(data)
         certificate = self._checked(device, proof)
@@ -217,7 +217,7 @@ class Channels:
             self.proved[device] = int(certificate.not_valid_after_utc.timestamp())
         answered = self._answered.get(device) == proof.ephemeral
         settled = answered and proof.answers == self._public and not proof.asks
-        return Received(not settled, opened)
+        return ProofOutcome(not settled, opened)
 
     def _checked(self, device: str, proof: DeviceProof) -> x509.Certificate:
         """The certificate of a proof that its owner has signed, and that is accepted."""

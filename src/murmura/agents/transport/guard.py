@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-from murmura.agents.transport.admission import Admission, Change
+from murmura.agents.transport.admission import Change, PeerAdmission
 from murmura.agents.transport.base import Refused
 from murmura.agents.transport.channels import (
     MARK,
@@ -39,7 +39,7 @@ class LinkGuard:
         Whose links are closed.
     devices : collection of str
         The neighbours.
-    admission : Admission
+    admission : PeerAdmission
         Who is up.
     publish : callable
         Sends a proof to a device.
@@ -51,7 +51,7 @@ class LinkGuard:
         self,
         session: Any,
         devices: Collection[str],
-        admission: Admission,
+        admission: PeerAdmission,
         publish: Callable[[str, bytes], None],
         announce: Callable[[Sequence[Change]], None],
         note: Callable[[Refused], None],

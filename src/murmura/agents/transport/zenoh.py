@@ -30,8 +30,8 @@ from murmura.agents.events import PeerDown, PeerUp, Received, ReceivedBatch
 from murmura.agents.messages import CumulativeMass, Message
 from murmura.agents.pki import Credentials, KeyWatch, check_credentials
 from murmura.agents.roles import check_members
-from murmura.agents.transport.admission import Admission, Change, Presence
-from murmura.agents.transport.base import Arrival, Deliver, Notice, Refused, Undecoded
+from murmura.agents.transport.admission import Change, PeerAdmission, Presence
+from murmura.agents.transport.base import Arrival, Deliver, Refused, TransportNotice, Undecoded
 from murmura.agents.transport.channels import MARK, Channels, ProofError
 from murmura.agents.transport.guard import LinkGuard
 from murmura.agents.transport.zenoh_config import (
@@ -162,7 +162,7 @@ key, which the authority signs; or run with --insecure, which is for the loopbac
         self._batch_outlets: dict[str, Outlet] = {}  # by device
         self._proof_outlets: dict[str, Outlet] = {}  # by device
         self._ends: dict[str, int] = {}  # of the certificates that devices have proved, in seconds
-        self._guard = self._guarded(None, (), Admission(self._devices, (), None))
+        self._guard = self._guarded(None, (), PeerAdmission(self._devices, (), None))
         self._renewing = False  # while a session is replaced
         self._declared: list[Any] = []  # tokens and subscribers, which end when dropped
         self._undecoded = 0  # bytes
@@ -273,7 +273,7 @@ key, which the authority signs; or run with --insecure, which is for the loopbac
         session, own = self._session, key_prefix(self._network, "*", self._device)
         zid = str(session.zid())
         self._make_outlets(session)
-        admission = Admission(self._devices, self._remote.listeners, self._channels(zid))
+        admission = PeerAdmission(self._devices, self._remote.listeners, self._channels(zid))
         self._guard = self._guarded(session, self._remote.devices, admission)
         self._subscribe(session, f"{own}/**", self._receive_any)
         liveliness = session.liveliness()
@@ -286,7 +286,9 @@ key, which the authority signs; or run with --insecure, which is for the loopbac
             listener = session.info.declare_link_events_listener(self._link_event, history=True)
             self._declared.append(listener)
 
-    def _guarded(self, session: Any, devices: Collection[str], admission: Admission) -> LinkGuard:
+    def _guarded(
+        self, session: Any, devices: Collection[str], admission: PeerAdmission
+    ) -> LinkGuard:
         """Who may speak in a session; nobody is there before it is open."""
         return LinkGuard(
             session,
@@ -325,7 +327,7 @@ key, which the authority signs; or run with --insecure, which is for the loopbac
 
     def _follow(self, watch: KeyWatch) -> None:
         """Take renewed certificates and newer deny lists from now on."""
-        watch.notify = lambda kind, text: self._note(Notice(kind, text))
+        watch.notify = lambda kind, text: self._note(TransportNotice(kind, text))
         watch.renewed.append(self._reopen)
         watch.changed.append(self._wake.set)
         watch.start()
@@ -345,7 +347,7 @@ key, which the authority signs; or run with --insecure, which is for the loopbac
                 try:
                     self._session = self._open_session()
                 except AgentError as problem:
-                    self._note(Notice("certificate", f"{problem}; it is tried again"))
+                    self._note(TransportNotice("certificate", f"{problem}; it is tried again"))
                     self._closed.wait(AGAIN)
                 else:
                     self._declare()
@@ -512,7 +514,7 @@ key, which the authority signs; or run with --insecure, which is for the loopbac
             if not (self._closed.is_set() or replaced):
                 raise
 
-    def _note(self, arrival: Refused | Notice) -> None:
+    def _note(self, arrival: Refused | TransportNotice) -> None:
         """Report what is about no agent in particular."""
         self._notify(next(iter(self._neighbours)), arrival)
 

@@ -2,7 +2,7 @@
 
 zenoh writes its warnings to descriptor 1, as text, and calls nobody. `TransportLog` puts a pipe there,
 gives Python's standard output another descriptor, and reads the pipe: refusals go to a function, everything
-else to where it was meant for. The lines have no address. A certificate that has expired is told by its
+else to where it was meant for. The lines have no address. A certificate that has expired is recognised by its
 end, to the second, which is enough to know whose it was if that device has proved it before.
 """
 
