@@ -7,6 +7,7 @@ log and without the mark that they were closed.
 from __future__ import annotations
 
 import random
+import shutil
 from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
@@ -179,12 +180,14 @@ class SoakSite:
         self.node.transport.close()
         agent = self.node.agents[self.label]
         files = [self.ledger, self.ledger.with_name("agent.ledger-wal")]
-        found = {path: path.read_bytes() for path in files if path.exists()}
+        kept = {path: self.folder / f"{path.name}.kept" for path in files if path.exists()}
+        for path, copy in kept.items():
+            shutil.copyfile(path, copy)
         agent.readings.close()
         agent.ledger._writer.store.close()  # it moves the log away, which a kill does not
         agent.ledger._writer._lock.close()
-        for path, data in found.items():
-            path.write_bytes(data)
+        for path, copy in kept.items():
+            copy.replace(path)
 
     def _forget(self, end: Callable[[], None]) -> None:
         try:

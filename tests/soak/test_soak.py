@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
+from murmura.agents.ledger import Ledger
 from murmura.agents.ledger.budget import BudgetTracker
 from murmura.agents.readings import CsvReadings
 from murmura.agents.readings.rotation import FollowedFile, Part
-from tests.soak import checks
+from tests.soak import checks, sockets
 from tests.soak.record import number_of, value_of
 from tests.soak.site import SoakSite
 from tests.soak.year import DAYS, WEEK, SoakSize, Year
@@ -87,6 +88,15 @@ def test_rows_that_have_another_key_after_a_restart_are_caught_as_released_twice
     assert any("was released twice" in each for each in found), found[:5]
 
 
+def test_a_restart_that_forgets_the_last_slot_is_caught(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As it was: readings after a release that came within the grace were surplus."""
+    monkeypatch.setattr(Ledger, "last_slot", lambda _: None)
+    _, found = soak(tmp_path)
+    assert any("are surplus, and no clock was set" in each for each in found), found[:5]
+
+
 def test_a_budget_that_admits_everything_is_caught(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -130,3 +140,14 @@ def test_files_that_stay_open_are_caught(
     monkeypatch.setattr(SoakSite, "write", write)
     _, found = soak(tmp_path)
     assert any("files were open" in each for each in found), found[:5]
+
+
+@pytest.mark.slow
+def test_processes_with_certificates_of_seconds_are_killed_and_lose_nothing(tmp_path: Path) -> None:
+    soak = sockets.SocketSoak(tmp_path / "sockets")
+    soak.run(60.0)
+    print(sockets.figures(soak.sites, 0.0))
+    assert not soak.wrong, "\n".join(soak.wrong[:20])
+    site = soak.sites[0]
+    site.written += 1  # the weakened variant: a row of which the ledger knows nothing
+    assert sockets.violations(site) == [f"row {site.written} of {site.name} was lost"]
