@@ -195,9 +195,10 @@ class Register(NamedTuple):
         The links that are no longer waited for.
     present, contributing, finished : int
         The members that take part in the view, those of which a reading is in it, and those that
-        have completed its last round.
+        have completed its last round, or have left and handed all they had over.
     ended : int
-        The members that have ended, with a result or without, in whichever view.
+        The members that have ended, with a result or without, in whichever view. Without a last
+        round, who has ended and not finished holds a part that nobody else has.
     readings : tuple of int
         How many readings of each member are in; empty where each has at most one.
 

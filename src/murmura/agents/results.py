@@ -99,6 +99,8 @@ class AgentResult:
         How many sessions a query of a masked sum may take; 0 without masked sums.
     unit : str
         Of the estimate, such as "kW"; empty if it has none.
+    epoch : int
+        Which membership it is of.
 
     Examples
     --------
@@ -131,6 +133,7 @@ manifest c0ffee11c0ff'
     guarantee: str = field(repr=False)
     attempts: int = 0
     unit: str = ""
+    epoch: int = 1
 
     @classmethod
     def of(
@@ -216,6 +219,7 @@ manifest c0ffee11c0ff'
             guarantee=str(guarantee(manifest, family)) if stated is None else stated,
             attempts=manifest.attempts,
             unit=unit,
+            epoch=manifest.epoch,
         )
 
     @property

@@ -69,6 +69,17 @@ def observed(text: str) -> Breaks:
     return allow
 
 
+def watched(text: str) -> Breaks:
+    """A file of a later epoch, with this in it."""
+
+    def write(folder: Path, _: pytest.MonkeyPatch) -> None:
+        path = folder / "agent.toml"
+        path.write_text(f'{path.read_text()}[membership]\nfile = "epoch.json"\n')
+        (folder / "epoch.json").write_text(text)
+
+    return write
+
+
 def both(*several: Breaks) -> Breaks:
     def all_of_them(folder: Path, patch: pytest.MonkeyPatch) -> None:
         for one in several:
@@ -218,6 +229,7 @@ CASES = [
     Broken("no member", "files", FAILURE, "no member of suppliers is called 'nroth'",
            agent('name = "north"', 'name = "nroth"')),
     Broken("a stranger as peer", "files", FAILURE, "peers.eats: no neighbour", agent("east =", "eats =")),
+    Broken("an epoch that is none", "membership", WARNING, "cannot be read as an epoch", watched("{}")),
     Broken("no guarantee", "guarantee", FAILURE, "an agent makes proved guarantees",
            scenario('protect = "signal"\nepsilon = 20.0\nradius = inf', 'protect = "nothing"'),
            also=("budget", "accuracy")),

@@ -93,7 +93,7 @@ def test_a_good_setup_passes_every_check(good: Path) -> None:
     }
     done = CliRunner().invoke(app, ["doctor", str(good / "agent.toml"), "--offline"])
     assert done.exit_code == 0, done.output
-    assert done.output.endswith("checks: 14 ok, 0 warnings, 0 failures\n")
+    assert done.output.endswith("checks: 15 ok, 0 warnings, 0 failures\n")
     assert sorted(path.name for path in good.iterdir()) == [
         "agent.toml", "keys", "links.csv", "readings.csv", "scenario.toml"
     ]  # nothing was made  # fmt: skip

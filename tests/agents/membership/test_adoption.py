@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from murmura.agents import doctor
 from murmura.agents.config import Setup
 from murmura.agents.ledger import Ledger
 from murmura.agents.membership import adoption
@@ -177,3 +178,21 @@ def test_addresses_of_new_neighbours_come_with_the_epoch(tmp_path: Path) -> None
     setup = setup_of(home, "b")
     assert set(setup.peers) == {"a", "d"}
     assert isinstance(setup, Setup)
+
+
+def test_the_doctor_says_which_epoch_is_followed_and_what_is_not_used(tmp_path: Path) -> None:
+    home = made_fleet(tmp_path)
+
+    def said() -> list[tuple[str, str]]:
+        results = doctor.checks(setup_of(home, "north"))
+        return [(str(r.outcome.value), r.found) for r in results if r.check == "membership"]
+
+    assert said() == [("ok", "epoch 1 with 3 members, as the scenario says")]
+    members(home, "add", "south", "--link", "north")
+    members(home, "rollout")
+    assert said() == [("ok", "epoch 2 with 4 members, signed by the authority")]
+    setup_of(home, "north").keep_epoch()
+    edit(home / "epoch.json", ("north,east", "north,evil"))
+    (outcome, text), good = said()
+    assert (outcome, good[0]) == ("warning", "ok")
+    assert "is not signed by the authority" in text

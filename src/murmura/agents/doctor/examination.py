@@ -17,6 +17,7 @@ Check = Callable[[ExaminedAgent], Iterable[CheckResult]]
 CHECKS: tuple[tuple[str, Check], ...] = (
     ("files", identity.files),
     ("guarantee", identity.terms),
+    ("membership", identity.membership),
     ("peers", identity.peers),
     ("keys", identity.keys),
     ("signing", identity.signing),

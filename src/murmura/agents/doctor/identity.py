@@ -7,6 +7,7 @@ import datetime as dt
 from collections.abc import Iterator, Sequence
 
 from murmura.agents.doctor.outcomes import CheckResult, ExaminedAgent, failure, ok, warning
+from murmura.agents.ledger import stored_epoch
 from murmura.agents.pki import SOON, check_credentials, describe
 from murmura.agents.release.guarantees import covers_estimates
 from murmura.errors import AgentError
@@ -27,6 +28,19 @@ def files(agent: ExaminedAgent) -> Iterator[CheckResult]:
 def terms(agent: ExaminedAgent) -> Iterator[CheckResult]:
     """What it should guarantee is what an agent may."""
     yield ok("guarantee", str(agent.guarantee))
+
+
+def membership(agent: ExaminedAgent) -> Iterator[CheckResult]:
+    """The epoch is one that the authority signed, or the scenario's where none was rolled out."""
+    setup = agent.setup
+    setup.check_epoch(stored_epoch(setup.path(setup.config.ledger.path)))
+    for note in setup.notes:
+        yield warning("membership", note, "have the latest epoch copied here, or remove the line")
+    count, epoch = len(setup.manifest.members), setup.manifest.epoch
+    how = "as the scenario says" if setup.signed is None else "signed by the authority"
+    if setup.signed is None and setup.config.membership is not None:
+        setup.authority_certificate()  # without it no epoch can ever be adopted
+    yield ok("membership", f"epoch {epoch} with {count} members, {how}")
 
 
 def peers(agent: ExaminedAgent) -> Iterator[CheckResult]:

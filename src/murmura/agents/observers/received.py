@@ -93,6 +93,7 @@ class ReceivedStatus(ReceivedTable):
     delta: Number
     guarantee: Text
     attempts: Count
+    epoch: Count = 1
     complete: bool
     state: Label
     ready: bool

@@ -34,7 +34,7 @@ PUBLIC = (  # what observers may have; docs/threat-model.md says what each revea
     "agent", "network", "manifest", "round", "reason", "estimate", "half_width", "sampling",
     "confidence", "coverage", "epsilon", "delta", "guarantee", "attempts", "complete", "state",
     "ready", "readings", "budget", "links", "session", "unit", "last_reading", "certificate_days",
-    "time", "version",
+    "time", "version", "epoch",
 )  # fmt: skip
 FAILED = 1  # the exit code for an agent that is not running, or a file that cannot be read
 
