@@ -68,13 +68,14 @@ def _mean_violations(year: Year) -> list[str]:
 
 def _resource_violations(year: Year) -> list[str]:
     samples, found = year.samples, []
-    first, last = samples.taken[len(samples.taken) // 2], samples.taken[-1]
-    allowed = MEMORY_NOISE + MEMORY_PER_RELEASE * (last.releases - first.releases)
-    if last.memory - first.memory > allowed:
+    first, *_, end = samples.second_half
+    allowed = MEMORY_NOISE + MEMORY_PER_RELEASE * (end.releases - first.releases)
+    if end.memory - first.memory > allowed:
         found.append(
-            f"memory grew by {last.memory - first.memory:,} bytes in the second half, allowed are "
+            f"memory grew by {end.memory - first.memory:,} bytes in the second half, allowed are "
             f"{allowed:,.0f}"
         )
+    last = samples.taken[-1]
     sites = len(year.sites)
     most = LEDGER_BASE * sites + LEDGER_PER_RELEASE * last.releases
     if last.ledgers > most:
