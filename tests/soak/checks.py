@@ -24,7 +24,7 @@ def violations(year: Year) -> list[str]:
     for site in year.sites.values():
         found += site.record.violations
         found += [f"reading {n} of {site.label} was lost" for n in site.record.lost]
-        surplus = sum(site.record.passed["surplus"])
+        surplus = site.record.late_surplus
         if surplus and not site.counts["clock steps"]:
             found.append(f"{surplus} readings of {site.label} are surplus, and no clock was set")
     found += _mean_violations(year)
@@ -106,7 +106,7 @@ def figures(year: Year, seconds: float) -> dict[str, Any]:
         "readings released": sum(sum(record.releases) for record in records),
         "releases per reading, most": max(max(record.releases) for record in records),
         "passed over, budget": sum(sum(record.passed["budget"]) for record in records),
-        "passed over, surplus after a clock was set": sum(
+        "passed over, surplus: a clock was set, or before the first slot": sum(
             sum(record.passed["surplus"]) for record in records
         ),
         "readings lost": sum(len(record.lost) for record in records),
