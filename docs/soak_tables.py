@@ -19,7 +19,7 @@ def soak() -> str:
         return "Not measured yet."
     found = json.loads(FIGURES.read_text(encoding="utf-8"))
     parts = [
-        _table("a year in virtual time", found["year"]),
+        _table(f"{found['year']['slots'] // 24} days in virtual time", found["year"]),
         _table("processes over sockets", found["sockets"]),
     ]
     return "\n\n".join([f"Measured on {found['machine']}.", *filter(None, parts)])

@@ -62,7 +62,7 @@ def main() -> int:
     chosen = parser.parse_args()
     with TemporaryDirectory(prefix="murmura-soak-", dir=chosen.home) as folder:
         found, wrong = year(scaled(chosen.agents, chosen.hours), Path(folder) / "year")
-        _show("a year in virtual time", found)
+        _show(f"{chosen.hours // 24} days in virtual time", found)
         real: dict[str, Any] = {}
         if chosen.minutes:
             real, more = sockets.run(Path(folder) / "sockets", 60 * chosen.minutes)
@@ -80,7 +80,7 @@ def main() -> int:
 def _show(title: str, found: dict[str, Any]) -> None:
     print(f"{title}:")
     for name, value in found.items():
-        print(f"  {name:45} {value:,}")
+        print(f"  {name:65} {value:,}")
     sys.stdout.flush()
 
 

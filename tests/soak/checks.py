@@ -24,7 +24,7 @@ def violations(year: Year) -> list[str]:
     for site in year.sites.values():
         found += site.record.violations
         found += [f"reading {n} of {site.label} was lost" for n in site.record.lost]
-        surplus = sum(site.record.passed["surplus"])
+        surplus = site.record.late_surplus
         if surplus and not site.counts["clock steps"]:
             found.append(f"{surplus} readings of {site.label} are surplus, and no clock was set")
     found += _mean_violations(year)
@@ -68,13 +68,14 @@ def _mean_violations(year: Year) -> list[str]:
 
 def _resource_violations(year: Year) -> list[str]:
     samples, found = year.samples, []
-    first, last = samples.taken[len(samples.taken) // 2], samples.taken[-1]
-    allowed = MEMORY_NOISE + MEMORY_PER_RELEASE * (last.releases - first.releases)
-    if last.memory - first.memory > allowed:
+    first, *_, end = samples.second_half
+    allowed = MEMORY_NOISE + MEMORY_PER_RELEASE * (end.releases - first.releases)
+    if end.memory - first.memory > allowed:
         found.append(
-            f"memory grew by {last.memory - first.memory:,} bytes in the second half, allowed are "
+            f"memory grew by {end.memory - first.memory:,} bytes in the second half, allowed are "
             f"{allowed:,.0f}"
         )
+    last = samples.taken[-1]
     sites = len(year.sites)
     most = LEDGER_BASE * sites + LEDGER_PER_RELEASE * last.releases
     if last.ledgers > most:
@@ -105,7 +106,7 @@ def figures(year: Year, seconds: float) -> dict[str, Any]:
         "readings released": sum(sum(record.releases) for record in records),
         "releases per reading, most": max(max(record.releases) for record in records),
         "passed over, budget": sum(sum(record.passed["budget"]) for record in records),
-        "passed over, surplus after a clock was set": sum(
+        "passed over, surplus: a clock was set, or before the first slot": sum(
             sum(record.passed["surplus"]) for record in records
         ),
         "readings lost": sum(len(record.lost) for record in records),

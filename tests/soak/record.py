@@ -45,6 +45,9 @@ class ReadingRecord:
     def __init__(self, label: str, epsilon: float, budget: float, most: int) -> None:
         self.label, self.epsilon, self.budget = label, epsilon, budget
         self.written = 0
+        self.written_before = (
+            0  # the first release: all but one of these are surplus, as documented
+        )
         self.releases = bytearray(most + 1)  # of each reading, by its number
         self.passed = {kind: bytearray(most + 1) for kind in ("budget", "surplus")}
         self.skipped = 0
@@ -59,6 +62,7 @@ class ReadingRecord:
 
     def committed(self, now: float) -> None:
         """The release that was asked for is on the disk."""
+        self.written_before = self.written_before or self.written
         self.releases[self._asked] += 1
         if self.releases[self._asked] > 1:
             self.violations.append(f"reading {self._asked} of {self.label} was released twice")
@@ -80,6 +84,11 @@ class ReadingRecord:
             self.passed["surplus"][int(found[1])] = 1
         elif report.kind == "slot":
             self.skipped += 1
+
+    @property
+    def late_surplus(self) -> int:
+        """Readings that are surplus, and were written after the first slot had begun."""
+        return sum(self.passed["surplus"][self.written_before + 1 :])
 
     @property
     def lost(self) -> list[int]:

@@ -39,9 +39,10 @@ class Sample:
 
 @dataclass
 class Samples:
-    """All looks at a folder and this process."""
+    """All looks at a folder and this process; those after `end` are of a time without releases."""
 
     home: Path
+    end: float
     taken: list[Sample] = field(default_factory=list)
 
     def take(self, hours: float, releases: int) -> None:
@@ -55,9 +56,14 @@ class Samples:
             )
         )  # fmt: skip
 
+    @property
+    def second_half(self) -> list[Sample]:
+        """The looks of the second half of the time in which there are releases."""
+        return [sample for sample in self.taken if self.end / 2 <= sample.hours <= self.end + 1]
+
     def slope(self, of: str) -> float:
         """By how much an amount grows with each release, in the second half."""
-        half = self.taken[len(self.taken) // 2 :]
+        half = self.second_half
         x = [sample.releases for sample in half]
         y = [getattr(sample, of) for sample in half]
         middle, level = sum(x) / len(x), sum(y) / len(y)

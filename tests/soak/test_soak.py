@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -93,7 +94,7 @@ def test_a_restart_that_forgets_the_last_slot_is_caught(
 ) -> None:
     """As it was: readings after a release that came within the grace were surplus."""
     monkeypatch.setattr(Ledger, "last_slot", lambda _: None)
-    _, found = soak(tmp_path)
+    _, found = soak(tmp_path, replace(DAYS, kills=40))
     assert any("are surplus, and no clock was set" in each for each in found), found[:5]
 
 

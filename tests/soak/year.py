@@ -109,7 +109,7 @@ class Year:
         self.sites = {name: self._site(name, k) for k, name in enumerate(names)}
         self.counts: Counter[str] = Counter()
         self.violations: list[str] = []
-        self.samples = Samples(home)
+        self.samples = Samples(home, size.hours)
         self.steps = 0
         self._events: list[tuple[float, int, Callable[[], None]]] = []
         self._timers: list[tuple[float, str]] = []
