@@ -121,7 +121,9 @@ def figures(year: Year, seconds: float) -> dict[str, Any]:
         "rotations by rename": sum(each["rename"] for each in rotations),
         "rotations by copying and truncating": sum(each["copytruncate"] for each in rotations),
         "ends by a full disk": counts["disk full"],
-        "members that joined": 2,
+        "members that joined": sum(
+            year.sites[name].record.written > 0 for name in (year.joins, year.newcomer)
+        ),
         "members that left": int(year.sites[year.leaver].left),
         "epochs": year.manifest.epoch,
         "turns of nodes": year.steps,

@@ -41,6 +41,7 @@ def test_a_week_of_eight_agents_loses_nothing(tmp_path: Path) -> None:
                   "ends by a full disk", "members that left", "rotations by rename",
                   "rotations by copying and truncating"):  # fmt: skip
         assert said[fault] > 0, fault
+    assert said["members that joined"] == 2
     assert year.manifest.epoch == 2
 
 
