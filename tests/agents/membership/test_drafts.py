@@ -62,7 +62,7 @@ def test_a_new_link_closes_the_ring(tmp_path: Path) -> None:
 def test_a_change_that_agents_could_not_follow_is_refused(tmp_path: Path) -> None:
     home = made_fleet(tmp_path, ("a", "b", "c"), graph="star")
     said = members(home, "remove", "a", code=1)
-    assert "agents could not follow this change, and nothing was written" in said
+    assert "falls into 2 parts (b; c), and nothing was written" in said
     for words in (
         ["add", "b", "--link", "a"],
         ["add", "x"],
@@ -132,3 +132,18 @@ def test_only_the_key_changes() -> None:
     assert set_key("a = 1\n", "agents", "epoch", "2").endswith("[agents]\nepoch = 2\n")
     with pytest.raises(AgentError, match="cannot be changed"):
         set_key("agents = {quorum = 2}\n", "agents", "epoch", "2")
+
+
+def test_what_a_careless_operator_types(tmp_path: Path) -> None:
+    home = made_fleet(tmp_path)
+    assert "cannot be the name" in members(home, "add", "keys/../x", "--link", "north", code=1)
+    members(home, "add", "south", "--link", "north")
+    said = members(home, "remove", "north", code=1)
+    assert "2 parts (south; east, west)" in said.replace("\n", " ")
+    assert "--link south=east" in said
+    assert "was never a member" in members(home, "remove", "south")
+    assert "to drop it, remove the folder" in members(home, "list")
+    (home / "authority" / "ca.key").rename(tmp_path / "away")
+    said = members(home, "rollout", code=1)
+    assert "put ca.key back" in said
+    assert "keys init" not in said  # no site would believe a new authority
