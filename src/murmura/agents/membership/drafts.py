@@ -82,7 +82,7 @@ class EpochFiles:
         if isinstance(keys, str):
             names.append(keys)
         files = {name: _read(scenario.parent / name) for name in names}
-        return cls._of(scenario, files, _known_addresses(scenario.parent))
+        return cls._of(scenario, files, known_addresses(scenario.parent))
 
     @classmethod
     def draft(cls, scenario: Path) -> EpochFiles | None:
@@ -451,7 +451,7 @@ def _member_keys(folder: Path, scenario: Scenario) -> str:
     return _read(path)
 
 
-def _known_addresses(home: Path) -> dict[str, str]:
+def known_addresses(home: Path) -> dict[str, str]:
     """Where members listen: of the last signed epoch, and of the sites' files beside the scenario."""
     found: dict[str, str] = {}
     try:
