@@ -350,7 +350,7 @@ key, which the authority signs; or run with --insecure, which is for the loopbac
     def _deny(self) -> None:
         """A newer deny list: close links, and call nobody again who is on it.
 
-        A session calls its endpoints for as long as it lives, several times in a second.
+        A session calls its endpoints until it is closed, several times in a second.
         """
         with self._session_lock:
             if not self._closed.is_set():
