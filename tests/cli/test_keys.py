@@ -177,6 +177,7 @@ def test_a_revoked_name_is_never_signed_again(home: Any, tmp_path: Any) -> None:
     for words, expected in (
         (("revoke", "north", "--dir", home), "on deny list 2 already"),
         (("revoke", "../x", "--dir", home), "name on a certificate"),
+        (("revoke", "nroth", "--dir", home), "never signed for nroth, and nothing was denied"),
         (("revoke", "east", "--serial", "xyz", "--dir", home), "is no serial number"),
         (("denied", tmp_path / "none.json"), "cannot be read"),
         (("denied", path, "--ca", home / "ca.pem"), "is no deny list"),

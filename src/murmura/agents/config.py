@@ -157,11 +157,13 @@ peers, keys, ledger, budget, readings, rounds, status, page, observers, relay, m
         self.notes = (*problems, *unused)
 
     def _addresses(self, neighbours: Mapping[str, int]) -> tuple[dict[str, str], list[str]]:
-        """Where neighbours listen: as [peers] says, then as a signed epoch does."""
+        """Where neighbours listen: as [peers] says, then as a signed epoch does.
+
+        An epoch knows nothing of relays: who is called through one is not called elsewhere.
+        """
         config, signed, unused = self.config, self.signed, []
-        found = (
-            {} if signed is None else {k: v for k, v in signed.addresses.items() if k in neighbours}
-        )
+        direct = neighbours.keys() - set(() if config.relay is None else config.relay.peers)
+        found = {} if signed is None else {k: v for k, v in signed.addresses.items() if k in direct}
         for peer, written in config.peers.items():
             if peer in neighbours:
                 found[peer] = written
@@ -560,6 +562,8 @@ peers, keys, ledger, budget, readings, rounds, status, page, observers, relay, m
             if credentials is None:
                 raise AgentError("a relay admits sites by certificate; add [keys]")
         for peer in chosen.peers:
+            if self.signed is not None and peer not in near:
+                continue  # no neighbour any more: the epoch decides, as it does of [peers]
             if peer not in near or peer in self.config.peers:
                 why = "is in [peers], too" if peer in near else "is no neighbour"
                 raise AgentError(f"{self.locator.at('relay', 'peers')}: {peer!r} {why}")
@@ -569,7 +573,7 @@ peers, keys, ledger, budget, readings, rounds, status, page, observers, relay, m
                 f"{self.locator.at('listen')}: a site behind a relay listens on a fixed port, to which "
                 'its calls are passed; say listen = ["tls/127.0.0.1:7447"]'
             )
-        called = {peer: names[peer] for peer in chosen.peers}
+        called = {peer: names[peer] for peer in chosen.peers if peer in near}
         return RelayConnector(address, credentials, own, called, names)
 
     def transport(self, insecure: bool, relayed: Mapping[str, int] | None = None) -> ZenohTransport:

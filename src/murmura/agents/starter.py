@@ -7,6 +7,7 @@ from pathlib import Path
 
 from murmura.agents.config import problem_and_manifest
 from murmura.agents.manifest import Manifest
+from murmura.agents.membership.drafts import EPOCH_FILE, known_addresses
 from murmura.agents.release import ReleaseMechanism
 from murmura.scenario import Scenario
 from murmura.simulation import Problem
@@ -21,7 +22,7 @@ TEXT = """\
 
 name = {name}
 scenario = {scenario}                # the same file on every site
-listen = ["tls/0.0.0.0:{port}"]
+listen = [{listen}]
 
 [peers]                              # where its neighbours listen: names on their certificates
 {peers}
@@ -31,6 +32,9 @@ folder = "keys"                      # ca.pem, {device}.pem, {device}.key: {how}
 {signing}
 [ledger]
 path = {ledger}           # what was released and spent; keep it
+
+[membership]
+file = {epoch}                  # a later epoch comes here, signed: `murmura members rollout`
 
 [budget]                             # the most this agent spends, whatever the scenario asks for
 {budget}
@@ -72,12 +76,17 @@ def starter(scenario: str | Path, name: str, file: str = "agent.toml") -> str:
     problem, manifest = problem_and_manifest(Scenario.load(scenario), pinned=False)
     neighbours = sorted(manifest.link_weights(name))
     budget = _masked_budget(manifest) if manifest.masked else _budget(manifest, problem, name)
-    hosts = {peer: f"tls/{manifest.certificates[peer]}.example:{PORT}" for peer in neighbours}
+    known = known_addresses(Path(scenario).parent)
+    hosts = {
+        peer: known.get(peer, f"tls/{manifest.certificates[peer]}.example:{PORT}")
+        for peer in neighbours
+    }
     return TEXT.format(
         file=file,
         name=json.dumps(name),
         scenario=json.dumps(str(scenario)),
-        port=PORT,
+        listen=json.dumps(known.get(name, f"tls/0.0.0.0:{PORT}")),
+        epoch=json.dumps(str(Path(scenario).parent / EPOCH_FILE)),
         peers="\n".join(f"{json.dumps(peer)} = {json.dumps(at)}" for peer, at in hosts.items()),
         device=manifest.certificates[name],
         how="`murmura keys request`",

@@ -140,8 +140,13 @@ def _scenario() -> str:
 
 def _agent(scenario: str, name: str, file: Path) -> str:
     """The file of an agent; the scenario's path in it is relative to it."""
+    from murmura.agents.membership.drafts import EPOCH_FILE
     from murmura.agents.starter import starter
 
     text = starter(scenario, name, file.name)
     relative = os.path.relpath(scenario, file.parent)
-    return text.replace(f"scenario = {json.dumps(scenario)}", f"scenario = {json.dumps(relative)}")
+    epoch = Path(scenario).parent / EPOCH_FILE
+    beside = os.path.relpath(epoch, file.parent)
+    for key, before, after in (("scenario", scenario, relative), ("file", str(epoch), beside)):
+        text = text.replace(f"{key} = {json.dumps(before)}", f"{key} = {json.dumps(after)}")
+    return text

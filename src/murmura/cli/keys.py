@@ -14,7 +14,7 @@ from murmura.cli.guard import AsJson, Debug, guarded, print_json, usage_errors
 from murmura.errors import AgentError, CommandError
 
 if TYPE_CHECKING:
-    from murmura.agents.pki import DirectoryEntry, KeyRequest
+    from murmura.agents.pki import Authority, DirectoryEntry, KeyRequest
 
 FILE, DENIED = "signing-keys.toml", "denied.json"
 SHOWN = 16  # digits of a fingerprint
@@ -281,6 +281,9 @@ def revoke(
     observer: Annotated[
         bool, typer.Option("--observer", help="An observer that has no certificate here.")
     ] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Deny a name that this authority knows nothing of.")
+    ] = False,
     debug: Debug = False,
 ) -> None:
     """Deny a member or an observer for good, or some of its certificates; sign the deny list."""
@@ -289,11 +292,30 @@ def revoke(
 
         role = Role.OBSERVER if observer else None
         authority = Authority.load(directory)
+        if not (force or observer or serial or (directory / f"{name}.pem").exists()):
+            _check_known(authority, name)
         made = authority.revoke(name, old=old, serial=serial, reason=reason, role=role)
         typer.echo(f"{directory / DENIED} is deny list {made.number}: {len(made.entries)} entries.")
         typer.echo(
             "Send it to all sites, to be put beside their ca.pem (or where [keys] denied says); running "
             "agents take it within seconds, close the links of who is denied, and keep it."
+        )
+        if not (old or serial or observer):
+            typer.echo(
+                f"A member is then taken out of the next epoch: murmura members remove {name}"
+            )
+
+
+def _check_known(authority: Authority, name: str) -> None:
+    """A denial cannot be taken back, and one of a mistyped name denies nobody."""
+    from murmura.agents.pki.files import check_name
+
+    check_name(name)
+    known = sorted({row["name"].removeprefix("observer:") for row in authority.issued()})
+    if name not in known:
+        raise AgentError(
+            f"this authority never signed for {name}, and nothing was denied; it signed for "
+            f"{', '.join(known) or 'nobody'}; --force denies the name all the same"
         )
 
 

@@ -25,6 +25,10 @@ Quorum = Annotated[
     typer.Option(metavar="N|all", help="Members whose readings a result needs from then on."),
 ]
 WAIT = 120.0  # seconds for an agent to hand over
+AFTERWARDS = (
+    "It stays a member of this epoch, and results name it, until it is removed where the fleet's files "
+    "are kept: murmura members remove {name}"
+)
 
 
 @members.command("list")
@@ -33,7 +37,7 @@ def show(
 ) -> None:
     """List the members, their neighbours and addresses, and what the next epoch would change."""
     with guarded(debug):
-        from murmura.agents.membership.drafts import EpochFiles
+        from murmura.agents.membership.drafts import FOLDER, EpochFiles
 
         path = existing(scenario, "scenario")
         present, draft = EpochFiles.load(path), EpochFiles.draft(path)
@@ -47,7 +51,8 @@ def show(
 
             typer.echo(
                 f"Next, not rolled out yet: epoch {draft.manifest.epoch}, "
-                f"{describe_change(present.manifest, draft.manifest)}"
+                f"{describe_change(present.manifest, draft.manifest)}. `murmura members rollout` signs it; "
+                f"to drop it, remove the folder {path.parent / FOLDER}"
             )
 
 
@@ -100,6 +105,11 @@ def remove(
         changed = following.remove(site, [_pair(text) for text in link or ()])
         _save(changed, quorum)
         epoch = changed.draft.manifest.epoch
+        if site not in following.present.manifest.certificates:
+            typer.echo(
+                f"{site} was never a member, and is not in the draft of epoch {epoch} any more."
+            )
+            return
         typer.echo(
             f"{site} is no member from epoch {epoch} on: what it released is in no estimate of that "
             "epoch, and every result names it as a former member. Next: murmura members rollout"
@@ -139,6 +149,11 @@ def rollout(
             f"{made}: epoch {now.epoch} of {now.name}, signed; "
             f"{describe_change(following.present.manifest, now)}; manifest {now.digest.hex()[:12]}"
         )
+        for label in sorted(set(now.labels) - set(following.present.manifest.labels)):
+            typer.echo(
+                f"{label} counts as missing until it runs: it needs its keys, this file, and an agent.toml "
+                f"(murmura init --agent {label} --scenario {path})."
+            )
         typer.echo(
             "Copy it to where [membership] file of each site says. An agent that runs adopts it "
             "within seconds, and one that starts does at once; until then it counts as missing."
@@ -156,11 +171,20 @@ def leave(
     with guarded(debug):
         from murmura.agents.config import Setup
         from murmura.agents.ledger.lock import is_open
-        from murmura.agents.membership.leaving import ask_to_leave, request_path, wait_for_answer
+        from murmura.agents.membership.leaving import (
+            ask_to_leave,
+            request_path,
+            said_before,
+            wait_for_answer,
+        )
 
         setup = Setup.load(existing(file, "agent's file"))
         ledger, name = setup.path(setup.config.ledger.path), setup.config.name
         if not is_open(ledger):
+            if said := said_before(ledger):
+                raise AgentError(
+                    f"{name} does not run; it left before: {said}. {AFTERWARDS.format(name=name)}"
+                )
             raise AgentError(
                 f"{name} does not run, so it has nothing to hand over; start it first, or have it "
                 f"removed where the fleet's files are kept: murmura members remove {name}"
@@ -176,6 +200,7 @@ def leave(
             print_json(found)
         else:
             typer.echo(f"{name} has left: {found['sentence']}")
+            typer.echo(AFTERWARDS.format(name=name))
         if found["lost"]:
             raise typer.Exit(3)
 

@@ -42,7 +42,7 @@ def relay(
 ) -> None:
     """Run a relay until it is stopped: it joins two sites' outgoing connections and copies bytes.
 
-    Sites name it in [relay] of agent.toml. It sees who is joined with whom, when, and how many bytes
+    Sites name it in the table relay of agent.toml. It sees who is joined with whom, when, and how many bytes
     pass; the links' own TLS runs through it, and it holds no key of them.
     """
     with guarded(debug):

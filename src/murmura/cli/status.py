@@ -21,6 +21,12 @@ Place = Annotated[
     typer.Argument(metavar="PLACE", help="A status file, an agent.toml, or a folder with some."),
 ]
 
+GONE = {
+    "left, and handed its part over": "left",
+    "ended with a part that nobody has": "lost",
+    "no member any more": "former",
+}  # what is said of members that are gone, and the field of the coverage that names them
+
 
 def status(place: Place, as_json: AsJson = False, debug: Debug = False) -> None:
     """Show the estimate, interval, coverage, budget and links of agents, from their status files.
@@ -55,6 +61,12 @@ def _print(found: list[StatusReport]) -> None:
         if report.problem:
             typer.echo(f"{name}: {report.problem} ({report.path})")
             continue
+        if report.data["reason"] == "left":
+            typer.echo(f"{name}: it has left for good; use the estimate of its neighbours")
+            continue
+        for what, field in GONE.items():
+            if names := report.data["coverage"].get(field):
+                typer.echo(f"{name}: {what}: {some_names(names)}")
         if report.data["coverage"]["absent"]:
             typer.echo(f"{name}: not there: {some_names(report.data['coverage']['absent'])}")
         if report.data["state"] == "stopped":
@@ -64,8 +76,9 @@ def _print(found: list[StatusReport]) -> None:
 
 
 def _unopened(links: dict[str, str]) -> list[str]:
-    """The neighbours to whom a link is neither open nor done, with its state."""
-    return [f"{peer} ({state})" for peer, state in links.items() if state not in ("open", "done")]
+    """The neighbours to whom a link is neither open nor over, with its state."""
+    well = ("open", "done", "left")
+    return [f"{peer} ({state})" for peer, state in links.items() if state not in well]
 
 
 def status_table(found: list[StatusReport]) -> Table:

@@ -8,6 +8,7 @@ import pytest
 from murmura.agents.membership.drafts import FOLDER, EpochFiles, NextEpoch, set_key
 from murmura.agents.membership.signed_epoch import SignedEpoch
 from murmura.agents.pki import Authority
+from murmura.agents.starter import starter
 from murmura.errors import AgentError, MurmuraError
 from tests.agents.membership.fleets import edit, made_fleet, members, setup_of, sign_in
 
@@ -62,7 +63,7 @@ def test_a_new_link_closes_the_ring(tmp_path: Path) -> None:
 def test_a_change_that_agents_could_not_follow_is_refused(tmp_path: Path) -> None:
     home = made_fleet(tmp_path, ("a", "b", "c"), graph="star")
     said = members(home, "remove", "a", code=1)
-    assert "agents could not follow this change, and nothing was written" in said
+    assert "falls into 2 parts (b; c), and nothing was written" in said
     for words in (
         ["add", "b", "--link", "a"],
         ["add", "x"],
@@ -132,3 +133,48 @@ def test_only_the_key_changes() -> None:
     assert set_key("a = 1\n", "agents", "epoch", "2").endswith("[agents]\nepoch = 2\n")
     with pytest.raises(AgentError, match="cannot be changed"):
         set_key("agents = {quorum = 2}\n", "agents", "epoch", "2")
+
+
+def test_what_a_careless_operator_types(tmp_path: Path) -> None:
+    home = made_fleet(tmp_path)
+    assert "cannot be the name" in members(home, "add", "keys/../x", "--link", "north", code=1)
+    members(home, "add", "south", "--link", "north")
+    said = members(home, "remove", "north", code=1)
+    assert "2 parts (south; east, west)" in said.replace("\n", " ")
+    assert "--link south=east" in said
+    assert "was never a member" in members(home, "remove", "south")
+    assert "to drop it, remove the folder" in members(home, "list")
+    (home / "authority" / "ca.key").rename(tmp_path / "away")
+    said = members(home, "rollout", code=1)
+    assert "put ca.key back" in said
+    assert "keys init" not in said  # no site would believe a new authority
+
+
+def test_an_epoch_does_not_lead_past_a_relay(tmp_path: Path) -> None:
+    """Its addresses are those that others see: behind a relay they may be this site's own."""
+    home = made_fleet(tmp_path)
+    members(home, "add", "south=127.0.0.1:7999", "--link", "north")
+    members(home, "rollout")
+    assert sorted(setup_of(home, "north").peers) == ["east", "south", "west"]
+    text = (home / "sites" / "north" / "agent.toml").read_text()
+    relay = '[relay]\naddress = "tls/127.0.0.1:7450"\npeers = ["south"]\n'
+    (home / "sites" / "north" / "agent.toml").write_text(f"{text}\n{relay}")
+    setup = setup_of(home, "north")
+    assert sorted(setup.peers) == ["east", "west"]
+    assert setup.relay(insecure=False) is not None
+    members(home, "remove", "south")
+    members(home, "rollout")
+    found = setup_of(home, "north").relay(insecure=False)  # goes on without the call
+    assert found is not None
+    assert not found.ports
+
+
+def test_the_file_of_a_newcomer_has_the_addresses_and_the_place_of_epochs(tmp_path: Path) -> None:
+    home = made_fleet(tmp_path)
+    members(home, "add", "south=127.0.0.1:7999", "--link", "north")
+    members(home, "rollout")
+    text = starter(home / "scenario.toml", "south")
+    north = json.loads(members(home, "list", "--json"))["members"]["north"]["address"]
+    assert f'"north" = "{north}"' in text
+    assert 'listen = ["tls/127.0.0.1:7999"]' in text
+    assert f'file = "{home / "epoch.json"}"' in text

@@ -253,6 +253,16 @@ def test_a_denied_name_loses_its_links_and_gets_none_again(pair: Any, home: Any)
     assert not pair.up(), "the list was kept"
 
 
+def test_who_is_denied_is_not_called_again(pair: Any, home: Any) -> None:
+    caller = next(name for name in ("p", "q") if pair.transports[name]._calling)
+    (called,) = pair.transports[caller]._calling
+    home.revoke(called)
+    wait_for(lambda: not pair.transports[caller]._calling, "a session without it")
+    wait_for(lambda: not pair.transports[caller]._guard.links(), "no link")
+    time.sleep(1.0)  # sessions call ten times in it
+    assert not pair.transports[caller]._guard.links()
+
+
 def test_a_weakened_twin_that_does_not_follow_the_list_goes_on(home: Any, monkeypatch: Any) -> None:
     monkeypatch.setattr(Trust, "refresh", lambda _: [])
     with Watched(home) as devices:

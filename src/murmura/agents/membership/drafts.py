@@ -29,6 +29,7 @@ from murmura.agents.membership.adoption import NETWORK_DP, check_successor
 from murmura.agents.membership.signed_epoch import SignedEpoch, write_files
 from murmura.agents.pins import BYTES
 from murmura.agents.pki import Authority
+from murmura.agents.pki.files import check_name
 from murmura.agents.pki.signing import read_keys, write_keys
 from murmura.errors import AgentError, MurmuraError
 from murmura.scenario import Scenario
@@ -81,7 +82,7 @@ class EpochFiles:
         if isinstance(keys, str):
             names.append(keys)
         files = {name: _read(scenario.parent / name) for name in names}
-        return cls._of(scenario, files, _known_addresses(scenario.parent))
+        return cls._of(scenario, files, known_addresses(scenario.parent))
 
     @classmethod
     def draft(cls, scenario: Path) -> EpochFiles | None:
@@ -215,6 +216,7 @@ class NextEpoch:
                 f"{label} needs a neighbour: --link NAME, once for each; the members are "
                 f"{some_names(labels)}"
             )
+        check_name(label)
         self._check_members(near)
         pairs = [*_pairs(self.draft), *((label, peer) for peer in near)]
         made = self._with(pairs, {k: e for k, e in self.draft.former.items() if k != label})
@@ -241,6 +243,7 @@ class NextEpoch:
         self._check_members([label, *(end for pair in links for end in pair)])
         pairs = [pair for pair in _pairs(self.draft) if label not in pair]
         new = [pair for pair in links if not {pair, pair[::-1]} & set(pairs)]
+        _check_connected([*pairs, *new], [k for k in self.draft.manifest.labels if k != label])
         former = {**self.draft.former}
         if label in self.present.manifest.certificates:
             former[label] = self.draft.manifest.epoch
@@ -411,6 +414,25 @@ def _pairs(terms: EpochFiles) -> list[tuple[str, str]]:
     return [(a, b) for a, b in (pair for pair in found if len(pair) == 2) if {a, b} <= labels]
 
 
+def _check_connected(pairs: Iterable[tuple[str, str]], labels: Iterable[str]) -> None:
+    """Name the parts that a change would leave, and the option that joins them.
+
+    A member without a link is a part too: the file of links alone would not know of it any more.
+    """
+    parts = [{label} for label in labels]
+    for pair in pairs:
+        joined = [part for part in parts if part & set(pair)]
+        parts = [part for part in parts if part not in joined]
+        parts.append(set(pair).union(*joined))
+    if len(parts) > 1:
+        named = "; ".join(some_names(sorted(part)) for part in parts)
+        one, other = (min(part) for part in parts[:2])
+        raise AgentError(
+            f"without further links the network falls into {len(parts)} parts ({named}), and nothing was "
+            f"written; add a link between them, such as --link {one}={other}"
+        )
+
+
 def _csv(pairs: Iterable[tuple[str, str]]) -> str:
     out = io.StringIO()
     csv.writer(out, lineterminator="\n").writerows([("source", "target"), *pairs])
@@ -429,7 +451,7 @@ def _member_keys(folder: Path, scenario: Scenario) -> str:
     return _read(path)
 
 
-def _known_addresses(home: Path) -> dict[str, str]:
+def known_addresses(home: Path) -> dict[str, str]:
     """Where members listen: of the last signed epoch, and of the sites' files beside the scenario."""
     found: dict[str, str] = {}
     try:

@@ -77,6 +77,20 @@ def answer(ledger: Path, label: str, found: Departure) -> None:
     request_path(ledger).unlink(missing_ok=True)
 
 
+def said_before(ledger: Path) -> str:
+    """What the agent of this ledger answered when it left; empty if it has not.
+
+    Parameters
+    ----------
+    ledger : Path
+        The agent's.
+    """
+    try:
+        return str(json.loads(answer_path(ledger).read_bytes())["sentence"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
+
+
 def wait_for_answer(
     ledger: Path, name: str, seconds: float, running: Callable[[], bool]
 ) -> dict[str, Any] | None:

@@ -130,12 +130,23 @@ class Authority:
         for path in (home / "ca.key", home / "ca.pem"):
             if not path.is_file():
                 raise AgentError(
-                    f"{home} is no authority: {path.name} is missing; make one with "
-                    f"`murmura keys init {home}`"
+                    f"{home} is no authority: {path.name} is missing; {cls._remedy(home, path)}"
                 )
         authority = cls(home)
         _ = authority._signer  # an unreadable key raises now
         return authority
+
+    @staticmethod
+    def _remedy(home: Path, missing: Path) -> str:
+        """A new authority is for a new fleet: no site would believe what another one signs."""
+        if any((home / name).exists() for name in ("ca.pem", "ca.key")):
+            return (
+                f"put {missing.name} back from its copy, or name the folder that has it with --dir"
+            )
+        return (
+            "name the folder that has the fleet's authority with --dir; for a new fleet make one with "
+            f"`murmura keys init {home}`"
+        )
 
     @cached_property
     def _signer(self) -> tuple[Any, Any]:

@@ -90,7 +90,8 @@ class Trust:
         try:
             found = DenyList.read(file, self.ca)
         except AgentError as problem:
-            return f"{problem}; list {self.denied.number} stays in use"
+            number = self.denied.number
+            return f"{problem}; {f'list {number} stays in use' if number else 'no list is in use'}"
         if found[:2] == self.denied[:2]:
             return "" if before is None else f"deny list {found.number} is in use"
         if found.number <= self.denied.number:

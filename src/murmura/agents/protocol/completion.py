@@ -268,6 +268,8 @@ class Completion:
 
     def farewell(self, link: Link, message: CumulativeMass, fresh: bool) -> None:
         """A neighbour leaves for good: receive what it handed over, and acknowledge it."""
+        if link.session is not SessionState.LEFT:
+            self._messenger.report("peer", link.peer, f"{link.peer} leaves for good")
         link.on(SessionEvent.FAREWELL)
         gone = 1 << self._flooding.graph.index[link.peer]
         self._flooding.left |= gone

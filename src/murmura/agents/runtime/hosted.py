@@ -150,6 +150,8 @@ class HostedAgent:
         The last position whose reading was passed over.
     position : int
         How many readings were taken from the source in all runs, repeated ones aside.
+    empty_looks : int
+        How often its source had nothing while the others are rounds ahead, without a schedule.
     slots : SlotSchedule or None
         Its reading schedule, once the first reading is needed.
     held : TakenReading or None
@@ -186,6 +188,7 @@ class HostedAgent:
     last_release: int = 0
     passed: int = 0
     position: int = 0
+    empty_looks: int = 0
     slots: SlotSchedule | None = None
     held: TakenReading | None = None
     counts: ReadingCounts = field(default_factory=ReadingCounts)

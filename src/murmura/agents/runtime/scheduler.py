@@ -45,6 +45,9 @@ LONGEST_POLL = 1.0  # the same with slots of minutes or more
 RETRY = 5.0  # seconds until a spool that could not be written is tried again
 MOST_TURNS = 1000  # readings passed over before other agents have their turn
 AT_ONCE = 0.0  # seconds until the next reading of an asynchronous agent
+EMPTY_LOOKS = (
+    20  # at a source without a backlog, before numbers follow rounds that others went ahead
+)
 
 
 class ReadingScheduler:
@@ -244,6 +247,7 @@ class ReadingScheduler:
                 self._no_more(agent, failed=taken is SourceState.FAILED)
                 return AT_ONCE
             if slots is None:
+                self._follow_rounds(agent)
                 return POLL
             slots.seen_empty()
             return self._await_slot(agent, slots, number)
@@ -261,6 +265,27 @@ class ReadingScheduler:
         self._pass_over(agent, "surplus", f"reading {taken.position} of the source is {what}")
         self._acknowledge(agent)
         return None
+
+    def _follow_rounds(self, agent: HostedAgent) -> None:
+        """Without a schedule: the next reading is that of the present round.
+
+        Who joins a stream, or was away, skips to the others' round. A backlog of its source takes the
+        numbers in between; where there is none, to wait for as many readings as the others have had
+        would keep it out for ever, since they go on meanwhile.
+        """
+        common = self.online and not self.manifest.asynchronous and self.queries is None
+        decided = self.path.decided(agent) if common else 0
+        agent.empty_looks = agent.empty_looks + 1 if decided > agent.last_reading else 0
+        if agent.empty_looks < EMPTY_LOOKS:
+            return
+        self._report(
+            agent,
+            "readings",
+            f"the others are in round {decided + 1}, and there were {agent.position} readings here: the "
+            f"next one is that of round {decided + 1}",
+        )
+        agent.last_reading = decided
+        self._release_due(agent)
 
     def _await_slot(self, agent: HostedAgent, slots: SlotSchedule, number: int) -> float | None:
         """Seconds to wait for the reading of a slot, or None if its time is over."""

@@ -169,6 +169,7 @@ key, which the authority signs; or run with --insecure, which is for the loopbac
         self._ends: dict[str, int] = {}  # of the certificates that devices have proved, in seconds
         self._guard = self._guarded(None, (), PeerAdmission(self._devices, (), None))
         self._renewing = False  # while a session is replaced
+        self._calling: list[str] = []  # whom the session connects to
         self._declared: list[Any] = []  # tokens and subscribers, which end when dropped
         self._undecoded = 0  # bytes
         self._lock = threading.RLock()
@@ -258,7 +259,8 @@ key, which the authority signs; or run with --insecure, which is for the loopbac
     def _open_session(self) -> Any:
         config = self._zenoh.Config()
         remote = self._remote.devices
-        connect = [endpoint for name, endpoint in self._connect.items() if name in remote]
+        self._calling = self._called()
+        connect = [self._connect[name] for name in self._calling]
         chosen = settings(
             self._network, self._device, self._listen, connect, remote, self._credentials
         )
@@ -334,10 +336,28 @@ key, which the authority signs; or run with --insecure, which is for the loopbac
         """Take renewed certificates and newer deny lists from now on."""
         watch.notify = lambda kind, text: self._note(TransportNotice(kind, text))
         watch.renewed.append(self._reopen)
-        watch.changed.append(self._wake.set)
+        watch.changed.append(self._deny)
         watch.start()
         threading.Thread(target=self._probe, daemon=True, name="murmura-probe").start()
         threading.Thread(target=self._tend, daemon=True, name="murmura-links").start()
+
+    def _called(self) -> list[str]:
+        """The neighbours that this end connects to: none that is denied, who would be refused."""
+        trust = None if self._watch is None else self._watch.trust
+        names = [name for name in self._connect if name in self._remote.devices]
+        return [name for name in names if trust is None or not trust.denied_name(name)]
+
+    def _deny(self) -> None:
+        """A newer deny list: close links, and call nobody again who is on it.
+
+        A session calls its endpoints until it is closed, several times in a second.
+        """
+        with self._session_lock:
+            if not self._closed.is_set():
+                self._guard.review()
+        self._wake.set()
+        if self._calling != self._called():
+            self._reopen()
 
     def _reopen(self) -> None:
         """Close the session and open it with the files that are there now, as often as it takes."""

@@ -1,4 +1,4 @@
-"""A member that joins a stream with a schedule: its slots are those of the clock, not of its rounds."""
+"""A member that joins a stream: its readings are those of now, and not as many as others have had."""
 
 import io
 from pathlib import Path
@@ -10,7 +10,7 @@ from murmura.agents.ledger import Ledger
 from murmura.agents.manifest import Manifest
 from murmura.agents.protocol import Options
 from murmura.agents.release import ReleaseMechanism
-from murmura.agents.runtime import Log, Node
+from murmura.agents.runtime import Log, Node, scheduler
 from murmura.agents.runtime.schedule import SlotSchedule
 from murmura.agents.transport.memory import MemoryNetwork
 from murmura.privacy.accounting import Budget
@@ -24,14 +24,15 @@ HOURS = 24
 class Stream:
     """Agents in nodes of their own, which start when the test says so."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, **schedule: Any) -> None:
         self.folder, self.clocks = folder, SetClocks(NOON + 60)
         self.made = problem("learn", rounds=HOURS)
-        self.manifest = Manifest.of(self.made, "late", rounds=0, every=HOUR, grace=600.0)
+        self.manifest = Manifest.of(self.made, "late", rounds=0, **schedule)
         self.network = MemoryNetwork()
         self.nodes: dict[str, Any] = {}
 
-    def start(self, label: str) -> None:
+    def start(self, label: str, first: int = 0) -> None:
+        """Start an agent whose source has readings from this hour on."""
         node = Node(
             self.manifest, self.network.transport(),
             options=Options(deadline=0.05, resend=0.02, tick=0.01), log=Log(io.StringIO()),
@@ -42,7 +43,7 @@ class Stream:
             self.folder / f"{label}.ledger", self.manifest, label, Budget(1000.0),
             clock=self.clocks.clocks,
         )  # fmt: skip
-        readings = [(NOON + k * HOUR, 1.0, NOON + k * HOUR) for k in range(HOURS)]
+        readings = [(NOON + k * HOUR, 1.0, NOON + k * HOUR) for k in range(first, HOURS)]
         source = TimedReadings(self.clocks, readings)
         node.add(label, ledger, ReleaseMechanism(self.manifest, self.made, label), source)
         self.nodes[label] = node
@@ -71,7 +72,7 @@ def test_who_joins_in_a_later_round_reads_the_next_slot(
     """Weakened: its second reading is due in as many slots as the others have rounds."""
     if not follows:
         monkeypatch.setattr(SlotSchedule, "skip_to", lambda *_: None)
-    stream = Stream(tmp_path)
+    stream = Stream(tmp_path, every=HOUR, grace=600.0)
     try:
         for label in ("0", "1"):
             stream.start(label)
@@ -81,5 +82,29 @@ def test_who_joins_in_a_later_round_reads_the_next_slot(
         stream.run(6)
         assert (stream.released("2") >= 4) == follows
         assert stream.released("2") >= 1
+    finally:
+        stream.close()
+
+
+@pytest.mark.parametrize("follows", [True, False])
+def test_without_a_schedule_its_next_reading_is_that_of_the_present_round(
+    tmp_path: Path, follows: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Weakened: it waits for as many readings as the others have had, who go on meanwhile."""
+    monkeypatch.setattr(scheduler, "POLL", 0.002)
+    if not follows:
+        monkeypatch.setattr(scheduler.ReadingScheduler, "_follow_rounds", lambda *_: None)
+    stream = Stream(tmp_path)
+    try:
+        for label in ("0", "1"):
+            stream.start(label)
+        stream.run(8)
+        stream.start("2", first=9)
+        stream.run(10)
+        late, other = (stream.nodes[label].agents[label] for label in ("2", "0"))
+        assert late.counts.released >= 6  # it takes readings in either case,
+        assert (late.protocol.round >= other.protocol.round - 2) == follows  # and mixes them in
+        numbers = [one.reading for one in late.ledger.released()]
+        assert len(numbers) == len(set(numbers)) == late.counts.released
     finally:
         stream.close()
