@@ -157,11 +157,21 @@ peers, keys, ledger, budget, readings, rounds, status, page, observers, relay, m
         self.notes = (*problems, *unused)
 
     def _addresses(self, neighbours: Mapping[str, int]) -> tuple[dict[str, str], list[str]]:
-        """Where neighbours listen: as [peers] says, then as a signed epoch does."""
+        """Where neighbours listen: as [peers] says, then as a signed epoch does.
+
+        Not those that [relay] names: wherever others reach them, this site does not.
+        """
         config, signed, unused = self.config, self.signed, []
-        found = (
-            {} if signed is None else {k: v for k, v in signed.addresses.items() if k in neighbours}
-        )
+        relayed = [] if config.relay is None else config.relay.peers
+        stated = {} if signed is None else signed.addresses
+        found = {k: v for k, v in stated.items() if k in neighbours and k not in relayed}
+        if signed is not None:
+            unused += [
+                f"{self.locator.at('relay', 'peers')}: {peer} is no neighbour of {config.name} in "
+                f"epoch {self.manifest.epoch}; it is not called"
+                for peer in relayed
+                if peer not in neighbours
+            ]
         for peer, written in config.peers.items():
             if peer in neighbours:
                 found[peer] = written
@@ -560,8 +570,9 @@ peers, keys, ledger, budget, readings, rounds, status, page, observers, relay, m
             if credentials is None:
                 raise AgentError("a relay admits sites by certificate; add [keys]")
         for peer in chosen.peers:
-            if peer not in near or peer in self.config.peers:
-                why = "is in [peers], too" if peer in near else "is no neighbour"
+            stranger = peer not in near and self.signed is None  # a later epoch may have fewer
+            if stranger or peer in self.config.peers:
+                why = "is no neighbour" if stranger else "is in [peers], too"
                 raise AgentError(f"{self.locator.at('relay', 'peers')}: {peer!r} {why}")
         own = Endpoint.parse(self.config.listen[0], insecure=False)
         if not own.port:
@@ -569,8 +580,8 @@ peers, keys, ledger, budget, readings, rounds, status, page, observers, relay, m
                 f"{self.locator.at('listen')}: a site behind a relay listens on a fixed port, to which "
                 'its calls are passed; say listen = ["tls/127.0.0.1:7447"]'
             )
-        called = {peer: names[peer] for peer in chosen.peers}
-        return RelayConnector(address, credentials, own, called, names)
+        called = {peer: names[peer] for peer in chosen.peers if peer in near}
+        return RelayConnector(address, credentials, own, called, names, watch=self.key_watch)
 
     def transport(self, insecure: bool, relayed: Mapping[str, int] | None = None) -> ZenohTransport:
         """The transport of this agent, not yet open.
