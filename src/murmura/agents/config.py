@@ -41,7 +41,7 @@ from murmura.agents.membership.adoption import adopted_path, check_successor, la
 from murmura.agents.membership.signed_epoch import SignedEpoch
 from murmura.agents.observers.publisher import StatusPublisher
 from murmura.agents.pins import Pins, check_pinned, pins_of
-from murmura.agents.pki import Credentials, KeyWatch, SigningKey, site_secret
+from murmura.agents.pki import Credentials, KeyWatch, SigningKey, check_credentials, site_secret
 from murmura.agents.pki.denied import FILE as DENIED
 from murmura.agents.pki.signing import SUFFIX as SIGNING
 from murmura.agents.protocol import Options
@@ -288,6 +288,28 @@ peers, keys, ledger, budget, readings, rounds, status, page, observers, relay, m
         """Keep the signed epoch beside the ledger: an older one is not followed any more."""
         if self.signed is not None:
             self.signed.write(adopted_path(self.path(self.config.ledger.path)), secret=True)
+
+    def check_start(self) -> None:
+        """Raise for what would keep the agent from running under these terms.
+
+        Keys, deny list, addresses and relay: all that may differ from one epoch to the next.
+
+        Raises
+        ------
+        AgentError
+            With the first that cannot be used.
+        """
+        insecure = any(written.startswith("tcp/") for written in self.config.listen)
+        for peer, written in self.peers.items():
+            with self.locator.errors_at("peers", peer):
+                Endpoint.parse(written, insecure=insecure).check_verifiable(peer)
+        found = None if insecure else self.credentials()
+        if found is not None:
+            check_credentials(found, self.manifest.certificates[self.config.name])
+            self.relay(insecure)
+            assert self.key_watch is not None, "it has read the deny list"
+        if self.manifest.masked:
+            self.signing_key()
 
     def check_epoch(self, stored: int | None) -> None:
         """Raise if the epoch changes without the authority's signature.
