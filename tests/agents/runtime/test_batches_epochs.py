@@ -40,22 +40,16 @@ def test_each_reading_is_released_once_over_many_epochs(
     source = powers(tmp_path, keyed)
     terms = {"asynchronous": asynchronous, "rounds": 0}
     made = in_batches(2.0, 3)
-    run = None
     for epoch, place in enumerate((1, 3, 5, 6, 8, 9, 10, 12), 1):
-
-        def taken(limit: int = place) -> bool:
-            assert run is not None
-            return run.node.agents["0"].position >= limit
-
         run = Run(
             tmp_path, [source, ones(), ones()], made, device=device,
             terms={**terms, "epoch": epoch},
         )  # fmt: skip
-        run.finish(taken)
-        assert run.node.agents["0"].counts.passed_over == 0
-    assert run is not None
+        agent = run.node.agents["0"]
+        run.finish(lambda agent=agent, place=place: agent.position >= place)
+        assert agent.counts.passed_over == 0
     found = which(tmp_path, run.manifest.unit)
-    waiting = sum(1 << (record.position - 1) for record in run.node.agents["0"].spool.records)
+    waiting = sum(1 << (record.position - 1) for record in agent.spool.records)
     assert sum(found) + waiting == (1 << ROUNDS) - 1, [bin(each) for each in found]
     assert sum(each.bit_count() for each in found) + waiting.bit_count() == ROUNDS
     assert sum(entry.epsilon for entry in entries(tmp_path)) == len(found)
