@@ -297,3 +297,22 @@ def test_a_pipe_in_place_of_a_list_is_not_waited_for(home: Any, tmp_path: Any) -
     file.write_bytes(b"x" * (MOST_BYTES + 1000))
     assert "no deny list" in trust.refresh()[0]
     assert max(map(len, trust._seen.values())) == MOST_BYTES + 1
+
+
+def test_who_cannot_take_new_files_is_handed_them_again(home: Any) -> None:
+    """A file that is replaced once more in this moment must not end the watch."""
+    made = KeyWatch(home.credentials("north"), "north")
+    said, calls = list[tuple[str, str]](), list[int]()
+    made.notify = lambda kind, text: said.append((kind, text))
+
+    def take() -> None:
+        calls.append(1)
+        if len(calls) == 1:
+            raise FileNotFoundError(2, "north.pem")
+
+    made.renewed.append(take)
+    home.issue("north", renew=True)
+    for _ in range(3):
+        made.poll()
+    assert len(calls) == 2
+    assert any("it is tried again" in text for _, text in said)

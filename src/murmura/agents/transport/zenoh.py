@@ -350,13 +350,17 @@ key, which the authority signs; or run with --insecure, which is for the loopbac
             self._session.close()
             self._declared.clear()
             while not self._closed.is_set():
+                former = self._session
                 try:
                     self._session = self._open_session()
-                except AgentError as problem:
+                    self._declare()  # reads the files too, which may be replaced once more
+                except (AgentError, OSError, ValueError) as problem:
                     self._note(TransportNotice("certificate", f"{problem}; it is tried again"))
+                    if self._session is not former:
+                        self._session.close()
+                    self._declared.clear()
                     self._closed.wait(AGAIN)
                 else:
-                    self._declare()
                     self._renewing = False
                     return
 
