@@ -207,11 +207,11 @@ def network_dp(folder: Path) -> None:
     (folder / "scenario.toml").write_text(text.replace("rounds = 40", "rounds = 3"))
 
 
-@pytest.mark.parametrize("burned", [False, True])
+@pytest.mark.parametrize("begun", [False, True])
 def test_a_failed_first_start_leaves_a_network_dp_ledger_usable(
-    tmp_path: Path, burned: bool
+    tmp_path: Path, begun: bool
 ) -> None:
-    """Weakened: a start that began an incarnation before it failed leaves no result, for nobody."""
+    """Also one that began another incarnation, as under another scenario: no noise was used."""
     from murmura.agents.config import Setup
     from murmura.agents.ledger import Ledger
 
@@ -222,20 +222,12 @@ def test_a_failed_first_start_leaves_a_network_dp_ledger_usable(
     assert failed.returncode == 1, said
     assert "0.csv" in said
     (tmp_path / "late.csv").rename(tmp_path / "0.csv")
-    if burned:
+    if begun:
         setup = Setup.load(tmp_path / "0.toml")
         path = setup.path(setup.config.ledger.path)
         with Ledger.open(path, setup.manifest, "0", setup.budget) as ledger:
             ledger.new_incarnation()
-        (tmp_path / "scenario.toml").touch()
     running = [start(tmp_path, k) for k in (0, 1)]
-    if burned:
-        out, said = running[0].communicate(timeout=90)
-        running[1].kill()
-        running[1].communicate()
-        assert running[0].returncode == 3, out + said
-        assert "would send the noise of an earlier one again" in said
-    else:
-        found = finish(running)
-        assert [process.returncode for process in running] == [0, 0], found
-        assert all("after 3 rounds" in out for out, _ in found)
+    found = finish(running)
+    assert [process.returncode for process in running] == [0, 0], found
+    assert all("after 3 rounds" in out for out, _ in found)

@@ -236,7 +236,7 @@ def test_an_edited_epoch_changes_nothing_and_is_reported(
         lambda: all(run.coverage(label).get("former") == ["west"] for label in stay),
         "the signed epoch was not adopted",
     )
-    assert run.end("west") == 3
+    assert run.end("west") in (0, 3)  # 0 if the others were in epoch 2 first: it keeps its estimate
     assert run.said("west", "epoch 2 has no member west")
     assert run.said("west", '"reason": "left"')
     run.murmura("members", "leave", "sites/north/agent.toml", "--wait", "0.01", code=1)

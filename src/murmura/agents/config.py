@@ -41,7 +41,7 @@ from murmura.agents.membership.adoption import adopted_path, check_successor, la
 from murmura.agents.membership.signed_epoch import SignedEpoch
 from murmura.agents.observers.publisher import StatusPublisher
 from murmura.agents.pins import Pins, check_pinned, pins_of
-from murmura.agents.pki import Credentials, KeyWatch, SigningKey, site_secret
+from murmura.agents.pki import Credentials, KeyWatch, SigningKey, check_credentials, site_secret
 from murmura.agents.pki.denied import FILE as DENIED
 from murmura.agents.pki.signing import SUFFIX as SIGNING
 from murmura.agents.protocol import Options
@@ -159,11 +159,19 @@ peers, keys, ledger, budget, readings, rounds, status, page, observers, relay, m
     def _addresses(self, neighbours: Mapping[str, int]) -> tuple[dict[str, str], list[str]]:
         """Where neighbours listen: as [peers] says, then as a signed epoch does.
 
-        An epoch knows nothing of relays: who is called through one is not called elsewhere.
+        Not those that [relay] names: wherever others reach them, this site does not.
         """
         config, signed, unused = self.config, self.signed, []
-        direct = neighbours.keys() - set(() if config.relay is None else config.relay.peers)
-        found = {} if signed is None else {k: v for k, v in signed.addresses.items() if k in direct}
+        relayed = [] if config.relay is None else config.relay.peers
+        stated = {} if signed is None else signed.addresses
+        found = {k: v for k, v in stated.items() if k in neighbours and k not in relayed}
+        if signed is not None:
+            unused += [
+                f"{self.locator.at('relay', 'peers')}: {peer} is no neighbour of {config.name} in "
+                f"epoch {self.manifest.epoch}; it is not called"
+                for peer in relayed
+                if peer not in neighbours
+            ]
         for peer, written in config.peers.items():
             if peer in neighbours:
                 found[peer] = written
@@ -280,6 +288,28 @@ peers, keys, ledger, budget, readings, rounds, status, page, observers, relay, m
         """Keep the signed epoch beside the ledger: an older one is not followed any more."""
         if self.signed is not None:
             self.signed.write(adopted_path(self.path(self.config.ledger.path)), secret=True)
+
+    def check_start(self) -> None:
+        """Raise for what would keep the agent from running under these terms.
+
+        Keys, deny list, addresses and relay: all that may differ from one epoch to the next.
+
+        Raises
+        ------
+        AgentError
+            With the first that cannot be used.
+        """
+        insecure = any(written.startswith("tcp/") for written in self.config.listen)
+        for peer, written in self.peers.items():
+            with self.locator.errors_at("peers", peer):
+                Endpoint.parse(written, insecure=insecure).check_verifiable(peer)
+        found = None if insecure else self.credentials()
+        if found is not None:
+            check_credentials(found, self.manifest.certificates[self.config.name])
+            self.relay(insecure)
+            assert self.key_watch is not None, "it has read the deny list"
+        if self.manifest.masked:
+            self.signing_key()
 
     def check_epoch(self, stored: int | None) -> None:
         """Raise if the epoch changes without the authority's signature.
@@ -562,10 +592,9 @@ peers, keys, ledger, budget, readings, rounds, status, page, observers, relay, m
             if credentials is None:
                 raise AgentError("a relay admits sites by certificate; add [keys]")
         for peer in chosen.peers:
-            if self.signed is not None and peer not in near:
-                continue  # no neighbour any more: the epoch decides, as it does of [peers]
-            if peer not in near or peer in self.config.peers:
-                why = "is in [peers], too" if peer in near else "is no neighbour"
+            stranger = peer not in near and self.signed is None  # a later epoch may have fewer
+            if stranger or peer in self.config.peers:
+                why = "is no neighbour" if stranger else "is in [peers], too"
                 raise AgentError(f"{self.locator.at('relay', 'peers')}: {peer!r} {why}")
         own = Endpoint.parse(self.config.listen[0], insecure=False)
         if not own.port:
@@ -574,7 +603,7 @@ peers, keys, ledger, budget, readings, rounds, status, page, observers, relay, m
                 'its calls are passed; say listen = ["tls/127.0.0.1:7447"]'
             )
         called = {peer: names[peer] for peer in chosen.peers if peer in near}
-        return RelayConnector(address, credentials, own, called, names)
+        return RelayConnector(address, credentials, own, called, names, watch=self.key_watch)
 
     def transport(self, insecure: bool, relayed: Mapping[str, int] | None = None) -> ZenohTransport:
         """The transport of this agent, not yet open.

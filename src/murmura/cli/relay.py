@@ -46,7 +46,8 @@ def relay(
     pass; the links' own TLS runs through it, and it holds no key of them.
     """
     with guarded(debug):
-        from murmura.agents.pki import Credentials, check_credentials
+        from murmura.agents.pki import Credentials, KeyWatch, check_credentials
+        from murmura.agents.pki.denied import FILE
         from murmura.agents.relay import Relay
         from murmura.agents.runtime import Log
         from murmura.agents.transport.zenoh_config import Endpoint
@@ -55,11 +56,15 @@ def relay(
         credentials = Credentials(folder / "ca.pem", folder / f"{name}.pem", folder / f"{name}.key")
         check_credentials(credentials, name)
         lines = Log(sys.stderr, log)
+        listed, kept = folder / FILE, folder / f"{name}.{FILE}"
+        watch = KeyWatch(credentials, name, denied=listed, kept=kept)
+        watch.notify = lambda kind, text: lines.write(kind, name, text)
         made = Relay(
             Endpoint.parse(listen, insecure=False),
             credentials,
             member or (),
             lambda kind, who, text: lines.write(kind, who, text),
+            watch,
         )
         asyncio.run(_until_stopped(made, lines, name))
 

@@ -1,5 +1,6 @@
 """An agent follows the latest signed epoch, which changes the membership and nothing else."""
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -196,3 +197,55 @@ def test_the_doctor_says_which_epoch_is_followed_and_what_is_not_used(tmp_path: 
     (outcome, text), good = said()
     assert (outcome, good[0]) == ("warning", "ok")
     assert "is not signed by the authority" in text
+
+
+def signed_with(home: Path, epoch: int, **addresses: str) -> SignedEpoch:
+    """The next epoch with other addresses, signed by the authority."""
+    found = SignedEpoch.read(home / "epoch.json", home / "authority" / "ca.pem")
+    assert found.epoch == epoch
+    changed = replace(found, addresses={**found.addresses, **addresses})
+    return changed.sign(Authority.load(home / "authority"))
+
+
+def test_an_epoch_under_which_the_agent_could_not_start_is_reported_and_not_adopted(
+    tmp_path: Path,
+) -> None:
+    """It would end every neighbour of south, and every later start of theirs."""
+    home = made_fleet(tmp_path)
+    watcher, said = watched(home)
+    members(home, "add", "south", "--link", "north")
+    members(home, "rollout")
+    good = (home / "epoch.json").read_bytes()
+    signed_with(home, 2, south="nowhere").write(home / "epoch.json")
+    assert watcher.look() is None
+    assert "'nowhere' is not an endpoint" in said[0]
+    assert "stays in epoch 1" in said[0]
+    (home / "epoch.json").write_bytes(good)
+    assert watcher.look() is not None
+
+
+def test_a_masked_agent_stays_in_its_epoch_while_its_pinned_key_is_missing(tmp_path: Path) -> None:
+    home = made_fleet(tmp_path, ("a", "b", "c", "d", "e"), masked=True)
+    watcher, said = watched(home, "a")
+    members(home, "remove", "e", "--link", "d=a")
+    members(home, "rollout")
+    key = home / "sites" / "a" / "keys" / "a.signing.key"
+    away = key.rename(key.with_name("away"))
+    assert watcher.look() is None
+    assert "stays in epoch 1" in said[0]
+    away.rename(key)
+    clock = watcher._clock
+    assert isinstance(clock, Clock)
+    clock.now += adoption.AGAIN
+    assert watcher.look() is not None
+
+
+@pytest.mark.parametrize("kind", ["fifo", "device"])
+def test_a_pipe_in_place_of_an_epoch_is_not_waited_for(tmp_path: Path, kind: str) -> None:
+    home = made_fleet(tmp_path)
+    watcher, said = watched(home)
+    path = home / "epoch.json"
+    path.unlink(missing_ok=True)
+    os.mkfifo(path) if kind == "fifo" else path.symlink_to("/dev/zero")
+    assert watcher.look() is None
+    assert "it is no file" in said[0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import os
 import time
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from cryptography import x509
 
 from murmura.agents.pki import Authority, DenyList, KeyWatch, Role, Trust, install, make_request
-from murmura.agents.pki.denied import DeniedEntry
+from murmura.agents.pki.denied import MOST_BYTES, DeniedEntry
 from murmura.errors import AgentError
 
 
@@ -280,3 +281,38 @@ def test_issued_certificates_are_recorded_also_those_of_before(home: Any) -> Non
     home.issue("north", not_after=dt.datetime.now(dt.UTC) + dt.timedelta(1), force=True)
     rows = [row["serial"] for row in home.issued()]
     assert rows == [*before, f"{shown(home, 'north').serial_number:x}"]
+
+
+def test_a_pipe_in_place_of_a_list_is_not_waited_for(home: Any, tmp_path: Any) -> None:
+    home.revoke("south")
+    ca, file = home.directory / "ca.pem", tmp_path / "brought.json"
+    trust = Trust(ca, file)
+    os.mkfifo(file)
+    assert trust.refresh() == []
+    with pytest.raises(AgentError, match="it is no file"):
+        DenyList.read(file, ca)
+    file.unlink()
+    file.write_bytes((home.directory / "denied.json").read_bytes())
+    assert "deny list 1 is in use" in trust.refresh()[0]
+    file.write_bytes(b"x" * (MOST_BYTES + 1000))
+    assert "no deny list" in trust.refresh()[0]
+    assert max(map(len, trust._seen.values())) == MOST_BYTES + 1
+
+
+def test_who_cannot_take_new_files_is_handed_them_again(home: Any) -> None:
+    """A file that is replaced once more in this moment must not end the watch."""
+    made = KeyWatch(home.credentials("north"), "north")
+    said, calls = list[tuple[str, str]](), list[int]()
+    made.notify = lambda kind, text: said.append((kind, text))
+
+    def take() -> None:
+        calls.append(1)
+        if len(calls) == 1:
+            raise FileNotFoundError(2, "north.pem")
+
+    made.renewed.append(take)
+    home.issue("north", renew=True)
+    for _ in range(3):
+        made.poll()
+    assert len(calls) == 2
+    assert any("it is tried again" in text for _, text in said)

@@ -86,3 +86,21 @@ def test_a_listening_agent_says_who_was_refused_and_why(tmp_path: Path) -> None:
         running.close()
     for line in running.output.read_text().splitlines():
         assert json.loads(line)["kind"], "nothing of zenoh is on standard output"
+
+
+def test_each_epoch_gives_its_descriptors_back() -> None:
+    """An agent enters it anew in every epoch."""
+    code = (
+        "import os\n"
+        "from murmura.agents.transport.zenoh_log import TransportLog\n"
+        "counts = []\n"
+        "for _ in range(6):\n"
+        "    with TransportLog(lambda found: None):\n"
+        "        print('said')\n"
+        "    counts.append(len(os.listdir('/dev/fd')))\n"
+        "assert counts[-1] == counts[1], counts\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "said\n" * 6), done.stderr

@@ -102,3 +102,28 @@ def test_the_network_is_held_back_until_payloads_are_decoded(
     second.join(10)
     assert not second.is_alive()
     assert len(arrived) == 1 + opened
+
+
+def test_a_full_queue_does_not_hold_up_who_empties_it() -> None:
+    """A member that fills the queue, with such a payload in it, would halt the agent for good."""
+    arrived: list[Any] = []
+    made = transport(arrived)
+    made._receive_batch(sample(mass("a", "b")))
+    full, emptied = threading.Event(), threading.Event()
+
+    def wait(_label: str, _arrival: Any) -> None:
+        full.set()
+        emptied.wait(30)  # as a node lets a thread wait that fills its queue
+
+    made._deliver = wait
+    reader = threading.Thread(target=made._notify, args=("b", Refused("a", "one of a flood")))
+    node = threading.Thread(target=arrived[0][1].decode)
+    reader.start()
+    assert full.wait(10)
+    node.start()
+    node.join(10)
+    handled = not node.is_alive()
+    emptied.set()
+    for each in (reader, node):
+        each.join(10)
+    assert handled

@@ -134,6 +134,32 @@ def test_a_renewal_is_taken_on_either_end_while_running(
     pair.talk(3)
 
 
+def test_files_that_are_replaced_while_they_are_taken_are_read_once_more(
+    pair: Any, home: Any, monkeypatch: Any
+) -> None:
+    """Otherwise the thread that follows them ends, and the agent is deaf from then on."""
+    usual, failed = Channels.__init__, list[str]()
+    monkeypatch.setattr(transport, "AGAIN", 0.1)
+
+    def fails_once(self: Any, *parts: Any) -> None:
+        if not failed:
+            failed.append("once")
+            raise FileNotFoundError(2, "p.pem is being replaced")
+        usual(self, *parts)
+
+    monkeypatch.setattr(Channels, "__init__", fails_once)
+    before = channel(pair, "q", "p").certificate.serial_number
+    home.issue("p", renew=True)
+    wait_for(
+        lambda: (found := channel(pair, "q", "p")) and found.certificate.serial_number != before,
+        "a proof with the new certificate",
+    )
+    assert failed == ["once"]
+    assert any("it is tried again" in text for text in pair.notices("p", "certificate"))
+    wait_for(lambda: pair.up() and pair.up("b", "a"), "both to be up")
+    pair.talk(4)
+
+
 def test_renewals_before_each_end_keep_a_link_beyond_all_of_them(home: Any) -> None:
     def short() -> Any:
         return dt.datetime.now(dt.UTC) + dt.timedelta(seconds=5)

@@ -8,6 +8,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -359,3 +360,17 @@ def test_agents_go_on_where_the_version_before_stopped(
         assert now["spent"][0] > was["spent"][0]
     kinds = {json.loads(line)["kind"] for line in text.getvalue().splitlines()}
     assert not kinds & {"mismatch", "conflicting-releases", "rolled-back"}
+
+
+@pytest.mark.parametrize("folder", ["gossip", "gossip-killed", "masked"])
+def test_an_epoch_that_comes_with_the_migration_loses_nothing_either(
+    tmp_path: Path, folder: str, terms: Any
+) -> None:
+    """The first start of this version finds a new epoch, with a batch open or a query under way."""
+
+    def later(manifest: Any, *rest: Any) -> Any:
+        nonce = {"nonce": "1f" * 16} if manifest.masked else {}
+        return (replace(manifest, epoch=manifest.epoch + 1, **nonce), *rest)
+
+    changed = {name: later(*parts) for name, parts in terms.items()}
+    test_agents_go_on_where_the_version_before_stopped(tmp_path, folder, changed)

@@ -69,11 +69,7 @@ def check_successor(before: Manifest, after: Manifest) -> None:
     murmura.errors.AgentError: epoch 2 changes epsilon from 1.0 to 9.0, and a new epoch changes the \
 membership alone; write that term as it was
     """
-    if after.epoch <= before.epoch:
-        raise AgentError(
-            f"epoch {after.epoch} is not later than epoch {before.epoch}, which is in force; an "
-            "epoch is never taken back: roll out the membership that is wanted as a later one"
-        )
+    check_later(before.epoch, after.epoch)
     if after.hides_neighbours:
         raise AgentError(NETWORK_DP)
     for name in Manifest.FIELDS:
@@ -83,6 +79,15 @@ membership alone; write that term as it was
                 f"epoch {after.epoch} changes {name} from {was} to {now}, and a new epoch changes "
                 "the membership alone; write that term as it was"
             )
+
+
+def check_later(before: int, after: int) -> None:
+    """Raise unless an epoch is later than the one in force."""
+    if after <= before:
+        raise AgentError(
+            f"epoch {after} is not later than epoch {before}, which is in force; an "
+            "epoch is never taken back: roll out the membership that is wanted as a later one"
+        )
 
 
 NETWORK_DP = (
@@ -216,10 +221,14 @@ class EpochWatcher:
         signed = read_for(setup.manifest.name, path, setup.authority_certificate())
         if signed.epoch == setup.manifest.epoch:
             return None
+        check_later(setup.manifest.epoch, signed.epoch)
         _, manifest, _ = setup.terms_of(signed)
         check_successor(setup.manifest, manifest)
-        member = setup.config.name in manifest.labels
-        return LaterEpoch(signed, manifest, setup.under(signed) if member else None)
+        if setup.config.name not in manifest.labels:
+            return LaterEpoch(signed, manifest, None)
+        following = setup.under(signed)
+        following.check_start()  # later is too late: this agent would have ended
+        return LaterEpoch(signed, manifest, following)
 
 
 def describe_change(before: Manifest, after: Manifest) -> str:

@@ -141,6 +141,8 @@ class SignedEpoch:
     @classmethod
     def _parsed(cls, path: Path) -> SignedEpoch:
         try:
+            if not path.is_file():  # a pipe would be waited for, and a device has no end
+                raise ValueError("it is no file")
             if path.stat().st_size > MOST_BYTES:
                 raise ValueError(f"more than {MOST_BYTES:,} bytes")
             found = json.loads(path.read_bytes())

@@ -15,6 +15,7 @@ proof of which certificate is at its other end (`agents.transport.channels`).
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 from pathlib import Path
@@ -137,8 +138,7 @@ class DenyList(NamedTuple):
         """
         file = Path(path)
         try:
-            with file.open("rb") as opened:
-                data = opened.read(MOST_BYTES + 1)
+            data = _read(file)
             found = cls._parsed(data)
         except OSError as problem:
             raise AgentError(f"the deny list {file} cannot be read: {problem.strerror}") from None
@@ -172,6 +172,22 @@ class DenyList(NamedTuple):
     def write(self, path: str | Path) -> None:
         """Replace a file by this list."""
         store(Path(path), self.to_json().encode())
+
+
+def content_of(file: Path) -> bytes:
+    """By which a change of a list is noticed: its bytes, no more than a list can have; or none."""
+    try:
+        return _read(file)
+    except OSError:
+        return b""
+
+
+def _read(file: Path) -> bytes:
+    """The bytes of a file, and one more than a list can have at most; a pipe is not waited for."""
+    if file.exists() and not file.is_file():
+        raise OSError(errno.EINVAL, "it is no file")
+    with file.open("rb") as opened:
+        return opened.read(MOST_BYTES + 1)
 
 
 def serial_of(certificate: x509.Certificate) -> str:

@@ -18,7 +18,7 @@ from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 
 from murmura.agents.pki.certificates import common_name_on
-from murmura.agents.pki.denied import DenyList
+from murmura.agents.pki.denied import DenyList, content_of
 from murmura.errors import AgentError
 
 
@@ -79,10 +79,7 @@ class Trust:
         return [said for file in self.files if (said := self._look(file))]
 
     def _look(self, file: Path) -> str:
-        try:
-            data = file.read_bytes()
-        except OSError:
-            data = b""  # it may be brought later; what was accepted stays
+        data = content_of(file)  # none: it may be brought later; what was accepted stays
         before = self._seen.get(file)
         self._seen[file] = data
         if data == before or not data:

@@ -127,18 +127,26 @@ class KeyWatch:
                 dt.datetime.fromtimestamp(self.wall(), dt.UTC),
                 role=self.role,
             )
-        except AgentError as problem:
+            found = self.certificate
+        except (AgentError, OSError, ValueError) as problem:  # they may be replaced once more
             self._doubted(str(problem))
             return
         self._content, self._doubt, self._warn_at = content, "", None
-        found = self.certificate
         self.notify(
             RENEWED,
             f"certificate {found.serial_number:x} is in use, valid until "
             f"{found.not_valid_after_utc:%Y-%m-%d %H:%M} UTC",
         )
         for call in self.renewed:
+            self._call(call)
+
+    def _call(self, call: Callable[[], None]) -> None:
+        """Hand new files over; where that fails, at the next look once more: the watch goes on."""
+        try:
             call()
+        except (AgentError, OSError, ValueError) as problem:
+            self._content = b""
+            self.notify(WARNED, f"new key files cannot be used yet: {problem}; it is tried again")
 
     def _doubted(self, reason: str) -> None:
         """Say once why new files are not used; the first time may be between two of them."""

@@ -294,7 +294,7 @@ class Agent:
 
     def _started(self, event: ev.Started) -> None:
         self.handshake.begin(event)
-        if event.incarnation > 1 and self.manifest.hides_neighbours:
+        if event.incarnation > 1 and event.released and self.manifest.hides_neighbours:
             self._stay_away()
             return
         if event.incarnation > 1 and not (self.manifest.waits or event.first):
@@ -305,7 +305,7 @@ class Agent:
         """Under Network DP, releases serve one incarnation.
 
         A second one would send the same noise over other estimates: the difference of the two is
-        without noise.
+        without noise. Before its first release an agent has sent nothing: no round ends without.
         """
         text = (
             f"incarnation {self.incarnation} would send the noise of an earlier one again, which "

@@ -17,8 +17,9 @@ import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 
+from murmura.agents.observers.publisher import refusal
 from murmura.agents.observers.watcher import client_context
-from murmura.agents.pki import Credentials
+from murmura.agents.pki import Credentials, KeyWatch
 from murmura.agents.pki.certificates import member_of
 from murmura.agents.relay.exchange import (
     CHUNK,
@@ -60,6 +61,8 @@ class RelayConnector:
     report : callable
         Takes a line for the log when the relay cannot be used, once for each reason; it may be set
         later.
+    watch : KeyWatch, optional
+        Knows the deny list, to which the relay's certificate is held too.
 
     Attributes
     ----------
@@ -75,9 +78,11 @@ class RelayConnector:
         peers: Mapping[str, str],
         members: Mapping[str, str],
         report: Report | None = None,
+        watch: KeyWatch | None = None,
     ) -> None:
         """Nothing is open yet."""
-        self._relay, self._context = relay, client_context(credentials)
+        self._relay, self._credentials, self._watch = relay, credentials, watch
+        client_context(credentials)  # raises if the files cannot be used
         self._own, self._peers = own, dict(peers)
         self._members, self.report = frozenset(members.values()), report
         self.ports: dict[str, int] = {}
@@ -177,9 +182,10 @@ class RelayConnector:
     async def _connect(self, request: Request) -> Streams:
         """A connection to the relay that is joined with another site's."""
         host = self._relay.host.strip("[]")
+        context = client_context(self._credentials)  # as it is now: it may have been renewed
         async with asyncio.timeout(HANDSHAKE):
             reader, writer = await asyncio.open_connection(
-                host, self._relay.port, ssl=self._context, server_hostname=host, limit=CHUNK,
+                host, self._relay.port, ssl=context, server_hostname=host, limit=CHUNK,
                 ssl_handshake_timeout=HANDSHAKE,
             )  # fmt: skip
         try:
@@ -201,7 +207,11 @@ class RelayConnector:
             raise
 
     def _check_relay(self, link: ssl.SSLObject) -> None:
-        name = member_of(link.getpeercert(True) or b"") or "unknown"
+        shown = link.getpeercert(True) or b""
+        name = member_of(shown) or "unknown"
+        denied = "" if self._watch is None else refusal(self._watch, shown)
+        if denied:
+            raise AgentError(f"the certificate that it presents: {denied}")
         if name in self._members:
             raise AgentError(
                 f"it presents the certificate of the member {name!r}; a relay has one of its own"

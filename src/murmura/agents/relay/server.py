@@ -7,11 +7,14 @@ import ssl
 from collections import Counter, deque
 from collections.abc import Callable, Collection
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
-from murmura.agents.observers.publisher import server_context
-from murmura.agents.pki import Credentials
-from murmura.agents.pki.certificates import member_of
+from cryptography import x509
+
+from murmura.agents.observers.publisher import refusal, server_context
+from murmura.agents.pki import Credentials, KeyWatch
+from murmura.agents.pki.certificates import common_name_on, member_of
+from murmura.agents.pki.denied import FILE
 from murmura.agents.relay.exchange import (
     CHUNK,
     HANDSHAKE,
@@ -28,6 +31,7 @@ from murmura.errors import AgentError
 MOST_LINKS = 4096  # connections in all
 MOST_OF_ONE = 64  # of one name, whether they await, call or are joined
 CALL_WAITS = 5.0  # seconds in which a called site may come back
+REVIEW = 1.0  # seconds between two looks at who may still be connected
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 Report = Callable[[str, str, str], None]  # kind, name, text
@@ -58,6 +62,24 @@ class Waiting:
         self.finished: asyncio.Future[None] = loop.create_future()
 
 
+class RefusedSiteError(AgentError):
+    """Who connected may not use the relay; `name` is on its certificate."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        """With the reason as its text."""
+        super().__init__(reason)
+        self.name = name
+
+
+class Shown(NamedTuple):
+    """The certificate of a connection, and by which deny list it was accepted."""
+
+    name: str
+    certificate: bytes
+    ends: float
+    number: int
+
+
 class Relay:
     """Joins the connections of sites; holds no key of what passes.
 
@@ -71,6 +93,9 @@ class Relay:
         The names on the certificates of those who may use it; empty: every member's of the authority.
     report : callable
         Takes the kind, the name and the text of each line of its log.
+    watch : KeyWatch, optional
+        Follows its key files and the deny list: sites are held to it and to the end of their
+        certificates. By default one that looks for the list beside the authority's certificate.
 
     Attributes
     ----------
@@ -86,9 +111,13 @@ class Relay:
         credentials: Credentials,
         members: Collection[str] = (),
         report: Report = lambda _kind, _name, _text: None,
+        watch: KeyWatch | None = None,
     ) -> None:
         """Nothing is open yet."""
         self._endpoint, self._credentials = endpoint, credentials
+        self._context = server_context(credentials)
+        self._watch = watch or _watch_of(credentials)
+        self._shown: dict[asyncio.StreamWriter, Shown] = {}  # of all who are connected
         self._members, self._report = frozenset(members), report
         self._waiting: dict[str, deque[Waiting]] = {}  # of names that await at this moment
         self._arrived = asyncio.Condition()
@@ -105,23 +134,65 @@ class Relay:
         """
         host = self._endpoint.host.strip("[]")
         server = await asyncio.start_server(
-            self._accept, host, self._endpoint.port, ssl=server_context(self._credentials),
-            limit=CHUNK, ssl_handshake_timeout=HANDSHAKE,
+            self._accept, host, self._endpoint.port, ssl=self._context, limit=CHUNK,
+            ssl_handshake_timeout=HANDSHAKE,
         )  # fmt: skip
         self.port = server.sockets[0].getsockname()[1]
-        async with server:
-            ready()
-            await server.serve_forever()
+        self._watch.renewed.append(self._renew)
+        self._watch.start()
+        reviews = asyncio.ensure_future(self._review())
+        try:
+            async with server:
+                ready()
+                await server.serve_forever()
+        finally:
+            reviews.cancel()
+            self._watch.close()
+
+    def _renew(self) -> None:
+        """Show the new certificate to those who connect from now on."""
+        chain = str(self._credentials.certificate), str(self._credentials.key)
+        try:
+            self._context.load_cert_chain(*chain)
+            self._context.load_verify_locations(cafile=str(self._credentials.ca))
+        except (OSError, ValueError) as problem:
+            self._report("certificate", "relay", f"the new one cannot be served: {problem}")
+
+    async def _review(self) -> None:
+        """Close the connections of those whose certificate has ended, or was denied since."""
+        while True:
+            await asyncio.sleep(REVIEW)
+            number, now = self._watch.trust.denied.number, self._watch.wall()
+            for writer, shown in list(self._shown.items()):
+                if now < shown.ends and number == shown.number:
+                    continue
+                self._shown[writer] = shown._replace(number=number)
+                reason = refusal(self._watch, shown.certificate)
+                if reason:
+                    self._report("refused", shown.name, reason)
+                    writer.transport.abort()
+
+    def _admit(self, writer: asyncio.StreamWriter) -> str:
+        """The name of who has connected; raises `AgentError` unless it may use this relay."""
+        link: ssl.SSLObject = writer.get_extra_info("ssl_object")
+        shown = link.getpeercert(True) or b""
+        name, number = member_of(shown) or "", self._watch.trust.denied.number
+        reason = refusal(self._watch, shown) if shown else ""
+        if reason and name:
+            raise RefusedSiteError(name, reason)
+        if not name or (self._members and name not in self._members):
+            raise RefusedSiteError(name, "its certificate is of no member that may use this relay")
+        if sum(self._open.values()) >= MOST_LINKS or self._open[name] >= MOST_OF_ONE:
+            raise RefusedSiteError(name, "it has too many connections, or all together have")
+        ends = x509.load_der_x509_certificate(shown).not_valid_after_utc.timestamp()
+        self._shown[writer] = Shown(name, shown, ends, number)
+        return name
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         notice_loss(writer)
-        link: ssl.SSLObject = writer.get_extra_info("ssl_object")
-        name = member_of(link.getpeercert(True) or b"") or ""
+        name = ""
         try:
-            if not name or (self._members and name not in self._members):
-                raise AgentError("its certificate is of no member that may use this relay")
-            if sum(self._open.values()) >= MOST_LINKS or self._open[name] >= MOST_OF_ONE:
-                raise AgentError("it has too many connections, or all together have")
+            name = self._admit(writer)
             self._open[name] += 1
             try:
                 await self._serve_one(name, (reader, writer))
@@ -130,13 +201,15 @@ class Relay:
                 self._open += Counter()  # without the names that have none left
         except (AgentError, TimeoutError) as problem:
             text = str(problem) or "it took too long"
-            self._report("refused", name or "unknown", text)
+            who = problem.name if isinstance(problem, RefusedSiteError) else name
+            self._report("refused", who or "unknown", text)
             with suppress(OSError):
                 writer.write(f"error {text}\n".encode()[:MOST_LINE])
                 await asyncio.wait_for(writer.drain(), HANDSHAKE)
         except OSError:
             pass  # it went away
         finally:
+            self._shown.pop(writer, None)
             writer.close()
 
     async def _serve_one(self, name: str, streams: Streams) -> None:
@@ -211,3 +284,9 @@ class Relay:
             if not held:
                 del self._waiting[wanted]
             return taken
+
+
+def _watch_of(credentials: Credentials) -> KeyWatch:
+    """Follows the files, and the deny list beside the authority's certificate."""
+    found = x509.load_pem_x509_certificate(credentials.certificate.read_bytes())
+    return KeyWatch(credentials, common_name_on(found), denied=credentials.ca.with_name(FILE))

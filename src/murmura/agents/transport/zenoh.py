@@ -172,6 +172,7 @@ key, which the authority signs; or run with --insecure, which is for the loopbac
         self._calling: list[str] = []  # whom the session connects to
         self._declared: list[Any] = []  # tokens and subscribers, which end when dropped
         self._undecoded = 0  # bytes
+        self._counting = threading.Lock()  # of these; the other is held while a full queue waits
         self._lock = threading.RLock()
         self._session_lock = threading.RLock()  # held while a session is replaced
         self._wake = threading.Event()
@@ -369,13 +370,17 @@ key, which the authority signs; or run with --insecure, which is for the loopbac
             self._session.close()
             self._declared.clear()
             while not self._closed.is_set():
+                former = self._session
                 try:
                     self._session = self._open_session()
-                except AgentError as problem:
+                    self._declare()  # reads the files too, which may be replaced once more
+                except (AgentError, OSError, ValueError) as problem:
                     self._note(TransportNotice("certificate", f"{problem}; it is tried again"))
+                    if self._session is not former:
+                        self._session.close()
+                    self._declared.clear()
                     self._closed.wait(AGAIN)
                 else:
-                    self._declare()
                     self._renewing = False
                     return
 
@@ -463,12 +468,12 @@ key, which the authority signs; or run with --insecure, which is for the loopbac
             return
         while self._undecoded > MOST_UNDECODED and not self._closed.wait(0.005):
             pass  # the network is held back
-        with self._lock:
+        with self._counting:
             self._undecoded += len(data)
         self._notify("", Undecoded(partial(self._decode, source, data)))
 
     def _decode(self, source: str, data: bytes) -> list[tuple[str, ReceivedBatch | Refused]]:
-        with self._lock:
+        with self._counting:
             self._undecoded -= len(data)
         batches, refused = unpack(
             source, data, self._remote.incoming, self._versions.hear, self._skipped

@@ -122,6 +122,8 @@ class TransportLog:
         sys.stdout = self._before
         os.dup2(self._kept, 1)  # the last end of the pipe for writing: its reader ends
         self._thread.join(1.0)
+        if not self._thread.is_alive():  # otherwise it still writes there
+            os.close(self._kept)
 
     def _read(self, descriptor: int) -> None:
         with open(descriptor, encoding="utf-8", errors="replace") as lines:
