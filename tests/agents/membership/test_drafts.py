@@ -52,6 +52,18 @@ def test_who_comes_back_is_no_former_member(tmp_path: Path) -> None:
     assert (found["epoch"], found["former"]) == (3, {})
 
 
+def test_who_is_denied_is_in_no_epoch(tmp_path: Path) -> None:
+    """All others would wait for it in vain."""
+    home = made_fleet(tmp_path)
+    members(home, "add", "south", "--link", "north")
+    Authority.load(home / "authority").revoke("west")
+    said = members(home, "rollout", code=1)
+    assert "west cannot be a member: its name is on deny list 1" in said
+    assert "murmura members remove west" in said
+    members(home, "remove", "west")
+    assert "epoch 2 of demo, signed" in members(home, "rollout")
+
+
 def test_a_new_link_closes_the_ring(tmp_path: Path) -> None:
     home = made_fleet(tmp_path, ("a", "b", "c", "d"))
     members(home, "remove", "c", "--link", "b=d")

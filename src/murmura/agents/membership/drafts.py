@@ -287,7 +287,7 @@ class NextEpoch:
         Raises
         ------
         AgentError
-            If nothing was drafted, or a masked sum lacks a signing key.
+            If nothing was drafted, a masked sum lacks a signing key, or a member is denied.
         """
         home = self.present.scenario.parent
         if not (home / FOLDER).is_dir():
@@ -300,6 +300,11 @@ class NextEpoch:
             raise AgentError(
                 "the masked sum has no signing keys yet; `murmura keys sign` collects them"
             )
+        for label, name in self.draft.manifest.certificates.items():
+            if denied := authority.deny_list().about(name):  # no site would have a link to it
+                raise AgentError(
+                    f"{label} cannot be a member: {denied}; `murmura members remove {label}` first"
+                )
         path = out or home / EPOCH_FILE
         self.draft.signed(authority).write(path)
         write_files(home, dict(reversed(list(self.draft.files.items()))))  # the scenario last
