@@ -157,8 +157,8 @@ class NextEpoch:
     ...     _ = Fleet("demo", ("north", "east", "west")).write(folder)
     ...     following = NextEpoch.load(Path(folder) / "scenario.toml")
     ...     changed = following.add("south", ["north", "east"]).remove("west").draft
-    ...     changed.manifest.epoch, changed.manifest.labels, changed.former
-    (2, ('north', 'east', 'south'), {'west': 2})
+    ...     changed.manifest.epoch, sorted(changed.manifest.labels), changed.former
+    (2, ['east', 'north', 'south'], {'west': 2})
     """
 
     present: EpochFiles
