@@ -3,7 +3,8 @@
 python -m tests.soak [--agents 50] [--hours 8760] [--minutes 4] [--home FOLDER]
 
 Prints the figures and writes them to tests/soak/soak.json, from which `make docs` makes a table.
-The exit code is 1 if something was lost, released twice, exceeded its budget or leaked.
+The exit code is 1 if something was lost, released twice, exceeded its budget or leaked; then the files
+of all sites are kept.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ import gc
 import json
 import os
 import platform
+import shutil
 import sys
 import time
 from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import mkdtemp
 from typing import Any
 
 from murmura.agents.local_cluster.worker import COLLECT
@@ -60,14 +62,18 @@ def main() -> int:
     parser.add_argument("--home", type=Path, default=MEMORY if MEMORY.is_dir() else None)
     parser.add_argument("--no-file", action="store_true", help="print only")
     chosen = parser.parse_args()
-    with TemporaryDirectory(prefix="murmura-soak-", dir=chosen.home) as folder:
-        found, wrong = year(scaled(chosen.agents, chosen.hours), Path(folder) / "year")
-        _show(f"{chosen.hours // 24} days in virtual time", found)
-        real: dict[str, Any] = {}
-        if chosen.minutes:
-            real, more = sockets.run(Path(folder) / "sockets", 60 * chosen.minutes)
-            _show("processes over sockets", real)
-            wrong += more
+    folder = Path(mkdtemp(prefix="murmura-soak-", dir=chosen.home))
+    found, wrong = year(scaled(chosen.agents, chosen.hours), folder / "year")
+    _show(f"{chosen.hours // 24} days in virtual time", found)
+    real: dict[str, Any] = {}
+    if chosen.minutes:
+        real, more = sockets.run(folder / "sockets", 60 * chosen.minutes)
+        _show("processes over sockets", real)
+        wrong += more
+    if wrong:
+        print(f"ledgers and logs of all sites are in {folder}; remove it when you have looked")
+    else:
+        shutil.rmtree(folder)
     if not chosen.no_file and not wrong:
         cores = len(os.sched_getaffinity(0))
         machine = f"{cores} cores, Python {platform.python_version()}"

@@ -18,7 +18,7 @@ from murmura.privacy.accounting import BudgetExceeded
 LEAST, STEP = 10.0, 0.005  # the value of reading n is LEAST + n STEP
 DAY = 86_400.0
 ROUNDING = 1e-3  # seconds: a ledger adds its time up from two clocks
-SURPLUS = re.compile(r"reading (\d+) of the source is surplus")
+PASSED = re.compile(r"reading (\d+) of the source is ")  # whatever the reason that follows
 
 
 def value_of(number: int) -> float:
@@ -80,10 +80,23 @@ class ReadingRecord:
 
     def report(self, report: AgentReport) -> None:
         """What the agent says of readings that it does not release."""
-        if report.kind == "surplus" and (found := SURPLUS.match(report.text)):
-            self.passed["surplus"][int(found[1])] = 1
+        if report.kind == "surplus":
+            self._surplus(report.text)
         elif report.kind == "slot":
             self.skipped += 1
+
+    def _surplus(self, text: str) -> None:
+        """A reading is of a slot that has its reading or was passed, or of a time that has not come."""
+        found = PASSED.match(text)
+        if found is None:
+            self.violations.append(
+                f"{self.label} does not say which reading it passed over: {text}"
+            )
+            return
+        number = int(found[1])
+        if self.releases[number]:
+            self.violations.append(f"reading {number} of {self.label} was released and is surplus")
+        self.passed["surplus"][number] = 1
 
     @property
     def late_surplus(self) -> int:

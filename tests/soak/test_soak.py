@@ -1,5 +1,6 @@
 """The soak in short: a week of 8 agents with every fault, and weakened variants that it must catch."""
 
+import re
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -8,13 +9,14 @@ from typing import Any
 
 import pytest
 
+from murmura.agents.events import AgentReport
 from murmura.agents.ledger import Ledger
 from murmura.agents.ledger.budget import BudgetTracker
 from murmura.agents.readings import CsvReadings
 from murmura.agents.readings.rotation import FollowedFile, Part
 from tests.soak import checks, sockets
 from tests.soak.record import number_of, value_of
-from tests.soak.site import SoakSite
+from tests.soak.site import HOUR, SoakSite
 from tests.soak.year import DAYS, WEEK, SoakSize, Year
 
 
@@ -47,6 +49,49 @@ def test_a_week_of_eight_agents_loses_nothing(tmp_path: Path) -> None:
 
 def test_a_reading_is_recognised_by_its_value() -> None:
     assert [number_of(value_of(n)) for n in range(20_000)] == list(range(20_000))
+
+
+QUIET = SoakSize(6, 72, 16, 0, 0, 0, 0, 0, 0, 24, 100)
+
+
+def soak_with_rows_ahead_of_time(home: Path) -> tuple[SoakSite, list[str]]:
+    """While an agent is down, its meter writes with a clock that is ahead, and then set right."""
+    year = Year(QUIET, home)
+    site = year.sites["site-04"]
+    assert site.meter.kind == "timed"
+    year.at(30 * HOUR, site.kill)
+    year.at(30 * HOUR, lambda: year._step_clock(site, 3 * HOUR))
+    year.at(31.5 * HOUR, lambda: year._step_clock(site, -3 * HOUR))
+    year.at(31.6 * HOUR, lambda: year._start(site))
+    try:
+        year.run()
+        return site, checks.violations(year)
+    finally:
+        year.close()
+
+
+def test_readings_of_a_time_that_has_not_come_are_passed_over_and_known(tmp_path: Path) -> None:
+    site, found = soak_with_rows_ahead_of_time(tmp_path)
+    assert not found, "\n".join(found[:20])
+    assert "of a time that has not come" in (site.folder / "log.jsonl").read_text()
+    assert sum(site.record.passed["surplus"]) > 0
+
+
+def test_a_report_of_another_reading_than_the_one_passed_over_is_caught(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual = SoakSite._reported
+
+    def reported(self: Any, label: str, report: AgentReport) -> None:
+        if report.kind == "surplus":
+            text = re.sub(r"reading (\d+)", lambda n: f"reading {int(n[1]) - 1}", report.text)
+            report = report._replace(text=text)
+        usual(self, label, report)
+
+    monkeypatch.setattr(SoakSite, "_reported", reported)
+    _, found = soak_with_rows_ahead_of_time(tmp_path)
+    assert any("was released and is surplus" in each for each in found), found[:5]
+    assert any("was lost" in each for each in found), found[:5]
 
 
 def test_a_source_that_does_not_look_for_the_copy_of_a_truncated_file_is_caught(
