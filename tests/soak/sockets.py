@@ -1,10 +1,12 @@
-"""Some minutes of real processes over sockets with mutual TLS: kills, short certificates, a revocation.
+"""Some minutes of real processes over sockets with mutual TLS: kills, short certificates, other members.
 
 Each site is a `murmura agent` with an agent.toml, a ledger, certificates and a CSV file that a meter
 appends to, one row for each slot of two seconds. Processes are killed and stopped at random, files
-rotated, certificates that are valid for 40 seconds renewed while agents run, one key replaced, and one
-member revoked. Whatever happens, every row is released once or passed over, as the ledger states, no
-30 seconds cost more than the budget, and nobody keeps a link to the member that was revoked.
+rotated, certificates that are valid for 40 seconds renewed while agents run, and one key replaced. One
+member joins, one is revoked and removed, and one leaves: each time the authority signs a new epoch,
+which the others adopt while they run, or when they are started again. Whatever happens, every row is
+released once or passed over, as the ledger states, no 30 seconds cost more than the budget, and nobody
+keeps a link to the member that was revoked.
 """
 
 from __future__ import annotations
@@ -13,8 +15,8 @@ import datetime as dt
 import json
 import os
 import random
+import shutil
 import signal
-import socket
 import sqlite3
 import subprocess
 import sys
@@ -30,6 +32,7 @@ from murmura.agents.ledger import ReadingOrigin, read_ledger, verify
 from murmura.agents.ledger.clock import MACHINE
 from murmura.agents.ledger.records import OriginHasher
 from murmura.agents.ledger.store import Store
+from murmura.agents.local_cluster.plan import free_ports
 from murmura.agents.pki import Authority
 from murmura.agents.pki.denied import FILE as DENIED
 from tests.soak.meter import Meter
@@ -38,8 +41,10 @@ from tests.soak.sampling import PAGE
 STATUS = "agent.ledger.status.json"
 EVERY, PERIOD = 2.0, 30.0  # seconds of a slot, and of the budget
 EPSILON, BUDGET = 0.5, 6.0  # of a reading, and for a period: 12 of 15 readings are released
-SITES = 5
+SITES = 5  # in a ring, at the beginning
+JOINS, LEAVES = "site-5", "site-1"  # neighbours of the first and the third
 VALID, RENEW = 40.0, 11.0  # seconds of a certificate, and between two renewals
+TERMS = ("scenario.toml", "links.csv")
 PATIENCE = 60.0  # seconds until the first readings are released, the last are, or a link is closed
 SCENARIO = f"""
 name = "soak"
@@ -48,11 +53,17 @@ family = {{name = "normal", sigma = 1.0, bounds = [0.0, 100.0]}}
 signals = {{draw = {{mu = 50.0}}}}
 privacy = {{protect = "signal", epsilon = {EPSILON}}}
 algorithm = {{name = "learn", rounds = 1}}
-agents = {{asynchronous = true, open_ended = true, every = {EVERY}, grace = {EVERY}}}
+
+[agents]
+asynchronous = true
+open_ended = true
+every = {EVERY}
+grace = {EVERY}
 """
 AGENT = """
 name = "{name}"
-scenario = "../scenario.toml"
+scenario = "scenario.toml"
+membership = {{ file = "epoch.json" }}
 listen = ["tls/127.0.0.1:{port}"]
 keys = {{ folder = "keys" }}
 ledger = {{ path = "agent.ledger" }}
@@ -69,16 +80,29 @@ class SocketSite:
     """One site: its files, its meter, and its process."""
 
     def __init__(self, name: str, home: Path, port: int, authority: Authority) -> None:
-        self.name, self.folder, self.port, self.authority = name, home / name, port, authority
+        self.name, self.port, self.authority = name, port, authority
+        self.home, self.folder = home, home / "sites" / name
         self.meter = Meter(self.folder, "keyed", MACHINE)
         self.written = 0
         self.process: subprocess.Popen[bytes] | None = None
         self.counts: Counter[str] = Counter()
         self.memory, self.files = 0, 0
-        self.revoked = False
+        self.revoked = self.left = False
+
+    @property
+    def present(self) -> bool:
+        """Whether it is a member that runs, but for its restarts."""
+        return not (self.revoked or self.left)
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.port}"
 
     def configure(self, others: list[SocketSite]) -> None:
-        peers = "\n".join(f'{o.name} = "tls/127.0.0.1:{o.port}"' for o in others)
+        """Write its files; the terms are those of the fleet now, and a copy of its own."""
+        for name in TERMS:
+            shutil.copyfile(self.home / name, self.folder / name)
+        peers = "\n".join(f'{o.name} = "tls/{o.address}"' for o in others)
         text = AGENT.format(
             name=self.name, port=self.port, budget=BUDGET, period=PERIOD, peers=peers
         )
@@ -93,24 +117,30 @@ class SocketSite:
             self.name, ["127.0.0.1"], not_after=end, renew=renew, new_key=new_key
         )
         secret = made.key.with_suffix(".secret")
-        self.install(*([secret] if secret.exists() else []), made.ca, made.key, made.certificate)
+        files = [*([secret] if secret.exists() else []), made.ca, made.key, made.certificate]
+        self.install(self.folder / "keys", *files)
         self.counts["certificates"] += 1
 
-    def install(self, *files: Path) -> None:
-        """Replace files in the folder of keys, each as a whole."""
+    @staticmethod
+    def install(folder: Path, *files: Path) -> None:
+        """Replace files in a folder, each as a whole."""
         for path in files:
-            new = self.folder / "keys" / f".{path.name}.new"
+            new = folder / f".{path.name}.new"
             new.write_bytes(path.read_bytes())
             new.chmod(0o600)
-            new.replace(self.folder / "keys" / path.name)
+            new.replace(folder / path.name)
 
-    def links(self) -> dict[str, str]:
-        """The state of the links, as the status file has it."""
+    def status(self) -> dict[str, Any]:
+        """The status file; empty if there is none."""
         try:
             found: dict[str, Any] = json.loads((self.folder / STATUS).read_text())
         except (OSError, ValueError):
             return {}
-        return dict(found["links"])
+        return found
+
+    def links(self) -> dict[str, str]:
+        """The state of the links, as the status file has it."""
+        return dict(self.status().get("links", {}))
 
     def start(self) -> None:
         assert self.process is None
@@ -163,7 +193,8 @@ class SocketSoak:
     """
 
     def __init__(self, home: Path, seed: int = 16) -> None:
-        self.rng, self.sites = random.Random(seed), prepare(home)
+        self.home, self.rng, self.sites = home, random.Random(seed), prepare(home)
+        self.epoch = 1
         self.wrong: list[str] = []
         self._down: dict[str, float] = {}
         self._due: dict[str, float] = {}
@@ -173,17 +204,25 @@ class SocketSoak:
         with ExitStack() as ending:
             for site in self.sites:
                 site.start()
-                ending.callback(site.end, signal.SIGKILL)
+            ending.callback(self._end)
             self._work(PATIENCE, lambda: all(map(_known, self.sites)), faults=False)
-            self._work(0.6 * seconds)
+            self._work(0.3 * seconds)
+            self._join()
+            self._work(0.3 * seconds)
             self.sites[0].renew(new_key=True)
-            self._revoke(self.sites[-1])
-            self._work(0.4 * seconds)
+            self._revoke(self.sites[SITES - 1])
+            self._work(0.2 * seconds)
+            self._leave(next(site for site in self.sites if site.name == LEAVES))
+            self._work(0.2 * seconds)
             self._rest()
             for site in self.sites:
                 site.end(signal.SIGTERM)
         for site in self.sites:
             self.wrong += violations(site)
+
+    def _end(self) -> None:
+        for site in self.sites:
+            site.end(signal.SIGKILL)
 
     def _work(
         self, seconds: float, done: Callable[[], bool] = lambda: False, faults: bool = True
@@ -191,7 +230,7 @@ class SocketSoak:
         """Write rows, renew certificates, and kill and start processes."""
         end = time.monotonic() + seconds
         while (now := time.monotonic()) < end and not done():
-            present = [site for site in self.sites if not site.revoked]
+            present = [site for site in self.sites if site.present]
             if self._is_due("row", EVERY, EVERY):
                 for site in present:
                     site.write()
@@ -232,7 +271,7 @@ class SocketSoak:
         near = [other for other in self.sites if site.name in other.links() and other is not site]
         for other in self.sites:
             if other is not site:
-                other.install(site.authority.directory / DENIED)
+                other.install(other.folder / "keys", site.authority.directory / DENIED)
 
         def closed() -> bool:
             return all(other.links().get(site.name) != "open" for other in near)
@@ -241,10 +280,62 @@ class SocketSoak:
         if not (near and closed()):
             self.wrong.append(f"a neighbour of {site.name} keeps its link {PATIENCE:g} s later")
         site.end(signal.SIGTERM)
+        self._roll_out("remove", site.name)
+
+    def _join(self) -> None:
+        """A new site: its neighbours are told by an epoch, and nobody is restarted for it."""
+        (port,) = free_ports(1)
+        near = [self.sites[0], self.sites[2]]
+        site = SocketSite(JOINS, self.home, port, near[0].authority)
+        links = [word for other in near for word in ("--link", other.name)]
+        self._roll_out("add", f"{JOINS}={site.address}", *links)
+        site.configure(near)
+        self.sites.append(site)
+        site.start()
+
+        def linked() -> bool:
+            return all(other.links().get(JOINS) == "open" for other in near)
+
+        self._work(PATIENCE, linked, faults=False)
+        if not linked():
+            self.wrong.append(f"a neighbour of {JOINS} has no link {PATIENCE:g} s after it joined")
+
+    def _leave(self, site: SocketSite) -> None:
+        """A member leaves, and its mass is handed over; the next epoch is without it."""
+
+        def running() -> bool:
+            same = site.process is not None and site.status().get("process") == site.process.pid
+            return same and set(site.links().values()) == {"open"}
+
+        self._work(PATIENCE, running, faults=False)
+        said = murmura("members", "leave", str(site.folder / "agent.toml"))
+        assert site.process is not None
+        site.process.wait(PATIENCE)
+        site.process, site.left = None, True
+        if "lost: nothing" not in said:
+            self.wrong.append(f"{site.name} left: {said}")
+        self._roll_out("remove", site.name)
+
+    def _roll_out(self, verb: str, *words: str) -> None:
+        """Sign the next epoch and give it to all: each adopts it, running or at its next start."""
+        scenario = ("--scenario", str(self.home / "scenario.toml"))
+        murmura("members", verb, *words, *scenario)
+        murmura("members", "rollout", *scenario)
+        self.epoch += 1
+        present = [site for site in self.sites if site.present]
+        for site in present:
+            site.install(site.folder, self.home / "epoch.json")
+
+        def adopted() -> bool:
+            return {site.status().get("epoch") for site in present} == {self.epoch}
+
+        self._work(PATIENCE, adopted)
+        if not adopted():
+            self.wrong.append(f"epoch {self.epoch} is not in force {PATIENCE:g} s later")
 
     def _rest(self) -> None:
         """No new rows: those that wait are taken."""
-        sites = [site for site in self.sites if not site.revoked]
+        sites = [site for site in self.sites if site.present]
         end = time.monotonic() + PATIENCE
         while time.monotonic() < end and any(len(_known(s)) < s.written for s in sites):
             self._look_after(sites, time.monotonic())
@@ -259,22 +350,30 @@ def run(home: Path, seconds: float) -> tuple[dict[str, Any], list[str]]:
     began = time.monotonic()
     soak = SocketSoak(home)
     soak.run(seconds)
-    return figures(soak.sites, time.monotonic() - began), soak.wrong
+    return figures(soak, time.monotonic() - began), soak.wrong
+
+
+def murmura(*words: str) -> str:
+    """Run a command as an operator does; what it printed."""
+    done = subprocess.run(
+        [sys.executable, "-m", "murmura.cli", *words],
+        capture_output=True, text=True, timeout=PATIENCE, check=False,
+    )  # fmt: skip
+    if done.returncode:
+        raise AssertionError(f"murmura {' '.join(words)}: {done.stdout}{done.stderr}")
+    return done.stdout
 
 
 def prepare(home: Path) -> list[SocketSite]:
     """The files of all sites."""
     home.mkdir(parents=True, exist_ok=True)
     authority = Authority.create(home / "authority")
-    with ExitStack() as held:  # all at once, so that all differ
-        found = [held.enter_context(socket.socket()) for _ in range(SITES)]
-        for each in found:
-            each.bind(("127.0.0.1", 0))
-        ports = [each.getsockname()[1] for each in found]
-    sites = [SocketSite(f"site-{k}", home, ports[k], authority) for k in range(SITES)]
     (home / "scenario.toml").write_text(SCENARIO)
     pairs = [f"site-{k},site-{(k + 1) % SITES}" for k in range(SITES)]
     (home / "links.csv").write_text("\n".join(["source,target", *pairs, ""]))
+    sites = [
+        SocketSite(f"site-{k}", home, port, authority) for k, port in enumerate(free_ports(SITES))
+    ]
     for k, site in enumerate(sites):
         site.configure([sites[(k + 1) % SITES], sites[(k - 1) % SITES]])
     return sites
@@ -302,8 +401,8 @@ def violations(site: SocketSite) -> list[str]:
     hasher, known, contents = OriginHasher(secret, site.name), _known(site), read_ledger(path)
     numbers = range(1, site.written + 1)
     missing = [n for n in numbers if hasher.hash(ReadingOrigin(str(n), True), n) not in known]
-    while site.revoked and missing and missing[-1] == numbers[-1]:
-        numbers, missing = numbers[:-1], missing[:-1]  # still at its source: nobody answers it
+    while not site.present and missing and missing[-1] == numbers[-1]:
+        numbers, missing = numbers[:-1], missing[:-1]  # still at its source: it takes no more
     found += [f"row {number} of {site.name} was lost" for number in missing]
     origins = Counter(name for entry in contents.entries for name in entry.origins)
     found += [f"{site.name} has released a row {n} times" for n in origins.values() if n > 1]
@@ -317,12 +416,15 @@ def violations(site: SocketSite) -> list[str]:
     return found
 
 
-def _lines(site: SocketSite, kind: str) -> int:
-    return (site.folder / "log.jsonl").read_text().count(f'"kind": "{kind}"')
+def _lines(site: SocketSite, kind: str, text: str = "") -> int:
+    """How many lines of the log are of a kind, and have a text."""
+    lines = (site.folder / "log.jsonl").read_text().splitlines()
+    return sum(f'"kind": "{kind}"' in line and text in line for line in lines)
 
 
-def figures(sites: list[SocketSite], seconds: float) -> dict[str, Any]:
+def figures(soak: SocketSoak, seconds: float) -> dict[str, Any]:
     """The numbers of a run."""
+    sites = soak.sites
     counts = sum((site.counts for site in sites), Counter[str]())
     released = [len(read_ledger(site.folder / "agent.ledger").entries) for site in sites]
     passed = [len(_known(site)) - made for site, made in zip(sites, released, strict=True)]
@@ -338,6 +440,10 @@ def figures(sites: list[SocketSite], seconds: float) -> dict[str, Any]:
         "certificates, valid for 40 s": counts["certificates"],
         "renewals taken while running": sum(_lines(site, "renewed") for site in sites),
         "members revoked": sum(site.revoked for site in sites),
+        "members that joined": len(sites) - SITES,
+        "members that left": sum(site.left for site in sites),
+        "epochs": soak.epoch,
+        "epochs adopted while running": sum(_lines(site, "epoch", "is adopted") for site in sites),
         "rotations": sum(sum(site.meter.rotations.values()) for site in sites),
         "largest memory of a process, MB": round(max(site.memory for site in sites) / 1e6, 1),
         "open files of a process, most": max(site.files for site in sites),

@@ -193,8 +193,11 @@ def test_files_that_stay_open_are_caught(
 def test_processes_with_certificates_of_seconds_are_killed_and_lose_nothing(tmp_path: Path) -> None:
     soak = sockets.SocketSoak(tmp_path / "sockets")
     soak.run(60.0)
-    print(sockets.figures(soak.sites, 0.0))
+    said = sockets.figures(soak, 0.0)
+    print(said)
     assert not soak.wrong, "\n".join(soak.wrong[:20])
+    assert said["epochs"] == 4
+    assert said["epochs adopted while running"] > 0
     site = soak.sites[0]
     site.written += 1  # the weakened variant: a row of which the ledger knows nothing
     assert sockets.violations(site) == [f"row {site.written} of {site.name} was lost"]

@@ -114,7 +114,7 @@ class Year:
         self._events: list[tuple[float, int, Callable[[], None]]] = []
         self._timers: list[tuple[float, str]] = []
         self._due: dict[str, float | None] = {}
-        self._ready: set[str] = set()
+        self._ready: dict[str, None] = {}  # in order: the same seed gives the same year
         self._ticket = itertools.count()
         self._rows: dict[str, int] = dict.fromkeys(names, 0)  # outdated plans of a meter differ
 
@@ -146,7 +146,7 @@ class Year:
         """Let time pass, from one thing that happens to the next."""
         while True:
             while self._ready:
-                self._step(self.sites[self._ready.pop()])
+                self._step(self.sites[next(iter(self._ready))])
             heads = [queue[0][0] for queue in (self._events, self._timers) if queue]
             if self.network.next is not None:
                 heads.append(self.network.next)
@@ -158,12 +158,13 @@ class Year:
             while self._timers and self._timers[0][0] <= self.time.now:
                 when, name = heapq.heappop(self._timers)
                 if self._due.get(name) == when:
-                    self._ready.add(name)
+                    self._wake(name)
             if due >= end:
                 return
 
     def _step(self, site: SoakSite) -> None:
         self.steps += 1
+        del self._ready[site.label]
         due: float | None = None
         try:
             due = site.step()
@@ -175,6 +176,9 @@ class Year:
         self._due[site.label] = due = None if due is None else max(due, self.time.now)
         if due is not None:
             heapq.heappush(self._timers, (due, site.label))
+
+    def _wake(self, name: str) -> None:
+        self._ready[name] = None
 
     def _failed(self, site: SoakSite, problem: MurmuraError) -> None:
         """An agent ended with an error: only a full disk is a reason."""
@@ -196,12 +200,10 @@ class Year:
         if site.node is not None or site.left:
             return
         try:
-            site.start(
-                self.manifest, self.problem, self.network, partial(self._ready.add, site.label)
-            )
+            site.start(self.manifest, self.problem, self.network, partial(self._wake, site.label))
         except MurmuraError as problem:
             self._failed(site, problem)
-        self._ready.add(site.label)
+        self._wake(site.label)
 
     def _start_later(self, site: SoakSite, longest: float = 3 * HOUR) -> None:
         pause = 30 * MINUTE if site.full else self.rng.uniform(10.0, longest)
@@ -327,7 +329,7 @@ class Year:
             self.at(self.time.now + HOUR, self._leave)
             return
         site.leave()
-        self._ready.add(site.label)
+        self._wake(site.label)
 
     def _new_epoch(self) -> None:
         """A new epoch without who left and with a newcomer: each site restarts within an hour."""
