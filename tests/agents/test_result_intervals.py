@@ -376,3 +376,17 @@ def test_readings_between_two_ticks_count_together() -> None:
     assert (together.readings * together.releases).sum() == 83
     assert together.squares == pytest.approx((each**2).sum() / each.sum() ** 2)
     assert 0 < half_width(manifest, family, [10**8] * 3)[0] < 1
+
+
+@pytest.mark.parametrize("mechanism", ["laplace", "staircase"])
+@pytest.mark.parametrize("batches", ["", ", batches = {growth = 2.0, longest = 8}"])
+def test_an_agent_that_begins_anew_with_its_releases_has_an_interval_before_its_first_tick(
+    batches: str, mechanism: str
+) -> None:
+    """As it does in a new epoch: its status is asked for in round 0."""
+    more = f', mechanism = "{mechanism}" {batches}'
+    manifest, family = manifest_of("ring:4", "learn", 30, more, asynchronous=True)
+    coverage = Coverage(manifest.labels, manifest.labels, (7, 3, 0, 9))
+    found = AgentResult.of(manifest, family, "0", 0, "running", [5.0], coverage)
+    assert 0 < found.half_width[0] <= 10.0
+    assert release_weights(manifest, "0", [7, 3, 0, 9], 0).round.min() >= 1

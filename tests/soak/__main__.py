@@ -2,7 +2,8 @@
 
 python -m tests.soak [--agents 50] [--hours 8760] [--minutes 4] [--home FOLDER]
 
-Prints the figures and writes them to tests/soak/soak.json, from which `make docs` makes a table.
+Prints the figures. Those of a whole year and of processes are written to tests/soak/soak.json, from
+which `make docs` makes a table.
 The exit code is 1 if something was lost, released twice, exceeded its budget or leaked; then the files
 of all sites are kept.
 """
@@ -63,7 +64,8 @@ def main() -> int:
     parser.add_argument("--no-file", action="store_true", help="print only")
     chosen = parser.parse_args()
     folder = Path(mkdtemp(prefix="murmura-soak-", dir=chosen.home))
-    found, wrong = year(scaled(chosen.agents, chosen.hours), folder / "year")
+    size = scaled(chosen.agents, chosen.hours)
+    found, wrong = year(size, folder / "year")
     _show(f"{chosen.hours // 24} days in virtual time", found)
     real: dict[str, Any] = {}
     if chosen.minutes:
@@ -74,7 +76,7 @@ def main() -> int:
         print(f"ledgers and logs of all sites are in {folder}; remove it when you have looked")
     else:
         shutil.rmtree(folder)
-    if not chosen.no_file and not wrong:
+    if size == SoakSize() and real and not wrong and not chosen.no_file:
         cores = len(os.sched_getaffinity(0))
         machine = f"{cores} cores, Python {platform.python_version()}"
         text = json.dumps({"machine": machine, "year": found, "sockets": real}, indent=1)

@@ -1,5 +1,6 @@
 """The soak in short: a week of 8 agents with every fault, and weakened variants that it must catch."""
 
+import json
 import re
 import time
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from murmura.agents.ledger.budget import BudgetTracker
 from murmura.agents.readings import CsvReadings
 from murmura.agents.readings.rotation import FollowedFile, Part
 from tests.soak import checks, sockets
+from tests.soak.__main__ import RESULTS, scaled
 from tests.soak.record import number_of, value_of
 from tests.soak.site import HOUR, SoakSite
 from tests.soak.year import DAYS, WEEK, SoakSize, Year
@@ -45,6 +47,15 @@ def test_a_week_of_eight_agents_loses_nothing(tmp_path: Path) -> None:
         assert said[fault] > 0, fault
     assert said["members that joined"] == 2
     assert year.manifest.epoch == 2
+
+
+def test_the_documented_figures_are_those_of_a_year() -> None:
+    found = json.loads(RESULTS.read_text())
+    size = SoakSize()
+    assert (found["year"]["agents"], found["year"]["slots"]) == (size.agents, size.hours)
+    assert found["year"]["readings lost"] == 0
+    assert found["sockets"]["epochs"] == 4
+    assert scaled(size.agents, size.hours) == size  # what `make soak` runs
 
 
 def test_a_reading_is_recognised_by_its_value() -> None:

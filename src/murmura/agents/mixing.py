@@ -371,10 +371,13 @@ def _by_tick(place: int, count: int, round: int, rows: Floats, last: int) -> lis
 
 
 def _entered(manifest: Manifest, numbers: Any, count: int, round: int) -> Integers:
-    """The rounds in which readings 1, 2, ... of a member entered, as late as they can have."""
+    """The rounds in which readings 1, 2, ... of a member entered, as late as they can have.
+
+    From 1 on: an agent that begins anew has its releases before its first tick.
+    """
     given = np.asarray(numbers, dtype=np.int64)
     if manifest.asynchronous:
-        return np.asarray(-(-given * round // count), dtype=np.int64)
+        return np.maximum(-(-given * round // count), 1)
     return np.asarray(np.clip(round - count + given, 1, max(round, 1)), dtype=np.int64)
 
 
