@@ -169,6 +169,7 @@ WRONG = {
     ),
     "role": ('name = "control-room"', 'name = "north"', "is for a member"),
     "scenario": ("scenario =", 'scenario = "away.toml" #', "scenario: there is no scenario"),
+    "home": ('folder = "keys"', 'folder = "~no-such-user/keys"', "no user of this machine"),
     "a table": ("[sites]", "[site]", "sites: missing; add a section [sites]"),
     "a key": ("scenario =", "scenarios =", 'did you mean "scenario"'),
 }

@@ -26,53 +26,61 @@ are never converted into each other.
 
 from __future__ import annotations
 
-import os
-import secrets
-import shutil
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from murmura.agents.config_tables import SQLITE, AgentConfig, KeysTable, ReadingsTable
+from murmura.agents.config_keys import (
+    credentials_of,
+    make_ledger_key,
+    path_in,
+    pinned_signing_key,
+    read_ledger_key,
+)
+from murmura.agents.config_readings import ReadingsSource
+from murmura.agents.config_tables import AgentConfig, KeysTable
 from murmura.agents.ledger import LedgerIdentity, key_of
-from murmura.agents.manifest import Manifest
-from murmura.agents.membership.adoption import adopted_path, check_successor, latest
+from murmura.agents.membership.adoption import adopted_path, check_signed, latest
 from murmura.agents.membership.signed_epoch import SignedEpoch
 from murmura.agents.observers.publisher import StatusPublisher
-from murmura.agents.pins import Pins, check_pinned, pins_of
-from murmura.agents.pki import Credentials, KeyWatch, SigningKey, check_credentials, site_secret
+from murmura.agents.pki import Credentials, KeyWatch, check_credentials, site_secret
 from murmura.agents.pki.denied import FILE as DENIED
 from murmura.agents.pki.signing import SUFFIX as SIGNING
 from murmura.agents.protocol import Options
-from murmura.agents.readings import (
-    CommandReadings,
-    CsvReadings,
-    HttpReadings,
-    MqttReadings,
-    Readings,
-    SqlReadings,
-    secret_of,
-)
+from murmura.agents.readings import Readings
 from murmura.agents.roles import Role, common_name_of
 from murmura.agents.runtime.status import SUFFIX
+from murmura.agents.scenario_terms import (
+    load_scenario,
+    manifest_of,
+    problem_and_manifest,
+    signed_terms,
+    spec_of,
+)
 from murmura.agents.transport.zenoh import ZenohTransport
 from murmura.agents.transport.zenoh_config import Endpoint
-from murmura.errors import AgentError, LedgerError, MurmuraError
+from murmura.errors import AgentError
 from murmura.privacy.accounting import Budget
-from murmura.scenario import Scenario
-from murmura.scenario.errors import Issue, SourceMap, attribute, options, raise_
+from murmura.scenario.errors import Issue, SourceMap, options
 from murmura.scenario.json_schema import schema_of
 from murmura.scenario.loader import load_model
-from murmura.scenario.schema import Spec
-from murmura.simulation import Problem
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
     from murmura.agents.relay import RelayConnector
 
-KEY_BYTES = 32
+__all__ = [
+    "HIGHEST_PORT",
+    "OBSERVERS_ABOVE",
+    "Setup",
+    "agent_schema",
+    "load_scenario",
+    "manifest_of",
+    "problem_and_manifest",
+]
+
 OBSERVERS_ABOVE, HIGHEST_PORT = 1000, 65535  # by default statuses are served so far above the links
 
 
@@ -140,16 +148,16 @@ peers, keys, ledger, budget, readings, rounds, status, page, observers, relay, m
         self.config, self.folder, self.locator = config, folder, locator or SourceMap("agent.toml")
         self.signed, problems = signed, list[str]()
         if signed is not None:  # the files of the fleet may be replaced at this moment
-            self.problem, self.manifest, spec = self.terms_of(signed)
+            self.problem, self.manifest, spec = signed_terms(signed, config.variant)
         else:
             scenario = load_scenario(self.path(config.scenario), self.locator)
             self.problem, self.manifest = problem_and_manifest(scenario, config.variant)
-            spec = next(s for s in scenario.variants if config.variant in (None, s.name))
+            spec = spec_of(scenario, config.variant)
             self.signed, problems = self._latest_epoch()
             if self.signed is not None:
                 written = self.manifest
-                self.problem, self.manifest, spec = self.terms_of(self.signed)
-                self._check_signed(written)
+                self.problem, self.manifest, spec = signed_terms(self.signed, config.variant)
+                check_signed(written, self.manifest, self.locator.at("scenario"))
         self.unit, self.former = spec.family.unit, dict(spec.agents.former)
         with self.locator.errors_at("name"):
             neighbours = self.manifest.link_weights(config.name)
@@ -222,52 +230,6 @@ peers, keys, ledger, budget, readings, rounds, status, page, observers, relay, m
         if not (file.exists() or kept.exists()):
             return None, []
         return latest(self.manifest.name, self.authority_certificate(), kept, file)
-
-    def _check_signed(self, written: Manifest) -> None:
-        """The scenario and the signed epoch agree in all but the membership, and on which is later."""
-        assert self.signed is not None, "there is one"
-        if written.epoch > self.manifest.epoch:
-            raise AgentError(
-                f"{self.locator.at('scenario')}: the scenario has epoch {written.epoch}, and the "
-                f"authority has signed none after {self.manifest.epoch}; `murmura members rollout` "
-                "signs it, or restore the scenario of that epoch"
-            )
-        if written.epoch == self.manifest.epoch:
-            if written.digest != self.manifest.digest:
-                what = self.manifest.first_difference(written.field_digests)
-                raise AgentError(
-                    f"{self.locator.at('scenario')}: the scenario of epoch {written.epoch} differs in "
-                    f"{what} from the one that the authority signed; restore it, or have it signed as "
-                    "a later epoch with `murmura members rollout`"
-                )
-            return
-        check_successor(written, self.manifest)
-
-    def terms_of(self, signed: SignedEpoch) -> tuple[Problem, Manifest, Spec]:
-        """The problem, the manifest and the specification of a signed epoch.
-
-        Parameters
-        ----------
-        signed : SignedEpoch
-            Verified.
-
-        Raises
-        ------
-        AgentError
-            If agents cannot run it.
-        """
-        variant = self.config.variant
-        try:
-            with signed.unpacked() as path:
-                scenario = Scenario.load(path)
-                problem, manifest = problem_and_manifest(scenario, variant)
-        except MurmuraError as problem_found:
-            raise AgentError(f"epoch {signed.epoch} cannot be followed: {problem_found}") from None
-        if manifest.epoch != signed.epoch:
-            raise AgentError(
-                f"a file says epoch {signed.epoch}, and its scenario {manifest.epoch}; roll it out anew"
-            )
-        return problem, manifest, next(s for s in scenario.variants if variant in (None, s.name))
 
     def under(self, signed: SignedEpoch) -> Setup:
         """The same agent under another epoch.
@@ -364,13 +326,7 @@ peers, keys, ledger, budget, readings, rounds, status, page, observers, relay, m
 
     def path(self, written: str) -> Path:
         """A path of the file, relative to it."""
-        try:
-            return self.folder / Path(written).expanduser()
-        except RuntimeError:
-            raise AgentError(
-                f"{self.locator.file}: a path begins with ~ and no user of this machine; write the "
-                "whole path"
-            ) from None
+        return path_in(self.folder, written, self.locator)
 
     @property
     def status_file(self) -> Path:
@@ -420,21 +376,8 @@ peers, keys, ledger, budget, readings, rounds, status, page, observers, relay, m
         chosen = self.config.keys
         if chosen is None:
             return None
-        if chosen.folder is not None:
-            folder = self.path(chosen.folder)
-            name = self.manifest.certificates[self.config.name]
-            found = Credentials(folder / "ca.pem", folder / f"{name}.pem", folder / f"{name}.key")
-        else:
-            files = (chosen.ca, chosen.certificate, chosen.key)
-            found = Credentials(*(self.path(file) for file in files if file is not None))
-        for path in found:
-            if not path.is_file():
-                raise AgentError(
-                    f"{self.locator.at('keys')}: {path} is missing; `murmura keys request "
-                    f"{self.config.name}` makes the keys here, and `murmura keys install` adds what "
-                    "the authority signs"
-                )
-        return found
+        device = self.manifest.certificates[self.config.name]
+        return credentials_of(chosen, device, self.path, self.locator, self.config.name)
 
     @property
     def signing_key_file(self) -> Path:
@@ -467,16 +410,7 @@ peers, keys, ledger, budget, readings, rounds, status, page, observers, relay, m
                 f"{self.manifest.name} is no masked sum, so nothing is signed; "
                 'it needs [privacy] mode = "masked"'
             )
-        file = self.signing_key_file
-        found = SigningKey.load(file)
-        pinned = self.manifest.signing_keys[self.manifest.labels.index(self.config.name)]
-        if found.public != pinned:
-            raise AgentError(
-                f"{file} is not the key that the scenario pins for {self.config.name}: its public "
-                f"half begins with {found.public[:16]}, and the pinned one with {pinned[:16]}; use "
-                "the key of this site, or agree on a new pin in a new epoch"
-            )
-        return found.private
+        return pinned_signing_key(self.signing_key_file, self.manifest, self.config.name)
 
     def ledger_key(self) -> bytes | None:
         """The key that seals the ledger: 32 bytes in a file beside it, created with it.
@@ -487,43 +421,15 @@ peers, keys, ledger, budget, readings, rounds, status, page, observers, relay, m
         if self.config.keys is None:
             return None
         ledger, file = self.path(self.config.ledger.path), self.ledger_key_file
-        if file.exists():
-            return key_of(self.read_ledger_key())
-        if ledger.exists():
-            raise LedgerError(
-                f"the key {file} of the ledger {ledger} is missing; restore it: without it "
-                "a modification of the ledger cannot be detected"
-            )
-        try:
-            handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        except OSError as problem:
-            raise LedgerError(
-                f"{self.locator.at('ledger')}: the key {file} cannot be made: {problem.strerror}; "
-                "make its folder first, writable for this agent"
-            ) from None
-        with os.fdopen(handle, "wb") as made:
-            made.write(secrets.token_bytes(KEY_BYTES))
-            made.flush()
-            os.fsync(made.fileno())
-        return key_of(self.read_ledger_key())
+        if not (file.exists() or ledger.exists()):
+            make_ledger_key(file, self.locator.at("ledger"))
+        return key_of(read_ledger_key(file, ledger))
 
     @property
     def ledger_key_file(self) -> Path:
         """The file of the key that seals the ledger: beside it by default."""
         ledger, chosen = self.path(self.config.ledger.path), self.config.ledger.key
         return ledger.with_name(f"{ledger.name}.key") if chosen is None else self.path(chosen)
-
-    def read_ledger_key(self) -> bytes:
-        """The bytes of the ledger's key, if it is complete and private."""
-        file = self.ledger_key_file
-        found = file.read_bytes()
-        if len(found) != KEY_BYTES:
-            raise LedgerError(
-                f"the key {file} has {len(found)} bytes, expected {KEY_BYTES}; restore it"
-            )
-        if file.stat().st_mode & 0o077:
-            raise LedgerError(f"the key {file} can be read by others; run `chmod 600 {file}`")
-        return found
 
     def device_secret(self) -> bytes | None:
         """What identifies readings and proves what this agent sent; None without certificates."""
@@ -685,81 +591,7 @@ peers, keys, ledger, budget, readings, rounds, status, page, observers, relay, m
 
     def readings(self, connect: bool = True) -> Readings:
         """Open the source of readings; without `connect`, a source over a network stays away from it."""
-        chosen = self.config.readings
-        with self.locator.errors_at("readings", chosen.source):
-            if chosen.csv is not None:
-                path = self.path(chosen.csv)
-                return CsvReadings(path, chosen.column, chosen.follow, chosen.key, chosen.time)
-            if chosen.command is not None:
-                return CommandReadings(chosen.command, keyed=chosen.key is not None)
-            if chosen.mqtt is not None:
-                return self._mqtt(chosen, connect)
-            if chosen.sql is not None:
-                return self._sql(chosen, connect)
-            return self._http(chosen, connect)
-
-    def _mqtt(self, chosen: ReadingsTable, connect: bool) -> Readings:
-        assert chosen.mqtt is not None
-        assert chosen.topic is not None
-        return MqttReadings(
-            chosen.mqtt,
-            chosen.topic,
-            chosen.key or (),
-            chosen.column or (),
-            client=chosen.client or f"murmura-{self.manifest.name}-{self.config.name}",
-            user=chosen.user,
-            password=self._secret(chosen.password_file),
-            ca=self._file(chosen.ca),
-            certificate=self._file(chosen.certificate),
-            certificate_key=self._file(chosen.certificate_key),
-            time=chosen.time,
-            connect=connect,
-        )
-
-    def _sql(self, chosen: ReadingsTable, connect: bool) -> Readings:
-        assert chosen.sql is not None
-        assert isinstance(chosen.key, str)
-        file = chosen.sql.removeprefix(SQLITE)
-        is_file = file != chosen.sql and file not in ("", ":memory:")
-        return SqlReadings(
-            f"{SQLITE}{self.path(file)}" if is_file else chosen.sql,
-            chosen.key,
-            chosen.column or (),
-            table=chosen.table,
-            query=chosen.query,
-            password=self._secret(chosen.password_file, chosen.password_env),
-            time=chosen.time,
-            interval=chosen.interval,
-            connect=connect,
-        )
-
-    def _http(self, chosen: ReadingsTable, connect: bool) -> Readings:
-        assert chosen.http is not None
-        return HttpReadings(
-            chosen.http,
-            chosen.key or (),
-            chosen.column or (),
-            items=chosen.items,
-            token=self._secret(chosen.token_file),
-            ca=self._file(chosen.ca),
-            time=chosen.time,
-            interval=chosen.interval,
-            timeout=chosen.timeout,
-            largest=chosen.largest,
-            connect=connect,
-        )
-
-    def _file(self, written: str | None) -> str | None:
-        return None if written is None else str(self.path(written))
-
-    def _secret(self, file: str | None, variable: str | None = None) -> str | None:
-        """A password, from a private file or from a variable of the environment."""
-        if variable is not None:
-            found = os.environ.get(variable)
-            if not found:
-                raise AgentError(f"the environment has no variable {variable} with the password")
-            return found
-        return None if file is None else secret_of(self.path(file))
+        return self._source.open(connect)
 
     def check_readings(self) -> None:
         """Raise unless the source of readings exists and has the columns; starts no command.
@@ -775,25 +607,12 @@ peers, keys, ledger, budget, readings, rounds, status, page, observers, relay, m
         AgentError
             If a column is missing, a file that is not followed is empty, or there is no command.
         """
-        chosen = self.config.readings
-        if chosen.command is not None:
-            program = chosen.command[0]
-            if shutil.which(program) is None:
-                raise AgentError(
-                    f"{self.locator.at('readings', 'command')}: there is no program {program!r}; "
-                    "give its path, or install it"
-                )
-            return
-        if chosen.csv is None:
-            self.readings(connect=False).close()
-            return
-        with self.locator.errors_at("readings"):
-            found = CsvReadings(
-                self.path(chosen.csv), chosen.column, False, chosen.key, chosen.time
-            )
-            found.close()
-            if not (found.has_header or chosen.follow):
-                raise AgentError(f"{found.path} is empty; expected a line of column names")
+        self._source.check()
+
+    @property
+    def _source(self) -> ReadingsSource:
+        client = f"murmura-{self.manifest.name}-{self.config.name}"
+        return ReadingsSource(self.config.readings, client, self.path, self.locator)
 
 
 def agent_schema() -> dict[str, Any]:
@@ -805,77 +624,3 @@ def agent_schema() -> dict[str, Any]:
         A JSON Schema, in draft 7.
     """
     return schema_of(AgentConfig, "murmura agent")
-
-
-def load_scenario(path: Path, locator: SourceMap) -> Scenario:
-    """Load the scenario that an agent's or a watch file names.
-
-    Parameters
-    ----------
-    path : Path
-        Where it is.
-    locator : SourceMap
-        The lines of the file that names it, for the error if it is not there.
-
-    Returns
-    -------
-    Scenario
-        Errors in it name its file, without the detours of a relative path.
-    """
-    found = path.parent.resolve() / path.name  # links.csv is beside a link to it, not its target
-    if not found.is_file():
-        raise AgentError(
-            f"{locator.at('scenario')}: there is no scenario {found}; it is the same file on every "
-            "site, and a path is relative to the file that names it"
-        )
-    return Scenario.load(found)
-
-
-def problem_and_manifest(
-    scenario: Scenario, variant: str | None = None, *, pinned: bool = True
-) -> tuple[Problem, Manifest]:
-    """The problem of a scenario's variant, and the manifest of its agents.
-
-    A masked sum needs a nonce and the signing keys of all members, except where it is only planned
-    (`pinned=False`).
-    """
-    job = scenario.build(variant, signals=False)
-    index = next(k for k, spec in enumerate(scenario.variants) if spec.name == job.name)
-    spec, source_map = scenario.variants[index], scenario.source_map
-    place = index if source_map.variants else None
-    try:
-        pins = pins_of(spec.agents, scenario.folder)
-        manifest = manifest_of(job.problem, spec, scenario.name, pins)
-    except AgentError as problem:
-        issue = attribute("agents", spec.agents.model_fields_set, problem)
-        if len(issue.path) == 1:  # of several sections
-            raise AgentError(f"{source_map.file}: {problem}") from None
-        raise AgentError(source_map.message(issue, place)) from None
-    if pinned:
-        raise_((source_map.message(issue, place) for issue in check_pinned(manifest)), AgentError)
-    return job.problem, manifest
-
-
-def manifest_of(problem: Problem, spec: Spec, name: str, pins: Pins | None = None) -> Manifest:
-    """The manifest of one variant; of a masked sum without `pins`, one that cannot be run yet."""
-    if len(problem.epsilons) > 1:
-        raise AgentError(
-            f"agents run one epsilon; the scenario has {len(problem.epsilons)}: keep one"
-        )
-    chosen, (nonce, signing_keys) = spec.agents, pins or Pins()
-    return Manifest.of(
-        problem,
-        name,
-        epoch=chosen.epoch,
-        certificates=chosen.certificates,
-        asynchronous=chosen.asynchronous,
-        rounds=0 if chosen.open_ended else None,
-        tolerance=chosen.tolerance,
-        quorum=None if chosen.quorum == "all" else chosen.quorum,
-        gathering=chosen.gathering,
-        lost_after=chosen.lost_after,
-        every=chosen.every,
-        grace=chosen.grace,
-        nonce=nonce,
-        signing_keys=signing_keys,
-    )

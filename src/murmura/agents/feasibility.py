@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from murmura.agents.config import manifest_of
 from murmura.agents.release import ReleaseMechanism, check_guarantee
+from murmura.agents.scenario_terms import manifest_of
 from murmura.errors import MurmuraError
 from murmura.scenario.schema import Spec
 from murmura.simulation import Problem

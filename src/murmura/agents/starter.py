@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from murmura.agents.config import problem_and_manifest
 from murmura.agents.manifest import Manifest
 from murmura.agents.membership.drafts import EPOCH_FILE, known_addresses
 from murmura.agents.release import ReleaseMechanism
+from murmura.agents.scenario_terms import problem_and_manifest
 from murmura.scenario import Scenario
 from murmura.simulation import Problem
 

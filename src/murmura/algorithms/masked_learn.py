@@ -26,15 +26,8 @@ class MaskedLearn(MaskedAlgorithm):
 
     Parameters
     ----------
-    members : int
-        n, the members of the network.
-    hops : int
-        The diameter of the graph: how many hops a flood takes.
-    missing : int
-        Members that are in no roster: the last ones in the order of the network.
-    restarts : int
-        Sessions of every query that failed after members had sent; each costs as much as one that
-        succeeds.
+    members, hops, missing, restarts : int
+        Of every session, as for `MaskedAlgorithm`.
     delay : int
         Rounds between a reading and the round in which its session is over.
 

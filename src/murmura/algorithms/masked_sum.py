@@ -21,14 +21,8 @@ class MaskedSum(MaskedAlgorithm):
 
     Parameters
     ----------
-    members : int
-        n, the members of the network.
-    hops : int
-        The diameter of the graph: how many rounds a flood takes.
-    missing : int
-        Members that are not in the roster: the last ones in the order of the network.
-    restarts : int
-        Sessions that failed after members had sent; each costs as much as one that succeeds.
+    members, hops, missing, restarts : int
+        Of the session, as for `MaskedAlgorithm`.
 
     Raises
     ------

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from murmura._types import Floats
 from murmura._validate import at_least, at_most, found
@@ -172,10 +173,8 @@ def torus(rows: int, columns: int | None = None) -> Graph:
     >>> networks.torus(3, 4)
     Graph('torus', 12 agents, 24 links)
     """
-    columns = rows if columns is None else columns
-    sized(2, rows=rows, columns=columns)
-    sized(4, size=rows * columns)
-    agents = np.arange(rows * columns, dtype=np.int32).reshape(rows, columns)
+    agents = _numbered(rows, columns, least=2)
+    rows, columns = agents.shape
     links = np.empty((rows, columns, 2, 2), dtype=np.int32)
     links[..., 0] = agents[..., None]
     links[:, :, 0, 1], links[:, :, 1, 1] = np.roll(agents, -1, axis=1), np.roll(agents, -1, axis=0)
@@ -203,10 +202,8 @@ def grid(rows: int, columns: int | None = None) -> Graph:
     >>> networks.grid(3, 4)
     Graph('grid', 12 agents, 17 links)
     """
-    columns = rows if columns is None else columns
-    sized(1, rows=rows, columns=columns)
-    sized(2, size=rows * columns)
-    agents = np.arange(rows * columns, dtype=np.int32).reshape(rows, columns)
+    agents = _numbered(rows, columns, least=1)
+    rows, columns = agents.shape
     ends = [(agents[:-1], agents[1:]), (agents[:, :-1], agents[:, 1:])]
     pairs = np.concatenate([np.stack([a.ravel(), b.ravel()], axis=1) for a, b in ends])
     return Graph(rows * columns, pairs, name="grid", positions=_lattice(rows, columns))
@@ -239,6 +236,14 @@ def hypercube(dimension: int) -> Graph:
         [np.stack([i, i | bit], axis=1) for i, bit in zip(low, bits, strict=True)]
     )
     return Graph(len(agents), links, name="hypercube")
+
+
+def _numbered(rows: int, columns: int | None, least: int) -> NDArray[np.int32]:
+    """The agents of a rectangle, row by row, with sides of at least `least` and two agents or more."""
+    columns = rows if columns is None else columns
+    sized(least, rows=rows, columns=columns)
+    sized(2, size=rows * columns)
+    return np.arange(rows * columns, dtype=np.int32).reshape(rows, columns)
 
 
 def _lattice(rows: int, columns: int) -> Floats:

@@ -64,21 +64,8 @@ class PrivacyRequest(ABC):
 
     Parameters
     ----------
-    epsilon, delta
-        The privacy loss allowed, and the probability of exceeding it.
-    radius
-        How far a signal may move, in its own units; infinite: any two values of a bounded domain.
-    sensitivity
-        "global", "smooth" or "smooth-as-published".
-    budget_fractions
-        One for each agent: agent i has the budget epsilon * budget_fractions[i]
-        (`murmura.privacy.allocation` computes them).
-    mechanism
-        The noise: one of `mechanisms.names()`. "best" is the one of least worst-case variance for
-        the family, the bounds and epsilon.
-    batches
-        Release the readings of a stream in growing batches, `Batches(growth=2.0, longest=24)`;
-        None: each by itself.
+    epsilon, delta, radius, sensitivity, budget_fractions, mechanism, batches
+        As for `SignalDP`.
 
     Examples
     --------
@@ -144,7 +131,7 @@ class DifferentialPrivacy(PrivacyRequest):
     Parameters
     ----------
     epsilon, delta, radius, sensitivity, budget_fractions, mechanism, batches
-        As in `PrivacyRequest`.
+        As for `SignalDP`.
 
     Raises
     ------
@@ -293,15 +280,8 @@ class NetworkDP(DifferentialPrivacy):
 
     Parameters
     ----------
-    epsilon, delta
-        The privacy loss allowed, and the probability of exceeding it.
-    radius
-        How far a signal may move, in its own units; infinite: any two values of a bounded domain.
-    sensitivity
-        "global", "smooth" or "smooth-as-published".
-    budget_fractions
-        One for each agent: agent i has the budget epsilon * budget_fractions[i]
-        (`murmura.privacy.allocation` computes them).
+    epsilon, delta, radius, sensitivity, budget_fractions
+        As for `SignalDP`.
     mechanism
         "laplace": no other noise hides the estimates of neighbours.
     batches

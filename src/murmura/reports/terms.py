@@ -191,8 +191,8 @@ def _agents(
     """Why agents cannot run it, or the digest of their terms, what these lack, and the guarantee."""
     try:
         from murmura.agents import guarantee
-        from murmura.agents.config import manifest_of, problem_and_manifest
         from murmura.agents.feasibility import refusal
+        from murmura.agents.scenario_terms import manifest_of, problem_and_manifest
     except ImportError as problem_found:
         return f"the extra `agents` is not installed ({problem_found.name})", "", "", None
     why = refusal(problem, spec)

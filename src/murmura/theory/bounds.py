@@ -238,8 +238,7 @@ def theorem_2(size: int, beta_star: float, rounds: int, noise: float, variance: 
     """
     n, _ = _checked(size, beta_star, rounds)
     factor = (1 + math.sqrt((n - 1) / (1 - beta_star**2))) / rounds
-    privacy, decentralisation = factor * math.sqrt(noise), factor * math.sqrt(n * rounds * variance)
-    return Bound.of("theorem_2", "Theorem 2", privacy, decentralisation)
+    return _online("theorem_2", "Theorem 2", factor, noise, n * rounds * variance)
 
 
 def theorem_3(size: int, beta_star: float, rounds: int, noise: float, variance: float) -> Bound:
@@ -277,8 +276,7 @@ def theorem_3(size: int, beta_star: float, rounds: int, noise: float, variance: 
     """
     n, _ = _checked(size, beta_star, rounds)
     factor = (1 + math.sqrt((n - 1) / (3 - 2 * beta_star))) / rounds
-    privacy, decentralisation = factor * math.sqrt(noise), factor * math.sqrt(n * rounds * variance)
-    return Bound.of("theorem_3", "Theorem 3", privacy, decentralisation)
+    return _online("theorem_3", "Theorem 3", factor, noise, n * rounds * variance)
 
 
 def rounds_to_accuracy(
@@ -455,6 +453,11 @@ def heterogeneous_online(size: int, rounds: int, scales: ArrayLike, variance: fl
     privacy = math.sqrt(laplace_variance(1.0) / rounds) * float(np.sum(scales))
     decentralisation = size / math.sqrt(rounds) * math.sqrt(variance)
     return Bound.of("heterogeneous_online", "App. C.3, online", privacy, decentralisation)
+
+
+def _online(name: str, reference: str, factor: float, noise: float, sampling: float) -> Bound:
+    """factor (sqrt(sampling) + sqrt(noise)): both are sums of variances over agents and rounds."""
+    return Bound.of(name, reference, factor * math.sqrt(noise), factor * math.sqrt(sampling))
 
 
 def _checked(size: int, beta_star: float, rounds: int) -> tuple[int, float]:

@@ -33,6 +33,8 @@ from murmura.agents.wire import (
     decode_status,
     encode,
     encode_status,
+    frames,
+    messages,
 )
 from murmura.errors import AgentError
 
@@ -260,11 +262,11 @@ def test_ten_thousand_wrong_statuses() -> None:
 
 
 def test_the_fuzzer_catches_a_status_decoder_that_trusts_lengths(monkeypatch: Any) -> None:
-    monkeypatch.setattr(wire, "_end_of_label", lambda frame, at: at + 1 + frame[at])
-    wire._split.cache_clear()
+    monkeypatch.setattr(frames, "_end_of_label", lambda frame, at: at + 1 + frame[at])
+    frames._split.cache_clear()
     with pytest.raises((IndexError, UnicodeDecodeError, AssertionError, AgentError)):
         _fuzz_status(10_000)
-    wire._split.cache_clear()
+    frames._split.cache_clear()
 
 
 @pytest.mark.parametrize(
@@ -407,20 +409,20 @@ def test_two_forms_of_one_register_are_not_both_taken(monkeypatch: Any) -> None:
     """No set and no count with leading zeros, and no width without counts."""
     few = Attendance("a", "b", 1, b"r" * 8, Register(present=5, readings=(1, 2)))
     frame = encode(few)
-    head = wire._ATTENDANCE.size + 4
+    head = messages._ATTENDANCE.size + 4
     padded = bytearray(frame[:head] + b"\0" + frame[head:])
     padded[32] = 2  # bytes of the set of those present
     with pytest.raises(WireError, match="padded"):
         decode(padded)
     wider = bytearray(frame[:-2] + b"\0\1\0\2")
-    wider[wire._ATTENDANCE.size - 1] = 2
+    wider[messages._ATTENDANCE.size - 1] = 2
     with pytest.raises(WireError, match="padded"):
         decode(wider)
     with monkeypatch.context() as patched:
-        patched.setattr(wire, "_read_counts", _trusting_counts)
+        patched.setattr(messages, "_read_counts", _trusting_counts)
         assert decode(wider) == few  # a decoder that trusts widths takes both
     none = bytearray(encode(few._replace(register=Register(present=5))))
-    none[wire._ATTENDANCE.size - 1] = 1
+    none[messages._ATTENDANCE.size - 1] = 1
     with pytest.raises(WireError, match="0 counts of 1 bytes"):
         decode(none)
 
@@ -502,23 +504,23 @@ def _trusting_names(frame: Any, at: Any, count: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("part", "weakened"),
+    ("module", "part", "weakened"),
     [
-        ("_end_of_label", _trusting_end),
-        ("_read_numbers", _trusting_numbers),
-        ("_read_names", _trusting_names),
+        (frames, "_end_of_label", _trusting_end),
+        (messages, "_read_numbers", _trusting_numbers),
+        (messages, "_read_names", _trusting_names),
     ],
 )
 def test_the_fuzzer_catches_a_decoder_that_trusts_lengths(
-    part: Any, weakened: Any, monkeypatch: Any
+    module: Any, part: Any, weakened: Any, monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr(wire, part, weakened)
+    monkeypatch.setattr(module, part, weakened)
     with pytest.raises((IndexError, UnicodeDecodeError, AssertionError)):
         _fuzz(20_000)
 
 
 def test_a_claim_of_much_allocates_little() -> None:
-    head = wire._MASS.pack(
+    head = messages._MASS.pack(
         b"mu\x05\x02",
         *[MOST_COUNT] * 8,
         1,

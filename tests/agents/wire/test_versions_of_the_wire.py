@@ -52,7 +52,7 @@ def test_the_version_before_has_no_extensions(message: Any) -> None:
 
 
 def test_a_decoder_that_skips_everything_would_be_found(monkeypatch: Any) -> None:
-    monkeypatch.setattr(wire, "OPTIONAL", 0)
+    monkeypatch.setattr(wire.extensions, "OPTIONAL", 0)
     with pytest.raises(pytest.fail.Exception):
         test_one_that_must_be_known_is_refused(MASS)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from murmura.agents.doctor.outcomes import CheckResult, ExaminedAgent, failure, ok, warning
 from murmura.agents.doctor.purchase import Purchase
-from murmura.agents.ledger import LedgerContents, key_of, read_ledger, verify
+from murmura.agents.ledger import LedgerContents, read_ledger, verify
 from murmura.agents.ledger.lock import lock_path, read_lock
 from murmura.agents.ledger.opening import check_identity, check_original
 from murmura.agents.ledger.queries import run_name
@@ -75,11 +75,9 @@ def ledger(agent: ExaminedAgent) -> Iterator[CheckResult]:
 
 def _key(agent: ExaminedAgent) -> bytes | None:
     """The key that seals the ledger, if it is there; one is not made here."""
-    if agent.setup.config.keys is None or not agent.setup.ledger_key_file.exists():
-        if agent.ledger.exists() and agent.setup.config.keys is not None:
-            return agent.setup.ledger_key()  # raises: it is missing
+    if not (agent.setup.ledger_key_file.exists() or agent.ledger.exists()):
         return None
-    return key_of(agent.setup.read_ledger_key())
+    return agent.setup.ledger_key()  # raises if it is missing
 
 
 def locked_by(path: Path) -> str:

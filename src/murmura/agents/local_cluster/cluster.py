@@ -27,7 +27,6 @@ from typing import IO, Any, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from murmura.agents.config import manifest_of
 from murmura.agents.local_cluster.plan import (
     DeploymentPlan,
     assign,
@@ -38,6 +37,7 @@ from murmura.agents.manifest import Manifest
 from murmura.agents.pins import BYTES
 from murmura.agents.pki import Authority, SigningKey
 from murmura.agents.release import guarantee
+from murmura.agents.scenario_terms import manifest_of
 from murmura.errors import AgentError
 from murmura.privacy import Batches
 from murmura.results import Result

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from murmura.agents.manifest import Manifest
 from murmura.agents.membership.signed_epoch import SignedEpoch
+from murmura.agents.scenario_terms import signed_terms
 from murmura.errors import AgentError, MurmuraError
 
 if TYPE_CHECKING:
@@ -95,6 +96,38 @@ NETWORK_DP = (
     "epoch would send it again: the membership cannot change; end this run, and begin another with "
     "new ledgers and budgets"
 )
+
+
+def check_signed(written: Manifest, signed: Manifest, where: str) -> None:
+    """Raise unless a site's scenario and the signed epoch that it follows agree in all but the membership.
+
+    Parameters
+    ----------
+    written, signed : Manifest
+        The terms of the scenario, and of the epoch.
+    where : str
+        The place at which the scenario is named, for errors.
+
+    Raises
+    ------
+    AgentError
+        If the scenario is later than the epoch, another version of it, or differs in another term.
+    """
+    if written.epoch > signed.epoch:
+        raise AgentError(
+            f"{where}: the scenario has epoch {written.epoch}, and the authority has signed none after "
+            f"{signed.epoch}; `murmura members rollout` signs it, or restore the scenario of that epoch"
+        )
+    if written.epoch == signed.epoch:
+        if written.digest != signed.digest:
+            what = signed.first_difference(written.field_digests)
+            raise AgentError(
+                f"{where}: the scenario of epoch {written.epoch} differs in {what} from the one that "
+                "the authority signed; restore it, or have it signed as a later epoch with `murmura "
+                "members rollout`"
+            )
+        return
+    check_successor(written, signed)
 
 
 def _comparable(manifest: Manifest, name: str) -> object:
@@ -222,7 +255,7 @@ class EpochWatcher:
         if signed.epoch == setup.manifest.epoch:
             return None
         check_later(setup.manifest.epoch, signed.epoch)
-        _, manifest, _ = setup.terms_of(signed)
+        _, manifest, _ = signed_terms(signed, setup.config.variant)
         check_successor(setup.manifest, manifest)
         if setup.config.name not in manifest.labels:
             return LaterEpoch(signed, manifest, None)

@@ -22,7 +22,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from murmura.agents.config import problem_and_manifest
 from murmura.agents.coverage import some_names
 from murmura.agents.manifest import Manifest
 from murmura.agents.membership.adoption import NETWORK_DP, check_successor
@@ -31,6 +30,7 @@ from murmura.agents.pins import BYTES
 from murmura.agents.pki import Authority
 from murmura.agents.pki.files import check_name
 from murmura.agents.pki.signing import read_keys, write_keys
+from murmura.agents.scenario_terms import problem_and_manifest
 from murmura.errors import AgentError, MurmuraError
 from murmura.scenario import Scenario
 from murmura.scenario.check import graph_source

@@ -19,12 +19,13 @@ from pathlib import Path
 
 from pydantic import Field
 
-from murmura.agents.config import load_scenario, problem_and_manifest
+from murmura.agents.config_keys import credentials_of, path_in
 from murmura.agents.config_tables import ConfigTable, KeysTable
 from murmura.agents.manifest import Manifest
 from murmura.agents.pki import Credentials, check_credentials
 from murmura.agents.pki.denied import FILE as DENIED
 from murmura.agents.roles import Role
+from murmura.agents.scenario_terms import load_scenario, problem_and_manifest, spec_of
 from murmura.agents.transport.zenoh_config import Endpoint
 from murmura.errors import AgentError
 from murmura.scenario.errors import Issue, options
@@ -106,7 +107,11 @@ class Watch:
         """
         config, locator = load_model(path, WatchConfig, "watch file", AgentError)
         folder = Path(path).resolve().parent
-        scenario = load_scenario(folder / Path(config.scenario).expanduser(), locator)
+
+        def path_of(written: str) -> Path:
+            return path_in(folder, written, locator)
+
+        scenario = load_scenario(path_of(config.scenario), locator)
         problem, manifest = problem_and_manifest(scenario, config.variant)
         sites = {}
         for label, text in config.sites.items():
@@ -115,28 +120,12 @@ class Watch:
                 raise AgentError(locator.message(Issue(("sites", label), said)))
             with locator.errors_at("sites", label):
                 sites[label] = Endpoint.parse(text, insecure=False)
-        credentials = _credentials(config, folder)
-        for file in credentials:
-            if not file.is_file():
-                raise AgentError(
-                    f"{locator.at('keys')}: {file} is missing; `murmura keys request {config.name} "
-                    "--observer` makes the key, and `murmura keys install` adds what the authority signs"
-                )
+        requested = f"{config.name} --observer"
+        credentials = credentials_of(config.keys, config.name, path_of, locator, requested)
         with locator.errors_at("keys"):
             check_credentials(credentials, config.name, role=Role.OBSERVER)
-        chosen = next(s for s in scenario.variants if config.variant in (None, s.name))
         denied = credentials.ca.with_name(DENIED)
         if config.keys.denied is not None:
-            denied = folder / Path(config.keys.denied).expanduser()
-        return cls(config.name, problem, manifest, credentials, sites, chosen.family.unit, denied)
-
-
-def _credentials(config: WatchConfig, folder: Path) -> Credentials:
-    chosen = config.keys
-    if chosen.folder is not None:
-        home = folder / Path(chosen.folder).expanduser()
-        return Credentials(
-            home / "ca.pem", home / f"{config.name}.pem", home / f"{config.name}.key"
-        )
-    files = [file for file in (chosen.ca, chosen.certificate, chosen.key) if file is not None]
-    return Credentials(*(folder / Path(file).expanduser() for file in files))
+            denied = path_of(config.keys.denied)
+        unit = spec_of(scenario, config.variant).family.unit
+        return cls(config.name, problem, manifest, credentials, sites, unit, denied)

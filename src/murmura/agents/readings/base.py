@@ -14,19 +14,33 @@ two starts is detected before any of its rows is released a second time.
 from __future__ import annotations
 
 import math
+import queue
+import threading
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from enum import Enum
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from murmura.agents.ledger import ReadingOrigin
 from murmura.errors import SignalError
 
 LATEST = 253_402_300_800.0  # the year 10000, in seconds since 1970
+_Item = TypeVar("_Item")
 Value = float | tuple[float, ...]
 # Called with number and origin of a reading: whether it was released. Raises if another reading was
 # released under the number.
 OriginCheck = Callable[[int, ReadingOrigin], bool]
+
+
+def put_until(stopping: threading.Event, items: queue.Queue[_Item], item: _Item) -> bool:
+    """Put an item into a queue, waiting for a free place; False if `stopping` is set before there is one."""
+    while not stopping.is_set():
+        try:
+            items.put(item, timeout=0.1)
+        except queue.Full:
+            continue
+        return True
+    return False
 
 
 class SourceState(Enum):

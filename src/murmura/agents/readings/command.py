@@ -28,6 +28,7 @@ from murmura.agents.readings.base import (
     Value,
     joined,
     number,
+    put_until,
 )
 from murmura.errors import SignalError
 
@@ -246,13 +247,7 @@ class CommandProcess:
         self._put(b"")
 
     def _put(self, chunk: bytes) -> bool:
-        while not self._closing.is_set():
-            try:
-                self._chunks.put(chunk, timeout=0.1)
-            except queue.Full:
-                continue
-            return True
-        return False
+        return put_until(self._closing, self._chunks, chunk)
 
     def _count_errors(self) -> None:
         assert self._process.stderr is not None

@@ -35,6 +35,7 @@ from murmura.agents.readings.base import (
     joined,
     moment,
     number,
+    put_until,
 )
 from murmura.errors import AgentError, SignalError
 
@@ -169,7 +170,7 @@ class PolledReadings(QueuedReadings):
         while not self._stopping.is_set():
             try:
                 for item in self._fetch():
-                    if not self._put(item):
+                    if not put_until(self._stopping, self._queue, item):
                         return
             except UnavailableError as problem:
                 pause = self._pauses.next()
@@ -182,15 +183,6 @@ class PolledReadings(QueuedReadings):
                 self._pauses.reset()
                 pause = self.interval
             self._stopping.wait(pause)
-
-    def _put(self, item: Item) -> bool:
-        while not self._stopping.is_set():
-            try:
-                self._queue.put(item, timeout=0.1)
-            except queue.Full:
-                continue
-            return True
-        return False
 
 
 class Fields:

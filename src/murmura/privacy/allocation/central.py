@@ -229,16 +229,8 @@ def optimal_oracle(
 
     Parameters
     ----------
-    sensitivities : AgentSensitivities or array_like
-        D_i of every agent; plain numbers are taken for global sensitivities.
-    epsilon : float
-        The mean epsilon of an agent.
-    cap : float or array_like, optional
-        The most epsilon of every agent, or of each.
-    objective : str
-        "overhead", sum D/eps, or "variance", sum (D/eps)^2.
-    simulation_only : bool
-        Whether sensitivities computed from signals are accepted, for a simulation.
+    sensitivities, epsilon, cap, objective, simulation_only
+        As for `optimal`.
 
     Returns
     -------

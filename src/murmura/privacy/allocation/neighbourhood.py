@@ -170,18 +170,8 @@ def decentralised_oracle(
 
     Parameters
     ----------
-    sensitivities : AgentSensitivities or array_like
-        D_i of every agent; plain numbers are taken for global sensitivities.
-    epsilon : float
-        The mean epsilon of an agent.
-    network : Mixing or matrix
-        Symmetric, doubly stochastic weights that do not change from round to round.
-    cap : float or array_like, optional
-        The most epsilon of every agent, or of each.
-    objective : str
-        "overhead", sum D/eps, or "variance", sum (D/eps)^2.
-    simulation_only : bool
-        Whether sensitivities computed from signals are accepted, for a simulation.
+    sensitivities, epsilon, network, cap, objective, simulation_only
+        As for `decentralised`.
 
     Returns
     -------
