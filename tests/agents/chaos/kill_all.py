@@ -166,6 +166,8 @@ class DoomedFleet:
         """All agents have one result: the mean of what was released."""
         self.check()
         assert len(self.known) == SIZE
+        ends = [str(np.load(path)["reasons"][0]) for path in self.folder.glob("estimates-*.npz")]
+        assert ends == ["rounds"] * SIZE, f"not all have their result: {ends}"
         unit = json.loads(self.plan.manifest)["unit"]
         mean = np.mean([sums[0] / 2**unit for sums in self.known.values()])
         held = collect_estimates(self.plan, self.problem)[:, -1, 0]

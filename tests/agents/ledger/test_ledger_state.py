@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from murmura.agents.ledger import Ledger
+from murmura.agents.ledger import Ledger, opening
 from murmura.agents.ledger import clock as module
-from murmura.agents.ledger.store import Store
+from murmura.agents.ledger.store import Store, has_log, log_path
 from murmura.agents.ledger.verification import check_store
 from murmura.errors import LedgerError
 from murmura.privacy import Budget, PrivacyEvent
@@ -50,6 +50,53 @@ def test_a_state_survives_kill_9(
     ledger = open_ledger(durability=durability)
     assert ledger.resume() == (b"state 7", 1)
     assert ledger.resume() == (b"state 7", 1)
+
+
+def killed_while_it_opens(manifest: Any, path: Any, step: str) -> None:
+    """Open a ledger that was not closed, in a process that dies at a step."""
+    child = os.fork()
+    if child == 0:
+
+        def die(now: str) -> None:
+            if now == step:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        Ledger.open(path, manifest, "0", Budget(1.0), durability="process", probe=die)
+        os._exit(0)
+    assert os.WIFSIGNALED(os.waitpid(child, 0)[1])
+
+
+def test_a_state_survives_kill_9_and_another_one_while_it_is_opened(
+    manifest: Any, tmp_path: Any, open_ledger: Any
+) -> None:
+    """The log was just emptied, which is no loss: all of it is in the database."""
+    path = tmp_path / "a.ledger"
+    killed(manifest, path, "process")
+    for _ in range(3):
+        killed_while_it_opens(manifest, path, "opened with an empty log")
+        assert not has_log(path)
+    ledger = open_ledger(durability="process")
+    assert ledger.resume() == (b"state 7", 1)
+
+
+def test_a_ledger_that_does_not_note_why_its_log_is_empty_would_lose_the_state(
+    manifest: Any, tmp_path: Any, open_ledger: Any, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr(opening, "_is_whole", lambda header, had_log: header.closed or had_log)
+    killed(manifest, tmp_path / "a.ledger", "process")
+    killed_while_it_opens(manifest, tmp_path / "a.ledger", "opened with an empty log")
+    assert open_ledger(durability="process").resume() == (None, 2)
+
+
+def test_a_log_that_is_removed_while_the_ledger_is_in_use_is_a_loss(
+    manifest: Any, tmp_path: Any, open_ledger: Any
+) -> None:
+    path = tmp_path / "a.ledger"
+    killed(manifest, path, "process")
+    killed_while_it_opens(manifest, path, "opened with an empty log")
+    killed(manifest, path, "process", b"state 8")
+    log_path(path).unlink()
+    assert open_ledger(durability="process").resume() == (None, 2)
 
 
 def begins_anew_after_a_power_cut(

@@ -216,7 +216,7 @@ def test_the_search_sees_a_log_that_is_not_emptied(
 ) -> None:
     monkeypatch.setattr(Store, "empty_log", lambda _: True)
     Steps(open_ledger().sessions(terms), terms).begin().open().prepare(*SECRETS).withdraw()
-    assert holding(tmp_path) == {"a.ledger-wal"}
+    assert "a.ledger-wal" in holding(tmp_path)
 
 
 def test_the_search_sees_a_database_that_is_not_overwritten(

@@ -228,7 +228,7 @@ class Ledger:
             undo.callback(lock.close)
             had: list[int] = []
             opened = open_store(
-                opening, lock, lambda store: had.append(migrate(store, opening, lock, probe))
+                opening, lock, lambda store: had.append(migrate(store, opening, lock, probe)), probe
             )
             undo.callback(opened.store.close)
             stored = opening._replace(identity=identity_of(opened.meta))

@@ -113,12 +113,15 @@ def write_meta(
 
 
 def open_store(
-    opening: Opening, lock: Lock, migrate: Callable[[Store], object] = lambda _: None
+    opening: Opening,
+    lock: Lock,
+    migrate: Callable[[Store], object] = lambda _: None,
+    probe: Callable[[str], None] = lambda _: None,
 ) -> OpenedStore:
     """Open or create the file, check it, and mark it as in use; `migrate` comes first.
 
-    Its log is emptied only after that: a migration that fails or is killed leaves the log, by which the
-    next start knows that the mixing state is the last one.
+    Its log is emptied only after that: a migration or a check that fails or is killed leaves the log, by
+    which the next start knows that the mixing state is the last one.
     """
     path = opening.path
     had_log = has_log(path)
@@ -135,12 +138,13 @@ def open_store(
         store.close_with_log(path)
         raise
     try:
-        store.empty_log()  # a crash may have come before a withdrawal had emptied it
         store.checkpoint()
+        if not had_log:
+            store.empty_log()  # of what a migration wrote
         if store.empty and not recorded:
             made = _create(store, opening)
         else:
-            made = _resume(store, opening, lock, had_log)
+            made = _resume(store, opening, lock, had_log, probe)
         store.checkpoint()  # the database is marked as in use; the log is not empty until `close`
         return made
     except BaseException:
@@ -201,14 +205,16 @@ def _tracker(store: Store, identity: LedgerIdentity) -> BudgetTracker:
     return BudgetTracker(identity, store.charges_between)
 
 
-def _resume(store: Store, opening: Opening, lock: Lock, had_log: bool) -> OpenedStore:
+def _resume(
+    store: Store, opening: Opening, lock: Lock, had_log: bool, probe: Callable[[str], None]
+) -> OpenedStore:
     path, key = opening.path, opening.key
     header, chain = verified(store, path, lock, key)
     check_original(path, header)
     check_identity(path, header, opening.identity)
     _check_later(path, header, opening.manifest)
     check_key(path, header, key)
-    if not (header.closed or had_log) and lock.earlier is None:
+    if not _is_whole(header, had_log) and lock.earlier is None:
         raise LedgerError(
             f"ledger {path} was not closed, and its write-ahead log {log_path(path).name} is "
             "missing: releases may be missing too; nothing was released; restore the log, or the "
@@ -222,6 +228,12 @@ def _resume(store: Store, opening: Opening, lock: Lock, had_log: bool) -> Opened
     clock = LedgerClock(opening.clock, anchor_of(meta), max(chain.time, float(meta["time"])))
     renewed = _starts_incarnation(store, header, opening, had_log)
     more = {"state": 0} if renewed else {}
+    if had_log:  # a crash may have come before a withdrawal had emptied it
+        store.begin()
+        write_meta(store, meta, key, closed=records.LOG_EMPTIED)
+        store.commit()
+        store.empty_log()
+    probe("opened with an empty log")
     store.begin()
     if renewed:
         store.drop_state()
@@ -339,6 +351,11 @@ def _shown(value: object) -> str:
     return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}..."
 
 
+def _is_whole(header: LedgerContents, had_log: bool) -> bool:
+    """Whether nothing is missing that was in a log: it is there, or was moved into the database."""
+    return header.closed or had_log or header.meta["closed"] == records.LOG_EMPTIED
+
+
 def _starts_incarnation(
     store: Store, header: LedgerContents, opening: Opening, had_log: bool
 ) -> bool:
@@ -346,7 +363,7 @@ def _starts_incarnation(
 
     It may be old after a power failure if saving did not wait for the disk, or without the log.
     """
-    if header.manifest != opening.manifest.digest.hex() or not (header.closed or had_log):
+    if header.manifest != opening.manifest.digest.hex() or not _is_whole(header, had_log):
         return True
     state = store.state()
     if state is not None and not state[0]:

@@ -47,6 +47,7 @@ from murmura.privacy import MaskedMechanism
 from murmura.privacy.accounting import Budget
 
 FORMAT = LEDGER.newest
+LOG_EMPTIED = "2"  # `closed` of a ledger in use (0, and 1 if it is not) whose log was just emptied
 ORIGIN_BYTES = 16
 STREAM, WINDOW, EVENT = "stream", "window", "event"
 BUDGET_CHANGE, RESTORED, REFUND, REINSTATED, MIGRATED = (

@@ -13,7 +13,6 @@ overwritten in the database, and the log that had it is emptied.
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -388,8 +387,5 @@ class DiskSessionLedger:
 
     def _empty_log(self) -> None:
         """A withdrawn value is in the log until it is emptied, which a reader may delay."""
-        try:
-            self._log_has_value = not self._writer.usable().empty_log()
-        except sqlite3.Error as problem:
-            raise self._writer.fail("empty its log", problem) from problem
+        self._log_has_value = not self._writer.empty_log()
         self._writer.probe("log emptied")

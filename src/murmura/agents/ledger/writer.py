@@ -89,20 +89,37 @@ class LedgerWriter:
         """Write; on the disk at the end, or with the operating system if it is not to wait."""
         with self.mutex:
             store = self.usable()
+            emptied = self.meta["closed"] == records.LOG_EMPTIED
             try:
                 store.wait_for_disk(wait)
                 store.begin()
                 self._changed.clear()
                 yield store
+                if emptied and "closed" not in self._changed:
+                    self.put(closed=0)
                 if self._changed:
                     write_meta(store, self.meta, self.key, **self._changed)
                 with self.waiting():
                     store.commit()
+                    if emptied:
+                        store.checkpoint()  # from here on a log that is missing is a loss
             except (sqlite3.Error, OSError) as problem:
                 raise self.fail(operation, problem) from problem
             except BaseException:
                 self._give_up()  # `meta` may be ahead of the file
                 raise
+
+    def empty_log(self) -> bool:
+        """Move the log into the database and cut it to nothing; False if a reader has it open.
+
+        The database says so first: a crash before the next commit finds no log, and nothing lost.
+        """
+        with self.transaction("empty its log"):
+            self.put(closed=records.LOG_EMPTIED)
+        try:
+            return self.store.empty_log()
+        except sqlite3.Error as problem:
+            raise self.fail("empty its log", problem) from problem
 
     def put(self, **changed: str | int | float) -> None:
         """Change metadata, in a transaction, which seals all of it at its end."""
