@@ -27,6 +27,8 @@ Value = float | tuple[float, ...]
 # Called with number and origin of a reading: whether it was released. Raises if another reading was
 # released under the number.
 OriginCheck = Callable[[int, ReadingOrigin], bool]
+# Called with number and origin of a reading: its keyed hash, which may be stored.
+OriginHash = Callable[[int, ReadingOrigin], str]
 
 
 class SourceState(Enum):
@@ -71,6 +73,23 @@ class Readings(Protocol):
     naming: str
     origin: ReadingOrigin | None = None
     observed_at: float | None = None
+
+    def find_beginning(self, stored: str, hashed: OriginHash) -> str:  # noqa: ARG002
+        """Find where the agent's readings begin; called before `skip`.
+
+        Parameters
+        ----------
+        stored : str
+            What this call returned when the agent first started; empty at that start.
+        hashed : callable
+            The keyed hash of a reading's origin: nothing else of a reading may be returned.
+
+        Returns
+        -------
+        str
+            What to store in the ledger; empty for a source that needs nothing.
+        """
+        return stored
 
     def skip(self, count: int, check: OriginCheck | None = None) -> None:
         """Skip readings that were released before a restart, calling `check` for each.

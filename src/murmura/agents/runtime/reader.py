@@ -109,7 +109,20 @@ class SourceReader:
             return bool(known)
 
         ledger.set_naming(readings.naming)
+        self._find_beginning(agent)
         readings.skip(agent.position, check)
+        self._report_notices(agent)
+
+    @staticmethod
+    def _find_beginning(agent: HostedAgent) -> None:
+        """Have the source find where its readings begin, and store it at the first start."""
+        ledger, stored = agent.ledger, agent.ledger.beginning
+        find = getattr(agent.readings, "find_beginning", None)  # a custom source may have none
+        if find is None or (agent.position and not stored):
+            return  # a ledger of an earlier version, whose releases say where reading goes on
+        found = find(stored, lambda number, origin: ledger.hash_origin(origin, number))
+        if found != stored:
+            ledger.set_beginning(found)
 
     def look_beyond(self, agent: HostedAgent) -> None:
         """Say once if the source has more readings than the one that an offline estimate takes."""
