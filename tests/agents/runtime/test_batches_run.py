@@ -117,8 +117,7 @@ def test_batches_are_released_once_with_the_weight_of_their_readings(tmp_path: A
         assert agent.done is not None
         assert agent.done.estimate[0] == pytest.approx(36 / 8)
     assert run.said("readings") == [
-        "4 readings of the open batch are not in the estimate, were not released and cost "
-        "nothing"
+        "4 readings of the open batch are not in the estimate, were not released and cost nothing"
     ]
 
 
