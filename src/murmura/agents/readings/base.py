@@ -17,7 +17,7 @@ import math
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from enum import Enum
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from murmura.agents.ledger import ReadingOrigin
 from murmura.errors import SignalError
@@ -74,23 +74,6 @@ class Readings(Protocol):
     origin: ReadingOrigin | None = None
     observed_at: float | None = None
 
-    def find_beginning(self, stored: str, hashed: OriginHash) -> str:  # noqa: ARG002
-        """Find where the agent's readings begin; called before `skip`.
-
-        Parameters
-        ----------
-        stored : str
-            What this call returned when the agent first started; empty at that start.
-        hashed : callable
-            The keyed hash of a reading's origin: nothing else of a reading may be returned.
-
-        Returns
-        -------
-        str
-            What to store in the ledger; empty for a source that needs nothing.
-        """
-        return stored
-
     def skip(self, count: int, check: OriginCheck | None = None) -> None:
         """Skip readings that were released before a restart, calling `check` for each.
 
@@ -110,6 +93,27 @@ class Readings(Protocol):
 
     def close(self) -> None:
         """Close files and processes; may be called twice."""
+
+
+@runtime_checkable
+class HasBeginning(Protocol):
+    """A source that must remember across restarts where the readings of an agent begin."""
+
+    def find_beginning(self, stored: str, hashed: OriginHash) -> str:
+        """Find where the agent's readings begin; called before `Readings.skip`.
+
+        Parameters
+        ----------
+        stored : str
+            What this call returned when the agent first started; empty at that start.
+        hashed : callable
+            The keyed hash of a reading's origin: nothing else of a reading may be returned.
+
+        Returns
+        -------
+        str
+            What to store in the ledger.
+        """
 
 
 class Pauses:

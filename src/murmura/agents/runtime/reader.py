@@ -7,6 +7,7 @@ from collections.abc import Callable
 from murmura.agents.events import AgentReport
 from murmura.agents.ledger import ReadingOrigin
 from murmura.agents.readings import SourceState
+from murmura.agents.readings.base import HasBeginning
 from murmura.agents.runtime.hosted import HostedAgent
 from murmura.agents.runtime.observability import Observability
 from murmura.agents.runtime.recovery import TakenReading
@@ -116,11 +117,12 @@ class SourceReader:
     @staticmethod
     def _find_beginning(agent: HostedAgent) -> None:
         """Have the source find where its readings begin, and store it at the first start."""
-        ledger, stored = agent.ledger, agent.ledger.beginning
-        find = getattr(agent.readings, "find_beginning", None)  # a custom source may have none
-        if find is None or (agent.position and not stored):
-            return  # a ledger of an earlier version, whose releases say where reading goes on
-        found = find(stored, lambda number, origin: ledger.hash_origin(origin, number))
+        ledger, readings, stored = agent.ledger, agent.readings, agent.ledger.beginning
+        if not isinstance(readings, HasBeginning) or (agent.position and not stored):
+            return  # or a ledger of an earlier version, whose releases say where reading goes on
+        found = readings.find_beginning(
+            stored, lambda number, origin: ledger.hash_origin(origin, number)
+        )
         if found != stored:
             ledger.set_beginning(found)
 
