@@ -165,6 +165,18 @@ def test_files_of_an_unknown_time_are_not_read_and_reported(tmp_path: Path) -> N
     assert len(entries(tmp_path)) == 4
 
 
+def test_another_folder_is_another_beginning(tmp_path: Path) -> None:
+    """Started with an empty file first, then with one among years of others: these are not its own."""
+    write(tmp_path, "readings.csv", [])
+    start(tmp_path, 0)
+    for number in range(1, 5):
+        write(tmp_path, f"meter.csv.{number}", [f"-{number},0.25\n"])
+    write(tmp_path, "meter.csv", ROWS[:2])
+    log = run_agents(tmp_path, source(tmp_path / "meter.csv"), lambda done: done >= 2)
+    assert "4 files beside" in log
+    assert released(tmp_path, ROWS[:2])
+
+
 def test_a_damaged_or_foreign_file_beside_it_does_not_prevent_a_start(tmp_path: Path) -> None:
     (tmp_path / "readings.csv.3.gz").write_bytes(gzip.compress(b"time,kwh\n1,2\n" * 999)[:-20])
     write(tmp_path, "readings.csv.2", ["1,2,3\n"], "a,b,c\n")

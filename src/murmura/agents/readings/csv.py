@@ -62,10 +62,13 @@ class Beginning(NamedTuple):
     before : str
         Origin hash of the last row of the files that it was rotated to; `NO_ROW` if there was none,
         `UNKNOWN_ROW` if none could be read.
+    place : str
+        Hash of the file's path: elsewhere is another beginning.
     """
 
     first: str
     before: str
+    place: str
 
 
 class CsvReadings(Readings):
@@ -132,6 +135,7 @@ class CsvReadings(Readings):
         self._pending: Line | None = None  # the first row of a file without names
         self._beginning: Beginning | None = None
         self._hashed: OriginHash | None = None
+        self._older: list[Path] = []  # rotated files at the first start
         self._lines = FollowedFile(self.path, follow, self.keyed, settle, unfinished, clock)
         try:
             self._read_header()
@@ -164,15 +168,15 @@ class CsvReadings(Readings):
         Returns
         -------
         str
-            Two origin hashes; empty if the file is not followed.
+            Two origin hashes and one of the path; empty if the file is not followed.
         """
         if not self.follow:
             return stored
-        if stored:
-            first, _, before = stored.partition(" ")
-            self._beginning, self._hashed = Beginning(first, before), hashed
+        place = hashed(0, ReadingOrigin(str(self.path.resolve())))
+        if stored.endswith(place):
+            self._beginning, self._hashed = Beginning(*stored.split(" ")), hashed
             return stored
-        return " ".join(self._first_look(hashed))
+        return " ".join(self._first_look(hashed, place))
 
     def skip(self, count: int, check: OriginCheck | None = None) -> None:
         """Find where reading goes on, in the file or in those it was rotated to.
@@ -183,6 +187,8 @@ class CsvReadings(Readings):
         do (`find_beginning`).
         """
         rotated = self._lines.rotated() if self.follow else []
+        if self._older and not count:
+            self._report_older()
         if rotated and not count and self._beginning is not None:
             self._restart_at(self._since_the_beginning(rotated))
             return
@@ -362,8 +368,8 @@ class CsvReadings(Readings):
         )
         return files
 
-    def _first_look(self, hashed: OriginHash) -> Beginning:
-        """What is there at the first start; files that were rotated before are reported, not read."""
+    def _first_look(self, hashed: OriginHash, place: str) -> Beginning:
+        """What is there at the first start; files that were rotated before are not read."""
         for _ in range(TRIES):
             try:
                 rotated, before = self._lines.rotated(), self._moment()
@@ -371,6 +377,7 @@ class CsvReadings(Readings):
                 found = Beginning(
                     next(self._hashes(self.path, hashed), NO_ROW),
                     self._last_row(rotated, hashed),
+                    place,
                 )
                 if before == self._moment():
                     break
@@ -379,18 +386,22 @@ class CsvReadings(Readings):
             clocks.sleep(0.01)
         else:
             raise AgentError("the files of readings are renamed all the time; stop the rotation")
-        if rotated:
-            names = " to ".join(dict.fromkeys((rotated[0].name, rotated[-1].name)))
-            are, rows = ("is", "its") if len(rotated) == 1 else ("are", "their")
-            files = "1 file" if len(rotated) == 1 else f"{len(rotated)} files"
-            self._lines.notices.append(
-                Notice(
-                    f"{files} beside {self.path} ({names}) {are} from before the first start of this "
-                    f"agent: {rows} rows are not read; if some are to be released, add them to "
-                    f"{self.path.name}"
-                )
-            )
+        self._older = rotated
         return found
+
+    def _report_older(self) -> None:
+        """Say which files are not read, because they are from before the first start."""
+        older = self._older
+        names = " to ".join(dict.fromkeys((older[0].name, older[-1].name)))
+        are, rows = ("is", "its") if len(older) == 1 else ("are", "their")
+        files = "1 file" if len(older) == 1 else f"{len(older)} files"
+        self._lines.notices.append(
+            Notice(
+                f"{files} beside {self.path} ({names}) {are} from before the first start of this "
+                f"agent: {rows} rows are not read; if some are to be released, add them to "
+                f"{self.path.name}"
+            )
+        )
 
     def _moment(self) -> list[tuple[Path, int, int]]:
         """Changes when files are rotated."""
@@ -416,7 +427,7 @@ class CsvReadings(Readings):
         """The files from the one that the agent was given when it first started."""
         assert self._beginning is not None
         assert self._hashed is not None
-        (first, before), hashed = self._beginning, self._hashed
+        (first, before, _), hashed = self._beginning, self._hashed
         files = [*rotated, self.path]
         held = self._holding(files, lambda number, origin: hashed(number, origin) == first)
         if len(held) > 1 and before == NO_ROW:
