@@ -207,27 +207,49 @@ def network_dp(folder: Path) -> None:
     (folder / "scenario.toml").write_text(text.replace("rounds = 40", "rounds = 3"))
 
 
+def failed_first_start(folder: Path, begun: bool, used: bool = False) -> list[Any]:
+    """Agent 0 is started without its readings, then both are; what each printed, and their codes."""
+    from murmura.agents.config import Setup
+    from murmura.agents.ledger import Ledger
+    from murmura.agents.release import ReleaseMechanism
+
+    network_dp(folder)
+    (folder / "0.csv").rename(folder / "late.csv")
+    failed = start(folder, 0)
+    _, said = failed.communicate(timeout=90)
+    assert failed.returncode == 1, said
+    assert "0.csv" in said
+    (folder / "late.csv").rename(folder / "0.csv")
+    setup = Setup.load(folder / "0.toml")
+    path = setup.path(setup.config.ledger.path)
+    if begun:
+        with Ledger.open(path, setup.manifest, "0", setup.budget) as ledger:
+            assert (ledger.releases, ledger.incarnation) == (0, 1)
+            if used:
+                mechanism = ReleaseMechanism(setup.manifest, setup.problem, "0")
+                mechanism.release(ledger, 1, 50.0, 1)
+            ledger.new_incarnation()
+    return [start(folder, k) for k in (0, 1)]
+
+
 @pytest.mark.parametrize("begun", [False, True])
 def test_a_failed_first_start_leaves_a_network_dp_ledger_usable(
     tmp_path: Path, begun: bool
 ) -> None:
     """Also one that began another incarnation, as under another scenario: no noise was used."""
-    from murmura.agents.config import Setup
-    from murmura.agents.ledger import Ledger
-
-    network_dp(tmp_path)
-    (tmp_path / "0.csv").rename(tmp_path / "late.csv")
-    failed = start(tmp_path, 0)
-    _, said = failed.communicate(timeout=90)
-    assert failed.returncode == 1, said
-    assert "0.csv" in said
-    (tmp_path / "late.csv").rename(tmp_path / "0.csv")
-    if begun:
-        setup = Setup.load(tmp_path / "0.toml")
-        path = setup.path(setup.config.ledger.path)
-        with Ledger.open(path, setup.manifest, "0", setup.budget) as ledger:
-            ledger.new_incarnation()
-    running = [start(tmp_path, k) for k in (0, 1)]
+    running = failed_first_start(tmp_path, begun)
     found = finish(running)
     assert [process.returncode for process in running] == [0, 0], found
     assert all("after 3 rounds" in out for out, _ in found)
+
+
+def test_a_first_start_that_used_the_ledger_before_it_failed_would_be_seen(tmp_path: Path) -> None:
+    """The weakened variant: a release was charged before the start failed, and its noise is used up."""
+    first, other = failed_first_start(tmp_path, begun=True, used=True)
+    try:
+        out, said = first.communicate(timeout=90)
+    finally:
+        other.kill()
+        other.communicate()
+    assert first.returncode == 3, out + said
+    assert "would send the noise of an earlier one again" in said

@@ -9,7 +9,7 @@ from murmura.agents.ledger import read_ledger, verify
 from tests.soak.site import SoakSite
 from tests.soak.year import BUDGET, Year, estimates
 
-MEMORY_PER_RELEASE = 400.0  # bytes; an agent keeps 16 of each release, and 100 of a slot without
+MEMORY_PER_RELEASE = 400.0  # bytes; 16 of each release, and 32 of a run of slots without one
 MEMORY_NOISE = 12e6  # bytes by which a process may grow besides
 LEDGER_PER_RELEASE = 1200.0  # bytes on the disk, and as much again of each ledger for its log
 LEDGER_BASE = 2_000_000.0

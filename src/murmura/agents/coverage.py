@@ -137,20 +137,47 @@ class Departure(NamedTuple):
         Neighbours that acknowledged what they were given, and how much, in weight of readings.
     lost : tuple of str
         What could not be handed over, in words; empty if all was.
+    unreleased : int
+        Readings of the open batch: they were never released, so that they are in no estimate and cost
+        nothing.
+
+    Examples
+    --------
+    >>> Departure((("b", 2.0),), unreleased=3).sentence()
+    'handed over 2 to b (weight of readings); lost: nothing; 3 readings of the open batch are not in \
+the estimate, were not released and cost nothing'
     """
 
     handed_over: tuple[tuple[str, float], ...] = ()
     lost: tuple[str, ...] = ()
+    unreleased: int = 0
 
     def sentence(self) -> str:
         """One line for a person."""
         parts = ", ".join(f"{weight:.6g} to {peer}" for peer, weight in self.handed_over)
         given = f"handed over {parts} (weight of readings)" if parts else "nothing to hand over"
-        return f"{given}; lost: {' and '.join(self.lost) or 'nothing'}"
+        lost = f"lost: {' and '.join(self.lost) or 'nothing'}"
+        return "; ".join((given, lost, *filter(None, [unreleased_sentence(self.unreleased)])))
 
     def to_json(self) -> dict[str, Any]:
         """As JSON takes it."""
-        return {"handed_over": dict(self.handed_over), "lost": list(self.lost)}
+        return {
+            "handed_over": dict(self.handed_over),
+            "lost": list(self.lost),
+            "unreleased": self.unreleased,
+        }
+
+
+def unreleased_sentence(count: int) -> str:
+    """What became of the readings of an open batch; empty if there are none."""
+    if not count:
+        return ""
+    some, are, were = (
+        ("1 reading", "is", "was") if count == 1 else (f"{count} readings", "are", "were")
+    )
+    return (
+        f"{some} of the open batch {are} not in the estimate, {were} not released and cost nothing"
+    )
 
 
 def some_names(names: tuple[str, ...] | list[str]) -> str:

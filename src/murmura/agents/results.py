@@ -51,7 +51,7 @@ WITHOUT = {  # why there is no estimate, and what to do
     "if they have an estimate, use it: no new query is needed",
     "views": "no roster came about: too many members were missing or contradicted themselves; start "
     "the missing ones, and run again with a new nonce",
-    "left": "it has left for good, and handed its part over; use the estimate of its neighbours",
+    "left": "it has left for good; use the estimate of its neighbours",
     "cloned": "another process uses its signing key; stop all but one and find out which ledger is "
     "the newest",
 }

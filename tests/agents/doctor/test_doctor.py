@@ -113,6 +113,30 @@ def test_what_is_broken_is_found_and_nothing_else(
     assert {r.check for r in bad(found)} <= {case.check, *case.also}
 
 
+def without_certificates(folder: Path) -> None:
+    """A site with `[membership]` on this machine only: no key, no certificate, no authority."""
+    shutil.rmtree(folder / "keys")
+    text = (folder / "agent.toml").read_text() + '\n[membership]\nfile = "epoch.json"\n'
+    (folder / "agent.toml").write_text(text)
+    replace_in(folder / "agent.toml", "tls/", "tcp/")
+
+
+def test_without_certificates_no_epoch_is_looked_for(good: Path) -> None:
+    without_certificates(good)
+    found = results(good, insecure=True)
+    (said,) = [result for result in found if result.check == "membership"]
+    assert (said.outcome, said.found) == (OK, "epoch 1 with 3 members, as the scenario says")
+    assert [result.check for result in bad(found)] == ["keys"]  # a warning: for experiments only
+
+
+def test_with_certificates_the_authority_must_be_there_for_an_epoch(good: Path) -> None:
+    """What the check above leaves out: without the authority no epoch can ever be adopted."""
+    without_certificates(good)
+    (said,) = [result for result in results(good) if result.check == "membership"]
+    assert said.outcome is FAILURE
+    assert "ca.pem" in str(said)
+
+
 @pytest.fixture
 def masked(tmp_path: Path) -> Path:
     """A folder of a masked sum in which nothing is wrong."""

@@ -156,6 +156,10 @@ def test_who_leaves_alone_says_what_is_lost() -> None:
     assert run.agents["2"].outcome.reason == "left"
     (text,) = [r.text for who, r in run.reports if (who, r.kind) == ("2", "left")]
     assert f"{weight / whole(run.manifest, 1):.6g} of weight" in text
+    # It still has mass, of which there would be an estimate: the exit code of an agent that leaves
+    # does not depend on who was in reach.
+    assert run.running["2"].mass.estimate
+    assert run.agents["2"].outcome.estimate == run.running["2"].state.result == ()
 
 
 LEFT, DONE, OPEN = SessionState.LEFT, SessionState.DONE, SessionState.OPEN

@@ -147,6 +147,7 @@ def test_who_leaves_hands_over_and_every_result_says_so(kind: str) -> None:
     run.feed("2", Leave())
     run.run(30, until_done=kind == "offline")
     assert run.agents["2"].outcome.reason == "left"
+    assert run.agents["2"].outcome.estimate == ()
     departure = run.running["2"].departure
     assert departure is not None
     assert departure.lost == ()

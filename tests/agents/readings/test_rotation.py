@@ -377,7 +377,7 @@ def test_names_of_rotated_files(tmp_path: Path) -> None:
     followed.close()
 
 
-@pytest.mark.parametrize("how", ["rename", "rename, no names", "copy"])
+@pytest.mark.parametrize("how", ["rename", "rename, no names", "copy", "copy, names"])
 @pytest.mark.parametrize("key", ["time", None])
 def test_rows_looks_and_rotations_in_any_order(tmp_path: Path, how: str, key: Any) -> None:
     """Two rotations in a row leave an empty file among them, which once hid the one before it."""
@@ -398,9 +398,11 @@ def test_rows_looks_and_rotations_in_any_order(tmp_path: Path, how: str, key: An
                 case "rows":
                     writer.rows(chance.randint(1, 5))
                 case "rotate":
-                    writer.copy_and_truncate() if how == "copy" else writer.rename(
-                        head=how == "rename"
-                    )
+                    if how.startswith("copy"):
+                        writer.copy_and_truncate()
+                        writer.part(HEAD if how == "copy, names" else "")
+                    else:
+                        writer.rename(head=how == "rename")
                     time.sleep(0.006)  # the clock of the file system has steps of 4 ms
                 case "look":
                     look(1000)

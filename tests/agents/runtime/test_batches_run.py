@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from murmura.agents.events import Leave
 from murmura.agents.ledger import Ledger, ReadingOrigin, read_ledger, verify
 from murmura.agents.manifest import Manifest
 from murmura.agents.protocol import Options
@@ -116,8 +117,7 @@ def test_batches_are_released_once_with_the_weight_of_their_readings(tmp_path: A
         assert agent.done is not None
         assert agent.done.estimate[0] == pytest.approx(36 / 8)
     assert run.said("readings") == [
-        "4 readings of the open batch are not in the estimate; they were not released and cost "
-        "nothing"
+        "4 readings of the open batch are not in the estimate, were not released and cost nothing"
     ]
 
 
@@ -141,6 +141,47 @@ def test_the_open_batch_is_released_when_the_source_ends(tmp_path: Any) -> None:
     assert shape(tmp_path) == [(1, 1), (2, 1), (4, 2), (6, 2)]
     assert not run.said("readings")
     assert (run.node.agents["0"].spool.records, run.node.agents["0"].counts.released) == ([], 6)
+
+
+def left_with(folder: Any, taken: int) -> Run:
+    """Agent 0 leaves when it has taken so many readings; batches of 1, 1, 2 and 4 are closed."""
+    path = folder / "readings.csv"
+    path.write_text("time,kwh\n" + "".join(f"{k},1.25\n" for k in range(1, taken + 1)))
+    source = CsvReadings(path, "kwh", key="time")
+    endless = in_batches(rounds=10_000)
+    run = Run(folder, [source, [5.0] * 99, [5.0] * 99], endless, terms={"rounds": 0})
+    agent = run.node.agents["0"]
+    try:
+        run.node.start()
+        assert run.node.run(lambda: agent.last_reading == taken, 30.0)
+        run.node.handle("0", Leave())
+        assert run.node.run(lambda: agent.done is not None, 30.0)
+    finally:
+        run.node.close()
+    return run
+
+
+@pytest.mark.parametrize(("taken", "unreleased"), [(8, 0), (9, 1), (12, 4)])
+def test_who_leaves_says_how_many_readings_of_the_open_batch_are_in_no_estimate(
+    tmp_path: Any, taken: int, unreleased: int
+) -> None:
+    run = left_with(tmp_path, taken)
+    found = run.node.agents["0"].departure
+    assert found is not None
+    assert found.unreleased == unreleased == taken - sum(count for _, count in shape(tmp_path))
+    assert len(shape(tmp_path)) == 4  # leaving releases nothing
+    said = [text for text in run.said("readings") if "open batch" in text]
+    assert len(said) == bool(unreleased)
+    assert all(text in found.sentence() for text in said)
+    assert ("open batch" in found.sentence()) == bool(unreleased)
+    assert "1.25" not in found.sentence() + json.dumps(found.to_json())
+
+
+def test_the_departure_of_the_protocol_alone_would_not_say_it(tmp_path: Any) -> None:
+    """The weakened variant: the protocol knows releases only."""
+    found = left_with(tmp_path, 12).node.agents["0"].protocol.departure
+    assert found is not None
+    assert "open batch" not in found.sentence()
 
 
 def test_a_reading_that_cannot_be_used_leaves_its_batch_shorter(tmp_path: Any) -> None:

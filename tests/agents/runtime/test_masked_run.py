@@ -173,6 +173,34 @@ def test_after_a_restart_the_same_reading_is_taken_again_and_no_other(tmp_path: 
     assert len(read_ledger(tmp_path / "0.ledger").entries) == 1
 
 
+@pytest.mark.parametrize("key", ["time", None])
+def test_the_reading_of_the_first_query_is_found_in_a_rotated_file(tmp_path: Any, key: Any) -> None:
+    """No query is concluded yet: the ledger knows where its readings begin, and no other file is read."""
+    sites = Sites(tmp_path, terms(gathering=0.3), dict(READINGS))
+    path = tmp_path / "readings.csv"
+    (tmp_path / "readings.csv.1").write_text("time,kwh\n0,3.0\n")
+    path.write_text(f"time,kwh\n1,{READINGS['0'][0]}\n")
+
+    def source() -> CsvReadings:
+        return CsvReadings(path, "kwh", key=key, settle=0.0)
+
+    sites.start("0", source=source())
+    for label in ("1", "2"):
+        sites.start(label)
+    sites.until(lambda: sites.agent("0").query == 1)
+    sites.stop("0")
+    (tmp_path / "readings.csv.1").rename(tmp_path / "readings.csv.2")
+    path.rename(tmp_path / "readings.csv.1")
+    path.write_text("time,kwh\n2,6.0\n")
+    sites.start("0", source=source())
+    sites.start("3")
+    sites.finish()
+    total = sum(on_grid(sites.agent("0").release_mechanism, v) for v in READINGS.values())
+    total += sum(given[-1][0] for given in sites.noise.values())
+    step = Fraction(sites.agent("0").release_mechanism.step)
+    assert sites.agent("3").done.estimate == (float(total * step / 4),)
+
+
 def test_a_batch_in_a_durable_spool_survives_a_restart_and_its_source(tmp_path: Any) -> None:
     stream = {str(k): [(7 * t + 3 * k) % 10 + 0.5 for t in range(12)] for k in range(4)}
     made = terms(privacy=BATCHES, algorithm=STREAM, gathering=0.3)

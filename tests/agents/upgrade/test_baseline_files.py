@@ -162,22 +162,26 @@ def test_a_manifest_with_a_term_that_is_not_known_is_refused() -> None:
         Manifest.from_json(json.dumps(text | {"version": 3}))
 
 
-def restored(written: str) -> memory.AgentState:
+def restored(written: str) -> Agent:
     """An agent of the fixtures with this state."""
     made = baseline.manifests()["gossip"][0]
     agent = Agent(made, "0")
     agent.state.incarnation = json.loads(written)[3]
     memory.restore(made.digest, agent.state, agent.mass, agent.links, written.encode())
-    return agent.state
+    return agent
 
 
 def test_a_state_of_the_version_before_is_read() -> None:
     written = FACTS["gossip/0.ledger"]["state"]
     parts = json.loads(written)
     assert parts[0] == 5 == STATE.oldest
-    assert restored(written).round == parts[4] > 0
+    assert restored(written).state.round == parts[4] > 0
     shorter = json.dumps(parts[:18])
-    assert restored(shorter).mixed_since == 0
+    assert restored(shorter).state.mixed_since == 0
+    listed = json.dumps([*parts[:8], [2, 3, 7], *parts[9:]])  # each number without a release
+    assert list(restored(listed).mass.skipped) == [2, 3, 7]
+    with pytest.raises(LedgerError, match="numbers without a release cannot be read"):
+        restored(json.dumps([6, *parts[1:8], "!", *parts[9:]]))
     with pytest.raises(LedgerError, match="version 7 of the state, written by a later murmura"):
         restored(json.dumps([7, *parts[1:]]))
     with pytest.raises(LedgerError, match="version 4 of the state, written by an earlier"):

@@ -364,6 +364,16 @@ class Ledger:
         """
         self._readings.set_naming(naming)
 
+    @property
+    def beginning(self) -> str:
+        """Where the readings of its agent begin, as its source found it; empty before a first start."""
+        return self._writer.meta.get("beginning", "")
+
+    def set_beginning(self, beginning: str) -> None:
+        """Store where the readings begin: origin hashes, and nothing else of a reading."""
+        with self._writer.transaction():
+            self._writer.put(beginning=beginning)
+
     def hash_origin(self, origin: ReadingOrigin | None, reading: int) -> str:
         """The keyed hash under which the origin of a reading is stored."""
         return self._readings.hasher.hash(origin, reading)

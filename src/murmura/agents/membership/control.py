@@ -89,10 +89,10 @@ class MembershipControl:
         agent = self._node.agents[self._name]
         if agent.done is None:
             return
-        found = agent.protocol.departure
+        found = agent.departure
         if found is None:
-            left = agent.done.reason == "left"
-            found = Departure(lost=(BEFORE,)) if left else Departure()
+            lost = (BEFORE,) if agent.done.reason == "left" else ()
+            found = Departure(lost=lost, unreleased=agent.open_batch)
         elif self._leaves:
             self._log(f"left: {found.sentence()}")
         if asked_to_leave(self._ledger):

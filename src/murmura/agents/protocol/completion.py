@@ -120,6 +120,9 @@ class Completion:
         if estimate is None:
             nothing = reason == "late" and not any(link.in_weight for link in self._links)
             nothing = nothing or (self._manifest.waits and reason in WITHOUT_RESULT)
+            # Who has left has none, also of mass that nobody in reach could take: how far the others
+            # were, as in the next epoch, must not decide what it ends with.
+            nothing = nothing or reason == "left"
             estimate = () if nothing else self._mass.estimate
         state.reason, state.result, state.unsaved = reason, estimate, True
         if coverage is None:

@@ -28,6 +28,7 @@ from hashlib import blake2s
 
 from murmura.agents.events import Released, Restarted, Started
 from murmura.agents.messages import PeerStatus
+from murmura.agents.protocol.gaps import Gaps
 
 HEAD_SIZE = 16  # bytes of a head
 TAG_SIZE = 8  # bytes of a tag or a proof
@@ -57,7 +58,7 @@ class ReleaseHistory:
         """Nothing was released."""
         self._key = hmac.digest(secret or NO_SECRET, f"releases\n{label}".encode(), "sha256")
         self._heads = bytearray()
-        self._last, self._gaps = 0, set[int]()
+        self._last, self._gaps = 0, Gaps()
 
     def __len__(self) -> int:
         """How many releases there are."""
@@ -78,7 +79,7 @@ class ReleaseHistory:
         if reading <= self._last and reading not in self._gaps:
             return False
         self._gaps.discard(reading)
-        self._gaps.update(range(self._last + 1, reading))
+        self._gaps.extend(self._last + 1, reading - 1)
         self._last = max(self._last, reading)
         numbers = " ".join(format(n, "x") for n in (reading, released.weight, *released.sums))
         self._heads += hmac.digest(self._key, self.head + numbers.encode(), "sha256")[:HEAD_SIZE]

@@ -28,6 +28,7 @@ from murmura.agents.events import Released
 from murmura.agents.manifest import Manifest
 from murmura.agents.messages import CumulativeMass, RangeReport
 from murmura.agents.protocol.claims import Claims
+from murmura.agents.protocol.gaps import Gaps
 from murmura.agents.protocol.link import Link
 from murmura.agents.protocol.memory import AgentState
 from murmura.agents.protocol.options import ONE
@@ -80,7 +81,7 @@ class Mass:
         self.aside_sums = [0] * manifest.dimension
         self.aside_weight = 0
         self.entered = 0
-        self.skipped: set[int] = set()
+        self.skipped = Gaps()
         self.pending: dict[int, Released] = {}
         self._one_view = not manifest.waits  # else everyone begins anew where mixing is undone
         self._common = not manifest.asynchronous
@@ -98,7 +99,7 @@ class Mass:
         self.sums, self.released_sums, self.aside_sums = [0] * size, [0] * size, [0] * size
         self.weight = self.released_weight = self.aside_weight = self.entered = 0
         self._before = None
-        self.skipped, self.pending = set(), dict(self.released)
+        self.skipped, self.pending = Gaps(), dict(self.released)
         self._state.unsaved = True
 
     @property
@@ -141,7 +142,7 @@ class Mass:
         self.weight += released.weight
         self.released_weight += released.weight
         self.skipped.discard(released.reading)
-        self.skipped.update(range(self.entered + 1, released.reading))
+        self.skipped.extend(self.entered + 1, released.reading - 1)
         self.entered = max(self.entered, released.reading)
         self._state.unsaved = True
 

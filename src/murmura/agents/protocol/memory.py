@@ -6,7 +6,8 @@ released and from the totals of its links; nor buffered messages, which their se
 
 Versions (`versions.STATE`): a snapshot begins with its version. Version 5 had two shapes, without and
 with the rounds since mixing was undone; version 6 has one, which also says who left and whose part is
-lost. The former is read, and the next snapshot replaces it.
+lost, and packs the numbers without a release (`gaps`), of which version 5 had a list. The former is
+read, and the next snapshot replaces it.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from murmura.agents.coverage import Coverage
 from murmura.agents.messages import RangeReport
+from murmura.agents.protocol.gaps import Gaps
 from murmura.agents.protocol.states import SessionState
 from murmura.agents.versions import STATE
 from murmura.errors import LedgerError
@@ -129,7 +131,7 @@ def snapshot(
     ]  # fmt: skip
     written = [
         VERSION, digest.hex(), state.label, state.incarnation, state.round, mass.released_sums,
-        mass.released_weight, mass.entered, sorted(mass.skipped), state.reason, state.result,
+        mass.released_weight, mass.entered, mass.skipped.text(), state.reason, state.result,
         state.leaving, schedule, rows, mass.aside_sums, mass.aside_weight, gathering,
         _written_result(state), [state.mixed_since, state.coverage.mixed],
         [state.coverage.left, state.coverage.lost],
@@ -163,7 +165,7 @@ def restore(
     """
     read = _checked(digest, state, written)
     state.round, mass.released_sums, mass.released_weight, mass.entered = read[4:8]
-    mass.skipped, state.reason, state.result = set(read[8]), read[9], tuple(read[10])
+    mass.skipped, state.reason, state.result = Gaps.parse(read[8]), read[9], tuple(read[10])
     state.leaving = read[11]
     mass.aside_sums, mass.aside_weight = read[14:16]
     for peer, incarnation, left, *values in read[13]:

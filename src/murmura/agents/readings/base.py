@@ -19,7 +19,7 @@ import threading
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from enum import Enum
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from murmura.agents.ledger import ReadingOrigin
 from murmura.errors import SignalError
@@ -30,6 +30,8 @@ Value = float | tuple[float, ...]
 # Called with number and origin of a reading: whether it was released. Raises if another reading was
 # released under the number.
 OriginCheck = Callable[[int, ReadingOrigin], bool]
+# Called with number and origin of a reading: its keyed hash, which may be stored.
+OriginHash = Callable[[int, ReadingOrigin], str]
 
 
 def put_until(stopping: threading.Event, items: queue.Queue[_Item], item: _Item) -> bool:
@@ -105,6 +107,27 @@ class Readings(Protocol):
 
     def close(self) -> None:
         """Close files and processes; may be called twice."""
+
+
+@runtime_checkable
+class HasBeginning(Protocol):
+    """A source that must remember across restarts where the readings of an agent begin."""
+
+    def find_beginning(self, stored: str, hashed: OriginHash) -> str:
+        """Find where the agent's readings begin; called before `Readings.skip`.
+
+        Parameters
+        ----------
+        stored : str
+            What this call returned when the agent first started; empty at that start.
+        hashed : callable
+            The keyed hash of a reading's origin: nothing else of a reading may be returned.
+
+        Returns
+        -------
+        str
+            What to store in the ledger.
+        """
 
 
 class Pauses:

@@ -4,14 +4,21 @@ With a key, rows are recognised wherever they are: files may be rotated in any w
 agent is down. Without a key a row is identified by its number and content: after a restart every
 row that was released must be found again, in the file or in those it was rotated to, and each is
 compared before anything is released.
+
+The readings of an agent begin with the file as it is at its first start: rows in files that were
+rotated before are not read. Until the first release that beginning is known by two origin hashes, of
+the first row in the file and of the last one in the files beside it.
 """
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Sequence
+import time as clocks
+import zlib
+from collections.abc import Callable, Iterator, Sequence
 from os import PathLike
 from pathlib import Path
+from typing import NamedTuple
 
 from murmura import _validate
 from murmura.agents.ledger import ReadingOrigin
@@ -20,6 +27,7 @@ from murmura.agents.readings import arguments
 from murmura.agents.readings.base import (
     Notice,
     OriginCheck,
+    OriginHash,
     Readings,
     SourceState,
     Value,
@@ -27,10 +35,40 @@ from murmura.agents.readings.base import (
     moment,
     number,
 )
-from murmura.agents.readings.rotation import SETTLE, UNFINISHED, FollowedFile, Line, Part
+from murmura.agents.readings.rotation import (
+    SETTLE,
+    TRIES,
+    UNFINISHED,
+    FollowedFile,
+    Line,
+    Part,
+    TruncatedError,
+)
 from murmura.errors import AgentError, SignalError
 
 UNREADABLE = ReadingOrigin("\x1f\x1f")  # of no row
+# Why a file beside the one that is followed may not be read: damaged, of others, being rotated.
+DAMAGED = (AgentError, SignalError, OSError, EOFError, zlib.error, TruncatedError)
+NO_ROW, UNKNOWN_ROW = "-", "?"
+
+
+class Beginning(NamedTuple):
+    """Where an agent's readings begin, as found at its first start.
+
+    Attributes
+    ----------
+    first : str
+        Origin hash of the first row of the file; `NO_ROW` if it had none.
+    before : str
+        Origin hash of the last row of the files that it was rotated to; `NO_ROW` if there was none,
+        `UNKNOWN_ROW` if none could be read.
+    place : str
+        Hash of the file's path: elsewhere is another beginning.
+    """
+
+    first: str
+    before: str
+    place: str
 
 
 class CsvReadings(Readings):
@@ -95,6 +133,9 @@ class CsvReadings(Readings):
         self._names: list[str] | None = None
         self._row = 0
         self._pending: Line | None = None  # the first row of a file without names
+        self._beginning: Beginning | None = None
+        self._hashed: OriginHash | None = None
+        self._older: list[Path] = []  # rotated files at the first start
         self._lines = FollowedFile(self.path, follow, self.keyed, settle, unfinished, clock)
         try:
             self._read_header()
@@ -114,14 +155,44 @@ class CsvReadings(Readings):
             return list(self._columns)
         return [] if self._names is None else self._names[-1:]
 
+    def find_beginning(self, stored: str, hashed: OriginHash) -> str:
+        """Find where the agent's readings begin: with the file as it is at the first start.
+
+        Parameters
+        ----------
+        stored : str
+            What this returned at the first start; empty at that start.
+        hashed : callable
+            The keyed hash of a row's origin.
+
+        Returns
+        -------
+        str
+            Two origin hashes and one of the path; empty if the file is not followed.
+        """
+        if not self.follow:
+            return stored
+        place = hashed(0, ReadingOrigin(str(self.path.resolve())))
+        if stored.endswith(place):
+            self._beginning, self._hashed = Beginning(*stored.split(" ")), hashed
+            return stored
+        return " ".join(self._first_look(hashed, place))
+
     def skip(self, count: int, check: OriginCheck | None = None) -> None:
         """Find where reading goes on, in the file or in those it was rotated to.
 
         Without a key, released rows are skipped without parsing their values; raises `SignalError`
         if there are fewer or others. With a key none is skipped: reading begins with the newest
-        file that holds a released row.
+        file that holds a released row. Before the first release it begins where the agent's readings
+        do (`find_beginning`).
         """
-        rotated = self._lines.rotated() if self.follow and count and check else []
+        rotated = self._lines.rotated() if self.follow else []
+        if self._older and not count:
+            self._report_older()
+        if rotated and not count and self._beginning is not None:
+            self._restart_at(self._since_the_beginning(rotated))
+            return
+        rotated = rotated if count and check else []
         if self.keyed:
             if rotated and check is not None:
                 self._restart_at(self._newest_known(rotated, check))
@@ -284,9 +355,11 @@ class CsvReadings(Readings):
     def _newest_known(self, rotated: list[Path], check: OriginCheck) -> list[Path]:
         """The files from the newest one that holds a released row."""
         files = [*rotated, self.path]
-        for place in reversed(range(len(files))):
-            if any(check(0, origin) for origin in self._origins(files[place : place + 1])):
-                return files[place:]
+        held = self._holding(files, lambda _, origin: check(0, origin))
+        if held:
+            return files[held[-1] :]
+        if self._beginning is not None:
+            return self._since_the_beginning(rotated)
         self._lines.notices.append(
             Notice(
                 f"no row of {self.path}, nor of the {len(rotated)} files it was rotated to, was "
@@ -294,6 +367,139 @@ class CsvReadings(Readings):
             )
         )
         return files
+
+    def _first_look(self, hashed: OriginHash, place: str) -> Beginning:
+        """What is there at the first start; files that were rotated before are not read."""
+        for _ in range(TRIES):
+            try:
+                rotated, before = self._lines.rotated(), self._moment()
+                self._restart_at([self.path])
+                found = Beginning(
+                    next(self._hashes(self.path, hashed), NO_ROW),
+                    self._last_row(rotated, hashed),
+                    place,
+                )
+                if before == self._moment():
+                    break
+            except FileNotFoundError:  # renamed at this moment
+                pass
+            clocks.sleep(0.01)
+        else:
+            raise AgentError("the files of readings are renamed all the time; stop the rotation")
+        self._older = rotated
+        return found
+
+    def _report_older(self) -> None:
+        """Say which files are not read, because they are from before the first start."""
+        older = self._older
+        names = " to ".join(dict.fromkeys((older[0].name, older[-1].name)))
+        are, rows = ("is", "its") if len(older) == 1 else ("are", "their")
+        files = "1 file" if len(older) == 1 else f"{len(older)} files"
+        self._lines.notices.append(
+            Notice(
+                f"{files} beside {self.path} ({names}) {are} from before the first start of this "
+                f"agent: {rows} rows are not read; if some are to be released, add them to "
+                f"{self.path.name}"
+            )
+        )
+
+    def _moment(self) -> list[tuple[Path, int, int]]:
+        """Changes when files are rotated."""
+        files = [(path, path.stat()) for path in self._lines.rotated()]
+        own = self.path.stat()
+        return [*((path, s.st_ino, s.st_mtime_ns) for path, s in files), (self.path, own.st_ino, 0)]
+
+    def _last_row(self, rotated: list[Path], hashed: OriginHash) -> str:
+        """The origin hash of the last row of these files."""
+        found = NO_ROW
+        for path in reversed(rotated):
+            last = ""
+            try:
+                for row in self._hashes(path, hashed):
+                    last = row
+            except DAMAGED:
+                found = UNKNOWN_ROW
+            if last:
+                return last
+        return found
+
+    def _since_the_beginning(self, rotated: list[Path]) -> list[Path]:
+        """The files from the one that the agent was given when it first started."""
+        assert self._beginning is not None
+        assert self._hashed is not None
+        (first, before, _), hashed = self._beginning, self._hashed
+        files = [*rotated, self.path]
+        held = self._holding(files, lambda number, origin: hashed(number, origin) == first)
+        if len(held) > 1 and before == NO_ROW:
+            held = held[:1]  # all of them are of the time since
+        if held and (self.keyed or len(held) == 1):
+            return files[held[-1] :]
+        if held:
+            raise SignalError(self._ambiguous)
+        older = self._holding(rotated, lambda number, origin: hashed(number, origin) == before)
+        if not older and before != NO_ROW:
+            self._lines.notices.append(
+                Notice(
+                    f"{len(rotated)} files that {self.path} was rotated to are not read: neither the "
+                    "rows that this agent was given at its first start are there, nor those of before, "
+                    "so that it is unknown which came since; rows may be lost; those that are to be "
+                    f"released can be added to {self.path.name}",
+                    "error",
+                )
+            )
+            return [self.path]
+        if first != NO_ROW:
+            self._lines.notices.append(
+                Notice(
+                    f"the rows of {self.path} at the first start of this agent were not released, and "
+                    "are in no file beside it any more; rows in between may be lost; all files since "
+                    "are read"
+                )
+            )
+        return files[older[-1] + 1 :] if older else files
+
+    def _holding(
+        self, files: list[Path], wanted: Callable[[int, ReadingOrigin], bool]
+    ) -> list[int]:
+        """Which files hold a wanted row; with a key, the newest of them."""
+        found: list[int] = []
+        for place in reversed(range(len(files))):
+            try:
+                if any(wanted(*row) for row in self._rows(files[place])):
+                    found.insert(0, place)
+            except DAMAGED:
+                continue
+            if found and self.keyed:
+                break
+        return found
+
+    def _hashes(self, path: Path, hashed: OriginHash) -> Iterator[str]:
+        return (hashed(number, origin) for number, origin in self._rows(path))
+
+    def _rows(self, path: Path) -> Iterator[tuple[int, ReadingOrigin]]:
+        """The number in its file and the origin of each row that has ended and can be read."""
+        other, part, number = self._like_this(), Part(path), 0
+        try:
+            while (line := part.line()) is not None:
+                if line.first and other._is_header(line.data):
+                    other._use_header(line.data)
+                    continue
+                number += 1
+                if other._names is None:
+                    return
+                origin = other._origin_of(line)
+                if origin != UNREADABLE:
+                    yield number, origin
+        finally:
+            part.close()
+
+    @property
+    def _ambiguous(self) -> str:
+        return (
+            f"{self.path} and the files it was rotated to have equal rows, so that the place that was "
+            "reached is unknown; nothing was released; move away the rotated files that the agent "
+            "never read"
+        )
 
     def _matching(self, rotated: list[Path], count: int, check: OriginCheck) -> list[Path]:
         """The files whose rows begin with all released ones."""
@@ -304,11 +510,7 @@ class CsvReadings(Readings):
             if self._begins_with_released(files[place:], count, check)
         ]
         if len(found) > 1:
-            raise SignalError(
-                f"{self.path} and the files it was rotated to have equal rows, so that the place "
-                "that was reached is unknown; nothing was released; move away the rotated files "
-                "that the agent never read"
-            )
+            raise SignalError(self._ambiguous)
         return found[0] if found else [self.path]
 
     def _begins_with_released(self, files: list[Path], count: int, check: OriginCheck) -> bool:
@@ -324,8 +526,7 @@ class CsvReadings(Readings):
 
     def _origins(self, files: list[Path]) -> Iterator[ReadingOrigin]:
         """The origins of all complete rows of some files."""
-        other = CsvReadings.__new__(CsvReadings)
-        other.__dict__.update(self.__dict__)
+        other = self._like_this()
         other._lines = FollowedFile(self.path, False, self.keyed)
         other._lines.restart_at(files)
         other._pending = None
@@ -334,6 +535,12 @@ class CsvReadings(Readings):
                 yield other._origin_of(line)
         finally:
             other.close()
+
+    def _like_this(self) -> CsvReadings:
+        """Another reader of the same columns, which has no file of its own yet."""
+        other = CsvReadings.__new__(CsvReadings)
+        other.__dict__.update(self.__dict__)
+        return other
 
 
 def _first_line(path: Path) -> bytes:

@@ -72,7 +72,7 @@ class Part:
         opener = gzip.open if self.packed else open
         self.file = cast("IO[bytes]", opener(path, "rb"))
         self.offset, self.digest, self.tail, self.rest = 0, hashlib.sha256(), b"", b""
-        self.begun = False  # its first line was returned
+        self.lines = 0  # that were returned
         self.carried, self.continues = b"", None
         self.grown_at = self._clock.monotonic()
         self.complete = self.packed  # never grows: packed, or a copy
@@ -99,10 +99,15 @@ class Part:
     def as_line(self, data: bytes) -> Line:
         """A line of this file."""
         found = Line(data, self.path)
-        if not self.begun:
+        if not self.lines:
             found = Line(data, self.path, True, self.carried, self.continues)
-        self.begun = True
+        self.lines += 1
         return found
+
+    @property
+    def only_names(self) -> bool:
+        """Whether no more than its first line was read, with which a file after it may begin too."""
+        return bool(self.offset) and self.lines <= 1 and not self.rest.strip()
 
     def grow(self) -> bool:
         """Read a little more; whether there was any. Raises if the file was truncated."""
@@ -116,14 +121,14 @@ class Part:
         self.digest.update(more)
         self.tail = (self.tail + more)[-TAIL:]
         # A writer that does not append leaves a hole at the start of a truncated file.
-        self.rest += more if self.begun or self.rest else more.lstrip(b"\0")
+        self.rest += more if self.lines or self.rest else more.lstrip(b"\0")
         self.grown_at = self._clock.monotonic()
         return True
 
     def continue_as(self, copy: Part) -> None:
         """Let a copy of this file continue where this one was left."""
         copy.offset, copy.digest, copy.tail = self.offset, self.digest.copy(), self.tail
-        copy.rest, copy.begun = self.rest, self.begun
+        copy.rest, copy.lines = self.rest, self.lines
         copy.carried, copy.continues = self.carried, self.continues
 
     def is_copied_in(self, other: Part) -> bool:
@@ -210,6 +215,10 @@ class FollowedFile:
             part = self._parts[0]
             if self.follow and part is self._parts[-1] and not part.offset:
                 self._find_copied(part)
+                part = self._parts[0]
+            if self.follow and part is self._parts[-1] and part.only_names:
+                if self._is_unseen_copy(part):
+                    self._truncated(part)
                 part = self._parts[0]
             try:
                 found = part.line()
@@ -310,17 +319,31 @@ class FollowedFile:
     def _find_copied(self, part: Part) -> None:
         """Nothing was read of the file: it may have been filled, copied and truncated since."""
         with suppress(FileNotFoundError):
-            there = self.path.stat()
-            renamed = (there.st_dev, there.st_ino) != part.identity
-            unchanged = self.path.parent.stat().st_mtime_ns == self._folder_time
-            new = [] if renamed or unchanged else self._unknown()
-            new = [path for path in new if path.stat().st_size]
-            if not new:
+            new = [path for path in self._appeared(part) if path.stat().st_size]
+            if not self._truncated_after(new):
                 return
-            if _begins_with(self.path, new[-1]):
-                return  # copied, and not yet truncated: nothing is missing
-            self._use_copies(part, self._open(lambda: [*self._unknown(), self.path]))
+            opened = self._open(lambda: [*self._truncated_after(self._unknown()), self.path])
+            self._use_copies(part, opened)
             self._notice(f"{self.path} was copied and truncated; its copy is read", "info")
+
+    def _is_unseen_copy(self, part: Part) -> bool:
+        """Whether the file was filled, copied, truncated and begun with the same names since."""
+        with suppress(FileNotFoundError):
+            new = [path for path in self._appeared(part) if _goes_on(part, path)]
+            return bool(self._truncated_after(new))
+        return False
+
+    def _truncated_after(self, copies: list[Path]) -> list[Path]:
+        """Copies without the last one, if all that it has is still in the file: not yet truncated."""
+        done = bool(copies) and _begins_with(self.path, copies[-1])
+        return copies[:-1] if done else copies
+
+    def _appeared(self, part: Part) -> list[Path]:
+        """Rotated files that are new, beside a file that was not renamed."""
+        there = self.path.stat()
+        renamed = (there.st_dev, there.st_ino) != part.identity
+        unchanged = self.path.parent.stat().st_mtime_ns == self._folder_time
+        return [] if renamed or unchanged else self._unknown()
 
     def _truncated(self, part: Part) -> None:
         """The file begins anew under the same inode: read its copy on, then those after it."""
@@ -330,7 +353,12 @@ class FollowedFile:
             )
             self._parts.popleft().close()
             return
-        opened = self._open(lambda: [*self._after(part, "truncated", copies=True), self.path])
+        opened = self._open(
+            lambda: [
+                *self._truncated_after(self._after(part, "truncated", copies=True)),
+                self.path,
+            ]
+        )
         copied = len(opened) > 1 and part.is_copied_in(opened[0])
         if copied:
             part.continue_as(opened[0])
@@ -362,7 +390,11 @@ class FollowedFile:
                 if (found.st_dev, found.st_ino) == part.identity:
                     return siblings[place + 1 :]
         if part.offset:
-            for place in reversed(range(len(siblings))):
+            # Where only the names were read, several files begin with them: the first new one is it.
+            new = set(self._unknown())
+            places = [place for place, path in enumerate(siblings) if path in new]
+            places += [place for place in reversed(range(len(siblings))) if place not in places]
+            for place in places:
                 with closing(Part(siblings[place])) as other:
                     if part.is_copied_in(other):
                         return siblings[place + (not copies) :]
@@ -412,6 +444,15 @@ class FollowedFile:
 
 def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _goes_on(part: Part, path: Path) -> bool:
+    """Whether a file begins with what was read of another, and goes on after it."""
+    with closing(Part(path)) as other:
+        if not part.is_copied_in(other):
+            return False
+        other.file.seek(part.offset)
+        return bool(other.file.read(1))
 
 
 def _begins_with(path: Path, copy: Path) -> bool:

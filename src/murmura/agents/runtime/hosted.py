@@ -209,3 +209,17 @@ class HostedAgent:
     def contributes(self) -> bool:
         """Whether a reading of this agent is released: without one it is in no estimate."""
         return self.counts.released > 0
+
+    @property
+    def open_batch(self) -> int:
+        """How many readings wait for their batch to be complete: released by nobody, charged to nobody.
+
+        Those of an open query of a masked sum are not among them: its budget is reserved.
+        """
+        return 0 if self.query or self.recovery is not None else len(self.spool.records)
+
+    @property
+    def departure(self) -> Departure | None:
+        """What became of its part of the estimate, once it has left, and of its open batch."""
+        found = self.protocol.departure
+        return None if found is None else found._replace(unreleased=self.open_batch)

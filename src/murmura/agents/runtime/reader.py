@@ -7,6 +7,7 @@ from collections.abc import Callable
 from murmura.agents.events import AgentReport
 from murmura.agents.ledger import ReadingOrigin
 from murmura.agents.readings import SourceState
+from murmura.agents.readings.base import HasBeginning
 from murmura.agents.runtime.hosted import HostedAgent
 from murmura.agents.runtime.observability import Observability
 from murmura.agents.runtime.recovery import TakenReading
@@ -109,7 +110,21 @@ class SourceReader:
             return bool(known)
 
         ledger.set_naming(readings.naming)
+        self._find_beginning(agent)
         readings.skip(agent.position, check)
+        self._report_notices(agent)
+
+    @staticmethod
+    def _find_beginning(agent: HostedAgent) -> None:
+        """Have the source find where its readings begin, and store it at the first start."""
+        ledger, readings, stored = agent.ledger, agent.readings, agent.ledger.beginning
+        if not isinstance(readings, HasBeginning) or (agent.position and not stored):
+            return  # or a ledger of an earlier version, whose releases say where reading goes on
+        found = readings.find_beginning(
+            stored, lambda number, origin: ledger.hash_origin(origin, number)
+        )
+        if found != stored:
+            ledger.set_beginning(found)
 
     def look_beyond(self, agent: HostedAgent) -> None:
         """Say once if the source has more readings than the one that an offline estimate takes."""

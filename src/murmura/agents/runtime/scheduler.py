@@ -25,6 +25,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from murmura.agents.coverage import unreleased_sentence
 from murmura.agents.events import AgentReport, ConcludeQuery
 from murmura.agents.ledger.clock import MACHINE, SystemClock
 from murmura.agents.manifest import Manifest
@@ -189,13 +190,8 @@ class ReadingScheduler:
 
     def finished(self, agent: HostedAgent) -> None:
         """The agent has its estimate: report what is not in it."""
-        if agent.spool.records:
-            self._report(
-                agent,
-                "readings",
-                f"{len(agent.spool.records)} readings of the open batch are not in the estimate; "
-                "they were not released and cost nothing",
-            )
+        if agent.open_batch:
+            self._report(agent, "readings", unreleased_sentence(agent.open_batch))
 
     @staticmethod
     def _may_release(agent: HostedAgent) -> bool:
