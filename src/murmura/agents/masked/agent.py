@@ -333,7 +333,7 @@ class MaskedAgent:
             text = f"{self.queries.concluded} queries concluded"
             links.report("resumed", "", text, self.estimate)
         for link in links.remote:
-            links.greet(link)
+            links.introduce(link)
         links.set_timer(RESEND, self.options.resend)
         if self.queries.finished:
             found = self.queries.sums.get(self.queries.concluded)
@@ -570,7 +570,7 @@ class MaskedAgent:
         if link is not None and not link.local:
             down, link.up = not link.up, True
             if self.incarnation and (down or not link.open):
-                self.record_links.greet(link)
+                self.record_links.introduce(link)
 
     def _peer_down(self, event: ev.PeerDown) -> None:
         link = self.record_links.links.get(event.peer)
