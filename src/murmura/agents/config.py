@@ -47,6 +47,7 @@ from murmura.agents.observers.publisher import StatusPublisher
 from murmura.agents.pki import Credentials, KeyWatch, check_credentials, site_secret
 from murmura.agents.pki.denied import FILE as DENIED
 from murmura.agents.pki.signing import SUFFIX as SIGNING
+from murmura.agents.pki.unproved import request_path
 from murmura.agents.protocol import Options
 from murmura.agents.readings import Readings
 from murmura.agents.roles import Role, common_name_of
@@ -465,6 +466,7 @@ peers, keys, ledger, budget, readings, rounds, status, page, observers, relay, m
                 self.manifest.certificates[self.config.name],
                 denied=self.denied_files,
                 kept=self.kept_list_file,
+                request=request_path(self.path(self.config.ledger.path)),
             )
 
     def relay(self, insecure: bool) -> RelayConnector | None:

@@ -10,14 +10,16 @@ from urllib.parse import urlsplit
 
 import typer
 
-from murmura.cli.guard import AsJson, Debug, guarded, print_json, usage_errors
+from murmura.cli.guard import AsJson, Debug, existing, guarded, print_json, usage_errors
 from murmura.errors import AgentError, CommandError
 
 if TYPE_CHECKING:
+    from murmura.agents.config import Setup
     from murmura.agents.pki import Authority, DirectoryEntry, KeyRequest
 
 FILE, DENIED = "signing-keys.toml", "denied.json"
 SHOWN = 16  # digits of a fingerprint
+TAKEN = 20.0  # seconds in which a running agent takes a request
 
 keys = typer.Typer(
     name="keys",
@@ -344,6 +346,61 @@ def denied(
             for entry in found.entries
         ]
         console().print(table(("name", "denied by", "value", "since", "reason"), rows))
+
+
+@keys.command()
+def unproved(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A neighbour that was rolled back.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="AGENT", help="The file of the agent on this site, in TOML.")
+    ] = Path("agent.toml"),
+    debug: Debug = False,
+) -> None:
+    """On a site: hear a neighbour that went back to a version which proves no certificate."""
+    with guarded(debug):
+        from murmura.agents.config import Setup
+        from murmura.agents.ledger.lock import is_open
+        from murmura.agents.pki.unproved import ask, request_path, wait_until_taken
+
+        setup = Setup.load(existing(file, "agent's file"))
+        ledger, agent = setup.path(setup.config.ledger.path), setup.config.name
+        device, path = _neighbour(setup, name), request_path(ledger)
+        if not is_open(ledger):
+            raise AgentError(
+                f"{agent} does not run, and nothing is to be done: an agent that starts hears "
+                f"{name} as it comes"
+            )
+        trust = None if setup.key_watch is None else setup.key_watch.trust
+        if trust is None or trust.must_prove(device) or trust.denied_name(device):
+            why = (
+                "[keys] is not set" if trust is None else f"deny list {trust.denied.number} has it"
+            )
+            raise AgentError(
+                f"nothing was changed: {why}, so that {name} is heard with a proof of its certificate "
+                "or not at all; an earlier version has none: upgrade it"
+            )
+        ask(path, device)
+        if not wait_until_taken(path, TAKEN, lambda: is_open(ledger)):
+            raise AgentError(
+                f"{agent} has not taken the request within {TAKEN:g} s ({path}); it does so once it can: "
+                "its log says `unproved`"
+            )
+        typer.echo(
+            f"{agent} hears {name} without a proof of its certificate, by its TLS link alone, until {name} "
+            "proves one again. Its other neighbours need the same on their sites."
+        )
+
+
+def _neighbour(setup: Setup, name: str) -> str:
+    """The name on the certificate of a neighbour, by that or by its label."""
+    certificates = setup.manifest.certificates
+    near = {one: certificates[one] for one in setup.manifest.link_weights(setup.config.name)}
+    if name not in near and name not in near.values():
+        raise AgentError(
+            f"{name} is no neighbour of {setup.config.name}; its neighbours are "
+            f"{', '.join(sorted(near))}"
+        )
+    return near.get(name, name)
 
 
 @keys.command("list")

@@ -7,41 +7,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from murmura.agents.events import PeerUp, Received
-from murmura.agents.messages import Hello, PeerStatus
-from murmura.agents.protocol.handshake import Handshake
+from murmura.agents.messages import Hello
 from murmura.agents.protocol.messenger import Messenger
 from murmura.agents.protocol.states import SessionState
+from murmura.agents.protocol.succession import SaidOnce
 from murmura.agents.transport.memory import Faults
 from murmura.testing import SimulatedNetwork
+from tests.agents.mutations import FIELDS, mutated
 from tests.agents.protocol.cases import released, small, whole
 
 OPEN = {SessionState.OPEN, SessionState.DONE}
-NUMBERS = ("incarnation", "peer_incarnation", "epoch", "acknowledged")
-BYTES = ("manifest", "tag", "echo")
-STATUS = tuple(f"{part}.{name}" for part in ("own", "known") for name in PeerStatus._fields)
-FIELDS = (*NUMBERS, *BYTES, "fields", "asks", *STATUS)
-
-
-def changed(value: Any, by: int) -> Any:
-    """Another value of the same type."""
-    if isinstance(value, bool):
-        return not value
-    if isinstance(value, int):
-        return max(value + by, 0) if value + by != value else value + 1
-    if isinstance(value, tuple):
-        return (*value[:-1], bytes(8))
-    if not value:
-        return bytes([by % 256]) * 8
-    at = by % len(value)
-    return value[:at] + bytes([value[at] ^ (1 << by % 8)]) + value[at + 1 :]
-
-
-def mutated(hello: Any, field: str, by: int) -> Any:
-    if "." not in field:
-        return hello._replace(**{field: changed(getattr(hello, field), by)})
-    part, name = field.split(".")
-    status = getattr(hello, part)
-    return hello._replace(**{part: status._replace(**{name: changed(getattr(status, name), by)})})
 
 
 def hello_of(run: Any, sender: str, receiver: str) -> Any:
@@ -122,11 +97,7 @@ def test_nor_does_it_keep_the_neighbour_out_when_it_starts_again(field: str) -> 
 
 
 def test_a_variant_that_follows_one_hello_is_caught(monkeypatch: Any) -> None:
-    def at_once(_: Any, link: Any, __: Any) -> bool:
-        link.proposed, link.provisional = (), False
-        return True
-
-    monkeypatch.setattr(Handshake, "_repeated", at_once)
+    monkeypatch.setattr(SaidOnce, "repeated", lambda *_: True)
     assert not is_whole(struck("incarnation", 3, 1.0, asynchronous=True))
     assert not is_whole(restarted("own.start"))
 

@@ -252,6 +252,46 @@ def test_a_name_that_has_proved_itself_must_go_on_doing_so(home: Any) -> None:
     assert later.must_prove("q"), "in the next session of the process too"
 
 
+def test_who_is_released_is_heard_until_it_proves_itself_again(home: Any) -> None:
+    p, q = End(home, "p"), End(home, "q")
+    assert not p.made.release("q"), "there is nothing to forget"
+    agree(p, q)
+    assert p.made.release("q")
+    assert p.made.must_prove("q"), "nobody is downgraded while its channel is open"
+    assert said(q, p) == b"text"
+    p.made.forget("q")
+    assert not p.made.must_prove("q"), "it is gone, and may come back as an earlier version"
+    agree(p, q)
+    p.made.forget("q")
+    why = p.made.must_prove("q")
+    assert "did so before" in why
+    assert "murmura keys unproved q" in why
+
+
+def test_release_does_not_undo_the_deny_list(home: Any) -> None:
+    p, q, _ = thief(home)
+    agree(p, q)
+    p.made.release("q")
+    p.made.forget("q")
+    why = p.made.must_prove("q")
+    assert "deny list" in why
+    assert "unproved" not in why, "no remedy that does not help"
+    home.revoke("q", reason="left the fleet")
+    p.made.trust.refresh()
+    assert p.made.must_prove("q").startswith("its name is on deny list 2")
+
+
+def test_a_weakened_twin_that_asks_only_for_earlier_proofs_listens_to_the_thief(
+    home: Any, monkeypatch: Any
+) -> None:
+    p, q, _ = thief(home)
+    monkeypatch.setattr(Trust, "must_prove", lambda *_: False)
+    agree(p, q)
+    p.made.release("q")
+    p.made.forget("q")
+    assert not p.made.must_prove("q")
+
+
 def test_a_connection_is_found_by_its_ends_and_no_descriptor_is_left_open() -> None:
     import os
     import socket

@@ -16,6 +16,7 @@ import pytest
 
 from murmura.agents.config import Setup
 from murmura.agents.ledger import read_ledger, verify
+from murmura.agents.pki import Authority
 from tests.agents.upgrade.fleet import NAMES, START, Fleet, installed
 
 ROUNDS = 100_000  # more than there is time for: the test ends the run
@@ -172,3 +173,61 @@ def test_a_version_that_writes_only_its_own_is_not_understood(fleet: Any) -> Non
         lambda: "version 6 of the wire, expected 5" in made.log("north"), "nothing was refused"
     )
     assert made.status("north").get("links", {}).get("east") != "open"
+
+
+def command(fleet: Fleet, site: str, *words: str, old: bool = False) -> Any:
+    """Run `murmura` in the folder of a site, in either version."""
+    more = {"PYTHONPATH": str(fleet.old)} if old else {}
+    return subprocess.run(
+        [sys.executable, "-c", START, *words], cwd=fleet.folder / site, capture_output=True,
+        text=True, timeout=60, env=os.environ | more,
+    )  # fmt: skip
+
+
+def roll_back(fleet: Fleet, name: str) -> None:
+    """As docs/agents.md says: the version before restores its copy of the ledger."""
+    fleet.stop(name)
+    site = fleet.folder / name
+    (site / f"{name}.ledger").rename(site / "migrated.ledger")
+    restored = command(
+        fleet, name, "ledger", "restore", f"{name}.ledger.format-6", f"{name}.ledger", old=True
+    )
+    assert restored.returncode == 0, restored.stderr
+    (site / f"{name}.ledger.lock").rename(site / "migrated.ledger.lock")
+    fleet.start(name, old=True)
+
+
+def test_a_site_that_is_rolled_back_is_heard_again_once_its_neighbours_say_so(fleet: Any) -> None:
+    made = fleet(f'name = "average"\nrounds = {ROUNDS}')
+    for k, name in enumerate(NAMES):
+        made.add_reading(name, 1, 20.0 + 15 * k)
+        made.start(name, old=name == "north")
+    made.until(lambda: all(made.round(name) > 20 for name in NAMES), "they do not run")
+    made.stop("north")
+    made.start("north")
+    made.wait_for_progress("north")
+    roll_back(made, "north")
+    near = ("east", "west")
+    made.until(
+        lambda: all("`murmura keys unproved north` on this site" in made.log(n) for n in near),
+        "the refusal does not name its remedy",
+    )
+    assert all(made.status(name)["links"]["north"] != "open" for name in near)
+    stranger = command(made, "east", "keys", "unproved", "west")
+    assert "west is no neighbour of east; its neighbours are north, south" in stranger.stderr
+    for name in near:
+        said = command(made, name, "keys", "unproved", "north")
+        assert said.returncode == 0, said.stderr
+        assert "until north proves one again" in said.stdout
+    made.wait_for_progress("north")
+    made.until(
+        lambda: all(made.status(name).get("links", {}).get("north") == "open" for name in near),
+        "no link with the version before",
+    )
+    assert all('"unproved"' in made.log(name) for name in near)
+    denied = Authority.load(made.folder / "keys")
+    denied.issue("north", ["127.0.0.1"], renew=True, new_key=True)
+    denied.revoke("north", old=True, reason="exposed")
+    refused = command(made, "east", "keys", "unproved", "north")
+    assert refused.returncode != 0
+    assert "nothing was changed: deny list 1 has it" in refused.stderr

@@ -45,7 +45,7 @@ from murmura.agents.masked.refunds import FALSE_WITHDRAWAL
 from murmura.agents.masked.session import Session
 from murmura.agents.masked.terms import MaskedTerms
 from murmura.agents.messages import Hello, RecordExchange
-from murmura.agents.protocol.options import LONGEST_PAUSE, Options
+from murmura.agents.protocol.options import Options, ResendPause
 from murmura.agents.wire import WireError
 
 RESEND, PUSH = "resend", "push"
@@ -156,11 +156,7 @@ class MaskedAgent:
         self._presence = HeardMembers(terms, label, self.record_links.links)
         self._exhausted = self._halted = self._pushing = False
         self.departure: Departure | None = None  # what became of its part, once it has left
-        self._pause, self._longest_pause = (
-            self.options.resend,
-            min(LONGEST_PAUSE, manifest.lost_after / 8),
-        )
-        self._marker: tuple[int, ...] = ()
+        self._pause = ResendPause(self.options, manifest.lost_after, marker=())
         self._busy, self._idle, self._lingered = 0, 0.0, 0.0
         self._handlers: dict[type[Any], Callable[[Any], None]] = {
             ev.Started: self._started,
@@ -200,9 +196,8 @@ class MaskedAgent:
             self._common.note(self.label, self.round, bool(self.reason))
         if not self._halted:
             self._push()
-            if self._pause > self.options.resend and self._marker != self._progress:
-                self._pause = self.options.resend
-                links.set_timer(RESEND, self._pause)
+            if self._pause.grown and self._pause.ends_early(self._progress):
+                links.set_timer(RESEND, self._pause.seconds)
         return links.actions
 
     @property
@@ -333,7 +328,7 @@ class MaskedAgent:
             text = f"{self.queries.concluded} queries concluded"
             links.report("resumed", "", text, self.estimate)
         for link in links.remote:
-            links.greet(link)
+            links.introduce(link)
         links.set_timer(RESEND, self.options.resend)
         if self.queries.finished:
             found = self.queries.sums.get(self.queries.concluded)
@@ -525,7 +520,8 @@ class MaskedAgent:
 
     def _done(self, reason: str) -> None:
         self.queries.reason = reason
-        self._pause, self._lingered = self.options.resend, 0.0
+        self._pause.reset()
+        self._lingered = 0.0
         self._say_done(reason)
         for link in self.record_links.remote:
             if link.open:
@@ -570,7 +566,7 @@ class MaskedAgent:
         if link is not None and not link.local:
             down, link.up = not link.up, True
             if self.incarnation and (down or not link.open):
-                self.record_links.greet(link)
+                self.record_links.introduce(link)
 
     def _peer_down(self, event: ev.PeerDown) -> None:
         link = self.record_links.links.get(event.peer)
@@ -599,22 +595,19 @@ class MaskedAgent:
         """Compare records with neighbours; at growing pauses while nothing changes."""
         if self.reason and self._lingered >= self.options.linger:
             return
-        stuck = self._marker == self._progress
+        passed = self._pause.seconds
+        stuck = self._pause.over(self._progress, LINGERING_PAUSE if self.reason else 0.0)
         self._busy = 0 if stuck else self._busy + 1
         compare = stuck or self._busy >= BUSY_TICKS
         if compare:
             self._busy = 0
-        self._marker = self._progress
-        self._idle += self._pause
-        self._lingered += self._pause if self.reason else 0.0
-        self._report_missing(self._pause)
-        longest = LINGERING_PAUSE if self.reason else self._longest_pause
-        grown = max(min(2 * self._pause, longest), self.options.resend)
-        self._pause = grown if stuck else self.options.resend
+        self._idle += passed
+        self._lingered += passed if self.reason else 0.0
+        self._report_missing(passed)
         self._check_over()  # an hour without records is no message
         for link in self.record_links.links.values():
             self._tick_link(link, compare)
-        self.record_links.set_timer(RESEND, self._pause)
+        self.record_links.set_timer(RESEND, self._pause.seconds)
         waits = self._exhausted and not (self.reason or self.queries.contributes)
         if waits and self._idle >= self.manifest.lost_after and not self._assists:
             self._done("readings")

@@ -2,7 +2,9 @@
 
 A Hello says under which manifest and in which run a neighbour speaks, what it has sent so far, and what
 it remembers of the receiver (`remembered`). A neighbour with another manifest is reported, with the
-first field that differs, and served nothing.
+first field that differs, and served nothing. One Hello that is wrong must not close a good link: that a
+neighbour has another start or run, or has sent more than is remembered, counts when it is said twice
+(`protocol.succession`). So an agent announces a value by two Hellos, before the value itself.
 
 New records go to every other neighbour at once; those that come within `Options.tick` of the last push
 go together, so a link carries few messages, of many records. What was lost is found by comparison:
@@ -36,6 +38,7 @@ from murmura.agents.masked.queries import KEPT, Queries
 from murmura.agents.masked.records import SignedRecord
 from murmura.agents.masked.remembered import Contradiction, OwnStatus, doubt, follow
 from murmura.agents.messages import Hello, PeerStatus, RecordExchange
+from murmura.agents.protocol.succession import Change, SaidOnce, Speaker, Succession
 from murmura.agents.wire import BUCKETS, MOST_BYTES, NAME, WireError
 
 MOST_CHUNK = MOST_BYTES - 1024  # bytes of records in a message, beside its head
@@ -99,7 +102,9 @@ class RecordLink:
         self.finals = self.ticks = self.turns = 0  # messages that said "done"; ticks; comparisons
         self.bad, self.allowance = 0, VERIFIED_PER_TICK
         self.conflict = b""
-        self.unproved = PeerStatus()  # what it claimed once to remember, without a proof
+        self.succession = Succession()  # whom it takes two Hellos to follow
+        self.announced = SaidOnce()  # releases beyond those known
+        self.unproved = SaidOnce()  # what it claimed to remember, without a proof
         self.named: bytes | None = None  # the run of it that was greeted since the last tick
         self.reset()
 
@@ -113,6 +118,7 @@ class RecordLink:
         self.pending: set[bytes] = set()  # names of records that it has and this agent lacks
         self.concluded, self.done, self.heard_done = 0, False, False
         self.finals = 0
+        self.accepted = False  # whether records came under its run
 
     def renew(self) -> None:
         """A tick: warn again, verify again."""
@@ -236,43 +242,70 @@ class RecordLinks:
             own.field_digests, own=self.own.status, known=link.known, asks=asks,
         )))  # fmt: skip
 
+    def introduce(self, link: RecordLink) -> None:
+        """Say who this agent is, as often as it takes a neighbour that may remember an earlier run."""
+        self.greet(link)
+        if link.run and not link.greeted:
+            self.greet(link)
+
     def say_sent(self) -> None:
         """Say to all neighbours that a value was sent; before the value, and until they repeat it."""
         for link in self.remote:
             if link.open:
-                self.greet(link, asks=True)
+                self._announce(link)
+
+    def _announce(self, link: RecordLink) -> None:
+        """Say what was sent as often as it takes to be remembered, and ask whether it is."""
+        self.greet(link)
+        self.greet(link, asks=True)
 
     def receive_hello(self, link: RecordLink, hello: Hello) -> Contradiction | None:
         """Open the link, or report why not; what it returns ends the agent."""
         found = self.own.judge(hello.known, self.met)
         if found is not None:
-            if found.proved and not (found.believed and link.unproved != hello.known):
+            if found.proved and not found.believed:
                 return found
             if found.believed:  # one message that is wrong must not end an agent
-                link.unproved = hello.known
+                if link.unproved.repeated(hello.known):
+                    return found
                 self.greet(link, asks=True)
             self.report("rejected", link.peer, f"{found.text}, which it does not prove")
         elif hello.manifest != self._manifest.digest:
             self._mismatch(link, hello)
-        elif why := doubt(link.known, hello.own):
-            self._refuse(link, hello.own.run, why)
         else:
-            self._welcome(link, hello)
+            self._consider(link, hello)
         return None
+
+    def _consider(self, link: RecordLink, hello: Hello) -> None:
+        """Follow a Hello under the same manifest, refuse it, or ask for it once more."""
+        known, own, said = link.known, hello.own, Speaker(0, *hello.own[:3])
+        change = link.succession.change(Speaker(0, *known[:3]), said, link.accepted)
+        if change is Change.CORRECTION:
+            known = known._replace(start=0, run=b"", start_proof=b"")
+        if why := doubt(known, own):
+            self._refuse(link, own.run, why)
+        elif link.succession.follows(change, said):
+            self._welcome(link, hello)
+        else:
+            self.greet(link, asks=True)
 
     def _welcome(self, link: RecordLink, hello: Hello) -> None:
         own, named, compared = hello.own, hello.known.run == self.own.status.run, link.compared
         if own.run != link.run:
             link.reset()
             link.state, link.compared = LinkState.OPENING, 0
-        self._remember(link, follow(link.known, own, hello.peer_incarnation == self.incarnation))
+        more = hello.peer_incarnation == self.incarnation and own.releases > link.known.releases
+        certain = more and link.announced.repeated(own[3:])
+        self._remember(link, follow(link.known, own, certain))
         link.heard, link.greeted = True, link.greeted or named
         if named:
             self.met = True
             link.compared, link.repeated = hello.incarnation, hello.known.releases
         news = link.compared and not compared and self.own.status.releases > link.repeated
-        if hello.asks or news or not (named or link.named == link.run):
-            self.greet(link, asks=bool(news))
+        if news:
+            self._announce(link)
+        elif hello.asks or not (named or link.named == link.run):
+            self.greet(link)
         if link.state is not LinkState.OPEN:
             link.state, link.foreign_manifest, link.differs = LinkState.OPEN, b"", ""
             self.ask(link)
@@ -310,7 +343,7 @@ class RecordLinks:
     def admits(self, link: RecordLink, message: RecordExchange) -> bool:
         """Whether a message is of a neighbour that agreed, in the run that said Hello."""
         if link.state is LinkState.OPEN and message.run == link.run:
-            link.greeted = True
+            link.greeted = link.accepted = True
             link.concluded = max(link.concluded, message.concluded)
             if message.done and not link.done:
                 link.done = True

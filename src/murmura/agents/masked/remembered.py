@@ -3,8 +3,8 @@
 A member's releases are the masked values that it has sent, in the order of its ledger's chain. The
 head of their history and the start of its ledger are in every Hello, each with a proof that only the
 member can compute (`protocol.history`). Neighbours store both, across restarts, epochs and nonces, and
-repeat them. A member that has just sent a value says so to its neighbours before the value itself, and
-again until each of them has repeated it.
+repeat them. A member that has just sent a value says so to its neighbours, twice, before the value itself,
+and again until each of them has repeated it.
 
 The member compares what is repeated with its own ledger (`OwnStatus.judge`):
 - more releases, or others: its ledger was restored from an older copy, or lost;
@@ -148,6 +148,8 @@ def doubt(known: PeerStatus, own: PeerStatus) -> str:
     >>> doubt(PeerStatus(2, b"12345678"), PeerStatus(1, b"87654321"))
     'start 1 of its ledger after start 2: an old message, or a copy of its ledger is in use'
     """
+    if not own.run:
+        return f"start {own.start} of its ledger, and it does not say which run that is"
     if own.start < known.start:
         return (
             f"start {own.start} of its ledger after start {known.start}: an old message, or a copy "
@@ -167,7 +169,7 @@ def doubt(known: PeerStatus, own: PeerStatus) -> str:
     return ""
 
 
-def follow(known: PeerStatus, own: PeerStatus, compared: bool) -> PeerStatus:
+def follow(known: PeerStatus, own: PeerStatus, certain: bool) -> PeerStatus:
     """What is remembered after a Hello that is not doubted.
 
     Parameters
@@ -176,15 +178,16 @@ def follow(known: PeerStatus, own: PeerStatus, compared: bool) -> PeerStatus:
         What was remembered.
     own : PeerStatus
         What the Hello says.
-    compared : bool
-        Whether its sender has compared, in its present run, what was remembered.
+    certain : bool
+        Whether its sender has compared, in its present run, what was remembered, and has said these
+        releases before.
 
     Returns
     -------
     PeerStatus
-        With the sender's start, and its releases if it has compared and they are more.
+        With the sender's start, and its releases if they are certain and more.
     """
     found = known._replace(start=own.start, run=own.run, start_proof=own.start_proof)
-    if compared and own.releases > known.releases:
+    if certain and own.releases > known.releases:
         found = found._replace(releases=own.releases, head=own.head, head_proof=own.head_proof)
     return found

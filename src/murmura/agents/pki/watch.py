@@ -3,6 +3,7 @@
     files change --> they fit together, are valid --> `renewed`: links and listeners take the new ones
                  '-> they do not (yet)            --> a notice; the former certificate stays in use
     deny list    --> newer, signed by the authority --> `changed`: links of who is denied are closed
+    a request    --> taken, once --> `unproved`: a neighbour went back to a version without proofs
 
 Files are looked at once a second, by their contents: whatever replaces them (install, a volume, a
 configuration tool) need not tell the agent. Of an end that comes closer the log hears when a third of the
@@ -23,6 +24,7 @@ from cryptography import x509
 
 from murmura.agents.pki.certificates import SOON, Credentials, check_credentials
 from murmura.agents.pki.trust import Trust
+from murmura.agents.pki.unproved import take
 from murmura.agents.roles import Role, common_name_of
 from murmura.errors import AgentError
 
@@ -46,6 +48,8 @@ class KeyWatch:
         Whether it is a member's, or an observer's.
     denied, kept : Path, or sequence of Path, optional
         The deny list, and where the newest one is kept (`Trust`).
+    request : Path, optional
+        Where the operator says which neighbour went back (`agents.pki.unproved`).
     wall : callable
         Seconds of the epoch.
     pause : float
@@ -57,6 +61,8 @@ class KeyWatch:
         Decides on the certificates of others.
     renewed, changed : list of callable
         Called when new files are in use, and when a newer deny list is; from the watch's thread.
+    unproved : list of callable
+        Called with the name of a device that the operator says went back.
     notify : callable
         Called with the kind of a log line and its text.
     """
@@ -69,6 +75,7 @@ class KeyWatch:
         role: Role = Role.MEMBER,
         denied: Path | Sequence[Path] = (),
         kept: Path | None = None,
+        request: Path | None = None,
         wall: Callable[[], float] = time.time,
         pause: float = PAUSE,
     ) -> None:
@@ -77,6 +84,8 @@ class KeyWatch:
         self.trust = Trust(credentials.ca, denied, kept, wall)
         self.renewed: list[Callable[[], None]] = []
         self.changed: list[Callable[[], None]] = []
+        self.unproved: list[Callable[[str], None]] = []
+        self._request = request
         self.notify: Notify = lambda _kind, _text: None
         self._pause = pause
         self._content = self._digest()
@@ -113,6 +122,7 @@ class KeyWatch:
         with self._lock:
             self._look_at_keys()
             self._look_at_list()
+            self._look_at_request()
             self._warn()
 
     def _look_at_keys(self) -> None:
@@ -164,6 +174,11 @@ class KeyWatch:
         if self.trust.denied.number != before:
             for call in self.changed:
                 call()
+
+    def _look_at_request(self) -> None:
+        for device in take(self._request):
+            for call in self.unproved:
+                call(device)
 
     def _warn(self) -> None:
         """Say that the certificate ends, each time what is left of it has halved."""

@@ -38,7 +38,7 @@ from murmura.agents.protocol.link import Link
 from murmura.agents.protocol.mass import Mass
 from murmura.agents.protocol.memory import AgentState
 from murmura.agents.protocol.messenger import Messenger
-from murmura.agents.protocol.options import LONGEST_PAUSE, Options
+from murmura.agents.protocol.options import LONGEST_PAUSE, Options, ResendPause
 from murmura.agents.protocol.states import (
     Reachability,
     ReachabilityEvent,
@@ -124,9 +124,7 @@ class Agent:
         )  # fmt: skip
         self.schedule = self._schedule(links)
         self.gathering.restart = self.schedule.restart
-        self._pause = self.options.resend
-        self._longest_pause = min(LONGEST_PAUSE, manifest.lost_after / 8)
-        self._marker = self.schedule.marker
+        self._pause = ResendPause(self.options, manifest.lost_after, self.schedule.marker)
         self._handlers: dict[type[Any], Callable[[Any], None]] = {
             ev.Received: self._received,
             ev.ReceivedBatch: self._received_batch,
@@ -172,9 +170,8 @@ class Agent:
         messenger = self.messenger
         messenger.begin_event()
         self._handlers[type(event)](event)
-        if self._pause > self.options.resend and self._marker != self.schedule.marker:
-            self._pause = self.options.resend
-            messenger.set_timer("resend", self._pause)
+        if self._pause.grown and self._pause.ends_early(self.schedule.marker):
+            messenger.set_timer("resend", self._pause.seconds)
         if messenger.renewed:
             self.state.unsaved = False
             messenger.actions.insert(0, ev.Renew(self.state.incarnation, self))
@@ -471,14 +468,11 @@ class Agent:
             self.completion.linger()
         else:
             self._resend()
-            self.messenger.set_timer("resend", self._pause)
+            self.messenger.set_timer("resend", self._pause.seconds)
 
     def _resend(self) -> None:
         """Repeat what a neighbour may have missed; at growing pauses while nothing changes."""
-        stuck = self._marker == self.schedule.marker
-        self._marker = self.schedule.marker
-        grown = min(2 * self._pause, self._longest_pause)
-        self._pause = max(grown, self.options.resend) if stuck else self.options.resend
+        stuck = self._pause.over(self.schedule.marker)
         for link in self.links.values():
             link.warned = False
             if link.reachability is not Reachability.DOWN:

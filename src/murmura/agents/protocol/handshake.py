@@ -25,9 +25,9 @@ second one of the same start, are refused and reported, and answered by a Hello 
 
 One message that is wrong, by a fault on the way or of a program, must not close a good link for good,
 and whatever is remembered of it would. So what cannot be taken back takes two messages that
-agree: a Hello of another incarnation, start or run is answered by one that asks, and followed when
-it is repeated; so is a claim without proof to a ledger that has released nothing, and a head that
-contradicts the one known. A neighbour's very first Hello is followed at once, and given up for
+agree (`succession`): a Hello of another incarnation, start or run is answered by one that asks, and
+followed when it is repeated; so is a claim without proof to a ledger that has released nothing, and a
+head that contradicts the one known. A neighbour's very first Hello is followed at once, and given up for
 another that is said twice, unless mass came since under its run.
 """
 
@@ -48,6 +48,7 @@ from murmura.agents.protocol.memory import AgentState
 from murmura.agents.protocol.messenger import Messenger
 from murmura.agents.protocol.options import Options
 from murmura.agents.protocol.states import ReachabilityEvent, SessionEvent, SessionState
+from murmura.agents.protocol.succession import Change, Speaker
 
 CONFLICT = "conflicting-releases"
 REMEDY = (
@@ -119,74 +120,44 @@ class Handshake:
 
     def receive_hello(self, link: Link, hello: Hello) -> bool:
         """Take a Hello; whether the agent may now be able to advance."""
-        state = self._state
         if self.contradicted(link, hello.known):
             return False
         if hello.manifest != self._manifest.digest:
             return self._mismatch(link, hello)
-        if self._replaces_first(link, hello):
-            if self._repeated(link, hello):
-                self._forget_first(link, hello)
-                self._welcome(link, hello)
-                return True
+        said = Speaker(hello.incarnation, *hello.own[:3])
+        change = link.succession.change(link.speaker, said, accepted=link.newest > 0)
+        if change is not Change.CORRECTION and self._refused(link, hello):
             return False
+        if not link.succession.follows(change, said):
+            self._messenger.send_hello(link, asks=True)
+            return False
+        if change is Change.CORRECTION:
+            self._forget_first(link, hello)
+        self._welcome(link, hello)
+        return True
+
+    def _refused(self, link: Link, hello: Hello) -> bool:
+        """Whether a Hello is refused because of what is known of its sender, or of this agent."""
+        state = self._state
         if why := self._doubtful(link, hello):
             self._messenger.reject(link.peer, f"a Hello of {why}")
             self._messenger.warn(link)
-            return False
-        if hello.incarnation < max(link.peer_incarnation, 1):
+        elif hello.incarnation < max(link.peer_incarnation, 1):
             self._messenger.reject(
                 link.peer,
                 f"a Hello of incarnation {hello.incarnation} after one of {link.peer_incarnation}",
             )
-            return False
-        if (hello.peer_incarnation, hello.acknowledged) > (state.incarnation, state.round):
+        elif (hello.peer_incarnation, hello.acknowledged) > (state.incarnation, state.round):
             self._dispute(link, hello)
+        else:
             return False
-        if self._is_another(link, hello) and not self._repeated(link, hello):
-            return False
-        self._welcome(link, hello)
         return True
-
-    def _replaces_first(self, link: Link, hello: Hello) -> bool:
-        """Whether a Hello contradicts the only one before it, which may have been the wrong one."""
-        known, own = link.known, hello.own
-        current = link.peer_incarnation, known.start, known.run
-        return (
-            link.provisional
-            and own.run != b""
-            and (hello.incarnation, own.start, own.run) != current
-            and (own.run == known.run or not link.newest)
-        )
 
     def _forget_first(self, link: Link, hello: Hello) -> None:
         """Two Hellos agree, and the one before them was wrong."""
         link.known = link.known._replace(start=0, run=b"", start_proof=b"")
         if hello.incarnation != link.peer_incarnation:
             link.peer_incarnation = 0
-
-    def _is_another(self, link: Link, hello: Hello) -> bool:
-        """Whether a Hello says that the neighbour is another than it was: incarnation, start or run."""
-        known, own = link.known, hello.own
-        incarnation = link.peer_incarnation or hello.incarnation
-        first = not known.run and not link.peer_incarnation
-        if first or not own.run:
-            link.provisional = first and own.run != b""
-            return False
-        if (hello.incarnation, own.start, own.run) == (incarnation, known.start, known.run):
-            link.provisional = False
-            return False
-        return True
-
-    def _repeated(self, link: Link, hello: Hello) -> bool:
-        """Whether this is the second Hello in which the neighbour says so; the first is answered."""
-        proposed = hello.incarnation, hello.own.start, hello.own.run, hello.own.start_proof
-        if link.proposed == proposed:
-            link.proposed, link.provisional = (), False
-            return True
-        link.proposed = proposed
-        self._messenger.send_hello(link, asks=True)
-        return False
 
     def _welcome(self, link: Link, hello: Hello) -> None:
         """Accept a Hello; answer until both sides know both runs."""
@@ -292,8 +263,7 @@ class Handshake:
         if not why:
             return False
         unproved = not proved and not len(self._identity.history)
-        if unproved and known.run and link.unproved != known:
-            link.unproved = known
+        if unproved and known.run and not link.unproved.repeated(known):
             self._messenger.reject(link.peer, f"{why}, which it does not prove; it is asked again")
             self._messenger.send_hello(link, asks=True)
         elif proved or unproved:
@@ -309,6 +279,8 @@ class Handshake:
         """Why a Hello cannot be of the member that is remembered; empty if it can."""
         known, own = link.known, hello.own
         found = f"start {own.start} with {own.releases} releases"
+        if own.start and not own.run:
+            return f"{found}, which does not say which run of its ledger that is"
         if own.start < known.start:
             return (
                 f"{found} after start {known.start} with {known.releases}: an old message, or its "
@@ -341,7 +313,7 @@ class Handshake:
         compared.
         """
         known = link.known
-        if own.run == known.run and own.start == known.start:
+        if own[:3] == known[:3]:
             return False
         link.known = known._replace(start=own.start, run=own.run, start_proof=own.start_proof)
         link.on(SessionEvent.NEW_RUN)
@@ -357,8 +329,7 @@ class Handshake:
             )
             self._messenger.remember(link)
         elif message.releases == known.releases and message.head != known.head:
-            if known.run and link.suspect != (message.releases, message.head):
-                link.suspect = message.releases, message.head
+            if known.run and not link.suspect.repeated((message.releases, message.head)):
                 return True
             text = f"{known.releases} releases, and others than before under the same start"
             self._conflict(link, known.run, text)

@@ -20,6 +20,7 @@ from murmura.agents.protocol.states import (
     SessionEvent,
     SessionState,
 )
+from murmura.agents.protocol.succession import SaidOnce, Speaker, Succession
 
 if TYPE_CHECKING:
     from murmura.agents.protocol.claims import Claims
@@ -67,9 +68,8 @@ class Link:
         "acknowledged", "awaited", "buffer", "confirmed", "conflict", "differs", "dropped",
         "first_tag", "foreign_manifest", "heard", "in_reach", "in_round", "in_sums", "in_tag",
         "in_weight", "joined", "known", "may_send", "newest", "out_sums", "out_weight", "peer",
-        "peer_incarnation", "proposed", "provisional", "range_report", "reachability",
-        "register", "repeated", "sent", "session", "silent", "since", "steady", "suspect", "undone",
-        "unproved", "warned", "weight",
+        "peer_incarnation", "range_report", "reachability", "register", "repeated", "sent", "session",
+        "silent", "since", "steady", "succession", "suspect", "undone", "unproved", "warned", "weight",
     )  # fmt: skip
 
     def __init__(self, peer: str, weight: int, dimension: int, steady: bool = False) -> None:
@@ -89,10 +89,9 @@ class Link:
         self.known = PeerStatus()  # its status when last heard, in any incarnation and epoch
         self.confirmed = False  # has said in this run what it remembers of this agent
         self.conflict = b""  # the run of it whose conflict was reported last
-        self.proposed: tuple[object, ...] = ()  # who it said it is now, in one Hello so far
-        self.provisional = False  # whether a single Hello says who it is
-        self.suspect: tuple[int, bytes] = (0, b"")  # another head than the one known, seen once
-        self.unproved = PeerStatus()  # what it claimed once to remember, without a proof
+        self.succession = Succession()  # whom it takes two Hellos to follow
+        self.suspect = SaidOnce()  # other heads than the one known
+        self.unproved = SaidOnce()  # what it claimed to remember, without a proof
         self.warned = False  # was sent what is remembered of it, since the last resend
         self._clear(0, 0, dimension)
         self._derive()
@@ -122,6 +121,11 @@ class Link:
         """Whether the neighbour accepts what this agent says of who takes part."""
         down = self.reachability is Reachability.DOWN
         return self.confirmed and not down and self.session in states.ESTABLISHED
+
+    @property
+    def speaker(self) -> Speaker:
+        """Who was followed so far."""
+        return Speaker(self.peer_incarnation, *self.known[:3])
 
     def enter_view(self, dropped: bool) -> None:
         """A new view begins, with this link or without it."""

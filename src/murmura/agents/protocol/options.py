@@ -101,3 +101,73 @@ class DoublingPause:
             return False
         self._left, self._pause = self._pause, min(2 * self._pause, self.LONGEST)
         return True
+
+
+class ResendPause:
+    """The pause before messages are repeated: it doubles while nothing changes, and then is short again.
+
+    Parameters
+    ----------
+    options : Options
+        Has the shortest one.
+    lost_after : float
+        Seconds after which neighbours give an agent up; the longest pause is an eighth of it, at most.
+    marker : object
+        How far the agent is; whenever it differs from the last one, something has changed.
+
+    Attributes
+    ----------
+    seconds : float
+        The present pause.
+
+    Examples
+    --------
+    >>> pause = ResendPause(Options(resend=0.5), 16.0, marker=0)
+    >>> [(pause.over(marker), pause.seconds) for marker in (1, 1, 1, 1)]
+    [(False, 0.5), (True, 1.0), (True, 2.0), (True, 2.0)]
+    >>> pause.grown and pause.ends_early(2), pause.seconds
+    (True, 0.5)
+    """
+
+    __slots__ = ("_longest", "_marker", "_shortest", "seconds")
+
+    def __init__(self, options: Options, lost_after: float, marker: object) -> None:
+        """As short as it can be."""
+        self._shortest = self.seconds = options.resend
+        self._longest, self._marker = min(LONGEST_PAUSE, lost_after / 8), marker
+
+    @property
+    def grown(self) -> bool:
+        """Whether it is longer than it was at first."""
+        return self.seconds > self._shortest
+
+    def reset(self) -> None:
+        """Make it short again."""
+        self.seconds = self._shortest
+
+    def ends_early(self, marker: object) -> bool:
+        """Whether something has changed since the last one was over; then it is short again."""
+        changed = marker != self._marker
+        if changed:
+            self.reset()
+        return changed
+
+    def over(self, marker: object, longest: float = 0.0) -> bool:
+        """Begin the next one; whether nothing has changed during this, so that it is longer.
+
+        Parameters
+        ----------
+        marker : object
+            How far the agent is.
+        longest : float
+            Seconds, if another limit holds than at first.
+
+        Returns
+        -------
+        bool
+            Whether the agent is stuck.
+        """
+        stuck, self._marker = marker == self._marker, marker
+        grown = min(2 * self.seconds, longest or self._longest)
+        self.seconds = max(grown, self._shortest) if stuck else self._shortest
+        return stuck

@@ -47,6 +47,7 @@ WARNING_KINDS = {
     "quorum",
     "excluded",
     "unacknowledged",
+    "unproved",
 }
 ONCE_KINDS = {"started", "resumed", "done", "stopped", "result", "metrics"}  # in each run
 BURST = 8  # lines that repeat before intervals begin

@@ -30,7 +30,7 @@ class Refused(NamedTuple):
 
 
 class TransportNotice(NamedTuple):
-    """What is to be in the log: of certificates, and of the deny list.
+    """What is to be in the log: of certificates, proofs, and the deny list.
 
     Attributes
     ----------

@@ -22,7 +22,9 @@ link in A's name, but has no proof: nothing that it sends is taken, and of what 
 ciphertext.
 
 Members of a version without proofs have no mark on their token of liveliness, and are heard as before, by
-their TLS alone; unless they have proved themselves before, or some of their certificates are denied.
+their TLS alone; unless they have proved themselves before, or some of their certificates are denied. One that
+its operator has rolled back is heard again once a person here says so (`Channels.release`), and until
+it proves itself the next time.
 """
 
 from __future__ import annotations
@@ -261,14 +263,34 @@ class Channels:
         found = self._channels.get(device)
         return None if found is None or self.trust.wall() >= found.expires else found
 
-    def must_prove(self, device: str) -> bool:
-        """Whether nothing is taken from a device, or sent to it, without a channel."""
-        return (
-            device in self.proved
-            or device in self._heard
-            or self.trust.must_prove(device)
-            or bool(self.trust.denied_name(device))
-        )
+    def must_prove(self, device: str) -> str:
+        """Why nothing is taken from a device, or sent to it, without a channel; empty if it is."""
+        denied = self.trust.denied_name(device)
+        if denied:
+            return denied
+        if self.trust.must_prove(device):
+            return (
+                "it does not prove which certificate it has, and the deny list has some of its; an "
+                "earlier version has no proofs: upgrade it"
+            )
+        if device in self.proved or device in self._heard or device in self._channels:
+            return (
+                "it does not prove its certificate and did so before: an earlier version runs there, or "
+                "somebody else has an old certificate of it; if its operator has rolled it back, run "
+                f"`murmura keys unproved {device}` on this site, and it is heard without proofs again"
+            )
+        return ""
+
+    def release(self, device: str) -> bool:
+        """Forget that a device has proved itself, until it does again; whether it had.
+
+        A channel that is open stays, and while it does nothing is taken without a seal. What the
+        deny list asks for stays too.
+        """
+        had = device in self.proved or device in self._heard
+        self.proved.pop(device, None)
+        self._heard.pop(device, None)
+        return had
 
     def seal(self, device: str, key: str, data: bytes) -> tuple[bytes, bytes] | None:
         """A message for a device under a key expression, with its attachment; None without a channel."""

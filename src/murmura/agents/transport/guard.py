@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from murmura.agents.transport.admission import Change, PeerAdmission
-from murmura.agents.transport.base import Refused
+from murmura.agents.transport.base import Refused, TransportNotice
 from murmura.agents.transport.channels import (
     MARK,
     MOST_PROOF,
@@ -54,7 +54,7 @@ class LinkGuard:
         admission: PeerAdmission,
         publish: Callable[[str, bytes], None],
         announce: Callable[[Sequence[Change]], None],
-        note: Callable[[Refused], None],
+        note: Callable[[Refused | TransportNotice], None],
     ) -> None:
         """Nobody has proved anything."""
         self.admission, self._session, self._devices = admission, session, frozenset(devices)
@@ -75,8 +75,7 @@ class LinkGuard:
         if channels is None or (attached is None and self.admission.admits_plain(device)):
             return bytes(sample.payload)
         if attached is None:
-            denied = channels.trust.denied_name(device)
-            raise ProofError(denied or f"{device} spoke without a proof of its certificate")
+            raise ProofError(f"{device} spoke without a proof: {channels.must_prove(device)}")
         return channels.open(device, key, bytes(sample.payload), bytes(attached))
 
     def sealed(self, device: str, key: str, data: bytes) -> tuple[bytes, bytes | None] | None:
@@ -140,6 +139,24 @@ class LinkGuard:
         where = f" at {', '.join(found)}" if found else ""
         self._note(Refused(device, f"{device}{where} is refused: {reason}"))
 
+    def release(self, device: str) -> None:
+        """The operator says that a device went back to a version without proofs: hear it, if it may be."""
+        channels = self.channels
+        if channels is None or device not in self._devices:
+            return
+        with self._turn:
+            had = channels.release(device)
+            why = channels.must_prove(device)
+            self._announce(self.admission.refresh(device))
+        text = "is heard without a proof of its certificate, until it proves one again"
+        if not had:
+            text = "has not proved its certificate to this process: nothing is to be forgotten"
+        elif channels.channel(device) is not None:
+            text = f"proves its certificate now; once it is gone, it {text}"
+        elif why:
+            text = f"is refused all the same: {why}"
+        self._note(TransportNotice("unproved", f"{device} {text}"))
+
     def links(self) -> list[Any]:
         """The links of the session; none once it is closed."""
         try:
@@ -178,8 +195,9 @@ class LinkGuard:
             if device not in self._devices or self.link_made(link):
                 continue
             proved = channels.channel(device)
-            if channels.must_prove(device) and (proved is None or proved.session != session):
+            why = channels.must_prove(device)
+            if why and (proved is None or proved.session != session):
                 waiting[link.dst] = self._waiting.get(link.dst, now)
                 if now - waiting[link.dst] > UNPROVED:
-                    self.refuse(device, "it does not prove its certificate", session)
+                    self.refuse(device, why, session)
         self._waiting = waiting

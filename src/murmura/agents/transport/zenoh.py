@@ -338,6 +338,7 @@ key, which the authority signs; or run with --insecure, which is for the loopbac
         watch.notify = lambda kind, text: self._note(TransportNotice(kind, text))
         watch.renewed.append(self._reopen)
         watch.changed.append(self._deny)
+        watch.unproved.append(self._release)
         watch.start()
         threading.Thread(target=self._probe, daemon=True, name="murmura-probe").start()
         threading.Thread(target=self._tend, daemon=True, name="murmura-links").start()
@@ -359,6 +360,12 @@ key, which the authority signs; or run with --insecure, which is for the loopbac
         self._wake.set()
         if self._calling != self._called():
             self._reopen()
+
+    def _release(self, device: str) -> None:
+        """The operator says that a neighbour went back to a version without proofs."""
+        with self._session_lock:
+            if not self._closed.is_set():
+                self._guard.release(device)
 
     def _reopen(self) -> None:
         """Close the session and open it with the files that are there now, as often as it takes."""

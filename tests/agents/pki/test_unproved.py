@@ -1,0 +1,58 @@
+"""The operator's word that a neighbour went back to a version without proofs: taken once, by who runs."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from murmura.agents.pki import Authority, KeyWatch
+from murmura.agents.pki.unproved import ask, request_path, take, wait_until_taken
+from murmura.errors import AgentError
+
+
+def test_a_request_is_taken_once_with_all_that_it_names(tmp_path: Path) -> None:
+    path = request_path(tmp_path / "north.ledger")
+    assert take(path) == take(None) == []
+    ask(path, "east")
+    ask(path, "west")
+    assert path.stat().st_mode & 0o077 == 0
+    assert take(path) == ["east", "west"]
+    assert take(path) == []
+    assert wait_until_taken(path, 0.0, lambda: True)
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", '{"names": 3}', "\xff"])
+def test_what_is_no_request_names_nobody_and_is_removed(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "request"
+    path.write_text(text, encoding="latin-1")
+    assert take(path) == []
+    assert not path.exists()
+
+
+def test_a_request_that_nobody_takes_is_reported(tmp_path: Path) -> None:
+    path = tmp_path / "request"
+    ask(path, "east")
+    assert not wait_until_taken(path, 0.0, lambda: True)
+    assert not wait_until_taken(path, 60.0, lambda: False)
+    with pytest.raises(AgentError, match="run this as the user that the agent runs as"):
+        ask(tmp_path / "nowhere" / "request", "east")
+
+
+def test_a_running_watch_takes_it(tmp_path: Path) -> None:
+    authority = Authority.create(tmp_path / "keys")
+    authority.issue("north")
+    path, heard = tmp_path / "request", threading.Event()
+    watch = KeyWatch(authority.credentials("north"), "north", request=path, pause=0.02)
+    names: list[str] = []
+    watch.unproved.append(lambda name: (names.append(name), heard.set()))  # type: ignore[arg-type, func-returns-value]
+    watch.start()
+    try:
+        ask(path, "east")
+        assert wait_until_taken(path, 20.0, lambda: True)
+        assert heard.wait(20.0)
+        watch.poll()
+        assert names == ["east"]
+    finally:
+        watch.close()
