@@ -86,6 +86,14 @@ def test_a_page_keeps_what_it_shows_and_nothing_else_of_a_status() -> None:
     assert set(site) - {"received_at", "silent_since", "silent_reason"} == set(site_of(STATUS))
 
 
+def test_a_page_knows_the_epoch_of_each_site_and_of_its_terms() -> None:
+    page = made(epoch=3, former=(("9", 2),))
+    page.update("0", STATUS | {"epoch": 2}, at=100.0)
+    snapshot = page.hub.snapshot
+    assert snapshot["sites"]["0"]["epoch"] == 2
+    assert (snapshot["terms"]["epoch"], snapshot["terms"]["former"]) == (3, [["9", 2]])
+
+
 def test_estimates_that_nothing_protects_are_nowhere_on_the_page() -> None:
     page = made(estimates=False)
     page.update("0", STATUS, at=100.0)

@@ -198,10 +198,11 @@ def _table(found: list[StatusReport]) -> RenderableType:
     from rich.console import Group
     from rich.text import Text
 
-    from murmura.cli.status import status_table
+    from murmura.cli.status import behind, status_table
 
     silent = [Text(f"{report.path}: {report.problem}") for report in found if report.problem]
-    return Group(status_table(found), *silent)
+    late = [Text(line) for line in behind(found)]
+    return Group(status_table(found), *late, *silent)
 
 
 def _print(found: list[StatusReport]) -> None:

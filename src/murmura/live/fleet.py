@@ -70,6 +70,10 @@ class FleetTerms:
         Whether estimates may be shown.
     expected : tuple of (int, float)
         Round and half width of the interval that the terms give if nobody is missing.
+    epoch : int
+        Of the membership.
+    former : tuple of (str, int)
+        Members of earlier epochs, and the epoch from which each is none.
     placed : str
         "map" where positions came with the network, "layout" where they were computed.
 
@@ -101,6 +105,8 @@ class FleetTerms:
     estimates: bool = True
     expected: tuple[tuple[int, float], ...] = ()
     placed: str = "layout"
+    epoch: int = 1
+    former: tuple[tuple[str, int], ...] = ()
 
     def __post_init__(self) -> None:
         """Check that the parts fit together."""
@@ -131,6 +137,7 @@ class FleetTerms:
         title: str = "",
         estimates: bool = True,
         placed: str | None = None,
+        former: Mapping[str, int] | None = None,
     ) -> FleetTerms:
         """The terms of a manifest, with the guarantee and the error bar that follow from it.
 
@@ -149,6 +156,8 @@ class FleetTerms:
             measured signals without protection.
         placed : str, optional
             As in `FleetTerms`; by default "map" if there are positions.
+        former : mapping of str to int, optional
+            Members of earlier epochs, and the epoch from which each is none.
 
         Returns
         -------
@@ -182,6 +191,8 @@ class FleetTerms:
             estimates=estimates,
             expected=_expected(manifest, family) if estimates else (),
             placed=placed or ("layout" if positions is None else "map"),
+            epoch=manifest.epoch,
+            former=tuple((former or {}).items()),
         )
 
 
@@ -411,7 +422,9 @@ def site_of(status: Mapping[str, Any], estimates: bool = True) -> dict[str, Any]
     dict
         The fields of a site in the snapshot.
     """
-    taken = ("state", "reason", "round", "budget", "session", "version", "manifest", "last_reading")
+    taken = (
+        "state", "reason", "round", "budget", "session", "version", "manifest", "epoch", "last_reading",
+    )  # fmt: skip
     site: dict[str, Any] = {name: status.get(name) for name in taken}
     days = status.get("certificate_days")
     site["certificate_days"] = None if days is None else round(days, 1)
@@ -431,7 +444,8 @@ def _coverage(coverage: Mapping[str, Any] | None) -> dict[str, Any] | None:
         return None
     names = list(coverage.get("missing", ()))
     numbers = {name: coverage.get(name) for name in ("contributing", "members", "quorum")}
-    return numbers | {"missing": names[:MOST_NAMES]}
+    gone = {how: list(coverage.get(how, ()))[:MOST_NAMES] for how in ("left", "lost")}
+    return numbers | {"missing": names[:MOST_NAMES]} | gone
 
 
 def _links(links: Mapping[str, str] | None) -> dict[str, Any] | None:

@@ -81,6 +81,18 @@ export function mostCommon(values) {
   return [...counts.entries()].sort((a, b) => b[1] - a[1]).map(([value]) => value)[0] || null;
 }
 
+// The newest epoch that the terms or a site know of, and the sites that are in an earlier one. A site
+// that has ended adopts a later one when it is started again.
+export function epochsOf({ terms, sites }) {
+  const known = terms.labels.map((label) => sites[label] && sites[label].epoch).filter(Number.isFinite);
+  const newest = known.reduce((a, b) => Math.max(a, b), terms.epoch);
+  return { newest, heard: known.length, behind: terms.labels.filter((label) => isBehind(sites[label], newest)) };
+}
+
+export function isBehind(site, newest) {
+  return Boolean(site) && Number.isFinite(site.epoch) && site.epoch < newest && !["done", "stopped"].includes(site.state);
+}
+
 // What all sites together say at present, or said after a round that is looked at again.
 export function overview(held, shownRound = null) {
   const { terms, sites } = held;
