@@ -271,6 +271,34 @@ def test_a_site_that_the_roll_out_has_not_reached_is_marked(
         assert page.evaluate("document.documentElement.scrollWidth") <= 1280
 
 
+def test_an_open_page_follows_a_later_epoch(open_page: OpenPage, screenshot: Take) -> None:
+    from playwright.sync_api import expect
+
+    with served(3) as (fleet, url):
+        page = open_page(url, server_may_end=True)
+        for label in fleet.terms.labels:
+            fleet.update(label, status(5.0, epoch=1), at=time.time())
+        expect(page.locator("#attention")).to_have_text("Nothing needs attention.")
+        labels = ("site-1", "site-2", "site-9")
+        fleet.follow(
+            terms(3, labels=labels, manifest="cd" * 32, epoch=2, former=((HOSTILE, 2),), quorum=3)
+        )
+        for label in ("site-1", "site-9"):
+            fleet.update(label, status(6.0, epoch=2, round=1, manifest="cd" * 32), at=time.time())
+        expect(page.locator("#attention")).to_contain_text("1 behind epoch 2: site-2 (epoch 1)")
+        expect(page.locator("#sites tr.former")).to_contain_text("no member since epoch 2")
+        expect(page.locator("#sites tr.former th")).to_have_text(HOSTILE)
+        expect(page.locator('#map circle.node[data-label="site-9"]')).to_have_count(1)
+        expect(page.locator("#map circle.node")).to_have_count(3)
+        expect(page.locator("#round")).to_have_text("1")  # that of the others, not 7
+        expect(page.locator("#answer")).to_have_text("6.00 ± 0.40 kW")
+        screenshot(page, "next-epoch")
+        kept = page.locator("#sites").inner_text()
+        other = open_page(url, server_may_end=True)
+        expect(other.locator("#round")).to_have_text("1")
+        assert other.locator("#sites").inner_text() == kept  # events gave what a new page has
+
+
 def test_it_works_without_a_mouse(open_page: OpenPage) -> None:
     from playwright.sync_api import expect
 

@@ -76,6 +76,61 @@ KEY_BYTES = 32
 OBSERVERS_ABOVE, HIGHEST_PORT = 1000, 65535  # by default statuses are served so far above the links
 
 
+def terms_of_epoch(signed: SignedEpoch, variant: str | None) -> tuple[Problem, Manifest, Spec]:
+    """The problem, the manifest and the specification of a signed epoch.
+
+    Parameters
+    ----------
+    signed : SignedEpoch
+        Verified.
+    variant : str or None
+        Which variant of its scenario; None for the only one.
+
+    Raises
+    ------
+    AgentError
+        If agents cannot run it.
+    """
+    try:
+        with signed.unpacked() as path:
+            scenario = Scenario.load(path)
+            problem, manifest = problem_and_manifest(scenario, variant)
+    except MurmuraError as problem_found:
+        raise AgentError(f"epoch {signed.epoch} cannot be followed: {problem_found}") from None
+    if manifest.epoch != signed.epoch:
+        raise AgentError(
+            f"a file says epoch {signed.epoch}, and its scenario {manifest.epoch}; roll it out anew"
+        )
+    return problem, manifest, next(s for s in scenario.variants if variant in (None, s.name))
+
+
+def check_written(written: Manifest, signed: Manifest, place: str) -> None:
+    """Raise unless the scenario and a signed epoch agree in all but the membership, and on which is later.
+
+    Parameters
+    ----------
+    written, signed : Manifest
+        The terms of the scenario, and those that the authority signed.
+    place : str
+        Where the scenario is named, for the error.
+    """
+    if written.epoch > signed.epoch:
+        raise AgentError(
+            f"{place}: the scenario has epoch {written.epoch}, and the "
+            f"authority has signed none after {signed.epoch}; `murmura members rollout` "
+            "signs it, or restore the scenario of that epoch"
+        )
+    if written.epoch < signed.epoch:
+        check_successor(written, signed)
+    elif written.digest != signed.digest:
+        what = signed.first_difference(written.field_digests)
+        raise AgentError(
+            f"{place}: the scenario of epoch {written.epoch} differs in "
+            f"{what} from the one that the authority signed; restore it, or have it signed as "
+            "a later epoch with `murmura members rollout`"
+        )
+
+
 class Setup:
     """A checked agent.toml, with what it refers to.
 
@@ -149,7 +204,7 @@ peers, keys, ledger, budget, readings, rounds, status, page, observers, relay, m
             if self.signed is not None:
                 written = self.manifest
                 self.problem, self.manifest, spec = self.terms_of(self.signed)
-                self._check_signed(written)
+                check_written(written, self.manifest, self.locator.at("scenario"))
         self.unit, self.former = spec.family.unit, dict(spec.agents.former)
         with self.locator.errors_at("name"):
             neighbours = self.manifest.link_weights(config.name)
@@ -223,51 +278,9 @@ peers, keys, ledger, budget, readings, rounds, status, page, observers, relay, m
             return None, []
         return latest(self.manifest.name, self.authority_certificate(), kept, file)
 
-    def _check_signed(self, written: Manifest) -> None:
-        """The scenario and the signed epoch agree in all but the membership, and on which is later."""
-        assert self.signed is not None, "there is one"
-        if written.epoch > self.manifest.epoch:
-            raise AgentError(
-                f"{self.locator.at('scenario')}: the scenario has epoch {written.epoch}, and the "
-                f"authority has signed none after {self.manifest.epoch}; `murmura members rollout` "
-                "signs it, or restore the scenario of that epoch"
-            )
-        if written.epoch == self.manifest.epoch:
-            if written.digest != self.manifest.digest:
-                what = self.manifest.first_difference(written.field_digests)
-                raise AgentError(
-                    f"{self.locator.at('scenario')}: the scenario of epoch {written.epoch} differs in "
-                    f"{what} from the one that the authority signed; restore it, or have it signed as "
-                    "a later epoch with `murmura members rollout`"
-                )
-            return
-        check_successor(written, self.manifest)
-
     def terms_of(self, signed: SignedEpoch) -> tuple[Problem, Manifest, Spec]:
-        """The problem, the manifest and the specification of a signed epoch.
-
-        Parameters
-        ----------
-        signed : SignedEpoch
-            Verified.
-
-        Raises
-        ------
-        AgentError
-            If agents cannot run it.
-        """
-        variant = self.config.variant
-        try:
-            with signed.unpacked() as path:
-                scenario = Scenario.load(path)
-                problem, manifest = problem_and_manifest(scenario, variant)
-        except MurmuraError as problem_found:
-            raise AgentError(f"epoch {signed.epoch} cannot be followed: {problem_found}") from None
-        if manifest.epoch != signed.epoch:
-            raise AgentError(
-                f"a file says epoch {signed.epoch}, and its scenario {manifest.epoch}; roll it out anew"
-            )
-        return problem, manifest, next(s for s in scenario.variants if variant in (None, s.name))
+        """The problem, the manifest and the specification of a signed epoch: `terms_of_epoch`."""
+        return terms_of_epoch(signed, self.config.variant)
 
     def under(self, signed: SignedEpoch) -> Setup:
         """The same agent under another epoch.

@@ -281,7 +281,8 @@ class FleetPage:
         with self._lock:
             self._change(label, site | HEARD)
             value, t = site.get("estimate"), site.get("round")
-            if record and value is not None and t is not None:
+            present = site["epoch"] in (None, self.terms.epoch)  # rounds are those of one epoch
+            if record and present and value is not None and t is not None:
                 width = site.get("half_width")
                 self._history.record(t, {label: value}, {} if width is None else {label: width})
                 self._recorded = True
@@ -306,7 +307,7 @@ class FleetPage:
             self._recorded = True
             self._schedule()
 
-    def silent(self, label: str, since: float, reason: str = "") -> None:
+    def silent(self, label: str, since: float, reason: str = "", epoch: int | None = None) -> None:
         """Say that a site has not been heard of since a time.
 
         Parameters
@@ -317,8 +318,12 @@ class FleetPage:
             In seconds of the epoch; of a site that is silent already the first counts.
         reason : str
             Why, as far as it is known; the last counts.
+        epoch : int, optional
+            The epoch that it is in, if that is known although its status cannot be shown.
         """
         with self._lock:
+            if epoch is not None:
+                self._change(label, {"epoch": epoch})
             before = self._known(label).get("silent_since")
             since = round(since, 1) if before is None else before
             self._change(label, {"silent_since": since, "silent_reason": reason})
@@ -336,6 +341,30 @@ class FleetPage:
         with self._lock:
             self._change(label, {"unwatched": True})
             self._schedule()
+
+    def watch(self, label: str) -> None:
+        """Say that a site is watched from now on."""
+        with self._lock:
+            if self._known(label).get("unwatched"):
+                self._change(label, {"unwatched": False})
+                self._schedule()
+
+    def follow(self, terms: FleetTerms) -> None:
+        """Show the fleet under other terms, of a later epoch: rounds begin anew.
+
+        What is known of sites that are members of both stays; of those that are none any more nothing.
+
+        Parameters
+        ----------
+        terms : FleetTerms
+            From now on.
+        """
+        with self._lock:
+            self.flush()
+            self.terms = terms
+            self._history, self._recorded = RoundHistory(terms.labels), False
+            self._sites = {label: self._sites.get(label, {}) for label in terms.labels}
+            self.hub.publish("terms", asdict(terms))
 
     def has_ended(self, label: str) -> bool:
         """Whether a site is done or stopped, so that no further status is expected."""
@@ -482,5 +511,11 @@ def fold(snapshot: dict[str, Any], kind: str, data: dict[str, Any]) -> None:
         snapshot["rounds"] = [rows[t] for t in kept]
         fan = None if data["fan"] is None else snapshot.get("fan", {}) | data["fan"]
         snapshot["fan"] = fan and {str(t): fan[str(t)] for t in kept if str(t) in fan}
+    elif kind == "terms":
+        if snapshot.get("terms") and snapshot["terms"]["manifest"] != data["manifest"]:
+            kept_sites = snapshot.get("sites", {})
+            snapshot["sites"] = {k: kept_sites[k] for k in data["labels"] if k in kept_sites}
+            snapshot |= {"stride": 1, "detail": 0, "rounds": [], "fan": {}}
+        snapshot["terms"] = data
     else:
         snapshot[kind] = data

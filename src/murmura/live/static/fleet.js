@@ -362,6 +362,7 @@ addEventListener("resize", soon);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", soon);
 
 connect((kind, data) => {
+  if (kind === "terms") past = chosen = null;
   held = fold(held, kind, data);
   soon();
 }, ["terms", "run", "sites", "rounds"]);

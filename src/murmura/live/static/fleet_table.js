@@ -63,13 +63,14 @@ export class SiteTable {
     this.#head(known, terms);
     const norm = { common: mostCommon(Object.values(sites).map((site) => site.version)), newest: epochsOf(this.held).newest };
     const wanted = this.filter.value.trim().toLowerCase();
-    const found = terms.labels.map((label, k) => ({ label, k, site: sites[label] || {} }))
+    const former = terms.former.map(([label, epoch]) => [label, { former: epoch }]);
+    const found = [...terms.labels.map((label) => [label, sites[label] || {}]), ...former].map(([label, site], k) => ({ label, k, site }))
       .filter(({ label, site }) => !wanted || label.toLowerCase().includes(wanted) || stateText(site).includes(wanted));
     const shown = this.#order(found).slice(0, MOST_ROWS);
     const body = this.table.tBodies[0];
     const rows = shown.map((entry) => this.#row(entry, known, norm, terms));
     if (rows.length !== body.rows.length || rows.some((row, k) => body.rows[k] !== row)) body.replaceChildren(...rows);
-    const text = shown.length < terms.labels.length ? `${shown.length} of ${terms.labels.length} sites are shown` : "";
+    const text = shown.length < terms.labels.length + former.length ? `${shown.length} of ${terms.labels.length + former.length} sites are shown` : "";
     if (this.note.textContent !== text) this.note.textContent = text;
   }
 
