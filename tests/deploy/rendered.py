@@ -10,6 +10,7 @@ import yaml
 
 from murmura.agents.fleet import Fleet
 from murmura.agents.runtime.metrics import (
+    GONE,
     LINK_STATES,
     OUTCOMES,
     STAGES,
@@ -28,6 +29,7 @@ VALUES = {  # labels with known values, by series
     ("murmura_link_state", "state"): set(LINK_STATES),
     ("murmura_session_stage", "stage"): set(STAGES),
     ("murmura_readings", "outcome"): set(OUTCOMES),
+    ("murmura_members_gone", "how"): set(GONE),
     ("murmura_session", "number"): {"query", "attempt", "view", "records"},
 }
 SELECTOR = re.compile(r"\b(murmura_\w+)\s*(?:\{([^}]*)\})?")

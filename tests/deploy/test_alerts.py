@@ -70,6 +70,12 @@ def estimates(north: float, east: float, width: float) -> list[str]:
     ]  # fmt: skip
 
 
+def epochs(north: str, east: str) -> list[str]:
+    found = zip(("north", "east"), (north, east), strict=True)
+    return [f'murmura_epoch{{fleet="f", agent="{agent}"}} {values}' for agent, values in found]
+
+
+OTHER_FLEET = 'murmura_epoch{fleet="g", agent="far"} 9+0x30'
 PEER = NORTH | {"peer": "east"}
 UP = 'up{job="murmura", fleet="f", agent="north"}'
 CASES = {
@@ -96,6 +102,12 @@ CASES = {
     "MurmuraTermsDiffer": AlertCase(
         [info("north", "a"), info("east", "b")], [[info("north", "a"), info("east", "a")]], 15,
         {"fleet": "f", "network": "n"},
+    ),
+    "MurmuraEpochBehind": AlertCase(
+        [*epochs("1+0x30", "1x3 2x27"), RUNNING],
+        [epochs("2+0x30", "2+0x30"), epochs("1x5 2x25", "2+0x30"), epochs("2+0x30", "2x9 3x20"),
+         [*epochs("1+0x30", "2+0x30"), DONE], [*epochs("1+0x30", "1+0x30"), OTHER_FLEET]],
+        10,
     ),
     "MurmuraEstimatesApart": AlertCase(
         estimates(10, 20, 4), [estimates(10, 20, 6)], 70, {"fleet": "f", "component": "0"}
@@ -218,7 +230,9 @@ def test_every_alert_fires_when_it_should_and_not_otherwise(tmp_path: Path) -> N
     ("right", "wrong"),
     [("murmura_certificate_days < 7\n", "murmura_certificate_days < 3\n"),
      ("for: 2m", "for: 2h"), ('"silent|down"', '"down"'), ("< 0.1\n", "< 0.01\n"),
-     ("+ murmura_epsilon_reserved < 1e-9", "< 1e-9"), ("[30m])) == 0", "[30m])) >= 0")],
+     ("+ murmura_epsilon_reserved < 1e-9", "< 1e-9"), ("[30m])) == 0", "[30m])) >= 0"),
+     ("on (fleet) group_left () max by (fleet)", "on () group_left () max"),
+     ("(murmura_epoch <", "(murmura_epoch <=")],
 )  # fmt: skip
 def test_a_weakened_rule_would_be_found(tmp_path: Path, right: str, wrong: str) -> None:
     assert right in FILES[ALERTS]

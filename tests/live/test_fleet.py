@@ -86,6 +86,39 @@ def test_a_page_keeps_what_it_shows_and_nothing_else_of_a_status() -> None:
     assert set(site) - {"received_at", "silent_since", "silent_reason"} == set(site_of(STATUS))
 
 
+def test_a_page_knows_the_epoch_of_each_site_and_of_its_terms() -> None:
+    page = made(epoch=3, former=(("9", 2),))
+    page.update("0", STATUS | {"epoch": 2}, at=100.0)
+    snapshot = page.hub.snapshot
+    assert snapshot["sites"]["0"]["epoch"] == 2
+    assert (snapshot["terms"]["epoch"], snapshot["terms"]["former"]) == (3, [["9", 2]])
+
+
+def test_a_page_follows_a_later_epoch() -> None:
+    """Who stays keeps what is known, who is gone has nothing, and rounds begin anew."""
+    page = made(manifest="ab" * 32)
+    for label in ("0", "3"):
+        page.update(label, STATUS | {"epoch": 1}, at=100.0)
+    page.leave_out("1")
+    later = terms(
+        labels=("0", "1", "2", "4"), manifest="cd" * 32, epoch=2, former=(("3", 2),)
+    )  # fmt: skip
+    page.follow(later)
+    snapshot = page.hub.snapshot
+    assert (snapshot["terms"]["epoch"], snapshot["rounds"]) == (2, [])
+    assert set(snapshot["sites"]) == {"0", "1"}
+    page.update("0", STATUS | {"epoch": 1, "round": 9}, at=101.0)  # behind: no round of this epoch
+    page.update("4", STATUS | {"epoch": 2, "round": 2}, at=101.0)
+    page.watch("1")
+    snapshot = page.hub.snapshot
+    assert [row["round"] for row in snapshot["rounds"]] == [2]
+    assert snapshot["sites"]["1"]["unwatched"] is False
+    with pytest.raises(AgentError, match="no site"):
+        page.update("3", STATUS, at=102.0)
+    page.silent("2", 99.0, "in another epoch", epoch=1)
+    assert page.hub.snapshot["sites"]["2"]["epoch"] == 1
+
+
 def test_estimates_that_nothing_protects_are_nowhere_on_the_page() -> None:
     page = made(estimates=False)
     page.update("0", STATUS, at=100.0)

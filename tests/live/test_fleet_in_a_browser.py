@@ -240,6 +240,65 @@ def test_what_needs_attention_is_named_and_flagged(open_page: OpenPage, screensh
         screenshot(page, "attention")
 
 
+def test_a_site_that_the_roll_out_has_not_reached_is_marked(
+    open_page: OpenPage, screenshot: Take
+) -> None:
+    from playwright.sync_api import expect
+
+    with served(4, epoch=3, former=(("site-9", 3),)) as (fleet, url):
+        page = open_page(url, server_may_end=True)
+        for label in fleet.terms.labels:
+            fleet.update(label, status(5.0, epoch=3), at=time.time())
+        expect(page.locator("#attention")).to_have_text("Nothing needs attention.")
+        expect(page.locator("#epoch")).to_have_text("3")
+        expect(page.locator("#epoch-note")).to_have_text("4 members")
+        expect(page.locator("#membership")).to_contain_text(
+            "no member any more: site-9 (since epoch 3)"
+        )
+        fleet.update("site-2", status(5.0, epoch=2, manifest="cd" * 32), at=time.time())
+        attention = page.locator("#attention")
+        expect(attention).to_contain_text("1 behind epoch 3: site-2 (epoch 2): the roll-out")
+        expect(attention).not_to_contain_text("another manifest")
+        expect(page.locator("#epoch-note")).to_have_text("1 of 4 behind: site-2")
+        expect(page.locator("#map circle.behind")).to_have_attribute("data-label", "site-2")
+        expect(page.locator("#sites .flag")).to_have_text("2")
+        screenshot(page, "behind")
+        fleet.update("site-2", status(5.0, epoch=2, state="done", reason="rounds"), at=time.time())
+        expect(page.locator("#map circle.behind")).to_have_count(0)  # it adopts when it is started
+        fleet.update("site-1", status(5.0, epoch=4, manifest="ef" * 32), at=time.time())
+        expect(attention).to_contain_text("this page follows epoch 3: a site is in epoch 4")
+        expect(attention).to_contain_text("2 behind epoch 4")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 1280
+
+
+def test_an_open_page_follows_a_later_epoch(open_page: OpenPage, screenshot: Take) -> None:
+    from playwright.sync_api import expect
+
+    with served(3) as (fleet, url):
+        page = open_page(url, server_may_end=True)
+        for label in fleet.terms.labels:
+            fleet.update(label, status(5.0, epoch=1), at=time.time())
+        expect(page.locator("#attention")).to_have_text("Nothing needs attention.")
+        labels = ("site-1", "site-2", "site-9")
+        fleet.follow(
+            terms(3, labels=labels, manifest="cd" * 32, epoch=2, former=((HOSTILE, 2),), quorum=3)
+        )
+        for label in ("site-1", "site-9"):
+            fleet.update(label, status(6.0, epoch=2, round=1, manifest="cd" * 32), at=time.time())
+        expect(page.locator("#attention")).to_contain_text("1 behind epoch 2: site-2 (epoch 1)")
+        expect(page.locator("#sites tr.former")).to_contain_text("no member since epoch 2")
+        expect(page.locator("#sites tr.former th")).to_have_text(HOSTILE)
+        expect(page.locator('#map circle.node[data-label="site-9"]')).to_have_count(1)
+        expect(page.locator("#map circle.node")).to_have_count(3)
+        expect(page.locator("#round")).to_have_text("1")  # that of the others, not 7
+        expect(page.locator("#answer")).to_have_text("6.00 ± 0.40 kW")
+        screenshot(page, "next-epoch")
+        kept = page.locator("#sites").inner_text()
+        other = open_page(url, server_may_end=True)
+        expect(other.locator("#round")).to_have_text("1")
+        assert other.locator("#sites").inner_text() == kept  # events gave what a new page has
+
+
 def test_it_works_without_a_mouse(open_page: OpenPage) -> None:
     from playwright.sync_api import expect
 

@@ -143,6 +143,28 @@ def test_axes_are_readable_from_the_first_point_on(
         served.close()
 
 
+def test_the_epoch_and_who_is_gone_are_shown(
+    tmp_path: Path, open_page: OpenPage, screenshot: Callable[[Page, str], bytes]
+) -> None:
+    from playwright.sync_api import expect
+
+    made = node(problem("average", rounds=8), tmp_path, [[1.0], [5.0], [9.0]])
+    served = SitePage("0", made.manifest, PageAddress("127.0.0.1", 0))
+    try:
+        page = open_page(served.start(), server_may_end=True)
+        data = status((2, 1, 1)).public() | {"epoch": 4, "links": {"1": "open", "2": "mismatched"}}
+        data["coverage"] |= {"left": ["2"], "former": ["8", "9"]}
+        served.hub.publish("status", {"status": data, "point": point(data)})
+        expect(page.locator("#epoch")).to_have_text("epoch 4, 3 members")
+        expect(page.locator("#left")).to_have_text("Left, and handed over: 2")
+        expect(page.locator("#former")).to_have_text("No member any more: 8, 9")
+        expect(page.locator("#lost")).to_be_hidden()
+        expect(page.locator("#differs")).to_contain_text("perhaps another epoch: 2")
+        screenshot(page, "epoch")
+    finally:
+        served.close()
+
+
 def test_members_are_named_only_if_it_is_known_who_is_in_the_estimate(
     tmp_path: Path, open_page: OpenPage
 ) -> None:

@@ -43,6 +43,9 @@ file = {epoch}                  # a later epoch comes here, signed: `murmura mem
 csv = "readings.csv"                 # followed as it grows
 column = "load"                      # the column with the readings
 # key = "hour"                       # what identifies a reading, such as a column with its time
+
+# [observers]                        # who may read its status: `murmura watch`, docs/agents.md
+# allow = ["control-room"]           # names on observer certificates
 """
 
 
@@ -102,7 +105,12 @@ def _budget(manifest: Manifest, problem: Problem, name: str) -> str:
     assert cost is not None, "an agent without a guarantee is refused"
     readings = max(manifest.rounds, 1) if manifest.made_algorithm.online else 1
     each = f"# {readings:,} readings at {cost.epsilon:g}" if readings > 1 else "# one reading"
+    endless = manifest.made_algorithm.online and not manifest.rounds
+    if endless:
+        each = "# on each reading: the stream has no end"
     budget = f"epsilon = {cost.epsilon * readings:<24g} {each}"
+    if endless:
+        budget += '\nunit = "event"'
     if cost.delta:
         budget += f"\ndelta = {cost.delta * readings:g}"
     return budget

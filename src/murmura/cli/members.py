@@ -151,12 +151,14 @@ def rollout(
         )
         for label in sorted(set(now.labels) - set(following.present.manifest.labels)):
             typer.echo(
-                f"{label} counts as missing until it runs: it needs its keys, this file, and an agent.toml "
-                f"(murmura init --agent {label} --scenario {path})."
+                f"{label} counts as missing until it runs: it needs its keys, this file, and an agent.toml, "
+                f"which `murmura init --agent {label} --scenario {path}` writes (the scenario's path as "
+                "seen from the site's own folder)."
             )
         typer.echo(
             "Copy it to where [membership] file of each site says. An agent that runs adopts it "
-            "within seconds, and one that starts does at once; until then it counts as missing."
+            "within seconds, and one that starts does at once; until then it counts as missing. "
+            "`murmura status` and `murmura watch` show the epoch of each."
         )
 
 

@@ -56,6 +56,8 @@ def _print(found: list[StatusReport]) -> None:
     if table.row_count:
         width = None if Console().is_terminal else 140
         Console(width=width, markup=False, highlight=False).print(table)
+    for line in behind(found):
+        typer.echo(line)
     for report in found:
         name = report.data.get("agent", report.path)
         if report.problem:
@@ -75,6 +77,21 @@ def _print(found: list[StatusReport]) -> None:
             typer.echo(f"{name}: links that are not open: {some_names(unopened)}")
 
 
+def behind(found: list[StatusReport]) -> list[str]:
+    """A line for each agent that is in an earlier epoch than another of its network."""
+    running = [r.data for r in found if r.data and r.data["state"] not in ("done", "stopped")]
+    newest: dict[str, int] = {}
+    for data in running:
+        newest[data["network"]] = max(newest.get(data["network"], 1), data.get("epoch", 1))
+    return [
+        f"{data['agent']}: in epoch {data.get('epoch', 1)}, and others are in epoch "
+        f"{newest[data['network']]}: the roll-out has not reached it; copy epoch.json to the place that "
+        "[membership] in its agent.toml names"
+        for data in running
+        if data.get("epoch", 1) < newest[data["network"]]
+    ]
+
+
 def _unopened(links: dict[str, str]) -> list[str]:
     """The neighbours to whom a link is neither open nor over, with its state."""
     well = ("open", "done", "left")
@@ -90,6 +107,7 @@ def status_table(found: list[StatusReport]) -> Table:
     for name in (
         "agent",
         "state",
+        "epoch",
         *(["session"] if masked else []),
         "round",
         "estimate",
@@ -101,9 +119,9 @@ def status_table(found: list[StatusReport]) -> Table:
         table.add_column(name, overflow="fold")
     for report in found:
         if report.data:
-            agent, state, *rest = _cells(report)
+            agent, state, epoch, *rest = _cells(report)
             session = [_session(report.data.get("session"))] if masked else []
-            table.add_row(agent, state, *session, *rest)
+            table.add_row(agent, state, epoch, *session, *rest)
     return table
 
 
@@ -120,6 +138,7 @@ def _cells(report: StatusReport) -> list[str]:
     return [
         data["agent"],
         "not running" if report.problem else data["state"],
+        str(data.get("epoch", 1)),
         str(data["round"]),
         ", ".join(values) or ("withheld" if data.get("withheld") else "none"),
         f"{covered['contributing']} of {covered['members']}{below}",

@@ -20,8 +20,10 @@ from murmura.errors import CommandError
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from murmura.agents.observers import ObservedStatus, SilentSite, StatusWatcher, Watch
+    from murmura.agents.observers import Watch
+    from murmura.agents.observers.watcher import StatusWatcher, WatchEvent
     from murmura.agents.runtime.status import StatusReport
+    from murmura.live.fleet import FleetTerms
 
 Show = Callable[[Any], None]
 
@@ -48,6 +50,8 @@ def watch(
 ) -> None:
     """Watch the sites of a fleet that allow this observer, in a table, as JSON lines or in a browser.
 
+    With [membership] in the watch file it follows new epochs while it runs, as agents do.
+
     The exit code is 0 if every site has an estimate that meets its quorum, 3 if one has none, 1 if
     one is silent.
     """
@@ -59,6 +63,8 @@ def watch(
             stopping = running.enter_context(_signals())
             watcher = StatusWatcher.of(opened)
             watcher.on_notice = lambda text: typer.echo(text, err=True)
+            for text in _notes(opened):
+                typer.echo(text, err=True)
             show = _shown(watcher, as_json, once, running)
             on_page = _page(opened, page, running) if page is not None else None
             running.enter_context(watcher)
@@ -72,7 +78,7 @@ def watch(
                     break
             found = reports(watcher)
         if once and not as_json:
-            _print(found)
+            _print(found, former(watcher))
         codes = {report.exit_code for report in found} - {0}
         if codes:
             raise typer.Exit(FAILED if FAILED in codes else codes.pop())
@@ -111,9 +117,7 @@ def reports(watcher: StatusWatcher) -> list[StatusReport]:
 
 def _page(opened: Watch, text: str, running: ExitStack) -> Show:
     """Serve the fleet page, on loopback, until the end."""
-    from murmura.agents.observers import ObservedStatus
-    from murmura.agents.release.guarantees import covers_estimates, guarantee
-    from murmura.live.fleet import FleetTerms
+    from murmura.agents.observers import ObservedStatus, SilentSite
     from murmura.live.fleet_server import FleetServer
     from murmura.live.security import parse_address
 
@@ -124,30 +128,56 @@ def _page(opened: Watch, text: str, running: ExitStack) -> Show:
             f"serves nobody; serve it on 127.0.0.1:{address.port}, and reach it through a tunnel "
             f"(ssh -L {address.port}:127.0.0.1:{address.port})"
         )
-    graph, family = opened.problem.network.graph, opened.problem.family
-    terms = FleetTerms.of(
-        opened.manifest,
-        family,
-        positions=None if graph is None else graph.positions,
-        unit=opened.unit,
-        title=f"watched by {opened.name}",
-        estimates=covers_estimates(opened.manifest, guarantee(opened.manifest, family)),
-    )
-    server = FleetServer(terms, address)
+    server = FleetServer(_terms(opened), address)
     url = server.start()
     running.callback(server.close)
     typer.echo(f"The fleet page is at {url}", err=True)
-    for label in sorted(set(terms.labels) - set(opened.sites)):
-        server.page.leave_out(label)
-    server.page.run("running", f"{opened.name} watches {len(opened.sites)} of {terms.size} sites")
 
-    def show(event: ObservedStatus | SilentSite) -> None:
+    def follow(watch: Watch, change: str = "") -> None:
+        for label in watch.manifest.labels:
+            (server.page.watch if label in watch.sites else server.page.leave_out)(label)
+        counts = f"{len(watch.sites)} of {server.page.terms.size} sites"
+        server.page.run("running", f"{watch.name} watches {counts}{change}")
+
+    def show(event: WatchEvent) -> None:
         if isinstance(event, ObservedStatus):
             server.page.update(event.label, event.status, event.received_at)
+        elif isinstance(event, SilentSite):
+            server.page.silent(event.label, event.since, event.reason, event.epoch)
         else:
-            server.page.silent(event.label, event.since, event.reason)
+            server.page.follow(_terms(event.watch))
+            follow(event.watch, f"; {event.text}")
 
+    follow(opened)
     return show
+
+
+def _terms(watch: Watch) -> FleetTerms:
+    """What the page shows of the fleet's terms."""
+    from murmura.agents.release.guarantees import covers_estimates, guarantee
+    from murmura.live.fleet import FleetTerms
+
+    graph, family = watch.problem.network.graph, watch.problem.family
+    return FleetTerms.of(
+        watch.manifest,
+        family,
+        positions=None if graph is None else graph.positions,
+        unit=watch.unit,
+        title=f"watched by {watch.name}",
+        estimates=covers_estimates(watch.manifest, guarantee(watch.manifest, family)),
+        former=watch.former,
+    )
+
+
+def _notes(watch: Watch) -> list[str]:
+    """What of the files is not used, and why."""
+    found = list(watch.notes)
+    if watch.strangers:
+        found.append(
+            f"{', '.join(watch.strangers)}: no member of {watch.manifest.name} in epoch "
+            f"{watch.manifest.epoch}; watched once it is"
+        )
+    return found
 
 
 def _shown(watcher: StatusWatcher, as_json: bool, once: bool, running: ExitStack) -> Show:
@@ -161,20 +191,27 @@ def _shown(watcher: StatusWatcher, as_json: bool, once: bool, running: ExitStack
     return _line_of_text
 
 
-def _line_of_json(event: ObservedStatus | SilentSite) -> None:
-    from murmura.agents.observers import ObservedStatus
+def _line_of_json(event: WatchEvent) -> None:
+    from murmura.agents.observers import ObservedStatus, WatchChanged
 
     if isinstance(event, ObservedStatus):
         print_line({"kind": "status", "received_at": event.received_at} | event.status)
+    elif isinstance(event, WatchChanged):
+        lists = {"joined": list(event.joined), "former": list(event.former)}
+        watched = {"epoch": event.watch.manifest.epoch, "watched": list(event.watch.sites)}
+        print_line({"kind": "epoch"} | watched | lists)
     else:
         print_line(
             {"kind": "silent", "agent": event.label, "since": event.since, "reason": event.reason}
         )
 
 
-def _line_of_text(event: ObservedStatus | SilentSite) -> None:
-    from murmura.agents.observers import ObservedStatus
+def _line_of_text(event: WatchEvent) -> None:
+    from murmura.agents.observers import ObservedStatus, WatchChanged
 
+    if isinstance(event, WatchChanged):
+        print(f"{_clock(time.time())} {event.text}", flush=True)
+        return
     if not isinstance(event, ObservedStatus):
         text = f"silent since {_clock(event.since)}: {event.reason}"
     else:
@@ -189,26 +226,33 @@ def _live(watcher: StatusWatcher, running: ExitStack) -> Show:
     from rich.live import Live
 
     console = Console(markup=False, highlight=False)
-    first = _table(reports(watcher))
+    first = _table(reports(watcher), former(watcher))
     live = running.enter_context(Live(first, console=console, auto_refresh=False))
-    return lambda _: live.update(_table(reports(watcher)), refresh=True)
+    return lambda _: live.update(_table(reports(watcher), former(watcher)), refresh=True)
 
 
-def _table(found: list[StatusReport]) -> RenderableType:
+def former(watcher: StatusWatcher) -> list[str]:
+    """A line for each member of earlier epochs."""
+    known = {} if watcher.watch is None else watcher.watch.former
+    return [f"{label}: no member since epoch {epoch}" for label, epoch in known.items()]
+
+
+def _table(found: list[StatusReport], gone: list[str]) -> RenderableType:
     from rich.console import Group
     from rich.text import Text
 
-    from murmura.cli.status import status_table
+    from murmura.cli.status import behind, status_table
 
     silent = [Text(f"{report.path}: {report.problem}") for report in found if report.problem]
-    return Group(status_table(found), *silent)
+    late = [Text(line) for line in behind(found)]
+    return Group(status_table(found), *late, *silent, *(Text(line) for line in gone))
 
 
-def _print(found: list[StatusReport]) -> None:
+def _print(found: list[StatusReport], gone: list[str]) -> None:
     from rich.console import Console
 
     width = None if Console().is_terminal else 140
-    Console(width=width, markup=False, highlight=False).print(_table(found))
+    Console(width=width, markup=False, highlight=False).print(_table(found, gone))
 
 
 def _clock(at: float) -> str:

@@ -70,6 +70,10 @@ class FleetTerms:
         Whether estimates may be shown.
     expected : tuple of (int, float)
         Round and half width of the interval that the terms give if nobody is missing.
+    epoch : int
+        Of the membership.
+    former : tuple of (str, int)
+        Members of earlier epochs, and the epoch from which each is none.
     placed : str
         "map" where positions came with the network, "layout" where they were computed.
 
@@ -101,6 +105,8 @@ class FleetTerms:
     estimates: bool = True
     expected: tuple[tuple[int, float], ...] = ()
     placed: str = "layout"
+    epoch: int = 1
+    former: tuple[tuple[str, int], ...] = ()
 
     def __post_init__(self) -> None:
         """Check that the parts fit together."""
@@ -131,6 +137,7 @@ class FleetTerms:
         title: str = "",
         estimates: bool = True,
         placed: str | None = None,
+        former: Mapping[str, int] | None = None,
     ) -> FleetTerms:
         """The terms of a manifest, with the guarantee and the error bar that follow from it.
 
@@ -149,6 +156,8 @@ class FleetTerms:
             measured signals without protection.
         placed : str, optional
             As in `FleetTerms`; by default "map" if there are positions.
+        former : mapping of str to int, optional
+            Members of earlier epochs, and the epoch from which each is none.
 
         Returns
         -------
@@ -182,6 +191,8 @@ class FleetTerms:
             estimates=estimates,
             expected=_expected(manifest, family) if estimates else (),
             placed=placed or ("layout" if positions is None else "map"),
+            epoch=manifest.epoch,
+            former=tuple((former or {}).items()),
         )
 
 
@@ -270,7 +281,8 @@ class FleetPage:
         with self._lock:
             self._change(label, site | HEARD)
             value, t = site.get("estimate"), site.get("round")
-            if record and value is not None and t is not None:
+            present = site["epoch"] in (None, self.terms.epoch)  # rounds are those of one epoch
+            if record and present and value is not None and t is not None:
                 width = site.get("half_width")
                 self._history.record(t, {label: value}, {} if width is None else {label: width})
                 self._recorded = True
@@ -295,7 +307,7 @@ class FleetPage:
             self._recorded = True
             self._schedule()
 
-    def silent(self, label: str, since: float, reason: str = "") -> None:
+    def silent(self, label: str, since: float, reason: str = "", epoch: int | None = None) -> None:
         """Say that a site has not been heard of since a time.
 
         Parameters
@@ -306,8 +318,12 @@ class FleetPage:
             In seconds of the epoch; of a site that is silent already the first counts.
         reason : str
             Why, as far as it is known; the last counts.
+        epoch : int, optional
+            The epoch that it is in, if that is known although its status cannot be shown.
         """
         with self._lock:
+            if epoch is not None:
+                self._change(label, {"epoch": epoch})
             before = self._known(label).get("silent_since")
             since = round(since, 1) if before is None else before
             self._change(label, {"silent_since": since, "silent_reason": reason})
@@ -325,6 +341,30 @@ class FleetPage:
         with self._lock:
             self._change(label, {"unwatched": True})
             self._schedule()
+
+    def watch(self, label: str) -> None:
+        """Say that a site is watched from now on."""
+        with self._lock:
+            if self._known(label).get("unwatched"):
+                self._change(label, {"unwatched": False})
+                self._schedule()
+
+    def follow(self, terms: FleetTerms) -> None:
+        """Show the fleet under other terms, of a later epoch: rounds begin anew.
+
+        What is known of sites that are members of both stays; of those that are none any more nothing.
+
+        Parameters
+        ----------
+        terms : FleetTerms
+            From now on.
+        """
+        with self._lock:
+            self.flush()
+            self.terms = terms
+            self._history, self._recorded = RoundHistory(terms.labels), False
+            self._sites = {label: self._sites.get(label, {}) for label in terms.labels}
+            self.hub.publish("terms", asdict(terms))
 
     def has_ended(self, label: str) -> bool:
         """Whether a site is done or stopped, so that no further status is expected."""
@@ -411,7 +451,9 @@ def site_of(status: Mapping[str, Any], estimates: bool = True) -> dict[str, Any]
     dict
         The fields of a site in the snapshot.
     """
-    taken = ("state", "reason", "round", "budget", "session", "version", "manifest", "last_reading")
+    taken = (
+        "state", "reason", "round", "budget", "session", "version", "manifest", "epoch", "last_reading",
+    )  # fmt: skip
     site: dict[str, Any] = {name: status.get(name) for name in taken}
     days = status.get("certificate_days")
     site["certificate_days"] = None if days is None else round(days, 1)
@@ -431,7 +473,8 @@ def _coverage(coverage: Mapping[str, Any] | None) -> dict[str, Any] | None:
         return None
     names = list(coverage.get("missing", ()))
     numbers = {name: coverage.get(name) for name in ("contributing", "members", "quorum")}
-    return numbers | {"missing": names[:MOST_NAMES]}
+    gone = {how: list(coverage.get(how, ()))[:MOST_NAMES] for how in ("left", "lost")}
+    return numbers | {"missing": names[:MOST_NAMES]} | gone
 
 
 def _links(links: Mapping[str, str] | None) -> dict[str, Any] | None:
@@ -468,5 +511,11 @@ def fold(snapshot: dict[str, Any], kind: str, data: dict[str, Any]) -> None:
         snapshot["rounds"] = [rows[t] for t in kept]
         fan = None if data["fan"] is None else snapshot.get("fan", {}) | data["fan"]
         snapshot["fan"] = fan and {str(t): fan[str(t)] for t in kept if str(t) in fan}
+    elif kind == "terms":
+        if snapshot.get("terms") and snapshot["terms"]["manifest"] != data["manifest"]:
+            kept_sites = snapshot.get("sites", {})
+            snapshot["sites"] = {k: kept_sites[k] for k in data["labels"] if k in kept_sites}
+            snapshot |= {"stride": 1, "detail": 0, "rounds": [], "fan": {}}
+        snapshot["terms"] = data
     else:
         snapshot[kind] = data

@@ -21,7 +21,7 @@ from typing import Any
 from murmura import __version__
 from murmura.agents.manifest import Manifest
 from murmura.agents.runtime.endpoints import Endpoints
-from murmura.agents.runtime.metrics import AMOUNTS
+from murmura.agents.runtime.metrics import AMOUNTS, GONE
 from murmura.agents.runtime.observability import Log, Metrics
 from murmura.agents.runtime.reporter import StatusReporter
 from murmura.agents.runtime.status import AgentStatus
@@ -80,6 +80,7 @@ class SitePage:
             "manifest": manifest.digest.hex(),
             "members": list(members[:MOST_MEMBERS]),
             "rounds": manifest.rounds,
+            "epoch": manifest.epoch,
             "most_points": MOST_POINTS,
             "most_lines": MOST_LINES,
         }
@@ -179,7 +180,7 @@ def shown(status: AgentStatus) -> dict[str, Any]:
     for name in ("process", "machine", "unprojected"):
         del data[name]
     covered, lost = data["coverage"], {}
-    for name in ("missing", "absent"):
+    for name in ("missing", "absent", *GONE):
         if len(covered[name]) > MOST_MEMBERS:
             lost[name] = len(covered[name]) - MOST_MEMBERS
             covered[name] = covered[name][:MOST_MEMBERS]

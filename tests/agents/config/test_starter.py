@@ -68,3 +68,14 @@ def test_a_stranger_and_an_existing_file_are_refused(folder: Path) -> None:
     init(folder, "north")
     assert CliRunner().invoke(app, [*words, "--agent", "north"]).exit_code == 2
     assert CliRunner().invoke(app, [*words, "--agent", "north", "--force"]).exit_code == 0
+
+
+def test_a_stream_without_an_end_has_a_budget_for_each_reading(tmp_path: Path) -> None:
+    """One for the whole stream would be spent by the first batch, and `murmura doctor` refuses it."""
+    from murmura.agents.fleet import Fleet
+    from murmura.agents.starter import starter
+
+    Fleet("demo", ("north", "east", "west")).write(tmp_path)
+    text = starter(tmp_path / "scenario.toml", "north")
+    assert 'unit = "event"' in text
+    assert "on each reading" in text

@@ -234,7 +234,7 @@ def test_a_masked_agent_stays_in_its_epoch_while_its_pinned_key_is_missing(tmp_p
     assert watcher.look() is None
     assert "stays in epoch 1" in said[0]
     away.rename(key)
-    clock = watcher._clock
+    clock = watcher._file._clock
     assert isinstance(clock, Clock)
     clock.now += adoption.AGAIN
     assert watcher.look() is not None

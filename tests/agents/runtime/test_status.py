@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from murmura.agents.coverage import Coverage
 from murmura.agents.results import AgentResult
 from murmura.agents.runtime import AgentStatus, Log, Metrics
 from murmura.agents.runtime.facts import BudgetFacts
+from murmura.agents.runtime.metrics import GONE
 from murmura.agents.runtime.reporter import StatusReporter
 from murmura.agents.runtime.status import STALE, StatusFile, StatusReport, machine, status_files
 from murmura.cli.app import app
@@ -300,12 +302,14 @@ def test_metrics_show_the_status_in_about_twenty_series_of_bounded_number(tmp_pa
         'murmura_link_state{agent="0",peer="2",state="silent"} 1.0',
         'murmura_link_state{agent="0",peer="2",state="open"} 0.0',
         'murmura_result_complete{agent="0"} 1.0',
+        'murmura_epoch{agent="0"} 1.0',
+        'murmura_members_gone{agent="0",how="former"} 0.0',
     ):
         assert line in text
     age = metrics.registry.get_sample_value("murmura_last_reading_age_seconds", {"agent": "0"})
     assert age is not None
     assert 4 < age < 30
-    assert 20 <= len({line.split()[2] for line in text.splitlines() if "# TYPE" in line}) <= 30
+    assert 20 <= len({line.split()[2] for line in text.splitlines() if "# TYPE" in line}) <= 35
     before = text.count("\n")
     metrics.show(
         status(links={"1": "nobody knows", "2": "open"} | {f"x{k}": "open" for k in range(99)})
@@ -319,6 +323,38 @@ def test_metrics_show_the_status_in_about_twenty_series_of_bounded_number(tmp_pa
     assert os.listdir(tmp_path) == ["murmura.prom"]
     with pytest.raises(AgentError, match="cannot write metrics to"):
         metrics.write(tmp_path / "missing" / "murmura.prom")
+
+
+def test_metrics_say_the_epoch_and_how_many_are_gone() -> None:
+    """By numbers: names would make a series for each member that ever was."""
+    metrics, shown = Metrics(), status()
+    many = tuple(f"x{k}" for k in range(500))
+    coverage = replace(shown.result.coverage, left=("1",), former=many)
+    metrics.show(replace(shown, result=replace(shown.result, epoch=7, coverage=coverage)))
+    value = metrics.registry.get_sample_value
+    assert value("murmura_epoch", {"agent": "0"}) == 7
+    gone = {how: value("murmura_members_gone", {"agent": "0", "how": how}) for how in GONE}
+    assert gone == {"left": 1, "lost": 0, "former": 500}
+    assert "x1" not in metrics.text().decode()
+
+
+@pytest.mark.parametrize(
+    ("state", "epochs", "named"),
+    [("running", (1, 2), ["a"]), ("running", (2, 2), []), ("done", (1, 2), [])],
+)
+def test_murmura_status_names_who_is_in_an_earlier_epoch(
+    tmp_path: Path, state: str, epochs: tuple[int, int], named: list[str]
+) -> None:
+    """An agent that is done adopts a later epoch when it is started again."""
+    for label, epoch in zip("ab", epochs, strict=True):
+        made = status()
+        result = replace(made.result, agent=label, epoch=epoch)
+        found = replace(made, result=result, state=state, time=time.time())
+        StatusFile(tmp_path / f"{label}.status.json")(found)
+    done = CliRunner().invoke(app, ["status", str(tmp_path)])
+    late = [line for line in done.output.splitlines() if "the roll-out has not reached it" in line]
+    assert [line.split(":")[0] for line in late] == named
+    assert "epoch" in done.output.splitlines()[1]
 
 
 def test_metrics_outlive_a_short_run(tmp_path: Path) -> None:

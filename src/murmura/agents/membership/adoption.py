@@ -13,7 +13,7 @@ import math
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from murmura.agents.manifest import Manifest
 from murmura.agents.membership.signed_epoch import SignedEpoch
@@ -23,6 +23,7 @@ from murmura.errors import AgentError, MurmuraError
 if TYPE_CHECKING:
     from murmura.agents.config import Setup
 
+Found = TypeVar("Found")
 MEMBERSHIP = frozenset(  # fields of a manifest that a new epoch may change
     {
         "epoch", "members", "links", "diameter", "quorum", "absent", "nonce", "signing_keys",
@@ -175,10 +176,34 @@ def read_for(network: str, path: Path, ca: Path) -> SignedEpoch:
     found = SignedEpoch.read(path, ca)
     if found.network != network:
         raise AgentError(
-            f"{path} is an epoch of the network {found.network}, and this agent is of {network}; "
+            f"{path} is an epoch of the network {found.network}, and this one is {network}; "
             "nothing of it is used"
         )
     return found
+
+
+def later_in(path: Path, present: Manifest, ca: Path) -> SignedEpoch | None:
+    """The later epoch that a file has; None if it is the present one.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    present : Manifest
+        The terms in force.
+    ca : Path
+        The authority's certificate.
+
+    Raises
+    ------
+    AgentError
+        If the authority has not signed it, it is of another network, or earlier.
+    """
+    signed = read_for(present.name, path, ca)
+    if signed.epoch == present.epoch:
+        return None
+    check_later(present.epoch, signed.epoch)
+    return signed
 
 
 class LaterEpoch(NamedTuple):
@@ -197,6 +222,55 @@ class LaterEpoch(NamedTuple):
     signed: SignedEpoch
     manifest: Manifest
     setup: Setup | None
+
+
+class FileLook(Generic[Found]):
+    """Looks at a file that may be replaced, and examines each version of it.
+
+    Parameters
+    ----------
+    examine : callable
+        Called with the path of a new version; what it finds, or None. It raises `MurmuraError` for one
+        that cannot be used, which is examined again after a minute: what it needs may come later.
+    report : callable
+        Called with a line for each version that cannot be used.
+    clock : callable
+        Seconds that never decrease.
+    """
+
+    def __init__(
+        self,
+        examine: Callable[[Path], Found | None],
+        report: Callable[[str], None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Nothing was looked at yet."""
+        self._examine, self._report, self._clock = examine, report, clock
+        self._seen: tuple[int, int, int] | None = None
+        self._next, self._reported, self._again = 0.0, "", math.inf
+
+    def look(self, path: Path | None) -> Found | None:
+        """What a new version of the file gives, if there is one; at most one look a second."""
+        now = self._clock()
+        if path is None or now < self._next:
+            return None
+        self._next = now + LOOK_EVERY
+        try:
+            found = path.stat()
+        except OSError:
+            return None
+        version = found.st_mtime_ns, found.st_size, found.st_ino
+        if version == self._seen and now < self._again:
+            return None
+        self._seen, self._again = version, math.inf
+        try:
+            return self._examine(path)
+        except (MurmuraError, OSError) as problem:
+            text = str(problem)
+            if text != self._reported:
+                self._report(text)
+            self._reported, self._again = text, now + AGAIN
+            return None
 
 
 class EpochWatcher:
@@ -219,42 +293,19 @@ class EpochWatcher:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Nothing was looked at yet."""
-        self._setup, self._report, self._clock = setup, report, clock
-        self._seen: tuple[int, int, int] | None = None
-        self._next, self._reported, self._again = 0.0, "", math.inf
+        self._setup = setup
+        stays = f"this agent stays in epoch {setup.manifest.epoch}"
+        self._file = FileLook(self._examine, lambda text: report(f"{text}; {stays}"), clock)
 
     def look(self) -> LaterEpoch | None:
         """The epoch to adopt, if there is one; at most one look a second."""
-        path, now = self._setup.membership_file, self._clock()
-        if path is None or now < self._next:
-            return None
-        self._next = now + LOOK_EVERY
-        try:
-            found = path.stat()
-        except OSError:
-            return None
-        version = found.st_mtime_ns, found.st_size, found.st_ino
-        if version == self._seen and now < self._again:
-            return None
-        self._seen, self._again = version, math.inf
-        try:
-            return self._examine(path)
-        except (MurmuraError, OSError) as problem:
-            self._refuse(f"{problem}; this agent stays in epoch {self._setup.manifest.epoch}", now)
-            return None
-
-    def _refuse(self, text: str, now: float) -> None:
-        """Report it once, and examine the file again: what it needs may come later."""
-        if text != self._reported:
-            self._report(text)
-        self._reported, self._again = text, now + AGAIN
+        return self._file.look(self._setup.membership_file)
 
     def _examine(self, path: Path) -> LaterEpoch | None:
         setup = self._setup
-        signed = read_for(setup.manifest.name, path, setup.authority_certificate())
-        if signed.epoch == setup.manifest.epoch:
+        signed = later_in(path, setup.manifest, setup.authority_certificate())
+        if signed is None:
             return None
-        check_later(setup.manifest.epoch, signed.epoch)
         _, manifest, _ = signed_terms(signed, setup.config.variant)
         check_successor(setup.manifest, manifest)
         if setup.config.name not in manifest.labels:

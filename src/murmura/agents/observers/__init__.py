@@ -17,7 +17,12 @@ if TYPE_CHECKING:
     from murmura.agents.observers.publisher import StatusPublisher
     from murmura.agents.observers.received import checked_status
     from murmura.agents.observers.watch_file import Watch
-    from murmura.agents.observers.watcher import ObservedStatus, SilentSite, StatusWatcher
+    from murmura.agents.observers.watcher import (
+        ObservedStatus,
+        SilentSite,
+        StatusWatcher,
+        WatchChanged,
+    )
 
 _WHERE = {
     "ObservedStatus": "watcher",
@@ -25,6 +30,7 @@ _WHERE = {
     "StatusPublisher": "publisher",
     "StatusWatcher": "watcher",
     "Watch": "watch_file",
+    "WatchChanged": "watcher",
     "checked_status": "received",
 }
 
@@ -34,6 +40,7 @@ __all__ = [
     "StatusPublisher",
     "StatusWatcher",
     "Watch",
+    "WatchChanged",
     "checked_status",
 ]
 

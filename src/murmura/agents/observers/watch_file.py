@@ -6,29 +6,41 @@
     [keys]
     folder = "keys"                     # ca.pem, control-room.pem, control-room.key
 
+    [membership]
+    file = "epoch.json"                 # a later epoch comes here, signed: `murmura members rollout`
+
     [sites]                             # where each site serves statuses: its [observers] listen
     north = "tls/north.example:8447"
 
-Paths are relative to the file. Sites that are not named are not watched.
+Paths are relative to the file. Sites that are not named are not watched. With [membership] a name may be
+of a site that is no member yet: it is watched once it is; former members may stay in the list.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pydantic import Field
 
 from murmura.agents.config_keys import credentials_of, path_in
-from murmura.agents.config_tables import ConfigTable, KeysTable
+from murmura.agents.config_tables import ConfigTable, KeysTable, MembershipTable
 from murmura.agents.manifest import Manifest
+from murmura.agents.membership.adoption import check_signed, check_successor, later_in, latest
+from murmura.agents.membership.signed_epoch import SignedEpoch
 from murmura.agents.pki import Credentials, check_credentials
 from murmura.agents.pki.denied import FILE as DENIED
 from murmura.agents.roles import Role
-from murmura.agents.scenario_terms import load_scenario, problem_and_manifest, spec_of
+from murmura.agents.scenario_terms import (
+    load_scenario,
+    problem_and_manifest,
+    signed_terms,
+    spec_of,
+)
 from murmura.agents.transport.zenoh_config import Endpoint
 from murmura.errors import AgentError
-from murmura.scenario.errors import Issue, options
+from murmura.scenario.errors import Issue, SourceMap, options
 from murmura.scenario.loader import load_model
 from murmura.simulation import Problem
 
@@ -40,6 +52,7 @@ class WatchConfig(ConfigTable):
     scenario: str = Field(min_length=1)
     variant: str | None = None
     keys: KeysTable
+    membership: MembershipTable | None = None
     sites: dict[str, str] = Field(min_length=1)
 
 
@@ -57,12 +70,22 @@ class Watch:
         The terms of the fleet.
     credentials : Credentials
         The observer's certificate.
-    sites : dict of str to Endpoint
-        Where each watched site serves its statuses, by label.
+    named : dict of str to Endpoint
+        Where each site that the file names serves its statuses, by label; members or not.
     unit : str
         Of the estimates, as the scenario has it.
     denied : Path or None
         Where the authority's deny list is put.
+    path : Path or None
+        The watch file, which is followed.
+    membership : Path or None
+        The file in which a later epoch comes; None where the scenario alone says who is a member.
+    former : dict of str to int
+        Members of earlier epochs, and the epoch from which they are none.
+    variant : str or None
+        Of the scenario.
+    notes : tuple of str
+        What of the files is not used, and why.
 
     Examples
     --------
@@ -81,9 +104,83 @@ class Watch:
     problem: Problem
     manifest: Manifest
     credentials: Credentials
-    sites: dict[str, Endpoint]
+    named: dict[str, Endpoint]
     unit: str = ""
     denied: Path | None = None
+    path: Path | None = None
+    membership: Path | None = None
+    former: Mapping[str, int] = field(default_factory=dict)
+    variant: str | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def sites(self) -> dict[str, Endpoint]:
+        """Where each watched member serves its statuses, by label."""
+        return {
+            label: at for label, at in self.named.items() if label in self.manifest.certificates
+        }
+
+    def later(self, path: Path) -> Watch | None:
+        """What is watched under the epoch that a file has; None if that is the present one.
+
+        Parameters
+        ----------
+        path : Path
+            The file.
+
+        Raises
+        ------
+        AgentError
+            If the authority has not signed it, it is not later, or it changes more than the membership.
+        """
+        signed = later_in(path, self.manifest, self.credentials.ca)
+        if signed is None:
+            return None
+        following = self._under(signed)
+        check_successor(self.manifest, following.manifest)
+        return following
+
+    def _under(self, signed: SignedEpoch) -> Watch:
+        problem, manifest, spec = signed_terms(signed, self.variant)
+        return replace(
+            self, problem=problem, manifest=manifest, unit=spec.family.unit,
+            former=dict(spec.agents.former),
+        )  # fmt: skip
+
+    def reread(self, path: Path) -> Watch | None:
+        """The same with the sites that the watch file names now; None if they are the same.
+
+        Parameters
+        ----------
+        path : Path
+            The watch file.
+
+        Raises
+        ------
+        AgentError
+            If it is invalid.
+        """
+        config, locator = load_model(path, WatchConfig, "watch file", AgentError)
+        named = _named(config, locator)
+        if named == self.named:
+            return None
+        self._check_named(named, locator)
+        return replace(self, named=named)
+
+    def _check_named(self, named: Mapping[str, Endpoint], locator: SourceMap) -> None:
+        """Refuse the name of a site that is no member, was none, and cannot become one."""
+        if self.membership is not None:
+            return
+        for label in named:
+            if label not in self.manifest.certificates and label not in self.former:
+                said = f"no member of {self.manifest.name}; {options(label, sorted(self.manifest.labels))}"
+                raise AgentError(locator.message(Issue(("sites", label), said)))
+
+    @property
+    def strangers(self) -> list[str]:
+        """Sites that the file names and that are no members, and were none: they may become some."""
+        known = {*self.manifest.certificates, *self.former}
+        return [label for label in self.named if label not in known]
 
     @classmethod
     def load(cls, path: str | Path) -> Watch:
@@ -113,13 +210,7 @@ class Watch:
 
         scenario = load_scenario(path_of(config.scenario), locator)
         problem, manifest = problem_and_manifest(scenario, config.variant)
-        sites = {}
-        for label, text in config.sites.items():
-            if label not in manifest.certificates:
-                said = f"no member of {manifest.name}; {options(label, sorted(manifest.labels))}"
-                raise AgentError(locator.message(Issue(("sites", label), said)))
-            with locator.errors_at("sites", label):
-                sites[label] = Endpoint.parse(text, insecure=False)
+        named = _named(config, locator)
         requested = f"{config.name} --observer"
         credentials = credentials_of(config.keys, config.name, path_of, locator, requested)
         with locator.errors_at("keys"):
@@ -127,5 +218,31 @@ class Watch:
         denied = credentials.ca.with_name(DENIED)
         if config.keys.denied is not None:
             denied = path_of(config.keys.denied)
-        unit = spec_of(scenario, config.variant).family.unit
-        return cls(config.name, problem, manifest, credentials, sites, unit, denied)
+        chosen, epochs = spec_of(scenario, config.variant), config.membership
+        made = cls(
+            config.name, problem, manifest, credentials, named, chosen.family.unit, denied,
+            path=Path(path).resolve(), variant=config.variant, former=dict(chosen.agents.former),
+            membership=None if epochs is None else path_of(epochs.file),
+        )  # fmt: skip
+        made._check_named(named, locator)
+        return made._latest(locator.at("scenario"))
+
+    def _latest(self, place: str) -> Watch:
+        """Under the epoch that the authority signed, if there is one, which the scenario must fit."""
+        if self.membership is None:
+            return self
+        signed, problems = latest(self.manifest.name, self.credentials.ca, self.membership)
+        if signed is None:
+            return replace(self, notes=tuple(problems))
+        following = self._under(signed)
+        check_signed(self.manifest, following.manifest, place)
+        return following
+
+
+def _named(config: WatchConfig, locator: SourceMap) -> dict[str, Endpoint]:
+    """Where the sites that a watch file names serve their statuses."""
+    named = {}
+    for label, text in config.sites.items():
+        with locator.errors_at("sites", label):
+            named[label] = Endpoint.parse(text, insecure=False)
+    return named

@@ -4,6 +4,10 @@ One thread with an event loop serves all sites. A link that ends is made again a
 30 seconds. A site is silent while there is no link to it, or no status came for three heartbeats; one
 that said it was done, or stopped, need not say more.
 
+The watch file and the file of the next epoch are followed: of an epoch that the authority signed and that
+is later, new members are watched and removed ones are not. A site that is still in an epoch that was
+followed before is heard; what one says under terms that were never seen is not taken.
+
     wait connect --> handshake, name of the site --> frames --> checked --> events, and `sites`
       ^------------------ problem, silent since <-------------------------------'
 """
@@ -24,6 +28,7 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 from murmura.agents.manifest import Manifest
+from murmura.agents.membership.adoption import FileLook, describe_change
 from murmura.agents.observers.publisher import refusal
 from murmura.agents.observers.received import checked_status
 from murmura.agents.observers.watch_file import Watch
@@ -71,11 +76,36 @@ class SilentSite(NamedTuple):
         In seconds of the epoch.
     reason : str
         Why, as far as it is known.
+    epoch : int or None
+        The epoch that it is in, if it said so under terms that are not known here.
     """
 
     label: str
     since: float
     reason: str
+    epoch: int | None = None
+
+
+class WatchChanged(NamedTuple):
+    """Other sites are watched: a later epoch, or other names in the watch file.
+
+    Attributes
+    ----------
+    watch : Watch
+        What is watched from now on.
+    joined, former : tuple of str
+        Members since this epoch, and those that are none any more; empty if the epoch is the same.
+    text : str
+        The change in words.
+    """
+
+    watch: Watch
+    joined: tuple[str, ...]
+    former: tuple[str, ...]
+    text: str
+
+
+WatchEvent = ObservedStatus | SilentSite | WatchChanged
 
 
 @dataclass(frozen=True)
@@ -120,13 +150,15 @@ class StatusWatcher:
         Where each site serves its statuses, by label.
     denied : Path, optional
         Where the authority's deny list is put.
+    watch : Watch, optional
+        Whose files are followed while it runs.
     clock, wall : callable
         Seconds that never decrease, and seconds of the epoch.
 
     Attributes
     ----------
     on_notice : callable or None
-        Called with what is to be said of the observer's certificate and the deny list.
+        Called with what is to be said of the observer's certificate, the deny list and the epoch.
 
     Examples
     --------
@@ -144,6 +176,7 @@ class StatusWatcher:
         sites: Mapping[str, Endpoint],
         *,
         denied: Path | None = None,
+        watch: Watch | None = None,
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
     ) -> None:
@@ -153,13 +186,19 @@ class StatusWatcher:
         lists = () if denied is None else denied
         self._keys = KeyWatch(credentials, name, role=Role.OBSERVER, denied=lists)
         self.on_notice: Callable[[str], None] | None = None
-        self._keys.notify = lambda _, text: self.on_notice(text) if self.on_notice else None
+        self._keys.notify = lambda _, text: self._notice(text)
+        self.watch = watch
+        self._epoch_file = FileLook(self._later, self._stays)
+        self._watch_file = FileLook(self._reread, self._notice)
+        self._epochs = {manifest.digest.hex(): manifest.epoch}  # that were followed
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._untaken: dict[str, tuple[dict[str, Any], int]] = {}  # the last under unknown terms
         client_context(credentials)  # raises if the files cannot be used
         self._lock = threading.Lock()
         self._views = {label: SiteView() for label in sites}
         self._heard: dict[str, float] = {}  # by `clock`
         self._sequences: dict[str, int] = {}
-        self._events: queue.Queue[ObservedStatus | SilentSite] = queue.Queue()
+        self._events: queue.Queue[WatchEvent] = queue.Queue()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._started = 0.0
@@ -167,7 +206,14 @@ class StatusWatcher:
     @classmethod
     def of(cls, watch: Watch) -> StatusWatcher:
         """The watcher of a watch file, not yet started."""
-        return cls(watch.name, watch.credentials, watch.manifest, watch.sites, denied=watch.denied)
+        return cls(
+            watch.name,
+            watch.credentials,
+            watch.manifest,
+            watch.sites,
+            denied=watch.denied,
+            watch=watch,
+        )
 
     def start(self) -> None:
         """Connect to all sites, in a thread of its own."""
@@ -202,7 +248,7 @@ class StatusWatcher:
         """Close."""
         self.close()
 
-    def take(self, seconds: float) -> list[ObservedStatus | SilentSite]:
+    def take(self, seconds: float) -> list[WatchEvent]:
         """What happened since the last call; waits for the first of it.
 
         Parameters
@@ -212,7 +258,7 @@ class StatusWatcher:
 
         Returns
         -------
-        list of ObservedStatus or SilentSite
+        list of ObservedStatus, SilentSite or WatchChanged
             In order; empty if nothing happened.
         """
         found = []
@@ -242,10 +288,15 @@ class StatusWatcher:
     def _run(self, loop: asyncio.AbstractEventLoop) -> None:
         asyncio.set_event_loop(loop)
         try:
-            watched = [self._watch(*site) for site in self.endpoints.items()]
+            self._tasks = {
+                k: loop.create_task(self._watch(k, at)) for k, at in self.endpoints.items()
+            }
             with suppress(asyncio.CancelledError):
-                loop.run_until_complete(asyncio.gather(self._sweep(), *watched))
+                loop.run_until_complete(asyncio.gather(self._sweep(), self._follow_files()))
         finally:
+            ending = asyncio.gather(*self._tasks.values(), return_exceptions=True)
+            loop.run_until_complete(ending)
+            loop.run_until_complete(loop.shutdown_default_executor())
             loop.run_until_complete(loop.shutdown_asyncgens())
             loop.close()
 
@@ -308,22 +359,48 @@ class StatusWatcher:
         status = checked_status(message.text)
         if status["agent"] != label:
             raise AgentError(f"it sent a status of {status['agent']!r}")
-        if status["manifest"] != self.manifest.digest.hex():
-            raise AgentError(
-                f"it runs another manifest, {status['manifest'][:12]}; this scenario's is "
-                f"{self.manifest.digest.hex()[:12]}: use the file of the sites"
-            )
+        self._take(label, status, message.sequence)
+
+    def _take(self, label: str, status: dict[str, Any], sequence: int) -> None:
+        """Use a status under terms that are or were followed; keep another until they are."""
+        if status["manifest"] not in self._epochs:
+            self._untaken[label] = status, sequence
+            self._fell_silent(label, self._why_untaken(status), status["epoch"])
+            return
+        self._untaken.pop(label, None)
         observed = ObservedStatus(label, status, self._wall())
-        last = self._sequences.get(label, message.sequence)
-        lost = max(0, message.sequence - last - 1)
-        self._sequences[label] = message.sequence
+        last = self._sequences.get(label, sequence)
+        lost = max(0, sequence - last - 1)
+        self._sequences[label] = sequence
         with self._lock:
             self._heard[label] = self._clock()
             missed = self._views[label].missed + lost
             self._views[label] = SiteView(observed, missed=missed)
         self._put(observed)
 
-    def _fell_silent(self, label: str, reason: str) -> None:
+    def _why_untaken(self, status: dict[str, Any]) -> str:
+        """Why a status under unknown terms is not used, and what to do."""
+        epoch, ours = status["epoch"], self.manifest.epoch
+        if epoch < ours:
+            return (
+                f"it is in epoch {epoch}, and this watcher in epoch {ours}: the roll-out has not reached "
+                "it; copy epoch.json to the place that [membership] in its agent.toml names"
+            )
+        if epoch > ours:
+            file = None if self.watch is None else self.watch.membership
+            where = (
+                "a file that [membership] in the watch file names" if file is None else f"{file}"
+            )
+            return (
+                f"it is in epoch {epoch}, and this watcher in epoch {ours}; copy the signed epoch.json to "
+                f"{where}"
+            )
+        return (
+            f"it runs another manifest, {status['manifest'][:12]}; this scenario's is "
+            f"{self.manifest.digest.hex()[:12]}: use the file of the sites"
+        )
+
+    def _fell_silent(self, label: str, reason: str, epoch: int | None = None) -> None:
         """Note that nothing is heard; said once, and again for another reason."""
         with self._lock:
             view = self._views[label]
@@ -333,7 +410,62 @@ class StatusWatcher:
             if since is None:
                 since = self._wall() if view.last else self._started
             self._views[label] = replace(view, silent_since=since, reason=reason)
-        self._put(SilentSite(label, since, reason))
+        self._put(SilentSite(label, since, reason, epoch))
+
+    async def _follow_files(self) -> None:
+        """Look at the watch file and at the file of the next epoch, and change what is watched."""
+        while self.watch is not None:
+            for file, path in (
+                (self._watch_file, self.watch.path),
+                (self._epoch_file, self.watch.membership),
+            ):
+                found = await asyncio.to_thread(
+                    file.look, path
+                )  # a scenario takes a moment to load
+                if found is not None:
+                    self._change(found)
+            await asyncio.sleep(SWEEP)
+
+    def _later(self, path: Path) -> Watch | None:
+        return None if self.watch is None else self.watch.later(path)
+
+    def _reread(self, path: Path) -> Watch | None:
+        return None if self.watch is None else self.watch.reread(path)
+
+    def _stays(self, text: str) -> None:
+        self._notice(f"{text}; this watcher stays in epoch {self.manifest.epoch}")
+
+    def _notice(self, text: str) -> None:
+        if self.on_notice is not None:
+            self.on_notice(text)
+
+    def _change(self, watch: Watch) -> None:
+        """Watch other sites from now on, in the loop's thread."""
+        before, after = self.manifest, watch.manifest
+        self.watch, self.manifest = watch, after
+        self._epochs[after.digest.hex()] = after.epoch
+        gone = {k for k, at in self.endpoints.items() if watch.sites.get(k) != at}
+        new = {k: at for k, at in watch.sites.items() if self.endpoints.get(k) != at}
+        for label in gone:
+            self._tasks.pop(label).cancel()
+            for known in (self._heard, self._sequences, self._untaken):
+                known.pop(label, None)
+        with self._lock:
+            self.endpoints = dict(watch.sites)
+            fresh = {label: SiteView() for label in new}
+            self._views = {k: fresh.get(k) or self._views[k] for k in self.endpoints}
+        for label, endpoint in new.items():
+            self._tasks[label] = asyncio.get_running_loop().create_task(
+                self._watch(label, endpoint)
+            )
+        joined = tuple(k for k in after.labels if k not in before.certificates)
+        former = tuple(k for k in before.labels if k not in after.certificates)
+        text = f"epoch {after.epoch} is followed: {describe_change(before, after)}"
+        if after.epoch == before.epoch:
+            text = f"the watch file names {len(watch.sites)} of {len(after.labels)} members now"
+        self._put(WatchChanged(watch, joined, former, text))
+        for label, (status, sequence) in list(self._untaken.items()):
+            self._take(label, status, sequence)
 
     async def _sweep(self) -> None:
         """Find links that are there and say nothing."""
@@ -350,7 +482,7 @@ class StatusWatcher:
                         self._views[label] = replace(view, silent_since=since, reason=reason)
                     self._put(SilentSite(label, since, reason))
 
-    def _put(self, event: ObservedStatus | SilentSite) -> None:
+    def _put(self, event: WatchEvent) -> None:
         while self._events.qsize() >= MOST_EVENTS:
             with suppress(queue.Empty):
                 self._events.get_nowait()

@@ -100,6 +100,13 @@ class KeyWatch:
         """The device's certificate, as it is in its file now."""
         return x509.load_pem_x509_certificate(self.credentials.certificate.read_bytes())
 
+    def denied_itself(self) -> str:
+        """Why the deny list has this device's own certificate; empty if it has not."""
+        try:
+            return self.trust.denied.about(common_name_of(self.device, self.role), self.certificate)
+        except (OSError, ValueError):
+            return ""  # of files that are being replaced
+
     def start(self) -> None:
         """Look at the files from time to time, in a thread of its own; may be called twice."""
         if self._thread is None:

@@ -25,6 +25,7 @@ LINK_STATES = (
 )  # fmt: skip
 STAGES = ("waiting", "opened", "prepared", "sent", "withdrawn", "concluded")  # of a session
 OUTCOMES = ("taken", "released", "passed-over", "refused", "repeated", "skipped")  # of readings
+GONE = ("left", "lost", "former")  # how members are gone, as fields of the coverage
 AMOUNTS = ("spent", "spent_in_all", "remaining", "reserved")  # of a budget, in epsilon
 UNKNOWN = "unknown"  # stands for every name that is no neighbour
 
@@ -72,7 +73,9 @@ class Metrics:
         self.half_width = make(
             gauge, "half_width", "Half width of the 95% interval, noise and mixing", "component"
         )
+        self.epoch = make(gauge, "epoch", "Epoch of the membership that the agent follows")
         self.members = make(gauge, "members", "Members of the manifest")
+        self.gone = make(gauge, "members_gone", "Members that left, are lost, or are former", "how")
         self.present = make(gauge, "members_present", "Members that take part")
         self.contributing = make(
             gauge, "members_contributing", "Members with a reading in the estimate"
@@ -131,7 +134,10 @@ class Metrics:
             self.state.labels(agent, state).set(state == status.state)
         self.round.labels(agent).set(result.round)
         self._show_estimate(agent, result.estimate, result.half_width)
+        self.epoch.labels(agent).set(result.epoch)
         self.members.labels(agent).set(len(covered.members))
+        for how in GONE:
+            self.gone.labels(agent, how).set(len(getattr(covered, how)))
         self.present.labels(agent).set(len(covered.present))
         self.contributing.labels(agent).set(covered.count)
         self.quorum.labels(agent).set(result.quorum)

@@ -35,7 +35,9 @@ from murmura.agents.transport.base import Arrival, Deliver, Refused, TransportNo
 from murmura.agents.transport.channels import MARK, Channels, ProofError
 from murmura.agents.transport.guard import LinkGuard
 from murmura.agents.transport.negotiation import Heard, LinkVersions
+from murmura.agents.transport.refusals import RefusedCalls
 from murmura.agents.transport.zenoh_config import (
+    NOT_ACCEPTED,
     Endpoint,
     batch_key,
     data_key,
@@ -170,6 +172,7 @@ key, which the authority signs; or run with --insecure, which is for the loopbac
         self._guard = self._guarded(None, (), PeerAdmission(self._devices, (), None))
         self._renewing = False  # while a session is replaced
         self._calling: list[str] = []  # whom the session connects to
+        self._refusals = RefusedCalls()
         self._declared: list[Any] = []  # tokens and subscribers, which end when dropped
         self._undecoded = 0  # bytes
         self._counting = threading.Lock()  # of these; the other is held while a full queue waits
@@ -336,7 +339,7 @@ key, which the authority signs; or run with --insecure, which is for the loopbac
     def _follow(self, watch: KeyWatch) -> None:
         """Take renewed certificates and newer deny lists from now on."""
         watch.notify = lambda kind, text: self._note(TransportNotice(kind, text))
-        watch.renewed.append(self._reopen)
+        watch.renewed.append(self._renew)
         watch.changed.append(self._deny)
         watch.unproved.append(self._release)
         watch.start()
@@ -344,10 +347,18 @@ key, which the authority signs; or run with --insecure, which is for the loopbac
         threading.Thread(target=self._tend, daemon=True, name="murmura-links").start()
 
     def _called(self) -> list[str]:
-        """The neighbours that this end connects to: none that is denied, who would be refused."""
-        trust = None if self._watch is None else self._watch.trust
-        names = [name for name in self._connect if name in self._remote.devices]
-        return [name for name in names if trust is None or not trust.denied_name(name)]
+        """The neighbours that this end connects to.
+
+        None that is denied, who would be refused; nor one that refuses this device, for a while; nobody
+        while this device knows that it is denied itself.
+        """
+        watch, paused = self._watch, self._refusals.paused()
+        names = [name for name in self._connect if name in self._remote.devices - paused]
+        if watch is None:
+            return names
+        if watch.denied_itself():
+            return []
+        return [name for name in names if not watch.trust.denied_name(name)]
 
     def _deny(self) -> None:
         """A newer deny list: close links, and call nobody again who is on it.
@@ -358,6 +369,10 @@ key, which the authority signs; or run with --insecure, which is for the loopbac
             if not self._closed.is_set():
                 self._guard.review()
         self._wake.set()
+        self._call_others()
+
+    def _call_others(self) -> None:
+        """Replace the session if it is to call others than it does; the links of all begin anew."""
         if self._calling != self._called():
             self._reopen()
 
@@ -366,6 +381,11 @@ key, which the authority signs; or run with --insecure, which is for the loopbac
         with self._session_lock:
             if not self._closed.is_set():
                 self._guard.release(device)
+
+    def _renew(self) -> None:
+        """Another certificate is in use: who has refused the former may accept it."""
+        self._refusals.clear()
+        self._reopen()
 
     def _reopen(self) -> None:
         """Close the session and open it with the files that are there now, as often as it takes."""
@@ -376,6 +396,7 @@ key, which the authority signs; or run with --insecure, which is for the loopbac
             self._guard.leave()
             self._session.close()
             self._declared.clear()
+            self._refusals.hang_up()
             while not self._closed.is_set():
                 former = self._session
                 try:
@@ -450,11 +471,13 @@ key, which the authority signs; or run with --insecure, which is for the loopbac
             channels = self._guard.channels
             assert channels is not None, "there are certificates"
             left = channels.next_end() - channels.trust.wall()
-            self._wake.wait(max(0.0, min(TEND, left)))
+            self._wake.wait(max(0.0, min(TEND, left, self._refusals.next_end())))
             self._wake.clear()
             with self._session_lock:
                 if not self._closed.is_set():
                     self._guard.review()
+            self._refusals.settle()
+            self._call_others()
 
     def _report_skipped(self, agent: str, sender: str, skipped: SkippedFrameError) -> None:
         """Report a kind of message that this version does not know, once for each sender."""
@@ -510,12 +533,25 @@ key, which the authority signs; or run with --insecure, which is for the loopbac
 
     def _link_event(self, event: Any) -> None:
         """Report a device that has a certificate of the authority but is no neighbour, or is denied."""
-        name, link = event.link.auth_identifier, event.link
+        name, link = event.link.auth_identifier or "", event.link
         if event.kind != self._zenoh.SampleKind.PUT:
+            self._link_ended(name, f"{link.src} {link.dst}")
             return
+        self._refusals.made(name, f"{link.src} {link.dst}")
         if not self._guard.link_made(link) and name not in self._remote.devices:
             text = f"no neighbour of {self._device}: its messages are ignored"
             self._note(Refused(name or link.dst, text))
+
+    def _link_ended(self, device: str, link: str) -> None:
+        """Count a link that was ended at once; of a device that goes on to do so, say it."""
+        pause = self._refusals.ended(device, link)
+        if pause and device in self._calling:
+            self._wake.set()
+            text = (
+                f"{device} ends every link at once, as with a device that is denied; it is called again "
+                f"in {pause:.0f} s. Its log says why"
+            )
+            self._note(Refused(device, text))
 
     def handshake_refused(self, reason: str, end: int | None = None) -> None:
         """Report a handshake that TLS refused: by whom, as far as that can be known.
@@ -538,13 +574,15 @@ key, which the authority signs; or run with --insecure, which is for the loopbac
     def _probe(self) -> None:
         """Report from time to time why a link is missing, once for each reason."""
         reported: dict[str, str] = {}
-        pause, expected = FIRST_PROBE, sorted(self._connect.keys() & self._remote.devices)
-        while expected and not self._closed.wait(pause):
+        pause = FIRST_PROBE
+        while self._connect and not self._closed.wait(pause):
             pause = NEXT_PROBE
             linked = {link.auth_identifier for link in self._guard.links()}
-            for device in (name for name in expected if name not in linked):
+            for device in (name for name in self._called() if name not in linked):
                 assert self._credentials is not None
                 reason = link_problem(device, self._connect[device], self._credentials)
+                if reason and reason.startswith(NOT_ACCEPTED) and self._refusals.refused(device):
+                    self._wake.set()
                 if reason and reported.get(device) != reason:
                     reported[device] = reason
                     for agent, peer in self._remote.links:

@@ -33,9 +33,12 @@ from murmura.errors import AgentError
 
 LEASE = 2000  # ms of silence after which a peer is gone
 WAIT_BEFORE_DROP = 200_000  # us to wait for a full queue; then messages are dropped at once
+# Between attempts while no link comes about: a neighbour that starts again is called within a second. For
+# one that ends each link at once, `refusals` has longer pauses.
 RETRY = {"period_init_ms": 100, "period_max_ms": 1000, "period_increase_factor": 2}
 LARGEST = 1 << 20  # bytes: longer messages are dropped before they are reassembled
 PROBE_TIMEOUT = 1.0  # seconds for each step of `link_problem`
+NOT_ACCEPTED = "it does not accept this device's certificate"
 PUBLISH = ("put", "liveliness_token")
 SUBSCRIBE = ("declare_subscriber", "declare_liveliness_subscriber")
 ENDPOINT = re.compile(r"(?:(?P<scheme>[a-z]+)/)?(?P<host>\[[0-9a-fA-F:.]+\]|[\w.-]+):(?P<port>\d+)")
@@ -245,9 +248,11 @@ def link_problem(device: str, endpoint: Endpoint, credentials: Credentials) -> s
         name = _common_name(endpoint, credentials)
     except ssl.SSLCertVerificationError as problem:
         return f"its certificate is not accepted: {problem.verify_message or problem.reason}"
+    except ssl.SSLEOFError:  # no alert: a proxy or a relay whose far end is down does so, too
+        return "it ends the handshake without a reason; is it running, and does it listen there?"
     except ssl.SSLError as problem:
         alert = (problem.reason or "refused").lower().replace("_", " ")
-        return f"it does not accept this device's certificate: {alert}"
+        return f"{NOT_ACCEPTED}: {alert}"
     except OSError:
         return None
     if name != device:

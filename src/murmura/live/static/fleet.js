@@ -2,7 +2,7 @@
 
 import { daysLeft, element, moment, number, rounded } from "/static/charts.js";
 import { drawFan, drawGap } from "/static/fleet_charts.js";
-import { STAGES, STATES, colourAt, empty, fold, mostCommon, overview, scaleOf, shown, stateOf, stateText, withUnit } from "/static/fleet_data.js";
+import { STAGES, STATES, colourAt, empty, epochsOf, fold, mostCommon, overview, scaleOf, shown, stateOf, stateText, withUnit } from "/static/fleet_data.js";
 import { FleetMap, MOST_SVG } from "/static/fleet_map.js";
 import { SiteTable } from "/static/fleet_table.js";
 import { connect, say, state } from "/static/stream.js";
@@ -38,6 +38,7 @@ function describe(label) {
   }
   if (Number.isFinite(site.round)) lines.push(`${held.terms.masked ? "query" : "round"} ${site.round}`);
   if (site.session) lines.push(`attempt ${site.session.attempt}: ${site.session.stage}`);
+  if (Number.isFinite(site.epoch) && site.epoch !== epochsOf(held).newest) lines.push(`epoch ${site.epoch}, others are in ${epochsOf(held).newest}`);
   if (site.links) lines.push(`${site.links.open} of ${site.links.total} links open`);
   return lines.join("\n");
 }
@@ -73,6 +74,10 @@ function summary(now) {
   const watched = all.filter((site) => !(site && site.unwatched)).length;
   say("heard", `${heard} of ${watched}`);
   say("heard-note", silent ? `${silent} silent` : heard === watched ? "none silent" : "waiting for the others");
+  const { newest, behind: old, heard: told } = epochsOf(held);
+  say("epoch", `${newest}`);
+  const late = old.length ? `${old.length} of ${told} behind: ${some(old)}` : "";
+  say("epoch-note", late || (told ? `${terms.labels.length} members` : "")).classList.toggle("flag", Boolean(late));
   const budgets = all.map((site) => site && site.budget).filter(Boolean);
   const most = budgets.reduce((a, b) => (a === null || b.spent > a.spent ? b : a), null);
   say("epsilon", most ? `${number(most.spent, 4)} of ${number(most.epsilon, 4)}` : heard ? "no budget" : "unknown");
@@ -96,7 +101,10 @@ function problems() {
   }
   const unheard = terms.labels.filter((label) => stateOf(sites[label]) === "unheard" && !(sites[label] && sites[label].unwatched));
   if (unheard.length) found.push(["warn", `${unheard.length} not heard yet`, some(unheard)]);
-  const other = where((site) => site.manifest && site.manifest !== terms.manifest);
+  const { newest, behind } = epochsOf(held);
+  if (behind.length) found.push(["bad", `${behind.length} behind epoch ${newest}`, `${some(behind.map((label) => `${label} (epoch ${sites[label].epoch})`))}: the roll-out has not reached them; copy epoch.json to the place that [membership] in their agent.toml names`]);
+  if (newest > terms.epoch) found.push(["warn", `this page follows epoch ${terms.epoch}`, `a site is in epoch ${newest}: give epoch.json to whoever watches, too`]);
+  const other = where((site) => site.manifest && site.manifest !== terms.manifest && (site.epoch ?? terms.epoch) === terms.epoch);
   if (other.length) found.push(["bad", `${other.length} with another manifest`, `${some(other)}: they agreed on other terms, and exchange nothing with the rest`]);
   const common = mostCommon(Object.values(sites).map((site) => site.version));
   const versions = where((site) => site.version && site.version !== common);
@@ -276,6 +284,8 @@ function terms() {
   const known = held.terms;
   say("guarantee", known.guarantee || "Nothing is guaranteed.");
   say("manifest", known.manifest || "unknown");
+  const former = known.former.map(([label, epoch]) => `${label} (since epoch ${epoch})`);
+  say("membership", `epoch ${known.epoch}: ${known.labels.length} members${former.length ? `; no member any more: ${some(former)}` : ""}`);
   say("quorum", known.quorum ? `readings of ${known.quorum} of ${known.labels.length} members` : "unknown");
   const [low, high] = known.bounds;
   say("bounds", low === null && high === null ? "none" : `${low === null ? "-\u221e" : number(low)} to ${high === null ? "\u221e" : shown(high, known.unit)}`);
@@ -352,6 +362,7 @@ addEventListener("resize", soon);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", soon);
 
 connect((kind, data) => {
+  if (kind === "terms") past = chosen = null;
   held = fold(held, kind, data);
   soon();
 }, ["terms", "run", "sites", "rounds"]);

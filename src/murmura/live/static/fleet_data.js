@@ -27,7 +27,14 @@ export function fold(held, kind, data) {
       const all = { ...held.fan, ...data.fan };
       held.fan = Object.fromEntries(held.rounds.filter((row) => all[row.round]).map((row) => [row.round, all[row.round]]));
     }
-  } else if (kind === "terms" || kind === "run") {
+  } else if (kind === "terms") {
+    if (held.terms && held.terms.manifest !== data.manifest) { // a later epoch: rounds begin anew
+      const kept = data.labels.filter((label) => held.sites[label]);
+      held.sites = Object.fromEntries(kept.map((label) => [label, held.sites[label]]));
+      Object.assign(held, { stride: 1, detail: 0, rounds: [], fan: {} });
+    }
+    held.terms = data;
+  } else if (kind === "run") {
     held[kind] = data;
   }
   return held;
@@ -42,12 +49,14 @@ function isKept(round, { stride, detail }) {
 
 export function stateOf(site) {
   if (!site) return "unheard";
+  if (site.former) return "former";
   if (site.silent_since) return "silent";
   return STATES.includes(site.state) ? site.state : "unheard";
 }
 
 export function stateText(site) {
   const state = stateOf(site);
+  if (state === "former") return `no member since epoch ${site.former}`;
   if (state === "silent") return `silent since ${moment(site.silent_since)}${site.silent_reason ? `: ${site.silent_reason}` : ""}`;
   if (state === "unheard") return site && site.unwatched ? "not watched" : "not heard yet";
   return site.reason && state === "done" && !["rounds", "sum", "tolerance"].includes(site.reason)
@@ -81,6 +90,23 @@ export function mostCommon(values) {
   return [...counts.entries()].sort((a, b) => b[1] - a[1]).map(([value]) => value)[0] || null;
 }
 
+// The newest epoch that the terms or a site know of, and the sites that are in an earlier one. A site
+// that has ended adopts a later one when it is started again.
+export function epochsOf({ terms, sites }) {
+  const known = terms.labels.map((label) => sites[label] && sites[label].epoch).filter(Number.isFinite);
+  const newest = known.reduce((a, b) => Math.max(a, b), terms.epoch);
+  return { newest, heard: known.length, behind: terms.labels.filter((label) => isBehind(sites[label], newest)) };
+}
+
+// Whether what a site says belongs to the epoch that the page follows: rounds count from 1 in each.
+function isPresent(site, terms) {
+  return (site.epoch ?? terms.epoch) === terms.epoch;
+}
+
+export function isBehind(site, newest) {
+  return Boolean(site) && Number.isFinite(site.epoch) && site.epoch < newest && !["done", "stopped"].includes(site.state);
+}
+
 // What all sites together say at present, or said after a round that is looked at again.
 export function overview(held, shownRound = null) {
   const { terms, sites } = held;
@@ -88,13 +114,13 @@ export function overview(held, shownRound = null) {
   const past = shownRound !== null && held.fan ? held.fan[shownRound] : null;
   terms.labels.forEach((label, index) => {
     const site = sites[label] || {};
-    const value = past ? past[index] : site.silent_since ? null : site.estimate;
+    const value = past ? past[index] : site.silent_since || !isPresent(site, terms) ? null : site.estimate;
     if (Number.isFinite(value)) values.set(label, value);
   });
   const numbers = [...values.values()];
   const least = numbers.reduce((a, b) => Math.min(a, b), Infinity);
   const most = numbers.reduce((a, b) => Math.max(a, b), -Infinity);
-  const rounds = terms.labels.map((label) => sites[label] && sites[label].round).filter(Number.isFinite);
+  const rounds = terms.labels.map((label) => sites[label] && isPresent(sites[label], terms) ? sites[label].round : null).filter(Number.isFinite);
   const round = shownRound ?? rounds.reduce((a, b) => Math.max(a, b), 0);
   const reported = median(terms.labels.map((label) => (sites[label] || {}).half_width));
   const bar = past ? expectedAt(terms, round) : reported ?? expectedAt(terms, round);

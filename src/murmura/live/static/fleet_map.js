@@ -1,7 +1,7 @@
 // The graph of the sites: SVG for few, canvas for many; one tab stop, arrow keys, names on hover.
 
 import { element } from "/static/charts.js";
-import { colourOf, stateOf } from "/static/fleet_data.js";
+import { colourOf, epochsOf, isBehind, stateOf } from "/static/fleet_data.js";
 
 export const MOST_SVG = 300;
 const NAMED = 40; // sites whose names fit beside them
@@ -79,6 +79,7 @@ export class FleetMap {
     if (!this.svg) this.#makeSvg();
     this.svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
     const broken = this.#broken();
+    const { newest } = epochsOf(this);
     this.terms.edges.forEach(([a, b], k) => {
       const line = this.lines[k];
       const [[ax, ay], [bx, by]] = [this.places[a], this.places[b]];
@@ -91,7 +92,7 @@ export class FleetMap {
       node.setAttribute("cx", this.places[k][0].toFixed(1));
       node.setAttribute("cy", this.places[k][1].toFixed(1));
       node.setAttribute("r", this.radius.toFixed(1));
-      node.setAttribute("class", `node ${state} ${style || (fill ? "" : "state-unheard")}`);
+      node.setAttribute("class", `node ${state} ${style || (fill ? "" : "state-unheard")}${isBehind(this.sites[label], newest) ? " behind" : ""}`);
       node.dataset.label = label;
       node.dataset.state = state;
       if (fill) node.setAttribute("fill", fill);
@@ -130,6 +131,7 @@ export class FleetMap {
     const colour = (name) => style.getPropertyValue(name).trim();
     this.#strokeEdges(pen, colour);
     const probes = new Map();
+    const { newest } = epochsOf(this);
     this.terms.labels.forEach((label, k) => {
       const { state, style: named, fill } = this.#kind(label);
       const away = state === "silent" || state === "unheard";
@@ -138,6 +140,11 @@ export class FleetMap {
       pen.arc(...this.places[k], this.radius, 0, 2 * Math.PI);
       pen.fillStyle = away ? colour("--track") : fill || probes.get(named);
       pen.fill();
+      if (isBehind(this.sites[label], newest)) {
+        pen.strokeStyle = colour("--warn");
+        pen.lineWidth = 2;
+        pen.stroke();
+      }
       if (away) this.#cross(pen, this.places[k], colour("--idle"));
     });
     const place = this.places[this.at];

@@ -1,7 +1,7 @@
 // The table of all sites: sorted by any column, filtered by name or state, bounded on the page.
 
 import { daysLeft, moment, number } from "/static/charts.js";
-import { mostCommon, stateOf, stateText } from "/static/fleet_data.js";
+import { epochsOf, isBehind, mostCommon, stateOf, stateText } from "/static/fleet_data.js";
 
 const MOST_ROWS = 400;
 
@@ -16,11 +16,12 @@ const COLUMNS = [
   { name: "\u03b5 left", number: true, text: (s) => (s.budget && !perReading(s) ? some(s.budget.remaining, 4) : ""), sort: (s) => s.budget && s.budget.remaining },
   { name: "\u03b5 of a reading", number: true, text: (s) => (s.budget && perReading(s) ? `${some(s.budget.spent, 4)} of ${some(s.budget.epsilon, 4)}` : ""), sort: (s) => s.budget && s.budget.spent },
   { name: "\u03b5 in all", number: true, text: (s) => (s.budget ? some(s.budget.spent_in_all, 4) : ""), sort: (s) => s.budget && s.budget.spent_in_all },
+  { name: "epoch", number: true, text: (s) => whole(s.epoch), sort: (s) => s.epoch, flag: (s, { newest }) => isBehind(s, newest) },
   { name: "links open", number: true, text: (s) => (s.links ? `${s.links.open} of ${s.links.total}` : ""), sort: (s) => s.links && s.links.open - s.links.total, flag: (s) => s.links && s.links.open < s.links.total },
   { name: "session", text: (s) => (s.session ? `query ${s.session.query}, attempt ${s.session.attempt}, ${s.session.stage}` : ""), sort: (s) => s.session && s.session.stage },
   { name: "certificate", number: true, text: (s) => (Number.isFinite(s.certificate_days) ? daysLeft(s.certificate_days) : ""), sort: (s) => s.certificate_days, flag: (s) => Number.isFinite(s.certificate_days) && s.certificate_days < 30 },
   { name: "last reading", text: (s) => (s.last_reading ? moment(s.last_reading) : ""), sort: (s) => s.last_reading },
-  { name: "version", text: (s) => s.version || "", sort: (s) => s.version, flag: (s, common) => Boolean(s.version) && s.version !== common },
+  { name: "version", text: (s) => s.version || "", sort: (s) => s.version, flag: (s, { common }) => Boolean(s.version) && s.version !== common },
   { name: "last seen", text: (s) => (s.received_at ? moment(s.received_at) : ""), sort: (s) => s.received_at },
 ];
 
@@ -60,15 +61,16 @@ export class SiteTable {
     const { terms, sites } = this.held;
     const known = COLUMNS.filter((column, k) => k < 2 || terms.labels.some((label) => sites[label] && column.text(sites[label]) !== ""));
     this.#head(known, terms);
-    const common = mostCommon(Object.values(sites).map((site) => site.version));
+    const norm = { common: mostCommon(Object.values(sites).map((site) => site.version)), newest: epochsOf(this.held).newest };
     const wanted = this.filter.value.trim().toLowerCase();
-    const found = terms.labels.map((label, k) => ({ label, k, site: sites[label] || {} }))
+    const former = terms.former.map(([label, epoch]) => [label, { former: epoch }]);
+    const found = [...terms.labels.map((label) => [label, sites[label] || {}]), ...former].map(([label, site], k) => ({ label, k, site }))
       .filter(({ label, site }) => !wanted || label.toLowerCase().includes(wanted) || stateText(site).includes(wanted));
     const shown = this.#order(found).slice(0, MOST_ROWS);
     const body = this.table.tBodies[0];
-    const rows = shown.map((entry) => this.#row(entry, known, common, terms.manifest));
+    const rows = shown.map((entry) => this.#row(entry, known, norm, terms));
     if (rows.length !== body.rows.length || rows.some((row, k) => body.rows[k] !== row)) body.replaceChildren(...rows);
-    const text = shown.length < terms.labels.length ? `${shown.length} of ${terms.labels.length} sites are shown` : "";
+    const text = shown.length < terms.labels.length + former.length ? `${shown.length} of ${terms.labels.length + former.length} sites are shown` : "";
     if (this.note.textContent !== text) this.note.textContent = text;
   }
 
@@ -118,7 +120,7 @@ export class SiteTable {
     this.draw();
   }
 
-  #row({ label, site }, known, common, manifest) {
+  #row({ label, site }, known, norm, terms) {
     let row = this.rows.get(label);
     if (!row) {
       row = document.createElement("tr");
@@ -138,8 +140,8 @@ export class SiteTable {
     known.forEach((column, k) => {
       const cell = row.cells[k];
       let text = k ? column.text(site) : label;
-      let flagged = Boolean(column.flag && column.flag(site, common));
-      if (!k && site.manifest && site.manifest !== manifest) {
+      let flagged = Boolean(column.flag && column.flag(site, norm));
+      if (!k && site.manifest && site.manifest !== terms.manifest && (site.epoch ?? terms.epoch) === terms.epoch) {
         flagged = true;
         text = `${label} (other manifest ${site.manifest.slice(0, 8)})`;
       }

@@ -11,8 +11,11 @@ const LINKS = {
   down: ["", "cannot be reached"],
   dropped: ["", "no longer waited for"],
   left: ["", "has left"],
-  mismatched: ["bad", "follows another manifest: compare the files of both sites"],
+  mismatched: ["bad", "follows another manifest, such as that of another epoch: compare the files of both sites"],
   forked: ["bad", "speaks with two histories: stop all but one copy of it"],
+};
+const GONE = {
+  left: "Left, and handed over", lost: "Ended with a part that nobody has", former: "No member any more",
 };
 const LEVELS = { error: "bad", warning: "warn" };
 const STAGES = {
@@ -128,6 +131,22 @@ function drawState() {
   say("version", status.version);
 }
 
+function drawMembership() {
+  const { status, terms } = shown;
+  say("manifest", terms.manifest);
+  if (!status) return;
+  const { coverage, links } = status;
+  say("epoch", `epoch ${status.epoch}, ${coverage.members} member${coverage.members === 1 ? "" : "s"}`);
+  const more = status.left_out || {};
+  for (const [how, text] of Object.entries(GONE)) {
+    const names = coverage[how] || [];
+    show(how, names.length ? `${text}: ${list(names.slice(0, 20), names.length + (more[how] || 0) - 20)}` : "");
+  }
+  const others = Object.keys(links).filter((peer) => links[peer] === "mismatched");
+  show("differs", others.length
+    ? `Under other terms, perhaps another epoch: ${list(others.slice(0, 20), others.length - 20)}. Has the roll-out reached every site? The log names the field that differs.` : "");
+}
+
 function drawBudget() {
   const { status, history } = shown;
   if (!status) return;
@@ -228,6 +247,7 @@ function drawAges() {
 function draw() {
   drawEstimate();
   drawState();
+  drawMembership();
   drawBudget();
   drawLinks();
   drawAges();
