@@ -69,6 +69,30 @@ class Stream(SimulatedNetwork):
                 found.append((label, error, result.half_width[0]))
         return found
 
+    def shown_of_own(self, counts_all: bool = False) -> list[tuple[str, float, float]]:
+        """The same for the readings that each agent itself says are in its estimate."""
+        found = []
+        for label, agent in self.running.items():
+            agent.flooding.count(anew=True)
+            covered = agent.coverage
+            if counts_all:
+                covered = replace(covered, mixed=None)
+            result = AgentResult.of(
+                self.manifest,
+                FAMILY,
+                label,
+                agent.round,
+                "running",
+                agent.reported_estimate,
+                covered,
+            )
+            if result.estimate:
+                hosts = zip(self.agents.values(), covered.readings, strict=True)
+                sums = [r.sums[0] for host, count in hosts for r in host.released[:count]]
+                mean = sum(sums) / len(sums) / 2**self.manifest.unit
+                found.append((label, abs(result.estimate[0] - mean), result.half_width[0]))
+        return found
+
     @property
     def everything(self) -> Any:
         """All readings that were released; all agents have entered them, or are about to."""
@@ -82,10 +106,10 @@ class Stream(SimulatedNetwork):
         return float(sum(all_sums) / len(all_sums) / 2**self.manifest.unit)
 
 
-def stream(graph: Any, agent: Any = Agent, **options: Any) -> Stream:
+def stream(graph: Any, agent: Any = Agent, late: str = "", **options: Any) -> Stream:
     options_of = Options(deadline=0.5, resend=0.1)
     made = Stream(terms(graph, **options), options=options_of, seed=1, agent=agent)
-    made.start()
+    made.start(*(label for label in made.agents if label != late))
     made.run_for(0.5)
     return made
 
@@ -132,6 +156,31 @@ def test_every_interval_covers_the_mean_after_mixing_was_undone(
         steps_covered(run, 0.2, false)
     assert false  # the weakened variant: all rounds since the start count
     assert max(width for _, _, width in run.shown()) < before  # and it becomes narrow again
+
+
+@pytest.mark.parametrize("rounds", [4, 40])
+@pytest.mark.parametrize("late", ["1", "2"])
+@pytest.mark.parametrize("graph", GRAPHS)
+def test_every_interval_covers_the_mean_when_a_member_starts_late(
+    graph: str, late: str, rounds: int
+) -> None:
+    """With all its readings, or with the next one: nothing of it was mixed before it was there."""
+    run = stream(GRAPHS[graph], late=late)
+    run.give(*range(1, rounds + 1))
+    run.run_for(60.0)  # the others go on without it
+    run.start(late)
+    false: list[Any] = []
+    for number in range(rounds + 1, rounds + 81):
+        end, before = run.network.now + (1.0 if number == rounds + 1 else 0.2), None
+        while run.network.now < end and run.step():
+            now = [(a.round, a.reported_estimate, a.coverage) for a in run.running.values()]
+            if now != before:
+                before = now
+                assert not [one for one in run.shown_of_own() if one[1] > one[2] + ROUNDING]
+                false += [one for one in run.shown_of_own(True) if one[1] > one[2] + ROUNDING]
+        run.give(number)
+    assert false  # the weakened variant: all rounds count
+    assert max(width for _, _, width in run.shown()) < 60  # and it becomes narrow
 
 
 def test_while_nothing_is_mixed_again_intervals_are_as_wide_as_the_bounds() -> None:

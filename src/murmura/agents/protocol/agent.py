@@ -294,8 +294,11 @@ class Agent:
         if event.incarnation > 1 and event.released and self.manifest.hides_neighbours:
             self._stay_away()
             return
-        if event.incarnation > 1 and not (self.manifest.waits or event.first):
-            self.state.mixed_since = memory.LOST
+        if not self.manifest.waits:
+            if event.incarnation > 1 and not event.first:
+                self.state.mixed_since = memory.LOST
+            elif not self.manifest.asynchronous:  # whose weights count its own ticks alone
+                self.state.mixed_since = memory.BEHIND
         self._resume(event.released)
 
     def _stay_away(self) -> None:
@@ -423,6 +426,7 @@ class Agent:
                 messenger.reject(link.peer, f"mass of round {message.round}: {why}")
                 return
         self.gathering.hear(link, mass=True)
+        self.mass.hear(link, message)
         if link.session is SessionState.OPENING:
             self.handshake.open(link)
             if state.round:

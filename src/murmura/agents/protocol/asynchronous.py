@@ -25,7 +25,7 @@ from murmura.agents.protocol.flooding import Flooding
 from murmura.agents.protocol.gathering import Gathering
 from murmura.agents.protocol.link import Link
 from murmura.agents.protocol.mass import Mass
-from murmura.agents.protocol.memory import LOST, AgentState
+from murmura.agents.protocol.memory import AgentState
 from murmura.agents.protocol.messenger import Messenger
 from murmura.agents.protocol.options import LONGEST_PAUSE, ONE, DoublingPause, Options
 from murmura.agents.protocol.states import SessionState
@@ -197,8 +197,7 @@ class AsynchronousSchedule:
     def _send(self) -> None:
         self._news -= self._news > 0
         self._state.round += 1
-        if self._state.mixed_since == LOST:
-            self._state.mixed_since = self._state.round
+        self._state.in_step()
         self._mass.send(HALF, self._options.patience)
         self._state.unsaved = True
         self._messenger.send_mass_to_all(self._links)

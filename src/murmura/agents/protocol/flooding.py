@@ -79,6 +79,9 @@ class Flooding(RegisterSource):
         self.local_links: tuple[Link, ...] = ()
         self.refused_local = False
         self.left = 0
+        self.settled = False  # whether those who started with this agent are known by now
+        self._late = 0  # members that came after that, and of whom nothing counts yet
+        self._common = not (manifest.waits or manifest.asynchronous)
         self._remote_links = tuple(links.values())
         self._posted: Register | None = None  # the last that the process was given
 
@@ -116,9 +119,24 @@ class Flooding(RegisterSource):
     def replace(self, register: Register) -> None:
         """Take another register, and pass it on if it is another."""
         if register != self.register:
-            self.register = register
+            before, self.register = self.register, register
             self._note_left()
+            if self._common:
+                self._note_late(before)
             self.spread()
+
+    def _note_late(self, before: Register) -> None:
+        """In a stream, a member that comes late has taken part in no round up to the present one.
+
+        Nor has what it brings been mixed in any round before that is there.
+        """
+        found = self.register
+        came = found.present & ~before.present if self.settled else 0
+        self._late |= came
+        brought = self._late & found.contributing
+        self._late &= ~brought
+        if came or brought:
+            self._state.undo_mixing(self._state.round)
 
     def _note_left(self) -> None:
         """With a last round, who ends before all have completed it has left, and handed over."""

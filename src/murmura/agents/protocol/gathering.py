@@ -91,6 +91,7 @@ class Gathering:
         self._waited, self._due = 0.0, FIRST_REPORT  # seconds without progress, next report
         self._moved = False  # whether a round ended since the last period
         self._since_count = 0.0
+        self._watched = False  # whether a period has passed since the start
         self.period = options.deadline
         if self._waits:
             self.period = min(options.deadline, manifest.gathering / 4, manifest.lost_after / 4)
@@ -294,6 +295,8 @@ class Gathering:
         state, seconds = self._state, self.period
         if state.reason or state.leaving:
             return
+        self._flooding.settled = self._watched
+        self._watched = True
         self._since_count += seconds
         if self._since_count >= RECOUNT:
             self._since_count = 0.0

@@ -13,7 +13,8 @@ agent that is behind receives nothing that its neighbours sent in rounds later t
 noise of `learn` grows with the round.
 
 Where there is no last round, a new incarnation undoes mixing: `AgentState.mixed_since` is the last
-round up to which it is undone. It travels with the mass (`RangeReport.stop`, which is free where
+round up to which it is undone. So it is with an agent that starts late, in whose releases no earlier
+round has mixed. It travels with the mass (`RangeReport.stop`, which is free where
 nobody agrees on when to stop) and is taken over with it, by the maximum: an estimate that holds mass
 of after a roll-back knows of it, and one that holds none is not affected. Nor does a round mix in
 which an agent has more to send than its neighbours accept, or a negative weight and sends nothing.
@@ -173,6 +174,20 @@ class Mass:
         while buffer and buffer[0][4] <= number:
             del buffer[0]
         self._state.unsaved = True
+
+    def hear(self, link: Link, message: CumulativeMass) -> None:
+        """A message arrived that is received later: what it says of mixing counts from now on.
+
+        A round may wait long for its readings, and those of the sender are in the coverage by now. The
+        first mass of one that comes late, whose round is over here, was mixed in no round before.
+        """
+        if not (self._one_view and self._common):
+            return
+        now = self._state.round
+        if message.round >= now:
+            self._learn(message.range_report, message.round)
+        elif message.weight and not link.in_weight and message.round + 1 < now:
+            self._state.undo_mixing(now)
 
     def _learn(self, report: RangeReport, number: int) -> None:
         """Take over up to which round mixing was undone, from mass of the neighbour's round.

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 VERSION = STATE.newest
 LOST = -1  # `mixed_since` from a loss of the own mixing state until the round is the others'
+BEHIND = -2  # the same from the start of an agent that may come late, and has lost nothing
 
 
 @dataclass(slots=True)
@@ -46,7 +47,8 @@ class AgentState:
         The round that this run of the agent began with.
     mixed_since : int
         The last round up to which mixing was undone, as far as is known; 0 if none was, and
-        `LOST` in an agent that lost its own state of mixing, until it is in the others' round.
+        `LOST` in an agent that lost its own state of mixing, until it is in the others' round, and
+        `BEHIND` in one that has just started, likewise.
     leaving, exhausted : bool
         Whether it leaves for good, and whether no further reading will come.
     reason, result : str, tuple of float
@@ -88,11 +90,27 @@ class AgentState:
         since = self.mixed_since
         if since == 0:
             return None
-        return 0 if since == LOST else max(self.round - since - 1, 0)
+        return 0 if since < 0 else max(self.round - since - 1, 0)
+
+    def in_step(self) -> None:
+        """The present round is the others': from the next one on this agent mixes with them."""
+        if self.mixed_since < 0:
+            self.mixed_since, self.unsaved = self.unmixed, True
+
+    @property
+    def unmixed(self) -> int:
+        """The last round up to which nothing that this agent sends was mixed; 0 if all of it was.
+
+        Who begins the first round with the others has missed nothing.
+        """
+        since = self.mixed_since
+        if since == BEHIND and self.round <= 1:
+            return 0
+        return self.round if since < 0 else since
 
     def undo_mixing(self, since: int) -> None:
         """No round up to this one counts as mixed."""
-        if self.mixed_since != LOST and since > self.mixed_since:
+        if self.mixed_since >= 0 and since > self.mixed_since:
             self.mixed_since, self.unsaved = since, True
 
 

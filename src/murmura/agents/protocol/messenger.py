@@ -22,7 +22,7 @@ from murmura.agents.messages import Attendance, CumulativeMass, Hello, RangeRepo
 from murmura.agents.protocol.history import AgentIdentity
 from murmura.agents.protocol.link import Link
 from murmura.agents.protocol.mass import Mass
-from murmura.agents.protocol.memory import LOST, AgentState
+from murmura.agents.protocol.memory import AgentState
 from murmura.agents.protocol.states import SessionState
 from murmura.agents.protocol.termination import TerminationDetector
 
@@ -116,10 +116,8 @@ class Messenger:
         """What goes with the mass: the detector's report, or up to which round mixing was undone."""
         if self._detector is not None:
             return self._detector.report
-        since = self._state.mixed_since
-        if not since:
-            return _NO_RANGE
-        return RangeReport(stop=self._state.round if since == LOST else since)
+        since = self._state.unmixed
+        return RangeReport(stop=since) if since else _NO_RANGE
 
     def send_attendance(self, link: Link, register: Register, asks: bool) -> None:
         """Send a neighbour who takes part; if asked, it answers."""

@@ -29,7 +29,7 @@ from murmura.agents.protocol.flooding import Flooding
 from murmura.agents.protocol.gathering import Gathering
 from murmura.agents.protocol.link import Link
 from murmura.agents.protocol.mass import Mass
-from murmura.agents.protocol.memory import LOST, AgentState
+from murmura.agents.protocol.memory import AgentState
 from murmura.agents.protocol.messenger import Messenger
 from murmura.agents.protocol.options import ONE, DoublingPause, Options
 from murmura.agents.protocol.states import ReachabilityEvent, SessionState
@@ -281,8 +281,8 @@ class SynchronousSchedule:
             self._flooding.count()
         if mass.bounded:
             mass.level(t)
-        if self._state.mixed_since == LOST and all(link.newest <= t + 1 for link in self._links):
-            self._state.mixed_since = t  # with the others: before, it went after them
+        if self._state.mixed_since < 0 and all(link.newest <= t + 1 for link in self._links):
+            self._state.in_step()  # before, it went after the others
         self.waiting = False
         self._messenger.report("round")
         self._gathering.progress()
