@@ -123,6 +123,61 @@ def check(algorithm: Algorithm, rounds: int = 100) -> None:
         )
 
 
+def keeps_weights_equal(algorithm: Algorithm, rounds: int = 100) -> bool:
+    """Whether members with one release each have the same weight in all rounds, with symmetric A.
+
+    So it is where S_t = A S_{t-1} and nothing enters after the start: w_0 = 1 for everyone and
+    A 1 = 1. In a stream a reading that does not come makes weights differ, and a ratio algorithm is
+    for weights that do. Then clip(a_ij (S_j - S_i), a_ij r) is a_ij clip(nu_j - nu_i, r): clipped
+    gossip, in sums.
+
+    Parameters
+    ----------
+    algorithm : Algorithm
+        Any.
+    rounds : int
+        How many rounds are checked.
+
+    Returns
+    -------
+    bool
+        Whether its rounds can be clipped.
+
+    Examples
+    --------
+    >>> from murmura.algorithms import ALGORITHMS
+    >>> [name for name in supported() if keeps_weights_equal(ALGORITHMS[name]())]
+    ['average']
+    """
+    if algorithm.online or algorithm.ratio or not conserves_mass(algorithm, rounds):
+        return False
+    return all(_near(sent_fraction(algorithm, t), 1) for t in range(1, rounds + 1))
+
+
+def check_clipping(algorithm: Algorithm, rounds: int = 100) -> None:
+    """Raise unless the rounds of an algorithm can be clipped.
+
+    Parameters
+    ----------
+    algorithm : Algorithm
+        One that agents run.
+    rounds : int
+        How many rounds are checked.
+
+    Raises
+    ------
+    AlgorithmError
+        If members can have different weights.
+    """
+    if not keeps_weights_equal(algorithm, rounds):
+        names = [name for name in supported() if keeps_weights_equal(ALGORITHMS[name]())]
+        raise AlgorithmError(
+            f"clip bounds what a neighbour changes where all members have the same weight, and with "
+            f"algorithm {algorithm.name} they may not: a clipped sum would no longer fit its weight; "
+            f"use {', '.join(names)}, or leave clip out of [agents]"
+        )
+
+
 def _conserves_in_round(algorithm: Algorithm, t: int) -> bool:
     own, mixing, momentum, innovation, noise, edge = algorithm.coefficients(t)
     if momentum or edge:
