@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from murmura.algorithms import ALGORITHMS
 from murmura.algorithms.base import Algorithm
-from murmura.errors import AlgorithmError
+from murmura.errors import AgentError, AlgorithmError
 
 
 def sent_fraction(algorithm: Algorithm, t: int) -> float:
@@ -166,12 +166,12 @@ def check_clipping(algorithm: Algorithm, rounds: int = 100) -> None:
 
     Raises
     ------
-    AlgorithmError
+    AgentError
         If members can have different weights.
     """
     if not keeps_weights_equal(algorithm, rounds):
         names = [name for name in supported() if keeps_weights_equal(ALGORITHMS[name]())]
-        raise AlgorithmError(
+        raise AgentError(
             f"clip bounds what a neighbour changes where all members have the same weight, and with "
             f"algorithm {algorithm.name} they may not: a clipped sum would no longer fit its weight; "
             f"use {', '.join(names)}, or leave clip out of [agents]"

@@ -310,7 +310,7 @@ class RecordSection(Section):
 
 
 class AgentsSection(Section):
-    """[agents]: further terms that real agents agree on; a simulation ignores them."""
+    """[agents]: further terms that real agents agree on; a simulation ignores all but `clip`."""
 
     epoch: int = Field(default=1, ge=1)  # counts changes of membership
     former: dict[str, Annotated[int, Field(ge=1)]] = {}  # who is no member, and since which epoch
