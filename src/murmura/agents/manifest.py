@@ -228,7 +228,7 @@ class Manifest:
                 f"same pair of parts, and {which}; leave clip out of [agents], or asynchronous and "
                 "open_ended"
             )
-        conservation.check_clipping(self.made_algorithm, max(self.rounds, 2))
+        conservation.check_clipping(self.made_algorithm)
         if not self.flows.symmetric:
             raise AgentError(
                 f"clip needs symmetric weights, such as metropolis, and {self.weights} has links "

@@ -10,18 +10,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from murmura import networks
+from murmura import algorithms, families, networks
+from murmura.agents import Manifest
 from murmura.agents.events import Leave, NoMoreReadings, Send, SkipReading
 from murmura.agents.messages import CumulativeMass
 from murmura.agents.protocol import Agent, Options
+from murmura.agents.protocol.mass import Mass
+from murmura.agents.protocol.messenger import Messenger
 from murmura.agents.transport.memory import Faults
-from murmura.simulation import clipped_gossip, clipping_bound
+from murmura.privacy import NoPrivacy
+from murmura.simulation import Problem, SyntheticSignals, clipped_gossip, clipping_bound
 from murmura.testing import SimulatedNetwork
 from tests.agents.protocol.cases import bounded, released
 
 ROUNDS, HIGH, RADIUS = 40, 100.0, 5.0
 LOSSY = Faults(drop=0.25, duplicate=0.2, reorder=0.2, delay=(0.001, 0.2))
 PATIENT = Options(deadline=1.0, linger=60.0)
+restore = Mass.restore
 GRAPHS = ("complete:6", "star:7", "path:5", "random-geometric:20,0.4,1", "florentine-families")
 
 
@@ -74,6 +79,23 @@ def test_agents_and_the_simulator_agree(graph: str, clip: float) -> None:
     assert np.abs(final(run) - simulated(graph, clip)).max() < 1e-9
     assert total(run) == given_total(run)
     assert {agent.mass.weight for agent in run.running.values()} == {1 << run.manifest.unit}
+
+
+def test_each_component_is_clipped_by_itself() -> None:
+    net = networks.lazy_metropolis("star:7")
+    family = families.NormalBoth(bounds=(0.0, 10.0))
+    source = SyntheticSignals(family, {"mu": 5.0, "sigma": 2.0}, net.size, seed=3)
+    todo = Problem(net, algorithms.Average(), family, source, NoPrivacy(), rounds=ROUNDS)
+    manifest = Manifest.of(todo, clip=0.8)
+    run = SimulatedNetwork(manifest, options=PATIENT, faults=LOSSY, seed=2)
+    start = np.column_stack([readings(7) / 10.0, readings(7) ** 2 / 100.0])
+    for label, values in zip(run.agents, start, strict=True):
+        run.release(label, [released(manifest, 1, *values)])
+    run.start()
+    assert run.run(5000.0)
+    found = np.array([run.agents[label].outcome.estimate for label in run.agents])
+    expected = [clipped_gossip(net, column, 0.8, ROUNDS)[-1] for column in start.T]
+    assert np.abs(found - np.column_stack(expected)).max() < 1e-9
 
 
 def test_the_radius_is_felt_and_plain_rounds_are_something_else() -> None:
@@ -133,7 +155,7 @@ class Lossy(SimulatedNetwork):
     lost = 0
 
     def perform(self, host: Any, action: Any) -> None:
-        message = getattr(action, "message", None)
+        message: Any = getattr(action, "message", None)
         of_mass = isinstance(message, CumulativeMass) and message[:2] == ("0", "1")
         if of_mass and message.round == 7 and self.lost < 3:
             self.lost += 1
@@ -154,6 +176,27 @@ def test_if_the_later_message_stood_for_both_mass_would_be_lost(monkeypatch: Any
     monkeypatch.setattr("murmura.agents.protocol.link.Link.has", lambda link, _: bool(link.buffer))
     run = begun(terms("path:5", clip=0.7), network=Lossy)
     run.run(200.0)
+    assert total(run) != given_total(run)
+
+
+def test_if_the_message_before_were_not_repeated_the_run_would_never_end(monkeypatch: Any) -> None:
+    monkeypatch.setattr(Messenger, "_send_round_before", lambda *_: None)
+    run = begun(terms("path:5"), network=Lossy)
+    assert not run.run(1000.0)
+    assert run.running["1"].round == 7
+
+
+def test_if_offers_were_not_saved_a_restart_would_lose_mass(monkeypatch: Any) -> None:
+    monkeypatch.setattr(
+        Mass,
+        "restore",
+        lambda mass, read: restore(mass, [[peer, (0,), part] for peer, _, part in read]),
+    )
+    run = begun(terms("path:5"), faults=Faults(delay=(0.01, 0.02)))
+    run.run(0.4, until_done=False)
+    run.crash("2")
+    run.restart("2")
+    assert run.run(5000.0)
     assert total(run) != given_total(run)
 
 
@@ -306,6 +349,20 @@ def test_a_member_that_leaves_is_left_out_and_the_rest_keep_their_mean() -> None
         done = run.agents[label].outcome
         assert (done.reason, done.coverage.missing) == ("rounds", ("5",))
     assert run.agents["5"].outcome.reason == "left"
+    assert total(run, others) == given_total(run, others)
+
+
+def test_a_member_that_leaves_before_its_reading_is_left_out() -> None:
+    manifest = terms("complete:6", quorum=3)
+    run = SimulatedNetwork(manifest, options=PATIENT)
+    for label, value in zip(run.agents, readings(5), strict=False):
+        run.release(label, [released(manifest, 1, value)])
+    run.start()
+    run.run(1.0, until_done=False)
+    run.feed("5", Leave())
+    run.run(500.0, until_done=False)
+    others = [label for label in run.agents if label != "5"]
+    assert all(run.agents[k].outcome.coverage.missing == ("5",) for k in others)
     assert total(run, others) == given_total(run, others)
 
 
