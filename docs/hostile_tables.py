@@ -19,7 +19,7 @@ PLACES = (
 )
 
 
-def claimed_terms(graph: str, rounds: int = ROUNDS) -> Any:
+def claimed_terms(graph: str, rounds: int = ROUNDS, clip: float = 0.0) -> Any:
     """The manifest of a fleet with readings in [0, 100] and epsilon 1."""
     from murmura.agents import Manifest
     from murmura.scenario import Scenario
@@ -31,7 +31,7 @@ def claimed_terms(graph: str, rounds: int = ROUNDS) -> Any:
         privacy = {{protect = "signal", epsilon = 1.0}}
         algorithm = {{name = "average", rounds = {rounds}}}
     """)
-    return Manifest.of(scenario.build().problem)
+    return Manifest.of(scenario.build().problem, clip=clip)
 
 
 def claims_influence() -> str:
@@ -44,17 +44,33 @@ def claims_influence() -> str:
     return table(["one lying member", "of 8", "of 50"], rows)
 
 
+GEOMETRIC = "random-geometric:50,0.3,1"
+RADII = (np.inf, 30.0, 10.0, 3.0, 1.0)
+
+
+def values_within() -> tuple[Any, Any]:
+    """A network, and a value in [0, 100] of each member."""
+    from murmura import networks
+
+    net = networks.lazy_metropolis(GEOMETRIC)
+    return net, np.random.default_rng(1).uniform(0.0, 100.0, net.size)
+
+
+def rounds_needed(radius: float) -> int:
+    """Until all members are within 1."""
+    from murmura.simulation import clipped_gossip
+
+    return int(np.argmax(np.ptp(clipped_gossip(*values_within(), radius, 5000), axis=1) < 1.0))
+
+
 def clipped_cost() -> str:
     """What clipping costs and what it prevents, on one network."""
-    from murmura import networks
     from murmura.simulation import clipped_gossip, clipping_bound
 
-    net = networks.lazy_metropolis("random-geometric:50,0.3,1")
-    values = np.random.default_rng(1).uniform(0.0, 100.0, net.size)
+    net, values = values_within()
     others, rows = np.arange(net.size) != 0, []
-    for radius in (np.inf, 30.0, 10.0, 3.0, 1.0):
-        spread = np.ptp(clipped_gossip(net, values, radius, 5000), axis=1)
-        needed = int(np.argmax(spread < 1.0))
+    for radius in RADII:
+        needed = rounds_needed(radius)
         lied = clipped_gossip(net, values, radius, needed, liars={0: 1e6})[-1, others]
         moved = lied.mean() - values[others].mean()
         bound = clipping_bound(net, radius, needed, liars=[0])
@@ -65,4 +81,21 @@ def clipped_cost() -> str:
     return table(heads, rows)
 
 
-PARTS: tuple[Callable[[], str], ...] = (claims_influence, clipped_cost)
+def clipped_agents() -> str:
+    """What a lying agent can move with the limits of plain rounds, and with a radius."""
+    rows = []
+    for radius in RADII:
+        plain = math.isinf(radius)
+        terms = claimed_terms(GEOMETRIC, rounds_needed(radius), 0.0 if plain else radius)
+        most = max(terms.flows.influence(label) for label in terms.labels) * terms.largest
+        name = "none" if plain else f"{radius:g}"
+        rows.append([name, f"{terms.rounds}", f"{most:.1f}"])
+    heads = [
+        "`clip`",
+        "rounds until all are within 1",
+        "a liar moves the mean of the others by at most",
+    ]
+    return table(heads, rows)
+
+
+PARTS: tuple[Callable[[], str], ...] = (claims_influence, clipped_cost, clipped_agents)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from murmura import families
+from murmura import families, networks
 from murmura.agents import Manifest, mixing
 from murmura.agents.coverage import Coverage
 from murmura.agents.mixing import release_weights
@@ -390,3 +390,56 @@ def test_an_agent_that_begins_anew_with_its_releases_has_an_interval_before_its_
     found = AgentResult.of(manifest, family, "0", 0, "running", [5.0], coverage)
     assert 0 < found.half_width[0] <= 10.0
     assert release_weights(manifest, "0", [7, 3, 0, 9], 0).round.min() >= 1
+
+
+def clipped_runs(manifest: Any, family: Any, runs: int) -> tuple[Any, Any]:
+    """Estimates of member 0 when all agree, and the means of the readings."""
+    from murmura.agents.intervals import _calibration
+    from murmura.simulation import clipped_gossip
+
+    rng, net = np.random.default_rng(3), networks.lazy_metropolis("ring:4")
+    made: Any = _calibration(manifest, family, "0").mechanism(manifest.epsilon, 1, released=True)
+    readings = rng.uniform(0.0, 10.0, (runs, 4))
+    noised = readings + rng.laplace(0.0, made.release_scale, (runs, 4))
+    ended = np.empty(runs)
+    for k, start in enumerate(noised):
+        run = clipped_gossip(net, start, manifest.clip, 400)
+        first = int(np.argmax(np.ptp(run, axis=1) <= manifest.tolerance))
+        ended[k] = run[first, 0]
+    return ended, readings.mean(axis=1)
+
+
+def test_the_interval_of_clipped_rounds_that_ended_by_agreement_covers() -> None:
+    runs = 2000
+    manifest, family = manifest_of(rounds=5000, clip=0.5, tolerance=0.3)
+    found = interval(manifest, family, round=40, label="0", agreed=True)
+    assert found.mixing == (0.3,)
+    ended, means = clipped_runs(manifest, family, runs)
+    covered = int((np.abs(ended - means) <= found.half_width[0]).sum())
+    assert not too_few(covered, runs=runs)
+    weaker = int((np.abs(ended - means) <= found.noise[0] / 2).sum())
+    assert too_few(weaker, runs=runs)
+
+
+def test_clipped_rounds_without_agreement_have_no_interval_and_say_why() -> None:
+    manifest, family = manifest_of(rounds=60, clip=0.5)
+    assert half_width(manifest, family) == (math.inf,)
+    plain, _ = manifest_of(rounds=60)
+    assert half_width(plain, family, label="0")[0] < 10.0, "which would not be honest"
+    covered = Coverage(manifest.labels, manifest.labels, (1,) * 4)
+    found = AgentResult.of(manifest, family, "0", 60, "rounds", (5.0,), covered)
+    assert found.half_width == (math.inf,)
+    assert "0: 5 (no interval: rounds were clipped, and members are not known to agree; set" in (
+        found.sentence()
+    )
+    assert "after 60 rounds clipped at 0.5" in found.sentence()
+    assert found.to_json()["half_width"] == [None]
+
+
+def test_clipped_rounds_that_ended_by_agreement_state_the_tolerance_as_mixing() -> None:
+    manifest, family = manifest_of(rounds=60, clip=0.5, tolerance=0.3)
+    covered = Coverage(manifest.labels, manifest.labels, (1,) * 4)
+    agreed = AgentResult.of(manifest, family, "0", 30, "tolerance", (5.0,), covered)
+    assert "+-" in agreed.sentence()
+    late = AgentResult.of(manifest, family, "0", 60, "rounds", (5.0,), covered)
+    assert late.half_width == (math.inf,), "the last round came first"

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from murmura.algorithms import ALGORITHMS
 from murmura.algorithms.base import Algorithm
-from murmura.errors import AlgorithmError
+from murmura.errors import AgentError, AlgorithmError
 
 
 def sent_fraction(algorithm: Algorithm, t: int) -> float:
@@ -120,6 +120,61 @@ def check(algorithm: Algorithm, rounds: int = 100) -> None:
             f"algorithm {algorithm.name} does not conserve mass, which agents rely on: what one "
             f"sends must be what the others receive; agents run {', '.join(supported())} and "
             "masked-sum and masked-learn, and `murmura run` simulates the others"
+        )
+
+
+def keeps_weights_equal(algorithm: Algorithm, rounds: int = 100) -> bool:
+    """Whether members with one release each have the same weight in all rounds, with symmetric A.
+
+    So it is where S_t = A S_{t-1} and nothing enters after the start: w_0 = 1 for everyone and
+    A 1 = 1. In a stream a reading that does not come makes weights differ, and a ratio algorithm is
+    for weights that do. Then clip(a_ij (S_j - S_i), a_ij r) is a_ij clip(nu_j - nu_i, r): clipped
+    gossip, in sums.
+
+    Parameters
+    ----------
+    algorithm : Algorithm
+        Any.
+    rounds : int
+        How many rounds are checked.
+
+    Returns
+    -------
+    bool
+        Whether its rounds can be clipped.
+
+    Examples
+    --------
+    >>> from murmura.algorithms import ALGORITHMS
+    >>> [name for name in supported() if keeps_weights_equal(ALGORITHMS[name]())]
+    ['average']
+    """
+    if algorithm.online or algorithm.ratio or not conserves_mass(algorithm, rounds):
+        return False
+    return all(_near(sent_fraction(algorithm, t), 1) for t in range(1, rounds + 1))
+
+
+def check_clipping(algorithm: Algorithm, rounds: int = 100) -> None:
+    """Raise unless the rounds of an algorithm can be clipped.
+
+    Parameters
+    ----------
+    algorithm : Algorithm
+        One that agents run.
+    rounds : int
+        How many rounds are checked.
+
+    Raises
+    ------
+    AgentError
+        If members can have different weights.
+    """
+    if not keeps_weights_equal(algorithm, rounds):
+        names = [name for name in supported() if keeps_weights_equal(ALGORITHMS[name]())]
+        raise AgentError(
+            f"clip bounds what a neighbour changes where all members have the same weight, and with "
+            f"algorithm {algorithm.name} they may not: a clipped sum would no longer fit its weight; "
+            f"use {', '.join(names)}, or leave clip out of [agents]"
         )
 
 

@@ -24,6 +24,7 @@ at most (plus + minus) times the largest release.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
@@ -121,8 +122,12 @@ class LinkFlows:
         -------
         float
             In units of the largest release. `ANYWHERE` if nothing limits it but that a sum is at most
-            the largest release times its weight, as without a last round.
+            the largest release times its weight, as without a last round. Where rounds are clipped,
+            the flows above do not hold: the bound is that of clipped gossip,
+            rounds clip sum_i a_il / others.
         """
+        if self._manifest.clip:
+            return self._clipped_influence(label, dropped)
         if not (self._manifest.waits and self.symmetric):
             return ANYWHERE
         own = [flow for (a, _), flow in self.of(dropped).items() if a == label]
@@ -131,6 +136,16 @@ class LinkFlows:
         drained = sum(flow.minus + flow.step for flow in own)
         found = (moved + drained) / (others - drained) if drained < others else ANYWHERE
         return min(found, ANYWHERE)
+
+    def _clipped_influence(self, label: str, dropped: int) -> float:
+        manifest, graph = self._manifest, self._manifest.graph
+        others = graph.component(label, dropped).bit_count() - 1
+        weight = sum(
+            w for a, b, w in manifest.links if a == label and not dropped & graph.link(a, b)
+        )
+        if not others or not math.isfinite(manifest.largest):
+            return 0.0 if not others else ANYWHERE
+        return min(manifest.rounds * manifest.clip * weight / others / manifest.largest, ANYWHERE)
 
     def _compute(self, dropped: int) -> Mapping[tuple[str, str], LinkFlow]:
         manifest, graph = self._manifest, self._manifest.graph

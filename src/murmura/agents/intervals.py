@@ -13,6 +13,12 @@ An estimate from masked sums is a sum over rosters, the same everywhere: there i
 noise together is that of as many draws as the rosters have members (`privacy.sum_noise`). Rounding
 to the grid adds half a step.
 
+In clipped rounds (`Manifest.clip`) the mean of all members' estimates is that of their releases, p_k =
+1/N, and how far one member is from it follows from no public number. Where all stopped because they
+agree (`tolerance`), it is at most the tolerance, which takes the place of mixing. Otherwise there is
+no interval: its half width is infinite. A member that lies moves the mean besides, by at most
+`LinkFlows.influence`, and no interval contains that.
+
 Results, status, metrics and the checks before a start ask `interval`. A plan has no manifest yet:
 `theory.precision` asks the same of masked sums, and approximates local noise with a normal quantile,
 which is too narrow for few releases (by 8% for one Laplace draw).
@@ -115,6 +121,7 @@ def interval(
     estimate: Sequence[float] = (),
     confidence: float = CONFIDENCE,
     mixed: int | None = None,
+    agreed: bool = False,
 ) -> ResultInterval:
     """The interval around an estimate, from the terms and the coverage alone.
 
@@ -143,11 +150,14 @@ def interval(
         Of each component.
     mixed : int, optional
         Rounds since mixing was last rolled back; by default it never was.
+    agreed : bool
+        Whether all members stopped because they agree within the tolerance: in clipped rounds
+        there is no interval otherwise.
 
     Returns
     -------
     ResultInterval
-        Infinite where there is no reading.
+        Infinite where there is no reading, or no interval.
 
     Raises
     ------
@@ -212,6 +222,7 @@ def interval(
             near,
             float(confidence),
             mixed,
+            bool(agreed),
         )
         for each in chosen
     ]
@@ -293,14 +304,18 @@ def _interval(
     estimate: Numbers,
     confidence: float,
     mixed: int | None,
+    agreed: bool,
 ) -> ResultInterval:
     size = manifest.dimension
     weights = release_weights(manifest, label, counts, round, present, dropped, mixed)
     low, high = statistic_bounds(family)
-    if not len(weights.weight):
+    apart = manifest.tolerance if agreed and manifest.tolerance else math.inf
+    if not len(weights.weight) or (manifest.clip and math.isinf(apart)):
         unknown = (math.inf,) * size
         return ResultInterval(unknown, unknown, unknown, None, confidence)
-    if math.isinf(weights.undone):
+    if manifest.clip:
+        weights = weights._replace(undone=0.0)
+    elif math.isinf(weights.undone):
         unknown, widths = (math.inf,) * size, tuple((np.asarray(high) - np.asarray(low)).tolist())
         return ResultInterval(widths, unknown, unknown, None, confidence)
     variance = _variance(family, estimate)
@@ -319,6 +334,7 @@ def _interval(
             0.0 if math.isinf(spread) else spread,
         )
         mixing = math.inf if math.isinf(spread) and weights.unevenness > 0 else mixing
+        mixing = apart if manifest.clip else mixing
         parts.append((min(noise + mixing, width), noise, mixing))
     z = NormalDist().inv_cdf((1 + confidence) / 2)
     sampling = (

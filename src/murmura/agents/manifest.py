@@ -18,6 +18,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -44,15 +45,13 @@ from murmura.privacy import Batches, MaskedMechanism, Protects, check_stopping
 from murmura.privacy.batches import LARGEST_GROWTH, LEAST_GROWTH
 from murmura.simulation import Problem
 
-ADDED: tuple[
-    str, ...
-] = ()  # fields that version 1 of the JSON did not have, in the order of adding
+ADDED = ("clip",)  # fields that version 1 of the JSON did not have, in the order of adding
 WEIGHT_BITS = 53  # a weight is a whole number of 2^-53: exactly the float
 
 GATHERING, LOST_AFTER = 600.0, 3600.0  # seconds
 _FLOATS = (
     "epsilon", "delta", "radius", "tolerance", "gathering", "lost_after", "every", "grace",
-    "batch_growth", "largest",
+    "batch_growth", "largest", "clip",
 )  # fmt: skip
 
 
@@ -117,6 +116,9 @@ class Manifest:
         it is not chosen, and where nothing is masked.
     signing_keys : tuple of str
         The pinned Ed25519 keys, hexadecimal, aligned with `members`; empty like `nonce`.
+    clip : float
+        The radius of clipped gossip, in units of the statistic: a neighbour changes an agent by at
+        most its weight times this in a round, in each component. 0: nothing is clipped.
 
     Raises
     ------
@@ -175,6 +177,7 @@ class Manifest:
     steps: int = 0
     nonce: str = ""
     signing_keys: tuple[str, ...] = ()
+    clip: float = 0.0
 
     FIELDS: ClassVar[tuple[str, ...]]
 
@@ -201,6 +204,41 @@ class Manifest:
         _validate.at_least(AgentError, 0, longest_batch=self.longest_batch)
         check_members(name for _, name in self.members)
         self._check_masked()
+        self._check_clip()
+
+    def _check_clip(self) -> None:
+        """Rounds are clipped where both ends of a link have the same pair of parts in each."""
+        if self.clip == 0:
+            return
+        _validate.positive(AgentError, clip=self.clip)
+        if self.masked:
+            raise AgentError(
+                "clip bounds what a neighbour changes in a round, and a masked sum has no such "
+                "rounds; leave clip out of [agents]"
+            )
+        if self.hides_neighbours:
+            raise AgentError(
+                "clip is not for Network DP: its noise is calibrated for rounds that are linear in "
+                'the neighbours\' estimates; leave clip out of [agents], or say protect = "signal"'
+            )
+        if not self.waits:
+            which = "asynchronous agents have none" if self.asynchronous else "there is none here"
+            raise AgentError(
+                "clip needs rounds in common with a last one, in which both ends of a link have the "
+                f"same pair of parts, and {which}; leave clip out of [agents], or asynchronous and "
+                "open_ended"
+            )
+        conservation.check_clipping(self.made_algorithm)
+        if not self.flows.symmetric:
+            raise AgentError(
+                f"clip needs symmetric weights, such as metropolis, and {self.weights} has links "
+                "whose directions differ: what one end gains would not be what the other loses"
+            )
+        if not all(all(self.radii(label).values()) for label in self.labels):
+            raise AgentError(
+                f"clip = {self.clip:g} is below the unit of the network's numbers, 2^-{self.unit}: "
+                "nothing would ever move; choose a radius near the differences of honest estimates"
+            )
 
     def _check_masked(self) -> None:
         """The terms of a masked sum fit together; without one there are none."""
@@ -325,6 +363,9 @@ class Manifest:
         for source, to, weight in self.links:
             weights[source][to] = round(weight * 2**WEIGHT_BITS)
             weights[to].setdefault(source, 0)
+        if self.clip:  # to the bit the same at both ends
+            for source, to, _ in self.links:
+                weights[source][to] = min(weights[source][to], weights[to][source])
         return weights
 
     def link_weights(self, label: str) -> dict[str, int]:
@@ -351,6 +392,23 @@ class Manifest:
                 f"its {len(self.members)} members are {_some([m for m, _ in self.members])}"
             )
         return self._weights[label]
+
+    def radii(self, label: str) -> dict[str, int]:
+        """By how much a sum may change over each link in a round where `clip` is set.
+
+        Parameters
+        ----------
+        label : str
+            Label of the agent.
+
+        Returns
+        -------
+        dict of str to int
+            floor(weight clip), in units of 2^-unit, by neighbour: the same at both ends.
+        """
+        radius = int(Fraction(self.clip) * 2**self.unit)
+        weights = self.link_weights(label)
+        return {peer: weight * radius >> WEIGHT_BITS for peer, weight in weights.items()}
 
     @cached_property
     def largest_weights(self) -> dict[str, float]:
@@ -398,7 +456,8 @@ class Manifest:
             data[name] = tuple(tuple(entry) for entry in data[name])
         data["signing_keys"] = tuple(data["signing_keys"])
         for name in _FLOATS:
-            data[name] = float(data[name])
+            if name in data or name not in ADDED:
+                data[name] = float(data[name])
         return cls(**data)
 
     @classmethod
@@ -421,6 +480,7 @@ class Manifest:
         longest_batch: int = 0,
         nonce: str = "",
         signing_keys: Mapping[str, str] | None = None,
+        clip: float = 0.0,
     ) -> Manifest:
         """The terms for running a problem with one agent for each of its network's labels.
 
@@ -451,6 +511,8 @@ class Manifest:
             As in the manifest; a masked sum can be planned without one, and not run.
         signing_keys : mapping of str to str, optional
             The pinned key of every member, hexadecimal; likewise.
+        clip : float
+            As in the manifest.
 
         Returns
         -------
@@ -512,6 +574,7 @@ class Manifest:
             **masked._asdict(),
             nonce=nonce,
             signing_keys=_aligned(labels, signing_keys or {}),
+            clip=clip,
         )
 
 

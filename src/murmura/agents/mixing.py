@@ -28,6 +28,10 @@ so that weights p_k computed from these rounds alone are off by at most
 
 in sum: sum_k m_k |p_k - exact p_k| / 2 <= A while the c_k are not negative. `UNDONE` is n; A decreases
 with every round, and above 1 nothing is known.
+
+**Where rounds are clipped** (`Manifest.clip`) an estimate is no weighted sum of releases with weights that
+are known: which links were clipped depends on the releases. What is known is the mean over all members of
+the view, in which every release counts alike, because mass is kept: the weights are 1/N, and A is infinite.
 """
 
 from __future__ import annotations
@@ -184,6 +188,8 @@ def release_weights(
         (min(a, b), max(a, b)) for a, b, _ in manifest.links if a in absent or b in absent
     )
     unused |= frozenset(dropped)
+    if manifest.clip:
+        return _equal_weights(given)
     rows, last = _rows(manifest, label, round, unused, mixed)
     online = manifest.made_algorithm.online or manifest.asynchronous
     parts: list[tuple[Any, ...]] = []
@@ -209,6 +215,13 @@ def release_weights(
     return ReleaseWeights(
         weight, readings, releases, columns[3].astype(np.int64), columns[4].astype(np.int64), undone
     )
+
+
+def _equal_weights(counts: Sequence[int]) -> ReleaseWeights:
+    """Of the mean over all members, from which an estimate in clipped rounds may be any way off."""
+    places = np.flatnonzero(np.asarray(counts, dtype=np.int64))
+    ones = np.ones(len(places))
+    return ReleaseWeights(ones / max(len(places), 1), ones, ones, places, 0 * places, math.inf)
 
 
 def _mixed_row(

@@ -34,6 +34,9 @@ __all__ = [
     "project",
 ]
 
+NO_INTERVAL = (
+    "no interval: rounds were clipped, and members are not known to agree; set [agents] tolerance"
+)
 NO_RESULT = 3  # the exit code without a result, or with one below the quorum
 WITHOUT = {  # why there is no estimate, and what to do
     "rolled-back": "its ledger is older than what its neighbours received; restore the newest one",
@@ -101,6 +104,8 @@ class AgentResult:
         Of the estimate, such as "kW"; empty if it has none.
     epoch : int
         Which membership it is of.
+    clip : float
+        The radius of clipped rounds; 0 where nothing is clipped.
 
     Examples
     --------
@@ -134,6 +139,7 @@ manifest c0ffee11c0ff'
     attempts: int = 0
     unit: str = ""
     epoch: int = 1
+    clip: float = 0.0
 
     @classmethod
     def of(
@@ -196,6 +202,7 @@ manifest c0ffee11c0ff'
                 manifest, family, [min(count, most) for count in coverage.readings], label=agent,
                 round=at, present=coverage.present, dropped=coverage.dropped,
                 draws=coverage.draws, estimate=raw, mixed=coverage.mixed,
+                agreed=reason == "tolerance",
             )
             if raw and intervals
             else None
@@ -220,6 +227,7 @@ manifest c0ffee11c0ff'
             attempts=manifest.attempts,
             unit=unit,
             epoch=manifest.epoch,
+            clip=manifest.clip,
         )
 
     @property
@@ -237,14 +245,16 @@ manifest c0ffee11c0ff'
         if not self.estimate:
             why = WITHOUT.get(self.reason, f"it has none yet ({self.reason})")
             return f"{self.agent}: no estimate: {why}; {self.coverage.sentence()}"
+        unknown = self.clip > 0 and all(map(math.isinf, self.half_width))
         values = ", ".join(
-            f"{value:.6g} +- {width:.3g}{f' {self.unit}' if self.unit else ''}"
+            f"{value:.6g}{'' if unknown else f' +- {width:.3g}'}{f' {self.unit}' if self.unit else ''}"
             for value, width in zip(self.estimate, self.half_width, strict=True)
         )
+        sure = f"({NO_INTERVAL})" if unknown else f"({self.confidence:.0%})"
         below = "" if self.complete else f", below the quorum of {self.quorum}"
         ended = "" if self.reason in ("rounds", "running", "sum") else f" ({self.reason})"
         return (
-            f"{self.agent}: {values} ({self.confidence:.0%}) {self._how()}{ended}, "
+            f"{self.agent}: {values} {sure} {self._how()}{ended}, "
             f"{self.coverage.sentence()}{below}, {self._cost()}, manifest {self.manifest[:12]}"
         )
 
@@ -262,7 +272,7 @@ manifest c0ffee11c0ff'
     def _how(self) -> str:
         """How the estimate came about: rounds, or sums over rosters."""
         if not self.coverage.draws:
-            return f"after {self.round} rounds"
+            return f"after {self.round} rounds{f' clipped at {self.clip:g}' if self.clip else ''}"
         members, draws = len(self.coverage.members), self.coverage.draws
         attempt = f"attempt {self.coverage.attempt} of {self.attempts}"
         if self.round > 1:

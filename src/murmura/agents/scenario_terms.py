@@ -90,6 +90,7 @@ def manifest_of(problem: Problem, spec: Spec, name: str, pins: Pins | None = Non
         grace=chosen.grace,
         nonce=nonce,
         signing_keys=signing_keys,
+        clip=chosen.clip,
     )
 
 

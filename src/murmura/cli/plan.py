@@ -79,6 +79,7 @@ def plan(
         _check(error, epsilon, rounds, norm, deviation)
         loaded = Scenario.load(scenario)
         job = loaded.build(variant)
+        job.check_plain()
         problem = job.problem
         refusal = _refusal(loaded, variant) if agents else None
         found = theory.plan(

@@ -63,6 +63,8 @@ class Job:
         The scenario that the result comes from.
     unit
         Of the signals.
+    clipped
+        Why no simulation of it is run: its agents run clipped rounds; empty if they do not.
 
     Examples
     --------
@@ -79,6 +81,7 @@ class Job:
     evaluate: bool = False
     provenance: Provenance | None = None
     unit: str = ""
+    clipped: str = ""
 
     def run(self, progress: Progress | None = None, strict: bool = False, **options: Any) -> Result:
         """Run the problem.
@@ -118,6 +121,7 @@ class Job:
         Result
             Errors, estimates and the guarantee, with the provenance and the time it took.
         """
+        self.check_plain()
         began = time.perf_counter()
         result = solve(self.problem, self.record, progress, self.name, **options)
         seconds = time.perf_counter() - began
@@ -135,12 +139,26 @@ class Job:
         ------
         PrivacyError
             With `strict`, if the guarantee is not proved.
+        ScenarioError
+            If agents would run clipped rounds.
         """
+        self.check_plain()
         problem = self.problem
         if problem.algorithm.diverges:
             text = f"algorithm {problem.algorithm.name} diverges: {problem.algorithm.diverges}"
             warn(text, DivergenceWarning)
         announce(problem.guarantee, problem.privacy, strict)
+
+    def check_plain(self) -> None:
+        """Raise where agents run clipped rounds: what is computed of plain ones would be wrong.
+
+        Raises
+        ------
+        ScenarioError
+            It names the line, and what to use instead.
+        """
+        if self.clipped:
+            raise ScenarioError(self.clipped)
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,8 +200,19 @@ class Builder:
             record = _record(spec, net.labels)
         return Job(
             spec.name, spec.title or spec.name, problem, record, spec.record.evaluate,
-            self.scenario.provenance, spec.family.unit,
+            self.scenario.provenance, spec.family.unit, self._clipped(spec, index),
         )  # fmt: skip
+
+    def _clipped(self, spec: Spec, index: int) -> str:
+        if not spec.agents.clip:
+            return ""
+        text = (
+            f"found {spec.agents.clip:g}; agents clip their rounds, and `murmura run` and `murmura plan` "
+            "compute plain ones, whose errors are others; use `murmura up`, or "
+            "murmura.simulation.clipped_gossip, or leave clip out"
+        )
+        place = index if self.scenario.source_map.variants else None
+        return self.scenario.source_map.message(Issue(("agents", "clip"), text), place)
 
     def _network(self, spec: Spec, index: int) -> Network:
         section = spec.network

@@ -310,7 +310,7 @@ class RecordSection(Section):
 
 
 class AgentsSection(Section):
-    """[agents]: further terms that real agents agree on; a simulation ignores them."""
+    """[agents]: further terms that real agents agree on; a simulation ignores all but `clip`."""
 
     epoch: int = Field(default=1, ge=1)  # counts changes of membership
     former: dict[str, Annotated[int, Field(ge=1)]] = {}  # who is no member, and since which epoch
@@ -322,6 +322,7 @@ class AgentsSection(Section):
     lost_after: Duration = 3600.0  # seconds of silence after which a neighbour counts as lost
     every: Duration = 0.0  # a slot of the reading schedule; 0: no schedule
     grace: Duration = 0.0  # how much later than its slot a reading may come
+    clip: float = Field(default=0.0, ge=0)  # radius of clipped gossip, in the statistic's units
     certificates: dict[str, str] = {}
     nonce: Nonce = ""  # of a masked sum: new for every run
     signing_keys: (
@@ -332,6 +333,9 @@ class AgentsSection(Section):
     def _ends(self) -> Self:
         if self.asynchronous and self.tolerance:
             raise ValueError("tolerance needs rounds in common, which asynchronous agents lack")
+        if self.clip and (self.asynchronous or self.open_ended):
+            lacks = "asynchronous" if self.asynchronous else "open_ended"
+            raise ValueError(f"clip needs rounds in common and a last one; leave {lacks} out")
         if not (self.gathering and self.lost_after):
             raise ValueError("gathering and lost_after must be above 0 seconds")
         if self.grace and not self.every:

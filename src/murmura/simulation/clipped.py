@@ -16,6 +16,7 @@ radius r for everyone). With symmetric weights:
 
 The round is not linear in nu, so this is no `Algorithm`: the kernel, the theory and the derivation of
 guarantees read coefficients. Under Signal DP it is post-processing of releases, and costs no epsilon.
+Agents run it where their manifest has a radius (`clip`), and come to the same numbers.
 """
 
 from __future__ import annotations

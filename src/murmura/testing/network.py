@@ -426,7 +426,8 @@ class SimulatedNetwork:
         mapping of str to tuple of int
             Each (sums..., weight): `present` at agents, `in_transit` in sessions that both ends are
             in, `stale` in sessions that one end has yet to roll back, and `released`. Always
-            present + in_transit + stale = released.
+            present + in_transit + stale = released. Where rounds are clipped, what is in transit
+            was gained or lost by one end of a link and not yet by the other.
         """
         present, transit, stale, put = ([0] * (self.manifest.dimension + 1) for _ in range(4))
         for agent in self.running.values():
@@ -438,6 +439,10 @@ class SimulatedNetwork:
                 into = transit if self.in_session(agent, link.peer) else stale
                 _add(into, (*link.out_sums, link.out_weight), 1)
                 _add(into, (*link.in_sums, link.in_weight), -1)
+                _add(into, (*link.excess, 0), 1)
+                if link.part is not None:  # offered, and still here
+                    parts, weight = link.part
+                    _add(into, (*parts, weight), -1)
         return {
             "present": tuple(present), "in_transit": tuple(transit), "stale": tuple(stale),
             "released": tuple(put),

@@ -315,6 +315,8 @@ CASES = [
            also=("accuracy",)),
     Broken("a budget that buys nothing", "accuracy", WARNING, "covers all of [0, 100]",
            both(scenario("epsilon = 20.0", "epsilon = 1.0"))),
+    Broken("clipped rounds without a tolerance", "accuracy", WARNING, "results have no interval",
+           scenario("rounds = 60", "rounds = 60\n[agents]\nclip = 5.0")),
     Broken("no readings", "readings", FAILURE, "cannot read the readings",
            lambda folder, _: (folder / "readings.csv").unlink()),
     Broken("no such column", "readings", FAILURE, "has no column kwh among the 2",

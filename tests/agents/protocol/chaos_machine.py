@@ -286,10 +286,13 @@ class Views(RuleBasedStateMachine):
 
     agent: type[Agent] = Agent
     quorum = 2
+    clip = 0.0
 
     def __init__(self) -> None:
         super().__init__()
-        self.manifest = small(rounds=LAST, quorum=self.quorum, gathering=30.0, lost_after=60.0)
+        self.manifest = small(
+            rounds=LAST, quorum=self.quorum, gathering=30.0, lost_after=60.0, clip=self.clip
+        )
         faults = Faults(drop=0.1, duplicate=0.1, reorder=0.1, delay=(0.001, 0.02))
         options = Options(linger=300.0)
         self.run = SimulatedNetwork(
@@ -360,6 +363,15 @@ class Views(RuleBasedStateMachine):
     def mass_is_conserved(self) -> None:
         for present, transit, stale, put in zip(*self.run.totals().values(), strict=True):
             assert present + transit + stale == put
+
+    @invariant()
+    def both_ends_of_a_link_have_clipped_alike(self) -> None:
+        for agent in self.run.running.values():
+            for link in agent.links.values():
+                if self.run.in_session(agent, link.peer):
+                    back = self.run.running[link.peer].links[agent.label]
+                    if link.in_round == back.in_round:
+                        assert link.excess == tuple(-one for one in back.excess)
 
     @invariant()
     def nothing_is_released_again(self) -> None:

@@ -58,16 +58,19 @@ def test_weakened_variants_are_caught(weakened: Any) -> None:
 
 
 @pytest.mark.thorough
-def test_every_run_to_a_last_round_ends_in_the_mean_of_a_stated_set_or_nothing() -> None:
+@pytest.mark.parametrize("clip", [0.0, 1.0], ids=["plain", "clipped"])
+def test_every_run_to_a_last_round_ends_in_the_mean_of_a_stated_set_or_nothing(clip: Any) -> None:
     few = settings(FEW, max_examples=15, stateful_step_count=15)
-    run_state_machine_as_test(Views, settings=few)
+    kind: Any = type("Variant", (Views,), {"clip": clip})
+    run_state_machine_as_test(kind, settings=few)
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("clip", [0.0, 1.0], ids=["plain", "clipped"])
 @pytest.mark.parametrize("quorum", [2, 3, 4])
-def test_many_longer_runs_to_a_last_round(quorum: Any) -> None:
+def test_many_longer_runs_to_a_last_round(quorum: Any, clip: Any) -> None:
     many = settings(FEW, max_examples=150, stateful_step_count=30)
-    kind: Any = type("Variant", (Views,), {"quorum": quorum})
+    kind: Any = type("Variant", (Views,), {"quorum": quorum, "clip": clip})
     run_state_machine_as_test(kind, settings=many)
 
 

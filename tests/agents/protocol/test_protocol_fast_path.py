@@ -34,7 +34,7 @@ class Long(Agent):
         super()._received(event)
 
 
-def story(algorithm: Any, agent: Any) -> Any:
+def story(algorithm: Any, agent: Any, clip: float = 0.0) -> Any:
     """Every action of every agent, in order."""
     actions: list[Any] = []
 
@@ -46,7 +46,7 @@ def story(algorithm: Any, agent: Any) -> Any:
             super().perform(host, action)
 
     todo = problem(algorithm, FLORENTINE, rounds=25)
-    manifest = Manifest.of(todo)
+    manifest = Manifest.of(todo, clip=clip)
     simulated = Recorded(manifest, seed=7, faults=HARD, agent=agent)
     for label, own in releases(todo, manifest).items():
         simulated.release(label, own)
@@ -55,11 +55,13 @@ def story(algorithm: Any, agent: Any) -> Any:
     return actions
 
 
-@pytest.mark.parametrize("algorithm", ["average", "learn"])
-def test_the_fast_path_leads_where_the_full_check_does(algorithm: Any, monkeypatch: Any) -> None:
-    fast = story(algorithm, Agent)
+@pytest.mark.parametrize(("algorithm", "clip"), [("average", 0), ("learn", 0), ("average", 0.3)])
+def test_the_fast_path_leads_where_the_full_check_does(
+    algorithm: Any, clip: float, monkeypatch: Any
+) -> None:
+    fast = story(algorithm, Agent, clip)
     monkeypatch.setattr(Link, "continues", lambda *_: False)
-    assert story(algorithm, Long) == fast
+    assert story(algorithm, Long, clip) == fast
 
 
 def test_a_fast_path_for_everything_would_be_caught(monkeypatch: Any) -> None:

@@ -15,7 +15,7 @@ from murmura.agents.ledger import LedgerContents, read_ledger, verify
 from murmura.agents.ledger.lock import lock_path, read_lock
 from murmura.agents.ledger.opening import check_identity, check_original
 from murmura.agents.ledger.queries import run_name
-from murmura.agents.results import half_width
+from murmura.agents.results import NO_INTERVAL, half_width
 from murmura.agents.versions import LEDGER
 from murmura.errors import MurmuraError
 from murmura.families import statistic_bounds
@@ -227,6 +227,10 @@ def accuracy(agent: ExaminedAgent) -> Iterator[CheckResult]:
         elif agent.setup.config.budget.per and not agent.setup.manifest.every:
             condition += " and the budget covers every reading"
         problem = replace(problem, rounds=rounds)
+    manifest = agent.setup.manifest
+    if manifest.clip and not manifest.tolerance:
+        yield warning("accuracy", f"results have {NO_INTERVAL}")
+        return
     try:
         found = precision(problem)
         if found is not None:  # remedies are approximate; the width is what the agent will state
@@ -252,7 +256,8 @@ def _widths(agent: ExaminedAgent, problem: Problem) -> tuple[float, ...]:
     """What the agent will state after all readings; in a masked sum a round is a query."""
     manifest, rounds = agent.setup.manifest, problem.rounds
     if not agent.masked:
-        return half_width(manifest, problem.family, label=agent.name, round=rounds)
+        agreed = manifest.tolerance > 0  # in clipped rounds an interval needs it
+        return half_width(manifest, problem.family, label=agent.name, round=rounds, agreed=agreed)
     queries, readings = 1, 1
     if problem.algorithm.online:
         lengths = Batches(manifest.batch_growth, manifest.longest_batch).lengths(rounds)

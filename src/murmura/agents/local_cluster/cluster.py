@@ -27,6 +27,7 @@ from typing import IO, Any, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from murmura._types import Network
 from murmura.agents.local_cluster.plan import (
     DeploymentPlan,
     assign,
@@ -43,7 +44,7 @@ from murmura.privacy import Batches
 from murmura.results import Result
 from murmura.results.dataset import EXACT
 from murmura.scenario import Scenario
-from murmura.simulation import Problem, Record, Trace, simulate
+from murmura.simulation import Problem, Record, Trace, clipped_gossip, simulate
 
 GRACE = 30.0  # seconds for a worker to save its results and exit
 LAST_SECONDS = 3.0  # for all workers to exit where the run is given up
@@ -204,8 +205,9 @@ def up(
             cluster.wait(options.timeout, notify)
             cluster.stop()
         seconds = time.monotonic() - began
-        found = result_of(problem, collect_estimates(plan, problem), name)
-        stated = guarantee(Manifest.from_json(plan.manifest), problem.family)
+        manifest = Manifest.from_json(plan.manifest)
+        found = result_of(problem, collect_estimates(plan, problem), name, manifest.clip)
+        stated = guarantee(manifest, problem.family)
         origin = scenario.provenance
         if options.seed is not None:
             origin = replace(origin, seed=options.seed)
@@ -528,12 +530,28 @@ def in_rounds(manifest: Manifest, problem: Problem, by_query: Floats) -> Floats:
     return out
 
 
-def result_of(problem: Problem, estimates: Floats, name: str) -> Result:
-    """The result of a run by agents: errors against the same target as the simulator's."""
+def result_of(problem: Problem, estimates: Floats, name: str, clip: float = 0.0) -> Result:
+    """The result of a run by agents: errors against the same target as the simulator's.
+
+    Where agents clipped their rounds, so does the noiseless run.
+    """
     rounds = estimates.shape[1] - 1
     shorter = replace(problem, rounds=rounds, horizon=problem.rounds, replicas=1)
     simulated = simulate(shorter, Record(every=1))
+    if clip:
+        simulated = _clipped(simulated, problem.network, clip)
     return Result(shorter, _with_estimates(simulated, estimates), name, EXACT)
+
+
+def _clipped(simulated: Trace, network: Network, clip: float) -> Trace:
+    """The trace with the noiseless run in clipped rounds; each component by itself."""
+    assert simulated.noiseless is not None
+    start = simulated.noiseless[0, :, 0]  # (agent, component)
+    rounds = len(simulated.noiseless) - 1
+    runs = [clipped_gossip(network, column, clip, rounds) for column in start.T]
+    noiseless: Floats = np.stack(runs, axis=-1)
+    errors = np.sqrt(((noiseless - simulated.target[0]) ** 2).sum(axis=(1, 2)))
+    return replace(simulated, noiseless=noiseless[:, :, None], decentralisation=errors[:, None])
 
 
 def _with_estimates(simulated: Trace, estimates: Floats) -> Trace:

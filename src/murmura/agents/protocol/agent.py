@@ -444,6 +444,7 @@ class Agent:
             messenger.send_mass(link)
         if message.leaving:
             self.completion.farewell(link, message, fresh)
+            self.gathering.farewell(link)
             self.schedule.advance()
         elif state.reason or state.leaving:
             self.completion.answer(link, message, fresh)

@@ -10,6 +10,12 @@ round's total, and (plus + minus) times the largest release. The neighbour is at
 ahead, for which one more part of the receiver's own mass is added. A member that leaves hands over
 all it has; for everyone that is known to have left, each release may cross each link twice more.
 
+*Where rounds are clipped* (`Manifest.clip`) they are not linear, and these flows do not hold: between two
+groups that differ by much, a chain of members carries as much as a direct link, and not a fraction
+of it. Instead all weights are equal, so that the weight of a message of round t is known to the bit, and
+a sum rises by at most the largest release times the weight of a round. What it changes is at most
+the radius in a round, whatever it says (`mass.settle`).
+
 *Without a last round* messages of several rounds arrive at once, links fail one by one, and mass is
 rolled back: nothing is exact. There a neighbour's weight sent, less what this agent sent it, is at most
 
@@ -34,6 +40,7 @@ from murmura.agents.manifest import Manifest
 from murmura.agents.messages import CumulativeMass, Register
 from murmura.agents.protocol.history import AgentIdentity
 from murmura.agents.protocol.memory import AgentState
+from murmura.agents.protocol.options import ONE
 
 if TYPE_CHECKING:
     from murmura.agents.protocol.link import Link
@@ -108,6 +115,12 @@ class Claims:
         self._batch = 1 if online and not manifest.asynchronous else longest
         self._waits, self._symmetric = manifest.waits, manifest.flows.symmetric
         self.exact = self._waits and self._symmetric
+        self._parts: dict[
+            str, int
+        ] = {}  # weight of a round, by neighbour, where rounds are clipped
+        if manifest.clip:
+            weights = manifest.link_weights(state.label)
+            self._parts = {peer: (1 << self._unit) * w >> ONE for peer, w in weights.items()}
         self._view: tuple[int, int] = (-1, -1)
         self._seen: Register | None = None
         self._flows: dict[str, tuple[int, int, int]] = {}
@@ -121,6 +134,8 @@ class Claims:
         most = self.largest * gained
         if gained < 0 or not -most <= sums - total <= most or not self._symmetric:
             return False
+        if self._parts:
+            return not self._clipped_refusal(link, message)
         net = message[7] - link.out_weight
         if not self.exact:
             return net <= self._own_allowance()
@@ -151,6 +166,8 @@ class Claims:
 
     def net_refusal(self, link: Link, message: CumulativeMass) -> str:
         """Why no honest neighbour has sent so much more than it was sent; empty if one may."""
+        if self._parts:
+            return self._clipped_refusal(link, message)
         if not self._symmetric:
             return ""
         net = message[7] - link.out_weight
@@ -168,6 +185,17 @@ class Claims:
         for now, sent in zip(message[6], link.out_sums, strict=True):
             if not -limit <= now - sent <= limit:
                 return "its total differs from what it was sent by more than can be"
+        return ""
+
+    def _clipped_refusal(self, link: Link, message: CumulativeMass) -> str:
+        """Why no honest neighbour says this where all weights are equal in all rounds."""
+        number = message[4]
+        if message[9]:  # it leaves, and hands nothing over
+            return ""
+        if number > self._state.round + 1:
+            return f"more than one round ahead of round {self._state.round}"
+        if message[7] != number * self._parts[link.peer]:
+            return "another weight than every member has where rounds are clipped"
         return ""
 
     def permits(self, link: Link, sums: Sequence[int], weight: int) -> bool:

@@ -9,7 +9,8 @@ links, and again what arrives since; when none is left and all of them have ackn
 done. After `LEAVE` seconds, or `Options.linger` if that is less, it is done in any case. Mass on its
 way to a neighbour that is down stays on the leaver's side of that link, and is lost to the estimate
 with the leaver; so is what such a neighbour had sent to it. Under Network DP mass without fresh
-noise must not be sent, so the leaver keeps its mass, and it is lost too.
+noise must not be sent, so the leaver keeps its mass, and it is lost too. Nor is mass handed over where
+rounds are clipped: nobody takes that much from a neighbour.
 
 A loss is known to everyone. Where a result is of a stated set of members, all begin anew without the
 leaver. Elsewhere the register has it as ended and not as finished, which is what says that a member
@@ -141,7 +142,8 @@ class Completion:
         """Pass on that this agent has ended; without a result, nobody is to wait for it."""
         flooding = self._flooding
         lost = self.departure is not None and bool(self.departure.lost)
-        excluded = lost and not self._manifest.hides_neighbours
+        clipped = self._mass.clipped and reason == "left"
+        excluded = clipped or (lost and not self._manifest.hides_neighbours)
         if self._manifest.waits and (reason in WITHOUT_RESULT or excluded):
             found = flooding.register
             links = flooding.graph.all_links(self._state.label)
@@ -198,6 +200,8 @@ class Completion:
             self.limit_leaving()
             self._mass.receive_buffered()
             self._pass_on()
+            if self._mass.clipped:  # nothing is handed over that anybody could acknowledge
+                self._depart()
 
     def limit_leaving(self) -> None:
         """Set the time after which the agent is done in any case."""
@@ -215,7 +219,8 @@ class Completion:
 
     def _transferable(self) -> bool:
         """Whether there is mass to hand over, and it may be."""
-        return self._mass.transferable and not self._manifest.hides_neighbours
+        kept = self._manifest.hides_neighbours or self._mass.clipped
+        return self._mass.transferable and not kept
 
     def hand_over(self) -> None:
         """Send what arrived since; done when none is left and everyone has acknowledged that."""
@@ -248,6 +253,8 @@ class Completion:
         if self._mass.transferable:
             kept = ", which Network DP lets nobody send without fresh noise"
             why = kept if self._manifest.hides_neighbours else ""
+            if self._mass.clipped:
+                why = ", which nobody accepts at once where rounds are clipped"
             weight = self._mass.weight / unit
             what = f"{weight:.6g} of weight" if weight else "a sum without weight"
             parts.append(f"{what}{why}")
@@ -256,7 +263,7 @@ class Completion:
             for link in self._links
             if link.session is not SessionState.LEFT and link.acknowledged < self._state.round
         ]
-        if missed:
+        if missed and not self._mass.clipped:
             parts.append(f"what {', '.join(missed)} did not acknowledge")
         given = (
             (link.peer, (link.out_weight - self._sent_before.get(link.peer, 0)) / unit)
@@ -276,7 +283,8 @@ class Completion:
         link.on(SessionEvent.FAREWELL)
         gone = 1 << self._flooding.graph.index[link.peer]
         self._flooding.left |= gone
-        self._flooding.mark(ended=gone, finished=gone if self._manifest.waits else 0)
+        whole = self._manifest.waits and not self._mass.clipped
+        self._flooding.mark(ended=gone, finished=gone if whole else 0)
         if fresh:
             self._mass.receive(link, message)
         if fresh or not link.warned:  # of two that leave, neither has the last word for ever

@@ -164,6 +164,13 @@ class Gathering:
             generation, dropped = self.view
             self._begin_view(generation + 1, dropped, why=f"{link.peer} went away")
 
+    def farewell(self, link: Link) -> None:
+        """A neighbour leaves; where rounds are clipped it hands nothing over, and all begin anew."""
+        generation, dropped = self.view
+        without = dropped | self._graph.all_links(link.peer)
+        if self._mass.clipped and without != dropped and not self._state.reason:
+            self._begin_view(generation, without, why=f"{link.peer} left")
+
     def hear(self, link: Link, mass: bool = False) -> None:
         """A neighbour was heard; in the rounds only its mass counts."""
         if mass or not self._state.round:
@@ -449,7 +456,10 @@ class Gathering:
         self._moved, self._due = True, self._options.deadline
 
     def _lacks(self, link: Link) -> bool:
-        return link.awaited and link.newest < self._state.round
+        now = self._state.round
+        if self._mass.clipped and link.in_round < now:
+            return link.awaited and not link.has(now)
+        return link.awaited and link.newest < now
 
     def _who(self, missing: int) -> str:
         names = []

@@ -62,12 +62,16 @@ class Link:
         Whether mass was rolled back since the rounds of this view began.
     heard, silent : bool, float
         Whether it was heard in this run, and for how many seconds it was not since.
+    excess : tuple of int
+        Where rounds are clipped: what the totals say was gained over this link, and was not.
+    part : tuple or None
+        Likewise: sums and weight sent in the present round, until the neighbour's are there.
     """
 
     __slots__ = (
         "acknowledged", "awaited", "buffer", "confirmed", "conflict", "differs", "dropped",
-        "first_tag", "foreign_manifest", "heard", "in_reach", "in_round", "in_sums", "in_tag",
-        "in_weight", "joined", "known", "may_send", "newest", "out_sums", "out_weight", "peer",
+        "excess", "first_tag", "foreign_manifest", "heard", "in_reach", "in_round", "in_sums", "in_tag",
+        "in_weight", "joined", "known", "may_send", "newest", "out_sums", "out_weight", "part", "peer",
         "peer_incarnation", "range_report", "reachability", "register", "repeated", "sent", "session",
         "silent", "since", "steady", "succession", "suspect", "undone", "unproved", "warned", "weight",
     )  # fmt: skip
@@ -154,6 +158,8 @@ class Link:
         self.peer_incarnation = peer_incarnation
         self.out_sums = self.in_sums = (0,) * dimension
         self.out_weight = self.in_weight = 0
+        self.excess = self.out_sums
+        self.part: tuple[tuple[int, ...], int] | None = None
         self.in_round = self.newest = self.acknowledged = 0
         self.in_tag = b""  # the neighbour's tag of that round
         self.since = now  # own round from which acknowledgements are counted
@@ -173,6 +179,10 @@ class Link:
     def unacknowledged(self, now: int) -> int:
         """Rounds since the neighbour last acknowledged one, or answered again."""
         return now - (self.acknowledged if self.acknowledged > self.since else self.since)
+
+    def has(self, t: int) -> bool:
+        """Whether the message of round t is the next to be received."""
+        return bool(self.buffer) and self.buffer[0][4] == t
 
     @property
     def excluded(self) -> bool:

@@ -18,12 +18,23 @@ round has mixed. It travels with the mass (`RangeReport.stop`, which is free whe
 nobody agrees on when to stop) and is taken over with it, by the maximum: an estimate that holds mass
 of after a roll-back knows of it, and one that holds none is not affected. Nor does a round mix in
 which an agent has more to send than its neighbours accept, or a negative weight and sends nothing.
+
+Where the manifest has a radius (`clip`), the parts m_ij and m_ji that the ends of a link send in a round
+are offers, which stay where they are until the round ends. Then i gains clip(m_ji - m_ij, R_ij) and j
+the negative of it, with the same integer R_ij, so that the total is kept to the bit. Totals remain
+those of all offers, so each message says the same whenever it is repeated; what was not gained is
+counted apart: S = X + sum (rho - sigma - excess). That needs the pair of one round: a round ends with the
+message of that very round from every neighbour. A neighbour is at most one round behind, because no round
+ends without its message, so the message before the last is all that is ever asked for again
+(`Messenger.send_mass`). All weights are equal in all rounds: each member of a view has one release, and
+who leaves hands nothing over.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 from murmura.agents.events import Released
 from murmura.agents.manifest import Manifest
@@ -59,6 +70,8 @@ class Mass:
         X: all that this agent released and that has entered.
     aside_sums, aside_weight
         What waits aside under a bound.
+    clipped : bool
+        Whether no neighbour changes this agent by more than a radius in a round.
     entered : int
         The last reading in X; `skipped` are earlier ones that are not, `pending` those that wait.
     released : dict
@@ -87,6 +100,8 @@ class Mass:
         self._one_view = not manifest.waits  # else everyone begins anew where mixing is undone
         self._common = not manifest.asynchronous
         self._keeps = manifest.waits and not manifest.hides_neighbours
+        self.clipped = manifest.clip > 0
+        self._radii = manifest.radii(state.label) if self.clipped else {}
         self.released: dict[int, Released] = {}
 
     @property
@@ -148,7 +163,13 @@ class Mass:
         self._state.unsaved = True
 
     def receive(self, link: Link, message: CumulativeMass) -> None:
-        """S += what the neighbour's totals rose by; under a bound it waits aside for `level`."""
+        """S += what the neighbour's totals rose by; under a bound it waits aside for `level`.
+
+        Where rounds are clipped the message is acknowledged, and its round is over for this agent.
+        """
+        if self.clipped:
+            self._received(link, message)
+            return
         sums = self.aside_sums if self.bounded else self.sums
         number, totals, weight, report = message[4], message[6], message[7], message[8]
         if report.stop:
@@ -162,12 +183,13 @@ class Mass:
             self.aside_weight += weight - link.in_weight
         else:
             self.weight += weight - link.in_weight
-        link.in_sums, link.in_weight, link.in_round, link.in_tag = (
-            totals,
-            weight,
-            number,
-            message[11],
-        )
+        link.in_sums, link.in_weight = totals, weight
+        self._received(link, message)
+
+    def _received(self, link: Link, message: CumulativeMass) -> None:
+        """Acknowledge a message; what is buffered up to its round is not needed any more."""
+        number = message[4]
+        link.in_round, link.in_tag = number, message[11]
         if link.newest < number:
             link.newest = number
         buffer = link.buffer
@@ -188,6 +210,32 @@ class Mass:
             self._learn(message.range_report, message.round)
         elif message.weight and not link.in_weight and message.round + 1 < now:
             self._state.undo_mixing(now)
+
+    def settle(self, link: Link, message: CumulativeMass) -> None:
+        """S += clip(m_ji - m_ij, R): the pair of one round, as the other end has it."""
+        assert link.part is not None, "a round ends after its parts were sent"
+        parts, _ = link.part
+        totals, radius, excess = message[6], self._radii[link.peer], list(link.excess)
+        for k, (sent, now, before) in enumerate(zip(parts, totals, link.in_sums, strict=True)):
+            offered = now - before - sent
+            gained = min(max(offered, -radius), radius)
+            self.sums[k] += gained
+            excess[k] += offered - gained
+        link.excess, link.part = tuple(excess), None
+        link.in_sums, link.in_weight = totals, message[7]
+        self._received(link, message)
+
+    def snapshot(self) -> list[Any]:
+        """What clipped rounds add to the totals of links, as JSON accepts it."""
+        return [[k.peer, k.excess, k.part] for k in self._links if k.peer_incarnation]
+
+    def restore(self, read: list[Any]) -> None:
+        """Take a `snapshot` back."""
+        known = {link.peer: link for link in self._links}
+        for peer, excess, part in read:
+            known[peer].excess = tuple(excess)
+            known[peer].part = None if part is None else (tuple(part[0]), part[1])
+        self.recount()
 
     def _learn(self, report: RangeReport, number: int) -> None:
         """Take over up to which round mixing was undone, from mass of the neighbour's round.
@@ -211,6 +259,9 @@ class Mass:
         A neighbour that has acknowledged nothing for more than `patience` rounds is sent none.
         While the weight is negative, because mass was rolled back, nothing is sent.
         """
+        if self.clipped:
+            self._offer_parts(fraction)
+            return
         now = self._state.round
         if self.bounded and fraction:
             self.level(now - 1)
@@ -243,6 +294,18 @@ class Mass:
             self._state.undo_mixing(now)
         self._before = (sums, weight)
         self.sums, self.weight = left, remaining
+
+    def _offer_parts(self, fraction: int) -> None:
+        """Send each neighbour its part, which stays here until the neighbour's is there too."""
+        sums, weight = self.sums, self.weight
+        for link in self._links:
+            if link.weight and link.may_send:
+                factor = link.weight * fraction >> ONE
+                sent, sent_weight = [s * factor >> ONE for s in sums], weight * factor >> ONE
+                if not self._claims.permits(link, sent, sent_weight):
+                    sent, sent_weight = self._claims.reduce(link, sent, sent_weight)
+                link.send(sent, sent_weight)
+                link.part = tuple(sent), sent_weight
 
     def send_all(self, near: Sequence[Link]) -> None:
         """Send all mass, split by link weight; the last takes what division leaves.
@@ -306,14 +369,16 @@ class Mass:
         self._state.unsaved = True
 
     def recount(self) -> None:
-        """S = X + sum rho - sum sigma - what waits aside."""
+        """S = X + sum rho - sum sigma - what waits aside; without offers, and what was not gained."""
         self._before = None
         self.sums = [x - a for x, a in zip(self.released_sums, self.aside_sums, strict=True)]
         self.weight = self.released_weight - self.aside_weight
         for link in self._links:
-            for k, (received, sent) in enumerate(zip(link.in_sums, link.out_sums, strict=True)):
-                self.sums[k] += received - sent
-            self.weight += link.in_weight - link.out_weight
+            offered, offered_weight = link.part or ((0,) * len(self.sums), 0)
+            totals = zip(link.in_sums, link.out_sums, link.excess, offered, strict=True)
+            for k, (received, sent, excess, kept) in enumerate(totals):
+                self.sums[k] += received - sent - excess + kept
+            self.weight += link.in_weight - link.out_weight + offered_weight
 
 
 def _ratio(sums: Sequence[int], weight: int) -> tuple[float, ...]:

@@ -7,7 +7,8 @@ released and from the totals of its links; nor buffered messages, which their se
 Versions (`versions.STATE`): a snapshot begins with its version. Version 5 had two shapes, without and
 with the rounds since mixing was undone; version 6 has one, which also says who left and whose part is
 lost, and packs the numbers without a release (`gaps`), of which version 5 had a list. The former is
-read, and the next snapshot replaces it.
+read, and the next snapshot replaces it. Where rounds are clipped the schedule's part has one entry more,
+with offers and what was not gained: a version that does not know it refuses the manifest, too.
 """
 
 from __future__ import annotations

@@ -92,8 +92,25 @@ class Messenger:
         )))  # fmt: skip
 
     def send_mass(self, link: Link) -> None:
-        """Send the cumulative mass of a link; a change is saved first."""
+        """Send the cumulative mass of a link; a change is saved first.
+
+        Where rounds are clipped, a neighbour that may still be in the round before needs its message.
+        """
+        state = self._state
+        if link.part is not None and link.acknowledged < state.round - 1 and not state.leaving:
+            self._send_round_before(link, link.part)
         self._send_mass((link,))
+
+    def _send_round_before(self, link: Link, part: tuple[tuple[int, ...], int]) -> None:
+        state, identity = self._state, self._identity
+        number, (sums, weight) = state.round - 1, part
+        self.actions.append(Send(CumulativeMass(
+            state.label, link.peer, state.incarnation, link.peer_incarnation, number, link.in_round,
+            tuple([a - b for a, b in zip(link.out_sums, sums, strict=True)]),
+            link.out_weight - weight, self._range_report(), False, state.reason != "",
+            identity.authenticator.tag(state.incarnation, number), link.in_tag, identity.run,
+            *identity.release_fields, state.view,
+        )))  # fmt: skip
 
     def _send_mass(self, links: Iterable[Link]) -> None:
         state, identity = self._state, self._identity

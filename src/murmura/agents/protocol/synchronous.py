@@ -12,7 +12,10 @@ that is behind but answers is awaited a while longer. An agent that is behind wa
 ahead, and skips rounds if two neighbours are far ahead: one is not enough, for a false claim must
 not hurry others. An agent that hears nobody waits: its own release is not the answer.
 
-No noise, no mass: under Network DP a round without the own release never ends.
+No noise, no mass: under Network DP a round without the own release never ends. Where rounds are clipped
+(`Manifest.clip`), every member of the view has its release before round 1, or ends without a result
+and is left out; and a round waits for the messages of that very round, which hold the other half of each
+pair (see `mass`).
 """
 
 from __future__ import annotations
@@ -74,6 +77,7 @@ class SynchronousSchedule:
         self._mass, self._messenger, self._completion = mass, messenger, completion
         self._flooding, self._gathering, self._detector = flooding, gathering, detector
         self._algorithm, self._waits = manifest.made_algorithm, manifest.waits
+        self._clipped = mass.clipped
         self.waiting = False
         self._without = -1  # the round that proceeds without its own reading
         self._lacking: Link | None = None  # the first link that round t was found to wait for
@@ -85,11 +89,14 @@ class SynchronousSchedule:
     def snapshot(self) -> list[Any]:
         """Whether it waits, the round without a reading, and the detector."""
         detector = self._detector
-        return [self.waiting, self._without, None if detector is None else detector.snapshot()]
+        found = [self.waiting, self._without, None if detector is None else detector.snapshot()]
+        return [*found, self._mass.snapshot()] if self._clipped else found
 
     def restore(self, read: list[Any]) -> None:
         """Take a `snapshot` back."""
-        self.waiting, self._without, detector = read
+        self.waiting, self._without, detector, *clipped = read
+        if self._clipped:
+            self._mass.restore(clipped[0])
         if self._detector is not None:
             self._detector.restore(detector)
 
@@ -157,7 +164,8 @@ class SynchronousSchedule:
     def advance(self) -> None:
         """Proceed as far as what has arrived allows."""
         state, detector = self._state, self._detector
-        if not self._algorithm.online and self._mass.pending and not state.completed:
+        before = not (state.completed or (self._clipped and state.round))
+        if not self._algorithm.online and self._mass.pending and before:
             self._mass.enter()
             self._flooding.count()
         while not (state.reason or state.leaving or state.completed):
@@ -201,9 +209,10 @@ class SynchronousSchedule:
         """Whether the reading due is there, or the round proceeds without it."""
         if there:
             return True
-        if not self._manifest.hides_neighbours:
-            return self._state.exhausted or self._without >= due
-        if self._state.exhausted:
+        passed = self._without >= due
+        if not (self._manifest.hides_neighbours or self._clipped):
+            return self._state.exhausted or passed
+        if self._state.exhausted or (self._clipped and passed):
             self._completion.finish("readings")
         return False
 
@@ -211,7 +220,7 @@ class SynchronousSchedule:
         """Whether all that round t waits for has arrived."""
         t = self._state.round
         for link in self._links:
-            if link.newest < t and link.awaited:
+            if link.awaited and (link.newest < t or (self._clipped and not link.has(t))):
                 self._lacking = link
                 return False
         if not self._accompanied(t) or (self._detector is not None and not self._agreed()):
@@ -271,7 +280,10 @@ class SynchronousSchedule:
         never_later = self._waits or mass.bounded  # else the last round may find all mass received
         for link in self._links:
             buffer = link.buffer
-            if buffer:
+            if self._clipped:
+                if link.awaited:
+                    mass.settle(link, buffer[0])
+            elif buffer:
                 if buffer[0][4] == t:
                     mass.receive(link, buffer[0])
                 elif not never_later or buffer[0][4] < t:
