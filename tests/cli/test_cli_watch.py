@@ -39,7 +39,7 @@ class Watched:
     """Two sites, an observer, and its file."""
 
     def __init__(self, folder: Path) -> None:
-        from murmura.agents.config import problem_and_manifest
+        from murmura.agents.scenario_terms import problem_and_manifest
         from murmura.scenario import Scenario
 
         self.file = folder / "watch.toml"

@@ -17,10 +17,10 @@ from typing import Any
 
 import pytest
 
-from murmura.agents.config import problem_and_manifest
 from murmura.agents.ledger import read_ledger
 from murmura.agents.local_cluster.plan import free_ports
 from murmura.agents.results import half_width
+from murmura.agents.scenario_terms import problem_and_manifest
 from murmura.scenario import Scenario
 from murmura.theory import precision
 

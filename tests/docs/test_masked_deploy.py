@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from murmura.agents.config import problem_and_manifest
 from murmura.agents.ledger import read_ledger, verify
 from murmura.agents.local_cluster.plan import free_ports
 from murmura.agents.results import half_width
+from murmura.agents.scenario_terms import problem_and_manifest
 from murmura.cli.app import app
 from murmura.scenario import Scenario
 

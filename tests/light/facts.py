@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 
 from murmura import families, networks
-from murmura.agents.config import manifest_of
 from murmura.agents.derived_terms import hops_of
 from murmura.agents.mixing import release_weights
 from murmura.agents.quantiles import quantile
 from murmura.agents.release import guarantee
+from murmura.agents.scenario_terms import manifest_of
 from murmura.networks import kernels
 from murmura.privacy import LaplaceMechanism
 from murmura.privacy.masked import effective_epsilon

@@ -9,7 +9,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from murmura.agents.config import manifest_of
+from murmura.agents.scenario_terms import manifest_of
 from murmura.errors import AgentError
 from murmura.live.fleet import FleetPage, FleetTerms, fold, site_of
 from murmura.live.fleet_server import FleetServer

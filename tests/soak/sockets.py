@@ -283,7 +283,7 @@ class SocketSoak:
         self._roll_out("remove", site.name)
 
     def _join(self) -> None:
-        """A new site: its neighbours are told by an epoch, and nobody is restarted for it."""
+        """A new site: its neighbours learn of it by an epoch, and nobody is restarted for it."""
         (port,) = free_ports(1)
         near = [self.sites[0], self.sites[2]]
         site = SocketSite(JOINS, self.home, port, near[0].authority)

@@ -54,7 +54,6 @@ from murmura.agents.roles import Role, common_name_of
 from murmura.agents.runtime.status import SUFFIX
 from murmura.agents.scenario_terms import (
     load_scenario,
-    manifest_of,
     problem_and_manifest,
     signed_terms,
     spec_of,
@@ -77,9 +76,6 @@ __all__ = [
     "OBSERVERS_ABOVE",
     "Setup",
     "agent_schema",
-    "load_scenario",
-    "manifest_of",
-    "problem_and_manifest",
 ]
 
 OBSERVERS_ABOVE, HIGHEST_PORT = 1000, 65535  # by default statuses are served so far above the links

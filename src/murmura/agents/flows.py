@@ -33,6 +33,7 @@ import numpy as np
 
 from murmura._types import Bools, Floats, Ints
 from murmura.agents import conservation
+from murmura.simulation.clipped import moved_mean
 
 if TYPE_CHECKING:
     from murmura.agents.manifest import Manifest
@@ -123,8 +124,8 @@ class LinkFlows:
         float
             In units of the largest release. `ANYWHERE` if nothing limits it but that a sum is at most
             the largest release times its weight, as without a last round. Where rounds are clipped,
-            the flows above do not hold: the bound is that of clipped gossip,
-            rounds clip sum_i a_il / others.
+            the flows above do not hold: the bound is that of clipped gossip
+            (`simulation.clipping_bound`).
         """
         if self._manifest.clip:
             return self._clipped_influence(label, dropped)
@@ -143,9 +144,12 @@ class LinkFlows:
         weight = sum(
             w for a, b, w in manifest.links if a == label and not dropped & graph.link(a, b)
         )
-        if not others or not math.isfinite(manifest.largest):
-            return 0.0 if not others else ANYWHERE
-        return min(manifest.rounds * manifest.clip * weight / others / manifest.largest, ANYWHERE)
+        if not others:
+            return 0.0
+        if not math.isfinite(manifest.largest):
+            return ANYWHERE
+        moved = moved_mean(manifest.rounds, manifest.clip, weight, others)
+        return min(moved / manifest.largest, ANYWHERE)
 
     def _compute(self, dropped: int) -> Mapping[tuple[str, str], LinkFlow]:
         manifest, graph = self._manifest, self._manifest.graph

@@ -112,9 +112,9 @@ def _check(
 def _refusal(scenario: Scenario, variant: str | None) -> Callable[[Problem], str]:
     """Why agents cannot run a problem under the terms of a variant."""
     from murmura.agents.feasibility import refusal
+    from murmura.agents.scenario_terms import spec_of
 
-    spec = next(s for s in scenario.variants if variant in (None, s.name))
-    return partial(refusal, spec=spec)
+    return partial(refusal, spec=spec_of(scenario, variant))
 
 
 def _figure(found: Plan, folder: Path) -> list[Path]:

@@ -146,10 +146,6 @@ def _agents(spec: Spec) -> Iterator[Issue]:
     if conflict:
         found = format_value(spec.agents.tolerance)
         yield Issue(("agents", "tolerance"), f'found {found} with protect = "network"; {conflict}')
-    if spec.agents.clip and spec.privacy.protect == "network":
-        found = format_value(spec.agents.clip)
-        why = "its noise is calibrated for rounds that are linear in the neighbours' estimates"
-        yield Issue(("agents", "clip"), f'found {found} with protect = "network"; {why}')
 
 
 def _algorithm(spec: Spec) -> Iterator[Issue]:

@@ -121,7 +121,12 @@ def clipping_bound(network: Network, radius: float, rounds: int, liars: Any) -> 
     lying = np.zeros(network.size, dtype=np.bool_)
     lying[list(liars)] = True
     between = float(weights[~lying[rows] & lying[columns]].sum())
-    return rounds * radius * between / int((~lying).sum())
+    return moved_mean(rounds, radius, between, int((~lying).sum()))
+
+
+def moved_mean(rounds: int, radius: float, weight: float, others: int) -> float:
+    """rounds radius weight / others: what a total weight to the others moves their mean by, at most."""
+    return rounds * radius * weight / others
 
 
 def _links(network: Network) -> tuple[Any, Any, Any]:

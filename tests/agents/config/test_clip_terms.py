@@ -10,10 +10,10 @@ from typer.testing import CliRunner
 
 import murmura
 from murmura.agents import Manifest, mixing
-from murmura.agents.config import problem_and_manifest
 from murmura.agents.conservation import check_clipping, keeps_weights_equal, supported
 from murmura.agents.membership.adoption import check_successor
 from murmura.agents.release import guarantee
+from murmura.agents.scenario_terms import problem_and_manifest
 from murmura.algorithms import ALGORITHMS
 from murmura.cli.app import app
 from murmura.errors import AgentError, MurmuraError, ScenarioError

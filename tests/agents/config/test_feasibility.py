@@ -8,9 +8,9 @@ import pytest
 from typer.testing import CliRunner
 
 from murmura import theory
-from murmura.agents.config import manifest_of
 from murmura.agents.feasibility import refusal
 from murmura.agents.release import ReleaseMechanism
+from murmura.agents.scenario_terms import manifest_of
 from murmura.cli.app import app
 from murmura.errors import AgentError, AlgorithmError, MurmuraError
 from murmura.scenario import Scenario

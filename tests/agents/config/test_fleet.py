@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from murmura.agents.config import Setup, agent_schema, problem_and_manifest
+from murmura.agents.config import Setup, agent_schema
 from murmura.agents.fleet import COPIED, GRAPHS, Fleet, SiteAddress
 from murmura.agents.pki import Authority, install, make_request
+from murmura.agents.scenario_terms import problem_and_manifest
 from murmura.cli.app import app
 from murmura.cli.init import commands, network_name
 from murmura.errors import AgentError

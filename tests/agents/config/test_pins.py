@@ -12,9 +12,10 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from typer.testing import CliRunner
 
-from murmura.agents.config import Setup, problem_and_manifest
+from murmura.agents.config import Setup
 from murmura.agents.pki import SigningKey
 from murmura.agents.pki.certificates import pem_of
+from murmura.agents.scenario_terms import problem_and_manifest
 from murmura.agents.starter import starter
 from murmura.cli.app import app
 from murmura.errors import AgentError, ScenarioError

@@ -13,13 +13,13 @@ import pytest
 from typer.testing import CliRunner
 
 from murmura.agents.config import Setup as AgentSetup
-from murmura.agents.config import problem_and_manifest
 from murmura.agents.doctor import CheckOutcome, CheckResult, examine
 from murmura.agents.doctor.examination import CHECKS
 from murmura.agents.ledger import Ledger
 from murmura.agents.masked.terms import MaskedTerms
 from murmura.agents.pki import Authority
 from murmura.agents.results import half_width
+from murmura.agents.scenario_terms import problem_and_manifest
 from murmura.cli.app import app
 from murmura.privacy import Budget, BudgetExceeded, PrivacyEvent
 from murmura.scenario import Scenario

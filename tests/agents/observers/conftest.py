@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from murmura.agents.config import problem_and_manifest
 from murmura.agents.pki import Authority, Role
+from murmura.agents.scenario_terms import problem_and_manifest
 from murmura.scenario import Scenario
 from tests.agents.config.setups import LINKS, SCENARIO
 

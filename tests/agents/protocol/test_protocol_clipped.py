@@ -337,6 +337,21 @@ def test_the_limits_of_plain_rounds_would_refuse_honest_mass_of_clipped_ones() -
     assert crossed > (flow.plus + flow.minus + flow.step) * (HIGH + 1)
 
 
+def test_in_plain_rounds_the_chain_carries_about_a_quarter_of_what_the_direct_link_does() -> None:
+    manifest = two_groups(clip=0.0)
+    place = {label: k for k, label in enumerate(manifest.labels)}
+    A = np.zeros((31, 31))
+    for a, b, weight in manifest.links:
+        A[place[a], place[b]] = weight
+    A += np.diag(1 - A.sum(axis=1))
+    nu = np.array([HIGH] * 14 + [-HIGH] * 14 + [50.0, 0.0, -50.0])
+    direct = chain = 0.0
+    for _ in range(5000):
+        direct, chain = direct + nu[0] - nu[14], chain + nu[29] - nu[30]
+        nu = A @ nu
+    assert 0.2 < chain / direct < 0.3
+
+
 def test_a_member_that_leaves_is_left_out_and_the_rest_keep_their_mean() -> None:
     manifest = terms("complete:6", quorum=3)
     run = begun(manifest, faults=Faults(delay=(0.01, 0.02)))

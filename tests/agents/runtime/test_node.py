@@ -20,7 +20,7 @@ from murmura.agents.runtime.log import BURST
 from murmura.agents.runtime.node import BATCH
 from murmura.agents.transport.base import Refused, Undecoded
 from murmura.agents.transport.memory import MemoryNetwork
-from murmura.agents.transport.zenoh import pack, unpack
+from murmura.agents.transport.payloads import pack, unpack
 from murmura.agents.wire import encode
 from murmura.errors import AgentError
 from murmura.networks import lazy_metropolis, load

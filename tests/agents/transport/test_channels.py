@@ -254,9 +254,9 @@ def test_a_name_that_has_proved_itself_must_go_on_doing_so(home: Any) -> None:
 
 def test_who_is_released_is_heard_until_it_proves_itself_again(home: Any) -> None:
     p, q = End(home, "p"), End(home, "q")
-    assert not p.made.release("q"), "there is nothing to forget"
+    assert not p.made.forget_proof("q"), "there is nothing to forget"
     agree(p, q)
-    assert p.made.release("q")
+    assert p.made.forget_proof("q")
     assert p.made.must_prove("q"), "nobody is downgraded while its channel is open"
     assert said(q, p) == b"text"
     p.made.forget("q")
@@ -271,7 +271,7 @@ def test_who_is_released_is_heard_until_it_proves_itself_again(home: Any) -> Non
 def test_release_does_not_undo_the_deny_list(home: Any) -> None:
     p, q, _ = thief(home)
     agree(p, q)
-    p.made.release("q")
+    p.made.forget_proof("q")
     p.made.forget("q")
     why = p.made.must_prove("q")
     assert "deny list" in why
@@ -287,7 +287,7 @@ def test_a_weakened_twin_that_asks_only_for_earlier_proofs_listens_to_the_thief(
     p, q, _ = thief(home)
     monkeypatch.setattr(Trust, "must_prove", lambda *_: False)
     agree(p, q)
-    p.made.release("q")
+    p.made.forget_proof("q")
     p.made.forget("q")
     assert not p.made.must_prove("q")
 

@@ -7,9 +7,10 @@ import pytest
 
 from murmura.agents.events import ReceivedBatch
 from murmura.agents.messages import CumulativeMass
-from murmura.agents.transport import zenoh
+from murmura.agents.transport import payloads, zenoh
 from murmura.agents.transport.base import Refused, Undecoded
-from murmura.agents.transport.zenoh import MOST_BATCH_BYTES, ZenohTransport, pack
+from murmura.agents.transport.payloads import pack
+from murmura.agents.transport.zenoh import MOST_BATCH_BYTES, ZenohTransport
 from murmura.agents.transport.zenoh_config import batch_key
 from murmura.agents.wire import decode, encode
 
@@ -48,7 +49,7 @@ def test_a_payload_is_decoded_by_who_handles_it(monkeypatch: Any) -> None:
         decoded.append(data)
         return decode(data)
 
-    monkeypatch.setattr(zenoh, "decode", counted)
+    monkeypatch.setattr(payloads, "decode", counted)
     arrived: list[Any] = []
     made = transport(arrived)
     said = [mass("a", "b"), mass("a", "c"), mass("a", "b", 2)]

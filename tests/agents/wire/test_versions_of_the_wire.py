@@ -8,7 +8,7 @@ from murmura.agents import wire
 from murmura.agents.messages import Attendance, CumulativeMass, Hello, RecordExchange, StatusMessage
 from murmura.agents.transport.base import Refused
 from murmura.agents.transport.negotiation import LinkVersions
-from murmura.agents.transport.zenoh import check_message, pack, unpack
+from murmura.agents.transport.payloads import check_message, pack, unpack
 from murmura.agents.versions import FORMATS, WIRE, Format
 from murmura.agents.wire import SkippedFrameError, WireError, decode, encode
 from murmura.errors import AgentError

@@ -38,7 +38,7 @@ from murmura.agents.manifest import Manifest
 from murmura.agents.pins import BYTES
 from murmura.agents.pki import Authority, SigningKey
 from murmura.agents.release import guarantee
-from murmura.agents.scenario_terms import manifest_of
+from murmura.agents.scenario_terms import manifest_of, spec_of
 from murmura.errors import AgentError
 from murmura.privacy import Batches
 from murmura.results import Result
@@ -211,7 +211,7 @@ def up(
         origin = scenario.provenance
         if options.seed is not None:
             origin = replace(origin, seed=options.seed)
-        spec = next(s for s in scenario.variants if options.variant in (None, s.name))
+        spec = spec_of(scenario, options.variant)
         found = replace(
             found, stated=stated, seconds=seconds, provenance=origin, unit=spec.family.unit
         )

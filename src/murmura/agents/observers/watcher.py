@@ -190,7 +190,7 @@ class StatusWatcher:
         self.watch = watch
         self._epoch_file = FileLook(self._later, self._stays)
         self._watch_file = FileLook(self._reread, self._notice)
-        self._epochs = {manifest.digest.hex(): manifest.epoch}  # that were followed
+        self._followed = {manifest.digest.hex()}  # the manifests of this epoch and of those before
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._untaken: dict[str, tuple[dict[str, Any], int]] = {}  # the last under unknown terms
         client_context(credentials)  # raises if the files cannot be used
@@ -363,7 +363,7 @@ class StatusWatcher:
 
     def _take(self, label: str, status: dict[str, Any], sequence: int) -> None:
         """Use a status under terms that are or were followed; keep another until they are."""
-        if status["manifest"] not in self._epochs:
+        if status["manifest"] not in self._followed:
             self._untaken[label] = status, sequence
             self._fell_silent(label, self._why_untaken(status), status["epoch"])
             return
@@ -419,9 +419,8 @@ class StatusWatcher:
                 (self._watch_file, self.watch.path),
                 (self._epoch_file, self.watch.membership),
             ):
-                found = await asyncio.to_thread(
-                    file.look, path
-                )  # a scenario takes a moment to load
+                # In a thread: a scenario takes a moment to load.
+                found = await asyncio.to_thread(file.look, path)
                 if found is not None:
                     self._change(found)
             await asyncio.sleep(SWEEP)
@@ -443,7 +442,7 @@ class StatusWatcher:
         """Watch other sites from now on, in the loop's thread."""
         before, after = self.manifest, watch.manifest
         self.watch, self.manifest = watch, after
-        self._epochs[after.digest.hex()] = after.epoch
+        self._followed.add(after.digest.hex())
         gone = {k for k, at in self.endpoints.items() if watch.sites.get(k) != at}
         new = {k: at for k, at in watch.sites.items() if self.endpoints.get(k) != at}
         for label in gone:

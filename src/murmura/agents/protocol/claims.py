@@ -115,9 +115,7 @@ class Claims:
         self._batch = 1 if online and not manifest.asynchronous else longest
         self._waits, self._symmetric = manifest.waits, manifest.flows.symmetric
         self.exact = self._waits and self._symmetric
-        self._parts: dict[
-            str, int
-        ] = {}  # weight of a round, by neighbour, where rounds are clipped
+        self._parts: dict[str, int] = {}  # where rounds are clipped: weight of one, by neighbour
         if manifest.clip:
             weights = manifest.link_weights(state.label)
             self._parts = {peer: (1 << self._unit) * w >> ONE for peer, w in weights.items()}

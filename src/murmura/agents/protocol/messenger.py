@@ -97,19 +97,20 @@ class Messenger:
         Where rounds are clipped, a neighbour that may still be in the round before needs its message.
         """
         state = self._state
-        if link.part is not None and link.acknowledged < state.round - 1 and not state.leaving:
-            self._send_round_before(link, link.part)
         self._send_mass((link,))
+        if link.part is not None and link.acknowledged < state.round - 1 and not state.leaving:
+            self._send_round_before(link.part)
 
-    def _send_round_before(self, link: Link, part: tuple[tuple[int, ...], int]) -> None:
-        state, identity = self._state, self._identity
-        number, (sums, weight) = state.round - 1, part
-        self.actions.append(Send(CumulativeMass(
-            state.label, link.peer, state.incarnation, link.peer_incarnation, number, link.in_round,
-            tuple([a - b for a, b in zip(link.out_sums, sums, strict=True)]),
-            link.out_weight - weight, self._range_report(), False, state.reason != "",
-            identity.authenticator.tag(state.incarnation, number), link.in_tag, identity.run,
-            *identity.release_fields, state.view,
+    def _send_round_before(self, part: tuple[tuple[int, ...], int]) -> None:
+        """Before the last message, that of the round before it: without the parts of this round."""
+        last = self.actions[-1]
+        assert isinstance(last, Send)
+        mass, number, (sums, weight) = last.message, self._state.round - 1, part
+        assert isinstance(mass, CumulativeMass)
+        self.actions.insert(-1, Send(mass._replace(
+            round=number, tag=self._identity.authenticator.tag(mass.incarnation, number),
+            sums=tuple([a - b for a, b in zip(mass.sums, sums, strict=True)]),
+            weight=mass.weight - weight,
         )))  # fmt: skip
 
     def _send_mass(self, links: Iterable[Link]) -> None:

@@ -23,7 +23,7 @@ ciphertext.
 
 Members of a version without proofs have no mark on their token of liveliness, and are heard as before, by
 their TLS alone; unless they have proved themselves before, or some of their certificates are denied. One that
-its operator has rolled back is heard again once a person here says so (`Channels.release`), and until
+its operator has rolled back is heard again once a person here says so (`Channels.forget_proof`), and until
 it proves itself the next time.
 """
 
@@ -281,7 +281,7 @@ class Channels:
             )
         return ""
 
-    def release(self, device: str) -> bool:
+    def forget_proof(self, device: str) -> bool:
         """Forget that a device has proved itself, until it does again; whether it had.
 
         A channel that is open stays, and while it does nothing is taken without a seal. What the

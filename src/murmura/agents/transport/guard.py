@@ -139,13 +139,13 @@ class LinkGuard:
         where = f" at {', '.join(found)}" if found else ""
         self._note(Refused(device, f"{device}{where} is refused: {reason}"))
 
-    def release(self, device: str) -> None:
+    def forget_proof(self, device: str) -> None:
         """The operator says that a device went back to a version without proofs: hear it, if it may be."""
         channels = self.channels
         if channels is None or device not in self._devices:
             return
         with self._turn:
-            had = channels.release(device)
+            had = channels.forget_proof(device)
             why = channels.must_prove(device)
             self._announce(self.admission.refresh(device))
         text = "is heard without a proof of its certificate, until it proves one again"

@@ -16,9 +16,7 @@ import time
 from collections.abc import Callable
 
 SHORT = 1.0  # seconds: a link that lasts less may have been refused
-ENOUGH = (
-    4  # links in a row that were refused; one may end by chance, as when its other end restarts
-)
+ENOUGH = 4  # such links in a row; one may end by chance, as when its other end restarts
 FIRST_PAUSE, LONGEST_PAUSE = 5.0, 300.0  # seconds until a neighbour that refuses is called again
 
 

@@ -27,14 +27,15 @@ from importlib import import_module
 from typing import Any, NamedTuple
 
 from murmura.agents.events import PeerDown, PeerUp, Received, ReceivedBatch
-from murmura.agents.messages import CumulativeMass, Hello, Message
+from murmura.agents.messages import CumulativeMass, Message
 from murmura.agents.pki import Credentials, KeyWatch, check_credentials
 from murmura.agents.roles import check_members
 from murmura.agents.transport.admission import Change, PeerAdmission, Presence
 from murmura.agents.transport.base import Arrival, Deliver, Refused, TransportNotice, Undecoded
 from murmura.agents.transport.channels import MARK, Channels, ProofError
 from murmura.agents.transport.guard import LinkGuard
-from murmura.agents.transport.negotiation import Heard, LinkVersions
+from murmura.agents.transport.negotiation import LinkVersions
+from murmura.agents.transport.payloads import Direction, check_message, pack, unpack
 from murmura.agents.transport.refusals import RefusedCalls
 from murmura.agents.transport.zenoh_config import (
     NOT_ACCEPTED,
@@ -50,7 +51,7 @@ from murmura.agents.transport.zenoh_config import (
     settings,
     source_of,
 )
-from murmura.agents.wire import MOST_BYTES, SkippedFrameError, WireError, decode
+from murmura.agents.wire import MOST_BYTES, SkippedFrameError
 from murmura.errors import AgentError, MissingExtraError
 
 QUEUE = 4096  # messages read off the network before its flow is held back
@@ -63,8 +64,6 @@ MOST_SHOWN = 8  # names in a log line
 AGAIN = 1.0  # seconds until a session that could not be opened again is tried once more
 
 __all__ = ["Presence", "ZenohTransport"]
-
-Direction = tuple[str, str]  # sender, receiver
 
 
 class Outlet(NamedTuple):
@@ -341,7 +340,7 @@ key, which the authority signs; or run with --insecure, which is for the loopbac
         watch.notify = lambda kind, text: self._note(TransportNotice(kind, text))
         watch.renewed.append(self._renew)
         watch.changed.append(self._deny)
-        watch.unproved.append(self._release)
+        watch.unproved.append(self._forget_proof)
         watch.start()
         threading.Thread(target=self._probe, daemon=True, name="murmura-probe").start()
         threading.Thread(target=self._tend, daemon=True, name="murmura-links").start()
@@ -376,11 +375,11 @@ key, which the authority signs; or run with --insecure, which is for the loopbac
         if self._calling != self._called():
             self._reopen()
 
-    def _release(self, device: str) -> None:
+    def _forget_proof(self, device: str) -> None:
         """The operator says that a neighbour went back to a version without proofs."""
         with self._session_lock:
             if not self._closed.is_set():
-                self._guard.release(device)
+                self._guard.forget_proof(device)
 
     def _renew(self) -> None:
         """Another certificate is in use: who has refused the former may accept it."""
@@ -637,83 +636,6 @@ class RemoteLinks:
         self.listeners: dict[str, list[str]] = {}  # the local neighbours of each remote agent
         for agent, peer in self.links:
             self.listeners.setdefault(peer, []).append(agent)
-
-
-def check_message(
-    direction: Direction, payload: bytes, heard: Heard = lambda _hello, _version: None
-) -> Received | Refused:
-    """A message that came under a link's key, if it is one and belongs to that link.
-
-    `heard` takes a Hello and the version that it came in. Raises `SkippedFrameError` for a message of a
-    kind that need not be known.
-    """
-    sender = direction[0]
-    try:
-        message = decode(payload)
-    except SkippedFrameError:
-        raise
-    except WireError as problem:
-        return Refused(sender, problem.reason)
-    if (message.sender, message.receiver) != direction:
-        text = f"a message from {message.sender!r} to {message.receiver!r} under another's key"
-        return Refused(sender, text)
-    if type(message) is Hello:
-        heard(message, payload[2])
-        message = message._replace(speaks=0)  # which is the transport's, and not the agents'
-    return Received(message)
-
-
-def pack(frames: Sequence[bytes]) -> bytes:
-    """Several encoded messages as one payload: each after its length in four bytes."""
-    return b"".join([part for frame in frames for part in (len(frame).to_bytes(4, "big"), frame)])
-
-
-def unpack(
-    source: str,
-    data: bytes,
-    links: Mapping[Direction, str],
-    heard: Heard = lambda _hello, _version: None,
-    skipped: set[tuple[str, int]] | None = None,
-) -> tuple[dict[str, list[Message]], Refused | None]:
-    """The messages of a payload from a device by receiver, in order, and what was refused.
-
-    `links` holds the links to this device, with the device of each sender; `heard` takes Hellos, and
-    `skipped` has what was reported of kinds that need not be known. An honest device sends no invalid
-    message: after the first one, the rest is ignored.
-    """
-    batches: dict[str, list[Message]] = {}
-    known = set() if skipped is None else skipped
-    refused = None
-    at, whole = 0, len(data)
-    while at < whole:
-        start = at + 4
-        size = int.from_bytes(data[at:start], "big")
-        at = start + size
-        if size > MOST_BYTES or at > whole:
-            text = "several messages, of which one is cut short or too long"
-            return batches, Refused(source, text)
-        try:
-            message = decode(data[start:at])
-        except SkippedFrameError as problem:
-            if (source, problem.kind) not in known:
-                known.add((source, problem.kind))
-                refused = Refused(source, f"{problem.reason}; reported once")
-            continue
-        except WireError as problem:
-            return batches, Refused(source, problem.reason)
-        direction = message[:2]  # sender and receiver
-        if links.get(direction) != source:
-            text = f"a message from {direction[0]!r} to {direction[1]!r} under another's key"
-            return batches, Refused(source, text)
-        if type(message) is Hello:
-            heard(message, data[start + 2])
-            message = message._replace(speaks=0)
-        found = batches.get(direction[1])
-        if found is None:
-            batches[direction[1]] = [message]
-        else:
-            found.append(message)
-    return batches, refused
 
 
 def load_zenoh() -> Any:
