@@ -243,7 +243,8 @@ class FollowedFile:
     def rotated(self) -> list[Path]:
         """The files beside this one that it was rotated to, oldest first.
 
-        `readings.csv.2`, `readings.csv-20300101`, `readings-20300101.csv`, also with `.gz`.
+        `readings.csv.2`, `readings.csv-20300101`, `readings-20300101.csv`, also with `.gz`. Not the
+        file itself under another name, as where `readings.csv` is a link to the newest of them.
         """
         name, stem, suffix = (
             re.escape(t) for t in (self.path.name, self.path.stem, self.path.suffix)
@@ -253,11 +254,17 @@ class FollowedFile:
         found: list[tuple[tuple[int, int, str], Path]] = []
         for path in self.path.parent.iterdir():
             match = pattern.fullmatch(path.name)
-            if match is not None and path.name != self.path.name:
+            if match is not None and not self._is_same(path):
                 digits = re.sub(r"\D", "", match[1] or match[2])
                 numbered = len(digits) < SHORT_NUMBER
                 found.append(((numbered, -int(digits) if numbered else 0, digits), path))
         return [path for _, path in sorted(found)]
+
+    def _is_same(self, path: Path) -> bool:
+        """Whether a path is another name of the file that grows."""
+        with suppress(FileNotFoundError):  # renamed at this moment
+            return path.name == self.path.name or path.samefile(self.path)
+        return False
 
     def _last_line(self, part: Part) -> Line | None:
         """At the end of everything: a row that came late, or the rest of a file that is complete."""
@@ -409,8 +416,14 @@ class FollowedFile:
         return self._unknown()
 
     def _unknown(self) -> list[Path]:
-        """Rotated files that were not there when everything had been read."""
-        return [path for path in self.rotated() if path.stat().st_mtime_ns not in self._known]
+        """Rotated files that were not there when everything had been read.
+
+        A renamed file that was, and to which its writer has added a row since, is none, packed or not:
+        it is open here, and says its present time.
+        """
+        followed = (*tuple(self._parts)[:-1], *self._late)
+        known = self._known | {os.fstat(part.file.fileno()).st_mtime_ns for part in followed}
+        return [path for path in self.rotated() if path.stat().st_mtime_ns not in known]
 
     def _remember_rotated(self) -> None:
         """All was read: rotated files that appear from now on are new."""
