@@ -177,6 +177,25 @@ def test_another_folder_is_another_beginning(tmp_path: Path) -> None:
     assert released(tmp_path, ROWS[:2])
 
 
+@pytest.mark.parametrize("head", ["", HEAD])
+@pytest.mark.parametrize("key", ["time", None])
+def test_a_file_of_before_the_first_start_is_not_read_when_it_grows(
+    tmp_path: Path, key: Any, head: str
+) -> None:
+    """Nor when another file appears in the folder: it is no copy of the file that was just begun."""
+    write(tmp_path, "readings.csv.1", ROWS[:2])
+    write(tmp_path, "readings.csv", [], head)
+    readings, hasher = source(tmp_path / "readings.csv", key), OriginHasher(b"d" * 32, "0")
+    readings.find_beginning("", lambda number, origin: hasher.hash(origin, number))
+    readings.skip(0)
+    assert readings.next() is SourceState.WAITING
+    with (tmp_path / "readings.csv.1").open("a") as file:
+        file.write(ROWS[2])
+    (tmp_path / "another").touch()
+    assert taken(readings, 1, 0.3) == []
+    readings.close()
+
+
 def test_another_path_after_a_release_is_another_beginning(tmp_path: Path) -> None:
     write(tmp_path, "readings.csv", ROWS[:2])
     start(tmp_path, 2)

@@ -202,11 +202,14 @@ class FollowedFile:
                 f"cannot read the readings {path}: {problem.strerror}; expected a CSV file "
                 "with a line of column names"
             ) from None
+        self._beside: Part | None = None  # the newest rotated file: its writer may still add to it
         self._remember_rotated()
+        with suppress(OSError, IndexError):
+            self._beside = Part(self.rotated()[-1], clock) if follow else None
 
     def restart_at(self, paths: Sequence[Path]) -> None:
         """Read these files, oldest first, from their beginning."""
-        self.close()
+        self._close_parts()
         self._parts = deque(Part(path, self._clock) for path in paths)
 
     def line(self) -> Line | None:
@@ -236,6 +239,11 @@ class FollowedFile:
 
     def close(self) -> None:
         """Close all files."""
+        self._close_parts()
+        if self._beside is not None:
+            self._beside.close()
+
+    def _close_parts(self) -> None:
         for part in (*self._parts, *self._late):
             part.close()
         self._late.clear()
@@ -421,7 +429,8 @@ class FollowedFile:
         A renamed file that was, and to which its writer has added a row since, is none, packed or not:
         it is open here, and says its present time.
         """
-        followed = (*tuple(self._parts)[:-1], *self._late)
+        followed = [*tuple(self._parts)[:-1], *self._late]
+        followed += [] if self._beside is None else [self._beside]
         known = self._known | {os.fstat(part.file.fileno()).st_mtime_ns for part in followed}
         return [path for path in self.rotated() if path.stat().st_mtime_ns not in known]
 
