@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sqlite3
 from dataclasses import replace
 from typing import Any
 
@@ -95,6 +96,31 @@ def test_a_log_that_is_removed_while_the_ledger_is_in_use_is_a_loss(
     killed(manifest, path, "process")
     killed_while_it_opens(manifest, path, "opened with an empty log")
     killed(manifest, path, "process", b"state 8")
+    log_path(path).unlink()
+    assert open_ledger(durability="process").resume() == (None, 2)
+
+
+def test_a_reader_that_comes_while_the_ledger_is_opened_does_not_hide_that_its_log_is_missing(
+    manifest: Any, tmp_path: Any, open_ledger: Any
+) -> None:
+    """It keeps the mark of an emptied log in the database for as long as it reads, and no longer."""
+    path = tmp_path / "a.ledger"
+    killed(manifest, path, "process")
+    child = os.fork()
+    if child == 0:
+        reader: list[sqlite3.Connection] = []
+
+        def read(now: str) -> None:
+            if now == "opened with an empty log":
+                reader.append(sqlite3.connect(path, isolation_level=None))
+                reader[0].execute("BEGIN")
+                reader[0].execute("SELECT * FROM sqlite_master").fetchall()
+
+        ledger = Ledger.open(path, manifest, "0", Budget(1.0), durability="process", probe=read)
+        reader[0].execute("ROLLBACK")
+        ledger.save(b"state 8", 8)
+        os.kill(os.getpid(), signal.SIGKILL)
+    assert os.WIFSIGNALED(os.waitpid(child, 0)[1])
     log_path(path).unlink()
     assert open_ledger(durability="process").resume() == (None, 2)
 

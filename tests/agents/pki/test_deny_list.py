@@ -316,3 +316,27 @@ def test_who_cannot_take_new_files_is_handed_them_again(home: Any) -> None:
         made.poll()
     assert len(calls) == 2
     assert any("it is tried again" in text for _, text in said)
+
+
+def test_a_list_that_is_nested_too_deeply_does_not_end_the_watch(home: Any) -> None:
+    """Whoever brings lists could otherwise have no later one taken, nor a renewed certificate."""
+    file = home.directory / "denied.json"
+    watch = KeyWatch(home.credentials("north"), "north", denied=file, pause=0.02)
+    said: list[str] = []
+    watch.notify = lambda _, text: said.append(text)
+    watch.start()
+    try:
+        file.write_text("[" * 50_000)
+        wait_until(lambda: any("is no deny list" in text for text in said))
+        file.unlink()
+        home.revoke("south", reason="left")
+        wait_until(lambda: bool(watch.trust.denied_name("south")))
+    finally:
+        watch.close()
+
+
+def wait_until(true: Any, seconds: float = 20.0) -> None:
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, "it never happened"
+        time.sleep(0.01)

@@ -23,7 +23,7 @@ def test_a_request_is_taken_once_with_all_that_it_names(tmp_path: Path) -> None:
     assert wait_until_taken(path, 0.0, lambda: True)
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[]", '{"names": 3}', "\xff"])
+@pytest.mark.parametrize("text", ["", "{}", "[]", '{"names": 3}', "\xff", "[" * 50_000])
 def test_what_is_no_request_names_nobody_and_is_removed(tmp_path: Path, text: str) -> None:
     path = tmp_path / "request"
     path.write_text(text, encoding="latin-1")

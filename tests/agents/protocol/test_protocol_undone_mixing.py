@@ -13,6 +13,7 @@ from murmura.agents.events import Send
 from murmura.agents.manifest import Manifest
 from murmura.agents.messages import CumulativeMass, RangeReport
 from murmura.agents.protocol import Agent, Options
+from murmura.agents.protocol.flooding import Flooding
 from murmura.agents.protocol.memory import LOST
 from murmura.agents.results import AgentResult
 from murmura.families import Normal
@@ -271,3 +272,29 @@ def test_asynchronous_agents_count_the_ticks_since() -> None:
     mixed = {label: agent.coverage.mixed for label, agent in run.running.items()}
     assert None not in mixed.values()
     assert not uncovered(run)
+
+
+@pytest.mark.parametrize("weakened", [False, True])
+@pytest.mark.parametrize(
+    ("graph", "late"), [("ring with a tail", "0"), ("complete", "1"), ("complete", "")]
+)
+def test_a_member_that_starts_late_within_the_first_period_is_noticed(
+    graph: str, late: str, weakened: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rounds may be over in less than a period, or before one of those who started with it is heard."""
+    if weakened:
+        monkeypatch.setattr(Flooding, "begun", property(lambda flooding: flooding.settled))
+    false = []
+    for wait, rounds in itertools.product((0.3, 0.55, 0.7, 0.9), (4, 20)):
+        made = terms(GRAPHS[graph])
+        run = Stream(made, options=Options(deadline=0.5, resend=0.1), seed=1)
+        run.start(*(label for label in run.agents if label != late))
+        run.give(*range(1, rounds + 1))
+        run.run_for(wait)
+        if late:
+            run.start(late)
+        for number in range(rounds + 1, rounds + 12):
+            run.run_for(0.3)  # until nothing is on its way
+            false += [one for one in run.shown_of_own() if one[1] > one[2] + ROUNDING]
+            run.give(number)
+    assert bool(false) == weakened, false

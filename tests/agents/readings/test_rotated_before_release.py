@@ -177,6 +177,45 @@ def test_another_folder_is_another_beginning(tmp_path: Path) -> None:
     assert released(tmp_path, ROWS[:2])
 
 
+@pytest.mark.parametrize("head", ["", HEAD])
+@pytest.mark.parametrize("key", ["time", None])
+def test_a_file_of_before_the_first_start_is_not_read_when_it_grows(
+    tmp_path: Path, key: Any, head: str
+) -> None:
+    """Nor when another file appears in the folder: it is no copy of the file that was just begun."""
+    write(tmp_path, "readings.csv.1", ROWS[:2])
+    write(tmp_path, "readings.csv", [], head)
+    readings, hasher = source(tmp_path / "readings.csv", key), OriginHasher(b"d" * 32, "0")
+    readings.find_beginning("", lambda number, origin: hasher.hash(origin, number))
+    readings.skip(0)
+    assert readings.next() is SourceState.WAITING
+    with (tmp_path / "readings.csv.1").open("a") as file:
+        file.write(ROWS[2])
+    (tmp_path / "another").touch()
+    assert taken(readings, 1, 0.3) == []
+    readings.close()
+
+
+def test_another_path_after_a_release_is_another_beginning(tmp_path: Path) -> None:
+    write(tmp_path, "readings.csv", ROWS[:2])
+    start(tmp_path, 2)
+    for number in range(1, 5):
+        write(tmp_path, f"meter.csv.{number}", [f"-{number},0.25\n"])
+    write(tmp_path, "meter.csv", ROWS[2:4])
+    log = run_agents(tmp_path, source(tmp_path / "meter.csv"), lambda done: done >= 4)
+    assert "4 files beside" in log
+    assert released(tmp_path, ROWS[:4])
+
+
+def test_a_link_that_is_turned_before_the_first_release_is_the_same_path(tmp_path: Path) -> None:
+    for day, rows in ((1, ROWS[:2]), (2, ROWS[2:4])):
+        write(tmp_path, f"readings-2030010{day}.csv", rows)
+        (tmp_path / "link").symlink_to(f"readings-2030010{day}.csv")
+        (tmp_path / "link").replace(tmp_path / "readings.csv")
+        assert NOT_READ not in start(tmp_path, 0 if day == 1 else 4)
+    assert released(tmp_path, ROWS[:4])
+
+
 def test_a_damaged_or_foreign_file_beside_it_does_not_prevent_a_start(tmp_path: Path) -> None:
     (tmp_path / "readings.csv.3.gz").write_bytes(gzip.compress(b"time,kwh\n1,2\n" * 999)[:-20])
     write(tmp_path, "readings.csv.2", ["1,2,3\n"], "a,b,c\n")

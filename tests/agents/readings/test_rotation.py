@@ -198,6 +198,57 @@ def test_rows_that_the_writer_adds_to_the_renamed_file_come_first(tmp_path: Path
     readings.close()
 
 
+@pytest.mark.parametrize("head", ["", HEAD])
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("key", ["time", None])
+def test_a_renamed_file_that_grew_is_not_taken_for_a_copy(
+    tmp_path: Path, key: Any, packed: bool, head: str
+) -> None:
+    """Its time is another than when it was renamed; any other file in the folder makes that count."""
+    writer = Writer(tmp_path / "readings.csv")
+    writer.rows(2)
+    readings = source(writer.path, key)
+    assert taken(readings, 2) == expected(2)
+    writer.rename(reopen=False)
+    writer.path.write_text(head)
+    assert readings.next() is SourceState.WAITING  # the new file was noticed
+    writer.rows(1)
+    assert taken(readings, 1) == [3.5]
+    if packed:  # as gzip does, with the time of the file
+        renamed = Path(f"{writer.path}.1")
+        Path(f"{renamed}.gz").write_bytes(gzip.compress(renamed.read_bytes()))
+        shutil.copystat(renamed, f"{renamed}.gz")
+        renamed.unlink()
+    (tmp_path / "another").touch()
+    assert taken(readings, 1, 0.3) == []
+    writer.reopen(head=not head)
+    writer.rows(2)
+    assert taken(readings, 2) == [4.5, 5.5]
+    readings.close()
+
+
+@pytest.mark.parametrize("key", ["time", None])
+def test_a_link_to_the_newest_of_dated_files_is_one_file(tmp_path: Path, key: Any) -> None:
+    """Under its own name the newest file looks as one that was rotated, and would be read twice."""
+
+    def turn_to(day: int, rows: str) -> None:
+        dated, other = tmp_path / f"readings-2030010{day}.csv", tmp_path / "link"
+        dated.write_text(HEAD + rows)
+        other.symlink_to(dated.name)
+        other.replace(tmp_path / "readings.csv")
+
+    turn_to(1, "1,1.5\n2,2.5\n")
+    readings = source(tmp_path / "readings.csv", key)
+    assert taken(readings, 2) == expected(2)
+    turn_to(2, "3,3.5\n")
+    assert taken(readings, 1) == [3.5]
+    assert taken(readings, 1, 0.3) == []
+    turn_to(3, "4,4.5\n")
+    assert taken(readings, 1) == [4.5]
+    assert taken(readings, 1, 0.3) == []
+    readings.close()
+
+
 def test_a_row_that_comes_very_late_needs_a_key(tmp_path: Path) -> None:
     for key in ("time", None):
         path = tmp_path / f"{key}.csv"

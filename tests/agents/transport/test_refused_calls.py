@@ -222,3 +222,34 @@ def test_a_neighbour_that_starts_again_is_called_at_once(refusing: Refusing) -> 
         took = wait_for(lambda: refusing.ears["q"].is_up("b", "a"), "a link")
         assert took < FIRST_PAUSE
     assert made._refusals._pause == {}
+
+
+@pytest.mark.parametrize("weakened", [False, True])
+def test_links_that_others_make_and_end_in_the_name_of_a_neighbour_pause_no_calls(
+    refusing: Refusing, weakened: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pause replaces the session: a thief of p's certificate would end the links of all others."""
+    if weakened:
+        monkeypatch.setattr(ZenohTransport, "_came_in", lambda *_: False)
+    home, port, ears = refusing.home, free_port(), Ears()
+    called = ZenohTransport(
+        "test", "q", devices=DEVICES, credentials=home.credentials("q"),
+        listen=[f"tls/127.0.0.1:{port}"], connect={"p": f"tls/127.0.0.1:{refusing.proxy.port}"},
+        watch=KeyWatch(home.credentials("q"), "q", pause=0.1),
+    )  # fmt: skip
+    called.attach("b", ["a"])
+    called.open(ears)
+    refusing.running["q"] = called
+    for _ in range(ENOUGH + 1):
+        thief = ZenohTransport(
+            "test", "p", devices=DEVICES, credentials=home.credentials("p"),
+            connect={"q": f"tls/127.0.0.1:{port}"},
+            watch=KeyWatch(home.credentials("p"), "p", pause=0.1),
+        )  # fmt: skip
+        thief.attach("a", ["b"])
+        thief.open(Ears())
+        wait_for(lambda: any(k.auth_identifier == "p" for k in called._guard.links()), "a link")
+        thief.close()
+    said = [found.reason for found in ears.refused()]
+    assert any("p ends every link at once" in text for text in said) == weakened, said
+    assert (called._refusals._pause != {}) == weakened

@@ -147,6 +147,7 @@ class Store:
         self.db.execute("PRAGMA secure_delete = ON")  # zeros where a withdrawn value was
         self.full = True
         self.log_emptied = False  # the last time that it was to be
+        self.behind = False  # whether the last checkpoint left something in the log alone
         self.db.execute("PRAGMA synchronous = FULL")
 
     def wait_for_disk(self, full: bool) -> None:
@@ -159,9 +160,17 @@ class Store:
         """Move the log into the database and onto the disk; the log file stays, to be reused.
 
         Whatever a reader can now see is on the disk, even if an earlier write had failed to get
-        there and only seemed to.
+        there and only seemed to. A reader may delay it; `behind` says so.
         """
-        self.db.execute("PRAGMA wal_checkpoint(FULL)").fetchall()
+        self._checkpoint("FULL")
+
+    def try_checkpoint(self) -> None:
+        """The same without waiting for a reader."""
+        self._checkpoint("PASSIVE")
+
+    def _checkpoint(self, mode: str) -> None:
+        busy, frames, moved = self.db.execute(f"PRAGMA wal_checkpoint({mode})").fetchone()
+        self.behind = bool(busy) or moved < frames
 
     def empty_log(self) -> bool:
         """Move the log into the database and cut it to nothing: what was overwritten is in neither.

@@ -103,6 +103,8 @@ class LedgerWriter:
                     store.commit()
                     if emptied:
                         store.checkpoint()  # from here on a log that is missing is a loss
+                    elif store.behind:  # a reader kept the mark of an emptied log in the database
+                        store.try_checkpoint()
             except (sqlite3.Error, OSError) as problem:
                 raise self.fail(operation, problem) from problem
             except BaseException:

@@ -55,7 +55,7 @@ def asked_to_leave(ledger: Path) -> str:
         return ""
     try:
         return str(json.loads(path.read_bytes())["request"])
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return "unreadable"  # whatever is in it, somebody asked
 
 
@@ -87,7 +87,7 @@ def said_before(ledger: Path) -> str:
     """
     try:
         return str(json.loads(answer_path(ledger).read_bytes())["sentence"])
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return ""
 
 

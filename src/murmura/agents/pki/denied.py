@@ -142,7 +142,7 @@ class DenyList(NamedTuple):
             found = cls._parsed(data)
         except OSError as problem:
             raise AgentError(f"the deny list {file} cannot be read: {problem.strerror}") from None
-        except (ValueError, TypeError, KeyError):
+        except (ValueError, TypeError, KeyError, RecursionError):
             raise AgentError(
                 f"{file} is no deny list; `murmura keys revoke` at the authority writes one"
             ) from None
@@ -155,7 +155,7 @@ class DenyList(NamedTuple):
 
     @classmethod
     def _parsed(cls, data: bytes) -> DenyList:
-        """From JSON; ValueError, TypeError or KeyError unless it is a list."""
+        """From JSON; ValueError, TypeError, KeyError or RecursionError unless it is a list."""
         content = json.loads(data) if len(data) <= MOST_BYTES else None
         if not isinstance(content, dict) or set(content) != set(cls._fields):
             raise ValueError

@@ -124,7 +124,7 @@ class KeyRequest(NamedTuple):
             found = cls._parsed(data)
         except OSError as problem:
             raise AgentError(f"the request {file} cannot be read: {problem.strerror}") from None
-        except ValueError:
+        except (ValueError, RecursionError):  # nested too deeply
             raise AgentError(
                 f"{file} is no request of a site; `murmura keys request NAME` on the site makes one"
             ) from None

@@ -64,5 +64,5 @@ def wait_until_taken(path: Path, seconds: float, running: Callable[[], bool]) ->
 def _read(path: Path) -> list[str]:
     try:
         return [str(name) for name in json.loads(path.read_bytes())["names"]]
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return []

@@ -125,13 +125,18 @@ class Flooding(RegisterSource):
                 self._note_late(before)
             self.spread()
 
+    @property
+    def begun(self) -> bool:
+        """Whether who is heard of now may have missed a round: one is over here, or a period."""
+        return self.settled or self._state.round > 1
+
     def _note_late(self, before: Register) -> None:
         """In a stream, a member that comes late has taken part in no round up to the present one.
 
         Nor has what it brings been mixed in any round before that is there.
         """
         found = self.register
-        came = found.present & ~before.present if self.settled else 0
+        came = found.present & ~before.present if self.begun else 0
         self._late |= came
         brought = self._late & found.contributing
         self._late &= ~brought

@@ -172,7 +172,7 @@ class CsvReadings(Readings):
         """
         if not self.follow:
             return stored
-        place = hashed(0, ReadingOrigin(str(self.path.resolve())))
+        place = hashed(0, ReadingOrigin(str(self.path.absolute())))
         if stored.endswith(place):
             self._beginning, self._hashed = Beginning(*stored.split(" ")), hashed
             return stored
@@ -358,6 +358,9 @@ class CsvReadings(Readings):
         held = self._holding(files, lambda _, origin: check(0, origin))
         if held:
             return files[held[-1] :]
+        if self._older:  # another path than before: its first start is this one
+            self._report_older()
+            return [self.path]
         if self._beginning is not None:
             return self._since_the_beginning(rotated)
         self._lines.notices.append(

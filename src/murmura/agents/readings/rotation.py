@@ -202,11 +202,14 @@ class FollowedFile:
                 f"cannot read the readings {path}: {problem.strerror}; expected a CSV file "
                 "with a line of column names"
             ) from None
+        self._beside: Part | None = None  # the newest rotated file: its writer may still add to it
         self._remember_rotated()
+        with suppress(OSError, IndexError):
+            self._beside = Part(self.rotated()[-1], clock) if follow else None
 
     def restart_at(self, paths: Sequence[Path]) -> None:
         """Read these files, oldest first, from their beginning."""
-        self.close()
+        self._close_parts()
         self._parts = deque(Part(path, self._clock) for path in paths)
 
     def line(self) -> Line | None:
@@ -236,6 +239,11 @@ class FollowedFile:
 
     def close(self) -> None:
         """Close all files."""
+        self._close_parts()
+        if self._beside is not None:
+            self._beside.close()
+
+    def _close_parts(self) -> None:
         for part in (*self._parts, *self._late):
             part.close()
         self._late.clear()
@@ -243,7 +251,8 @@ class FollowedFile:
     def rotated(self) -> list[Path]:
         """The files beside this one that it was rotated to, oldest first.
 
-        `readings.csv.2`, `readings.csv-20300101`, `readings-20300101.csv`, also with `.gz`.
+        `readings.csv.2`, `readings.csv-20300101`, `readings-20300101.csv`, also with `.gz`. Not the
+        file itself under another name, as where `readings.csv` is a link to the newest of them.
         """
         name, stem, suffix = (
             re.escape(t) for t in (self.path.name, self.path.stem, self.path.suffix)
@@ -253,11 +262,17 @@ class FollowedFile:
         found: list[tuple[tuple[int, int, str], Path]] = []
         for path in self.path.parent.iterdir():
             match = pattern.fullmatch(path.name)
-            if match is not None and path.name != self.path.name:
+            if match is not None and not self._is_same(path):
                 digits = re.sub(r"\D", "", match[1] or match[2])
                 numbered = len(digits) < SHORT_NUMBER
                 found.append(((numbered, -int(digits) if numbered else 0, digits), path))
         return [path for _, path in sorted(found)]
+
+    def _is_same(self, path: Path) -> bool:
+        """Whether a path is another name of the file that grows."""
+        with suppress(FileNotFoundError):  # renamed at this moment
+            return path.name == self.path.name or path.samefile(self.path)
+        return False
 
     def _last_line(self, part: Part) -> Line | None:
         """At the end of everything: a row that came late, or the rest of a file that is complete."""
@@ -409,8 +424,15 @@ class FollowedFile:
         return self._unknown()
 
     def _unknown(self) -> list[Path]:
-        """Rotated files that were not there when everything had been read."""
-        return [path for path in self.rotated() if path.stat().st_mtime_ns not in self._known]
+        """Rotated files that were not there when everything had been read.
+
+        A renamed file that was, and to which its writer has added a row since, is none, packed or not:
+        it is open here, and says its present time.
+        """
+        followed = [*tuple(self._parts)[:-1], *self._late]
+        followed += [] if self._beside is None else [self._beside]
+        known = self._known | {os.fstat(part.file.fileno()).st_mtime_ns for part in followed}
+        return [path for path in self.rotated() if path.stat().st_mtime_ns not in known]
 
     def _remember_rotated(self) -> None:
         """All was read: rotated files that appear from now on are new."""

@@ -536,10 +536,19 @@ key, which the authority signs; or run with --insecure, which is for the loopbac
         if event.kind != self._zenoh.SampleKind.PUT:
             self._link_ended(name, f"{link.src} {link.dst}")
             return
-        self._refusals.made(name, f"{link.src} {link.dst}")
+        if not self._came_in(link.src):
+            self._refusals.made(name, f"{link.src} {link.dst}")
         if not self._guard.link_made(link) and name not in self._remote.devices:
             text = f"no neighbour of {self._device}: its messages are ignored"
             self._note(Refused(name or link.dst, text))
+
+    def _came_in(self, src: str) -> bool:
+        """Whether a link was made by its other end: its end here is a port that this device listens on.
+
+        Whoever holds an old certificate of a neighbour could make and end such links at will, and so have
+        the neighbour not called and the links of all others begin anew.
+        """
+        return src.rpartition(":")[2] in {str(endpoint.port) for endpoint in self._listen}
 
     def _link_ended(self, device: str, link: str) -> None:
         """Count a link that was ended at once; of a device that goes on to do so, say it."""
