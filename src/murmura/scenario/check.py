@@ -148,7 +148,7 @@ def _agents(spec: Spec) -> Iterator[Issue]:
         yield Issue(("agents", "tolerance"), f'found {found} with protect = "network"; {conflict}')
     if spec.agents.clip and spec.privacy.protect == "network":
         found = format_value(spec.agents.clip)
-        why = "its noise is calibrated for rounds that are linear in the neighbours' estimates"
+        why = "its noise is for rounds that are linear in the neighbours' estimates; leave clip out"
         yield Issue(("agents", "clip"), f'found {found} with protect = "network"; {why}')
 
 
