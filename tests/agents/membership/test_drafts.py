@@ -38,7 +38,9 @@ def test_a_member_is_added_and_another_removed(tmp_path: Path) -> None:
     assert signed.epoch == 2
     assert set(signed.addresses) == {"north", "east", "south"}
     assert setup_of(home, "north").manifest.digest.hex() == found["manifest"]
-    with pytest.raises(AgentError, match="west"):
+    with pytest.raises(
+        AgentError, match="west is no member of demo since epoch 2: stop its service"
+    ):
         setup_of(home, "west")
 
 
