@@ -163,6 +163,27 @@ def test_a_stream_shows_its_estimate_while_it_runs_and_when_it_is_killed(tmp_pat
     assert stat_mode(file) == 0o600
 
 
+def test_an_agent_that_an_error_ended_was_not_stopped_in_good_order(tmp_path: Path) -> None:
+    """Its status counts as one of an agent that is not running, whatever its last estimate was."""
+    deployment(tmp_path, "learn", "agents = {open_ended = true}")
+    running = [start(tmp_path, 0), start(tmp_path, 1)]
+    file = tmp_path / "0.ledger.status.json"
+    try:
+        wait_for(lambda: status_of(file).get("complete"))
+        (tmp_path / "new.csv").write_text("load\n4.5\n")
+        (tmp_path / "new.csv").replace(tmp_path / "0.csv")
+        running[0].wait(60)
+        failed = status(str(file))
+        running[1].send_signal(signal.SIGTERM)
+    finally:
+        (_, log), _ = finish(running)
+    assert running[0].returncode == 1, log
+    assert "nothing of it was released since" in log
+    assert failed.exit_code == 1
+    assert "not running: its process has ended" in " ".join(failed.output.split())
+    assert status_of(file)["state"] == "running"
+
+
 def stat_mode(path: Path) -> int:
     return os.stat(path).st_mode & 0o777
 

@@ -85,6 +85,15 @@ def test_once_shows_every_site(watched: Watched) -> None:
     assert "3 of 3" in done.output
 
 
+def test_members_that_the_file_does_not_name_are_mentioned(watched: Watched) -> None:
+    """As after a roll-out: nobody would notice that the new member is not watched."""
+    watched.publish("north")
+    watched.publish("east")
+    done = run(str(watched.file), "--once")
+    assert done.exit_code == 0, done.output
+    assert "not watched: west; name it under [sites]" in " ".join(done.output.split())
+
+
 def test_a_withheld_estimate_is_called_that(watched: Watched) -> None:
     watched.publish("north", covered=False)
     watched.publish("east")

@@ -114,3 +114,4 @@ def test_a_running_watcher_follows_the_epochs_of_a_running_fleet(fleet: WatchedP
     )  # fmt: skip
     assert table.returncode in (0, 3), table.stdout + table.stderr
     assert "west: no member since epoch 3" in table.stdout
+    assert "not watched" not in table.stdout

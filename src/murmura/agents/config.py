@@ -157,6 +157,12 @@ peers, keys, ledger, budget, readings, rounds, status, page, observers, relay, m
                 check_signed(written, self.manifest, self.locator.at("scenario"))
         self.unit, self.former = spec.family.unit, dict(spec.agents.former)
         with self.locator.errors_at("name"):
+            if config.name in self.former:
+                raise AgentError(
+                    f"{config.name} is no member of {self.manifest.name} since epoch "
+                    f"{self.former[config.name]}: stop its service; `murmura members add {config.name}` "
+                    "where the fleet's files are kept takes it in again"
+                )
             neighbours = self.manifest.link_weights(config.name)
         self.peers, unused = self._addresses(neighbours)
         self.notes = (*problems, *unused)

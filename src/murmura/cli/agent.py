@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -186,6 +186,7 @@ def _run_epoch(setup: Setup, run: RunOptions, process: AgentProcess) -> Setup | 
         ports = None if relay is None else relay.ports
         node = build(setup, run.insecure, run.research, run.log, measured, ports)
         running.callback(node.close)
+        running.push(_failing(node))
         if not run.insecure:
             pages.enter_context(_transport_log(node))
         if relay is not None:
@@ -348,6 +349,17 @@ class JsonLines:
 def print_line(data: dict[str, Any]) -> None:
     """Print one line of JSON, at once."""
     print(json.dumps(data, allow_nan=False, ensure_ascii=False), flush=True)
+
+
+def _failing(node: Node) -> Callable[[type[BaseException] | None, object, object], bool]:
+    """On the way out, before the node is closed: an error is no stop in good order."""
+
+    def leave(kind: type[BaseException] | None, _problem: object, _trace: object) -> bool:
+        if kind is not None and issubclass(kind, Exception):
+            node.reporter.fail()
+        return False
+
+    return leave
 
 
 def _work(node: Node, setup: Setup, notifier: ServiceNotifier, control: MembershipControl) -> None:

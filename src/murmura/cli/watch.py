@@ -232,9 +232,19 @@ def _live(watcher: StatusWatcher, running: ExitStack) -> Show:
 
 
 def former(watcher: StatusWatcher) -> list[str]:
-    """A line for each member of earlier epochs."""
-    known = {} if watcher.watch is None else watcher.watch.former
-    return [f"{label}: no member since epoch {epoch}" for label, epoch in known.items()]
+    """A line for each member of earlier epochs, and one for the members that are not watched."""
+    from murmura.agents.coverage import some_names
+
+    watch = watcher.watch
+    if watch is None:
+        return []
+    lines = [f"{label}: no member since epoch {epoch}" for label, epoch in watch.former.items()]
+    if unwatched := [label for label in watch.manifest.labels if label not in watch.named]:
+        lines.append(
+            f"not watched: {some_names(unwatched)}; name it under [sites] of the watch file, with the "
+            "address of its [observers]"
+        )
+    return lines
 
 
 def _table(found: list[StatusReport], gone: list[str]) -> RenderableType:

@@ -161,6 +161,15 @@ def test_what_is_broken_in_a_masked_sum_is_found_and_nothing_else(
     test_what_is_broken_is_found_and_nothing_else(masked, case, monkeypatch)
 
 
+def test_a_denied_neighbour_is_removed_by_commands_that_are_named(
+    good: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (case,) = [case for case in CASES if case.id == "a neighbour that is denied"]
+    case.break_it(good, monkeypatch)
+    (named,) = bad(results(good))
+    assert "`murmura members remove east`, then `murmura members rollout`" in named.remedy
+
+
 def test_all_attempts_of_a_masked_sum_are_to_be_paid_for(masked: Path) -> None:
     """Two attempts at 20 need a budget of 40: one of 39 is refused before anything is drawn."""
     replace_in(masked / "links.csv", "east,west\n", "east,west\nwest,south\n")

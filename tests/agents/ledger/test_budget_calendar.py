@@ -120,6 +120,7 @@ def test_a_refusal_says_when_there_is_more_and_then_there_is() -> None:
          "\"event\" if it is to be for each reading, or agree on a smaller `longest` of batches"),
         ({"unit": "window", "window": 10}, Charge(1, 24, 24, START, 0.25, 0.0), "`longest` of batches"),
         ({"per": "day"}, one(1, START, epsilon=1.5), "never enough for one reading; write a larger"),
+        ({"unit": "event"}, Charge(1, 24, 24, START, 1.5, 0.0), "never enough for one reading; write a"),
         ({}, one(5, START), "the budget is not refilled; write a larger [budget], and record it with "
          "`murmura ledger amend agent.toml --raise`"),
     ],

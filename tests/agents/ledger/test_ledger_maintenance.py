@@ -9,6 +9,7 @@ from murmura.agents.ledger import Ledger, read_ledger, verify
 from murmura.agents.ledger.lock import lock_path
 from murmura.agents.ledger.maintenance import amend, backup, restore
 from murmura.agents.ledger.periods import Period
+from murmura.agents.ledger.report import guarantee_words
 from murmura.errors import LedgerError
 from murmura.privacy import Budget, BudgetExceeded
 from tests.agents.ledger.test_budget_calendar import DAY, FakeClock
@@ -71,6 +72,24 @@ def test_a_lowered_budget_needs_no_flag_and_may_be_spent_already(
     assert (ledger.spent.epsilon, ledger.remaining.epsilon) == (0.75, 0.0)
     with pytest.raises(BudgetExceeded):
         ledger.charge(4, 4, cost, draw)
+
+
+@pytest.mark.parametrize(
+    ("unit", "epsilon", "says"),
+    [
+        ("stream", 0.5, "They can never cost more than epsilon = 0.75."),  # which is spent already
+        ("stream", 0.9, "They can never cost more than epsilon = 0.9."),
+        ("event", 0.1, "No reading released since can ever cost more than epsilon = 0.1"),
+    ],
+)
+def test_the_report_does_not_say_a_lowered_budget_of_earlier_releases(
+    path: Any, unit: str, epsilon: float, says: str
+) -> None:
+    assert "They can never cost more than epsilon = 1." in guarantee_words(read_ledger(path))
+    amend(path, identity(path, unit=unit, epsilon=epsilon), KEY, by="ana", allow_raise=True)
+    said = " ".join(guarantee_words(read_ledger(path)))
+    assert says in said
+    assert ("kept to the budget of its time" in said) == (unit == "event")
 
 
 def test_from_a_stream_to_a_day_forgives_nothing_of_today(

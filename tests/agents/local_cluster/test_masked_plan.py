@@ -69,3 +69,12 @@ def test_keys_are_in_no_file_of_the_plan(tmp_path: Path) -> None:
     assert private.hex() not in text
     assert "PRIVATE" not in text
     assert private.hex() not in repr(key)
+
+
+def test_weights_that_cannot_be_computed_anew_are_named(tmp_path: Path) -> None:
+    """Before, the mangled name of a network with failing links was refused as a scheme."""
+    ring = Scenario.load(EXAMPLE.parent / "ring-with-failing-links.toml")
+    with pytest.raises(
+        MurmuraError, match=r"--agents cannot reduce a network with .*; leave it out"
+    ):
+        prepare(ring, LaunchOptions(agents=6, processes=1, insecure=True), tmp_path)

@@ -38,8 +38,35 @@ def test_a_member_is_added_and_another_removed(tmp_path: Path) -> None:
     assert signed.epoch == 2
     assert set(signed.addresses) == {"north", "east", "south"}
     assert setup_of(home, "north").manifest.digest.hex() == found["manifest"]
-    with pytest.raises(AgentError, match="west"):
+    with pytest.raises(
+        AgentError, match="west is no member of demo since epoch 2: stop its service"
+    ):
         setup_of(home, "west")
+
+
+def test_an_address_that_a_member_has_is_refused(tmp_path: Path) -> None:
+    """Neighbours would find another's certificate there, as where the port was left out."""
+    home = made_fleet(tmp_path)
+    taken = EpochFiles.load(home / "scenario.toml").addresses["north"].removeprefix("tls/")
+    said = members(home, "add", f"south={taken}", "--link", "north", code=1)
+    assert f"south cannot listen at tls/{taken}: north does; give south a port of its own" in said
+    assert not (home / FOLDER).exists()
+    members(home, "add", "south=127.0.0.1:7999", "--link", "north")
+    said = members(home, "add", "lab=127.0.0.1:7999", "--link", "north", code=1)
+    assert "south does" in said  # one that is only drafted counts
+    members(home, "remove", "south")
+    members(home, "add", "lab=127.0.0.1:7999", "--link", "north")  # its place is free again
+
+
+def test_who_is_in_the_draft_is_added_otherwise_after_it_was_taken_out(tmp_path: Path) -> None:
+    home = made_fleet(tmp_path)
+    members(home, "add", "south", "--link", "north")
+    said = members(home, "add", "south", "--link", "east", code=1)
+    assert "south is in the draft of the next epoch already" in said
+    assert "murmura members remove south" in said
+    members(home, "remove", "south")
+    assert "linked to east" in members(home, "add", "south", "--link", "east")
+    assert "is a member already" in members(home, "add", "north", "--link", "east", code=1)
 
 
 def test_who_comes_back_is_no_former_member(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from murmura.agents.ledger.clock import SystemClock
 from murmura.agents.readings import CsvReadings, SourceState
 from murmura.agents.readings.rotation import FollowedFile
 from murmura.errors import AgentError, SignalError
@@ -464,3 +465,34 @@ def test_rows_looks_and_rotations_in_any_order(tmp_path: Path, how: str, key: An
         assert list(dict.fromkeys(found)) == expected(writer.written)
         assert key or len(found) == writer.written
         readings.close()
+
+
+def test_a_file_that_is_gone_for_longer_than_a_rotation_is_reported_once(tmp_path: Path) -> None:
+    """Not while it is being renamed; and again if it goes a second time."""
+    path, now = tmp_path / "readings.csv", [0.0]
+    path.write_text(HEAD + "1,1.5\n")
+    lines = FollowedFile(path, True, True, clock=SystemClock(monotonic=lambda: now[0]))
+
+    def said(seconds: float) -> list[str]:
+        now[0] += seconds
+        while lines.line() is not None:
+            pass
+        found = [
+            notice.text for notice in lines.notices if "no other file has its name" in notice.text
+        ]
+        lines.notices.clear()
+        return found
+
+    assert said(0) == []
+    path.unlink()
+    assert said(1) == said(58) == []
+    (text,) = said(2)
+    assert str(path) in text
+    assert "look at what writes it" in text
+    assert said(1000) == []
+    path.write_text(HEAD + "2,2.5\n")
+    assert said(1) == []
+    path.unlink()
+    assert said(1) == []
+    assert len(said(60)) == 1
+    lines.close()

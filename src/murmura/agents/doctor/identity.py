@@ -143,7 +143,9 @@ def _denied(agent: ExaminedAgent) -> Iterator[CheckResult]:
         yield warning(
             "keys",
             f"the deny list has {', '.join(gone)}, and the scenario has links to it",
-            "agree on a scenario without it, in a new epoch",
+            "where the fleet's files are kept: "
+            + ", ".join(f"`murmura members remove {peer}`" for peer in gone)
+            + ", then `murmura members rollout`",
         )
 
 

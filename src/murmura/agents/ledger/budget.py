@@ -153,7 +153,7 @@ class BudgetTracker:
             self._identity.per_what,
             final,
             None if final else self._meter.refills_at(lambda left: covers(budget, left.plus(cost))),
-            _remedy(asked, never) if final else "",
+            _remedy(asked, never, self._identity.unit == EVENT) if final else "",
         )
 
     def reserve(self, kept: Charge | None) -> None:
@@ -239,8 +239,11 @@ def _at(now: float) -> Charge:
     return Charge(1, 1, 1, now, 0.0, 0.0)
 
 
-def _remedy(asked: Charge, never: bool) -> str:
-    """What to do about a release that no later budget covers either: waiting does not help."""
+def _remedy(asked: Charge, never: bool, of_each: bool) -> str:
+    """What to do about a release that no later budget covers either: waiting does not help.
+
+    In a budget of each reading a batch costs as much as one.
+    """
     larger_budget = (
         "write a larger [budget], and record it with `murmura ledger amend agent.toml --raise`"
     )
@@ -251,7 +254,7 @@ def _remedy(asked: Charge, never: bool) -> str:
             f"a query begins only with enough for all of its {asked.times} attempts, and it is never "
             f"enough; {larger_budget}, or agree on a smaller epsilon or on fewer attempts"
         )
-    if asked.readings == 1:
+    if asked.readings == 1 or of_each:
         return f"it is never enough for one reading; {larger_budget}, or agree on a smaller epsilon"
     return (
         f"it is never enough for a batch of {asked.readings} readings, which costs "

@@ -218,6 +218,12 @@ def guarantee_words(contents: LedgerContents) -> list[str]:
         f"All readings together have cost {_amount(*contents.status.spent_in_all)}.",
     ]
     limit, period = _amount(identity.epsilon, identity.delta), identity.period
+    changed = any(change.kind == BUDGET_CHANGE for change in contents.changes)
+    if changed and (period is not None or identity.unit != STREAM):  # a stream counts all releases
+        said.append(
+            "The budget was changed: what was released before kept to the budget of its time, and what "
+            "follows is said of releases since the last change."
+        )
     if period is not None:
         which = (
             f"within any {period.seconds:,.0f} s ({period.name})"
@@ -239,9 +245,12 @@ def guarantee_words(contents: LedgerContents) -> list[str]:
             f"the most so far is {most}."
         )
     elif identity.unit == STREAM:
-        said.append(f"They can never cost more than {limit}.")
+        in_all = contents.status.spent_in_all  # above the budget, if that was lowered since
+        most = _amount(max(identity.epsilon, in_all[0]), max(identity.delta, in_all[1]))
+        said.append(f"They can never cost more than {most}.")
     elif identity.unit == EVENT:
-        said.append(f"No reading can ever cost more than {limit}; their number is not limited.")
+        which = "No reading released since" if changed else "No reading"
+        said.append(f"{which} can ever cost more than {limit}; their number is not limited.")
     if contents.queries:
         said.append(
             "This holds against as many colluding members as the manifest states, and against nobody "

@@ -128,7 +128,7 @@ def restrict(problem: Problem, agents: int | None) -> Problem:
             "--agents reduces the network, and the scenario's readings belong to all of its "
             f"{net.size:,} agents; leave --agents out"
         )
-    if net.kind != "doubly-stochastic" or net.graph is None or net.scheme == "custom":
+    if net.kind != "doubly-stochastic" or net.graph is None or net.scheme not in networks.SCHEMES:
         raise AgentError(
             f"--agents cannot reduce a network with {net.scheme} weights; leave it out"
         )

@@ -116,8 +116,9 @@ def check_signed(written: Manifest, signed: Manifest, where: str) -> None:
     """
     if written.epoch > signed.epoch:
         raise AgentError(
-            f"{where}: the scenario has epoch {written.epoch}, and the authority has signed none after "
-            f"{signed.epoch}; `murmura members rollout` signs it, or restore the scenario of that epoch"
+            f"{where}: the scenario has epoch {written.epoch}, and the newest signed epoch here is "
+            f"{signed.epoch}; copy the epoch.json that `murmura members rollout` wrote with this scenario to "
+            "where [membership] file says, or restore the scenario of that epoch"
         )
     if written.epoch == signed.epoch:
         if written.digest != signed.digest:

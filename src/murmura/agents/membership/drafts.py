@@ -209,6 +209,11 @@ class NextEpoch:
         """
         near = list(dict.fromkeys(links))
         labels = self.draft.manifest.labels
+        if label in labels and label not in self.present.manifest.labels:
+            raise AgentError(
+                f"{label} is in the draft of the next epoch already; to draft it otherwise, take it out "
+                f"first: murmura members remove {label}"
+            )
         if label in labels:
             raise AgentError(f"{label} is a member already; its members are {some_names(labels)}")
         if not near:
@@ -218,6 +223,7 @@ class NextEpoch:
             )
         check_name(label)
         self._check_members(near)
+        self._check_address(label, address)
         pairs = [*_pairs(self.draft), *((label, peer) for peer in near)]
         made = self._with(pairs, {k: e for k, e in self.draft.former.items() if k != label})
         if address:
@@ -316,6 +322,15 @@ class NextEpoch:
         for label in labels:
             if label not in known:
                 raise AgentError(f"{label} is no member; the members are {some_names(known)}")
+
+    def _check_address(self, label: str, address: str) -> None:
+        """Two agents cannot listen at one address: neighbours would find the other's certificate."""
+        for other in self.draft.manifest.labels:
+            if address and self.draft.addresses.get(other) == address:
+                raise AgentError(
+                    f"{label} cannot listen at {address}: {other} does; give {label} a port of its own, "
+                    f"as in murmura members add {label}=HOST:PORT"
+                )
 
     def _with(self, pairs: list[tuple[str, str]], former: Mapping[str, int]) -> NextEpoch:
         text = _csv(pairs)

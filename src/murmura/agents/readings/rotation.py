@@ -29,6 +29,7 @@ CHUNK = 65536
 TAIL = 4096  # bytes before the reached place that are compared at every look
 SETTLE = 5.0  # seconds without growth after which a renamed file is left for the next one
 UNFINISHED = 60.0  # the same, if its last row has not ended
+GONE = 60.0  # seconds without a file of this name after which it is reported
 MOST_LATE = 4  # renamed files that are still looked at for rows that come late
 TRIES = 20  # to list and open the files of a rotation that is going on
 SHORT_NUMBER = 4  # digits; more are a date
@@ -195,6 +196,8 @@ class FollowedFile:
         self._late: deque[Part] = deque()
         self._known: set[int] = set()  # rotated files when everything had been read, by their time
         self._folder_time = 0
+        self._gone_since: float | None = None  # when the file was first not there
+        self._gone_reported = False
         try:
             self._parts = deque([Part(path, clock)])
         except OSError as problem:
@@ -310,7 +313,9 @@ class FollowedFile:
         try:
             there = self.path.stat()
         except FileNotFoundError:
+            self._report_gone()
             return False  # about to be replaced
+        self._gone_since, self._gone_reported = None, False
         if (there.st_dev, there.st_ino) == part.identity:
             return False
         opened = self._open(lambda: [*self._after(part, "replaced by another file"), self.path])
@@ -330,6 +335,18 @@ class FollowedFile:
             f"{_count(len(following), 'file')} after the one that was open", "info"
         )  # fmt: skip
         return True
+
+    def _report_gone(self) -> None:
+        """Say once that there has been no file for longer than a rotation takes."""
+        now = self._clock.monotonic()
+        if self._gone_since is None:
+            self._gone_since = now
+        if now - self._gone_since >= GONE and not self._gone_reported:
+            self._gone_reported = True
+            self._notice(
+                f"{self.path} was deleted or renamed, and no other file has its name; no reading comes "
+                "until there is one: look at what writes it; a new file is read from its first row"
+            )
 
     def _find_copied(self, part: Part) -> None:
         """Nothing was read of the file: it may have been filled, copied and truncated since."""

@@ -101,6 +101,13 @@ class StatusReporter:
         for agent in agents:
             self._pass_on(self.status(agent, ended=True))
 
+    def fail(self) -> None:
+        """Called when an error ends the loop: the last status stays, and the process behind it is gone.
+
+        `finish` would say that the agent was stopped in good order, with a result that counts.
+        """
+        self._finished = True
+
     def status(self, agent: HostedAgent, ended: bool = False) -> AgentStatus:
         """The status of an agent at this moment."""
         now = self.wall()
