@@ -127,8 +127,11 @@ class Flooding(RegisterSource):
 
     @property
     def begun(self) -> bool:
-        """Whether who is heard of now may have missed a round: one is over here, or a period."""
-        return self.settled or self._state.round > 1
+        """Whether who is heard of now may have missed a round: one is over here, or a period.
+
+        After a restart all members are heard of again.
+        """
+        return self.settled or (self._state.round > 1 and not self._state.first_round)
 
     def _note_late(self, before: Register) -> None:
         """In a stream, a member that comes late has taken part in no round up to the present one.
