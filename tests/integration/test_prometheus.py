@@ -25,6 +25,7 @@ SITES = ("north", "east", "west")
 PATIENCE = 120  # seconds
 TROUBLE = {  # titles of panels that are empty while nothing is wrong
     "Links that are not open",
+    "Members that are gone",
     "Messages refused, and releases in conflict",
 }
 
