@@ -81,11 +81,13 @@ class RunningFleet:
                 cwd=self.home, stdout=log, stderr=log, text=True,
             )  # fmt: skip
 
-    def murmura(self, *words: str, code: int = 0) -> str:
+    def murmura(self, *words: str, code: int = 0, or_code: int = 0) -> str:
         done = subprocess.run(
             [*MURMURA, *words], cwd=self.home, capture_output=True, text=True, timeout=PATIENCE
         )
-        assert done.returncode == code, done.stdout + done.stderr + self.logs()
+        assert done.returncode in (code, or_code or code), done.stdout + done.stderr + self.logs()
+        if or_code:  # what it is for is in what was said
+            assert (done.returncode == or_code) == ("lost: its part in query" in done.stdout)
         return done.stdout
 
     def status(self, label: str) -> dict[str, Any]:
@@ -177,7 +179,8 @@ def test_members_come_and_go_while_the_others_run(
         if not masked:  # a value of a masked sum may need a second attempt
             assert len(set(origins(now))) == len(origins(now))  # nor released again
 
-    left = run.murmura("members", "leave", "sites/west/agent.toml")
+    # A query of a masked sum may be under way, in which its part is lost.
+    left = run.murmura("members", "leave", "sites/west/agent.toml", or_code=3 if masked else 0)
     assert "west has left:" in left
     assert run.end("west") == (0 if masked else 3)  # its mass is with the others, a sum is not
     stay = ("north", "east", "south")
