@@ -14,12 +14,12 @@ from murmura.errors import AgentError
 
 def test_a_request_is_taken_once_with_all_that_it_names(tmp_path: Path) -> None:
     path = request_path(tmp_path / "north.ledger")
-    assert take(path) == take(None) == []
+    assert take(path) is take(None) is None
     ask(path, "east")
     ask(path, "west")
     assert path.stat().st_mode & 0o077 == 0
     assert take(path) == ["east", "west"]
-    assert take(path) == []
+    assert take(path) is None
     assert wait_until_taken(path, 0.0, lambda: True)
 
 
@@ -56,3 +56,17 @@ def test_a_running_watch_takes_it(tmp_path: Path) -> None:
         assert names == ["east"]
     finally:
         watch.close()
+
+
+def test_a_request_that_names_nobody_leaves_a_line(tmp_path: Path) -> None:
+    made = Authority.create(tmp_path / "ca")
+    made.issue("north")
+    path = tmp_path / "request"
+    watch = KeyWatch(made.credentials("north"), "north", request=path)
+    lines: list[str] = []
+    watch.notify = lambda _, text: lines.append(text)
+    watch.poll()
+    assert not lines
+    path.write_text("{}")
+    watch.poll()
+    assert "names no neighbour and was removed" in lines[0]

@@ -39,15 +39,15 @@ def ask(path: Path, device: str) -> None:
         ) from None
 
 
-def take(path: Path | None) -> list[str]:
-    """The devices that a request names, which is removed; none if it cannot be."""
+def take(path: Path | None) -> list[str] | None:
+    """The devices that a request names, which is removed; None if there is none, or it cannot be."""
     if path is None or not path.exists():
-        return []
+        return None
     names = _read(path)
     try:
         path.unlink()
     except OSError:
-        return []
+        return None
     return names
 
 

@@ -183,7 +183,11 @@ class KeyWatch:
                 call()
 
     def _look_at_request(self) -> None:
-        for device in take(self._request):
+        devices = take(self._request)
+        if devices == []:
+            text = f"{self._request} names no neighbour and was removed; `murmura keys unproved` writes it"
+            self.notify(WARNED, text)
+        for device in devices or ():
             for call in self.unproved:
                 call(device)
 

@@ -139,7 +139,7 @@ class Flooding(RegisterSource):
         Nor has what it brings been mixed in any round before that is there.
         """
         found = self.register
-        came = found.present & ~before.present if self.begun else 0
+        came = found.present & ~before.present & ~self.me if self.begun else 0
         self._late |= came
         brought = self._late & found.contributing
         self._late &= ~brought
