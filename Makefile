@@ -8,7 +8,7 @@ TEST := $(VENV)/.test
 
 .PHONY: run test quick test-slow test-integration soak check coverage mutants bench bench-agents bench-growth docs site dist sbom sizes lock clean
 run: $(RUN)
-	$(BIN)/murmura run examples/us-power-grid.toml
+	$(BIN)/veilsum run examples/us-power-grid.toml
 
 test: $(TEST)
 	$(BIN)/pytest -n 2
@@ -69,11 +69,11 @@ bench-agents: $(TEST)
 docs: $(TEST)
 	$(BIN)/python docs/generate.py
 
-# The site of all pages, in murmura-out/site; a warning or a broken link fails.
+# The site of all pages, in veilsum-out/site; a warning or a broken link fails.
 site: $(TEST)
 	$(BIN)/python -m sphinx --fresh-env --fail-on-warning --keep-going --quiet -j auto \
-	  -d murmura-out/site-doctrees docs murmura-out/site
-	$(BIN)/python -m docs.check_site murmura-out/site
+	  -d veilsum-out/site-doctrees docs veilsum-out/site
+	$(BIN)/python -m docs.check_site veilsum-out/site
 
 # Needs uv on the PATH; pins for every platform and Python. What is pinned stays: `make lock UPGRADE=--upgrade`.
 COMPILE = uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
@@ -83,7 +83,7 @@ lock:
 	$(COMPILE) --all-extras --group build --group dev -c requirements.lock -o requirements-test.lock
 
 clean:
-	rm -rf $(VENV) murmura-out dist murmura.cdx.json coverage.xml .coverage
+	rm -rf $(VENV) veilsum-out dist veilsum.cdx.json coverage.xml .coverage
 
 # A lock is complete: `--no-deps` installs what it pins and asks nothing else of an index (to resolve
 # anew, a newer release of a package that another one wants with an extra fails); `pip check` says if
@@ -91,7 +91,7 @@ clean:
 # Always from an empty environment: `--clear` removes both stamps with everything else.
 $(RUN): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
-	  { echo "murmura needs Python 3.11 or newer; found $$($(PYTHON) --version). Try: make PYTHON=python3.12"; exit 1; }
+	  { echo "veilsum needs Python 3.11 or newer; found $$($(PYTHON) --version). Try: make PYTHON=python3.12"; exit 1; }
 	$(PYTHON) -m venv --clear $(VENV)
 	$(BIN)/pip install --quiet --no-deps --require-hashes -r requirements.lock
 	$(BIN)/pip install --quiet --no-deps --no-build-isolation --editable .

@@ -13,11 +13,11 @@ from typing import Any
 
 from benchmarks import masked
 from benchmarks.ledger import opening
-from murmura.agents.local_cluster.cluster import LaunchOptions, LocalCluster, prepare
-from murmura.agents.local_cluster.plan import DeploymentPlan
-from murmura.agents.messages import CumulativeMass
-from murmura.agents.wire import encode
-from murmura.scenario import Scenario
+from veilsum.agents.local_cluster.cluster import LaunchOptions, LocalCluster, prepare
+from veilsum.agents.local_cluster.plan import DeploymentPlan
+from veilsum.agents.messages import CumulativeMass
+from veilsum.agents.wire import encode
+from veilsum.scenario import Scenario
 
 HERE = Path(__file__).parent
 ROWS = (  # what a report has; docs/performance.md says so where one was not measured yet
@@ -135,7 +135,7 @@ def in_one_process(rounds: int = 300) -> list[dict[str, Any]]:
 
 def thousand(rounds: int) -> None:
     """The child of `in_one_process`."""
-    from murmura.agents.local_cluster.worker import Worker
+    from veilsum.agents.local_cluster.worker import Worker
 
     with TemporaryDirectory() as folder:
         made = plan(Path(folder), "size = 1000, mean_degree = 6, connect = true", rounds, 1)

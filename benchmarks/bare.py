@@ -13,12 +13,12 @@ from collections import Counter
 from functools import partial
 from pathlib import Path
 
-from murmura.agents.local_cluster.plan import DeploymentPlan
-from murmura.agents.manifest import Manifest
-from murmura.agents.pki import Authority
-from murmura.agents.transport import zenoh_config as names
-from murmura.agents.transport.zenoh import load_zenoh
-from murmura.agents.transport.zenoh_config import Endpoint, settings
+from veilsum.agents.local_cluster.plan import DeploymentPlan
+from veilsum.agents.manifest import Manifest
+from veilsum.agents.pki import Authority
+from veilsum.agents.transport import zenoh_config as names
+from veilsum.agents.transport.zenoh import load_zenoh
+from veilsum.agents.transport.zenoh_config import Endpoint, settings
 
 
 def main() -> None:

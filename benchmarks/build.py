@@ -19,8 +19,8 @@ GENERATORS = {
 CLOCK = """
 import json, time
 import numpy as np
-from murmura import networks
-from murmura.networks import kernels
+from veilsum import networks
+from veilsum.networks import kernels
 
 def warm(work):
     kept, kernels.LARGE = kernels.LARGE, 0

@@ -1,4 +1,4 @@
-"""Cold start: how much of the first `murmura run` after installation is compiling."""
+"""Cold start: how much of the first `veilsum run` after installation is compiling."""
 
 import os
 import shutil
@@ -25,10 +25,10 @@ class Clock(event.Listener):
         self.depth -= 1
         self.spent += 0.0 if self.depth else time.process_time() - self.began
 
-sys.argv = ["murmura", "run", "us-power-grid.toml", "--no-figures"]
+sys.argv = ["veilsum", "run", "us-power-grid.toml", "--no-figures"]
 clock = Clock()
 with event.install_listener("numba:compile", clock):
-    from murmura.cli import main
+    from veilsum.cli import main
     try:
         main()
     except SystemExit as end:
@@ -53,6 +53,6 @@ def measure() -> Any:
         shutil.copy(EXAMPLE, folder)
         first, second = compiling(folder), compiling(folder)
     yield row(
-        "compiling in the first `murmura run`, seconds", first, "< 3", first < 3,
+        "compiling in the first `veilsum run`, seconds", first, "< 3", first < 3,
         f"all kernels together; {second:.2f} s in the second run, from the cache",
     )  # fmt: skip

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.clock import best
-from murmura.privacy import LaplaceMechanism
+from veilsum.privacy import LaplaceMechanism
 
 COUNT = 200_000
 

@@ -31,11 +31,11 @@ STEP = 1.6
 
 CODE = """
 import json, sys, time
-import murmura as mm
-from murmura.simulation import Problem, Record, SyntheticSignals, simulate
-from murmura.simulation.backend import LocalBackend
-from murmura.simulation.run import Run
-from murmura.simulation.workers import Workers, threads
+import veilsum as vs
+from veilsum.simulation import Problem, Record, SyntheticSignals, simulate
+from veilsum.simulation.backend import LocalBackend
+from veilsum.simulation.run import Run
+from veilsum.simulation.workers import Workers, threads
 
 def memory(name):
     status = dict(line.split(":", 1) for line in open("/proc/self/status"))
@@ -44,15 +44,15 @@ def memory(name):
 case = json.loads(sys.argv[1])
 n, degree, runs = case["agents"], case["degree"], case["runs"]
 if case["graph"] == "power law":
-    graph = mm.networks.power_law(n, max(degree // 2, 1), seed=1)
+    graph = vs.networks.power_law(n, max(degree // 2, 1), seed=1)
 else:
-    graph = mm.networks.random_geometric(n, mean_degree=degree, seed=1, connect=True)
-network, family = mm.networks.lazy_metropolis(graph), mm.families.Normal(sigma=1.0)
+    graph = vs.networks.random_geometric(n, mean_degree=degree, seed=1, connect=True)
+network, family = vs.networks.lazy_metropolis(graph), vs.families.Normal(sigma=1.0)
 source = SyntheticSignals(family, {"mu": 0.0}, n, seed=1)
-algorithm = mm.algorithms.get("average", network)
+algorithm = vs.algorithms.get("average", network)
 
 def problem(rounds):
-    return Problem(network, algorithm, family, source, mm.privacy.SignalDP(1.0), rounds,
+    return Problem(network, algorithm, family, source, vs.privacy.SignalDP(1.0), rounds,
                    epsilons=(1.0,), replicas=runs, seed=1)
 
 weights = int(network.at(1).nnz)

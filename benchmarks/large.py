@@ -12,13 +12,13 @@ CODE = (
     PEAK
     + """
 import json, time
-import murmura as mm
+import veilsum as vs
 start = time.perf_counter()
-graph = mm.networks.random_geometric(10**7, mean_degree=6, seed=1, connect=True)
+graph = vs.networks.random_geometric(10**7, mean_degree=6, seed=1, connect=True)
 built = time.perf_counter()
-weights = mm.networks.lazy_metropolis(graph)
+weights = vs.networks.lazy_metropolis(graph)
 weighed = time.perf_counter()
-result = mm.sweep({"mu": 0.0}, weights, mm.families.Normal(sigma=1.0), mm.privacy.NoPrivacy(),
+result = vs.sweep({"mu": 0.0}, weights, vs.families.Normal(sigma=1.0), vs.privacy.NoPrivacy(),
                   "average", 100)
 done = time.perf_counter()
 assert result.trace.decentralisation.shape == (101, 1)

@@ -6,12 +6,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from benchmarks.clock import race, row
-from murmura.agents.ledger import Ledger, records
-from murmura.agents.ledger.opening import write_meta
-from murmura.agents.ledger.records import LedgerEntry
-from murmura.agents.manifest import Manifest
-from murmura.privacy import Budget
-from murmura.scenario import Scenario
+from veilsum.agents.ledger import Ledger, records
+from veilsum.agents.ledger.opening import write_meta
+from veilsum.agents.ledger.records import LedgerEntry
+from veilsum.agents.manifest import Manifest
+from veilsum.privacy import Budget
+from veilsum.scenario import Scenario
 
 SCENARIO = """
 name = "stream"

@@ -14,14 +14,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from murmura.agents.events import AgentReport
-from murmura.agents.ledger.sessions import DiskSessionLedger
-from murmura.agents.local_cluster.cluster import LaunchOptions, LocalCluster, prepare
-from murmura.agents.local_cluster.plan import DeploymentPlan
-from murmura.agents.local_cluster.worker import Worker
-from murmura.agents.manifest import Manifest
-from murmura.algorithms.masked_sum import MaskedSum
-from murmura.scenario import Scenario
+from veilsum.agents.events import AgentReport
+from veilsum.agents.ledger.sessions import DiskSessionLedger
+from veilsum.agents.local_cluster.cluster import LaunchOptions, LocalCluster, prepare
+from veilsum.agents.local_cluster.plan import DeploymentPlan
+from veilsum.agents.local_cluster.worker import Worker
+from veilsum.agents.manifest import Manifest
+from veilsum.algorithms.masked_sum import MaskedSum
+from veilsum.scenario import Scenario
 
 SCENARIO = """
 name = "load"

@@ -13,10 +13,10 @@ def peak():
 CODE = (
     PEAK
     + """
-import murmura as mm
-graph = mm.networks.load("torus:1000x1000")
-result = mm.sweep({"mu": 0.0}, mm.networks.lazy_metropolis(graph), mm.families.Normal(sigma=1.0),
-                  mm.privacy.SignalDP(1.0), ALGORITHM, 20)
+import veilsum as vs
+graph = vs.networks.load("torus:1000x1000")
+result = vs.sweep({"mu": 0.0}, vs.networks.lazy_metropolis(graph), vs.families.Normal(sigma=1.0),
+                  vs.privacy.SignalDP(1.0), ALGORITHM, 20)
 assert result.errors.total > 0
 print(peak())
 """

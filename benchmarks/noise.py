@@ -6,8 +6,8 @@ import numba
 import numpy as np
 
 from benchmarks.clock import race, row
-from murmura.simulation import noise
-from murmura.simulation.workers import Workers, threads
+from veilsum.simulation import noise
+from veilsum.simulation.workers import Workers, threads
 
 COUNT = 1_000_000
 BLOCK = 512  # draws at a time, as the kernel makes them

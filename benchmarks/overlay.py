@@ -161,7 +161,7 @@ def times(pairs: int = 200) -> dict[str, float]:
     """Seconds of one pair's mask, and of one signature's verification."""
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-    from murmura.agents.masked.masks import EphemeralKey, Participant, pad
+    from veilsum.agents.masked.masks import EphemeralKey, Participant, pad
 
     mine = EphemeralKey()
     roster = {f"member-{i:07}": Participant(EphemeralKey().public, 1) for i in range(pairs)}

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from murmura.simulation.workers import threads
+from veilsum.simulation.workers import threads
 
 GRAPHBLAS, MKL, SCIPY = "graphblas", "MKL", "scipy"
 INSTALL = {GRAPHBLAS: "pip install 'python-graphblas[suitesparse]'", MKL: "pip install mkl"}

@@ -1,4 +1,4 @@
-"""Rounds on 1, 2 and 4 ranks beside what the model of `murmura.simulation.mpi.model` says of them.
+"""Rounds on 1, 2 and 4 ranks beside what the model of `veilsum.simulation.mpi.model` says of them.
 
     python -m benchmarks.ranks           writes benchmarks/ranks.json; a minute or two
 
@@ -83,9 +83,9 @@ class Quiet:
 
 
 def problem(net: Any, algorithm: Any, replicas: Any, private: Any) -> Any:
-    from murmura import algorithms, families
-    from murmura.privacy import NoPrivacy, SignalDP
-    from murmura.simulation import Problem
+    from veilsum import algorithms, families
+    from veilsum.privacy import NoPrivacy, SignalDP
+    from veilsum.simulation import Problem
 
     return Problem(
         net, algorithms.get(algorithm, net), families.get("normal", sigma=1.0), Quiet(),
@@ -111,16 +111,16 @@ def timed(comm: Any, made: Any) -> Any:
 
 def begun(comm: Any, made: Any) -> Any:
     """A run of one rank before its first round."""
-    from murmura.simulation.mpi.backend import MpiBackend
-    from murmura.simulation.run import Run
-    from murmura.simulation.workers import Workers
+    from veilsum.simulation.mpi.backend import MpiBackend
+    from veilsum.simulation.run import Run
+    from veilsum.simulation.workers import Workers
 
     return Run(MpiBackend(made, comm), Workers(1))
 
 
 def held_by(comm: Any, path: Any, algorithm: Any, replicas: Any, private: Any) -> Any:
     """Bytes of arrays per rank: at the peak of loading, and held during a run."""
-    from murmura.simulation import mpi
+    from veilsum.simulation import mpi
 
     tracemalloc.start()
     net = mpi.load_slices(path)
@@ -137,7 +137,7 @@ WORKS = (("average", 1, False), ("average", 8, False), ("learn", 8, True))
 
 def rank_main(path: Any) -> None:
     """What a rank does: rank 0 prints one JSON object."""
-    from murmura.simulation import mpi
+    from veilsum.simulation import mpi
 
     comm = mpi.world()
     small = exchange(comm, 1) if comm.size > 1 else 0.0
@@ -187,8 +187,8 @@ def launched(ranks: Any, path: Any) -> Any:
 
 def graph(folder: Any) -> Any:
     """A random geometric graph, agents numbered along the Morton curve, saved for all ranks."""
-    from murmura import networks
-    from murmura.networks.order import morton
+    from veilsum import networks
+    from veilsum.networks.order import morton
 
     made = networks.random_geometric(SIZE, mean_degree=6, seed=1, connect=True)
     place = np.empty(SIZE, np.int64)

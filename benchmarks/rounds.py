@@ -15,10 +15,10 @@ import numpy as np
 from benchmarks.clock import best, race, row
 from benchmarks.peers import missing, products
 from benchmarks.triad import limit, triads
-from murmura import networks
-from murmura.simulation import kernel, noise, slices, tiles
-from murmura.simulation.layout import aligned, arranged
-from murmura.simulation.workers import Workers, threads
+from veilsum import networks
+from veilsum.simulation import kernel, noise, slices, tiles
+from veilsum.simulation.layout import aligned, arranged
+from veilsum.simulation.workers import Workers, threads
 
 MEAN = (0.0, 1.0, 0.0, 0.0, 0.0, 0.0)
 LEARN = (0.0, 0.9, 0.0, 0.1, 0.0, 0.0)

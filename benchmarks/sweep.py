@@ -19,12 +19,12 @@ from typing import Any
 
 import numpy as np
 
-import murmura as mm
+import veilsum as vs
 from benchmarks.clock import row
-from murmura import algorithms, networks
-from murmura.errors import PrivacyWarning
-from murmura.families import LogNormal
-from murmura.privacy import NetworkDP, SignalDP, calibrate
+from veilsum import algorithms, networks
+from veilsum.errors import PrivacyWarning
+from veilsum.families import LogNormal
+from veilsum.privacy import NetworkDP, SignalDP, calibrate
 
 EPSILONS = tuple(np.geomspace(0.125, 4, 6))
 REPLICAS = 10
@@ -45,7 +45,7 @@ def ours(mixing: Any) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyWarning)  # the paper's noise is what is timed
         for algorithm, privacy, rounds in RUNS:
-            mm.sweep(
+            vs.sweep(
                 {"mu": 10.0}, mixing, FAMILY, wanted(privacy), algorithm, rounds,
                 epsilons=EPSILONS, replicas=REPLICAS, rng=1,
             )  # fmt: skip

@@ -17,7 +17,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from murmura.simulation.workers import Workers, threads
+from veilsum.simulation.workers import Workers, threads
 
 COUNT = 20_000_000
 BYTES = 24 * COUNT

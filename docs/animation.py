@@ -24,11 +24,11 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from PIL import Image
 
-from murmura.privacy.odds import in_words
-from murmura.results import layout, style
-from murmura.results.result import Result
-from murmura.scenario import Scenario
-from murmura.simulation import Record
+from veilsum.privacy.odds import in_words
+from veilsum.results import layout, style
+from veilsum.results.result import Result
+from veilsum.scenario import Scenario
+from veilsum.simulation import Record
 
 ROOT = Path(__file__).resolve().parent.parent
 SCENARIO, GIF = ROOT / "examples" / "feeder.toml", ROOT / "docs" / "images" / "run.gif"

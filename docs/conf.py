@@ -15,10 +15,10 @@ DOCS = Path(__file__).resolve().parent
 sys.path[:0] = [str(DOCS.parent), str(DOCS.parent / "src")]
 
 from docs import site_api, site_pages  # noqa: E402
-from murmura import __version__  # noqa: E402
+from veilsum import __version__  # noqa: E402
 
-project = "murmura"
-author = "The murmura developers"
+project = "veilsum"
+author = "The veilsum developers"
 copyright = author
 release = version = __version__
 
@@ -52,9 +52,9 @@ add_module_names = False
 python_maximum_signature_line_length = 88
 
 html_theme = "furo"
-html_title = "murmura"
+html_title = "veilsum"
 html_static_path = ["_static"]
-html_css_files = ["murmura.css"]
+html_css_files = ["veilsum.css"]
 html_show_copyright = False
 html_show_sphinx = False
 html_copy_source = False

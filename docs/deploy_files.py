@@ -18,7 +18,7 @@ BUILD = "hatchling"
 
 def files() -> dict[Path, str]:
     """Give the text of every generated file of deploy/."""
-    from murmura.agents.fleet import Fleet
+    from veilsum.agents.fleet import Fleet
 
     example = Fleet("example", SITES, unit="kWh").files()
     return {DEPLOY / "example" / path: text for path, text in example.items()} | locks()
@@ -47,7 +47,7 @@ def rules() -> list[dict[str, Any]]:
     """Every alert, as Prometheus reads it."""
     import yaml
 
-    from murmura.agents.fleet import Fleet
+    from veilsum.agents.fleet import Fleet
 
     read = yaml.safe_load(Fleet("example", SITES).files()[ALERTS])
     return [rule for group in read["groups"] for rule in group["rules"]]

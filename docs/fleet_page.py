@@ -1,8 +1,8 @@
-"""The picture of the fleet page: runs `murmura up --page` and photographs it with Chromium.
+"""The picture of the fleet page: runs `veilsum up --page` and photographs it with Chromium.
 
     python docs/fleet_page.py        writes docs/images/fleet-page.png
 
-It needs the extras of `murmura up` and `live`, playwright, and Chromium of the system. The page is the
+It needs the extras of `veilsum up` and `live`, playwright, and Chromium of the system. The page is the
 real one of a real run of examples/feeder.toml, looked at after round `ROUND`, before the sites agree.
 """
 
@@ -30,7 +30,7 @@ def served(scenario: Path) -> Iterator[str]:
     """The address of the page of a run, which ends with the block."""
     with TemporaryDirectory() as folder:
         process = subprocess.Popen(
-            [sys.executable, "-m", "murmura.cli", "up", str(scenario), "--page", "127.0.0.1:0",
+            [sys.executable, "-m", "veilsum.cli", "up", str(scenario), "--page", "127.0.0.1:0",
              "--no-figures", "--out", f"{folder}/out"],
             cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
@@ -39,7 +39,7 @@ def served(scenario: Path) -> Iterator[str]:
             line = process.stderr.readline()
             found = re.search(r"http://\S+", line)
             if found is None:
-                raise SystemExit(f"murmura up printed no address of a page: {line}")
+                raise SystemExit(f"veilsum up printed no address of a page: {line}")
             yield found[0]
         finally:
             process.send_signal(signal.SIGINT)

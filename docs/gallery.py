@@ -17,7 +17,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 EXAMPLES = sorted((ROOT / "examples").glob("*.toml"))
-WITHOUT = {"households": "its readings are not part of murmura"}  # examples without a picture
+WITHOUT = {"households": "its readings are not part of veilsum"}  # examples without a picture
 DOTS_PER_INCH = 100
 
 
@@ -105,9 +105,9 @@ def cards() -> str:
 
 def draw(example: Path, table_of: Callable[[Any], str]) -> None:
     """Run an example and draw it: paths and errors of each variant, or an overview of many."""
-    from murmura.errors import DivergenceWarning, PrivacyWarning
-    from murmura.results import figures, overview
-    from murmura.scenario import run
+    from veilsum.errors import DivergenceWarning, PrivacyWarning
+    from veilsum.results import figures, overview
+    from veilsum.scenario import run
 
     with warnings.catch_warnings():
         for known in (DivergenceWarning, PrivacyWarning):  # the picture and its table show it

@@ -3,7 +3,7 @@
 A part stands between `<!-- generated: NAME -->` and `<!-- end -->`. `python docs/generate.py`
 rewrites them all and the JSON Schemas in docs/schema, `--check` fails if one is out of date. The
 sections of docs/reproduction.md (tally, reproduction) come from docs/verdicts.json, which
-`--verdicts` renews by reproducing the paper; it needs MURMURA_DATA. `--verdicts ID ...` renews those
+`--verdicts` renews by reproducing the paper; it needs VEILSUM_DATA. `--verdicts ID ...` renews those
 experiments and keeps the others.
 """
 
@@ -42,13 +42,13 @@ PAGES = [
 ]
 MARK = re.compile(r"(<!-- generated: (?P<name>[\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 PACKAGES = (
-    "murmura", "murmura.networks", "murmura.families", "murmura.signals", "murmura.privacy",
-    "murmura.privacy.accounting", "murmura.privacy.allocation", "murmura.privacy.exact",
-    "murmura.privacy.mechanisms", "murmura.privacy.sensitivity", "murmura.auditing",
-    "murmura.theory", "murmura.paper",
-    "murmura.algorithms", "murmura.simulation", "murmura.simulation.mpi",
-    "murmura.results", "murmura.scenario",
-    "murmura.agents", "murmura.reports", "murmura.testing", "murmura.errors",
+    "veilsum", "veilsum.networks", "veilsum.families", "veilsum.signals", "veilsum.privacy",
+    "veilsum.privacy.accounting", "veilsum.privacy.allocation", "veilsum.privacy.exact",
+    "veilsum.privacy.mechanisms", "veilsum.privacy.sensitivity", "veilsum.auditing",
+    "veilsum.theory", "veilsum.paper",
+    "veilsum.algorithms", "veilsum.simulation", "veilsum.simulation.mpi",
+    "veilsum.results", "veilsum.scenario",
+    "veilsum.agents", "veilsum.reports", "veilsum.testing", "veilsum.errors",
 )  # fmt: skip
 
 
@@ -60,7 +60,7 @@ def table(heads: list[str], rows: list[list[str]]) -> str:
 
 def algorithms() -> str:
     """Every algorithm with its formula and what it is for."""
-    from murmura.algorithms import ALGORITHMS
+    from veilsum.algorithms import ALGORITHMS
 
     rows = []
     for algorithm in ALGORITHMS.values():
@@ -82,7 +82,7 @@ def algorithms() -> str:
 
 def families() -> str:
     """Every family with its statistic and sensitivity."""
-    from murmura.families import describe
+    from veilsum.families import describe
 
     rows = [
         [
@@ -99,7 +99,7 @@ def families() -> str:
 
 def verbs() -> str:
     """Every verb of the command line in a line."""
-    rows = [[f"`murmura {name}`", help_of(command)] for name, command in commands()]
+    rows = [[f"`veilsum {name}`", help_of(command)] for name, command in commands()]
     return table(["verb", "what it does"], rows)
 
 
@@ -107,7 +107,7 @@ def commands() -> Iterator[tuple[str, Any]]:
     """Give every verb of the command line with its click command, those of groups one by one."""
     import typer.main
 
-    from murmura.cli.app import app
+    from veilsum.cli.app import app
 
     group: Any = typer.main.get_command(app)
     for name, command in group.commands.items():
@@ -125,7 +125,7 @@ def cli() -> str:
     parts = []
     for name, command in commands():
         rows = [[f"`{' / '.join(_flags(p))}`", _about(p)] for p in command.params]
-        parts.append(f"### murmura {name}\n\n{help_of(command)}\n\n{table(['option', ''], rows)}")
+        parts.append(f"### veilsum {name}\n\n{help_of(command)}\n\n{table(['option', ''], rows)}")
     return "\n\n".join(parts)
 
 
@@ -169,8 +169,8 @@ def first_line(thing: Any) -> str:
 @cache
 def main_results() -> Any:
     """The results of `make run`."""
-    from murmura.errors import PrivacyWarning
-    from murmura.scenario import run
+    from veilsum.errors import PrivacyWarning
+    from veilsum.scenario import run
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyWarning)  # tables say how the guarantees stand
@@ -190,7 +190,7 @@ def main_errors() -> str:
 
 def main_caveats() -> str:
     """What a reader of the errors must know, and root mean squares where theory has them at once."""
-    from murmura import theory
+    from veilsum import theory
 
     results = main_results()
     exact = [
@@ -204,7 +204,7 @@ def main_caveats() -> str:
 
 def caveats(results: Any) -> str:
     """What a reader of the errors must know: their norm, the statistics, what masked sums assume."""
-    from murmura.results.targets import different_statistics, statistics_of
+    from veilsum.results.targets import different_statistics, statistics_of
 
     first = next(iter(results.values())).problem
     _, why = different_statistics(results)
@@ -217,7 +217,7 @@ def caveats(results: Any) -> str:
     text = (
         f"Errors are l2 norms over {first.network.size:,} agents, means of {first.replicas} runs; E ξ is the "
         f"statistic's expectation. "
-        f"{why} murmura's agents average {ours} instead. Masked sums assume that at most {c:,} members "
+        f"{why} veilsum's agents average {ours} instead. Masked sums assume that at most {c:,} members "
         f"collude and {d:,} are absent, and that standard cryptography holds."
     )
     return textwrap.fill(text, 104)
@@ -225,8 +225,8 @@ def caveats(results: Any) -> str:
 
 def short_table(results: Any) -> str:
     """One row for each run: whose noise, the total error and its target, epsilon, the guarantee."""
-    from murmura.privacy.requests import SMOOTH_AS_PUBLISHED
-    from murmura.results.targets import target_of
+    from veilsum.privacy.requests import SMOOTH_AS_PUBLISHED
+    from veilsum.results.targets import target_of
 
     rows = []
     for name, result in results.items():
@@ -241,7 +241,7 @@ def short_table(results: Any) -> str:
 
 def main_table(results: Any) -> str:
     """Rounds, errors, what they are measured against, and guarantees of the main job."""
-    from murmura.results.targets import duration_of, target_of
+    from veilsum.results.targets import duration_of, target_of
 
     rows = []
     for name, result in results.items():
@@ -255,7 +255,7 @@ def main_table(results: Any) -> str:
 
 def graphs() -> str:
     """Every named graph with its options."""
-    from murmura.networks import names
+    from veilsum.networks import names
 
     rows = [
         [f"`{g.name}`", ", ".join(f"`{o}`" for o in g.options.split(", ") if o), g.description]
@@ -266,8 +266,8 @@ def graphs() -> str:
 
 def guarantee() -> str:
     """The guarantee of an example, in its own words."""
-    from murmura.results.units import in_sentence
-    from murmura.scenario import Scenario
+    from veilsum.results.units import in_sentence
+    from veilsum.scenario import Scenario
 
     (job,) = Scenario.load(ROOT / "examples" / "feeder.toml").jobs()
     return f"> {in_sentence(str(job.problem.guarantee), job.unit)}"
@@ -283,10 +283,10 @@ def examples() -> str:
 
 
 def template() -> str:
-    """The scenario that `murmura init` writes."""
+    """The scenario that `veilsum init` writes."""
     from typer.testing import CliRunner
 
-    from murmura.cli.app import app
+    from veilsum.cli.app import app
 
     with TemporaryDirectory() as folder:
         path = Path(folder) / "scenario.toml"
@@ -340,7 +340,7 @@ def _measured(name: str, expected: tuple[str, ...] = ()) -> str:
 
 
 def reproduction() -> str:
-    """What `murmura reproduce` found last, statement by statement."""
+    """What `veilsum reproduce` found last, statement by statement."""
     found = json.loads((ROOT / "docs" / "verdicts.json").read_text())["experiments"]
     parts = []
     for experiment in found:
@@ -360,7 +360,7 @@ def reproduction() -> str:
 
 def tally() -> str:
     """How many statements have which verdict, those of the paper and our own."""
-    from murmura.paper.experiment import ClaimSource, counts
+    from veilsum.paper.experiment import ClaimSource, counts
 
     found = json.loads((ROOT / "docs" / "verdicts.json").read_text())["experiments"]
     counted = counts(f for experiment in found for f in experiment["findings"])
@@ -369,8 +369,8 @@ def tally() -> str:
 
 
 def standings() -> str:
-    """How the paper's theorems stand, as the functions of `murmura.theory` say."""
-    from murmura.theory import VERDICTS
+    """How the paper's theorems stand, as the functions of `veilsum.theory` say."""
+    from veilsum.theory import VERDICTS
 
     rows = [[f"`{name}`", str(verdict), why] for name, (verdict, why) in VERDICTS.items()]
     return table(["statement", "verdict", "why"], rows)
@@ -378,7 +378,7 @@ def standings() -> str:
 
 def batches() -> str:
     """Noise of the sum of a stream, with fresh noise and in batches, and what an estimate lacks."""
-    from murmura.privacy import Batches
+    from veilsum.privacy import Batches
 
     sizes, fresh = (100, 1_000, 10_000), Batches(growth=1.0)
     rows = []
@@ -401,7 +401,7 @@ def _ranks() -> dict[str, Any]:
 
 def scaling_measured() -> str:
     """Rounds on 1, 2 and 4 ranks, measured and modelled."""
-    from murmura.simulation.mpi.model import compare
+    from veilsum.simulation.mpi.model import compare
 
     report, rows = _ranks(), []
     found = compare(report)
@@ -434,7 +434,7 @@ def scaling_patches() -> str:
 
 def scaling_predicted() -> str:
     """10^8 and 10^9 agents on 16 to 256 nodes, by the model."""
-    from murmura.simulation.mpi import Machine, Workload, predict
+    from veilsum.simulation.mpi import Machine, Workload, predict
 
     cores = 32
     machine = Machine(0.3 * 200e9 / cores, 2e-6, 12.5e9 / cores, 10e-9)
@@ -471,7 +471,7 @@ def scaling_predicted() -> str:
 
 def link_states() -> str:
     """The states of an agent's links, drawn and as tables."""
-    from murmura.agents.protocol import states
+    from veilsum.agents.protocol import states
 
     parts = []
     tables: list[tuple[str, Any]] = [
@@ -522,8 +522,8 @@ PARTS: dict[str, Callable[[], str]] = {
 
 def schemas() -> dict[Path, str]:
     """The JSON Schemas of scenario.toml and agent.toml, by file."""
-    from murmura.agents.config import agent_schema
-    from murmura.scenario.json_schema import scenario_schema
+    from veilsum.agents.config import agent_schema
+    from veilsum.scenario.json_schema import scenario_schema
 
     made = {"scenario": scenario_schema(), "agent": agent_schema()}
     folder = ROOT / "docs" / "schema"
@@ -557,7 +557,7 @@ def draw(names: list[str]) -> None:
 
 def draw_main_job() -> None:
     """The overview of the main job; the table of its numbers is in the file, for a test."""
-    from murmura.results import overview
+    from veilsum.results import overview
 
     results = main_results()
     path = ROOT / "docs" / "images" / "us-power-grid.png"
@@ -566,8 +566,8 @@ def draw_main_job() -> None:
 
 def draw_evidence() -> None:
     """What audits found."""
-    from murmura.auditing import suite
-    from murmura.results import plots, style
+    from veilsum.auditing import suite
+    from veilsum.results import plots, style
 
     entries = [*suite.proved(), *suite.broken()]
     reports = [entry.audit(trials_for(entry.name), rng=1) for entry in entries]
@@ -583,8 +583,8 @@ def trials_for(name: str) -> int:
 
 def judge(ids: list[str]) -> None:
     """Reproduce the paper, or some experiments, and keep the verdicts in `docs/verdicts.json`."""
-    from murmura import paper
-    from murmura.paper.reproduction import lasting
+    from veilsum import paper
+    from veilsum.paper.reproduction import lasting
 
     with TemporaryDirectory() as folder:
         reports = paper.reproduce(paper.find(ids), Path(folder), seed=0)

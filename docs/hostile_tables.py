@@ -21,8 +21,8 @@ PLACES = (
 
 def claimed_terms(graph: str, rounds: int = ROUNDS, clip: float = 0.0) -> Any:
     """The manifest of a fleet with readings in [0, 100] and epsilon 1."""
-    from murmura.agents import Manifest
-    from murmura.scenario import Scenario
+    from veilsum.agents import Manifest
+    from veilsum.scenario import Scenario
 
     scenario = Scenario.parse(f"""
         network = {{graph = "{graph}", weights = "lazy-metropolis"}}
@@ -50,7 +50,7 @@ RADII = (np.inf, 30.0, 10.0, 3.0, 1.0)
 
 def values_within() -> tuple[Any, Any]:
     """A network, and a value in [0, 100] of each member."""
-    from murmura import networks
+    from veilsum import networks
 
     net = networks.lazy_metropolis(GEOMETRIC)
     return net, np.random.default_rng(1).uniform(0.0, 100.0, net.size)
@@ -58,14 +58,14 @@ def values_within() -> tuple[Any, Any]:
 
 def rounds_needed(radius: float) -> int:
     """Until all members are within 1."""
-    from murmura.simulation import clipped_gossip
+    from veilsum.simulation import clipped_gossip
 
     return int(np.argmax(np.ptp(clipped_gossip(*values_within(), radius, 5000), axis=1) < 1.0))
 
 
 def clipped_cost() -> str:
     """What clipping costs and what it prevents, on one network."""
-    from murmura.simulation import clipped_gossip, clipping_bound
+    from veilsum.simulation import clipped_gossip, clipping_bound
 
     net, values = values_within()
     others, rows = np.arange(net.size) != 0, []

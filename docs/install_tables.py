@@ -12,10 +12,10 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 PURPOSE = {
     "core": "networks, families, privacy requests and guarantees, reports, the command line",
-    "sim": "`estimate`, `murmura run`, `sweep`, `plan`, `audit`: the simulator and its data",
+    "sim": "`estimate`, `veilsum run`, `sweep`, `plan`, `audit`: the simulator and its data",
     "plot": "figures of results and of the paper; includes `sim`",
-    "agents": "`murmura agent`, `keys`, `ledger`, `doctor`, `status`: one agent on a site",
-    "live": "pages in a browser: `--page`, `murmura watch`",
+    "agents": "`veilsum agent`, `keys`, `ledger`, `doctor`, `status`: one agent on a site",
+    "live": "pages in a browser: `--page`, `veilsum watch`",
     "mqtt": "readings from an MQTT broker",
     "sql": "readings from a database",
     "mpi": "simulations on several machines; includes `sim`",
@@ -37,7 +37,7 @@ def install_sizes() -> str:
     measured = report()
     rows = [
         [
-            "`murmura`" if name == "core" else f"`murmura[{name}]`",
+            "`veilsum`" if name == "core" else f"`veilsum[{name}]`",
             PURPOSE[name],
             str(len(each["packages"])),
             f"{each['megabytes']} MB",

@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from murmura.results import style
+from veilsum.results import style
 
 MODULUS = 100
 LABELS = "abcde"

@@ -10,7 +10,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from murmura.agents.masked.rules import RULES
+from veilsum.agents.masked.rules import RULES
 
 ROOT = Path(__file__).resolve().parent.parent
 GRID = 4_941  # agents of the US power grid
@@ -31,7 +31,7 @@ def masked_rules() -> str:
     for name, text, places in RULES:
         for place in places:
             module, attribute = place.split(":")
-            found: Any = importlib.import_module(f"murmura.{module}")
+            found: Any = importlib.import_module(f"veilsum.{module}")
             for part in attribute.split("."):
                 found = getattr(found, part)
         files = dict.fromkeys(place.split(":")[0] for place in places)
@@ -46,7 +46,7 @@ def masked_rules() -> str:
 
 def masked_wrong_c() -> str:
     """What epsilon becomes if only a fraction beta of the noise is unknown, by grid."""
-    from murmura.privacy.masked import effective_epsilon
+    from veilsum.privacy.masked import effective_epsilon
 
     fractions = (0.95, 0.9, 0.8, 0.6, 0.5, 0.3)
     rows = [
@@ -59,7 +59,7 @@ def masked_wrong_c() -> str:
 
 def masked_more_colluders() -> str:
     """What a session costs if more collude than are covered: one more, and twice as many."""
-    from murmura.privacy.masked import MaskedParameters
+    from veilsum.privacy.masked import MaskedParameters
 
     rows = []
     for n, c, d in ((5, 1, 0), (10, 2, 1), (50, 10, 5), (969, 190, 96), (GRID, 988, 494)):
@@ -98,7 +98,7 @@ def _no_jump(order: Fraction, scale: float) -> float:
 
 def masked_integrity() -> str:
     """How far one member can move the mean unnoticed, against what an honest one can."""
-    from murmura.privacy.masked import MaskedParameters
+    from veilsum.privacy.masked import MaskedParameters
 
     rows = []
     for n, c, d in ((50, 10, 5), (969, 190, 96), (GRID, 988, 494)):
@@ -116,11 +116,11 @@ def masked_integrity() -> str:
 
 def masked_stream() -> str:
     """Exact errors against the truth of a stream: gossip and a masked sum per batch."""
-    import murmura as mm
-    from murmura.privacy import Batches, MaskedDP, SignalDP
+    import veilsum as vs
+    from veilsum.privacy import Batches, MaskedDP, SignalDP
 
-    mixing, family = mm.networks.metropolis(mm.networks.load("grid:10x10")), mm.families.Normal(1.0)
-    source = mm.simulation.SyntheticSignals(family, {"mu": 5.0}, mixing.size, seed=1)
+    mixing, family = vs.networks.metropolis(vs.networks.load("grid:10x10")), vs.families.Normal(1.0)
+    source = vs.simulation.SyntheticSignals(family, {"mu": 5.0}, mixing.size, seed=1)
     colluders, absent, sizes = 20, 10, (100, 500)
     rows = []
     for name, batches in (("every reading", None), ("batches of growth 2", Batches(2.0))):
@@ -129,10 +129,10 @@ def masked_stream() -> str:
             ("learn", SignalDP(1.0, batches=batches)),
             ("masked-learn", masked),
         ):
-            problem = mm.simulation.Problem(
-                mixing, mm.algorithms.get(algorithm, mixing), family, source, request, sizes[-1]
+            problem = vs.simulation.Problem(
+                mixing, vs.algorithms.get(algorithm, mixing), family, source, request, sizes[-1]
             )
-            found = mm.theory.expected(problem)
+            found = vs.theory.expected(problem)
             errors = [f"{found.total[T, 0]:.3g}" for T in sizes]
             noise = [f"{found.privacy[T, 0]:.2g}" for T in sizes]
             rows.append([f"`{algorithm}`", name, *errors, *noise])
@@ -144,10 +144,10 @@ def masked_delta() -> str:
     """From how many components on a delta is accepted, if all of them may move."""
     import numpy as np
 
-    from murmura.algorithms import MaskedSum
-    from murmura.families import MultivariateNormal
-    from murmura.privacy import MaskedDP
-    from murmura.privacy.calibration import refusal
+    from veilsum.algorithms import MaskedSum
+    from veilsum.families import MultivariateNormal
+    from veilsum.privacy import MaskedDP
+    from veilsum.privacy.calibration import refusal
 
     made, deltas = MaskedSum(members=64, hops=4), (1e-4, 1e-6, 1e-9)
 
@@ -165,7 +165,7 @@ def masked_delta() -> str:
 
 def record_bytes(label: int = LABEL, components: int = 1) -> dict[str, int]:
     """Bytes of each record of a member on a link, its length before it; from the encoder."""
-    from murmura.agents.masked.records import (
+    from veilsum.agents.masked.records import (
         Commit,
         Masked,
         Present,
@@ -273,8 +273,8 @@ def overlay_isolated() -> str:
 
 def masked_comparison() -> str:
     """Error, rounds and bytes of other ways to the same mean, by stated formulas."""
-    from murmura import networks
-    from murmura.theory.planning import MESSAGE_BYTES
+    from veilsum import networks
+    from veilsum.theory.planning import MESSAGE_BYTES
 
     graph = networks.load("us-power-grid")
     n, links, rounds = graph.size, len(graph.links), 300

@@ -137,7 +137,7 @@ def plain(line: str) -> str:
 
 @cache
 def public() -> dict[str, str]:
-    """The public name of what is defined elsewhere: murmura.networks.graph.Graph and the like."""
+    """The public name of what is defined elsewhere: veilsum.networks.graph.Graph and the like."""
     found = {}
     for (package, name), home in homes().items():
         thing = getattr(importlib.import_module(package), name)
@@ -153,7 +153,7 @@ def resolve(_app: Any, env: Any, node: Any, contents: Any) -> Any:
         return None
     wanted = node["reftarget"]
     module = node.get("py:module") or ""
-    for name in (wanted, f"{module}.{wanted}", f"murmura.{wanted}"):
+    for name in (wanted, f"{module}.{wanted}", f"veilsum.{wanted}"):
         if name in public() and public()[name] != wanted:
             domain = env.get_domain("py")
             return domain.resolve_xref(

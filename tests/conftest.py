@@ -29,7 +29,6 @@ THOROUGH = (
     "tests/agents/relay",
     "tests/agents/runtime",
     "tests/agents/transport",
-    "tests/agents/upgrade",
     "tests/attacks",
     "tests/auditing",
     "tests/cli",

@@ -35,7 +35,7 @@ def targets() -> set[str]:
 def test_the_version_stands_in_one_place() -> None:
     from importlib.metadata import version
 
-    import murmura
+    import veilsum
 
     tracked = subprocess.run(
         ["git", "ls-files", "*.py", "*.toml", "*.cff"], cwd=ROOT, capture_output=True, text=True
@@ -45,8 +45,8 @@ def test_the_version_stands_in_one_place() -> None:
         for name in tracked.stdout.split()
         if re.search(r'^(__version__|version) ?[=:] ?"?\d', (ROOT / name).read_text(), re.M)
     ]
-    assert places == ["src/murmura/__init__.py"] or not places  # no git in a source distribution
-    assert version("murmura") == murmura.__version__
+    assert places == ["src/veilsum/__init__.py"] or not places  # no git in a source distribution
+    assert version("veilsum") == veilsum.__version__
     assert "version" in PROJECT["project"]["dynamic"]
 
 

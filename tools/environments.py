@@ -91,10 +91,10 @@ class CleanEnvironment:
         return said
 
     def installed(self) -> set[str]:
-        """Give the distributions that the environment's Python finds, murmura left out."""
+        """Give the distributions that the environment's Python finds, veilsum left out."""
         code = "from importlib.metadata import distributions as d; print(*(x.name for x in d()))"
         names = self._checked([str(self.interpreter), "-I", "-c", code]).split()
-        return {str(canonicalize_name(name)) for name in names} - {"murmura"}
+        return {str(canonicalize_name(name)) for name in names} - {"veilsum"}
 
     def _pip(self, *arguments: str) -> None:
         pip = [sys.executable, "-m", "pip", "--python", str(self.interpreter)]

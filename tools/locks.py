@@ -61,7 +61,7 @@ def versions(packages: list[LockedPackage]) -> dict[str, list[str]]:
 
 
 def extras(root: Path = ROOT) -> dict[str, list[Requirement]]:
-    """Direct requirements of the core and of each extra, extras of murmura itself resolved."""
+    """Direct requirements of the core and of each extra, extras of veilsum itself resolved."""
     project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     declared = {
         name: list(map(Requirement, each))

@@ -32,7 +32,7 @@ from pathlib import Path
 from queue import SimpleQueue
 
 ROOT = Path(__file__).resolve().parents[1]
-TARGETS = ("src/murmura/privacy", "src/murmura/agents/release", "src/murmura/agents/ledger")
+TARGETS = ("src/veilsum/privacy", "src/veilsum/agents/release", "src/veilsum/agents/ledger")
 TESTS = ("tests/privacy", "tests/agents/ledger")  # the quick ones: attacks and audits take longer
 MOST_TESTS = 60  # that run against one mutant, the quickest first
 PATIENCE = 120.0  # seconds after which a mutant counts as killed: it does not end

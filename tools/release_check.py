@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 def problems(root: Path, tag: str, address: str) -> list[str]:
     """List what does not agree, each with the remedy; empty if the release can be published."""
-    source = (root / "src" / "murmura" / "__init__.py").read_text(encoding="utf-8")
+    source = (root / "src" / "veilsum" / "__init__.py").read_text(encoding="utf-8")
     found = re.search(r'^__version__ = "([^"]+)"$', source, re.M)
     version = found[1] if found else "?"
     urls = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]["urls"]
@@ -31,7 +31,7 @@ def problems(root: Path, tag: str, address: str) -> list[str]:
     changelog = (root / "CHANGELOG.md").read_text(encoding="utf-8")
     if not re.search(rf"^## \[?{re.escape(version)}\]?\b.*\d{{4}}-\d\d-\d\d", changelog, re.M):
         wrong.append(f"CHANGELOG.md has no section '## {version} (date)': rename 'Unreleased'")
-    expected = {f"murmura-{version}-py3-none-any.whl", f"murmura-{version}.tar.gz"}
+    expected = {f"veilsum-{version}-py3-none-any.whl", f"veilsum-{version}.tar.gz"}
     built = {path.name for path in (root / "dist").glob("*")}
     if built != expected:
         wrong.append(f"dist/ holds {sorted(built)}, expected {sorted(expected)}: make clean dist")

@@ -47,19 +47,19 @@ LICENCE_FIELDS = ("License-Expression", "License", "Classifier")
 
 
 def bill(lock: Path = TEST) -> Bom:
-    """Make the bill of materials of murmura with all its extras."""
-    import murmura
+    """Make the bill of materials of veilsum with all its extras."""
+    import veilsum
 
     wanted = {name: each for name, each in extras().items() if name != "all"}
     brought = {name: closure(each, everywhere=True) for name, each in wanted.items()}
     direct = [requirement for each in wanted.values() for requirement in each]
     edges = closure(direct, everywhere=True)
     root = Component(
-        name="murmura",
-        version=murmura.__version__,
+        name="veilsum",
+        version=veilsum.__version__,
         type=ComponentType.LIBRARY,
-        bom_ref=f"pkg:pypi/murmura@{murmura.__version__}",
-        purl=PackageURL("pypi", None, "murmura", murmura.__version__),
+        bom_ref=f"pkg:pypi/veilsum@{veilsum.__version__}",
+        purl=PackageURL("pypi", None, "veilsum", veilsum.__version__),
         licenses=[LicenseFactory().make_from_string("MIT")],
     )
     found = Bom(
@@ -88,9 +88,9 @@ def component(package: LockedPackage, ways: list[str]) -> Component:
     """Describe one locked package: its address as a package, hashes, licence, and what brings it."""
     purl = PackageURL("pypi", None, package.name, package.version)
     scope = ComponentScope.REQUIRED if "core" in ways else ComponentScope.OPTIONAL
-    properties = [Property(name="murmura:extra", value=way) for way in ways]
+    properties = [Property(name="veilsum:extra", value=way) for way in ways]
     if package.marker:
-        properties.append(Property(name="murmura:marker", value=package.marker))
+        properties.append(Property(name="veilsum:marker", value=package.marker))
     hashes = [HashType(alg=HashAlgorithm.SHA_256, content=each) for each in package.hashes]
     files = ExternalReference(
         type=ExternalReferenceType.DISTRIBUTION, url=XsUri(str(purl)), hashes=hashes
@@ -151,7 +151,7 @@ def written(found: Bom) -> str:
 def main() -> None:
     """Write the file."""
     parser = argparse.ArgumentParser(description="Write the software bill of materials.")
-    parser.add_argument("file", nargs="?", type=Path, default=Path("murmura.cdx.json"))
+    parser.add_argument("file", nargs="?", type=Path, default=Path("veilsum.cdx.json"))
     file = parser.parse_args().file
     file.write_text(written(bill()), encoding="utf-8")
     print(file)

@@ -32,17 +32,17 @@ from tools.wheels import PYTHONS, SYSTEMS, survey
 FILE = ROOT / "docs" / "install.json"
 REPEATS = 7
 IMPORTS = {  # what one imports first with an extra
-    "core": "import murmura.networks, murmura.families, murmura.privacy",
-    "sim": "from murmura import estimate; import murmura.simulation",
-    "plot": "from murmura import estimate; import murmura.results.figures, matplotlib.pyplot",
-    "agents": "import murmura.agents.runtime, murmura.agents.config, zenoh",
-    "live": "import murmura.live.server",
-    "mqtt": "from murmura.agents.readings import MqttReadings; import paho.mqtt.client",
-    "sql": "from murmura.agents.readings import SqlReadings; import sqlalchemy, psycopg",
-    "mpi": "import murmura.simulation.mpi; from mpi4py import MPI",
-    "solvers": "import murmura.networks, cvxpy",
-    "accounting": "import murmura.privacy.accounting; import dp_accounting.pld.privacy_loss_distribution",
-    "all": "from murmura import estimate; import murmura.agents.runtime",
+    "core": "import veilsum.networks, veilsum.families, veilsum.privacy",
+    "sim": "from veilsum import estimate; import veilsum.simulation",
+    "plot": "from veilsum import estimate; import veilsum.results.figures, matplotlib.pyplot",
+    "agents": "import veilsum.agents.runtime, veilsum.agents.config, zenoh",
+    "live": "import veilsum.live.server",
+    "mqtt": "from veilsum.agents.readings import MqttReadings; import paho.mqtt.client",
+    "sql": "from veilsum.agents.readings import SqlReadings; import sqlalchemy, psycopg",
+    "mpi": "import veilsum.simulation.mpi; from mpi4py import MPI",
+    "solvers": "import veilsum.networks, cvxpy",
+    "accounting": "import veilsum.privacy.accounting; import dp_accounting.pld.privacy_loss_distribution",
+    "all": "from veilsum import estimate; import veilsum.agents.runtime",
 }
 
 
@@ -51,7 +51,7 @@ def measure(extra: str, wheel: Path, scratch: Path) -> dict[str, Any]:
     environment = CleanEnvironment(scratch / extra)
     empty = bytes_in(environment.folder)
     environment.link(wheel, extra)
-    compile_dir(environment.packages / "murmura", quiet=1)
+    compile_dir(environment.packages / "veilsum", quiet=1)
     size = bytes_in(environment.folder) - empty  # programs and libraries beside packages included
     idle = processor_seconds(environment.interpreter, "pass")
     used = processor_seconds(environment.interpreter, IMPORTS[extra]) - idle
@@ -99,7 +99,7 @@ def main() -> None:
     if unknown:
         raise SystemExit(f"no such extra: {', '.join(unknown)}; expected {', '.join(extras())}")
     measured = dict(before["extras"])
-    with TemporaryDirectory(prefix="murmura-sizes-") as folder:
+    with TemporaryDirectory(prefix="veilsum-sizes-") as folder:
         (wheel,) = build(Path(folder, "dist"), "wheel")
         for extra in names:
             measured[extra] = measure(extra, wheel, Path(folder))

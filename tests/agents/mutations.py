@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from murmura.agents.messages import PeerStatus
+from veilsum.agents.messages import PeerStatus
 
 NUMBERS = ("incarnation", "peer_incarnation", "epoch", "acknowledged")
 BYTES = ("manifest", "tag", "echo")

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from murmura._validate import duration
-from murmura.agents.coverage import Coverage
-from murmura.agents.manifest import Manifest
-from murmura.errors import AgentError, ScenarioError
-from murmura.scenario import Scenario
 from tests.agents.protocol.cases import small
+from veilsum._validate import duration
+from veilsum.agents.coverage import Coverage
+from veilsum.agents.manifest import Manifest
+from veilsum.errors import AgentError, ScenarioError
+from veilsum.scenario import Scenario
 
 TEXT = """
 network = {{graph = "ring:4", weights = "lazy-metropolis"}}

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from murmura.agents import flows
-from murmura.agents.flows import ANYWHERE, MARGIN, LinkFlow
-from murmura.agents.manifest import Manifest
-from murmura.privacy import NetworkDP
 from tests.agents.protocol.cases import FLORENTINE, bounded, problem
+from veilsum.agents import flows
+from veilsum.agents.flows import ANYWHERE, MARGIN, LinkFlow
+from veilsum.agents.manifest import Manifest
+from veilsum.privacy import NetworkDP
 
 ROUNDS = 80
 GRAPHS = ["complete:5", "path:6", "star:6", "random-geometric:12,0.6,1"]

@@ -12,20 +12,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from murmura import families, networks
-from murmura.agents import Manifest, mixing
-from murmura.agents.coverage import Coverage
-from murmura.agents.mixing import release_weights
-from murmura.agents.quantiles import quantile
-from murmura.agents.results import AgentResult, half_width, interval, project
-from murmura.errors import AgentError
-from murmura.privacy import (
+from veilsum import families, networks
+from veilsum.agents import Manifest, mixing
+from veilsum.agents.coverage import Coverage
+from veilsum.agents.mixing import release_weights
+from veilsum.agents.quantiles import quantile
+from veilsum.agents.results import AgentResult, half_width, interval, project
+from veilsum.errors import AgentError
+from veilsum.privacy import (
     DiscreteLaplaceMechanism,
     DuchiMechanism,
     LaplaceMechanism,
     StaircaseMechanism,
 )
-from murmura.scenario import Scenario
+from veilsum.scenario import Scenario
 
 RUNS = 200_000
 DEVIATIONS = 5.2  # P(N(0, 1) < -5.2) is 1e-7
@@ -394,8 +394,8 @@ def test_an_agent_that_begins_anew_with_its_releases_has_an_interval_before_its_
 
 def clipped_runs(manifest: Any, family: Any, runs: int) -> tuple[Any, Any]:
     """Estimates of member 0 when all agree, and the means of the readings."""
-    from murmura.agents.intervals import _calibration
-    from murmura.simulation import clipped_gossip
+    from veilsum.agents.intervals import _calibration
+    from veilsum.simulation import clipped_gossip
 
     rng, net = np.random.default_rng(3), networks.lazy_metropolis("ring:4")
     made: Any = _calibration(manifest, family, "0").mechanism(manifest.epsilon, 1, released=True)

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from murmura.agents.coverage import Coverage
-from murmura.agents.intervals import interval
-from murmura.agents.manifest import Manifest
-from murmura.agents.results import AgentResult
-from murmura.api import solve
-from murmura.scenario import Scenario
-from murmura.theory import precision
+from veilsum.agents.coverage import Coverage
+from veilsum.agents.intervals import interval
+from veilsum.agents.manifest import Manifest
+from veilsum.agents.results import AgentResult
+from veilsum.api import solve
+from veilsum.scenario import Scenario
+from veilsum.theory import precision
 
 SCENARIO = """
 network = {graph = "complete:3", weights = "lazy-metropolis"}

@@ -7,14 +7,14 @@ import networkx
 import numpy as np
 import pytest
 
-from murmura import algorithms, networks
-from murmura.agents import Manifest, mixing
-from murmura.agents.mixing import release_weights
-from murmura.agents.results import interval
-from murmura.errors import AgentError
-from murmura.families import Normal
-from murmura.privacy import NoPrivacy, SignalDP
-from murmura.simulation import Problem, SyntheticSignals
+from veilsum import algorithms, networks
+from veilsum.agents import Manifest, mixing
+from veilsum.agents.mixing import release_weights
+from veilsum.agents.results import interval
+from veilsum.errors import AgentError
+from veilsum.families import Normal
+from veilsum.privacy import NoPrivacy, SignalDP
+from veilsum.simulation import Problem, SyntheticSignals
 
 FAMILY = Normal(sigma=1.0, bounds=(0.0, 100.0))
 FREE = Normal(sigma=1.0)

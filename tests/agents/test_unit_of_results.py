@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from murmura.agents.config import Setup
-from murmura.agents.coverage import Coverage
-from murmura.agents.results import AgentResult
-from murmura.cli.agent import build
+from veilsum.agents.config import Setup
+from veilsum.agents.coverage import Coverage
+from veilsum.agents.results import AgentResult
+from veilsum.cli.agent import build
 
 SCENARIO = """\
 network = {{graph = "links.csv", weights = "lazy-metropolis"}}

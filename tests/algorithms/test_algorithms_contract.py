@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from scipy.special import eval_chebyt, eval_jacobi
 
-from murmura import algorithms, networks
-from murmura.errors import AlgorithmError
+from veilsum import algorithms, networks
+from veilsum.errors import AlgorithmError
 
 MIXING = networks.metropolis(networks.load("florentine-families"))
 ARCS = networks.as_graph(np.array([[0, 1, 1, 0], [0, 0, 1, 1], [1, 0, 0, 0], [1, 0, 0, 0]]))

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from murmura import algorithms, networks
-from murmura.errors import AlgorithmError
-from murmura.families import LogNormal, Normal
-from murmura.privacy import SignalDP, calibrate, guarantee_of
-from murmura.simulation import Problem, SyntheticSignals, noise, simulate
-from murmura.simulation.seeds import noise_seed
+from veilsum import algorithms, networks
+from veilsum.errors import AlgorithmError
+from veilsum.families import LogNormal, Normal
+from veilsum.privacy import SignalDP, calibrate, guarantee_of
+from veilsum.simulation import Problem, SyntheticSignals, noise, simulate
+from veilsum.simulation.seeds import noise_seed
 
 MIXING = networks.metropolis(networks.load("florentine-families"))
 ETA, ROUNDS = 0.1, 12

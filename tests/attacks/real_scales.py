@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from murmura.simulation import Problem, Record, noise, simulate
-from murmura.simulation.seeds import noise_seed
+from veilsum.simulation import Problem, Record, noise, simulate
+from veilsum.simulation.seeds import noise_seed
 
 REPLICAS = 4  # so that one of the draws is not near 0
 

@@ -5,13 +5,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from murmura import algorithms, networks
-from murmura import families as f
-from murmura.privacy import NetworkDP, SignalDP, guarantee_of
-from murmura.simulation import Problem
 from tests.attacks.attack_count import TRIED
 from tests.attacks.real_scales import REPLICAS, Fixed, inside, real_scales
 from tests.attacks.worst_moves import worst_move
+from veilsum import algorithms, networks
+from veilsum import families as f
+from veilsum.privacy import NetworkDP, SignalDP, guarantee_of
+from veilsum.simulation import Problem
 
 ROUNDS, EPSILONS = 12, (0.1, 1.0)
 FAMILIES = (

@@ -10,15 +10,15 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from murmura import networks
-from murmura.algorithms import Algorithm, Coefficients, Sensitivities
-from murmura.auditing import Messages, Transcript, estimate_moves, exact_loss
-from murmura.auditing.problem import claim_for
-from murmura.families import LogNormal1p
-from murmura.privacy import NetworkDP, SignalDP, guarantee_of
-from murmura.simulation import Problem
 from tests.attacks.attack_count import TRIED
 from tests.attacks.real_scales import REPLICAS, Fixed, inside, real_scales
+from veilsum import networks
+from veilsum.algorithms import Algorithm, Coefficients, Sensitivities
+from veilsum.auditing import Messages, Transcript, estimate_moves, exact_loss
+from veilsum.auditing.problem import claim_for
+from veilsum.families import LogNormal1p
+from veilsum.privacy import NetworkDP, SignalDP, guarantee_of
+from veilsum.simulation import Problem
 
 FAMILY, MOVE, ROUNDS = LogNormal1p(1.0), np.log(2.0), 5
 NETWORKS = (

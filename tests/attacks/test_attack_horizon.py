@@ -6,14 +6,14 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from murmura import networks
-from murmura.algorithms import Coefficients, FirstOrder
-from murmura.errors import MurmuraError
-from murmura.families import LogNormal1p
-from murmura.privacy import SignalDP, guarantee_of
-from murmura.simulation import Problem
 from tests.attacks.attack_count import TRIED
 from tests.attacks.real_scales import REPLICAS, Fixed, inside, real_scales
+from veilsum import networks
+from veilsum.algorithms import Coefficients, FirstOrder
+from veilsum.errors import VeilsumError
+from veilsum.families import LogNormal1p
+from veilsum.privacy import SignalDP, guarantee_of
+from veilsum.simulation import Problem
 
 FAMILY, NET = LogNormal1p(1.0), networks.lazy_metropolis(networks.load("ring:5"))
 
@@ -46,5 +46,5 @@ def test_a_shared_budget_lasts(rounds: Any) -> None:
 def test_a_horizon_shorter_than_the_run_is_refused() -> None:
     """12 rounds on a budget divided by 3 spent 4.3 epsilons, while the guarantee said 1."""
     TRIED["shared budgets"] += 1
-    with pytest.raises(MurmuraError, match="horizon must be at least rounds"):
+    with pytest.raises(VeilsumError, match="horizon must be at least rounds"):
         loss(12, 2)

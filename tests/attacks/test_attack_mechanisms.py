@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from murmura import algorithms, networks
-from murmura.auditing import audit
-from murmura.auditing.problem import mechanism_loss
-from murmura.auditing.suite import released
-from murmura.privacy import SignalDP, calibrate, guarantee_of, mechanisms, sensitivity
 from tests.attacks.attack_count import TRIED
 from tests.attacks.worst_moves import attacks, pairs_of_statistics
+from veilsum import algorithms, networks
+from veilsum.auditing import audit
+from veilsum.auditing.problem import mechanism_loss
+from veilsum.auditing.suite import released
+from veilsum.privacy import SignalDP, calibrate, guarantee_of, mechanisms, sensitivity
 
 EPSILONS = (0.01, 0.1, 1.0, 3.0, 10.0)
 

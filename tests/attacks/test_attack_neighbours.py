@@ -6,16 +6,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from murmura import algorithms, networks
-from murmura.auditing import Messages, Transcript, estimate_moves, exact_loss
-from murmura.auditing.exact import scales
-from murmura.auditing.problem import adversaries, claim_for
-from murmura.errors import AlgorithmError
-from murmura.privacy import NetworkDP, Sees, Status, guarantee_of, network_cost
-from murmura.simulation import Problem
 from tests.attacks.attack_count import TRIED
 from tests.attacks.real_scales import Fixed, inside, real_scales
 from tests.attacks.worst_moves import specimens
+from veilsum import algorithms, networks
+from veilsum.auditing import Messages, Transcript, estimate_moves, exact_loss
+from veilsum.auditing.exact import scales
+from veilsum.auditing.problem import adversaries, claim_for
+from veilsum.errors import AlgorithmError
+from veilsum.privacy import NetworkDP, Sees, Status, guarantee_of, network_cost
+from veilsum.simulation import Problem
 
 ROUNDS = 16
 NETWORKS: dict[str, Any] = {

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from murmura import families as f
-from murmura.errors import PrivacyError
-from murmura.privacy.calibration import input_error
 from tests.attacks.attack_count import TRIED
+from veilsum import families as f
+from veilsum.errors import PrivacyError
+from veilsum.privacy.calibration import input_error
 
 HOLD = [
     (f.LogNormal(1.0, bounds=(0.1, None)), 1.0),

@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from murmura import algorithms, networks
-from murmura.auditing import Transcript, exact_loss, signal_moves
-from murmura.errors import AlgorithmError, PrivacyError
-from murmura.privacy import NetworkDP, SignalDP, allocation, guarantee_of
-from murmura.simulation import Problem
 from tests.attacks.attack_count import TRIED
 from tests.attacks.real_scales import REPLICAS, Fixed, inside, real_scales
 from tests.attacks.worst_moves import attacks
+from veilsum import algorithms, networks
+from veilsum.auditing import Transcript, exact_loss, signal_moves
+from veilsum.errors import AlgorithmError, PrivacyError
+from veilsum.privacy import NetworkDP, SignalDP, allocation, guarantee_of
+from veilsum.simulation import Problem
 
 ROUNDS, EPSILONS, ROUNDING = 4, (0.1, 1.0, 4.0), 1 + 1e-9
 ARCS = np.array([[0, 1, 1, 0], [0, 0, 1, 1], [1, 0, 0, 0], [1, 0, 0, 0]])

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from scipy import integrate
 
-from murmura import algorithms, networks
-from murmura.families import LogNormal
-from murmura.privacy import NetworkDP, SignalDP, guarantee_of
-from murmura.simulation import Problem
 from tests.attacks.attack_count import TRIED
 from tests.attacks.exact_delta import laplace_delta
 from tests.attacks.real_scales import REPLICAS, Fixed, real_scales
+from veilsum import algorithms, networks
+from veilsum.families import LogNormal
+from veilsum.privacy import NetworkDP, SignalDP, guarantee_of
+from veilsum.simulation import Problem
 
 ROUNDS, EPSILONS = 3, (0.2, 1.0, 3.0)
 ALGORITHMS = ("average", "learn", "learn-network", "naive-network", "jacobi", "first-order-online")

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from murmura import families as f
-from murmura.errors import FamilyError
+from veilsum import families as f
+from veilsum.errors import FamilyError
 
 PARTS = (1.0, 0.999, 0.9, 0.75, 0.5, 1 / 3, 0.25, 0.1, 0.01)  # of the radius, for humps inside it
 

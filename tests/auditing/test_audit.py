@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from murmura.auditing import audit
-from murmura.auditing.events import learn
-from murmura.auditing.lower_bound import DeltaBound, EpsilonBound, lower, upper
-from murmura.errors import PrivacyError
+from veilsum.auditing import audit
+from veilsum.auditing.events import learn
+from veilsum.auditing.lower_bound import DeltaBound, EpsilonBound, lower, upper
+from veilsum.errors import PrivacyError
 
 
 def laplace(fraction: Any) -> Any:

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from murmura.auditing import audit, runs_for, smallest_fault
-from murmura.auditing.events import Counts, learn
-from murmura.auditing.lower_bound import FEWEST, MOST, EpsilonBound, finds, lower, runs, upper
-from murmura.errors import PrivacyError
+from veilsum.auditing import audit, runs_for, smallest_fault
+from veilsum.auditing.events import Counts, learn
+from veilsum.auditing.lower_bound import FEWEST, MOST, EpsilonBound, finds, lower, runs, upper
+from veilsum.errors import PrivacyError
 
 SURE = 1 - 1e-6
 SEEDS = range(6)

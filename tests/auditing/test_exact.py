@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from murmura import algorithms, networks
-from murmura.auditing import (
+from veilsum import algorithms, networks
+from veilsum.auditing import (
     Messages,
     Transcript,
     audit,
@@ -20,12 +20,12 @@ from murmura.auditing import (
     view_mechanism,
     worst_neighbours,
 )
-from murmura.auditing.exact import gains, ratio_score, scales
-from murmura.auditing.problem import adversaries, claim_for
-from murmura.errors import PrivacyError
-from murmura.families import LogNormal, Normal
-from murmura.privacy import NetworkDP, NoPrivacy, SignalDP, guarantee_of, network_cost
-from murmura.simulation import Problem, SyntheticSignals
+from veilsum.auditing.exact import gains, ratio_score, scales
+from veilsum.auditing.problem import adversaries, claim_for
+from veilsum.errors import PrivacyError
+from veilsum.families import LogNormal, Normal
+from veilsum.privacy import NetworkDP, NoPrivacy, SignalDP, guarantee_of, network_cost
+from veilsum.simulation import Problem, SyntheticSignals
 
 FAMILY = Normal(sigma=1.0)
 TINY = 1e-6  # a radius so small that the neighbours set the scale
@@ -257,7 +257,7 @@ def test_the_search_derives_the_guarantee_once(monkeypatch: Any) -> None:
         derived.append(arguments)
         return guarantee_of(*arguments)
 
-    monkeypatch.setattr("murmura.auditing.problem.guarantee_of", counted)
+    monkeypatch.setattr("veilsum.auditing.problem.guarantee_of", counted)
     todo = problem(graph="ring:21", rounds=20)
     reports = worst_neighbours(todo)
     assert len(derived) == 1

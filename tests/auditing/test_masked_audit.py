@@ -6,14 +6,14 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from murmura import algorithms, families, networks
-from murmura.auditing import audit_masked, audit_problem, masked
-from murmura.errors import PrivacyError
-from murmura.privacy import Batches, MaskedDP, MaskedParameters, SignalDP
-from murmura.privacy.exact.shares import GeneralizedDiscreteLaplace
-from murmura.privacy.masked_vectors import SkellamParameters
-from murmura.privacy.skellam import Skellam
-from murmura.simulation import Problem, SyntheticSignals
+from veilsum import algorithms, families, networks
+from veilsum.auditing import audit_masked, audit_problem, masked
+from veilsum.errors import PrivacyError
+from veilsum.privacy import Batches, MaskedDP, MaskedParameters, SignalDP
+from veilsum.privacy.exact.shares import GeneralizedDiscreteLaplace
+from veilsum.privacy.masked_vectors import SkellamParameters
+from veilsum.privacy.skellam import Skellam
+from veilsum.simulation import Problem, SyntheticSignals
 
 TERMS = MaskedParameters(16, colluders=4, absent=2, epsilon=1.0, sensitivity_steps=32)
 

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from murmura import algorithms, families, networks
-from murmura.auditing import (
+from veilsum import algorithms, families, networks
+from veilsum.auditing import (
     AuditReport,
     Transcript,
     audit_neighbour,
@@ -22,9 +22,9 @@ from murmura.auditing import (
     view_mechanism,
     worst_neighbours,
 )
-from murmura.errors import PrivacyError
-from murmura.privacy import Calibration, NetworkDP, SignalDP, mechanisms
-from murmura.simulation import Problem, SyntheticSignals
+from veilsum.errors import PrivacyError
+from veilsum.privacy import Calibration, NetworkDP, SignalDP, mechanisms
+from veilsum.simulation import Problem, SyntheticSignals
 
 RING = networks.metropolis("ring:9")
 BOUNDED = families.Normal(1.0, bounds=(0.0, 1.0))

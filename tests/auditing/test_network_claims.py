@@ -6,13 +6,13 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from murmura import algorithms, networks
-from murmura.algorithms import Algorithm, Coefficients
-from murmura.auditing import Messages, Transcript, estimate_moves, exact_loss
-from murmura.auditing.problem import claim_for
-from murmura.families import Normal
-from murmura.privacy import NetworkDP, guarantee_of, network_cost
-from murmura.simulation import Problem, SyntheticSignals
+from veilsum import algorithms, networks
+from veilsum.algorithms import Algorithm, Coefficients
+from veilsum.auditing import Messages, Transcript, estimate_moves, exact_loss
+from veilsum.auditing.problem import claim_for
+from veilsum.families import Normal
+from veilsum.privacy import NetworkDP, guarantee_of, network_cost
+from veilsum.simulation import Problem, SyntheticSignals
 
 FAMILY = Normal(sigma=1.0)
 ROUNDING = 1 + 1e-6  # of the linear programme

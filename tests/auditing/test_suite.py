@@ -5,13 +5,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from murmura.auditing import suite
-from murmura.errors import MurmuraError
-from murmura.privacy import mechanisms
-from murmura.privacy.exact import float_sum_support, numpy_support, support_attack
-from murmura.privacy.mechanisms import LaplaceMechanism
-from murmura.results import plots
-from murmura.simulation import noise
+from veilsum.auditing import suite
+from veilsum.errors import VeilsumError
+from veilsum.privacy import mechanisms
+from veilsum.privacy.exact import float_sum_support, numpy_support, support_attack
+from veilsum.privacy.mechanisms import LaplaceMechanism
+from veilsum.results import plots
+from veilsum.simulation import noise
 
 PROVED = suite.proved()
 
@@ -68,5 +68,5 @@ def test_the_evidence_is_drawn(tmp_path: Any) -> None:
 
 
 def test_too_few_trials_are_refused() -> None:
-    with pytest.raises(MurmuraError, match="trials must be a whole number of at least 100"):
+    with pytest.raises(VeilsumError, match="trials must be a whole number of at least 100"):
         PROVED[0].audit(trials=0)

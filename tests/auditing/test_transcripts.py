@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from murmura import algorithms, networks
-from murmura.auditing import (
+from veilsum import algorithms, networks
+from veilsum.auditing import (
     adjacent,
     audit,
     audit_neighbour,
@@ -17,8 +17,8 @@ from murmura.auditing import (
     message_mechanism,
     transcript_mechanism,
 )
-from murmura.errors import PrivacyError
-from murmura.families import (
+from veilsum.errors import PrivacyError
+from veilsum.families import (
     Bernoulli,
     Categorical,
     LogNormal,
@@ -27,8 +27,8 @@ from murmura.families import (
     Normal,
     Poisson,
 )
-from murmura.privacy import NetworkDP, NoPrivacy, SignalDP, guarantee_of
-from murmura.simulation import Problem, SyntheticSignals
+from veilsum.privacy import NetworkDP, NoPrivacy, SignalDP, guarantee_of
+from veilsum.simulation import Problem, SyntheticSignals
 
 MIXING = networks.metropolis(networks.load("florentine-families"))
 GRID = networks.metropolis(networks.load("us-power-grid"))
@@ -148,7 +148,7 @@ def test_a_ball_sends_what_the_whole_network_sends() -> None:
     cut = Problem(
         inside, whole.algorithm, FAMILY, _Flat(1.0, inside.size), NoPrivacy(), rounds, seed=1
     )
-    from murmura.simulation import Record, simulate
+    from veilsum.simulation import Record, simulate
 
     a = simulate(full, Record(every=1, agents=[agent])).noiseless
     b = simulate(cut, Record(every=1, agents=[inside.labels[inside.centre]])).noiseless

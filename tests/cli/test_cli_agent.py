@@ -1,4 +1,4 @@
-"""murmura agent prints its result with what must be known of it, and its exit code says if it has one."""
+"""veilsum agent prints its result with what must be known of it, and its exit code says if it has one."""
 
 import json
 import os
@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from murmura.agents.local_cluster.plan import free_ports
-from murmura.cli.app import app
+from veilsum.agents.local_cluster.plan import free_ports
+from veilsum.cli.app import app
 
-MURMURA = [sys.executable, "-m", "murmura.cli"]
+VEILSUM = [sys.executable, "-m", "veilsum.cli"]
 SCENARIO = """
 name = "pair"
 network = {graph = "complete:2", weights = "lazy-metropolis"}
@@ -53,7 +53,7 @@ def deployment(folder: Path, algorithm: str = "average", agents: str = "") -> No
 
 def start(folder: Path, name: int, *words: str) -> Any:
     return subprocess.Popen(
-        [*MURMURA, "agent", f"{name}.toml", "--insecure", *words],
+        [*VEILSUM, "agent", f"{name}.toml", "--insecure", *words],
         cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
 
@@ -89,7 +89,7 @@ def status(*words: str) -> Any:
 
 def test_a_result_has_interval_coverage_guarantee_and_manifest(tmp_path: Path) -> None:
     deployment(tmp_path)
-    prom = tmp_path / "murmura.prom"
+    prom = tmp_path / "veilsum.prom"
     running = [start(tmp_path, 0, "--json", "--metrics-file", str(prom)), start(tmp_path, 1)]
     (lines, log), (sentence, other) = finish(running)
     assert [process.returncode for process in running] == [0, 0], (log, other)
@@ -104,7 +104,7 @@ def test_a_result_has_interval_coverage_guarantee_and_manifest(tmp_path: Path) -
     for part in ("after 40 rounds", "readings of 2 of 2 members", "epsilon 1 per reading"):
         assert part in sentence
     assert result["manifest"][:12] in sentence
-    assert 'murmura_state{agent="0",state="done"} 1.0' in prom.read_text()
+    assert 'veilsum_state{agent="0",state="done"} 1.0' in prom.read_text()
     shown = status(str(tmp_path / "0.toml"))
     assert shown.exit_code == 0, shown.output
     assert "done" in shown.output
@@ -230,9 +230,9 @@ def network_dp(folder: Path) -> None:
 
 def failed_first_start(folder: Path, begun: bool, used: bool = False) -> list[Any]:
     """Agent 0 is started without its readings, then both are; what each printed, and their codes."""
-    from murmura.agents.config import Setup
-    from murmura.agents.ledger import Ledger
-    from murmura.agents.release import ReleaseMechanism
+    from veilsum.agents.config import Setup
+    from veilsum.agents.ledger import Ledger
+    from veilsum.agents.release import ReleaseMechanism
 
     network_dp(folder)
     (folder / "0.csv").rename(folder / "late.csv")

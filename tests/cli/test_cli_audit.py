@@ -1,4 +1,4 @@
-"""murmura audit: what it prints, writes and answers with."""
+"""veilsum audit: what it prints, writes and answers with."""
 
 import json
 from typing import Any
@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from murmura.cli.app import app
-from murmura.privacy.exact.shares import GeneralizedDiscreteLaplace
-from murmura.scenario import Scenario
+from veilsum.cli.app import app
+from veilsum.privacy.exact.shares import GeneralizedDiscreteLaplace
+from veilsum.scenario import Scenario
 
 SCENARIO = """
 name = "small"

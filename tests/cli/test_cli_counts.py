@@ -1,4 +1,4 @@
-"""Every step of `murmura run` happens once per variant."""
+"""Every step of `veilsum run` happens once per variant."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from murmura.cli.app import app
+from veilsum.cli.app import app
 
 FOUR = """\
 name = "four"
@@ -48,11 +48,11 @@ privacy.protect = "nothing"
 @pytest.fixture
 def counts(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """How often each step was called, counted wherever the name is bound."""
-    from murmura.privacy import calibration, derivation
-    from murmura.scenario.schema import Spec
-    from murmura.simulation.problem import Problem
+    from veilsum.privacy import calibration, derivation
+    from veilsum.scenario.schema import Spec
+    from veilsum.simulation.problem import Problem
 
-    importlib.import_module("murmura.scenario.execute")  # loads every module that binds a name
+    importlib.import_module("veilsum.scenario.execute")  # loads every module that binds a name
     calls: Counter[str] = Counter()
 
     def counted(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -65,7 +65,7 @@ def counts(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     for function in (calibration.calibrate, derivation.guarantee_of):
         name = function.__name__
         wrapper = counted(name, function)
-        for module in [m for n, m in sys.modules.items() if n.startswith("murmura")]:
+        for module in [m for n, m in sys.modules.items() if n.startswith("veilsum")]:
             # Network DP derives the guarantee of signals by a call of its own: not counted.
             if module is not derivation and module.__dict__.get(name) is function:
                 monkeypatch.setattr(module, name, wrapper)
@@ -91,7 +91,7 @@ def test_every_step_happens_once_per_variant(
 
 def test_the_count_fails_if_a_step_is_repeated(counts: Counter[str], tmp_path: Path) -> None:
     """A run that builds its scenario a second time is noticed."""
-    from murmura.scenario import Scenario, run
+    from veilsum.scenario import Scenario, run
 
     (tmp_path / "four.toml").write_text(FOUR)
     scenario = Scenario.load(tmp_path / "four.toml")

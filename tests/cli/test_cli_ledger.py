@@ -1,4 +1,4 @@
-"""murmura ledger: words, JSON and exit codes."""
+"""veilsum ledger: words, JSON and exit codes."""
 
 import json
 import re
@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from murmura import algorithms, families, networks
-from murmura.agents.config import Setup
-from murmura.agents.ledger import Ledger, key_of
-from murmura.agents.manifest import Manifest
-from murmura.cli.ledger import ledger
-from murmura.errors import AgentError
-from murmura.privacy import Budget, PrivacyEvent, SignalDP
-from murmura.simulation import Problem
-from murmura.simulation.sources import SyntheticSignals
+from veilsum import algorithms, families, networks
+from veilsum.agents.config import Setup
+from veilsum.agents.ledger import Ledger, key_of
+from veilsum.agents.manifest import Manifest
+from veilsum.cli.ledger import ledger
+from veilsum.errors import AgentError
+from veilsum.privacy import Budget, PrivacyEvent, SignalDP
+from veilsum.simulation import Problem
+from veilsum.simulation.sources import SyntheticSignals
 
 
 @pytest.fixture

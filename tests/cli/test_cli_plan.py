@@ -1,4 +1,4 @@
-"""murmura plan: a table, JSON, figures, and clear refusals."""
+"""veilsum plan: a table, JSON, figures, and clear refusals."""
 
 import json
 from typing import Any
@@ -7,7 +7,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from murmura.cli.plan import plan
+from veilsum.cli.plan import plan
 
 TEXT = """
 name = "small"
@@ -53,7 +53,7 @@ def test_smallest_budget_with_table_and_figures(folder: Any) -> None:
     assert "epsilon = " in done.stdout
     for word in ("sampling", "privacy", "disagreement", "proved", "[algorithm]"):
         assert word in done.stdout
-    written = {path.name for path in (folder / "murmura-out" / "small-plan").iterdir()}
+    written = {path.name for path in (folder / "veilsum-out" / "small-plan").iterdir()}
     assert written == {"plan.png", "plan.svg"}
 
 

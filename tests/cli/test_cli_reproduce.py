@@ -1,4 +1,4 @@
-"""murmura reproduce: the table, JSON, the listing, exit codes."""
+"""veilsum reproduce: the table, JSON, the listing, exit codes."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from murmura import paper
-from murmura.cli.reproduce import reproduce
-from murmura.paper import reproduction
+from veilsum import paper
+from veilsum.cli.reproduce import reproduce
+from veilsum.paper import reproduction
 
 app = typer.Typer(pretty_exceptions_enable=False)
 app.command()(reproduce)
@@ -24,8 +24,8 @@ def call(*words: Any) -> Any:
 
 @pytest.fixture(autouse=True)
 def nowhere(monkeypatch: Any) -> None:
-    monkeypatch.delenv("MURMURA_DATA", raising=False)
-    monkeypatch.delenv("MURMURA_DATA_URL", raising=False)
+    monkeypatch.delenv("VEILSUM_DATA", raising=False)
+    monkeypatch.delenv("VEILSUM_DATA_URL", raising=False)
 
 
 def test_list_names_every_entry() -> None:
@@ -35,7 +35,7 @@ def test_list_names_every_entry() -> None:
     reported = json.loads(call("--list", "--json", "table-1").stdout)["experiments"]
     assert [entry["id"] for entry in reported] == ["table-1"]
     (one,) = reported[0]["statements"]
-    assert (one["source"], one["quote"]) == ("murmura", "")
+    assert (one["source"], one["quote"]) == ("veilsum", "")
     reported = json.loads(call("--list", "--json", "fig-naive").stdout)["experiments"]
     (one,) = reported[0]["statements"]
     assert one["source"] == "paper"
@@ -60,7 +60,7 @@ def test_counts_are_distinguished_for_the_paper_and_for_us(tmp_path: Any) -> Non
     assert "Statements of our own: 0 confirmed, 0 corrected, 0 refuted" in lines
     reported = json.loads(call("fig-directed", "tightness", "--json", "--out", tmp_path).stdout)
     assert reported["counts"]["paper"] == {"confirmed": 1, "corrected": 2, "refuted": 2}
-    assert reported["counts"]["murmura"] == {"confirmed": 0, "corrected": 0, "refuted": 0}
+    assert reported["counts"]["veilsum"] == {"confirmed": 0, "corrected": 0, "refuted": 0}
 
 
 def test_json_is_one_object_and_a_second_call_computes_nothing(tmp_path: Any) -> None:
@@ -71,14 +71,14 @@ def test_json_is_one_object_and_a_second_call_computes_nothing(tmp_path: Any) ->
     assert (tmp_path / "fig-directed.png").stat().st_mtime_ns == before
     (entry,) = json.loads(first.stdout)["experiments"]
     assert (entry["id"], entry["quick"]) == ("fig-directed", True)
-    assert entry["command"] == "murmura reproduce fig-directed --seed 0 --quick"
+    assert entry["command"] == "veilsum reproduce fig-directed --seed 0 --quick"
 
 
 def test_skipping_is_no_failure(tmp_path: Any) -> None:
     done = call("headline-real", "--quick", "--out", tmp_path)
     assert done.exit_code == 0, done.output
     assert "skipped" in done.stdout
-    assert "MURMURA_DATA" in done.stdout
+    assert "VEILSUM_DATA" in done.stdout
 
 
 def test_failing_is(tmp_path: Any, monkeypatch: Any) -> None:

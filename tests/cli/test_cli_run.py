@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from murmura.cli.app import app
+from veilsum.cli.app import app
 
 SMALL = """\
 name = "small"
@@ -50,9 +50,9 @@ def test_run_prints_a_table_the_guarantee_and_the_outputs(small: Any) -> None:
     assert "average" in done.stdout
     assert "proved" in done.stdout
     assert "for an agent's signal that moves by at most" in done.stdout
-    assert "Outputs in murmura-out/small" in done.stdout
+    assert "Outputs in veilsum-out/small" in done.stdout
     assert done.stderr == ""
-    found = {path.name for path in (small / "murmura-out" / "small").iterdir()}
+    found = {path.name for path in (small / "veilsum-out" / "small").iterdir()}
     assert found >= {"summary.json", "results.nc", "compare.png", "compare.svg", "network.png"}
 
 
@@ -80,9 +80,9 @@ def test_many_variants_are_drawn_in_several_figures(small: Any) -> None:
 
 def test_the_summary_says_what_ran_and_what_came_out(small: Any) -> None:
     assert call("run", "small.toml", "--no-figures", "--seed", "8").exit_code == 0
-    said = json.loads((small / "murmura-out/small/summary.json").read_text())
+    said = json.loads((small / "veilsum-out/small/summary.json").read_text())
     assert said["seed"] == 8
-    assert set(said["versions"]) == {"murmura", "python", "numpy", "scipy", "numba"}
+    assert set(said["versions"]) == {"veilsum", "python", "numpy", "scipy", "numba"}
     assert len(said["scenario_sha256"]) == 64
     one = said["variants"]["small"]
     assert one["algorithm"]["name"] == "average"
@@ -125,7 +125,7 @@ def test_sweep_has_a_row_for_each_epsilon(small: Any) -> None:
     assert [row["epsilon"] for row in rows] == [0.5, 1.0, 2.0]
     assert rows[0]["errors"]["privacy"] > rows[2]["errors"]["privacy"]
     assert len(said["variants"]["b"]["results"]) == 1
-    assert (small / "murmura-out/small-sweep/compare.svg").is_file()
+    assert (small / "veilsum-out/small-sweep/compare.svg").is_file()
     table = call("sweep", "small.toml", "--epsilon", "0.5,2", "--no-figures").stdout
     assert table.count("average ") == 4  # estimates, and errors
 
@@ -180,7 +180,7 @@ def test_outputs_that_cannot_be_written_fail_the_run(small: Any) -> None:
 
 
 @pytest.mark.usefixtures("small")
-@pytest.mark.parametrize("more", [{"words": ["--debug"]}, {"env": {"MURMURA_DEBUG": "1"}}])
+@pytest.mark.parametrize("more", [{"words": ["--debug"]}, {"env": {"VEILSUM_DEBUG": "1"}}])
 def test_debug_shows_the_error_itself(more: Any) -> None:
     done = call("run", "none.toml", *more.pop("words", []), **more)
     assert type(done.exception).__name__ == "ScenarioError"
@@ -200,14 +200,14 @@ def test_an_interruption_is_clean(monkeypatch: Any) -> None:
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("murmura.scenario.build.solve", interrupt)
+    monkeypatch.setattr("veilsum.scenario.build.solve", interrupt)
     done = call("run", "small.toml")
     assert done.exit_code == 130
     assert done.stderr == "interrupted\n"
 
 
 def test_a_bar_is_shown_only_after_two_seconds_and_on_a_terminal(monkeypatch: Any) -> None:
-    from murmura.cli import display
+    from veilsum.cli import display
 
     for late, terminal, shown in ((True, True, True), (False, True, False), (True, False, False)):
         monkeypatch.setattr(display, "PATIENCE", -1.0 if late else 60.0)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from murmura.cli.app import app
+from veilsum.cli.app import app
 
 
 @pytest.mark.parametrize(
@@ -43,8 +43,8 @@ def test_errors_of_json_are_json_too(
 
 @pytest.mark.parametrize("words", [["families"], ["algorithms"], ["algorithms", "--json"]])
 def test_a_reader_that_stops_is_no_error(words: list[str]) -> None:
-    """`murmura run ... | head -1` prints a line and nothing on stderr."""
-    command = [sys.executable, "-m", "murmura.cli", *words]
+    """`veilsum run ... | head -1` prints a line and nothing on stderr."""
+    command = [sys.executable, "-m", "veilsum.cli", *words]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stderr is not None
@@ -58,7 +58,7 @@ def test_run_into_head(tmp_path: Path) -> None:
     file = tmp_path / "s.toml"
     assert CliRunner().invoke(app, ["init", str(file)]).exit_code == 0
     options = f"--no-figures --replicas 1 --out {tmp_path / 'out'}"
-    command = f"{sys.executable} -m murmura.cli run {file} {options} | head -1"
+    command = f"{sys.executable} -m veilsum.cli run {file} {options} | head -1"
     done = subprocess.run(
         ["sh", "-c", command], capture_output=True, text=True, timeout=120, check=True
     )

@@ -13,9 +13,9 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from murmura import __version__, algorithms, families
-from murmura.cli.app import app
-from murmura.cli.sweep import parse
+from veilsum import __version__, algorithms, families
+from veilsum.cli.app import app
+from veilsum.cli.sweep import parse
 
 
 def call(*words: str) -> Any:
@@ -23,12 +23,12 @@ def call(*words: str) -> Any:
 
 
 def program(*words: str) -> Any:
-    command = [sys.executable, "-m", "murmura.cli", *words]
+    command = [sys.executable, "-m", "veilsum.cli", *words]
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
 
 
 def test_the_program_itself(tmp_path: Any) -> None:
-    assert program("--version").stdout == f"murmura {__version__}\n"
+    assert program("--version").stdout == f"veilsum {__version__}\n"
     began = time.monotonic()
     helped = program("--help")
     assert helped.returncode == 0
@@ -60,7 +60,7 @@ def test_the_program_itself(tmp_path: Any) -> None:
 
 def test_help_imports_nothing_heavy() -> None:
     heavy = "{'pydantic', 'pandas', 'matplotlib', 'numba', 'networkx', 'scipy', 'numpy'}"
-    code = f"import sys, murmura.cli.app; print({heavy} & set(sys.modules))"
+    code = f"import sys, veilsum.cli.app; print({heavy} & set(sys.modules))"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
     )
@@ -91,7 +91,7 @@ def test_help_of_every_verb_shows_all_its_text(verb: str, command: Any) -> None:
 
 def test_help_names_the_defaults_that_depend_on_the_scenario() -> None:
     for verb, default in (
-        (["run"], "murmura-out/NAME"), (["plan"], "the scenario's"), (["plan"], "the first"),
+        (["run"], "veilsum-out/NAME"), (["plan"], "the scenario's"), (["plan"], "the first"),
         (["up"], "all"), (["reproduce"], "all"), (["ledger", "verify"], "PATH.key, if it exists"),
     ):  # fmt: skip
         done = CliRunner().invoke(app, [*verb, "--help"], env={"COLUMNS": "500"})

@@ -1,4 +1,4 @@
-"""`murmura watch`: table, JSON lines, exit codes, and what is wrong with a watch file."""
+"""`veilsum watch`: table, JSON lines, exit codes, and what is wrong with a watch file."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from murmura.agents.observers import watcher
-from murmura.agents.pki import Authority, Role
-from murmura.cli.app import app
 from tests.agents.config.setups import LINKS, SCENARIO
 from tests.agents.observers.observing import PublishedSite, status, wait_for
+from veilsum.agents.observers import watcher
+from veilsum.agents.pki import Authority, Role
+from veilsum.cli.app import app
 
-watch: Any = import_module("murmura.cli.watch")
+watch: Any = import_module("veilsum.cli.watch")
 
 WATCH = """\
 name = "control-room"
@@ -39,8 +39,8 @@ class Watched:
     """Two sites, an observer, and its file."""
 
     def __init__(self, folder: Path) -> None:
-        from murmura.agents.scenario_terms import problem_and_manifest
-        from murmura.scenario import Scenario
+        from veilsum.agents.scenario_terms import problem_and_manifest
+        from veilsum.scenario import Scenario
 
         self.file = folder / "watch.toml"
         (folder / "scenario.toml").write_text(SCENARIO)
@@ -174,7 +174,7 @@ WRONG = {
     "keys": (
         'folder = "keys"',
         'folder = "kees"',
-        "is missing; `murmura keys request control-room",
+        "is missing; `veilsum keys request control-room",
     ),
     "role": ('name = "control-room"', 'name = "north"', "is for a member"),
     "scenario": ("scenario =", 'scenario = "away.toml" #', "scenario: there is no scenario"),
@@ -206,8 +206,8 @@ def test_a_page_is_on_loopback(watched: Watched) -> None:
 def test_a_page_shows_estimates_only_where_sites_send_them(
     watched: Watched, monkeypatch: pytest.MonkeyPatch, protected: bool
 ) -> None:
-    from murmura.agents.observers import Watch
-    from murmura.live import fleet_server
+    from veilsum.agents.observers import Watch
+    from veilsum.live import fleet_server
 
     if not protected:
         scenario = watched.file.with_name("scenario.toml")

@@ -1,4 +1,4 @@
-"""murmura keys, as users call it."""
+"""veilsum keys, as users call it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from murmura.cli.keys import keys
+from veilsum.cli.keys import keys
 
 
 def call(*words: Any) -> Any:
@@ -56,7 +56,7 @@ def test_nothing_is_replaced_unless_forced(home: Any) -> None:
 
 def test_mistakes_are_explained(home: Any, tmp_path: Any) -> None:
     for words, code, expected in (
-        (("issue", "a", "--dir", tmp_path / "none"), 1, "murmura keys init"),
+        (("issue", "a", "--dir", tmp_path / "none"), 1, "veilsum keys init"),
         (("issue", "../a", "--dir", home), 2, "name on a certificate"),
         (("issue", "a", "--dir", home, "--days", "0"), 2, "days must lie in"),
         (("issue", "a", "--dir", home, "--host", "x:7447"), 2, "without a port"),
@@ -71,7 +71,7 @@ def test_mistakes_are_explained(home: Any, tmp_path: Any) -> None:
 
 def test_help_imports_nothing_heavy() -> None:
     heavy = "{'cryptography', 'zenoh', 'numpy'}"
-    code = f"import sys, murmura.cli.keys; print({heavy} & set(sys.modules))"
+    code = f"import sys, veilsum.cli.keys; print({heavy} & set(sys.modules))"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
     )
@@ -126,7 +126,7 @@ def test_a_file_without_sites_signs_nothing(home: Any, tmp_path: Any, text: str)
 def test_a_request_says_how_to_go_on_with_the_folder_it_used(tmp_path: Any) -> None:
     folder = tmp_path / "the keys"
     said = call("request", "a", "--dir", folder).output
-    assert f"murmura keys install a --from FOLDER --dir '{folder}'" in " ".join(said.split())
+    assert f"veilsum keys install a --from FOLDER --dir '{folder}'" in " ".join(said.split())
 
 
 def test_a_renewal_keeps_the_hosts_unless_others_are_given(home: Any) -> None:

@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from murmura.agents.ledger import read_ledger
-from murmura.agents.local_cluster.plan import free_ports
 from tests.agents.membership.fleets import SITES, edit, made_fleet, sign_in
+from veilsum.agents.ledger import read_ledger
+from veilsum.agents.local_cluster.plan import free_ports
 
-MURMURA = [sys.executable, "-m", "murmura.cli"]
+VEILSUM = [sys.executable, "-m", "veilsum.cli"]
 PATIENCE = 150  # seconds
 FIRST, ALL = 24, 48  # readings of each site: when it starts, and after the membership has changed
 TIMES = '\n[rounds]\ndeadline = "2s"\nresend = "0.3s"\ntick = "0.05s"\nlinger = "20s"\n'
@@ -77,13 +77,13 @@ class RunningFleet:
     def start(self, label: str) -> None:
         with (self.home / f"{label}.log").open("a") as log:
             self.running[label] = subprocess.Popen(
-                [*MURMURA, "agent", f"sites/{label}/agent.toml", "--json"],
+                [*VEILSUM, "agent", f"sites/{label}/agent.toml", "--json"],
                 cwd=self.home, stdout=log, stderr=log, text=True,
             )  # fmt: skip
 
-    def murmura(self, *words: str, code: int = 0, or_code: int = 0) -> str:
+    def veilsum(self, *words: str, code: int = 0, or_code: int = 0) -> str:
         done = subprocess.run(
-            [*MURMURA, *words], cwd=self.home, capture_output=True, text=True, timeout=PATIENCE
+            [*VEILSUM, *words], cwd=self.home, capture_output=True, text=True, timeout=PATIENCE
         )
         assert done.returncode in (code, or_code or code), done.stdout + done.stderr + self.logs()
         if or_code:  # what it is for is in what was said
@@ -160,8 +160,8 @@ def test_members_come_and_go_while_the_others_run(
     (port,) = free_ports(1)
     sign_in(run.home, "south")
     run.new_site("south", port, ("north", "east"))
-    run.murmura("members", "add", f"south=127.0.0.1:{port}", "--link", "north", "--link", "east")
-    run.murmura("members", "rollout")
+    run.veilsum("members", "add", f"south=127.0.0.1:{port}", "--link", "north", "--link", "east")
+    run.veilsum("members", "rollout")
     run.start("south")
     run.more_readings(SITES)
     everyone = (*SITES, "south")
@@ -180,7 +180,7 @@ def test_members_come_and_go_while_the_others_run(
             assert len(set(origins(now))) == len(origins(now))  # nor released again
 
     # A query of a masked sum may be under way, in which its part is lost.
-    left = run.murmura("members", "leave", "sites/west/agent.toml", or_code=3 if masked else 0)
+    left = run.veilsum("members", "leave", "sites/west/agent.toml", or_code=3 if masked else 0)
     assert "west has left:" in left
     assert run.end("west") == (0 if masked else 3)  # its mass is with the others, a sum is not
     stay = ("north", "east", "south")
@@ -196,8 +196,8 @@ def test_members_come_and_go_while_the_others_run(
         )
         assert all(run.coverage(label)["lost"] == [] for label in stay)
 
-    run.murmura("members", "remove", "west")
-    run.murmura("members", "rollout")
+    run.veilsum("members", "remove", "west")
+    run.veilsum("members", "rollout")
     run.wait(
         lambda: all(
             (run.coverage(label).get("members"), run.coverage(label).get("former")) == (3, ["west"])
@@ -228,8 +228,8 @@ def test_an_edited_epoch_changes_nothing_and_is_reported(
         "there is no estimate",
     )
     before = {label: run.status(label)["manifest"] for label in SITES}
-    run.murmura("members", "remove", "west")
-    run.murmura("members", "rollout", "--out", "signed.json")
+    run.veilsum("members", "remove", "west")
+    run.veilsum("members", "rollout", "--out", "signed.json")
     text = (run.home / "signed.json").read_text()
     (run.home / "epoch.json").write_text(text.replace("north,east", "north,evil"))
     run.wait(
@@ -251,7 +251,7 @@ def test_an_edited_epoch_changes_nothing_and_is_reported(
     north = run.running["north"].pid
     os.kill(north, signal.SIGSTOP)  # it cannot answer
     try:
-        run.murmura("members", "leave", "sites/north/agent.toml", "--wait", "0.5", code=1)
+        run.veilsum("members", "leave", "sites/north/agent.toml", "--wait", "0.5", code=1)
     finally:
         os.kill(north, signal.SIGCONT)
 
@@ -273,8 +273,8 @@ def test_an_offline_estimate_goes_on_without_a_member_that_never_comes(
         lambda: all(run.said(label, "west (never heard)") for label in ("north", "east")),
         "nobody waits for west",
     )
-    run.murmura("members", "remove", "west")
-    run.murmura("members", "rollout")
+    run.veilsum("members", "remove", "west")
+    run.veilsum("members", "rollout")
     assert [run.end(label) for label in ("north", "east")] == [0, 0]
     for label in ("north", "east"):
         covered = run.coverage(label)

@@ -1,4 +1,4 @@
-"""`murmura up --page`: where the page is, what it takes from the processes, and what it must not show."""
+"""`veilsum up --page`: where the page is, what it takes from the processes, and what it must not show."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from urllib.request import urlopen
 import pytest
 from typer.testing import CliRunner
 
-from murmura.agents.local_cluster import cluster
-from murmura.agents.local_cluster.cluster import LaunchOptions, prepare
-from murmura.cli.app import app
-from murmura.cli.fleet_page import SILENT_AFTER, UpPage
-from murmura.cli.options import with_page_address
-from murmura.errors import AgentError
-from murmura.live.security import PageAddress
-from murmura.scenario import Scenario
+from veilsum.agents.local_cluster import cluster
+from veilsum.agents.local_cluster.cluster import LaunchOptions, prepare
+from veilsum.cli.app import app
+from veilsum.cli.fleet_page import SILENT_AFTER, UpPage
+from veilsum.cli.options import with_page_address
+from veilsum.errors import AgentError
+from veilsum.live.security import PageAddress
+from veilsum.scenario import Scenario
 
 SCENARIO = """
 name = "ring"
@@ -164,7 +164,7 @@ def test_the_verb_withholds_estimates_of_measured_signals_without_protection(
         raise AgentError("as far as this goes")
 
     monkeypatch.setattr(cluster, "up", instead)
-    monkeypatch.setattr("murmura.agents.local_cluster.up", instead, raising=False)
+    monkeypatch.setattr("veilsum.agents.local_cluster.up", instead, raising=False)
     arguments = ["up", str(tmp_path / "scenario.toml"), "--page", "127.0.0.1:0", "--page-for", "0"]
     found = CliRunner().invoke(app, arguments)
     assert "as far as this goes" in found.output

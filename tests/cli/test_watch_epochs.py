@@ -1,4 +1,4 @@
-"""`murmura watch` follows epochs while it runs: real processes of agents and observer, TLS, real files."""
+"""`veilsum watch` follows epochs while it runs: real processes of agents and observer, TLS, real files."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from murmura.agents.local_cluster.plan import free_ports
-from murmura.agents.pki import Authority, KeyRequest, install
-from murmura.agents.pki.requests import make_observer_request
 from tests.agents.membership.fleets import SITES, sign_in
-from tests.cli.test_members_running import MURMURA, RunningFleet
+from tests.cli.test_members_running import VEILSUM, RunningFleet
+from veilsum.agents.local_cluster.plan import free_ports
+from veilsum.agents.pki import Authority, KeyRequest, install
+from veilsum.agents.pki.requests import make_observer_request
 
 NAMES = (*SITES, "south")
 
@@ -33,7 +33,7 @@ class WatchedProcesses(RunningFleet):
         Authority.load(home / "authority").sign(KeyRequest.read(request))
         install("control-room", home / "authority", keys)
         text = (home / "watch.toml").read_text()
-        assert '[membership]\nfile = "epoch.json"' in text  # as `murmura init --fleet` writes it
+        assert '[membership]\nfile = "epoch.json"' in text  # as `veilsum init --fleet` writes it
         sites = "\n".join(f'{name} = "tls/127.0.0.1:{self.ports[name]}"' for name in NAMES)
         (home / "watch.toml").write_text(text.partition("[sites]")[0] + f"[sites]\n{sites}\n")
 
@@ -54,7 +54,7 @@ class WatchedProcesses(RunningFleet):
     def watch(self) -> None:
         with (self.home / "watch.log").open("a") as log:
             self.running["watch"] = subprocess.Popen(
-                [*MURMURA, "watch", "watch.toml", "--json"],
+                [*VEILSUM, "watch", "watch.toml", "--json"],
                 cwd=self.home, stdout=log, stderr=log, text=True,
             )  # fmt: skip
 
@@ -84,13 +84,13 @@ def test_a_running_watcher_follows_the_epochs_of_a_running_fleet(fleet: WatchedP
     (port,) = free_ports(1)
     sign_in(fleet.home, "south")
     fleet.new_site("south", port, ("north", "east"))
-    fleet.murmura("members", "add", f"south=127.0.0.1:{port}", "--link", "north", "--link", "east")
-    fleet.murmura("members", "rollout")
+    fleet.veilsum("members", "add", f"south=127.0.0.1:{port}", "--link", "north", "--link", "east")
+    fleet.veilsum("members", "rollout")
     fleet.start("south")
     fleet.wait(lambda: all(fleet.heard(label, 2) for label in NAMES), "the second epoch")
 
-    fleet.murmura("members", "remove", "west")
-    fleet.murmura("members", "rollout", "--out", "signed.json")
+    fleet.veilsum("members", "remove", "west")
+    fleet.veilsum("members", "rollout", "--out", "signed.json")
     good = (fleet.home / "signed.json").read_text()
     (fleet.home / "epoch.json").write_text(good.replace("north,east", "north,evil"))
     fleet.wait(lambda: fleet.said("watch", "is not signed by the authority"), "a refusal")
@@ -109,7 +109,7 @@ def test_a_running_watcher_follows_the_epochs_of_a_running_fleet(fleet: WatchedP
         3,
     )  # 3 while mixing begins anew; west is not missed
     table = subprocess.run(
-        [*MURMURA, "watch", "watch.toml", "--once"],
+        [*VEILSUM, "watch", "watch.toml", "--once"],
         cwd=fleet.home, capture_output=True, text=True, timeout=60,
     )  # fmt: skip
     assert table.returncode in (0, 3), table.stdout + table.stderr

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from murmura.agents.fleet import Fleet
-from murmura.agents.runtime.metrics import (
+from veilsum.agents.fleet import Fleet
+from veilsum.agents.runtime.metrics import (
     GONE,
     LINK_STATES,
     OUTCOMES,
@@ -22,17 +22,17 @@ ROOT = Path(__file__).resolve().parents[2]
 SITES = ("north", "east", "west")
 FILES = Fleet("example", SITES, unit="kWh").files()
 ALERTS = "monitoring/alerts.yml"
-DASHBOARD: dict[str, Any] = json.loads(FILES["monitoring/grafana/dashboards/murmura.json"])
+DASHBOARD: dict[str, Any] = json.loads(FILES["monitoring/grafana/dashboards/veilsum.json"])
 OF_TARGETS = {"job", "instance", "fleet", "agent"}  # labels that a scrape adds
 VALUES = {  # labels with known values, by series
-    ("murmura_state", "state"): set(STATES),
-    ("murmura_link_state", "state"): set(LINK_STATES),
-    ("murmura_session_stage", "stage"): set(STAGES),
-    ("murmura_readings", "outcome"): set(OUTCOMES),
-    ("murmura_members_gone", "how"): set(GONE),
-    ("murmura_session", "number"): {"query", "attempt", "view", "records"},
+    ("veilsum_state", "state"): set(STATES),
+    ("veilsum_link_state", "state"): set(LINK_STATES),
+    ("veilsum_session_stage", "stage"): set(STAGES),
+    ("veilsum_readings", "outcome"): set(OUTCOMES),
+    ("veilsum_members_gone", "how"): set(GONE),
+    ("veilsum_session", "number"): {"query", "attempt", "view", "records"},
 }
-SELECTOR = re.compile(r"\b(murmura_\w+)\s*(?:\{([^}]*)\})?")
+SELECTOR = re.compile(r"\b(veilsum_\w+)\s*(?:\{([^}]*)\})?")
 MATCHER = re.compile(r'(\w+)\s*(=~|!~|!=|=)\s*"([^"]*)"')
 GROUPED = re.compile(r"\b(?:by|on|without|ignoring)\s*\(([^)]*)\)")
 

@@ -17,8 +17,8 @@ pytestmark = [
 ]
 NORTH = {"fleet": "f", "agent": "north"}
 ONE = '{fleet="f", agent="north"}'
-RUNNING = 'murmura_state{fleet="f", agent="north", state="running"} 1+0x400'
-DONE = 'murmura_state{fleet="f", agent="north", state="done"} 1+0x400'
+RUNNING = 'veilsum_state{fleet="f", agent="north", state="running"} 1+0x400'
+DONE = 'veilsum_state{fleet="f", agent="north", state="done"} 1+0x400'
 
 
 class AlertCase(NamedTuple):
@@ -31,7 +31,7 @@ class AlertCase(NamedTuple):
 
 
 def link(state: str, values: str) -> str:
-    return f'murmura_link_state{{fleet="f", agent="north", peer="east", state="{state}"}} {values}'
+    return f'veilsum_link_state{{fleet="f", agent="north", peer="east", state="{state}"}} {values}'
 
 
 def one(name: str, values: str) -> str:
@@ -39,30 +39,30 @@ def one(name: str, values: str) -> str:
 
 
 def stage(name: str) -> str:
-    return f'murmura_session_stage{{fleet="f", agent="north", stage="{name}"}} 1+0x400'
+    return f'veilsum_session_stage{{fleet="f", agent="north", stage="{name}"}} 1+0x400'
 
 
 def query(values: str) -> str:
-    return f'murmura_session{{fleet="f", agent="north", number="query"}} {values}'
+    return f'veilsum_session{{fleet="f", agent="north", number="query"}} {values}'
 
 
 def readings(outcome: str, values: str) -> str:
-    return f'murmura_readings{{fleet="f", agent="north", outcome="{outcome}"}} {values}'
+    return f'veilsum_readings{{fleet="f", agent="north", outcome="{outcome}"}} {values}'
 
 
 def budget(spent: float, remaining: float, reserved: float) -> list[str]:
     amounts = {"spent": spent, "remaining": remaining, "reserved": reserved}
-    return [one(f"murmura_epsilon_{k}", f"{v}+0x400") for k, v in amounts.items()]
+    return [one(f"veilsum_epsilon_{k}", f"{v}+0x400") for k, v in amounts.items()]
 
 
 def info(agent: str, manifest: str) -> str:
     labels = f'fleet="f", agent="{agent}", network="n", manifest="{manifest}"'
-    return f"murmura_agent_info{{{labels}}} 1+0x400"
+    return f"veilsum_agent_info{{{labels}}} 1+0x400"
 
 
 def estimates(north: float, east: float, width: float) -> list[str]:
     return [
-        f'murmura_{name}{{fleet="f", agent="{agent}", component="0"}} {value}+0x400'
+        f'veilsum_{name}{{fleet="f", agent="{agent}", component="0"}} {value}+0x400'
         for name, agent, value in (
             ("estimate", "north", north), ("estimate", "east", east),
             ("half_width", "north", width), ("half_width", "east", width),
@@ -72,102 +72,102 @@ def estimates(north: float, east: float, width: float) -> list[str]:
 
 def epochs(north: str, east: str) -> list[str]:
     found = zip(("north", "east"), (north, east), strict=True)
-    return [f'murmura_epoch{{fleet="f", agent="{agent}"}} {values}' for agent, values in found]
+    return [f'veilsum_epoch{{fleet="f", agent="{agent}"}} {values}' for agent, values in found]
 
 
-OTHER_FLEET = 'murmura_epoch{fleet="g", agent="far"} 9+0x30'
+OTHER_FLEET = 'veilsum_epoch{fleet="g", agent="far"} 9+0x30'
 PEER = NORTH | {"peer": "east"}
-UP = 'up{job="murmura", fleet="f", agent="north"}'
+UP = 'up{job="veilsum", fleet="f", agent="north"}'
 CASES = {
-    "MurmuraAgentDown": AlertCase(
-        [f"{UP} 1 0+0x20"], [[f"{UP} 1+0x20"], [f"{UP} 0 1+0x20"]], 5, NORTH | {"job": "murmura"}
+    "VeilsumAgentDown": AlertCase(
+        [f"{UP} 1 0+0x20"], [[f"{UP} 1+0x20"], [f"{UP} 0 1+0x20"]], 5, NORTH | {"job": "veilsum"}
     ),
-    "MurmuraAgentStuck": AlertCase(
-        [one("murmura_status_timestamp_seconds", "0+0x20"), RUNNING],
-        [[one("murmura_status_timestamp_seconds", "0+60x20"), RUNNING],
-         [one("murmura_status_timestamp_seconds", "0+0x20"), DONE]],
+    "VeilsumAgentStuck": AlertCase(
+        [one("veilsum_status_timestamp_seconds", "0+0x20"), RUNNING],
+        [[one("veilsum_status_timestamp_seconds", "0+60x20"), RUNNING],
+         [one("veilsum_status_timestamp_seconds", "0+0x20"), DONE]],
         10,
     ),
-    "MurmuraNoResult": AlertCase(
-        [one("murmura_result_complete", "0+0x100")],
-        [[one("murmura_result_complete", "1+0x100")], [one("murmura_result_complete", "0x30 1x70")]],
+    "VeilsumNoResult": AlertCase(
+        [one("veilsum_result_complete", "0+0x100")],
+        [[one("veilsum_result_complete", "1+0x100")], [one("veilsum_result_complete", "0x30 1x70")]],
         70,
     ),
-    "MurmuraBelowQuorum": AlertCase(
-        [one("murmura_members_present", "2+0x60"), one("murmura_quorum", "3+0x60")],
-        [[one("murmura_members_present", "3+0x60"), one("murmura_quorum", "3+0x60")],
-         [one("murmura_members_present", "2x10 3x50"), one("murmura_quorum", "3+0x60")]],
+    "VeilsumBelowQuorum": AlertCase(
+        [one("veilsum_members_present", "2+0x60"), one("veilsum_quorum", "3+0x60")],
+        [[one("veilsum_members_present", "3+0x60"), one("veilsum_quorum", "3+0x60")],
+         [one("veilsum_members_present", "2x10 3x50"), one("veilsum_quorum", "3+0x60")]],
         20,
     ),
-    "MurmuraTermsDiffer": AlertCase(
+    "VeilsumTermsDiffer": AlertCase(
         [info("north", "a"), info("east", "b")], [[info("north", "a"), info("east", "a")]], 15,
         {"fleet": "f", "network": "n"},
     ),
-    "MurmuraEpochBehind": AlertCase(
+    "VeilsumEpochBehind": AlertCase(
         [*epochs("1+0x30", "1x3 2x27"), RUNNING],
         [epochs("2+0x30", "2+0x30"), epochs("1x5 2x25", "2+0x30"), epochs("2+0x30", "2x9 3x20"),
          [*epochs("1+0x30", "2+0x30"), DONE], [*epochs("1+0x30", "1+0x30"), OTHER_FLEET]],
         10,
     ),
-    "MurmuraEstimatesApart": AlertCase(
+    "VeilsumEstimatesApart": AlertCase(
         estimates(10, 20, 4), [estimates(10, 20, 6)], 70, {"fleet": "f", "component": "0"}
     ),
-    "MurmuraLinkSilent": AlertCase(
+    "VeilsumLinkSilent": AlertCase(
         [link("silent", "1+0x30"), link("open", "0+0x30")],
         [[link("silent", "0+0x30"), link("down", "0+0x30")], [link("down", "1x8 0x20")]],
         15, PEER,
     ),
-    "MurmuraAlone": AlertCase(
-        [one("murmura_links_up", "0+0x30")], [[one("murmura_links_up", "1+0x30")]], 10
+    "VeilsumAlone": AlertCase(
+        [one("veilsum_links_up", "0+0x30")], [[one("veilsum_links_up", "1+0x30")]], 10
     ),
-    "MurmuraLinkRefused": AlertCase(
+    "VeilsumLinkRefused": AlertCase(
         [link("mismatched", "1+0x30")], [[link("mismatched", "0+0x30"), link("open", "1+0x30")]],
         5, PEER,
     ),
-    "MurmuraConflictingReleases": AlertCase(
-        ['murmura_conflicting_releases_total{fleet="f", agent="north", peer="east"} _x3 1+0x30'],
-        [['murmura_conflicting_releases_total{fleet="f", agent="north", peer="east"} 0+0x30']],
+    "VeilsumConflictingReleases": AlertCase(
+        ['veilsum_conflicting_releases_total{fleet="f", agent="north", peer="east"} _x3 1+0x30'],
+        [['veilsum_conflicting_releases_total{fleet="f", agent="north", peer="east"} 0+0x30']],
         10, PEER,
     ),
-    "MurmuraMessagesRefused": AlertCase(
-        ['murmura_messages_refused_total{fleet="f", agent="north", peer="east"} 0+60x60'],
-        [['murmura_messages_refused_total{fleet="f", agent="north", peer="east"} 0+1x60']],
+    "VeilsumMessagesRefused": AlertCase(
+        ['veilsum_messages_refused_total{fleet="f", agent="north", peer="east"} 0+60x60'],
+        [['veilsum_messages_refused_total{fleet="f", agent="north", peer="east"} 0+1x60']],
         40, PEER,
     ),
-    "MurmuraReadingOld": AlertCase(
-        [one("murmura_last_reading_age_seconds", "7000+60x60"), RUNNING],
-        [[one("murmura_last_reading_age_seconds", "100+0x60"), RUNNING],
-         [one("murmura_last_reading_age_seconds", "7000+60x60"), DONE]],
+    "VeilsumReadingOld": AlertCase(
+        [one("veilsum_last_reading_age_seconds", "7000+60x60"), RUNNING],
+        [[one("veilsum_last_reading_age_seconds", "100+0x60"), RUNNING],
+         [one("veilsum_last_reading_age_seconds", "7000+60x60"), DONE]],
         30,
     ),
-    "MurmuraReadingsRefused": AlertCase(
+    "VeilsumReadingsRefused": AlertCase(
         [readings("refused", "0x30 1x60")],
         [[readings("refused", "3+0x90")], [readings("released", "0+1x90")]],
         60, NORTH | {"outcome": "refused"},
     ),
-    "MurmuraReadingsLost": AlertCase(
+    "VeilsumReadingsLost": AlertCase(
         [readings("skipped", "0x30 1x60"), readings("passed-over", "4x90")],
         [[readings("skipped", "1x90"), readings("passed-over", "4x90")],
          [readings("released", "0+1x90")]],
         60,
     ),
-    "MurmuraBudgetNearlySpent": AlertCase(
+    "VeilsumBudgetNearlySpent": AlertCase(
         budget(95, 5, 0), [budget(50, 50, 0), budget(80, 5, 15), budget(1, 1, 0)], 10
     ),
-    "MurmuraBudgetSpent": AlertCase(
+    "VeilsumBudgetSpent": AlertCase(
         budget(100, 0, 0), [budget(99, 1, 0), budget(99, 0, 1)], 10
     ),
-    "MurmuraCertificateExpiresSoon": AlertCase(
-        [one("murmura_certificate_days", "29+0x200")],
-        [[one("murmura_certificate_days", "31+0x200")],
-         [one("murmura_certificate_days", "6+0x200")]],
+    "VeilsumCertificateExpiresSoon": AlertCase(
+        [one("veilsum_certificate_days", "29+0x200")],
+        [[one("veilsum_certificate_days", "31+0x200")],
+         [one("veilsum_certificate_days", "6+0x200")]],
         120,
     ),
-    "MurmuraCertificateExpires": AlertCase(
-        [one("murmura_certificate_days", "6+0x30")],
-        [[one("murmura_certificate_days", "8+0x30")]], 20,
+    "VeilsumCertificateExpires": AlertCase(
+        [one("veilsum_certificate_days", "6+0x30")],
+        [[one("veilsum_certificate_days", "8+0x30")]], 20,
     ),
-    "MurmuraSessionStuck": AlertCase(
+    "VeilsumSessionStuck": AlertCase(
         [stage("sent"), query("5+0x200")],
         [[stage("concluded"), query("5+0x200")], [stage("sent"), query("0+1x200")]], 120,
     ),
@@ -228,11 +228,11 @@ def test_every_alert_fires_when_it_should_and_not_otherwise(tmp_path: Path) -> N
 
 @pytest.mark.parametrize(
     ("right", "wrong"),
-    [("murmura_certificate_days < 7\n", "murmura_certificate_days < 3\n"),
+    [("veilsum_certificate_days < 7\n", "veilsum_certificate_days < 3\n"),
      ("for: 2m", "for: 2h"), ('"silent|down"', '"down"'), ("< 0.1\n", "< 0.01\n"),
-     ("+ murmura_epsilon_reserved < 1e-9", "< 1e-9"), ("[30m])) == 0", "[30m])) >= 0"),
+     ("+ veilsum_epsilon_reserved < 1e-9", "< 1e-9"), ("[30m])) == 0", "[30m])) >= 0"),
      ("on (fleet) group_left () max by (fleet)", "on () group_left () max"),
-     ("(murmura_epoch <", "(murmura_epoch <=")],
+     ("(veilsum_epoch <", "(veilsum_epoch <=")],
 )  # fmt: skip
 def test_a_weakened_rule_would_be_found(tmp_path: Path, right: str, wrong: str) -> None:
     assert right in FILES[ALERTS]

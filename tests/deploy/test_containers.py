@@ -13,9 +13,9 @@ import pytest
 import yaml
 
 from docs import deploy_files
-from murmura.agents.fleet import METRICS, Fleet
-from murmura.agents.starter import PORT
 from tests.deploy.rendered import FILES, ROOT, SITES
+from veilsum.agents.fleet import METRICS, Fleet
+from veilsum.agents.starter import PORT
 
 CONTAINERFILE = (ROOT / "deploy" / "Containerfile").read_text()
 COMPOSE: dict[str, Any] = yaml.safe_load(FILES["compose.yaml"])
@@ -88,7 +88,7 @@ def test_the_containerfile_follows_the_rules() -> None:
     ("right", "wrong"),
     [("python:3.13.7-slim-bookworm", "python"), ("python:3.13.7-slim-bookworm", "python:latest"),
      ("USER 65532:65532", "USER root"), ("USER 65532:65532", "USER 0:0"),
-     ("USER 65532:65532\n", ""), ('ENTRYPOINT ["murmura"]', "ENTRYPOINT murmura"),
+     ("USER 65532:65532\n", ""), ('ENTRYPOINT ["veilsum"]', "ENTRYPOINT veilsum"),
      ("COPY src/", "ADD src/"), (" --require-hashes", ""), ("WORKDIR /fleet", "WORKDIR fleet"),
      ("HOME=/tmp", "TOKEN=x"), ("RUN python3", "RUN apt-get install -y gcc && python3"),
      ("RUN python3", "RUN curl -O http://example.org/x && python3"), ("HEALTHCHECK", "LABEL")],
@@ -192,7 +192,7 @@ def test_compose_is_well_formed_and_confined() -> None:
      ("no-new-privileges:true", "label:disable"), ("pids_limit", "pid_limit"),
      ("readings.csv:ro", "readings.csv"), ("source: ca,", "source: cb,"),
      ("prom/prometheus:v3.5.0", "prom/prometheus:latest"), ("- grafana:/var", "- graphana:/var"),
-     ("user: ${MURMURA_USER:-65532:65532}", 'user: "0:0"'), ("healthcheck:", "x-healthcheck:")],
+     ("user: ${VEILSUM_USER:-65532:65532}", 'user: "0:0"'), ("healthcheck:", "x-healthcheck:")],
 )  # fmt: skip
 def test_the_compose_rules_find_a_mistake(right: str, wrong: str) -> None:
     assert right in FILES["compose.yaml"]
@@ -233,7 +233,7 @@ def test_labels_that_yaml_takes_for_something_else_stay_text() -> None:
 
 
 def kubernetes(site: str = "north") -> dict[str, Any]:
-    far = Fleet("example", tuple(f"{each}=murmura-{each}:{PORT}" for each in SITES))
+    far = Fleet("example", tuple(f"{each}=veilsum-{each}:{PORT}" for each in SITES))
     read = yaml.safe_load_all(far.files()[f"sites/{site}/kubernetes.yaml"])
     return {each["kind"]: each for each in read}
 

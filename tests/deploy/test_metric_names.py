@@ -5,7 +5,6 @@ from itertools import pairwise
 
 import pytest
 
-from murmura.agents.fleet import FILLED
 from tests.deploy.rendered import (
     DASHBOARD,
     FILES,
@@ -15,11 +14,12 @@ from tests.deploy.rendered import (
     selectors,
     series,
 )
+from veilsum.agents.fleet import FILLED
 
 UNUSED = {  # in neither: what others show better
-    "murmura_readings_covered": "members_contributing says who is covered",
-    "murmura_last_reading_timestamp_seconds": "its age is shown",
-    "murmura_budget_refill_timestamp_seconds": "a date: `murmura status` and the page show it",
+    "veilsum_readings_covered": "members_contributing says who is covered",
+    "veilsum_last_reading_timestamp_seconds": "its age is shown",
+    "veilsum_budget_refill_timestamp_seconds": "a date: `veilsum status` and the page show it",
 }
 
 
@@ -36,9 +36,9 @@ def test_a_panel_asks_for_what_agents_have(expression: str) -> None:
 
 @pytest.mark.parametrize(
     "expression",
-    ["murmura_rounds > 1", 'murmura_round{peer="a"} > 1', 'murmura_state{state="dead"} == 1',
-     'murmura_link_state{state=~"down|gone"} == 1', "sum by (peer) (murmura_round)",
-     "murmura_messages_sent > 1", 'murmura_readings{outcome="passed_over"}'],
+    ["veilsum_rounds > 1", 'veilsum_round{peer="a"} > 1', 'veilsum_state{state="dead"} == 1',
+     'veilsum_link_state{state=~"down|gone"} == 1', "sum by (peer) (veilsum_round)",
+     "veilsum_messages_sent > 1", 'veilsum_readings{outcome="passed_over"}'],
 )  # fmt: skip
 def test_a_mistake_would_be_found(expression: str) -> None:
     assert problems(expression)

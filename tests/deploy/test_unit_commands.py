@@ -7,18 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from murmura.agents.fleet import Fleet
 from tests.deploy.rendered import FILES, SITES
+from veilsum.agents.fleet import Fleet
 
 COMMANDS = re.search(
     r"\*\*Under systemd\.\*\*.*?```sh\n(.*?)```", FILES["sites/north/README.md"], re.S
 )
-PLACE = "/etc/murmura"
+PLACE = "/etc/veilsum"
 COPIES = ("mkdir", "cp -R", "cp scenario", "cp authority", "rm ", "ln ")
 
 
 def copies(place: str) -> list[str]:
-    """The commands that make and copy files below /etc/murmura, which is somewhere else here."""
+    """The commands that make and copy files below /etc/veilsum, which is somewhere else here."""
     assert COMMANDS
     lines = [line for line in COMMANDS[1].splitlines() if line.startswith(COPIES)]
     assert all(PLACE in line for line in lines)
@@ -45,12 +45,12 @@ def test_a_site_gets_its_files_and_no_key_of_the_authority(tmp_path: Path) -> No
         "authority/signing-keys.toml",
     } <= found
     assert {"sites/north/agent.toml", "sites/north/readings.csv", "sites/north/keys"} <= found
-    assert (place / "sites/north/state").readlink() == Path("/var/lib/murmura")
+    assert (place / "sites/north/state").readlink() == Path("/var/lib/veilsum")
 
 
 def test_the_unit_looks_where_they_are() -> None:
-    unit = FILES["sites/north/murmura-agent.service"]
-    assert f"murmura agent {PLACE}/sites/north/agent.toml" in unit
+    unit = FILES["sites/north/veilsum-agent.service"]
+    assert f"veilsum agent {PLACE}/sites/north/agent.toml" in unit
     for path in re.findall(r"LoadCredential=\S+?:(\S+)", unit):
         assert path.startswith(f"{PLACE}/sites/north/keys/")
     assert COMMANDS

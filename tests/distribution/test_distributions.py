@@ -18,7 +18,7 @@ from packaging.metadata import Metadata
 from packaging.utils import parse_sdist_filename, parse_wheel_filename
 from trove_classifiers import classifiers
 
-import murmura
+import veilsum
 from tests.distribution.conftest import BuiltDistributions
 from tools.environments import read_metadata
 from tools.package_page import absolute_links
@@ -60,18 +60,18 @@ def metadata(built: BuiltDistributions) -> bytes:
 
 
 def test_the_wheel_holds_the_package_and_nothing_else(built: BuiltDistributions) -> None:
-    info = f"murmura-{murmura.__version__}.dist-info"
+    info = f"veilsum-{veilsum.__version__}.dist-info"
     about = {f"{info}/{name}" for name in ("METADATA", "WHEEL", "RECORD", "entry_points.txt")}
     about |= {f"{info}/licenses/{name}" for name in PROJECT["license-files"]}
-    package = {name.removeprefix("src/") for name in tracked("src/murmura")}
+    package = {name.removeprefix("src/") for name in tracked("src/veilsum")}
     assert in_wheel(built) == package | about
-    assert {"murmura/py.typed", "murmura/scenario/template.toml"} <= package
+    assert {"veilsum/py.typed", "veilsum/scenario/template.toml"} <= package
 
 
 def test_the_source_distribution_holds_the_repository_and_nothing_else(
     built: BuiltDistributions,
 ) -> None:
-    folder = f"murmura-{murmura.__version__}"
+    folder = f"veilsum-{veilsum.__version__}"
     with tarfile.open(built.sdist) as archive:
         names = {member.name for member in archive if not member.isdir()}
     assert names == {f"{folder}/{name}" for name in tracked()} | {f"{folder}/PKG-INFO"}
@@ -81,14 +81,14 @@ def test_names_of_the_files_say_the_version_and_that_any_system_will_do(
     built: BuiltDistributions,
 ) -> None:
     name, version, _, tags = parse_wheel_filename(built.wheel.name)
-    assert (name, str(version)) == ("murmura", murmura.__version__)
+    assert (name, str(version)) == ("veilsum", veilsum.__version__)
     assert {str(tag) for tag in tags} == {"py3-none-any"}
     assert parse_sdist_filename(built.sdist.name) == (name, version)
 
 
 def test_both_distributions_have_the_same_metadata(built: BuiltDistributions) -> None:
     with tarfile.open(built.sdist) as archive:
-        member = archive.extractfile(f"murmura-{murmura.__version__}/PKG-INFO")
+        member = archive.extractfile(f"veilsum-{veilsum.__version__}/PKG-INFO")
         assert member is not None
         assert member.read() == metadata(built)
 
@@ -133,7 +133,7 @@ def test_links_of_the_package_page_are_absolute_and_lead_to_files(
     built: BuiltDistributions,
 ) -> None:
     source = PROJECT["urls"]["Source"]
-    ours = re.compile(rf"{re.escape(source)}/(raw|blob)/v{re.escape(murmura.__version__)}/([^#]+)")
+    ours = re.compile(rf"{re.escape(source)}/(raw|blob)/v{re.escape(veilsum.__version__)}/([^#]+)")
     shown = Links(page(built)).found
     written = Links((ROOT / "README.md").read_text()).found
     assert len(shown) == len(written)

@@ -71,16 +71,16 @@ name = "average"
 rounds = 20
 """
 ESTIMATE = """
-import numpy as np, murmura as mm
-mixing = mm.networks.metropolis(mm.networks.load("ring:9"))
+import numpy as np, veilsum as vs
+mixing = vs.networks.metropolis(vs.networks.load("ring:9"))
 loads = np.random.default_rng(7).normal(5.0, 1.0, mixing.size)
-family, privacy = mm.families.Normal(sigma=1.0), mm.privacy.SignalDP(epsilon=1.0, radius=1.0)
-result = mm.estimate(loads, mixing, family, privacy, algorithm="jacobi", rounds=20, rng=7)
+family, privacy = vs.families.Normal(sigma=1.0), vs.privacy.SignalDP(epsilon=1.0, radius=1.0)
+result = vs.estimate(loads, mixing, family, privacy, algorithm="jacobi", rounds=20, rng=7)
 print(result.guarantee.status)
 """
 SQL = """
 import sqlite3, time
-from murmura.agents.readings import SqlReadings
+from veilsum.agents.readings import SqlReadings
 with sqlite3.connect("meter.db") as database:
     database.execute("CREATE TABLE loads (id INTEGER PRIMARY KEY, kwh REAL)")
     database.execute("INSERT INTO loads VALUES (1, 42.5)")
@@ -94,26 +94,26 @@ import psycopg
 print("read", value)
 """
 MQTT = """
-from murmura.agents.readings import MqttReadings
+from veilsum.agents.readings import MqttReadings
 readings = MqttReadings("mqtt://127.0.0.1:1", "meters/north", "id", "kwh", client="n", connect=False)
 print(readings.naming)
 readings.close()
 """
 SOLVERS = """
-import murmura as mm
-mixing = mm.networks.fastest(mm.networks.load("ring:9"))
+import veilsum as vs
+mixing = vs.networks.fastest(vs.networks.load("ring:9"))
 print(mixing.size, "agents")
 """
 ACCOUNTING = """
-from murmura.privacy.accounting import PrivacyEvent, compose
+from veilsum.privacy.accounting import PrivacyEvent, compose
 tight, optimal = (compose([PrivacyEvent(0.1)] * 400, 1e-6, method=m) for m in ("tight", "optimal"))
 print(0 < tight.epsilon <= optimal.epsilon * 1.001)
 """
 LIVE = """
 from urllib.request import urlopen
-from murmura.live.hub import Hub
-from murmura.live.security import PageAddress
-from murmura.live.server import PageServer, page_route
+from veilsum.live.hub import Hub
+from veilsum.live.security import PageAddress
+from veilsum.live.server import PageServer, page_route
 page = page_route("/", "base.html", title="north", subtitle="an agent")
 server = PageServer([page], Hub(), PageAddress("127.0.0.1", 0))
 url = server.start()
@@ -125,11 +125,11 @@ server.close()
 
 
 def core(env: CleanEnvironment, folder: Path) -> None:
-    assert "normal" in env.run("murmura", "families", cwd=folder)
-    assert "jacobi" in env.run("murmura", "algorithms", cwd=folder)
-    assert "scenario.toml" in env.run("murmura", "init", cwd=folder)
-    assert "ring-report.html" in env.run("murmura", "report", "ring.toml", cwd=folder)
-    assert "metropolis" in env.run("murmura", "graph", "ring:9", cwd=folder)
+    assert "normal" in env.run("veilsum", "families", cwd=folder)
+    assert "jacobi" in env.run("veilsum", "algorithms", cwd=folder)
+    assert "scenario.toml" in env.run("veilsum", "init", cwd=folder)
+    assert "ring-report.html" in env.run("veilsum", "report", "ring.toml", cwd=folder)
+    assert "metropolis" in env.run("veilsum", "graph", "ring:9", cwd=folder)
     for line, extra in (
         ("run scenario.toml", "sim"),
         ("keys init authority", "agents"),
@@ -138,39 +138,39 @@ def core(env: CleanEnvironment, folder: Path) -> None:
         ("watch watch.toml", "agents"),
         ("init --fleet demo north east", "agents"),
     ):
-        said = env.run("murmura", *line.split(), cwd=folder, code=1)
-        assert f"murmura[{extra}]" in said
+        said = env.run("veilsum", *line.split(), cwd=folder, code=1)
+        assert f"veilsum[{extra}]" in said
         assert "Traceback" not in said
 
 
 def sim(env: CleanEnvironment, folder: Path) -> None:
     assert "proved" in env.run("python", "-c", ESTIMATE, cwd=folder)
-    env.run("murmura", "run", "ring.toml", "--no-figures", "--out", "results", cwd=folder)
+    env.run("veilsum", "run", "ring.toml", "--no-figures", "--out", "results", cwd=folder)
     assert (folder / "results" / "summary.json").exists()
-    assert "murmura[plot]" in env.run("murmura", "run", "ring.toml", cwd=folder, code=1)
+    assert "veilsum[plot]" in env.run("veilsum", "run", "ring.toml", cwd=folder, code=1)
 
 
 def plot(env: CleanEnvironment, folder: Path) -> None:
-    env.run("murmura", "run", "ring.toml", "--out", "results", cwd=folder)
+    env.run("veilsum", "run", "ring.toml", "--out", "results", cwd=folder)
     figures = [*(folder / "results").rglob("*.png"), *(folder / "results").rglob("*.svg")]
     assert figures
 
 
 def agents(env: CleanEnvironment, folder: Path) -> None:
-    env.run("murmura", "keys", "init", "authority", cwd=folder)
-    env.run("murmura", "init", "agent.toml", "--agent", "0", "--scenario", "ring.toml", cwd=folder)
+    env.run("veilsum", "keys", "init", "authority", cwd=folder)
+    env.run("veilsum", "init", "agent.toml", "--agent", "0", "--scenario", "ring.toml", cwd=folder)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"tcp/127.0.0.1:{free.getsockname()[1]}"
     file = folder / "agent.toml"
     file.write_text(re.sub(r"tls/[\w.]+:7447", address, file.read_text()))
     (folder / "readings.csv").write_text("load\n5.0\n")
-    said = env.run("murmura", "agent", "agent.toml", "--check", "--insecure", cwd=folder)
+    said = env.run("veilsum", "agent", "agent.toml", "--check", "--insecure", cwd=folder)
     assert "Proved" in said
     assert "0 failures" in said
-    assert "ring-report.html" in env.run("murmura", "report", "ring.toml", cwd=folder)
+    assert "ring-report.html" in env.run("veilsum", "report", "ring.toml", cwd=folder)
     assert "COMMANDS.md" in env.run(
-        "murmura", "init", "--fleet", "demo", "north", "east", cwd=folder
+        "veilsum", "init", "--fleet", "demo", "north", "east", cwd=folder
     )
 
 
@@ -187,7 +187,7 @@ def sql(env: CleanEnvironment, folder: Path) -> None:
 
 
 def mpi(env: CleanEnvironment, folder: Path) -> None:
-    run = ("murmura", "run", "ring.toml", "--engine", "mpi", "--no-figures", "--out", "results")
+    run = ("veilsum", "run", "ring.toml", "--engine", "mpi", "--no-figures", "--out", "results")
     env.run("mpiexec", "-n", "2", *run, cwd=folder)
     assert (folder / "results" / "summary.json").exists()
 

@@ -21,16 +21,16 @@ CALLED = {  # by conda; None: part of another package there
 
 
 def expected(requirements: list[str]) -> set[str]:
-    """What an output must require: murmura's own packages by name, others with their bounds."""
+    """What an output must require: veilsum's own packages by name, others with their bounds."""
     found = set()
     inner = False
     for requirement in map(Requirement, requirements):
-        if requirement.name == "murmura":
-            found |= {f"murmura-{extra}" for extra in requirement.extras}
+        if requirement.name == "veilsum":
+            found |= {f"veilsum-{extra}" for extra in requirement.extras}
             inner = True
         elif (name := CALLED.get(requirement.name, requirement.name)) is not None:
             found.add(f"{name} {requirement.specifier}")
-    return found if inner else found | {"murmura"}
+    return found if inner else found | {"veilsum"}
 
 
 def required(output: dict[str, Any]) -> set[str]:
@@ -45,11 +45,11 @@ def outputs(recipe: dict[str, Any]) -> dict[str, dict[str, Any]]:
 def differences(recipe: dict[str, Any]) -> list[str]:
     found = outputs(recipe)
     least = PROJECT["requires-python"].removeprefix(">=")
-    core = expected(PROJECT["dependencies"]) - {"murmura"} | {"python >=${{ python_min }}"}
-    wanted = {"murmura": core}
+    core = expected(PROJECT["dependencies"]) - {"veilsum"} | {"python >=${{ python_min }}"}
+    wanted = {"veilsum": core}
     for extra, requirements in PROJECT["optional-dependencies"].items():
         if extra != "all":
-            wanted[f"murmura-{extra}"] = expected(requirements)
+            wanted[f"veilsum-{extra}"] = expected(requirements)
     wrong = [f"outputs: {found.keys() ^ wanted.keys()}"] if found.keys() != wanted.keys() else []
     wrong += [
         f"{name}: {required(found[name]) ^ wanted[name]}"
@@ -67,18 +67,18 @@ def test_dependencies_are_those_of_the_project() -> None:
 
 def test_a_forgotten_dependency_is_found() -> None:
     changed = yaml.safe_load((ROOT / "conda" / "recipe.yaml").read_text())
-    outputs(changed)["murmura-agents"]["requirements"]["run"].remove("cryptography >=43")
-    outputs(changed)["murmura-sim"]["requirements"]["run"].append("opendp")
+    outputs(changed)["veilsum-agents"]["requirements"]["run"].remove("cryptography >=43")
+    outputs(changed)["veilsum-sim"]["requirements"]["run"].append("opendp")
     assert len(differences(changed)) == 2
 
 
 def test_the_version_comes_from_outside() -> None:
-    assert RECIPE["context"]["version"] == '${{ env.get("MURMURA_VERSION") }}'
+    assert RECIPE["context"]["version"] == '${{ env.get("VEILSUM_VERSION") }}'
     assert RECIPE["recipe"]["version"] == "${{ version }}"
 
 
 def test_entry_point_build_tool_and_licences_are_those_of_the_project() -> None:
-    main = outputs(RECIPE)["murmura"]
+    main = outputs(RECIPE)["veilsum"]
     (script,) = PROJECT["scripts"].items()
     assert main["build"]["python"]["entry_points"] == [f"{script[0]} = {script[1]}"]
     build = tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]["requires"]

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 import yaml
 
-import murmura
+import veilsum
 from tools.closure import closure
 from tools.locks import TEST, extras, read_lock
 from tools.release_check import main, problems
 
 ROOT = Path(__file__).resolve().parents[2]
-ADDRESS = "https://forge.example/murmura/murmura"
+ADDRESS = "https://forge.example/veilsum/veilsum"
 
 
 def workflow(name: str) -> dict[str, Any]:
@@ -62,10 +62,10 @@ def test_a_release_has_its_distributions_and_its_bill_of_materials() -> None:
     fetched = {s["with"]["name"]: s["with"]["path"] for s in attach["steps"] if "uses" in s}
     (command,) = [shlex.split(step["run"]) for step in attach["steps"] if "run" in step]
     assert command[:3] == ["gh", "release", "create"]
-    assert {f"{fetched['dist']}/*", f"{fetched['sbom']}/murmura.cdx.json"} <= set(command)
+    assert {f"{fetched['dist']}/*", f"{fetched['sbom']}/veilsum.cdx.json"} <= set(command)
     uploaded = [s["with"] for s in jobs["build"]["steps"] if "upload-artifact" in s.get("uses", "")]
     assert {(each["name"], each["path"]) for each in uploaded} == {
-        ("dist", "dist"), ("sbom", "murmura.cdx.json"),
+        ("dist", "dist"), ("sbom", "veilsum.cdx.json"),
     }  # fmt: skip
 
 
@@ -83,25 +83,25 @@ def test_actions_are_pinned_and_jobs_may_only_read(name: str) -> None:
 @pytest.fixture
 def release(tmp_path: Path) -> Path:
     """A tree of which everything agrees, for the tag v0.1.0 or whatever the version is."""
-    (tmp_path / "src" / "murmura").mkdir(parents=True)
+    (tmp_path / "src" / "veilsum").mkdir(parents=True)
     (tmp_path / "dist").mkdir()
-    for name in ("pyproject.toml", "src/murmura/__init__.py"):
+    for name in ("pyproject.toml", "src/veilsum/__init__.py"):
         shutil.copy(ROOT / name, tmp_path / name)
-    version = murmura.__version__
+    version = veilsum.__version__
     (tmp_path / "CHANGELOG.md").write_text(f"# Changelog\n\n## {version} (2026-01-31)\n")
-    for name in (f"murmura-{version}-py3-none-any.whl", f"murmura-{version}.tar.gz"):
+    for name in (f"veilsum-{version}-py3-none-any.whl", f"veilsum-{version}.tar.gz"):
         (tmp_path / "dist" / name).touch()
     return tmp_path
 
 
 def test_a_release_of_which_everything_agrees_is_published(release: Path) -> None:
-    assert problems(release, f"v{murmura.__version__}", ADDRESS) == []
+    assert problems(release, f"v{veilsum.__version__}", ADDRESS) == []
 
 
 def test_a_release_that_does_not_agree_is_not(release: Path) -> None:
-    tag = f"v{murmura.__version__}"
+    tag = f"v{veilsum.__version__}"
     assert "tag" in problems(release, "v99.0.0", ADDRESS)[0]
-    other = problems(release, tag, "https://forge.example/somebody/murmura")
+    other = problems(release, tag, "https://forge.example/somebody/veilsum")
     assert len(other) == 4
     assert all("[project.urls]" in line for line in other)
     (release / "CHANGELOG.md").write_text("## Unreleased\n")
@@ -133,7 +133,7 @@ def test_the_bill_of_materials_lists_what_extras_bring(bill: dict[str, Any]) -> 
     assert needed.keys() <= {name for name, _ in listed}
     assert not {"pytest", "opendp", "sphinx", "hatchling"} & {name for name, _ in listed}
     assert bill["specVersion"] == "1.6"
-    assert bill["metadata"]["component"]["version"] == murmura.__version__
+    assert bill["metadata"]["component"]["version"] == veilsum.__version__
 
 
 def test_the_bill_says_hashes_licences_and_what_needs_what(bill: dict[str, Any]) -> None:

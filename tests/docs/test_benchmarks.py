@@ -9,7 +9,7 @@ from scipy.sparse import csr_array
 from benchmarks import growth, peers, triad
 from benchmarks.__main__ import missed
 from benchmarks.rounds import MEAN, NOISY, moved
-from murmura.simulation.workers import Workers
+from veilsum.simulation.workers import Workers
 
 
 def test_every_triad_is_computed(monkeypatch: Any) -> None:

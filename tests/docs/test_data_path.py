@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-import murmura
-from murmura.cli.app import app
+import veilsum
+from veilsum.cli.app import app
 
 PAGE = (Path(__file__).resolve().parents[2] / "ARCHITECTURE.md").read_text(encoding="utf-8")
 SCENARIO = """\
@@ -46,8 +46,8 @@ def listed(command: str) -> list[str]:
 
 
 def code_of(name: str) -> CodeType:
-    """The code of a function, method or property below murmura."""
-    module = f"murmura.{name}"
+    """The code of a function, method or property below veilsum."""
+    module = f"veilsum.{name}"
     rest: list[str] = []
     while True:
         try:
@@ -88,37 +88,37 @@ def command(tmp_path: Path, *words: str) -> list[str]:
     return [words[0], str(tmp_path / "s.toml"), "--out", str(tmp_path / "out"), *words[1:]]
 
 
-def test_murmura_run_follows_the_page(tmp_path: Path) -> None:
+def test_veilsum_run_follows_the_page(tmp_path: Path) -> None:
     words = command(tmp_path, "run", "--seed", "2")
-    with traced(listed("murmura run")) as calls:
+    with traced(listed("veilsum run")) as calls:
         done = CliRunner().invoke(app, words)
     assert done.exit_code == 0, done.output
-    assert calls == listed("murmura run")
+    assert calls == listed("veilsum run")
 
 
 def test_estimate_follows_the_page() -> None:
-    with traced(listed("murmura.estimate")) as calls:
-        result = murmura.estimate(
-            [1.0, 2.0, 3.0, 4.0, 5.0], "ring:5", murmura.families.Normal(sigma=1.0),
-            murmura.privacy.SignalDP(epsilon=1.0), rounds=4,
+    with traced(listed("veilsum.estimate")) as calls:
+        result = veilsum.estimate(
+            [1.0, 2.0, 3.0, 4.0, 5.0], "ring:5", veilsum.families.Normal(sigma=1.0),
+            veilsum.privacy.SignalDP(epsilon=1.0), rounds=4,
         )  # fmt: skip
         assert str(result)
         assert result.guarantee.epsilon == 1.0
-    assert calls == listed("murmura.estimate")
+    assert calls == listed("veilsum.estimate")
 
 
-def test_murmura_up_follows_the_page(tmp_path: Path) -> None:
+def test_veilsum_up_follows_the_page(tmp_path: Path) -> None:
     words = command(tmp_path, "up", "--insecure", "--processes", "1", "--no-figures")
-    with traced(listed("murmura up")) as calls:
+    with traced(listed("veilsum up")) as calls:
         done = CliRunner().invoke(app, words)
     assert done.exit_code == 0, done.output
-    assert calls == listed("murmura up")
+    assert calls == listed("veilsum up")
 
 
 def test_a_step_that_happens_twice_is_noticed() -> None:
     with traced(["scenario.Scenario.parse"]) as calls:
         for _ in range(2):
-            murmura.Scenario.parse(SCENARIO)
+            veilsum.Scenario.parse(SCENARIO)
     assert calls == ["scenario.Scenario.parse"] * 2
 
 

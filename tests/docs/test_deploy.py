@@ -17,12 +17,12 @@ from typing import Any
 
 import pytest
 
-from murmura.agents.ledger import read_ledger
-from murmura.agents.local_cluster.plan import free_ports
-from murmura.agents.results import half_width
-from murmura.agents.scenario_terms import problem_and_manifest
-from murmura.scenario import Scenario
-from murmura.theory import precision
+from veilsum.agents.ledger import read_ledger
+from veilsum.agents.local_cluster.plan import free_ports
+from veilsum.agents.results import half_width
+from veilsum.agents.scenario_terms import problem_and_manifest
+from veilsum.scenario import Scenario
+from veilsum.theory import precision
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs/tutorials/three-suppliers.md").read_text()
 SITES = ("north", "east", "west")
@@ -30,7 +30,7 @@ HOURS = 168
 RELEASED = (
     152  # readings in the batches that are closed after 168 rounds: 1, 1, 2, ..., 16, 24, ...
 )
-MURMURA = [sys.executable, "-m", "murmura.cli"]
+VEILSUM = [sys.executable, "-m", "veilsum.cli"]
 PATIENCE = 120  # seconds
 
 
@@ -45,14 +45,14 @@ def file_of(name: str) -> str:
 
 
 def commands(starting: str) -> list[list[str]]:
-    found = re.findall(rf"^(murmura {starting}.*)$", PAGE, re.M)
+    found = re.findall(rf"^(veilsum {starting}.*)$", PAGE, re.M)
     assert found
     return [line.split()[1:] for line in found]
 
 
-def murmura(*words: str, cwd: Path, code: int = 0) -> str:
+def veilsum(*words: str, cwd: Path, code: int = 0) -> str:
     done = subprocess.run(
-        [*MURMURA, *words], cwd=cwd, capture_output=True, text=True, timeout=PATIENCE
+        [*VEILSUM, *words], cwd=cwd, capture_output=True, text=True, timeout=PATIENCE
     )
     assert done.returncode == code, done.stdout + done.stderr
     return done.stdout
@@ -95,27 +95,27 @@ class Machines:
         (made,), (request,), (installed,) = (
             commands(f"keys {verb}") for verb in ("init", "request", "install")
         )
-        murmura(*made, cwd=authority)
+        veilsum(*made, cwd=authority)
         for site in SITES:
             (self.home / site / "inbox").mkdir(parents=True)
-            murmura(*(word.replace("north", site) for word in request), cwd=self.home / site)
+            veilsum(*(word.replace("north", site) for word in request), cwd=self.home / site)
             shutil.copy2(self.home / site / "keys" / f"{site}.request", authority)
         for words in commands("keys sign"):
             here = (w if not w.endswith(".example") else "127.0.0.1" for w in words)
-            murmura(*here, cwd=authority)
-        listed = murmura("keys", "list", "--dir", "keys", cwd=authority)
+            veilsum(*here, cwd=authority)
+        listed = veilsum("keys", "list", "--dir", "keys", cwd=authority)
         assert all(site in listed for site in SITES)
         for site in SITES:
             for name in ("ca.pem", f"{site}.pem"):
                 shutil.copy2(authority / "keys" / name, self.home / site / "inbox")
-            murmura(*(word.replace("north", site) for word in installed), cwd=self.home / site)
+            veilsum(*(word.replace("north", site) for word in installed), cwd=self.home / site)
         assert not list((authority / "keys").glob("[!c]*.key")), "no key of a site is there"
 
     def start(self, site: str, *options: str) -> subprocess.Popen[str]:
         log = (self.home / f"{site}.log").open("a")
         with log:
             self.running[site] = subprocess.Popen(
-                [*MURMURA, "agent", "agent.toml", *options],
+                [*VEILSUM, "agent", "agent.toml", *options],
                 cwd=self.home / site, stdout=subprocess.PIPE, stderr=log, text=True,
             )  # fmt: skip
         return self.running[site]
@@ -221,8 +221,8 @@ def test_one_starts_late_and_one_dies_and_comes_back(
     machines: Callable[..., Machines], tmp_path: Path
 ) -> None:
     sites = machines()
-    together(lambda site: murmura("doctor", "agent.toml", cwd=tmp_path / site))
-    checked = together(lambda s: murmura("agent", "agent.toml", "--check", cwd=tmp_path / s))
+    together(lambda site: veilsum("doctor", "agent.toml", cwd=tmp_path / site))
+    checked = together(lambda s: veilsum("agent", "agent.toml", "--check", cwd=tmp_path / s))
     assert len({first(r"manifest (\w{64})", text) for text in checked}) == 1
     port = free_ports(1)[0]
     sites.start("north", "--metrics", str(port))
@@ -230,11 +230,11 @@ def test_one_starts_late_and_one_dies_and_comes_back(
     wait(lambda: sites.status("north").get("state") == "gathering", "north gathers")
     wait(lambda: "west" in sites.log("north"), "north's log says who is missing")
     wait(lambda: sites.status("north")["coverage"]["present"] == 2, "two are there")
-    shown = murmura("status", "agent.toml", cwd=tmp_path / "north", code=3)
+    shown = veilsum("status", "agent.toml", cwd=tmp_path / "north", code=3)
     assert "gathering" in shown
     assert "west" in shown
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as page:
-        assert 'murmura_epsilon_spent{agent="north"} 0.0' in page.read().decode()
+        assert 'veilsum_epsilon_spent{agent="north"} 0.0' in page.read().decode()
     sites.kill("east")  # dies, and comes back
     sites.start("east")
     sites.start("west")
@@ -261,7 +261,7 @@ def test_one_starts_late_and_one_dies_and_comes_back(
         for words in commands("ledger"):
             said = [word.replace("north", site) for word in words]
             options = key if "verify" in said else ()
-            assert site in murmura(*said, *options, cwd=tmp_path / site)
+            assert site in veilsum(*said, *options, cwd=tmp_path / site)
 
     together(inspect)
     again = sites.start("north")  # all the others have gone

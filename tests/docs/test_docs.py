@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from murmura.cli.app import app
 from tests.docs.pages import DOCS, PROJECT, ROOT, name_of
+from veilsum.cli.app import app
 
 PAGES = [*PROJECT, *DOCS]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
@@ -108,13 +108,13 @@ def test_every_public_name_has_a_docstring() -> None:
 def test_every_verb_is_documented_and_helps() -> None:
     text = (ROOT / "docs" / "cli.md").read_text()
     for name, command in GENERATE.commands():
-        assert f"### murmura {name}" in text
+        assert f"### veilsum {name}" in text
         assert GENERATE.help_of(command)
         assert CliRunner().invoke(app, [*name.split(), "--help"]).exit_code == 0
 
 
 def test_examples_of_scenarios_are_scenarios() -> None:
-    from murmura.scenario import Scenario
+    from veilsum.scenario import Scenario
 
     found = sorted((ROOT / "examples").glob("*.toml"))
     assert len(found) >= 4
@@ -128,7 +128,7 @@ def test_console_examples_name_real_targets() -> None:
         for block in blocks(page, "console"):
             for line in block.strip().splitlines():
                 words = shlex.split(line, comments=True)
-                assert words[0] in {"make", "murmura"}
+                assert words[0] in {"make", "veilsum"}
                 if words[0] == "make":
                     assert f"\n{words[1]}:" in makefile
 

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from docs.generate import PACKAGES
 
-import murmura
+import veilsum
 
 OWN = ("self", "cls")
 LISTENS = "starts MPI, which opens listening ports"
@@ -38,7 +38,7 @@ def public() -> Iterator[Any]:
             if inspect.isfunction(thing) or inspect.isclass(thing):
                 seen.setdefault(f"{thing.__module__}.{thing.__qualname__}", thing)
     for where, thing in sorted(seen.items()):
-        yield pytest.param(thing, id=where.removeprefix("murmura."))
+        yield pytest.param(thing, id=where.removeprefix("veilsum."))
 
 
 def test_names_without_an_example_are_public_and_start_mpi() -> None:
@@ -89,7 +89,7 @@ def test_public_names_have_numpydoc_sections_and_an_example(thing: Any) -> None:
     if inspect.isfunction(thing) and thing.__annotations__.get("return") not in ("None", None):
         assert "Returns" in found or "Yields" in found, "the section Returns is missing"
     assert "+SKIP" not in text, "an example that is skipped may be wrong"
-    if f"{thing.__module__}.{thing.__qualname__}".removeprefix("murmura.") in NO_EXAMPLE:
+    if f"{thing.__module__}.{thing.__qualname__}".removeprefix("veilsum.") in NO_EXAMPLE:
         assert "Examples" in found, "the section Examples is missing"
         assert ">>>" not in text, "an example must not start MPI"
     else:
@@ -97,7 +97,7 @@ def test_public_names_have_numpydoc_sections_and_an_example(thing: Any) -> None:
 
 
 def modules() -> list[str]:
-    found = pkgutil.walk_packages(murmura.__path__, "murmura.")
+    found = pkgutil.walk_packages(veilsum.__path__, "veilsum.")
     return [module.name for module in found if not module.name.endswith("__main__")]
 
 

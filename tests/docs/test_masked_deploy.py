@@ -12,18 +12,18 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from murmura.agents.ledger import read_ledger, verify
-from murmura.agents.local_cluster.plan import free_ports
-from murmura.agents.results import half_width
-from murmura.agents.scenario_terms import problem_and_manifest
-from murmura.cli.app import app
-from murmura.scenario import Scenario
+from veilsum.agents.ledger import read_ledger, verify
+from veilsum.agents.local_cluster.plan import free_ports
+from veilsum.agents.results import half_width
+from veilsum.agents.scenario_terms import problem_and_manifest
+from veilsum.cli.app import app
+from veilsum.scenario import Scenario
 
 TUTORIALS = Path(__file__).resolve().parents[2] / "docs" / "tutorials"
 PAGE = (TUTORIALS / "masked-sum-of-four-sites.md").read_text()
 SITES = ("north", "east", "south", "west")
 PEAKS = {"north": 41.2578125, "east": 62.1328125, "south": 38.0703125, "west": 55.5078125}
-MURMURA = [sys.executable, "-m", "murmura.cli"]
+VEILSUM = [sys.executable, "-m", "veilsum.cli"]
 PATIENCE = 120  # seconds
 
 
@@ -34,12 +34,12 @@ def file_of(name: str) -> str:
 
 
 def commands(starting: str) -> list[list[str]]:
-    found = re.findall(rf"^(murmura {starting}.*)$", PAGE, re.M)
+    found = re.findall(rf"^(veilsum {starting}.*)$", PAGE, re.M)
     assert found
     return [line.split()[1:] for line in found]
 
 
-def murmura(*words: str, cwd: Path) -> None:
+def veilsum(*words: str, cwd: Path) -> None:
     with contextlib.chdir(cwd):
         done = CliRunner().invoke(app, words)
     assert done.exit_code == 0, done.output
@@ -55,18 +55,18 @@ def sites(tmp_path: Path) -> Path:
     for site in SITES:
         folder = tmp_path / site
         folder.mkdir()
-        murmura(*(word.replace("north", site) for word in made_request), cwd=folder)
+        veilsum(*(word.replace("north", site) for word in made_request), cwd=folder)
         shutil.copy(folder / "keys" / f"{site}.request", central)
     for words in (*commands("keys init"), *commands("keys sign")):
         hosts = ("--host", "127.0.0.1") if "sign" in words else ()
-        murmura(*words, *hosts, cwd=central)
+        veilsum(*words, *hosts, cwd=central)
     ports = dict(zip(SITES, free_ports(4), strict=True))
     for number, site in enumerate(SITES):
         folder = tmp_path / site
         (folder / "inbox").mkdir()
         for name in ("ca.pem", f"{site}.pem"):
             shutil.copy(central / "authority" / name, folder / "inbox")
-        murmura(*(word.replace("north", site) for word in made_install), cwd=folder)
+        veilsum(*(word.replace("north", site) for word in made_install), cwd=folder)
         shutil.copy(central / "authority" / "signing-keys.toml", folder)
         for name in ("sum.toml", "ring.csv"):
             (folder / name).write_text(file_of(name))
@@ -94,11 +94,11 @@ def test_four_sites_end_with_the_same_sum(sites: Path, running: dict[str, Any]) 
     """The interval is exceeded five times over once in 10^9 runs."""
     ((*command, _),) = commands("agent")
     for check in (("doctor", "north.toml"), ("agent", "north.toml", "--check")):
-        murmura(*check, cwd=sites / "north")
+        veilsum(*check, cwd=sites / "north")
     for site in SITES:
         with (sites / f"{site}.log").open("w") as log:
             running[site] = subprocess.Popen(
-                [*MURMURA, *command, f"{site}.toml"],
+                [*VEILSUM, *command, f"{site}.toml"],
                 cwd=sites / site, text=True, stdout=subprocess.PIPE, stderr=log,
             )  # fmt: skip
     found = set()

@@ -9,9 +9,9 @@ import pytest
 from scipy import stats
 
 from docs import masked_figure, masked_tables
-from murmura.families import Normal
-from murmura.privacy import MaskedDP, MaskedParameters, effective_epsilon
-from murmura.privacy.calibration import masked_mechanism
+from veilsum.families import Normal
+from veilsum.privacy import MaskedDP, MaskedParameters, effective_epsilon
+from veilsum.privacy.calibration import masked_mechanism
 
 
 def test_masks_of_the_figure_cancel_and_its_sum_is_right() -> None:
@@ -46,7 +46,7 @@ def test_a_member_without_a_jump_is_what_the_sampler_finds() -> None:
     """20,000 draws; 6 standard deviations, false alarm below 1e-8; jumps that cancel are rare."""
     from fractions import Fraction
 
-    from murmura.privacy.exact import GeneralizedDiscreteLaplace
+    from veilsum.privacy.exact import GeneralizedDiscreteLaplace
 
     order, draws = Fraction(1, 35), 20_000
     noise = GeneralizedDiscreteLaplace(order, Fraction(2**12))

@@ -12,8 +12,8 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from benchmarks import overlay
-from murmura import networks
 from tests.agents.masked.test_lemma import Enumerated, holds
+from veilsum import networks
 
 REPORT = json.loads((Path(overlay.__file__).parent / "overlay.json").read_text())
 

@@ -57,7 +57,7 @@ def test_a_wrong_anchor_is_noticed(tmp_path: Path) -> None:
         ("tutorials/first", "../../examples/feeder.toml", "../examples/feeder.md"),
         ("project/architecture", "docs/errata.md", "../errata.md"),
         ("project/contributing", "README.md", "../index.md"),
-        ("agents", "../src/murmura/cli/agent.py", "../src/murmura/cli/agent.py"),
+        ("agents", "../src/veilsum/cli/agent.py", "../src/veilsum/cli/agent.py"),
         ("cli", "#verbs", "#verbs"),
         ("index", "../notebooks/1-first-estimate.ipynb", "notebooks/1-first-estimate.ipynb"),
         ("notebooks/1-first-estimate", "../docs/privacy.md", "../privacy.md"),
@@ -101,7 +101,7 @@ def test_docstrings_are_read_as_they_are_written() -> None:
 @pytest.mark.parametrize("example", gallery.EXAMPLES, ids=lambda path: path.stem)
 def test_every_example_has_a_picture_of_its_own_run(example: Path) -> None:
     page = gallery.page(example)
-    assert "murmura run" in page
+    assert "veilsum run" in page
     assert example.read_text().rstrip() in page
     if example.stem in gallery.WITHOUT:
         assert "There is no picture" in page
@@ -117,7 +117,7 @@ def test_every_example_has_a_picture_of_its_own_run(example: Path) -> None:
 
 
 def test_numbers_of_a_picture_are_those_of_a_run() -> None:
-    from murmura.scenario import run
+    from veilsum.scenario import run
 
     example = ROOT / "examples" / "feeder.toml"
     assert gallery.numbers_of(gallery.picture_of(example)) == main_table(run(example))
@@ -199,7 +199,7 @@ def shows_what_is_typed(site: Path) -> None:
     """Options and strings outside code keep their hyphens and quotes."""
     assert "<h2>Begin with init --fleet<" in (site / "deploy.html").read_text()
     assert '"ring:21", "grid.csv"' in html.unescape(
-        (site / "api/murmura.estimate.html").read_text()
+        (site / "api/veilsum.estimate.html").read_text()
     )
 
 
@@ -213,7 +213,7 @@ def can_be_read_and_searched_offline(site: Path) -> None:
         problems, asked = [], []
         page.on("pageerror", lambda problem: problems.append(str(problem)))
         page.on("request", lambda request: asked.append(request.url))
-        for name in ("index", "gallery", "notebooks/1-first-estimate", "api/murmura.estimate"):
+        for name in ("index", "gallery", "notebooks/1-first-estimate", "api/veilsum.estimate"):
             page.goto((site / f"{name}.html").as_uri())
             expect(page.get_by_role("heading", level=1)).to_be_visible()
             assert page.evaluate("() => document.documentElement.scrollWidth") <= 390, name

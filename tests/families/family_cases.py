@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from murmura import families as f
+from veilsum import families as f
 
 positive = st.floats(0.05, 20.0)
 real = st.floats(-20.0, 20.0)

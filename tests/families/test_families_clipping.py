@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from murmura import families as f
-from murmura.families.clipping import drawn_clipping
+from veilsum import families as f
+from veilsum.families.clipping import drawn_clipping
 
 DRAWS = 400_000
 CASES: list[tuple[f.Family, dict[str, Any]]] = [

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from murmura import families as f
-from murmura.errors import FamilyError, SignalError
 from tests.families.family_cases import CASES, Case
+from veilsum import families as f
+from veilsum.errors import FamilyError, SignalError
 
 each = pytest.mark.parametrize("case", CASES, ids=str)
 DRAWS = 200_000

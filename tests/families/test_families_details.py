@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import special, stats
 
-from murmura import families as f
-from murmura.errors import FamilyError, SignalError
-from murmura.families import registry
-from murmura.families.positive import inverse_digamma
-from murmura.families.scalar import excess, inverse_excess
+from veilsum import families as f
+from veilsum.errors import FamilyError, SignalError
+from veilsum.families import registry
+from veilsum.families.positive import inverse_digamma
+from veilsum.families.scalar import excess, inverse_excess
 
 
 @pytest.mark.parametrize(
@@ -276,7 +276,7 @@ def test_public_names_resolve_lazily() -> None:
     assert set(dir(f)) == set(f.__all__)
     with pytest.raises(AttributeError):
         f.Nonsense  # noqa: B018
-    code = "import sys, murmura.families as f; f.Normal(1.0); print('scipy' in sys.modules)"
+    code = "import sys, veilsum.families as f; f.Normal(1.0); print('scipy' in sys.modules)"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "False"
 

@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from murmura import families as f
-from murmura.errors import FamilyError
+from veilsum import families as f
+from veilsum.errors import FamilyError
 
 BOUNDED = [
     f.Normal(1.0, bounds=(-2.0, 3.0)),

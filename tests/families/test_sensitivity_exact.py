@@ -15,7 +15,7 @@ import mpmath  # type: ignore[import-untyped]
 import numpy as np
 import pytest
 
-from murmura import families as f
+from veilsum import families as f
 
 mp = mpmath.mp.clone()
 mp.prec = 2400  # exact differences of floats from 5e-324 to 1e308, with 50 digits to spare

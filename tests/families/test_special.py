@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import special as scipy_special
 
-from murmura.families import special
+from veilsum.families import special
 
 ULPS = 5.0
 

@@ -15,8 +15,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from murmura.agents.readings import MqttReadings, Pauses, Readings, SqlReadings
 from tests.agents.readings.released import run_agents
+from veilsum.agents.readings import MqttReadings, Pauses, Readings, SqlReadings
 
 PAUSES = Pauses(1.0, 1.0)
 KINDS: dict[str, Any] = {"mqtt": MqttReadings, "sql": SqlReadings}

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from murmura.agents.ledger import ReadingOrigin
-from murmura.agents.ledger.records import OriginHasher
 from tests.agents.readings.released import entries
 from tests.integration.servers import Mosquitto, Postgres
+from veilsum.agents.ledger import ReadingOrigin
+from veilsum.agents.ledger.records import OriginHasher
 
 AGENT = Path(__file__).with_name("agent_process.py")
 STAGES = ("checked", "drawn", "written", "committed")
@@ -34,7 +34,7 @@ def broker(tmp_path: Path) -> Iterator[Mosquitto]:
 
 @pytest.fixture
 def database() -> Iterator[Postgres]:
-    folder = Path(tempfile.mkdtemp(prefix="murmura-"))  # readable by the user postgres
+    folder = Path(tempfile.mkdtemp(prefix="veilsum-"))  # readable by the user postgres
     made = None
     try:
         made = Postgres(folder)

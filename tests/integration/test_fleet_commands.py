@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from murmura.agents.local_cluster.plan import free_ports
-from murmura.cli.init import commands
+from veilsum.agents.local_cluster.plan import free_ports
+from veilsum.cli.init import commands
 
 SITES = ("north", "east", "west")
 MINUTES = 5
@@ -27,13 +27,13 @@ pytestmark = pytest.mark.integration
 
 
 class Shell:
-    """A shell in a folder, with `murmura` on its path; it ends what it started."""
+    """A shell in a folder, with `veilsum` on its path; it ends what it started."""
 
     def __init__(self, home: Path) -> None:
         self.home, self.processes = home, list[int]()
-        program = home / "bin" / "murmura"
+        program = home / "bin" / "veilsum"
         program.parent.mkdir()
-        program.write_text(f'#!/bin/sh\nexec {sys.executable} -m murmura.cli "$@"\n')
+        program.write_text(f'#!/bin/sh\nexec {sys.executable} -m veilsum.cli "$@"\n')
         program.chmod(0o755)
         path = f"{program.parent}:{os.environ['PATH']}"
         self.environment = os.environ | {"PATH": path, "COVERAGE_PROCESS_START": ""}
@@ -70,7 +70,7 @@ def test_ten_commands_to_a_fleet_that_is_watched(shell: Shell, masked: tuple[str
     sites = [f"{k}=127.0.0.1:{p}" for k, p in zip(SITES, free_ports(3), strict=True)]
     empty = shell.home / "empty"
     empty.mkdir()
-    said = shell.type(f"murmura init --fleet demo {' '.join((*sites, *masked))}", empty)
+    said = shell.type(f"veilsum init --fleet demo {' '.join((*sites, *masked))}", empty)
     fleet = empty / "demo"
     typed = commands((fleet / "COMMANDS.md").read_text())
     assert len(typed) == 10
@@ -81,7 +81,7 @@ def test_ten_commands_to_a_fleet_that_is_watched(shell: Shell, masked: tuple[str
     *setting_up, status, watch = typed
     for command in setting_up:
         out = shell.type(command, fleet)
-        if "murmura doctor" in command:
+        if "veilsum doctor" in command:
             assert out.count("0 warnings, 0 failures") == 3, out
             assert "differ" not in out
     assert len(shell.processes) == 3

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from murmura.agents.readings import MqttReadings, Pauses, SourceState
-from murmura.errors import SignalError
 from tests.agents.readings.released import taken
 from tests.integration.conftest import Agents
 from tests.integration.servers import SECRET, Mosquitto, free_port
+from veilsum.agents.readings import MqttReadings, Pauses, SourceState
+from veilsum.errors import SignalError
 
 pytestmark = pytest.mark.integration
 TOPIC = "meters/north"

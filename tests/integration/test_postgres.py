@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from murmura.agents.readings import Pauses, SqlReadings
-from murmura.errors import SignalError
 from tests.agents.readings.released import taken
 from tests.integration.conftest import Agents
 from tests.integration.servers import SECRET, Postgres
+from veilsum.agents.readings import Pauses, SqlReadings
+from veilsum.errors import SignalError
 
 pytestmark = pytest.mark.integration
 NOISE = "7654321"

@@ -16,10 +16,10 @@ from urllib.request import urlopen
 
 import pytest
 
-from murmura.agents.fleet import Fleet
-from murmura.agents.local_cluster.plan import free_ports
-from murmura.agents.pki import Authority, install, make_request
 from tests.deploy.rendered import DASHBOARD
+from veilsum.agents.fleet import Fleet
+from veilsum.agents.local_cluster.plan import free_ports
+from veilsum.agents.pki import Authority, install, make_request
 
 SITES = ("north", "east", "west")
 PATIENCE = 120  # seconds
@@ -81,7 +81,7 @@ def watched(tmp_path: Path) -> Iterator[Prometheus]:
     *ports, own = free_ports(4)
     config = configure(tmp_path, ports)
     commands = [
-        [sys.executable, "-m", "murmura.cli", "agent", str(tmp_path / "sites" / k / "agent.toml"),
+        [sys.executable, "-m", "veilsum.cli", "agent", str(tmp_path / "sites" / k / "agent.toml"),
          "--metrics", str(port)]
         for k, port in zip(SITES, ports, strict=True)
     ]  # fmt: skip

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from murmura.agents.fleet import Fleet
-from murmura.agents.local_cluster.plan import free_ports
-from murmura.agents.pki import Authority, install, make_request
+from veilsum.agents.fleet import Fleet
+from veilsum.agents.local_cluster.plan import free_ports
+from veilsum.agents.pki import Authority, install, make_request
 
 EXPOSURE = 1.2  # of 10; what systemd 252 says is 1.1
 SITES = ("north", "east")
-PROGRAM = "/opt/murmura/bin/murmura"
+PROGRAM = "/opt/veilsum/bin/veilsum"
 PAGE = ("--page", "127.0.0.1:0")
 CONFINED = Path(__file__).with_name("confined.py")
 
@@ -29,13 +29,13 @@ pytestmark = [
 
 def unit() -> str:
     return Fleet("demo", ("north=north.example", "east=east.example")).files()[
-        "sites/north/murmura-agent.service"
+        "sites/north/veilsum-agent.service"
     ]
 
 
 def analyze(folder: Path, text: str, *words: str) -> tuple[int, str]:
     """The exit code and output of systemd-analyze for a unit whose program exists."""
-    file = folder / "murmura-agent.service"
+    file = folder / "veilsum-agent.service"
     file.write_text(text.replace(PROGRAM, sys.executable))
     done = subprocess.run(
         ["systemd-analyze", *words, "--no-pager", str(file)],
@@ -118,7 +118,7 @@ def test_agents_reach_an_estimate_under_these_rules(tmp_path: Path) -> None:
     try:
         for label in SITES:
             file = str(tmp_path / "sites" / label / "agent.toml")
-            command = (sys.executable, "-m", "murmura.cli", "agent", file, "--metrics", "0", *PAGE)
+            command = (sys.executable, "-m", "veilsum.cli", "agent", file, "--metrics", "0", *PAGE)
             with (tmp_path / f"{label}.log").open("w") as log:
                 running.append(
                     subprocess.Popen(

@@ -5,16 +5,16 @@ from typing import Any
 
 import numpy as np
 
-from murmura import families, networks
-from murmura.agents.derived_terms import hops_of
-from murmura.agents.mixing import release_weights
-from murmura.agents.quantiles import quantile
-from murmura.agents.release import guarantee
-from murmura.agents.scenario_terms import manifest_of
-from murmura.networks import kernels
-from murmura.privacy import LaplaceMechanism
-from murmura.privacy.masked import effective_epsilon
-from murmura.scenario import Scenario
+from veilsum import families, networks
+from veilsum.agents.derived_terms import hops_of
+from veilsum.agents.mixing import release_weights
+from veilsum.agents.quantiles import quantile
+from veilsum.agents.release import guarantee
+from veilsum.agents.scenario_terms import manifest_of
+from veilsum.networks import kernels
+from veilsum.privacy import LaplaceMechanism
+from veilsum.privacy.masked import effective_epsilon
+from veilsum.scenario import Scenario
 
 SCENARIO = """
 name = "facts"

@@ -12,11 +12,11 @@ import pytest
 from docs.generate import PACKAGES, public_names
 from packaging.utils import canonicalize_name
 
-from murmura._extras import EXTRAS
-from murmura.agents.local_cluster.plan import free_ports
 from tests.light import facts
 from tests.light.without import BLOCKED
 from tools.locks import extras
+from veilsum._extras import EXTRAS
+from veilsum.agents.local_cluster.plan import free_ports
 
 ROOT = Path(__file__).resolve().parents[2]
 LIGHT = [sys.executable, "-m", "tests.light.without"]
@@ -67,7 +67,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         (folder / f"{own}.toml").write_text(text)
         (folder / f"{own}.csv").write_text("load\n" + "6.5\n" * 4)
     keys = """
-from murmura.agents.pki import Authority
+from veilsum.agents.pki import Authority
 made = Authority.create("keys")
 for label in "ab":
     made.issue(label, hosts=["127.0.0.1"])
@@ -76,7 +76,7 @@ for label in "ab":
     assert done.returncode == 0, done.stderr
     running = [
         subprocess.Popen(
-            [*LIGHT, "-m", "murmura.cli", "agent", f"{own}.toml", "--json"], cwd=folder,
+            [*LIGHT, "-m", "veilsum.cli", "agent", f"{own}.toml", "--json"], cwd=folder,
             env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )
         for own in "ab"
@@ -99,7 +99,7 @@ def test_a_pair_of_agents_runs_from_its_files_to_its_results(pair: dict[str, Any
 VERBS = """
 import json, sys
 from typer.testing import CliRunner
-from murmura.cli.app import app
+from veilsum.cli.app import app
 found = {}
 for line in sys.stdin.read().splitlines():
     done = CliRunner().invoke(app, line.split())
@@ -147,12 +147,12 @@ def test_other_verbs_name_the_extra_before_they_start(line: str, verbs: Any) -> 
     code, output, _ = verbs[line]
     assert code == 1
     assert output.count("\n") == 1
-    assert f"pip install 'murmura[{REFUSED[line]}]'" in output
+    assert f"pip install 'veilsum[{REFUSED[line]}]'" in output
 
 
 def test_up_left_nothing_behind(pair: dict[str, Any], verbs: Any) -> None:
     assert "up scenario.toml" in verbs
-    assert not (pair["folder"] / "murmura-out" / "pair-agents").exists()
+    assert not (pair["folder"] / "veilsum-out" / "pair-agents").exists()
 
 
 MASKED = """
@@ -185,28 +185,28 @@ def test_what_agents_compute_is_the_same_to_the_last_digit() -> None:
 
 
 API = """
-import murmura as mm
-from murmura.errors import MissingExtraError
-normal, request = mm.families.Normal(sigma=1.0), mm.privacy.SignalDP(epsilon=1.0)
-problem = mm.simulation.Problem(
-    mm.networks.metropolis("ring:5"), mm.algorithms.Average(), normal,
-    mm.simulation.SyntheticSignals(normal, {"mu": 1.0}, 5, seed=1), request, rounds=3,
+import veilsum as vs
+from veilsum.errors import MissingExtraError
+normal, request = vs.families.Normal(sigma=1.0), vs.privacy.SignalDP(epsilon=1.0)
+problem = vs.simulation.Problem(
+    vs.networks.metropolis("ring:5"), vs.algorithms.Average(), normal,
+    vs.simulation.SyntheticSignals(normal, {"mu": 1.0}, 5, seed=1), request, rounds=3,
 )
 ways = (
-    lambda: mm.estimate([1.0] * 5, "ring:5", normal, request),
-    lambda: mm.sweep({"mu": 1.0}, "ring:5", normal, request),
-    lambda: mm.simulation.simulate(problem),
-    lambda: mm.networks.metropolis("ring:5").weights,
-    lambda: mm.networks.load("ring:5").adjacency,
-    lambda: mm.networks.ring(5).save("ring.parquet"),
-    lambda: mm.signals.as_signals("a.csv"),
-    lambda: mm.paper.find(),
+    lambda: vs.estimate([1.0] * 5, "ring:5", normal, request),
+    lambda: vs.sweep({"mu": 1.0}, "ring:5", normal, request),
+    lambda: vs.simulation.simulate(problem),
+    lambda: vs.networks.metropolis("ring:5").weights,
+    lambda: vs.networks.load("ring:5").adjacency,
+    lambda: vs.networks.ring(5).save("ring.parquet"),
+    lambda: vs.signals.as_signals("a.csv"),
+    lambda: vs.paper.find(),
 )
 for way in ways:
     try:
         way()
     except MissingExtraError as error:
-        assert "pip install 'murmura[" in str(error), error
+        assert "pip install 'veilsum[" in str(error), error
         print("refused", error)
 """
 
@@ -258,13 +258,13 @@ def test_verbs_of_agents_name_their_extra(pair: dict[str, Any]) -> None:
     assert done.returncode == 0, done.stderr
     for line, (code, output, exception) in json.loads(done.stdout).items():
         assert code == 1, (line, output, exception)
-        assert "pip install 'murmura[agents]'" in output, (line, output, exception)
+        assert "pip install 'veilsum[agents]'" in output, (line, output, exception)
         assert output.count("\n") == 1
 
 
 NAMES = """
 import importlib, json, sys
-from murmura.errors import MissingExtraError
+from veilsum.errors import MissingExtraError
 found = {True: 0, False: 0}
 for package, names in json.load(sys.stdin).items():
     module = importlib.import_module(package)
@@ -272,7 +272,7 @@ for package, names in json.load(sys.stdin).items():
         try:
             getattr(module, name)
         except MissingExtraError as error:
-            assert "pip install 'murmura[" in str(error), error
+            assert "pip install 'veilsum[" in str(error), error
             found[False] += 1
         else:
             found[True] += 1
@@ -295,9 +295,9 @@ def test_every_public_name_is_there_or_names_its_extra() -> None:
 def test_agents_load_neither_simulator_nor_figures() -> None:
     code = """
 import sys
-import murmura.agents.config, murmura.agents.runtime, murmura.agents.transport.zenoh
-import murmura.agents.doctor, murmura.agents.masked, murmura.agents.ledger, murmura.agents.results
-import murmura.agents.readings.csv, murmura.cli.app
+import veilsum.agents.config, veilsum.agents.runtime, veilsum.agents.transport.zenoh
+import veilsum.agents.doctor, veilsum.agents.masked, veilsum.agents.ledger, veilsum.agents.results
+import veilsum.agents.readings.csv, veilsum.cli.app
 print(*{name.partition(".")[0] for name in sys.modules})
 """
     done = subprocess.run(

@@ -1,6 +1,6 @@
 """Run a program where the packages of the extras sim and plot are not installed.
 
-python -m tests.light.without -m murmura.cli ledger show ...
+python -m tests.light.without -m veilsum.cli ledger show ...
 python -m tests.light.without -c "..."
 
 The variable WITHOUT names others in their place, with commas between them. They can be neither imported

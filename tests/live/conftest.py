@@ -5,7 +5,7 @@
         expect(page.get_by_role("heading", level=1)).to_have_text("north")
 
 Whatever the browser complains of (console errors, exceptions of scripts, violations of the policy)
-fails the test at its end. Pictures are written to the folder MURMURA_SCREENSHOTS, if it is set.
+fails the test at its end. Pictures are written to the folder VEILSUM_SCREENSHOTS, if it is set.
 """
 
 from __future__ import annotations
@@ -108,11 +108,11 @@ def open_page(browser: Browser, complaints: list[str]) -> Iterator[OpenPage]:
 
 @pytest.fixture
 def screenshot(request: pytest.FixtureRequest) -> Callable[[Page, str], bytes]:
-    """Takes a picture of the whole page; also written to MURMURA_SCREENSHOTS, if that is set."""
+    """Takes a picture of the whole page; also written to VEILSUM_SCREENSHOTS, if that is set."""
 
     def take(page: Page, name: str) -> bytes:
         content = page.screenshot(full_page=True, animations="disabled")
-        folder = os.environ.get("MURMURA_SCREENSHOTS")
+        folder = os.environ.get("VEILSUM_SCREENSHOTS")
         if folder:
             Path(folder).mkdir(parents=True, exist_ok=True)
             (Path(folder) / f"{request.node.name}-{name}.png").write_bytes(content)

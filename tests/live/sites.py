@@ -1,4 +1,4 @@
-"""Three real agents with certificates on loopback, as `murmura agent` runs them, one with a page."""
+"""Three real agents with certificates on loopback, as `veilsum agent` runs them, one with a page."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from murmura.agents.local_cluster.plan import free_ports
-from murmura.agents.pki import Authority
+from veilsum.agents.local_cluster.plan import free_ports
+from veilsum.agents.pki import Authority
 
 SITES = ("north", "east", "west")
 SCENARIO = """
@@ -116,7 +116,7 @@ class Sites:
         """Start the agent of a site; its log is in the folder."""
         with (self.home / f"{name}.log").open("a") as log:
             self.running[name] = subprocess.Popen(
-                [sys.executable, "-m", "murmura.cli", "agent", "agent.toml", *options],
+                [sys.executable, "-m", "veilsum.cli", "agent", "agent.toml", *options],
                 cwd=self.home / name, stdout=log, stderr=log, text=True,
             )  # fmt: skip
         return self.running[name]

@@ -9,10 +9,10 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
-from murmura.live.hub import Hub
-from murmura.live.security import PageAddress
-from murmura.live.server import PageServer, page_route
 from tests.live.conftest import OpenPage
+from veilsum.live.hub import Hub
+from veilsum.live.security import PageAddress
+from veilsum.live.server import PageServer, page_route
 
 pytestmark = pytest.mark.integration
 

@@ -9,13 +9,13 @@ from urllib.request import urlopen
 
 import pytest
 
-from murmura.agents.scenario_terms import manifest_of
-from murmura.errors import AgentError
-from murmura.live.fleet import FleetPage, FleetTerms, fold, site_of
-from murmura.live.fleet_server import FleetServer
-from murmura.live.hub import Hub
-from murmura.live.security import PageAddress
-from murmura.scenario import Scenario
+from veilsum.agents.scenario_terms import manifest_of
+from veilsum.errors import AgentError
+from veilsum.live.fleet import FleetPage, FleetTerms, fold, site_of
+from veilsum.live.fleet_server import FleetServer
+from veilsum.live.hub import Hub
+from veilsum.live.security import PageAddress
+from veilsum.scenario import Scenario
 
 SCENARIO = """
 name = "ring"

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from murmura.live.fleet import fold
-from murmura.live.fleet_history import MOST_LINES, MOST_ROUNDS, RoundHistory
+from veilsum.live.fleet import fold
+from veilsum.live.fleet_history import MOST_LINES, MOST_ROUNDS, RoundHistory
 
 LABELS = ("a", "b", "c")
 

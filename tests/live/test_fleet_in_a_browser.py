@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from murmura.live.fleet import FleetPage, FleetTerms
-from murmura.live.fleet_layout import place
-from murmura.live.fleet_server import FleetServer
-from murmura.live.security import PageAddress
 from tests.live.conftest import OpenPage, overlapping_texts
+from veilsum.live.fleet import FleetPage, FleetTerms
+from veilsum.live.fleet_layout import place
+from veilsum.live.fleet_server import FleetServer
+from veilsum.live.security import PageAddress
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -41,11 +41,11 @@ Take = Callable[["Page", str], bytes]
 
 @contextmanager
 def running(folder: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """`murmura up --page` of the scenario in two processes, and the address of its page."""
+    """`veilsum up --page` of the scenario in two processes, and the address of its page."""
     (folder / "scenario.toml").write_text(SCENARIO)
     command = ["up", "scenario.toml", "--processes", "2", "--page", "127.0.0.1:0"]
     process = subprocess.Popen(
-        [sys.executable, "-m", "murmura.cli", *command, "--page-for", "60", "--no-figures"],
+        [sys.executable, "-m", "veilsum.cli", *command, "--page-for", "60", "--no-figures"],
         cwd=folder,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,

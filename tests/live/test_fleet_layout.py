@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from murmura.live.fleet_layout import place
+from veilsum.live.fleet_layout import place
 
 RING = [(k, (k + 1) % 12) for k in range(12)]
 SHAPES = {
@@ -47,7 +47,7 @@ def test_given_positions_keep_their_proportions() -> None:
 
 def test_it_needs_no_scipy() -> None:
     code = (
-        "import sys; from murmura.live.fleet_layout import place; place(9, [(0, 1)]); "
+        "import sys; from veilsum.live.fleet_layout import place; place(9, [(0, 1)]); "
         "print({'scipy', 'networkx', 'matplotlib'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from murmura.live.hub import Hub, LiveEvent
+from veilsum.live.hub import Hub, LiveEvent
 
 
 def read(hub: Hub, count: int) -> list[LiveEvent]:

@@ -1,4 +1,4 @@
-"""`murmura agent --page`: what is refused before the agent starts."""
+"""`veilsum agent --page`: what is refused before the agent starts."""
 
 import socket
 import sys
@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from murmura.cli.app import app
 from tests.cli.test_cli_agent import deployment
+from veilsum.cli.app import app
 
 
 def agent(folder: Path, *words: str) -> Any:
@@ -57,10 +57,10 @@ def test_without_the_extra_the_error_names_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     deployment(tmp_path)
-    for name in [name for name in sys.modules if name.startswith("murmura.live")]:
+    for name in [name for name in sys.modules if name.startswith("veilsum.live")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     done = agent(tmp_path, "--page", "127.0.0.1:0")
     assert done.exit_code == 1
-    assert "pip install 'murmura[live]'" in done.output
+    assert "pip install 'veilsum[live]'" in done.output
     assert not list(tmp_path.glob("0.ledger*")), "nothing was opened"

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from murmura.errors import AgentError
-from murmura.live import server as module
-from murmura.live.hub import Hub
-from murmura.live.security import HEADERS, PageAddress, allowed_hosts, parse_address
-from murmura.live.server import PageServer, page_route
+from veilsum.errors import AgentError
+from veilsum.live import server as module
+from veilsum.live.hub import Hub
+from veilsum.live.security import HEADERS, PageAddress, allowed_hosts, parse_address
+from veilsum.live.server import PageServer, page_route
 
 LOCAL = PageAddress("127.0.0.1", 0)
 

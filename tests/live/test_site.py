@@ -18,18 +18,18 @@ from typing import Any
 
 import pytest
 
-from murmura.agents.pki import Authority, Credentials, KeyWatch, Role
-from murmura.agents.release.mechanism import ReleaseMechanism
-from murmura.agents.runtime import Log, Metrics, Node
-from murmura.agents.runtime.metrics import LINK_STATES, STAGES, STATES
-from murmura.live import security
-from murmura.live import site as module
-from murmura.live.hub import Hub
-from murmura.live.security import PageAddress, PageTls
-from murmura.live.server import EventStream
-from murmura.live.site import MOST_LINES, MOST_POINTS, SitePage, apply, thinned, without_folders
 from tests.agents.runtime.test_node import finish, node, problem
 from tests.agents.runtime.test_status import status
+from veilsum.agents.pki import Authority, Credentials, KeyWatch, Role
+from veilsum.agents.release.mechanism import ReleaseMechanism
+from veilsum.agents.runtime import Log, Metrics, Node
+from veilsum.agents.runtime.metrics import LINK_STATES, STAGES, STATES
+from veilsum.live import security
+from veilsum.live import site as module
+from veilsum.live.hub import Hub
+from veilsum.live.security import PageAddress, PageTls
+from veilsum.live.server import EventStream
+from veilsum.live.site import MOST_LINES, MOST_POINTS, SitePage, apply, thinned, without_folders
 
 LOCAL = PageAddress("127.0.0.1", 0)
 PATIENCE = 60.0  # seconds
@@ -220,7 +220,7 @@ def test_a_log_passes_its_lines_on_and_drops_a_receiver_that_fails() -> None:
 @pytest.mark.parametrize(
     ("text", "left"),
     [
-        ("cannot read /var/lib/murmura/x.csv: no such file", "cannot read x.csv: no such file"),
+        ("cannot read /var/lib/veilsum/x.csv: no such file", "cannot read x.csv: no such file"),
         ("see '/etc/a b/c'", "see 'a b/c'"),
         ("http://127.0.0.1:8080/ and tls/127.0.0.1:7447", "http://127.0.0.1:8080/ and tls/127.0.0.1:7447"),
         ("19/20 members, 3 / 4", "19/20 members, 3 / 4"),
@@ -397,7 +397,7 @@ def test_the_check_of_names_is_what_refuses_a_stranger(
 
 def test_the_words_of_the_pages_are_those_of_agents() -> None:
     """A state, a stage or a link's state that a page does not know would be shown without its meaning."""
-    folder = files("murmura.live") / "static"
+    folder = files("veilsum.live") / "static"
     text = {name: (folder / name).read_text("utf-8") for name in ("site.js", "fleet_data.js")}
 
     def keys(file: str, name: str) -> set[str]:

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from murmura.live.security import PageAddress
-from murmura.live.site import SitePage, point
 from tests.agents.runtime.test_node import node, problem
 from tests.agents.runtime.test_status import status
 from tests.live.conftest import OpenPage, overlapping_texts
 from tests.live.sites import SITES, Sites
+from veilsum.live.security import PageAddress
+from veilsum.live.site import SitePage, point
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page

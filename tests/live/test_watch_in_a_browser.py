@@ -1,6 +1,6 @@
 """A real fleet of three sites with certificates, an observer of it, and its page in a real browser.
 
-Each site is a process of `murmura agent`, the observer one of `murmura watch`; keys are made with the
+Each site is a process of `veilsum agent`, the observer one of `veilsum watch`; keys are made with the
 commands that people type. A killed agent turns grey on the page, and comes back when it is started.
 """
 
@@ -20,9 +20,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from murmura.cli.app import app
 from tests.agents.transport.transport_cases import free_port
 from tests.live.conftest import OpenPage
+from veilsum.cli.app import app
 
 pytestmark = pytest.mark.integration
 
@@ -47,7 +47,7 @@ radius = inf
 name = "learn"
 rounds = 1000
 """
-MURMURA = (sys.executable, "-m", "murmura.cli")
+VEILSUM = (sys.executable, "-m", "veilsum.cli")
 PATIENCE = 60.0
 
 
@@ -97,7 +97,7 @@ listen = "tls/127.0.0.1:{self.statuses[site]}"
         )
 
     def make_keys(self) -> None:
-        """As `murmura keys` does, in this process: a command takes a second to start."""
+        """As `veilsum keys` does, in this process: a command takes a second to start."""
         home, here = str(self.folder / "authority"), ("--host", "127.0.0.1")
         self._keys("init", home)
         for name in (*SITES, "control-room"):
@@ -115,7 +115,7 @@ listen = "tls/127.0.0.1:{self.statuses[site]}"
 
     def command(self, *words: str, code: int = 0) -> str:
         done = subprocess.run(
-            [*MURMURA, *words], cwd=self.folder, capture_output=True, text=True, timeout=PATIENCE
+            [*VEILSUM, *words], cwd=self.folder, capture_output=True, text=True, timeout=PATIENCE
         )
         assert done.returncode == code, (words, done.returncode, done.stdout, done.stderr)
         return done.stdout
@@ -123,7 +123,7 @@ listen = "tls/127.0.0.1:{self.statuses[site]}"
     def start(self, name: str, *words: str) -> subprocess.Popen[str]:
         with (self.folder / f"{name}.log").open("a") as log:
             made = subprocess.Popen(
-                [*MURMURA, *words], cwd=self.folder, stdout=log, stderr=log, text=True
+                [*VEILSUM, *words], cwd=self.folder, stdout=log, stderr=log, text=True
             )
         self.processes[name] = made
         return made

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from murmura import algorithms, families, networks
-from murmura.networks import Mixing
-from murmura.privacy import Batches, MaskedDP, NetworkDP, NoPrivacy, SignalDP
-from murmura.signals import as_signals
-from murmura.simulation import Problem, RecordedSignals, SyntheticSignals
+from veilsum import algorithms, families, networks
+from veilsum.networks import Mixing
+from veilsum.privacy import Batches, MaskedDP, NetworkDP, NoPrivacy, SignalDP
+from veilsum.signals import as_signals
+from veilsum.simulation import Problem, RecordedSignals, SyntheticSignals
 
 SIZE = 300
 HERE = Path(__file__).parent

@@ -18,12 +18,12 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from mpi4py import MPI
 
-from murmura import algorithms
-from murmura.errors import MurmuraError
-from murmura.simulation import Problem, Record, SyntheticSignals, mpi
-from murmura.simulation.mpi.communicator import together
-from murmura.simulation.mpi.sweeps import Task, split_by_epsilon
 from tests.mpi import cases
+from veilsum import algorithms
+from veilsum.errors import VeilsumError
+from veilsum.simulation import Problem, Record, SyntheticSignals, mpi
+from veilsum.simulation.mpi.communicator import together
+from veilsum.simulation.mpi.sweeps import Task, split_by_epsilon
 
 FIELDS = (
     "total", "privacy", "decentralisation", "target", "private", "noiseless", "final", "mean",
@@ -51,8 +51,8 @@ def parity(folder: Any, *names: Any) -> None:
 
 def wrong(folder: Any) -> None:
     """Weakened twins: noise drawn by the number of a row, and estimates that never travel."""
-    import murmura.simulation.mpi.backend as module
-    from murmura.simulation.mpi import partition
+    import veilsum.simulation.mpi.backend as module
+    from veilsum.simulation.mpi import partition
 
     comm, backend = mpi.world(), cast(Any, module)
     usual = backend.localise
@@ -115,7 +115,7 @@ def load(folder: Any, *files: Any) -> None:
         weights = "lazy-metropolis" if "lazy" in name else "metropolis"
         net = mpi.load_slices(Path(folder) / name, weights=weights)
         for wrong in (lambda net=net: algorithms.get("chebyshev", net), lambda net=net: net.at(1)):
-            with pytest.raises(MurmuraError, match="distributed network"):
+            with pytest.raises(VeilsumError, match="distributed network"):
                 wrong()
         assert algorithms.get(whole.algorithm, net) is whole.algorithm
         rows = comm.gather((np.diff(net.held.indptr), net.held.columns, net.held.data))
@@ -134,7 +134,7 @@ def refuse(folder: Any, *files: Any) -> None:
     for name in files:
         try:
             mpi.load_slices(Path(folder) / name)
-        except MurmuraError as problem:
+        except VeilsumError as problem:
             said = comm.allgather(str(problem))
             assert len(set(said)) == 1
             heard.append(said[0])
@@ -211,7 +211,7 @@ def foreign(folder: Any) -> None:
     def attempt(name: Any, **options: Any) -> None:
         try:
             mpi.simulate(cases.case(name), checkpoint=place, **options)
-        except MurmuraError as problem:
+        except VeilsumError as problem:
             said.append(str(problem))
 
     attempt("average", every=5)
@@ -235,9 +235,9 @@ def foreign(folder: Any) -> None:
 
 def unreadable(folder: Any) -> None:
     """The key of each rank for a family that cannot be described, and why it has no checkpoint."""
-    from murmura.simulation.mpi.backend import MpiBackend
-    from murmura.simulation.run import Run
-    from murmura.simulation.workers import Workers
+    from veilsum.simulation.mpi.backend import MpiBackend
+    from veilsum.simulation.run import Run
+    from veilsum.simulation.workers import Workers
 
     comm, problem = mpi.world(), cases.unreadable(measured=True)
     keys = []
@@ -245,7 +245,7 @@ def unreadable(folder: Any) -> None:
         run = Run(MpiBackend(problem, comm), Workers(1))
         keys.append(comm.allgather(str(run.key)))
     place = Path(folder) / "unreadable"
-    with pytest.raises(MurmuraError) as refused:
+    with pytest.raises(VeilsumError) as refused:
         mpi.simulate(cases.unreadable(measured=False), checkpoint=place, every=5)
     say(folder, {"keys": keys, "refused": str(refused.value), "files": place.exists()})
 
@@ -284,9 +284,9 @@ def fail(kind: Any) -> None:
         if kind == "together":
             with together(comm):
                 if comm.rank == 1:
-                    raise MurmuraError("the second rank found a fault")
+                    raise VeilsumError("the second rank found a fault")
         if comm.rank == 1:
-            raise MurmuraError("only the second rank found a fault")
+            raise VeilsumError("only the second rank found a fault")
         comm.Barrier()
 
 

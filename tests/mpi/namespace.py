@@ -38,7 +38,7 @@ def command(ranks: int, *arguments: str) -> list[str]:
 
 def start(ranks: int, *arguments: str) -> subprocess.Popen[str]:
     """A job in a session of its own, so that all of it can be ended."""
-    quiet = {"OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1", "MURMURA_THREADS": "1"}
+    quiet = {"OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1", "VEILSUM_THREADS": "1"}
     return subprocess.Popen(
         command(ranks, *arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         env={**os.environ, **quiet}, start_new_session=True,

@@ -71,7 +71,7 @@ def alone(scenario: Any) -> Any:
 
 def words(scenario: Any, verb: Any, *more: Any) -> Any:
     out = ["--out", str(scenario.parent / verb), "--no-figures", "--json", "--force"]
-    return ["-m", "murmura.cli", verb, str(scenario), *out, *more]
+    return ["-m", "veilsum.cli", verb, str(scenario), *out, *more]
 
 
 def here(scenario: Any, verb: Any, *more: Any) -> Any:

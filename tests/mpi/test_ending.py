@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from murmura.simulation import Record, simulate
 from tests.mpi import cases
 from tests.mpi.agree import assert_same
 from tests.mpi.namespace import finish, needs_namespace, run, start
+from veilsum.simulation import Record, simulate
 
 JOB = str(cases.HERE / "job.py")
 PATIENCE = 30.0
@@ -89,5 +89,5 @@ def test_a_fault_in_the_middle_of_a_run_leaves_nobody_waiting() -> None:
 def test_an_error_of_all_ranks_is_raised_by_all() -> None:
     code, _, err = finish(start(2, JOB, "fail", "together"))
     assert code != 0
-    assert err.count("MurmuraError: the second rank found a fault") == 1  # rank 0 prints for all
+    assert err.count("VeilsumError: the second rank found a fault") == 1  # rank 0 prints for all
     assert "died" not in err

@@ -14,22 +14,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from murmura import families, networks
-from murmura.errors import MissingExtraError, MurmuraError, NetworkError
-from murmura.simulation import Record, simulate
-from murmura.simulation.mpi import Machine, Task, Workload, divide, predict, run_jobs
-from murmura.simulation.mpi.model import compare
-from murmura.simulation.mpi.partition import Partition, cut
-from murmura.simulation.mpi.slices import read_slice
-from murmura.simulation.mpi.sweeps import split_by_epsilon
-from murmura.simulation.recording import join
 from tests.mpi import cases
+from veilsum import families, networks
+from veilsum.errors import MissingExtraError, NetworkError, VeilsumError
+from veilsum.simulation import Record, simulate
+from veilsum.simulation.mpi import Machine, Task, Workload, divide, predict, run_jobs
+from veilsum.simulation.mpi.model import compare
+from veilsum.simulation.mpi.partition import Partition, cut
+from veilsum.simulation.mpi.slices import read_slice
+from veilsum.simulation.mpi.sweeps import split_by_epsilon
+from veilsum.simulation.recording import join
 
 
 @given(st.lists(st.integers(1, 50), min_size=1, max_size=200), st.integers(1, 8))
 def test_cuts_are_even_to_within_the_largest_item(work: Any, ranks: Any) -> None:
     if len(work) < ranks:
-        with pytest.raises(MurmuraError, match="too few"):
+        with pytest.raises(VeilsumError, match="too few"):
             Partition(cut(np.array(work), ranks))
         return
     starts = cut(np.array(work), ranks)
@@ -171,7 +171,7 @@ def test_a_cache_distinguishes_families_and_schedules_by_their_contents(tmp_path
 def test_a_task_that_cannot_be_described_is_not_kept(tmp_path: Any) -> None:
     task = Task("odd", cases.unreadable(measured=False))
     with pytest.raises(
-        MurmuraError, match="the family of task 'odd' cannot be distinguished from others"
+        VeilsumError, match="the family of task 'odd' cannot be distinguished from others"
     ):
         run_jobs([task], "serial", resume_folder=tmp_path)
     assert not list(tmp_path.iterdir())
@@ -179,14 +179,14 @@ def test_a_task_that_cannot_be_described_is_not_kept(tmp_path: Any) -> None:
 
 def test_errors_of_a_task_carry_its_name_and_measured_signals_stay_here(tmp_path: Any) -> None:
     measured = Task("meters", cases.case("measured"))
-    with pytest.raises(MurmuraError, match="measured signals are not copied"):
+    with pytest.raises(VeilsumError, match="measured signals are not copied"):
         run_jobs([measured, Task("b", cases.case("bare"))], "pool")
-    with pytest.raises(MurmuraError, match="'meters' runs on measured signals"):
+    with pytest.raises(VeilsumError, match="'meters' runs on measured signals"):
         run_jobs([measured], "serial", resume_folder=tmp_path)
     wrong = Task("wrong", cases.case("average"), Record(agents=["nobody"]))
-    with pytest.raises(MurmuraError, match="task 'wrong': record names agents"):
+    with pytest.raises(VeilsumError, match="task 'wrong': record names agents"):
         run_jobs([wrong], "serial")
-    with pytest.raises(MurmuraError, match="tasks must have different names"):
+    with pytest.raises(VeilsumError, match="tasks must have different names"):
         run_jobs([measured, measured], "serial")
 
 
@@ -235,7 +235,7 @@ def test_the_model_agrees_with_what_was_measured() -> None:
 
 
 def test_the_model_refuses_nonsense() -> None:
-    with pytest.raises(MurmuraError, match="overlap"):
+    with pytest.raises(VeilsumError, match="overlap"):
         Machine(bandwidth=1e10, latency=1e-6, link=1e9, overlap=2)
-    with pytest.raises(MurmuraError, match="ranks"):
+    with pytest.raises(VeilsumError, match="ranks"):
         predict(Workload(10), MACHINE, 0)

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from murmura import networks
-from murmura.networks import Graph
-from murmura.simulation import Record, simulate
 from tests.mpi import cases
 from tests.mpi.agree import assert_same, differences
 from tests.mpi.namespace import needs_namespace, run
+from veilsum import networks
+from veilsum.networks import Graph
+from veilsum.simulation import Record, simulate
 
 JOB = str(cases.HERE / "job.py")
 pytestmark = needs_namespace

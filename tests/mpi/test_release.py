@@ -11,7 +11,7 @@ pytestmark = needs_namespace
 
 
 def job(verb: Any, scenario: Any, *more: Any) -> Any:
-    words = ["-m", "murmura.cli", verb, str(scenario), "--no-figures", "--engine", "mpi", *more]
+    words = ["-m", "veilsum.cli", verb, str(scenario), "--no-figures", "--engine", "mpi", *more]
     return finish(start(2, *words))
 
 

@@ -4,8 +4,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from murmura.errors import MissingExtraError, NetworkError
-from murmura.networks import best_constant, fastest, load, metropolis, weights
+from veilsum.errors import MissingExtraError, NetworkError
+from veilsum.networks import best_constant, fastest, load, metropolis, weights
 
 cp = pytest.importorskip("cvxpy")
 
@@ -86,5 +86,5 @@ def test_large_and_disconnected_graphs_are_refused() -> None:
 
 def test_without_cvxpy_the_error_says_what_to_install(monkeypatch: Any) -> None:
     monkeypatch.setitem(sys.modules, "cvxpy", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'murmura\[solvers\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install 'veilsum\[solvers\]'"):
         fastest("ring:5")

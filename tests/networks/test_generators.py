@@ -4,8 +4,8 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from murmura.errors import NetworkError
-from murmura.networks import load, names
+from veilsum.errors import NetworkError
+from veilsum.networks import load, names
 
 
 def same(graph: Any, oracle: Any) -> Any:

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial import cKDTree
 
-from murmura.errors import NetworkError
-from murmura.networks import Graph, as_graph, join, kernels, load, random_graphs
-from murmura.networks.compiled import Cells
+from veilsum.errors import NetworkError
+from veilsum.networks import Graph, as_graph, join, kernels, load, random_graphs
+from veilsum.networks.compiled import Cells
 
 
 @pytest.mark.parametrize("seed", [0, 1, 7, 2**32, 2**70 + 3])

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from murmura.errors import NetworkError
-from murmura.networks import Graph, as_graph, load
+from veilsum.errors import NetworkError
+from veilsum.networks import Graph, as_graph, load
 
 
 def test_undirected_links_are_sorted_and_merged() -> None:

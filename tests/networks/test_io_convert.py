@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from scipy.sparse import coo_array, csr_array, csr_matrix
 
-from murmura.errors import NetworkError
-from murmura.networks import as_graph, load
+from veilsum.errors import NetworkError
+from veilsum.networks import as_graph, load
 
 
 def test_networkx_labels_keep_their_order() -> None:

@@ -2,8 +2,8 @@ from typing import Any
 
 import pytest
 
-from murmura.errors import NetworkError
-from murmura.networks import load, read_edges
+from veilsum.errors import NetworkError
+from veilsum.networks import load, read_edges
 
 
 @pytest.fixture

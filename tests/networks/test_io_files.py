@@ -9,8 +9,8 @@ import pytest
 from pyarrow import parquet
 from scipy.sparse import save_npz
 
-from murmura.errors import NetworkError
-from murmura.networks import Graph, as_graph, kernels, load, read
+from veilsum.errors import NetworkError
+from veilsum.networks import Graph, as_graph, kernels, load, read
 
 WORDS = Graph(4, np.array([[3, 1], [0, 2]]), ["z", "y", "x", "w"], name="words")
 NUMBERS = Graph(4, np.array([[3, 1], [0, 2]]), [40, 7, -3, 12], directed=True, name="numbers")

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from murmura.networks import kernels, lazy_metropolis, load
-from murmura.networks.kernels import depths, is_bipartite, period
+from veilsum.networks import kernels, lazy_metropolis, load
+from veilsum.networks.kernels import depths, is_bipartite, period
 
 
 @pytest.mark.parametrize("length", [2, 3, 4, 7])

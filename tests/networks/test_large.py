@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import block_diag, csr_array
 
-from murmura.errors import NetworkError
-from murmura.networks import (
+from veilsum.errors import NetworkError
+from veilsum.networks import (
     Graph,
     Mixing,
     as_graph,
@@ -125,7 +125,7 @@ def test_weights_agree(weigh: Any, name: Any) -> None:
 def test_weights_past_what_32_bits_count(monkeypatch: Any) -> None:
     narrow = metropolis("us-power-grid")
     monkeypatch.setattr(kernels, "LARGE", 0)
-    monkeypatch.setattr("murmura.networks.rows.NARROW_BELOW", 1000)
+    monkeypatch.setattr("veilsum.networks.rows.NARROW_BELOW", 1000)
     wide = metropolis("us-power-grid")
     assert (wide.weights.indptr.dtype, wide.weights.indices.dtype) == (np.int64, np.int32)
     x = np.arange(float(wide.size))
@@ -224,7 +224,7 @@ def test_links_as_an_array_and_large_adjacency_matrices() -> None:
 @pytest.mark.thorough
 def test_small_networks_compile_nothing() -> None:
     code = (
-        "import sys; from murmura import networks; g = networks.load('us-power-grid'); "
+        "import sys; from veilsum import networks; g = networks.load('us-power-grid'); "
         "networks.metropolis(g); networks.permuted(g.adjacency, networks.arrange(g.adjacency)); "
         "networks.load('random-geometric:969,0.1,0').components; print('numba' in sys.modules)"
     )
@@ -235,7 +235,7 @@ def test_small_networks_compile_nothing() -> None:
 TEN_MILLION = """
 import re, time
 from pathlib import Path
-from murmura import networks
+from veilsum import networks
 start = time.perf_counter()
 graph = networks.load(KIND)
 built = time.perf_counter() - start

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.sparse import block_diag, coo_array, csr_array
 
-from murmura.errors import NetworkError
-from murmura.networks import (
+from veilsum.errors import NetworkError
+from veilsum.networks import (
     DirectedMixing,
     Mixing,
     Network,

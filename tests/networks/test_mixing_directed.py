@@ -6,9 +6,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from murmura.errors import NetworkError
-from murmura.networks import DirectedMixing, Network, column_stochastic, row_stochastic
-from murmura.networks import mixing as module
+from veilsum.errors import NetworkError
+from veilsum.networks import DirectedMixing, Network, column_stochastic, row_stochastic
+from veilsum.networks import mixing as module
 
 BACK_AND_FORTH = nx.DiGraph([("a", "b"), ("b", "c"), ("c", "a"), ("a", "c")])
 

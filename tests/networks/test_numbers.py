@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from murmura import _validate
-from murmura.errors import NetworkError
-from murmura.networks import Graph, load, metropolis
+from veilsum import _validate
+from veilsum.errors import NetworkError
+from veilsum.networks import Graph, load, metropolis
 
 HUGE = 10**400
 NOT_NUMBERS = ["1", True, np.True_, None, [1], np.ones(1), 1j]

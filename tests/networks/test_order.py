@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array, random_array
 
-from murmura.errors import NetworkError
-from murmura.networks import arrange, kernels, load, metropolis, permuted
-from murmura.networks.order import BITS, morton
+from veilsum.errors import NetworkError
+from veilsum.networks import arrange, kernels, load, metropolis, permuted
+from veilsum.networks.order import BITS, morton
 
 
 def shuffled(matrix: Any, seed: Any = 0) -> Any:
@@ -57,7 +57,7 @@ def test_row_pointers_grow_past_what_32_bits_count(monkeypatch: Any) -> None:
     matrix = shuffled(metropolis("random-geometric:300,0.15,1").weights)
     order = arrange(matrix)
     narrow = permuted(matrix, order)
-    monkeypatch.setattr("murmura.networks.rows.NARROW_BELOW", 100)
+    monkeypatch.setattr("veilsum.networks.rows.NARROW_BELOW", 100)
     for large in (0, 10**9):
         monkeypatch.setattr(kernels, "LARGE", large)
         wide = permuted(matrix, order)

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from murmura import networks
-from murmura._lazy import home
+from veilsum import networks
+from veilsum._lazy import home
 
 HEAVY = "{'networkx', 'scipy', 'cvxpy', 'pandas', 'numba'}"
 
 
 @pytest.mark.thorough
 def test_importing_is_cheap() -> None:
-    code = f"import sys, murmura.networks; print(sorted({HEAVY} & set(sys.modules)))"
+    code = f"import sys, veilsum.networks; print(sorted({HEAVY} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
     assert done.stdout.strip() == "[]"
 
@@ -24,7 +24,7 @@ def test_importing_is_cheap() -> None:
 @pytest.mark.thorough
 def test_weights_do_not_need_networkx_or_cvxpy() -> None:
     code = (
-        "import sys; from murmura import networks; networks.metropolis('us-power-grid').beta_star; "
+        "import sys; from veilsum import networks; networks.metropolis('us-power-grid').beta_star; "
         "print(sorted({'networkx', 'cvxpy', 'pandas'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
@@ -34,9 +34,9 @@ def test_weights_do_not_need_networkx_or_cvxpy() -> None:
 @pytest.mark.parametrize("name", networks.__all__)
 def test_every_name_exists_and_none_is_hidden_by_a_submodule(name: Any) -> None:
     assert getattr(networks, name) is getattr(
-        import_module(home("murmura.networks", networks._HOMES[name])), name
+        import_module(home("veilsum.networks", networks._HOMES[name])), name
     )
-    assert find_spec(f"murmura.networks.{name}") is None
+    assert find_spec(f"veilsum.networks.{name}") is None
 
 
 def test_the_table_is_complete() -> None:

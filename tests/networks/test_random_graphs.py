@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from murmura.networks import load
-from murmura.networks.random_graphs import _pair_of_rank
+from veilsum.networks import load
+from veilsum.networks.random_graphs import _pair_of_rank
 
 
 def test_ranks_run_through_every_pair_once() -> None:

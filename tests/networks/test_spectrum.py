@@ -7,8 +7,8 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from murmura.errors import NetworkError
-from murmura.networks import (
+from veilsum.errors import NetworkError
+from veilsum.networks import (
     Mixing,
     extreme_eigenvalues,
     lazy_metropolis,
@@ -16,7 +16,7 @@ from murmura.networks import (
     max_degree,
     metropolis,
 )
-from murmura.networks.spectrum import lanczos
+from veilsum.networks.spectrum import lanczos
 
 GRAPHS = {
     "random-geometric": "random-geometric:200,0.15,1",
@@ -138,7 +138,7 @@ def test_two_agents() -> None:
 # VmHWM and not ru_maxrss: the latter counts what the parent had in memory when it forked.
 MILLION = """
 import json, re, time
-from murmura import networks
+from veilsum import networks
 start = time.perf_counter()
 mixing = networks.lazy_metropolis("torus:1000x1000")
 values = mixing.lambda_2, mixing.lambda_n

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from murmura.errors import NetworkError
-from murmura.networks import (
+from veilsum.errors import NetworkError
+from veilsum.networks import (
     SCHEMES,
     Graph,
     best_constant,

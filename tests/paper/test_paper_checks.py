@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from murmura import theory
-from murmura.paper import (
+from veilsum import theory
+from veilsum.paper import (
     extensions,
     headline,
     heterogeneous,
@@ -18,9 +18,9 @@ from murmura.paper import (
     tables,
     theorems,
 )
-from murmura.paper.experiment import Context, Measurement, Verdict, judged
-from murmura.paper.sweeps import EPSILONS, US
-from murmura.scenario import Scenario
+from veilsum.paper.experiment import Context, Measurement, Verdict, judged
+from veilsum.paper.sweeps import EPSILONS, US
+from veilsum.scenario import Scenario
 
 FAIR = pd.DataFrame(
     [{"epsilon": 1.0, "rounds": 100, "ours": 1.0, "theirs": 2.0, "eta": 0.1, "theirs_stopped": 1.5,
@@ -279,7 +279,7 @@ def test_efficient_means_a_tenth_of_the_mean(cop: Any, verdict: Any) -> None:
 
 
 def test_theorems_are_judged_as_theory_says() -> None:
-    """The verdicts of `murmura.theory` are what the experiment computes, by name."""
+    """The verdicts of `veilsum.theory` are what the experiment computes, by name."""
     experiment = theorems.EXPERIMENTS[0]
     measured = experiment.measure(experiment, Context())
     found = {name: claim.check(measured).verdict for name, claim in theorems.STANDINGS.items()}

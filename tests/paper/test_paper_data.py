@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from murmura import paper
-from murmura.paper import data
+from veilsum import paper
+from veilsum.paper import data
 
 BYTES = b"household,day,kwh\n1,0,2.5\n"
 NAME, CHECKSUM = "small.csv", hashlib.sha256(BYTES).hexdigest()
@@ -17,8 +17,8 @@ NAME, CHECKSUM = "small.csv", hashlib.sha256(BYTES).hexdigest()
 @pytest.fixture
 def nowhere(monkeypatch: Any, tmp_path: Any) -> Any:
     monkeypatch.setitem(data.CHECKSUMS, NAME, CHECKSUM)
-    monkeypatch.delenv("MURMURA_DATA", raising=False)
-    monkeypatch.delenv("MURMURA_DATA_URL", raising=False)
+    monkeypatch.delenv("VEILSUM_DATA", raising=False)
+    monkeypatch.delenv("VEILSUM_DATA_URL", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     return tmp_path
 
@@ -34,14 +34,14 @@ def test_the_message_names_both_ways_and_the_source() -> None:
     with pytest.raises(data.MissingDataError) as caught:
         data.locate(data.DAILY)
     message = str(caught.value)
-    for part in ("MURMURA_DATA", "MURMURA_DATA_URL", "households_daily_kwh.csv", "CC BY-SA"):
+    for part in ("VEILSUM_DATA", "VEILSUM_DATA_URL", "households_daily_kwh.csv", "CC BY-SA"):
         assert part in message
     assert data.state() == "absent"
 
 
 def test_a_directory_without_the_file_is_named(nowhere: Any, monkeypatch: Any) -> None:
-    monkeypatch.setenv("MURMURA_DATA", str(nowhere))
-    with pytest.raises(data.MissingDataError, match=f"MURMURA_DATA = {nowhere} has no households"):
+    monkeypatch.setenv("VEILSUM_DATA", str(nowhere))
+    with pytest.raises(data.MissingDataError, match=f"VEILSUM_DATA = {nowhere} has no households"):
         data.locate(data.DAILY)
 
 
@@ -49,7 +49,7 @@ def test_experiments_without_their_data_are_skipped_with_the_reason(nowhere: Any
     experiments = [each for each in paper.find() if each.needs_data]
     reports = paper.reproduce(experiments, nowhere / "out", quick=True)
     assert {report.verdict for report in reports} == {"skipped"}
-    assert all("MURMURA_DATA" in report.sentence for report in reports)
+    assert all("VEILSUM_DATA" in report.sentence for report in reports)
 
 
 def test_a_file_in_the_directory_is_used_if_it_is_the_published_one(
@@ -58,7 +58,7 @@ def test_a_file_in_the_directory_is_used_if_it_is_the_published_one(
     """A reproduction writes what compares with the truth: other readings are refused."""
     path = nowhere / "households_daily_kwh.csv"
     path.write_bytes(BYTES)
-    monkeypatch.setenv("MURMURA_DATA", str(nowhere))
+    monkeypatch.setenv("VEILSUM_DATA", str(nowhere))
     with pytest.raises(data.MissingDataError, match="not the published households_daily_kwh"):
         data.locate(data.DAILY)
     monkeypatch.setitem(data.CHECKSUMS, path.name, data.digest(path))
@@ -90,5 +90,5 @@ def test_an_address_without_the_file_says_so(nowhere: Any) -> None:
 
 
 def test_the_address_of_the_environment_is_used(nowhere: Any, monkeypatch: Any) -> None:
-    monkeypatch.setenv("MURMURA_DATA_URL", served(nowhere / "server"))
+    monkeypatch.setenv("VEILSUM_DATA_URL", served(nowhere / "server"))
     assert data.locate(NAME).read_bytes() == BYTES

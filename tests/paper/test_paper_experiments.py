@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from murmura import paper
-from murmura.paper.reproduction import FAILED, SKIPPED
-from tests.paper.murmura_data import data  # noqa: F401 - a fixture for all
+from tests.paper.veilsum_data import data  # noqa: F401 - a fixture for all
+from veilsum import paper
+from veilsum.paper.reproduction import FAILED, SKIPPED
 
 
 @pytest.mark.parametrize("id", paper.names())

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from murmura import algorithms, networks, simulation
-from murmura.families import LogNormal
-from murmura.paper.heterogeneous import simulate
-from murmura.privacy import NetworkDP, SignalDP, allocation
-from murmura.simulation import Problem, Record, SyntheticSignals
+from veilsum import algorithms, networks, simulation
+from veilsum.families import LogNormal
+from veilsum.paper.heterogeneous import simulate
+from veilsum.privacy import NetworkDP, SignalDP, allocation
+from veilsum.simulation import Problem, Record, SyntheticSignals
 
 MIXING = networks.metropolis(networks.ring(9))
 FAMILY = LogNormal(sigma=1.0)

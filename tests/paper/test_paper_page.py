@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from murmura.cli.app import app
-from murmura.paper import EXPERIMENTS, Verdict
-from murmura.paper.glossary import MEANINGS, readable
-from murmura.paper.reproduction import FAILED, SKIPPED
-from murmura.results.page import BADGES
 from tests.browsing import PHONE, width_on_a_phone
+from veilsum.cli.app import app
+from veilsum.paper import EXPERIMENTS, Verdict
+from veilsum.paper.glossary import MEANINGS, readable
+from veilsum.paper.reproduction import FAILED, SKIPPED
+from veilsum.results.page import BADGES
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +26,7 @@ def page(tmp_path_factory: Any) -> Any:
 def test_the_page_holds_figures_verdicts_and_commands(page: Any) -> None:
     text = page.read_text(encoding="utf-8")
     assert text.count("data:image/png;base64,") == 1 + 2  # one figure, and one in two columns
-    assert "murmura reproduce fig-directed --seed 0 --quick" in text
+    assert "veilsum reproduce fig-directed --seed 0 --quick" in text
     assert "Statements of the paper: " in text
     assert "Statements of our own: 0 confirmed" in text
     assert "<blockquote>“that is no longer minimum variance”</blockquote>" in text

@@ -11,13 +11,13 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from murmura import __version__, paper
-from murmura.errors import ScenarioError
-from murmura.paper import baseline, reproduction, sweeps
-from murmura.paper.data import MissingDataError
-from murmura.paper.experiment import Claim, Experiment, Finding, Measurement, Verdict, judged, worst
-from murmura.results import style
-from murmura.scenario import Scenario
+from veilsum import __version__, paper
+from veilsum.errors import ScenarioError
+from veilsum.paper import baseline, reproduction, sweeps
+from veilsum.paper.data import MissingDataError
+from veilsum.paper.experiment import Claim, Experiment, Finding, Measurement, Verdict, judged, worst
+from veilsum.results import style
+from veilsum.scenario import Scenario
 
 SCENARIO = """
 [network]
@@ -65,9 +65,9 @@ def test_outputs_and_record(tmp_path: Any) -> None:
     (held,) = record["experiments"]
     assert record["version"] == held["version"] == __version__
     assert (held["verdict"], held["seed"], held["quick"]) == ("confirmed", 5, True)
-    assert held["command"] == "murmura reproduce one --seed 5 --quick"
+    assert held["command"] == "veilsum reproduce one --seed 5 --quick"
     assert held["findings"] == [
-        {"statement": "It holds.", "source": "murmura", "verdict": "confirmed",
+        {"statement": "It holds.", "source": "veilsum", "verdict": "confirmed",
          "sentence": "It is 1.", "quote": ""}
     ]  # fmt: skip
 
@@ -158,7 +158,7 @@ def test_the_experiments_are_sane() -> None:
 
 
 def test_every_shipped_scenario_is_valid_and_used() -> None:
-    """What `murmura run` accepts, with no file that no experiment reads."""
+    """What `veilsum run` accepts, with no file that no experiment reads."""
     used = [text for experiment in paper.find() for text in experiment.scenarios]
     files = sorted((Path(reproduction.__file__).parent / "scenarios").glob("*.toml"))
     assert sorted(used) == sorted(path.read_text(encoding="utf-8") for path in files)

@@ -14,14 +14,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from murmura import algorithms, paper
-from murmura.networks import row_stochastic
-from murmura.paper import baseline, extensions, sweeps, tabulate
-from murmura.paper.experiment import ClaimSource, Context, Verdict, counts, run, shipped
-from murmura.paper.reproduction import SKIPPED, lasting
-from murmura.privacy import NetworkDP
-from murmura.scenario import Scenario
-from tests.paper.murmura_data import data  # noqa: F401 - a fixture for all
+from tests.paper.veilsum_data import data  # noqa: F401 - a fixture for all
+from veilsum import algorithms, paper
+from veilsum.networks import row_stochastic
+from veilsum.paper import baseline, extensions, sweeps, tabulate
+from veilsum.paper.experiment import ClaimSource, Context, Verdict, counts, run, shipped
+from veilsum.paper.reproduction import SKIPPED, lasting
+from veilsum.privacy import NetworkDP
+from veilsum.scenario import Scenario
 
 ROOT = Path(__file__).resolve().parents[2]
 RECORD = json.loads((ROOT / "docs" / "verdicts.json").read_text(encoding="utf-8"))
@@ -55,7 +55,7 @@ def compare(id: Any, folder: Any) -> None:
 
 @pytest.mark.parametrize("id", QUICK)
 def test_the_record_in_the_docs_is_what_a_run_finds(id: Any, tmp_path: Any) -> None:
-    """The docs print the verdicts and the numbers that `murmura reproduce` prints."""
+    """The docs print the verdicts and the numbers that `veilsum reproduce` prints."""
     compare(id, tmp_path)
 
 
@@ -84,10 +84,10 @@ def test_a_statement_counts_once_with_its_worst_verdict() -> None:
         {"source": "paper", "quote": "q", "statement": s, "verdict": v}
         for s, v in (("on one", "confirmed"), ("on two", "corrected"), ("again", "confirmed"))
     ]
-    ours = [{"source": "murmura", "quote": "", "statement": s, "verdict": "refuted"} for s in "aab"]
+    ours = [{"source": "veilsum", "quote": "", "statement": s, "verdict": "refuted"} for s in "aab"]
     found = counts([*both, *ours])
     assert found[ClaimSource.PAPER] == {"confirmed": 0, "corrected": 1, "refuted": 0}
-    assert found[ClaimSource.MURMURA] == {"confirmed": 0, "corrected": 0, "refuted": 2}
+    assert found[ClaimSource.VEILSUM] == {"confirmed": 0, "corrected": 0, "refuted": 2}
     findings = [f for entry in RECORD["experiments"] for f in entry["findings"]]
     quotes = {f["quote"] for f in findings if f["quote"]}
     assert sum(counts(findings)[ClaimSource.PAPER].values()) == len(quotes)
@@ -99,10 +99,10 @@ def test_all_verdicts_are_of_one_vocabulary() -> None:
 
 
 def test_quotes_are_in_the_paper() -> None:
-    """Set MURMURA_PAPER to the paper's TeX source; murmura ships no copy."""
-    source = os.environ.get("MURMURA_PAPER")
+    """Set VEILSUM_PAPER to the paper's TeX source; veilsum ships no copy."""
+    source = os.environ.get("VEILSUM_PAPER")
     if not source:
-        pytest.skip("MURMURA_PAPER is not set")
+        pytest.skip("VEILSUM_PAPER is not set")
     text = " ".join(Path(source).read_text(encoding="utf-8").split())
     heads = re.findall(r"\\(?:sub)*section\*?\{[^}]*\}|\\toprule[^$]*?\\\\", text)
     assert len(heads) > 10

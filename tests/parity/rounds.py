@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from murmura import algorithms
-from murmura.simulation import noise
-from murmura.simulation.seeds import noise_seed
+from veilsum import algorithms
+from veilsum.simulation import noise
+from veilsum.simulation.seeds import noise_seed
 
 
 class Inputs:

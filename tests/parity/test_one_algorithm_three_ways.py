@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from murmura import algorithms, networks, simulation
-from murmura.families import LogNormal, LogNormal1p
-from murmura.privacy import NetworkDP, SignalDP
-from murmura.simulation import Problem, SyntheticSignals
 from tests.parity.rounds import by_agents, by_matrix
+from veilsum import algorithms, networks, simulation
+from veilsum.families import LogNormal, LogNormal1p
+from veilsum.privacy import NetworkDP, SignalDP
+from veilsum.simulation import Problem, SyntheticSignals
 
 simulate: Any = simulation.simulate  # whose arrays may be None
 GRAPH = networks.load("florentine-families")

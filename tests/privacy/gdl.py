@@ -7,7 +7,7 @@ import mpmath as mp  # type: ignore[import-untyped]
 import numpy as np
 from scipy import special, stats
 
-from murmura.testing import PredictableEntropy
+from veilsum.testing import PredictableEntropy
 
 FALSE_ALARM = 1e-7  # of every statistical test here, on a fresh stream
 LIMIT = stats.norm.isf(FALSE_ALARM / 2)

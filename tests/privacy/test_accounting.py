@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from murmura.errors import MurmuraError, PrivacyError
-from murmura.privacy.accounting import Accountant, Budget, BudgetExceeded, ReleaseEvent, compose
+from veilsum.errors import PrivacyError, VeilsumError
+from veilsum.privacy.accounting import Accountant, Budget, BudgetExceeded, ReleaseEvent, compose
 
 UNITS = [{"unit": "event"}, {"unit": "window", "window": 3}, {"unit": "stream"}]
 
@@ -161,7 +161,7 @@ def test_refusal_names_agent_spent_asked_and_budget() -> None:
     assert error.spent.epsilon == 0.75
     assert "window of 7 rounds" in str(error)
     assert isinstance(error, PrivacyError)
-    assert isinstance(error, MurmuraError)
+    assert isinstance(error, VeilsumError)
     assert str(pickle.loads(pickle.dumps(error))) == str(error)
     assert accountant.totals().stream.count == 1
     accountant.charge(ReleaseEvent("meter-3", 8, "signal", 0.5))

@@ -9,8 +9,8 @@ from typing import Any, cast
 
 import pytest
 
-from murmura.errors import PrivacyError
-from murmura.privacy import Accountant, Budget, BudgetExceeded, ReleaseEvent
+from veilsum.errors import PrivacyError
+from veilsum.privacy import Accountant, Budget, BudgetExceeded, ReleaseEvent
 
 THREADS, TRIES = 16, 40
 

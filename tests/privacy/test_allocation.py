@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from murmura.errors import MissingExtraError, PrivacyError
-from murmura.privacy import allocation
-from murmura.privacy.allocation import AgentSensitivities
+from veilsum.errors import MissingExtraError, PrivacyError
+from veilsum.privacy import allocation
+from veilsum.privacy.allocation import AgentSensitivities
 
 D4 = [1.0, 1.0, 1.0, 100.0]
 ALL = [
@@ -207,5 +207,5 @@ def test_an_allocation_is_frozen_and_plain_data() -> None:
 
 def test_the_solver_is_an_extra(monkeypatch: Any) -> None:
     monkeypatch.setitem(sys.modules, "cvxpy", None)
-    with pytest.raises(MissingExtraError, match=r"murmura\[solvers\]"):
+    with pytest.raises(MissingExtraError, match=r"veilsum\[solvers\]"):
         allocation.optimal_oracle(D4, 1.0)

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from murmura import networks
-from murmura.errors import PrivacyError
-from murmura.privacy import allocation
-from murmura.privacy.allocation.neighbourhood import CHECK_EVERY, AgentUpdate, most_nearby
-from murmura.privacy.allocation.problem import symmetric_weights
+from veilsum import networks
+from veilsum.errors import PrivacyError
+from veilsum.privacy import allocation
+from veilsum.privacy.allocation.neighbourhood import CHECK_EVERY, AgentUpdate, most_nearby
+from veilsum.privacy.allocation.problem import symmetric_weights
 
 
 @pytest.fixture(scope="module")

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from murmura.errors import PrivacyError
-from murmura.privacy import Batches
+from veilsum.errors import PrivacyError
+from veilsum.privacy import Batches
 
 GROWTHS = st.one_of(st.sampled_from([1.0, 1.2, 1.25, 2.0, 3.0]), st.floats(1.01, 5.0))
 SCHEDULES = st.builds(Batches, growth=GROWTHS, longest=st.sampled_from([0, 1, 2, 7, 24]))

@@ -2,9 +2,9 @@
 
 import pytest
 
-from murmura.algorithms import Learn
-from murmura.errors import PrivacyError
-from murmura.privacy import (
+from veilsum.algorithms import Learn
+from veilsum.errors import PrivacyError
+from veilsum.privacy import (
     Accountant,
     Batches,
     Budget,
@@ -15,7 +15,7 @@ from murmura.privacy import (
     compose,
     guarantee_of,
 )
-from murmura.privacy.accounting.events import group_event
+from veilsum.privacy.accounting.events import group_event
 
 
 def charged(accountant: Accountant, batches: Batches, rounds: int, epsilon: float = 0.1) -> None:

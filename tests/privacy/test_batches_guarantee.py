@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from murmura import algorithms, auditing, networks
-from murmura.algorithms import Batched, Sensitivities
-from murmura.auditing import Transcript, audit, exact_loss, signal_moves
-from murmura.auditing.transcripts import transcript_mechanism
-from murmura.errors import PrivacyError
-from murmura.families import LogNormal, Normal
-from murmura.privacy import (
+from tests.attacks.test_attack_composition import spent_delta
+from veilsum import algorithms, auditing, networks
+from veilsum.algorithms import Batched, Sensitivities
+from veilsum.auditing import Transcript, audit, exact_loss, signal_moves
+from veilsum.auditing.transcripts import transcript_mechanism
+from veilsum.errors import PrivacyError
+from veilsum.families import LogNormal, Normal
+from veilsum.privacy import (
     Batches,
     Guarantee,
     NetworkDP,
@@ -26,10 +27,9 @@ from murmura.privacy import (
     guarantee_of,
     mechanism_name,
 )
-from murmura.privacy.accounting import compose
-from murmura.privacy.accounting.events import group_event
-from murmura.simulation import Problem, SyntheticSignals
-from tests.attacks.test_attack_composition import spent_delta
+from veilsum.privacy.accounting import compose
+from veilsum.privacy.accounting.events import group_event
+from veilsum.simulation import Problem, SyntheticSignals
 
 FAMILY = Normal(sigma=1.0)
 NET = networks.lazy_metropolis("path:3")

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from murmura import algorithms, networks
-from murmura.errors import PrivacyError
-from murmura.families import LogNormal, LogNormal1p, Normal, NormalBoth
-from murmura.privacy import (
+from veilsum import algorithms, networks
+from veilsum.errors import PrivacyError
+from veilsum.families import LogNormal, LogNormal1p, Normal, NormalBoth
+from veilsum.privacy import (
     NetworkDP,
     NoPrivacy,
     SignalDP,
@@ -19,7 +19,7 @@ from murmura.privacy import (
     mechanisms,
     sensitivity,
 )
-from murmura.simulation import Problem, Record, SyntheticSignals, simulate
+from veilsum.simulation import Problem, Record, SyntheticSignals, simulate
 
 MIXING = networks.metropolis(networks.load("florentine-families"))
 SIGNALS = np.random.default_rng(3).lognormal(size=(MIXING.size, 2))

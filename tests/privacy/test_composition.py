@@ -12,9 +12,9 @@ from dp_accounting.pld import PLDAccountant
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from murmura.errors import MissingExtraError, PrivacyError
-from murmura.privacy.accounting import Composition, PrivacyEvent, ReleaseEvent, compose
-from murmura.privacy.accounting import composition as methods
+from veilsum.errors import MissingExtraError, PrivacyError
+from veilsum.privacy.accounting import Composition, PrivacyEvent, ReleaseEvent, compose
+from veilsum.privacy.accounting import composition as methods
 
 LAPLACE = [  # (scale / sensitivity, count) of every kind of release, delta
     ([(10.0, 100)], 1e-6), ([(10.0, 10)], 1e-6), ([(10.0, 1000)], 1e-6), ([(10.0, 100)], 1e-3),
@@ -178,7 +178,7 @@ def test_methods_that_need_a_delta_say_so() -> None:
 def test_without_dp_accounting_the_closed_form_serves(monkeypatch: Any) -> None:
     monkeypatch.setitem(sys.modules, "dp_accounting.pld.privacy_loss_distribution", None)
     assert compose([laplace(10)] * 100, 1e-6).method == "optimal"
-    with pytest.raises(MissingExtraError, match=r"murmura\[accounting\]"):
+    with pytest.raises(MissingExtraError, match=r"veilsum\[accounting\]"):
         compose([laplace(10)] * 100, 1e-6, method="tight")
 
 

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-import murmura as mm
-from murmura import algorithms, families, networks
-from murmura.errors import PrivacyError, PrivacyWarning
-from murmura.families import Custom, Normal, Support
-from murmura.privacy import (
+import veilsum as vs
+from veilsum import algorithms, families, networks
+from veilsum.errors import PrivacyError, PrivacyWarning
+from veilsum.families import Custom, Normal, Support
+from veilsum.privacy import (
     Guarantee,
     NetworkDP,
     NoPrivacy,
@@ -20,7 +20,7 @@ from murmura.privacy import (
     Status,
     guarantee_of,
 )
-from murmura.privacy.requests import Protects
+from veilsum.privacy.requests import Protects
 
 DAILY = guarantee_of(SignalDP(1.0, radius=0.5), algorithms.Learn())
 HIDDEN = guarantee_of(NetworkDP(0.1), algorithms.LearnNetwork())
@@ -148,16 +148,16 @@ def test_what_is_not_proved_warns_and_is_refused_when_strict(
 ) -> None:
     setting = ({"mu": 0.0}, MIXING, Normal(sigma=1.0), privacy, algorithm, 3)
     with pytest.warns(PrivacyWarning, match=erratum):
-        mm.sweep(*setting)
+        vs.sweep(*setting)
     with pytest.raises(PrivacyError, match="strict mode"):
-        mm.sweep(*setting, strict=True)
+        vs.sweep(*setting, strict=True)
     with pytest.raises(PrivacyError, match="strict mode"):
-        mm.estimate(np.zeros(15), *setting[1:], strict=True)
+        vs.estimate(np.zeros(15), *setting[1:], strict=True)
 
 
 def test_what_is_proved_or_not_asked_for_is_silent() -> None:
     for privacy in (SignalDP(1.0), NoPrivacy()):
-        assert mm.sweep({"mu": 0.0}, MIXING, Normal(sigma=1.0), privacy, rounds=3, strict=True)
+        assert vs.sweep({"mu": 0.0}, MIXING, Normal(sigma=1.0), privacy, rounds=3, strict=True)
 
 
 def test_a_transcript_tells_no_more_of_a_signal_than_everything_does() -> None:
@@ -182,7 +182,7 @@ def test_a_request_without_noise_guarantees_nothing() -> None:
     assert guarantee_of(silent, algorithms.Average()).status is Status.NONE
     ring, family = networks.metropolis("ring:9"), families.Bernoulli()
     with pytest.raises(PrivacyError, match="SignalDP"):
-        mm.estimate(np.ones(9), ring, family, silent, rounds=2, rng=1, strict=True)
+        vs.estimate(np.ones(9), ring, family, silent, rounds=2, rng=1, strict=True)
 
 
 def test_the_base_of_requests_cannot_be_instantiated() -> None:

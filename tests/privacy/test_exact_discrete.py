@@ -17,12 +17,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from murmura.errors import PrivacyError
-from murmura.privacy.exact import SYSTEM, DiscreteLaplace, Entropy
-from murmura.privacy.exact.coins import WORD, DigitCoin, ExpCoin, bernoulli_exp, exp_bracket
-from murmura.privacy.exact.discrete import discrete_laplace
-from murmura.privacy.mechanisms import LaplaceMechanism
-from murmura.testing import PredictableEntropy
+from veilsum.errors import PrivacyError
+from veilsum.privacy.exact import SYSTEM, DiscreteLaplace, Entropy
+from veilsum.privacy.exact.coins import WORD, DigitCoin, ExpCoin, bernoulli_exp, exp_bracket
+from veilsum.privacy.exact.discrete import discrete_laplace
+from veilsum.privacy.mechanisms import LaplaceMechanism
+from veilsum.testing import PredictableEntropy
 
 FALSE_ALARM = 1e-7
 STEADY = settings(deadline=None, derandomize=True)

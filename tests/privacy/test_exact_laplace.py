@@ -11,10 +11,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from murmura.errors import PrivacyError
-from murmura.privacy.exact.grid import floor_log2, from_grid, paid_steps, saturate, to_grid
-from murmura.privacy.mechanisms import DiscreteLaplaceMechanism, LaplaceMechanism
-from murmura.testing import PredictableEntropy
+from veilsum.errors import PrivacyError
+from veilsum.privacy.exact.grid import floor_log2, from_grid, paid_steps, saturate, to_grid
+from veilsum.privacy.mechanisms import DiscreteLaplaceMechanism, LaplaceMechanism
+from veilsum.testing import PredictableEntropy
 
 FALSE_ALARM, SURE = 1e-7, 1e-12
 STEADY = settings(deadline=None, derandomize=True)

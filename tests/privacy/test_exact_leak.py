@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from murmura.errors import PrivacyError
-from murmura.privacy.exact import (
+from veilsum.errors import PrivacyError
+from veilsum.privacy.exact import (
     SupportReport,
     float_sum_support,
     grid_support,
@@ -20,9 +20,9 @@ from murmura.privacy.exact import (
     numpy_support,
     support_attack,
 )
-from murmura.privacy.mechanisms import LaplaceMechanism
-from murmura.simulation import noise as engine_noise
-from murmura.testing import PredictableEntropy
+from veilsum.privacy.mechanisms import LaplaceMechanism
+from veilsum.simulation import noise as engine_noise
+from veilsum.testing import PredictableEntropy
 
 CONFIDENCE = 1 - 1e-7
 TRIALS = 5000

@@ -15,12 +15,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from murmura.errors import PrivacyError, SignalError
-from murmura.privacy import mechanisms as mech
-from murmura.privacy import sensitivity as sens
-from murmura.privacy.exact.coins import WeightCoin
-from murmura.privacy.mechanisms import additive, local
-from murmura.testing import PredictableEntropy
+from veilsum.errors import PrivacyError, SignalError
+from veilsum.privacy import mechanisms as mech
+from veilsum.privacy import sensitivity as sens
+from veilsum.privacy.exact.coins import WeightCoin
+from veilsum.privacy.mechanisms import additive, local
+from veilsum.testing import PredictableEntropy
 
 FALSE_ALARM, SURE = 1e-7, 1e-12
 LOCAL = [mech.DuchiMechanism, mech.PiecewiseMechanism, mech.HybridMechanism]
@@ -256,7 +256,7 @@ def test_the_factor_of_a_release_leaves_room_for_the_grid() -> None:
 
 def test_smooth_releases_on_a_coarse_grid_keep_delta(monkeypatch: Any) -> None:
     """The exact delta between neighbours, by sums over the grid, at 2^-6 of the scale."""
-    monkeypatch.setattr("murmura.privacy.mechanisms.smooth.GRID", 6)
+    monkeypatch.setattr("veilsum.privacy.mechanisms.smooth.GRID", 6)
     made = smooth()
     k = np.arange(-60_000, 60_001)
     for s, other in ((0.5, 1.5), (1.0, 2.0), (7.0, 8.0), (0.6, 1.6)):
@@ -272,7 +272,7 @@ def test_smooth_releases_on_a_coarse_grid_keep_delta(monkeypatch: Any) -> None:
 
 def test_the_weakened_smooth_release_is_caught(monkeypatch: Any) -> None:
     """With 0.8 of the noise some pair spends more than delta."""
-    monkeypatch.setattr("murmura.privacy.mechanisms.smooth.GRID", 6)
+    monkeypatch.setattr("veilsum.privacy.mechanisms.smooth.GRID", 6)
     made, k, worst = smooth(), np.arange(-60_000, 60_001), 0.0
     for s in np.linspace(0.5, 7.0, 27):
         logs = []

@@ -16,12 +16,12 @@ import mpmath as mp  # type: ignore[import-untyped]
 import numpy as np
 import pytest
 
-from murmura.errors import PrivacyError
-from murmura.privacy.exact import DiscreteLaplace, GeneralizedDiscreteLaplace, poisson
-from murmura.privacy.exact.poisson import PoissonCoin, PoissonSampler, log_bracket
-from murmura.privacy.exact.shares import TailCoin
-from murmura.testing import PredictableEntropy
 from tests.privacy.gdl import FALSE_ALARM, LIMIT, chi_square, deviation, pmf, precise, stream
+from veilsum.errors import PrivacyError
+from veilsum.privacy.exact import DiscreteLaplace, GeneralizedDiscreteLaplace, poisson
+from veilsum.privacy.exact.poisson import PoissonCoin, PoissonSampler, log_bracket
+from veilsum.privacy.exact.shares import TailCoin
+from veilsum.testing import PredictableEntropy
 
 parts: Any = import_module(GeneralizedDiscreteLaplace.__module__)
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from murmura import algorithms
-from murmura.algorithms.table import coefficient_table
-from murmura.privacy import NetworkDP, NoPrivacy, SignalDP, guarantee_of
+from veilsum import algorithms
+from veilsum.algorithms.table import coefficient_table
+from veilsum.privacy import NetworkDP, NoPrivacy, SignalDP, guarantee_of
 
 PUBLISHED: Any = {"epsilon": 1.0, "delta": 0.01, "sensitivity": "smooth-as-published"}
 CHEBYSHEV = algorithms.Chebyshev(lambda_2=0.5, lambda_n=0.0)

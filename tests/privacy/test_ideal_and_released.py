@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from murmura import algorithms
-from murmura.errors import PrivacyError
-from murmura.privacy import (
+from veilsum import algorithms
+from veilsum.errors import PrivacyError
+from veilsum.privacy import (
     DiscreteLaplaceMechanism,
     LaplaceMechanism,
     Noise,
@@ -17,7 +17,7 @@ from murmura.privacy import (
     mechanisms,
     sensitivity,
 )
-from murmura.privacy.exact import numpy_support, support_attack
+from veilsum.privacy.exact import numpy_support, support_attack
 
 BOUND = sensitivity.smooth_log(0.5, 20.0, smoothing=sensitivity.smoothing(1.0, 0.01))
 MECHANISMS = [

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from murmura.errors import PrivacyError
-from murmura.privacy import (
+from tests.privacy.gdl import LIMIT, pmf
+from veilsum.errors import PrivacyError
+from veilsum.privacy import (
     Accountant,
     Adversary,
     Budget,
@@ -20,9 +21,8 @@ from murmura.privacy import (
     Sees,
     effective_epsilon,
 )
-from murmura.privacy.accounting import EventKind
-from murmura.privacy.exact import DiscreteLaplace
-from tests.privacy.gdl import LIMIT, pmf
+from veilsum.privacy.accounting import EventKind
+from veilsum.privacy.exact import DiscreteLaplace
 
 BETAS = (0.95, 0.9, 0.8, 0.6, 0.5, 0.3)
 TABLE = {  # of the design: the grid has 2^20 steps in Delta

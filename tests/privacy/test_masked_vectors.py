@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from murmura import algorithms, families, networks, theory
-from murmura.auditing import audit_masked
-from murmura.errors import PrivacyError
-from murmura.privacy import Batches, MaskedDP, MaskedParameters, guarantee_of
-from murmura.privacy.calibration import masked_mechanism
-from murmura.privacy.masked_vectors import SkellamParameters
-from murmura.privacy.skellam import SkellamCost
-from murmura.scenario import Scenario
-from murmura.simulation import Problem, SyntheticSignals, simulate
+from veilsum import algorithms, families, networks, theory
+from veilsum.auditing import audit_masked
+from veilsum.errors import PrivacyError
+from veilsum.privacy import Batches, MaskedDP, MaskedParameters, guarantee_of
+from veilsum.privacy.calibration import masked_mechanism
+from veilsum.privacy.masked_vectors import SkellamParameters
+from veilsum.privacy.skellam import SkellamCost
+from veilsum.scenario import Scenario
+from veilsum.simulation import Problem, SyntheticSignals, simulate
 
 RING, COMPONENTS = networks.metropolis("ring:21"), 64
 VECTOR = families.get(

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from murmura.errors import PrivacyError
-from murmura.privacy import mechanisms as mech
-from murmura.privacy.mechanisms import BoundedSignal, IntegerStatistic, RealStatistic, best
+from veilsum.errors import PrivacyError
+from veilsum.privacy import mechanisms as mech
+from veilsum.privacy.mechanisms import BoundedSignal, IntegerStatistic, RealStatistic, best
 
 
 @pytest.mark.parametrize(
@@ -96,8 +96,8 @@ def test_what_makes_no_sense_is_refused(call: Any, message: Any) -> None:
 @pytest.mark.parametrize("epsilon", [1e-40, 1e-18, 1500.0])
 def test_an_epsilon_beyond_what_is_computed_is_named(epsilon: float) -> None:
     """It ended in ZeroDivisionError, OverflowError or a numpy ValueError."""
-    from murmura.errors import PrivacyError
-    from murmura.privacy import mechanisms
+    from veilsum.errors import PrivacyError
+    from veilsum.privacy import mechanisms
 
     for name in ("duchi", "piecewise", "hybrid"):
         with pytest.raises(PrivacyError, match="takes epsilon from 1e-12 to 700"):

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-import murmura as mm
-from murmura import algorithms, families, networks
-from murmura.agents.ledger import Ledger
-from murmura.agents.manifest import Manifest
-from murmura.agents.release import ReleaseMechanism, check_guarantee, guarantee
-from murmura.api import solve
-from murmura.errors import PrivacyError, SignalError
-from murmura.privacy import (
+import veilsum as vs
+from veilsum import algorithms, families, networks
+from veilsum.agents.ledger import Ledger
+from veilsum.agents.manifest import Manifest
+from veilsum.agents.release import ReleaseMechanism, check_guarantee, guarantee
+from veilsum.api import solve
+from veilsum.errors import PrivacyError, SignalError
+from veilsum.privacy import (
     Budget,
     NetworkDP,
     NoPrivacy,
@@ -30,9 +30,9 @@ from murmura.privacy import (
     mechanism_of,
     mechanisms,
 )
-from murmura.privacy.calibration import domain_of
-from murmura.simulation import Problem, RecordedSignals, SyntheticSignals, simulate
-from murmura.testing import PredictableEntropy
+from veilsum.privacy.calibration import domain_of
+from veilsum.simulation import Problem, RecordedSignals, SyntheticSignals, simulate
+from veilsum.testing import PredictableEntropy
 
 RING = networks.metropolis("ring:9")
 BOUNDED = families.Normal(1.0, bounds=(0.0, 1.0))
@@ -47,7 +47,7 @@ def problem_of(
 ) -> Problem:  # fmt: skip
     signals = READINGS if not family.support.integer else np.arange(9) % 2
     tiled = np.tile(np.asarray(signals, float)[:, None], (1, rounds))
-    source = RecordedSignals(mm.signals.as_signals(tiled, labels=RING.labels))
+    source = RecordedSignals(vs.signals.as_signals(tiled, labels=RING.labels))
     request = SignalDP(epsilons[0], radius=radius, mechanism=name)
     made = algorithms.get(algorithm, RING)
     return Problem(RING, made, family, source, request, rounds, epsilons, replicas, seed=3)
@@ -132,7 +132,7 @@ def test_the_stated_noise_variance_is_the_measured_one(algorithm: str) -> None:
 
 def test_theory_expects_the_measured_cost_of_privacy() -> None:
     problem = problem_of("hybrid", rounds=8, replicas=3000)
-    found = mm.theory.expected(problem, deviation=1.0)
+    found = vs.theory.expected(problem, deviation=1.0)
     measured = float(np.sqrt((simulate(problem).privacy[-1, 0] ** 2).mean()))
     assert measured == pytest.approx(float(found.privacy[-1, 0]), rel=0.05)
 
@@ -147,7 +147,7 @@ def test_a_run_depends_neither_on_threads_nor_on_its_company(monkeypatch: Any) -
     for k, epsilon in enumerate((0.5, 1.0, 3.0)):
         alone: Any = simulate(replace(base, epsilons=(epsilon,)))
         assert np.array_equal(whole.final[:, k], alone.final[:, 0])
-    monkeypatch.setenv("MURMURA_THREADS", "1")
+    monkeypatch.setenv("VEILSUM_THREADS", "1")
     again: Any = simulate(base)
     assert np.array_equal(again.final, whole.final)
     fewer: Any = simulate(replace(base, replicas=2))
@@ -191,7 +191,7 @@ def test_best_is_resolved_for_family_bounds_and_epsilon(
 def test_the_resolved_name_is_what_results_and_manifests_show() -> None:
     problem = problem_of("best", replicas=1, epsilons=(1.0, 30.0))
     result = solve(problem)
-    from murmura.results.summary import variant_summary
+    from veilsum.results.summary import variant_summary
 
     assert variant_summary(result)["mechanism"] == ["hybrid", "staircase"]
     assert result.data.attrs["mechanism"] == "hybrid, staircase"
@@ -217,15 +217,15 @@ mechanism = "MECHANISM"
 name = "average"
 rounds = 3
 """
-    from murmura.errors import MurmuraError
-    from murmura.scenario import Scenario
+    from veilsum.errors import VeilsumError
+    from veilsum.scenario import Scenario
 
     path = tmp_path / "s.toml"
     path.write_text(text.replace("MECHANISM", "hybrid"))
     made = Scenario.load(path).jobs()[0].problem
     assert made.privacy == SignalDP(1.0, mechanism="hybrid")
     path.write_text(text.replace("MECHANISM", "gauss"))
-    with pytest.raises(MurmuraError, match="mechanism"):
+    with pytest.raises(VeilsumError, match="mechanism"):
         Scenario.load(path)
 
 
@@ -298,7 +298,7 @@ def test_an_agent_releases_with_each(name: str, tmp_path: Any) -> None:
 def test_manifests_of_other_mechanisms_differ() -> None:
     one, other = (Manifest.of(problem_of(name, replicas=1)) for name in ("hybrid", "duchi"))
     assert one.first_difference(other.field_digests) == "mechanism"
-    from murmura.agents.ledger.records import release_terms
+    from veilsum.agents.ledger.records import release_terms
 
     assert release_terms(one) != release_terms(replace(one, mechanism="duchi"))
 

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from murmura.errors import PrivacyError, SignalError
-from murmura.privacy import mechanisms as mech
-from murmura.privacy import sensitivity as sens
-from murmura.privacy.mechanisms.smooth import SmoothMechanism
+from veilsum.errors import PrivacyError, SignalError
+from veilsum.privacy import mechanisms as mech
+from veilsum.privacy import sensitivity as sens
+from veilsum.privacy.mechanisms.smooth import SmoothMechanism
 
 SMOOTH = sens.smooth_log(0.2, 20.0, smoothing=0.1)
 ADDITIVE = [

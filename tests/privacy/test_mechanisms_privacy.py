@@ -12,7 +12,7 @@ import pytest
 from dp_accounting.pld import privacy_loss_distribution as pld
 from scipy import stats
 
-from murmura.privacy import mechanisms as mech
+from veilsum.privacy import mechanisms as mech
 
 EPSILONS = [0.2, 1.0, 4.0]
 

@@ -9,11 +9,11 @@ import pytest
 from dp_accounting.pld import privacy_loss_distribution as pld
 from scipy import stats
 
-from murmura.errors import PrivacyError
-from murmura.families import Support
-from murmura.privacy import mechanisms as mech
-from murmura.privacy import sensitivity as sens
-from murmura.privacy.guarantee import Status
+from veilsum.errors import PrivacyError
+from veilsum.families import Support
+from veilsum.privacy import mechanisms as mech
+from veilsum.privacy import sensitivity as sens
+from veilsum.privacy.guarantee import Status
 
 EPSILONS = [0.2, 1.0, 4.0]
 

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from murmura import algorithms, networks
-from murmura.algorithms import Algorithm, Coefficients, Sensitivities
-from murmura.algorithms.table import coefficient_table
-from murmura.errors import AlgorithmError, PrivacyError
-from murmura.families import (
+from veilsum import algorithms, networks
+from veilsum.algorithms import Algorithm, Coefficients, Sensitivities
+from veilsum.algorithms.table import coefficient_table
+from veilsum.errors import AlgorithmError, PrivacyError
+from veilsum.families import (
     Categorical,
     GammaKnownRate,
     LogNormal,
@@ -25,7 +25,7 @@ from murmura.families import (
     Pareto,
     Weibull,
 )
-from murmura.privacy import (
+from veilsum.privacy import (
     NetworkDP,
     Noise,
     Sees,
@@ -35,7 +35,7 @@ from murmura.privacy import (
     guarantee_of,
     network_cost,
 )
-from murmura.privacy.derivation import worst_cost
+from veilsum.privacy.derivation import worst_cost
 
 FAMILY = Normal(sigma=1.0, bounds=(0.0, 1e-6))  # next to no signal: the weights set the scale
 GRAPHS = ("path:5", "ring:21", "florentine-families", "star:6", "complete:7")

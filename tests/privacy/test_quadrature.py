@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from murmura.errors import PrivacyError
-from murmura.privacy import masked
-from murmura.privacy.quadrature import integral
+from veilsum.errors import PrivacyError
+from veilsum.privacy import masked
+from veilsum.privacy.quadrature import integral
 
 
 @pytest.mark.parametrize(

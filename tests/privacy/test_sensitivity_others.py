@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from murmura import families
-from murmura.errors import PrivacyError
-from murmura.privacy import sensitivity as sens
-from murmura.privacy.guarantee import Status
-from murmura.privacy.sensitivity import lipschitz
+from veilsum import families
+from veilsum.errors import PrivacyError
+from veilsum.privacy import sensitivity as sens
+from veilsum.privacy.guarantee import Status
+from veilsum.privacy.sensitivity import lipschitz
 
 
 def test_global_is_the_modulus_of_the_family() -> None:

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.ndimage import maximum_filter
 
-from murmura.errors import PrivacyError, SignalError
-from murmura.families import Support
-from murmura.privacy import sensitivity as sens
+from veilsum.errors import PrivacyError, SignalError
+from veilsum.families import Support
+from veilsum.privacy import sensitivity as sens
 
 
 def brute_force(xi: Any, s: Any, low: Any, high: Any, radius: Any, gamma: Any) -> Any:

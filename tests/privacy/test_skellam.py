@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from murmura.errors import PrivacyError
-from murmura.privacy import Accountant, Budget, BudgetExceeded, ReleaseEvent
-from murmura.privacy.skellam import Skellam, SkellamCost, skellam_variance
 from tests.privacy.gdl import FALSE_ALARM, LIMIT, chi_square, deviation, stream
+from veilsum.errors import PrivacyError
+from veilsum.privacy import Accountant, Budget, BudgetExceeded, ReleaseEvent
+from veilsum.privacy.skellam import Skellam, SkellamCost, skellam_variance
 
 
 def probabilities(variance: Any, reach: int) -> Any:

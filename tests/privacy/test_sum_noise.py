@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from scipy.stats import skellam
 
-from murmura.errors import PrivacyError
-from murmura.privacy.exact.shares import GeneralizedDiscreteLaplace as Laplace
-from murmura.privacy.masked import MaskedParameters
-from murmura.privacy.mechanisms import MaskedMechanism
-from murmura.privacy.skellam import Skellam
-from murmura.privacy.sum_noise import sum_quantile
+from veilsum.errors import PrivacyError
+from veilsum.privacy.exact.shares import GeneralizedDiscreteLaplace as Laplace
+from veilsum.privacy.masked import MaskedParameters
+from veilsum.privacy.mechanisms import MaskedMechanism
+from veilsum.privacy.skellam import Skellam
+from veilsum.privacy.sum_noise import sum_quantile
 
 
 def discrete_laplace(scale: Fraction, m: int) -> float:

@@ -8,16 +8,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from murmura.agents import Ledger, Manifest
-from murmura.agents.config_tables import BudgetTable
-from murmura.agents.ledger.report import _bounds
-from murmura.privacy import Budget
-from murmura.reports.periods import budget_limits
 from tests.agents.ledger.conftest import make_problem
 from tests.agents.ledger.session_world import Steps, a_sum, made_terms
 from tests.cli import test_cli_ledger
 from tests.cli.test_cli_ledger import call
 from tests.reports.test_sign_off import words
+from veilsum.agents import Ledger, Manifest
+from veilsum.agents.config_tables import BudgetTable
+from veilsum.agents.ledger.report import _bounds
+from veilsum.privacy import Budget
+from veilsum.reports.periods import budget_limits
 
 ledger_file = test_cli_ledger.path  # a fixture
 

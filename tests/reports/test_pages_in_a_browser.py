@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from murmura.reports import sign_off
-from murmura.results.run_page import page
-from murmura.scenario import Scenario, run
 from tests.browsing import COMPLAINTS, PHONE, browse, width_on_a_phone
 from tests.reports.test_sign_off import BASE
 from tests.results.test_writer import SYNTHETIC
+from veilsum.reports import sign_off
+from veilsum.results.run_page import page
+from veilsum.scenario import Scenario, run
 
 PAGES = {
     "run": lambda: page(run(Scenario.parse(SYNTHETIC))),

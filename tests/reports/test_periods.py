@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from murmura.agents.config_tables import BudgetTable
-from murmura.algorithms import Learn
-from murmura.errors import PrivacyError
-from murmura.privacy import Batches, SignalDP, guarantee_of
-from murmura.reports import period_costs
+from veilsum.agents.config_tables import BudgetTable
+from veilsum.algorithms import Learn
+from veilsum.errors import PrivacyError
+from veilsum.privacy import Batches, SignalDP, guarantee_of
+from veilsum.reports import period_costs
 
 
 def costs(per_day: float | None, last: int | None = None, **budget: object) -> list[float]:
@@ -61,7 +61,7 @@ def test_a_year_touches_as_many_weeks_and_months_as_stated() -> None:
     """Every month and year of 28 years, the cycle of the calendar, against the table."""
     from datetime import date, timedelta
 
-    from murmura.reports.periods import _TOUCHED
+    from veilsum.reports.periods import _TOUCHED
 
     first, days = date(2001, 1, 1), 28 * 365 + 7
     calendar = [first + timedelta(k) for k in range(days)]

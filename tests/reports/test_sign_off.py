@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from murmura.cli.app import app
-from murmura.errors import AgentError, ScenarioError
-from murmura.privacy import Status
-from murmura.privacy.odds import in_words
-from murmura.reports import SignOffTerms, sign_off
-from murmura.reports.claims import claims
-from murmura.reports.sign_off import objections, page
-from murmura.reports.terms import Mode
-from murmura.scenario import Scenario, template
+from veilsum.cli.app import app
+from veilsum.errors import AgentError, ScenarioError
+from veilsum.privacy import Status
+from veilsum.privacy.odds import in_words
+from veilsum.reports import SignOffTerms, sign_off
+from veilsum.reports.claims import claims
+from veilsum.reports.sign_off import objections, page
+from veilsum.reports.terms import Mode
+from veilsum.scenario import Scenario, template
 
 ROOT = Path(__file__).resolve().parents[2]
 READINGS = ("4.24242", "7.13131", "2.72727", "6.36363", "1.61616")
@@ -130,7 +130,7 @@ def test_odds_radius_and_unit_of_local_noise() -> None:
     assert "one tablet" in said
     assert "stock & safety" in said
     assert 'Set epsilon = "..." under [report]' in said, "what is not stated is asked for"
-    assert "Not run. `murmura report --audit`" in said
+    assert "Not run. `veilsum report --audit`" in said
     assert "against all other members together" in said
     assert "an observer that a site allows estimates, who takes part" in said
 
@@ -281,7 +281,7 @@ def test_what_agents_cannot_run_is_said_and_not_to_be_signed() -> None:
     assert not objections(SignOffTerms.of(scenario(drawn), "offline")), "drawn signals are nobody's"
 
 
-@pytest.mark.filterwarnings("ignore::murmura.errors.PrivacyWarning")
+@pytest.mark.filterwarnings("ignore::veilsum.errors.PrivacyWarning")
 def test_larger_differences_have_their_delta_too() -> None:
     """k steps of (epsilon, delta): delta grows by e^epsilon with each, until it limits nothing."""
     text = BASE.replace('"normal"', '"log-normal"').replace("[0.0, 10.0]", "[0.5, 100.0]")
@@ -300,7 +300,7 @@ def test_without_larger_differences_none_is_announced() -> None:
     assert "step by step" not in said
 
 
-@pytest.mark.filterwarnings("ignore::murmura.errors.PrivacyWarning")
+@pytest.mark.filterwarnings("ignore::veilsum.errors.PrivacyWarning")
 def test_what_is_refuted_limits_nothing() -> None:
     """The published smooth sensitivity of log s: claimed with epsilon 0.5, and broken (erratum 2)."""
     text = BASE.replace("bounds = [0.0, 10.0]\n", "").replace('"normal"', '"log-normal"')

@@ -25,10 +25,10 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-import murmura as mm
-from murmura.families import Normal
-from murmura.privacy import NoPrivacy, calibrate
-from murmura.simulation import Record, noise, simulate
+import veilsum as vs
+from veilsum.families import Normal
+from veilsum.privacy import NoPrivacy, calibrate
+from veilsum.simulation import Record, noise, simulate
 
 CLOSE = 1e-4  # a signal that is known so well, relatively, is recovered
 GRID = np.exp(np.linspace(np.log(0.5), np.log(50.0), 3000))
@@ -230,8 +230,8 @@ def _keys(problem: Any, seed: int, epsilon: float) -> list[int]:
     """What the noise may follow from: the seed alone, or with all that the run depends on."""
     keys = [int(np.random.SeedSequence([seed, 0x6E6F6973]).generate_state(1, np.uint64)[0])]
     try:
-        from murmura.simulation.seeds import noise_key
-    except ImportError:  # an older murmura under attack
+        from veilsum.simulation.seeds import noise_key
+    except ImportError:  # an older veilsum under attack
         return keys
     return [*keys, noise_key(replace(problem, seed=seed, epsilons=(epsilon,)))]
 
@@ -293,7 +293,7 @@ def _maps(problem: Any) -> np.ndarray:
     """(round, agent, agent): clean_t = M_t xi, found by running the algorithm on unit vectors."""
     columns = []
     for unit in np.eye(problem.network.size):
-        run = mm.estimate(
+        run = vs.estimate(
             unit, problem.network, Normal(sigma=1.0), NoPrivacy(), problem.algorithm, problem.rounds,
             record=Record(every=1),
         )  # fmt: skip

@@ -12,17 +12,17 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection, PathCollection
 from matplotlib.colors import LogNorm
 
-import murmura as mm
-from murmura.errors import MurmuraError
-from murmura.privacy import NetworkDP, NoPrivacy, SignalDP
-from murmura.results import figures, style
-from murmura.simulation import Record
+import veilsum as vs
+from veilsum.errors import VeilsumError
+from veilsum.privacy import NetworkDP, NoPrivacy, SignalDP
+from veilsum.results import figures, style
+from veilsum.simulation import Record
 
-pytestmark = pytest.mark.filterwarnings("ignore::murmura.errors.PrivacyWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::veilsum.errors.PrivacyWarning")
 
 PATHS = Record(every=1)
-RING = mm.networks.lazy_metropolis(mm.networks.load("ring:9"))
-FAMILY = mm.families.LogNormal1p(sigma=1.0)
+RING = vs.networks.lazy_metropolis(vs.networks.load("ring:9"))
+FAMILY = vs.families.LogNormal1p(sigma=1.0)
 
 
 def run(
@@ -36,7 +36,7 @@ def run(
     signals = options.pop("signals", {"mu": 2.0})
     privacy = privacy or SignalDP(epsilon=1.0)
     rounds, replicas = options.pop("rounds", 12), options.pop("replicas", 3)
-    return mm.sweep(
+    return vs.sweep(
         signals,
         network,
         family,
@@ -50,7 +50,7 @@ def run(
 
 
 def categorical(**options: Any) -> Any:
-    family = mm.families.Categorical(3)
+    family = vs.families.Categorical(3)
     return run(family=family, signals={"p": [0.2, 0.3, 0.5]}, **options)
 
 
@@ -108,12 +108,12 @@ def test_paths_without_protection_are_clean() -> None:
 
 @pytest.mark.parametrize("record", [Record(), Record(estimates=False)])
 def test_paths_that_were_not_recorded_are_refused_with_the_remedy(record: Any) -> None:
-    with pytest.raises(MurmuraError, match=r"run it with Record\(every=1, agents=\[\.\.\.\]\)"):
+    with pytest.raises(VeilsumError, match=r"run it with Record\(every=1, agents=\[\.\.\.\]\)"):
         figures.paths(run(record=record))
 
 
 def test_paths_of_no_agents_are_refused() -> None:
-    with pytest.raises(MurmuraError, match="agents"):
+    with pytest.raises(VeilsumError, match="agents"):
         figures.paths(run(), agents=0)
 
 
@@ -148,7 +148,7 @@ def test_errors_that_are_zero_leave_the_panel_empty() -> None:
 
 
 def test_rounding_does_not_squeeze_the_errors() -> None:
-    complete = mm.networks.max_degree(mm.networks.load("complete:6"))
+    complete = vs.networks.max_degree(vs.networks.load("complete:6"))
     ax = drawn(figures.errors(run(network=complete, rounds=40)))
     low, high = ax.get_ylim()
     assert low >= 0.9e-6 * high
@@ -206,7 +206,7 @@ def test_measured_signals_are_never_drawn_without_noise() -> None:
     assert len(dashed(shown)) == 0
     assert len(shown.lines) == 9
     for bare in (run(signals=signals, privacy=NoPrivacy()), run("first-order", signals=signals)):
-        with pytest.raises(MurmuraError, match="measured signals with protection"):
+        with pytest.raises(VeilsumError, match="measured signals with protection"):
             figures.paths(bare)
     reported = drawn(figures.paths(run(signals=signals), evaluation=True))
     assert (len(dashed(reported)), len(reported.lines)) == (9, 9 + 9 + 1)
@@ -215,7 +215,7 @@ def test_measured_signals_are_never_drawn_without_noise() -> None:
 def test_what_compares_with_the_truth_about_measured_signals_must_be_asked_for() -> None:
     """It used to be drawn: errors, the target in paths, and colours by the distance to it."""
     result = run(signals=np.arange(9.0))
-    with pytest.raises(MurmuraError, match="evaluation=True"):
+    with pytest.raises(VeilsumError, match="evaluation=True"):
         result.plot_errors()
     drawn(result.plot_errors(evaluation=True))
     held, target = result.trace.final[:, 0, 0, 0], result.trace.target[0, 0]
@@ -263,7 +263,7 @@ def test_network_of_wide_errors_has_a_logarithmic_scale() -> None:
     signals = 10.0 ** np.arange(9)
     result = run(record=Record(), privacy=NoPrivacy(), signals=signals, rounds=1)
     flat = run(record=Record(), privacy=NoPrivacy(), signals=np.ones(9), rounds=1)
-    wide = run(record=Record(), network=mm.networks.lazy_metropolis(mm.networks.load("path:40")))
+    wide = run(record=Record(), network=vs.networks.lazy_metropolis(vs.networks.load("path:40")))
     assert not isinstance(dots(drawn(figures.network(flat)))[0].norm, LogNorm)
     assert isinstance(dots(drawn(figures.network(wide)))[0].norm, LogNorm)
     drawn(figures.network(result))
@@ -280,7 +280,7 @@ def test_panels_draw_where_they_are_asked_to() -> None:
 
 def test_drawing_needs_neither_pyplot_nor_a_display() -> None:
     code = (
-        "import sys; from murmura.results import figures, style; style.figure(1, 1).canvas.draw();"
+        "import sys; from veilsum.results import figures, style; style.figure(1, 1).canvas.draw();"
         "assert 'matplotlib.pyplot' not in sys.modules"
     )
     environment = {"PATH": "", "MPLBACKEND": "TkAgg", "HOME": "/tmp"}

@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-import murmura as mm
-from murmura.errors import MurmuraError
-from murmura.privacy import NetworkDP, NoPrivacy, SignalDP
-from murmura.results import figures, style
-from murmura.simulation import Record
+import veilsum as vs
+from veilsum.errors import VeilsumError
+from veilsum.privacy import NetworkDP, NoPrivacy, SignalDP
+from veilsum.results import figures, style
+from veilsum.simulation import Record
 
-pytestmark = pytest.mark.filterwarnings("ignore::murmura.errors.PrivacyWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::veilsum.errors.PrivacyWarning")
 
 PATHS = Record(every=1, agents=[0, 3])
-RING = mm.networks.lazy_metropolis(mm.networks.load("ring:9"))
-FAMILY = mm.families.LogNormal1p(sigma=1.0)
+RING = vs.networks.lazy_metropolis(vs.networks.load("ring:9"))
+FAMILY = vs.families.LogNormal1p(sigma=1.0)
 
 
 def run(
@@ -31,7 +31,7 @@ def run(
     **options: Any,
 ) -> Any:
     signals, privacy = signals or {"mu": 2.0}, privacy or SignalDP(epsilon=1.0)
-    return mm.sweep(
+    return vs.sweep(
         signals, RING, family, privacy, algorithm, 8, replicas=2, record=record, **options
     )
 
@@ -89,7 +89,7 @@ def test_compare_takes_one_to_six(results: Any, count: Any) -> None:
 
 @pytest.mark.parametrize("count", [0, 7])
 def test_compare_refuses_other_counts(results: Any, count: Any) -> None:
-    with pytest.raises(MurmuraError, match=f"1 to 6 results; found {count}"):
+    with pytest.raises(VeilsumError, match=f"1 to 6 results; found {count}"):
         figures.compare({f"variant {i}": results["local"] for i in range(count)})
 
 
@@ -103,7 +103,7 @@ def test_compare_says_which_paths_are_missing(results: Any) -> None:
 
 
 def test_different_statistics_do_not_share_an_axis(results: Any) -> None:
-    family, signals = mm.families.Categorical(3), {"p": [0.2, 0.3, 0.5]}
+    family, signals = vs.families.Categorical(3), {"p": [0.2, 0.3, 0.5]}
     other = run("learn", family=family, signals=signals)
     figure = figures.compare({"a": results["local"], "b": other})
     assert figure.axes[0].get_ylim() != figure.axes[1].get_ylim()

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-import murmura as mm
-from murmura.networks import Graph
-from murmura.results import layout
+import veilsum as vs
+from veilsum.networks import Graph
+from veilsum.results import layout
 
 LINE = np.array([(0, 1), (1, 2)])
 
@@ -30,7 +30,7 @@ def test_own_positions_come_first() -> None:
 
 
 def test_the_us_power_grid_has_a_stored_layout() -> None:
-    graph = mm.networks.load("us-power-grid")
+    graph = vs.networks.load("us-power-grid")
     places = layout.positions(graph)
     assert places.shape == (4941, 2)
     assert places.min() >= 0
@@ -40,7 +40,7 @@ def test_the_us_power_grid_has_a_stored_layout() -> None:
 
 def test_the_stored_layout_follows_labels() -> None:
     part = Graph(3, LINE, labels=[386, 0, 395], name="us-power-grid")
-    whole = layout.positions(mm.networks.load("us-power-grid"))
+    whole = layout.positions(vs.networks.load("us-power-grid"))
     np.testing.assert_array_equal(layout.positions(part), whole[[386, 0, 395]])
 
 
@@ -58,18 +58,18 @@ def test_computed_layouts_are_the_same_every_time() -> None:
 
 @pytest.mark.parametrize("place", [layout.spring, layout.pivots])
 def test_layouts_put_neighbours_near_one_another(place: Any) -> None:
-    graph = mm.networks.load("torus:8x8")
+    graph = vs.networks.load("torus:8x8")
     assert spread(graph, place(graph)) < 0.6
 
 
 def test_pivots_recover_a_path() -> None:
-    graph = mm.networks.load("path:50")
+    graph = vs.networks.load("path:50")
     order = np.argsort(layout.pivots(graph)[:, 0])
     assert order.tolist() in (list(range(50)), list(range(49, -1, -1)))
 
 
 def test_pivots_place_thousands_of_agents() -> None:
-    graph = mm.networks.load("us-power-grid")
+    graph = vs.networks.load("us-power-grid")
     bare = Graph(graph.size, graph.links, name="another")
     places = layout.positions(bare)
     assert np.isfinite(places).all()

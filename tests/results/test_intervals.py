@@ -8,27 +8,27 @@ from typing import Any
 import numpy as np
 import pytest
 
-import murmura as mm
-from murmura.errors import MurmuraError
-from murmura.results import Result, intervals
-from murmura.simulation import Problem, RecordedSignals, simulate
+import veilsum as vs
+from veilsum.errors import VeilsumError
+from veilsum.results import Result, intervals
+from veilsum.simulation import Problem, RecordedSignals, simulate
 
-RING = mm.networks.metropolis(mm.networks.load("ring:41"))
+RING = vs.networks.metropolis(vs.networks.load("ring:41"))
 REPLICAS = 2000
 LEAST = 0.95 - 5.2 * math.sqrt(0.95 * 0.05 / REPLICAS)  # false alarm 1e-7 at a coverage of 0.95
 MOST = 0.95 + 5.2 * math.sqrt(0.95 * 0.05 / REPLICAS)
 FAMILIES: list[tuple[Any, dict[str, Any]]] = [
-    (mm.families.Normal(1.0), {"mu": 0.3}),
-    (mm.families.Bernoulli(), {"p": 0.3}),
-    (mm.families.Exponential(), {"rate": 2.0}),
-    (mm.families.LogNormal1p(1.0), {"mu": 0.5}),
+    (vs.families.Normal(1.0), {"mu": 0.3}),
+    (vs.families.Bernoulli(), {"p": 0.3}),
+    (vs.families.Exponential(), {"rate": 2.0}),
+    (vs.families.LogNormal1p(1.0), {"mu": 0.5}),
 ]
 
 
 def run(
     family: Any, parameters: Any, privacy: Any, rounds: int = 3, algorithm: str = "average"
 ) -> Result:
-    return mm.sweep(
+    return vs.sweep(
         parameters,
         RING,
         family,
@@ -36,7 +36,7 @@ def run(
         algorithm,
         rounds,
         replicas=REPLICAS,
-        record=mm.Record(),
+        record=vs.Record(),
         rng=3,
     )
 
@@ -46,7 +46,7 @@ def coverage(bars: list[Any], truth: float) -> float:
 
 
 @pytest.mark.parametrize(("family", "parameters"), FAMILIES, ids=lambda c: getattr(c, "name", ""))
-@pytest.mark.parametrize("privacy", [mm.privacy.NoPrivacy(), mm.privacy.SignalDP(2.0)], ids=str)
+@pytest.mark.parametrize("privacy", [vs.privacy.NoPrivacy(), vs.privacy.SignalDP(2.0)], ids=str)
 def test_the_network_and_its_agents_have_intervals_of_their_own(
     family: Any, parameters: Any, privacy: Any
 ) -> None:
@@ -72,7 +72,7 @@ def test_the_network_and_its_agents_have_intervals_of_their_own(
 
 
 def test_agreement_makes_them_one() -> None:
-    result = run(*FAMILIES[0], mm.privacy.NoPrivacy(), rounds=3000)
+    result = run(*FAMILIES[0], vs.privacy.NoPrivacy(), rounds=3000)
     agent, network = (result.intervals(of=of)["mu"] for of in ("agent", "network"))
     assert agent.low == pytest.approx(network.low, rel=1e-6)
 
@@ -81,7 +81,7 @@ def test_agreement_makes_them_one() -> None:
 def test_no_success_is_no_certainty(p: float) -> None:
     """Wilson's interval for 0 of n: up to z^2/(n + z^2). It used to be 0 to 0."""
     signals = np.full(41, p)
-    result = mm.estimate(signals, RING, "bernoulli", mm.privacy.NoPrivacy(), rounds=5)
+    result = vs.estimate(signals, RING, "bernoulli", vs.privacy.NoPrivacy(), rounds=5)
     found = result.intervals()["p"]
     z2 = 1.959963984540054**2
     width = z2 / (41 + z2)
@@ -89,7 +89,7 @@ def test_no_success_is_no_certainty(p: float) -> None:
 
 
 @pytest.mark.parametrize("mean", [-5.0, 6.0])
-@pytest.mark.parametrize("family", [mm.families.Bernoulli(), mm.families.Categorical(3)])
+@pytest.mark.parametrize("family", [vs.families.Bernoulli(), vs.families.Categorical(3)])
 def test_noise_far_out_leaves_a_width(family: Any, mean: float) -> None:
     """An estimate five margins below 0 used to give an interval of no width at 0."""
     d = family.dimension
@@ -107,10 +107,10 @@ def stream(memory: float, rounds: int, seed: int) -> Result:
     x[:, 0] = rng.normal(size=n)
     for t in range(1, rounds):
         x[:, t] = memory * x[:, t - 1] + math.sqrt(1 - memory**2) * rng.normal(size=n)
-    source = RecordedSignals(mm.signals.as_signals(x))
-    made = Problem(RING, mm.algorithms.get("learn", RING), mm.families.Normal(1.0), source,
-                   mm.privacy.NoPrivacy(), rounds)  # fmt: skip
-    return Result(made, simulate(made, mm.Record(every=1)))
+    source = RecordedSignals(vs.signals.as_signals(x))
+    made = Problem(RING, vs.algorithms.get("learn", RING), vs.families.Normal(1.0), source,
+                   vs.privacy.NoPrivacy(), rounds)  # fmt: skip
+    return Result(made, simulate(made, vs.Record(every=1)))
 
 
 def test_streams_that_remember() -> None:
@@ -136,8 +136,8 @@ def test_streams_that_remember() -> None:
 
 def test_what_cannot_be_asked() -> None:
     """A replica out of range used to be an IndexError, and replica = -1 the last one."""
-    result = mm.sweep(
-        {"mu": 0.0}, RING, mm.families.Normal(1.0), mm.privacy.SignalDP(1.0), rounds=2
+    result = vs.sweep(
+        {"mu": 0.0}, RING, vs.families.Normal(1.0), vs.privacy.SignalDP(1.0), rounds=2
     )
     for options, message in (
         ({"replica": 5}, "replica 5 was not run; there are 1"),
@@ -151,14 +151,14 @@ def test_what_cannot_be_asked() -> None:
         ({"correlation": 0.5}, "correlation must be a number of at least 1"),
         ({"of": "batches"}, "batch means need an algorithm that adds up a stream"),
     ):
-        with pytest.raises(MurmuraError, match=message):
+        with pytest.raises(VeilsumError, match=message):
             result.intervals(**options)
 
 
 def test_errors_per_agent_are_norms_over_root_n() -> None:
     """`run` published norms over agents and `plan` errors of one agent, under one name."""
-    result = mm.sweep(
-        {"mu": 0.0}, RING, mm.families.Normal(1.0), mm.privacy.SignalDP(1.0), rounds=4,
+    result = vs.sweep(
+        {"mu": 0.0}, RING, vs.families.Normal(1.0), vs.privacy.SignalDP(1.0), rounds=4,
         epsilons=[0.5, 1.0], replicas=3,
     )  # fmt: skip
     for norm, own in zip(result.errors, result.errors_per_agent, strict=True):

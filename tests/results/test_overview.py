@@ -4,25 +4,25 @@ from typing import Any
 
 import pytest
 
-import murmura as mm
-from murmura import families, networks
-from murmura.errors import MurmuraError
-from murmura.privacy import Batches, MaskedDP, NetworkDP, NoPrivacy, SignalDP
-from murmura.results import overview, targets, write_all
+import veilsum as vs
+from veilsum import families, networks
+from veilsum.errors import VeilsumError
+from veilsum.privacy import Batches, MaskedDP, NetworkDP, NoPrivacy, SignalDP
+from veilsum.results import overview, targets, write_all
 
 RING, NORMAL = networks.metropolis("ring:9"), families.Normal(sigma=1.0)
 MASKED = MaskedDP(1.0, colluders=2, attempts=1)
 
 
 def run(privacy: Any, algorithm: str, rounds: int = 20, **kwargs: Any) -> Any:
-    return mm.sweep(
+    return vs.sweep(
         {"mu": 2.0}, RING, NORMAL, privacy, algorithm, rounds=rounds, replicas=3, rng=1, **kwargs
     )
 
 
 def several() -> dict[str, Any]:
     stream = MaskedDP(1.0, colluders=2, attempts=1, batches=Batches(2.0))
-    with pytest.warns(mm.errors.PrivacyWarning, match="Refuted"):
+    with pytest.warns(vs.errors.PrivacyWarning, match="Refuted"):
         refuted = run(NetworkDP(1.0), "average")
     return {
         "mixed": refuted,
@@ -76,11 +76,11 @@ def test_what_the_numbers_assume_is_below_them() -> None:
 def test_errors_of_different_statistics_say_so() -> None:
     """And which statistic no noise has a proof for; one statistic needs no words."""
     published = SignalDP(1.0, delta=0.01, sensitivity="smooth-as-published")
-    with pytest.warns(mm.errors.PrivacyWarning, match="Refuted"):
-        paper = mm.sweep(
+    with pytest.warns(vs.errors.PrivacyWarning, match="Refuted"):
+        paper = vs.sweep(
             {"mu": 2.0}, RING, families.LogNormal(sigma=1.0), published, "average", rounds=5, rng=1
         )
-    ours = mm.sweep(
+    ours = vs.sweep(
         {"mu": 2.0},
         RING,
         families.LogNormal1p(sigma=1.0),
@@ -97,7 +97,7 @@ def test_errors_of_different_statistics_say_so() -> None:
     assert which in words.get_text()
     assert why in words.get_text()
     assert targets.different_statistics({"ours": ours, "again": ours}) == []
-    unprotected = mm.sweep(
+    unprotected = vs.sweep(
         {"mu": 2.0}, RING, families.LogNormal(sigma=1.0), NoPrivacy(), "average", rounds=5, rng=1
     )
     assert len(targets.different_statistics({"ours": ours, "none": unprotected})) == 1
@@ -121,10 +121,10 @@ def test_seven_variants_are_drawn_four_and_three(tmp_path: Any) -> None:
 def test_sweeps_and_measured_signals_are_refused() -> None:
     one = run(SignalDP(1.0), "average")
     sweep = run(SignalDP(1.0), "average", epsilons=(0.5, 1.0))
-    with pytest.raises(MurmuraError, match="draw others with compare"):
+    with pytest.raises(VeilsumError, match="draw others with compare"):
         overview.draw({"a": one, "b": sweep})
-    with pytest.raises(MurmuraError, match="2 to 12 results"):
+    with pytest.raises(VeilsumError, match="2 to 12 results"):
         overview.draw({"a": one})
-    measured = mm.estimate([float(k) for k in range(9)], RING, NORMAL, SignalDP(1.0), rounds=5)
+    measured = vs.estimate([float(k) for k in range(9)], RING, NORMAL, SignalDP(1.0), rounds=5)
     assert not overview.drawable({"a": measured, "b": measured})
     assert overview.drawable({"a": measured, "b": measured}, evaluation=True)

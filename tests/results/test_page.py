@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from murmura.results import style
-from murmura.results.page import BADGES, PageSection, Statement, render, verdict_badge
 from tests.browsing import PHONE, width_on_a_phone
+from veilsum.results import style
+from veilsum.results.page import BADGES, PageSection, Statement, render, verdict_badge
 
 
 def page(tmp_path: Any) -> Any:
@@ -16,7 +16,7 @@ def page(tmp_path: Any) -> Any:
     image = next(p for p in style.write(figure, tmp_path / "a") if p.suffix == ".png")
     sections = [
         PageSection(
-            "fig-1", "A figure & more", "confirmed", "1 < 2 holds.", [image], how="murmura x"
+            "fig-1", "A figure & more", "confirmed", "1 < 2 holds.", [image], how="veilsum x"
         ),
         PageSection(
             "table-1", "A table", "refuted", "no", (), ("algorithm", "error"), [["<b>", "1.5"]]

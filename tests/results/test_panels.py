@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from PIL import Image
 
-from murmura.results import panels, style
+from veilsum.results import panels, style
 
 
 def figure(columns: int, common: bool = True) -> Figure:

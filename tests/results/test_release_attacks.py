@@ -15,18 +15,18 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from murmura import algorithms, families, networks
-from murmura.algorithms.base import Algorithm, Coefficients, Sensitivities
-from murmura.cli.app import app
-from murmura.privacy import SignalDP, calibrate
-from murmura.scenario import Scenario
-from murmura.signals import as_signals
-from murmura.simulation import Problem, Record, RecordedSignals, simulate
 from tests.results.attacks import Loot, Victim, recovered
+from veilsum import algorithms, families, networks
+from veilsum.algorithms.base import Algorithm, Coefficients, Sensitivities
+from veilsum.cli.app import app
+from veilsum.privacy import SignalDP, calibrate
+from veilsum.scenario import Scenario
+from veilsum.signals import as_signals
+from veilsum.simulation import Problem, Record, RecordedSignals, simulate
 
 pytestmark = [
-    pytest.mark.filterwarnings("ignore::murmura.errors.PrivacyWarning"),
-    pytest.mark.filterwarnings("ignore::murmura.errors.DivergenceWarning"),
+    pytest.mark.filterwarnings("ignore::veilsum.errors.PrivacyWarning"),
+    pytest.mark.filterwarnings("ignore::veilsum.errors.DivergenceWarning"),
 ]
 
 AGENTS, ROUNDS = 7, 9
@@ -177,7 +177,7 @@ def test_noise_that_follows_from_the_seed_alone_gives_the_signals_away(
     kind: Any, tmp_path: Any, monkeypatch: Any
 ) -> None:
     """The weakened twin: all epsilons and variants with the streams of one seed, as it was."""
-    from murmura.simulation import backend, seeds
+    from veilsum.simulation import backend, seeds
 
     monkeypatch.setattr(backend, "noise_key", lambda problem, **_: seeds.noise_seed(problem.seed))
     scenario = plant(tmp_path, "average", kind, seed=SEED)
@@ -299,7 +299,7 @@ def test_custom_families_and_algorithms_do_not_share_noise(name: Any, monkeypatc
     found = attack(first_estimates(**first), first_estimates(**second))
     assert (np.abs(found / SIGNALS[:, 0] - 1) > 1e-4).sum() > AGENTS / 2
     assert np.array_equal(first_estimates(**second), first_estimates(**second))
-    from murmura.simulation import backend
+    from veilsum.simulation import backend
 
     monkeypatch.setattr(backend, "noise_key", lambda *_, **__: 7)
     found = attack(first_estimates(**first), first_estimates(**second))

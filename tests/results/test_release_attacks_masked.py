@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from murmura import families
-from murmura.scenario import Scenario
 from tests.results.attacks import Loot
 from tests.results.test_release_attacks import AGENTS, SEED, SIGNALS, call
+from veilsum import families
+from veilsum.scenario import Scenario
 
-pytestmark = pytest.mark.filterwarnings("ignore::murmura.errors.PrivacyWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::veilsum.errors.PrivacyWarning")
 
 REPLICAS, LEAST, MOST = 200, 62, 138  # P[Bin(200, 1/2) outside] = 4e-8
 SCENARIO = """
@@ -158,7 +158,7 @@ def test_noise_that_follows_from_the_seed_alone_would_be_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The weakened twin: one key for all epsilons and variants."""
-    from murmura.simulation import backend, seeds
+    from veilsum.simulation import backend, seeds
 
     monkeypatch.setattr(backend, "noise_key", lambda problem, **_: seeds.noise_seed(problem.seed))
     scenario = plant(tmp_path, REPLICAS, SEED)

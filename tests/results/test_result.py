@@ -7,15 +7,15 @@ import pandas as pd
 import pytest
 import xarray as xr
 
-import murmura as mm
-from murmura import networks
-from murmura.errors import MurmuraError
-from murmura.families import Bernoulli, Categorical, Custom, Normal, Support
-from murmura.privacy import NetworkDP, NoPrivacy, SignalDP
-from murmura.results.intervals import agent_interval
-from murmura.simulation import Record
+import veilsum as vs
+from veilsum import networks
+from veilsum.errors import VeilsumError
+from veilsum.families import Bernoulli, Categorical, Custom, Normal, Support
+from veilsum.privacy import NetworkDP, NoPrivacy, SignalDP
+from veilsum.results.intervals import agent_interval
+from veilsum.simulation import Record
 
-pytestmark = pytest.mark.filterwarnings("ignore::murmura.errors.PrivacyWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::veilsum.errors.PrivacyWarning")
 
 GRAPH = networks.load("florentine-families")
 MIXING = networks.metropolis(GRAPH)
@@ -23,7 +23,7 @@ MIXING = networks.metropolis(GRAPH)
 
 @pytest.fixture(scope="module")
 def result() -> Any:
-    return mm.sweep(
+    return vs.sweep(
         {"mu": 2.0}, MIXING, Normal(sigma=1.0), SignalDP(1.0), "learn", 20,
         epsilons=(0.5, 1.0), replicas=3, rng=1, record=Record(every=5),
     )  # fmt: skip
@@ -76,7 +76,7 @@ def test_estimates_of_measured_signals_without_noise_stay_out_of_files(tmp_path:
         ("first-order", SignalDP(1.0)),
         ("average", NoPrivacy()),
     ):
-        result = mm.estimate(
+        result = vs.estimate(
             values, MIXING, Normal(sigma=1.0), privacy, algorithm, rounds=4, record=Record(every=1)
         )
         truth = result.evaluation()
@@ -94,9 +94,9 @@ def test_estimates_of_measured_signals_without_noise_stay_out_of_files(tmp_path:
 def test_errors_stay_out_of_files_where_the_scale_was_read_off_measured_signals(
     tmp_path: Any,
 ) -> None:
-    family = mm.families.LogNormal(sigma=1.0, bounds=(0.5, None))
+    family = vs.families.LogNormal(sigma=1.0, bounds=(0.5, None))
     privacy = SignalDP(1.0, 0.01, sensitivity="smooth")
-    result = mm.estimate(np.arange(1.0, 16.0), MIXING, family, privacy)
+    result = vs.estimate(np.arange(1.0, 16.0), MIXING, family, privacy)
     result.to_netcdf(tmp_path / "r.nc")
     with xr.open_dataset(tmp_path / "r.nc", engine="scipy") as back:
         assert not {"total_error", "cost_of_privacy", "clean"} & set(back.variables)
@@ -105,7 +105,7 @@ def test_errors_stay_out_of_files_where_the_scale_was_read_off_measured_signals(
 
 
 def test_neither_repr_shows_an_estimate() -> None:
-    result = mm.estimate(
+    result = vs.estimate(
         np.arange(15.0) + 0.25, MIXING, Normal(sigma=1.0), SignalDP(1.0), record=Record(every=1)
     )
     for text in (repr(result), repr(result.trace), repr(result.problem)):
@@ -125,7 +125,7 @@ def test_neither_repr_shows_an_estimate() -> None:
 )
 def test_any_labels_come_back(labels: Any, tmp_path: Any) -> None:
     graph = networks.Graph(15, GRAPH.links, labels)
-    result = mm.sweep(
+    result = vs.sweep(
         {"mu": 1.0}, networks.metropolis(graph), Normal(sigma=1.0), SignalDP(1.0), rounds=3,
         record=Record(),
     )  # fmt: skip
@@ -137,7 +137,7 @@ def test_any_labels_come_back(labels: Any, tmp_path: Any) -> None:
 
 def test_a_family_without_a_covariance_still_estimates_and_its_guarantee_is_its_authors() -> None:
     family = Custom(lambda s: np.minimum(s, 5.0), Support(low=0.0), 1.0)
-    result = mm.estimate(np.arange(15.0), MIXING, family, SignalDP(1.0))
+    result = vs.estimate(np.arange(15.0), MIXING, family, SignalDP(1.0))
     assert np.isfinite(result.estimate["mean"])
     assert result.guarantee.status == "claimed"
     assert "stated by its author" in str(result)
@@ -149,16 +149,16 @@ def test_words(result: Any) -> None:
     assert "3 replicas" in text
     assert "differential privacy" in text
     assert "nothing here may be released" in text
-    one = mm.estimate(np.arange(15.0), MIXING, Normal(sigma=1.0), SignalDP(1.0), rounds=5)
+    one = vs.estimate(np.arange(15.0), MIXING, Normal(sigma=1.0), SignalDP(1.0), rounds=5)
     assert "mu = " in str(one)
     assert "CoP" not in str(one)
-    drawn = mm.sweep({"mu": 2.0}, MIXING, Normal(sigma=1.0), SignalDP(1.0), rounds=5)
+    drawn = vs.sweep({"mu": 2.0}, MIXING, Normal(sigma=1.0), SignalDP(1.0), rounds=5)
     assert "CoP" in str(drawn)
 
 
 def test_estimates_come_back_under_the_agents_labels() -> None:
     values = pd.Series(np.arange(15.0), index=list(GRAPH.labels)[::-1])
-    result = mm.estimate(values, MIXING, Normal(sigma=1.0), NoPrivacy(), rounds=0 + 300)
+    result = vs.estimate(values, MIXING, Normal(sigma=1.0), NoPrivacy(), rounds=0 + 300)
     table = result.agents()
     assert list(table.index) == list(GRAPH.labels)
     assert table.loc["Medici", "mu"] == pytest.approx(7.0, abs=1e-3)
@@ -170,7 +170,7 @@ def test_estimates_come_back_under_the_agents_labels() -> None:
 
 def test_several_components_have_an_axis_and_a_table() -> None:
     family = Categorical(categories=3)
-    result = mm.sweep(
+    result = vs.sweep(
         {"p": [0.2, 0.3, 0.5]}, MIXING, family, SignalDP(2.0), "learn", 50, record=Record()
     )
     assert result.data.private.dims[-1] == "component"
@@ -180,10 +180,10 @@ def test_several_components_have_an_axis_and_a_table() -> None:
 
 
 def test_what_was_not_run_or_kept_is_said(result: Any) -> None:
-    with pytest.raises(MurmuraError, match=r"epsilon 3.0 was not run; there are \[0.5, 1.0\]"):
+    with pytest.raises(VeilsumError, match=r"epsilon 3.0 was not run; there are \[0.5, 1.0\]"):
         result.intervals(epsilon=3.0)
-    bare = mm.sweep({"mu": 0.0}, MIXING, Normal(sigma=1.0), SignalDP(1.0), rounds=3)
-    with pytest.raises(MurmuraError, match="error norms only"):
+    bare = vs.sweep({"mu": 0.0}, MIXING, Normal(sigma=1.0), SignalDP(1.0), rounds=3)
+    with pytest.raises(VeilsumError, match="error norms only"):
         bare.agents()
 
 
@@ -211,7 +211,7 @@ def test_intervals_cover_the_truth_for_a_random_agent(
     """
     graph = networks.random_geometric(80, 0.25, seed=1)
     family, mu = Normal(sigma=1.0), 0.0
-    result = mm.sweep(
+    result = vs.sweep(
         {"mu": mu}, networks.metropolis(graph), family, privacy, algorithm, rounds,
         replicas=COVERAGE_RUNS, rng=8, record=Record(),
     )  # fmt: skip
@@ -233,7 +233,7 @@ def test_intervals_cover_on_directed_networks_too() -> None:
     arcs = networks.as_graph(links.astype(float))
     cases = [(networks.row_stochastic, "average"), (networks.column_stochastic, "push-sum")]
     for weigh, algorithm in cases:
-        result = mm.sweep(
+        result = vs.sweep(
             {"mu": 0.0}, weigh(arcs), Normal(sigma=1.0), SignalDP(1.0), algorithm, 200,
             replicas=COVERAGE_RUNS, rng=5,
         )  # fmt: skip
@@ -249,7 +249,7 @@ def test_intervals_cover_on_directed_networks_too() -> None:
 
 def test_an_interval_without_the_privacy_noise_would_not_cover() -> None:
     """The weakened twin: leave the noise out of the error bar and coverage collapses."""
-    result = mm.sweep(
+    result = vs.sweep(
         {"p": 0.4}, MIXING, Bernoulli(), SignalDP(0.5), "learn", 60, replicas=400, rng=3
     )
     trace, hits = result.trace, {True: 0, False: 0}
@@ -264,11 +264,11 @@ def test_an_interval_without_the_privacy_noise_would_not_cover() -> None:
 
 def test_estimates_that_are_not_messages_are_not_released() -> None:
     """Noise of messages cancels in the mean of the estimates, whose steps give the mean of xi."""
-    mixing = mm.networks.lazy_metropolis(mm.networks.load("ring:6"))
+    mixing = vs.networks.lazy_metropolis(vs.networks.load("ring:6"))
     signals = np.linspace(1.0, 2.0, 6)
-    result = mm.estimate(
-        signals, mixing, mm.families.Normal(sigma=1.0), mm.privacy.SignalDP(0.01),
-        "graph-homomorphic", rounds=5, eta=0.2, record=mm.simulation.Record(every=1),
+    result = vs.estimate(
+        signals, mixing, vs.families.Normal(sigma=1.0), vs.privacy.SignalDP(0.01),
+        "graph-homomorphic", rounds=5, eta=0.2, record=vs.simulation.Record(every=1),
     )  # fmt: skip
     assert result.trace.private is not None
     path = result.trace.private[:, :, 0, 0, 0].mean(axis=1)

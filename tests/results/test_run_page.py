@@ -16,15 +16,15 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-import murmura as mm
-from murmura import _html
-from murmura.cli.app import app
-from murmura.networks import Graph
-from murmura.results import Result, style
-from murmura.results.inline_svg import inline
-from murmura.results.run_page import page, write_page
-from murmura.scenario import Scenario, run
+import veilsum as vs
 from tests.results.test_writer import MEASURED, SYNTHETIC, scenario_file
+from veilsum import _html
+from veilsum.cli.app import app
+from veilsum.networks import Graph
+from veilsum.results import Result, style
+from veilsum.results.inline_svg import inline
+from veilsum.results.run_page import page, write_page
+from veilsum.scenario import Scenario, run
 
 HOSTILE = '<script>alert("1")</script>\'"&<img src=x onerror=alert(1)>'
 
@@ -52,13 +52,13 @@ def check_harmless(text: str) -> None:
 def hostile_result(measured: bool = False) -> Result:
     labels = tuple(f"{HOSTILE}{k}" for k in range(5))
     links = np.array([[k, (k + 1) % 5] for k in range(5)])
-    net = mm.networks.metropolis(Graph(5, links, labels, name=HOSTILE))
+    net = vs.networks.metropolis(Graph(5, links, labels, name=HOSTILE))
     signals: Any = {"mu": 3.0}
     if measured:
         signals = dict(zip(labels, (3.14159, 2.71828, 1.41421, 1.73205, 2.23606), strict=True))
-    request = mm.privacy.SignalDP(1.0)
-    made = mm.sweep(
-        signals, net, mm.families.Normal(sigma=1.0), request, "average", rounds=8, rng=1
+    request = vs.privacy.SignalDP(1.0)
+    made = vs.sweep(
+        signals, net, vs.families.Normal(sigma=1.0), request, "average", rounds=8, rng=1
     )
     return replace(made, name=HOSTILE, unit="$\\frac<&")
 
@@ -69,7 +69,7 @@ def test_hostile_labels_names_and_units_are_text(measured: bool) -> None:
     network: Any = result.problem.network
     plan = None
     if not measured:
-        plan = mm.theory.plan(result.problem, error=0.9)
+        plan = vs.theory.plan(result.problem, error=0.9)
         plan = replace(plan, best=replace(plan.best, algorithm=HOSTILE))
     things: list[Any] = [result, result.guarantee, network]
     things += [] if plan is None else [plan]
@@ -91,8 +91,8 @@ def test_the_check_finds_what_is_not_escaped() -> None:
 
 
 def test_dynamic_and_directed_networks_have_tables() -> None:
-    for network in (mm.networks.link_failures("ring:8", 0.3, seed=1),
-                    mm.networks.row_stochastic("ring:8")):  # fmt: skip
+    for network in (vs.networks.link_failures("ring:8", 0.3, seed=1),
+                    vs.networks.row_stochastic("ring:8")):  # fmt: skip
         text = network._repr_html_()
         assert "<td>8</td>" in text
         assert "0, 1, 2, 3, 4, 5, 6, 7" in text
@@ -119,7 +119,7 @@ def test_the_page_of_a_run_is_self_contained() -> None:
     assert len(ids) == len(set(ids)), "names in figures are unique"
     for part in ("answer", "picture", "guarantee", "errors", "again"):
         assert f'<section id="{part}">' in text
-    assert "murmura run small.toml --seed 3 --replicas 2" in text
+    assert "veilsum run small.toml --seed 3 --replicas 2" in text
     assert "a/b" not in text
     assert text == page(run(Scenario.parse(SYNTHETIC, "a/b/small.toml")))
     assert "<svg" not in page(results, figures=False)

@@ -6,17 +6,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-import murmura as mm
-from murmura.errors import MurmuraError
-from murmura.families import LogNormal, Normal
-from murmura.privacy import NetworkDP, NoPrivacy, SignalDP, Status
-from murmura.results import summary, write_all
-from murmura.simulation import Record
-from murmura.simulation.seeds import FreshSeed
+import veilsum as vs
+from veilsum.errors import VeilsumError
+from veilsum.families import LogNormal, Normal
+from veilsum.privacy import NetworkDP, NoPrivacy, SignalDP, Status
+from veilsum.results import summary, write_all
+from veilsum.simulation import Record
+from veilsum.simulation.seeds import FreshSeed
 
-pytestmark = pytest.mark.filterwarnings("ignore::murmura.errors.PrivacyWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::veilsum.errors.PrivacyWarning")
 
-MIXING = mm.networks.metropolis(mm.networks.load("florentine-families"))
+MIXING = vs.networks.metropolis(vs.networks.load("florentine-families"))
 VALUES = np.random.default_rng(3).normal(2.0, 1.0, 15)
 FAMILY = Normal(sigma=1.0)
 
@@ -29,7 +29,7 @@ def run(
     family: Any = FAMILY,
     **more: Any,
 ) -> Any:
-    return mm.sweep(signals, MIXING, family, privacy, algorithm, rounds, **more)
+    return vs.sweep(signals, MIXING, family, privacy, algorithm, rounds, **more)
 
 
 def test_replicas_over_measured_signals_add_up() -> None:
@@ -48,7 +48,7 @@ def test_epsilons_add_up_and_one_can_be_asked_for() -> None:
     assert result.run_guarantee(0.5).epsilon == 0.5
     assert result.run_guarantee(0.5, replicas=3).epsilon == 1.5
     assert result.guarantee_at(0.25).epsilon == 0.75
-    with pytest.raises(MurmuraError, match="was not run"):
+    with pytest.raises(VeilsumError, match="was not run"):
         result.run_guarantee(0.75)
 
 
@@ -127,7 +127,7 @@ def test_variants_add_up_and_the_weakest_status_counts(tmp_path: Any) -> None:
 
 
 def test_the_table_takes_status_and_epsilon_from_one_guarantee() -> None:
-    from murmura.cli.display import guarantees, results_table
+    from veilsum.cli.display import guarantees, results_table
 
     results = {"a": run(SignalDP(0.1), replicas=12), "b": run(SignalDP(0.1), "jacobi")}
     table = results_table(results)

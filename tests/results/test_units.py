@@ -12,22 +12,22 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-import murmura as mm
-from murmura import families
-from murmura.cli.display import errors_table
-from murmura.errors import ScenarioError
-from murmura.results import Result, figures, units
-from murmura.results.run_page import page
-from murmura.results.summary import paragraph, summary
-from murmura.scenario import Scenario, run
+import veilsum as vs
 from tests.results.test_writer import SYNTHETIC
+from veilsum import families
+from veilsum.cli.display import errors_table
+from veilsum.errors import ScenarioError
+from veilsum.results import Result, figures, units
+from veilsum.results.run_page import page
+from veilsum.results.summary import paragraph, summary
+from veilsum.scenario import Scenario, run
 
 WITH_UNIT = SYNTHETIC.replace("sigma = 1.0", 'sigma = 1.0\nunit = "kWh"')
 
 
 def result_of(family: Any, parameters: dict[str, float], unit: str = "kWh") -> Result:
-    request = mm.privacy.SignalDP(1.0)
-    made = mm.sweep(parameters, "ring:7", family, request, "average", rounds=30, rng=1)
+    request = vs.privacy.SignalDP(1.0)
+    made = vs.sweep(parameters, "ring:7", family, request, "average", rounds=30, rng=1)
     return replace(made, unit=unit)
 
 
@@ -64,17 +64,17 @@ def test_errors_have_the_unit_in_the_terminal_and_on_the_page() -> None:
 
 
 def test_only_what_is_a_mean_of_signals_has_their_unit() -> None:
-    normal = result_of(mm.families.Normal(sigma=1.0), {"mu": 3.0})
+    normal = result_of(vs.families.Normal(sigma=1.0), {"mu": 3.0})
     assert (units.of_statistic(normal), units.of_parameter(normal, "mu")) == ("kWh", "kWh")
-    waiting = result_of(mm.families.Exponential(bounds=(0.0, 9.0)), {"rate": 1.0})
+    waiting = result_of(vs.families.Exponential(bounds=(0.0, 9.0)), {"rate": 1.0})
     assert (units.of_statistic(waiting), units.of_parameter(waiting, "rate")) == ("kWh", "")
-    logarithm = result_of(mm.families.LogNormal1p(sigma=1.0), {"mu": 1.0})
+    logarithm = result_of(vs.families.LogNormal1p(sigma=1.0), {"mu": 1.0})
     assert (units.of_statistic(logarithm), units.of_parameter(logarithm, "mu")) == ("", "")
     assert figures._estimate_label(logarithm).endswith("ξ = log(1 + s), s in kWh")
 
 
 def test_a_dollar_is_drawn_as_it_is() -> None:
-    result = result_of(mm.families.Normal(sigma=1.0), {"mu": 3.0}, unit="$/h$")
+    result = result_of(vs.families.Normal(sigma=1.0), {"mu": 3.0}, unit="$/h$")
     axes = result.plot_errors()
     axes.figure.canvas.draw()
     assert r"(\$/h\$)" in axes.get_ylabel()

@@ -1,4 +1,4 @@
-"""What `murmura run` writes, Python writes too: the folders are compared file by file."""
+"""What `veilsum run` writes, Python writes too: the folders are compared file by file."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import pytest
 import xarray as xr
 from typer.testing import CliRunner
 
-import murmura
-from murmura.cli.app import app
-from murmura.errors import CommandError, MurmuraError, PrivacyError
-from murmura.results import Result, write_all
-from murmura.scenario import ExecutionOptions, Scenario, run
+import veilsum
+from veilsum.cli.app import app
+from veilsum.errors import CommandError, PrivacyError, VeilsumError
+from veilsum.results import Result, write_all
+from veilsum.scenario import ExecutionOptions, Scenario, run
 
 SYNTHETIC = """\
 name = "small"
@@ -110,7 +110,7 @@ def by_command(file: Path, out: Path, *words: str) -> None:
 def test_python_writes_the_folder_of_the_command(tmp_path: Path, text: str) -> None:
     file = scenario_file(tmp_path, text)
     by_command(file, tmp_path / "command")
-    murmura.run(file, out=tmp_path / "python")
+    veilsum.run(file, out=tmp_path / "python")
     names = assert_same_folder(tmp_path / "command", tmp_path / "python")
     expected = {"summary.json", "compare.png", "compare.svg", "network.png", "network.svg"}
     assert expected <= names
@@ -205,5 +205,5 @@ def test_a_result_knows_where_it_comes_from() -> None:
     ],
 )
 def test_wrong_options_of_intervals_are_named(options: dict[str, Any], words: str) -> None:
-    with pytest.raises(MurmuraError, match=words):
+    with pytest.raises(VeilsumError, match=words):
         one().intervals(**options)

@@ -1,4 +1,4 @@
-"""Hundreds of wrong inputs: each is answered by murmura's own error, or exit code 2, in words.
+"""Hundreds of wrong inputs: each is answered by veilsum's own error, or exit code 2, in words.
 
 A message says what is wrong and what was expected; none shows a traceback, or takes the value of
 a signal into its text.
@@ -18,14 +18,14 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-import murmura as mm
-from murmura.algorithms import Average, Coefficients
-from murmura.cli.app import app
-from murmura.errors import MurmuraError
-from murmura.families import Custom, Support
+import veilsum as vs
+from veilsum.algorithms import Average, Coefficients
+from veilsum.cli.app import app
+from veilsum.errors import VeilsumError
+from veilsum.families import Custom, Support
 
-RING = mm.networks.metropolis(mm.networks.load("ring:5"))
-NORMAL, REQUEST = mm.families.Normal(1.0), mm.privacy.SignalDP(1.0)
+RING = vs.networks.metropolis(vs.networks.load("ring:5"))
+NORMAL, REQUEST = vs.families.Normal(1.0), vs.privacy.SignalDP(1.0)
 SIGNALS = np.arange(5.0)
 NAN, INF, HUGE = math.nan, math.inf, 10**400
 EXPECTED = re.compile(
@@ -71,7 +71,7 @@ def on_network(algorithm: str, network: Any) -> Any:
 
 def sweep(**changed: Any) -> Any:
     asked = {"signals": SIGNALS, "network": RING, "family": NORMAL, "privacy": REQUEST, "rounds": 3}
-    return mm.sweep(**{**asked, **changed})
+    return vs.sweep(**{**asked, **changed})
 
 
 def custom(statistic: Any, **options: Any) -> Any:
@@ -98,7 +98,7 @@ def _api() -> list[tuple[str, Callable[[], Any]]]:
         for k, value in enumerate(values):
             cases.append((f"{name} {k}: {type(value).__name__}", partial(call, value)))
 
-    p, f, n = mm.privacy, mm.families, mm.networks
+    p, f, n = vs.privacy, vs.families, vs.networks
     for kind in (p.SignalDP, p.NetworkDP):
         add(f"{kind.__name__} epsilon", NOT_POSITIVE, kind)
     add(
@@ -143,7 +143,7 @@ def _api() -> list[tuple[str, Callable[[], Any]]]:
         lambda v: sweep(algorithm=v),
     )
     add("coefficient", [NAN, INF, 1j, None, "1", [1.0]], lambda v: sweep(algorithm=Odd(v)))
-    add("record", [5, "all", {"every": 1}, mm.Record, Thing(), []], lambda v: sweep(record=v))
+    add("record", [5, "all", {"every": 1}, vs.Record, Thing(), []], lambda v: sweep(record=v))
     add("progress", [5, "bar", []], lambda v: sweep(progress=v))
     add("network", [None, "rong:5", "ring:x", "ring:", "ring:6", 5, n.load("ring:5"), np.eye(5),
                     Thing(), n.Mixing, "no-such-file.csv"], lambda v: sweep(network=v))  # fmt: skip
@@ -165,15 +165,15 @@ def _api() -> list[tuple[str, Callable[[], Any]]]:
             [dynamic, directed],
             partial(on_network, algorithm),
         )
-    add("every", [*NOT_COUNTS[:4], "x"], lambda v: mm.Record(every=v))
-    add("recorded agents", [[], ["nobody"], [99]], lambda v: sweep(record=mm.Record(agents=v)))
+    add("every", [*NOT_COUNTS[:4], "x"], lambda v: vs.Record(every=v))
+    add("recorded agents", [[], ["nobody"], [99]], lambda v: sweep(record=vs.Record(agents=v)))
     add("graph", [5, None, Thing(), "ring:x", "ring:2", "ring:-3", "ring:2.5", "torus:3x",
                   "torus:ax2", "hypercube:99", "complete:100000", "erdos-renyi:10,2", "", "nope",
                   "a/b.csv"], n.load)  # fmt: skip
     add("as_signals option", ["carry", NAN, INF, None, Thing()],
-        lambda v: mm.signals.as_signals(SIGNALS, missing=v))  # fmt: skip
+        lambda v: vs.signals.as_signals(SIGNALS, missing=v))  # fmt: skip
     add("clip", [(2, 1), (None, None), (NAN, 1), ("a", 2), (1, "b")],
-        lambda v: mm.signals.as_signals(SIGNALS).clip(*v))  # fmt: skip
+        lambda v: vs.signals.as_signals(SIGNALS).clip(*v))  # fmt: skip
     return cases
 
 
@@ -184,7 +184,7 @@ API = _api()
 def test_calls(call: Callable[[], Any]) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        with pytest.raises(MurmuraError) as caught:
+        with pytest.raises(VeilsumError) as caught:
             call()
     said = str(caught.value)
     assert len(said) > 20
@@ -317,7 +317,7 @@ def test_earlier_results_are_not_overwritten(
         return CliRunner().invoke(app, ["run", "s.toml", "--no-figures", *words])
 
     assert call().exit_code == call().exit_code == 0
-    folders = sorted(path.name for path in (tmp_path / "murmura-out").iterdir())
+    folders = sorted(path.name for path in (tmp_path / "veilsum-out").iterdir())
     assert folders == ["s", "s-2"]
     assert call("--out", "here").exit_code == 0
     refused = call("--out", "here")
@@ -328,7 +328,7 @@ def test_earlier_results_are_not_overwritten(
 
 def test_an_interrupted_sweep_is_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is finished is kept without being asked for, and gone when all is well."""
-    from murmura.simulation.mpi import sweeps
+    from veilsum.simulation.mpi import sweeps
 
     monkeypatch.chdir(tmp_path)
     variants = "".join(f'[[variant]]\nname = "{v}"\n' for v in "abc")

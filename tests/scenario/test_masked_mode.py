@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from murmura.errors import ScenarioError
-from murmura.privacy import MaskedDP, SignalDP
-from murmura.scenario import Scenario
+from veilsum.errors import ScenarioError
+from veilsum.privacy import MaskedDP, SignalDP
+from veilsum.scenario import Scenario
 
 BASE = """
 name = "masked"

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-import murmura
-from murmura import families, networks, privacy
-from murmura.errors import NetworkError, SignalError
-from murmura.scenario import Scenario, run, template
-from murmura.simulation import Record
+import veilsum
 from tests.scenario.scenario_texts import BASE, edited
+from veilsum import families, networks, privacy
+from veilsum.errors import NetworkError, SignalError
+from veilsum.scenario import Scenario, run, template
+from veilsum.simulation import Record
 
 VARIANTS = """
 [[variant]]
@@ -84,7 +84,7 @@ def test_specifications_are_frozen() -> None:
 
 def test_a_scenario_gives_the_numbers_of_sweep() -> None:
     found = run(Scenario.parse(BASE))["small"]
-    expected = murmura.sweep(
+    expected = veilsum.sweep(
         {"mu": 3.0},
         networks.metropolis(networks.ring(7)),
         families.LogNormal(sigma=1.0, bounds=(1.0, None)),
@@ -205,7 +205,7 @@ def test_the_template_runs_as_it_is() -> None:
 
 def test_run_takes_a_path(tmp_path: Any) -> None:
     (tmp_path / "s.toml").write_text(BASE)
-    assert list(murmura.run(tmp_path / "s.toml")) == ["small"]
+    assert list(veilsum.run(tmp_path / "s.toml")) == ["small"]
 
 
 def test_batches_are_part_of_the_request_and_a_variant_can_leave_them_out() -> None:

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from murmura.errors import NetworkError, ScenarioError, SignalError
-from murmura.scenario import Scenario
 from tests.scenario.scenario_texts import BASE, edited, line_of
+from veilsum.errors import NetworkError, ScenarioError, SignalError
+from veilsum.scenario import Scenario
 
 # (what stands in the base, what takes its place, the line is that of, parts of the message)
 MISTAKES = [
@@ -252,7 +252,7 @@ def test_arguments_are_checked_too() -> None:
 
 
 def test_network_dp_with_a_tolerance_is_refused_with_its_line() -> None:
-    """It used to pass, and `murmura up` said Proved while ranges went round without noise."""
+    """It used to pass, and `veilsum up` said Proved while ranges went round without noise."""
     text = edited('protect = "signal"', 'protect = "network"')
     text += "\n[agents]\ntolerance = 0.001\n"
     with pytest.raises(ScenarioError, match=r"agents\.tolerance: found 0\.001") as caught:

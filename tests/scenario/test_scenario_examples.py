@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from murmura.errors import DivergenceWarning, PrivacyWarning, ScenarioError
-from murmura.privacy import MaskedDP
-from murmura.scenario import Scenario, run
+from veilsum.errors import DivergenceWarning, PrivacyWarning, ScenarioError
+from veilsum.privacy import MaskedDP
+from veilsum.scenario import Scenario, run
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -85,15 +85,15 @@ def test_one_way_links_need_push_sum() -> None:
 
 
 def test_households_come_from_a_file_of_the_user(tmp_path: Any, monkeypatch: Any) -> None:
-    monkeypatch.delenv("MURMURA_DATA", raising=False)
+    monkeypatch.delenv("VEILSUM_DATA", raising=False)
     with pytest.raises(
         ScenarioError,
-        match=r"signals\.file: .* there is no file .*set the environment variable MURMURA_DATA$",
+        match=r"signals\.file: .* there is no file .*set the environment variable VEILSUM_DATA$",
     ):
         run(EXAMPLES / "households.toml")
     kwh = np.random.default_rng(0).lognormal(2, 1, (537, 49)).round(3)
     rows = (f"{1000 + h},{d},{kwh[h, d]}\n" for h in range(537) for d in range(49))
     (tmp_path / "households_daily_kwh.csv").write_text("household,day,kwh\n" + "".join(rows))
-    monkeypatch.setenv("MURMURA_DATA", str(tmp_path))
+    monkeypatch.setenv("VEILSUM_DATA", str(tmp_path))
     results = run(Scenario.load(EXAMPLES / "households.toml").with_(seed=11, replicas=1))
     assert results["signals"].errors.total < results["signals-and-neighbours"].errors.total

@@ -10,22 +10,22 @@ import pytest
 from pydantic import BaseModel, BeforeValidator
 from typer.testing import CliRunner
 
-from murmura.agents.config import agent_schema
-from murmura.agents.config_tables import AgentConfig
-from murmura.agents.observers.watch_file import WatchConfig
-from murmura.cli.app import app
-from murmura.errors import ScenarioError
-from murmura.scenario import Scenario, template
-from murmura.scenario.json_schema import DURATION, scenario_schema, schema_of
-from murmura.scenario.loader import validate
 from tests.agents.config.setups import AGENT, SCENARIO
 from tests.docs.pages import DOCS, PROJECT
 from tests.scenario.schema_rules import problems
+from veilsum.agents.config import agent_schema
+from veilsum.agents.config_tables import AgentConfig
+from veilsum.agents.observers.watch_file import WatchConfig
+from veilsum.cli.app import app
+from veilsum.errors import ScenarioError
+from veilsum.scenario import Scenario, template
+from veilsum.scenario.json_schema import DURATION, scenario_schema, schema_of
+from veilsum.scenario.loader import validate
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = [
     *sorted((ROOT / "examples").glob("*.toml")),
-    ROOT / "src/murmura/scenario/template.toml",
+    ROOT / "src/veilsum/scenario/template.toml",
 ]
 BLOCK = re.compile(r"^```toml\n(.*?)^```", re.DOTALL | re.MULTILINE)
 SCHEMAS = {"scenario": scenario_schema(), "agent": agent_schema()}

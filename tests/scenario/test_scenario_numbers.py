@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from murmura.errors import ScenarioError
-from murmura.scenario import Scenario
 from tests.scenario.scenario_texts import BASE, edited, line_of
+from veilsum.errors import ScenarioError
+from veilsum.scenario import Scenario
 
 HUGE = "1" + "0" * 400
 SHAPE = "a value has the wrong shape"

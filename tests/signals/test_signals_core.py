@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from murmura import families as f
-from murmura.errors import SignalError
-from murmura.signals import Signals, as_signals
+from veilsum import families as f
+from veilsum.errors import SignalError
+from veilsum.signals import Signals, as_signals
 
 SECRET = 123.456789
 

@@ -1,4 +1,4 @@
-"""The real meters of shared/data (not in the repository; MURMURA_DATA overrides the path)."""
+"""The real meters of shared/data (not in the repository; VEILSUM_DATA overrides the path)."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from murmura import estimate, networks
-from murmura import families as f
-from murmura.errors import SignalError
-from murmura.privacy import SignalDP
-from murmura.signals import Signals, as_signals
+from veilsum import estimate, networks
+from veilsum import families as f
+from veilsum.errors import SignalError
+from veilsum.privacy import SignalDP
+from veilsum.signals import Signals, as_signals
 
 BESIDE = Path(__file__).resolve().parents[3] / "shared" / "data"
-DATA = Path(os.environ.get("MURMURA_DATA", BESIDE))
+DATA = Path(os.environ.get("VEILSUM_DATA", BESIDE))
 pytestmark = pytest.mark.skipif(
     not (DATA / "households_daily_kwh.csv").is_file(), reason=f"no household data in {DATA}"
 )

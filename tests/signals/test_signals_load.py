@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from murmura import families as f
-from murmura.errors import SignalError
-from murmura.signals import as_signals
+from veilsum import families as f
+from veilsum.errors import SignalError
+from veilsum.signals import as_signals
 
 LONG = pd.DataFrame(
     {"meter": ["b", "b", "a", "a"], "day": [1, 0, 0, 1], "kwh": [4.0, 3.0, 1.0, 2.0]}
@@ -271,7 +271,7 @@ def test_two_million_rows_are_quick() -> None:
 @pytest.mark.thorough
 def test_pandas_is_not_needed_for_arrays() -> None:
     code = (
-        "import sys, numpy as np; from murmura.signals import as_signals; "
+        "import sys, numpy as np; from veilsum.signals import as_signals; "
         "as_signals(np.ones(3)); as_signals({'a': 1}); print('pandas' in sys.modules)"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

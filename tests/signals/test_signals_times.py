@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from murmura.errors import SignalError
-from murmura.signals import Signals, as_signals
+from veilsum.errors import SignalError
+from veilsum.signals import Signals, as_signals
 
 
 def read(tmp_path: Path, *rows: str) -> Signals:

@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from murmura.errors import SignalError
-from murmura.signals import Signals, as_signals
+from veilsum.errors import SignalError
+from veilsum.signals import Signals, as_signals
 
 SECRET = "3.14159"
 

@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 
 import pytest
 
-import murmura as mm
-from murmura.algorithms import Algorithm, Coefficients
-from murmura.errors import AlgorithmError, LimitWarning, PrivacyWarning
-from murmura.testing import check_algorithm
+import veilsum as vs
+from veilsum.algorithms import Algorithm, Coefficients
+from veilsum.errors import AlgorithmError, LimitWarning, PrivacyWarning
+from veilsum.testing import check_algorithm
 
 SIGNALS = [1.0, 2.0, 3.0, 4.0, 5.0]
 
@@ -38,8 +38,8 @@ class Anonymous(Algorithm):
 
 
 def run(algorithm: Any = "average", **options: Any) -> Any:
-    return mm.estimate(
-        SIGNALS, "ring:5", mm.families.Normal(sigma=1.0), mm.privacy.SignalDP(1.0), algorithm,
+    return vs.estimate(
+        SIGNALS, "ring:5", vs.families.Normal(sigma=1.0), vs.privacy.SignalDP(1.0), algorithm,
         rounds=5, rng=1, **options,
     )  # fmt: skip
 
@@ -73,26 +73,26 @@ def own_line() -> int:
     return frame.f_back.f_lineno
 
 
-@pytest.mark.parametrize("call", [mm.estimate, mm.sweep])
+@pytest.mark.parametrize("call", [vs.estimate, vs.sweep])
 def test_a_warning_points_at_the_line_of_the_caller(call: Any) -> None:
-    request, ring = mm.privacy.NetworkDP(epsilon=1.0), mm.networks.metropolis("ring:5")
+    request, ring = vs.privacy.NetworkDP(epsilon=1.0), vs.networks.metropolis("ring:5")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         line = own_line() + 1
-        call(SIGNALS, ring, mm.families.Normal(sigma=1.0), request, rounds=5, rng=1)
+        call(SIGNALS, ring, vs.families.Normal(sigma=1.0), request, rounds=5, rng=1)
     (warning,) = [one for one in caught if issubclass(one.category, PrivacyWarning)]
     assert (warning.filename, warning.lineno) == (__file__, line)
 
 
 def test_a_warning_of_limits_points_at_the_line_of_the_caller() -> None:
-    family = mm.families.Normal(sigma=1.0, bounds=(0.0, 1.5))
+    family = vs.families.Normal(sigma=1.0, bounds=(0.0, 1.5))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        mm.sweep({"mu": 2.0}, "ring:5", family, mm.privacy.SignalDP(1.0), rounds=5, rng=1)
+        vs.sweep({"mu": 2.0}, "ring:5", family, vs.privacy.SignalDP(1.0), rounds=5, rng=1)
     (warning,) = [one for one in caught if issubclass(one.category, LimitWarning)]
     assert warning.filename == __file__
 
 
 def test_testing_is_an_attribute_of_the_package() -> None:
-    assert mm.testing.check_algorithm is check_algorithm
-    assert "testing" in dir(mm)
+    assert vs.testing.check_algorithm is check_algorithm
+    assert "testing" in dir(vs)

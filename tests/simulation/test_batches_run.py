@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-import murmura as mm
-from murmura import algorithms, networks, theory
-from murmura.algorithms import Batched, Sensitivities
-from murmura.errors import MurmuraError, PrivacyError
-from murmura.families import Normal, Poisson
-from murmura.privacy import Batches, NoPrivacy, SignalDP
-from murmura.results.intervals import batch_interval
-from murmura.simulation import Problem, Record, RecordedSignals, SyntheticSignals, simulate
-from murmura.simulation.limits import limits
+import veilsum as vs
+from veilsum import algorithms, networks, theory
+from veilsum.algorithms import Batched, Sensitivities
+from veilsum.errors import PrivacyError, VeilsumError
+from veilsum.families import Normal, Poisson
+from veilsum.privacy import Batches, NoPrivacy, SignalDP
+from veilsum.results.intervals import batch_interval
+from veilsum.simulation import Problem, Record, RecordedSignals, SyntheticSignals, simulate
+from veilsum.simulation.limits import limits
 
 FAMILY = Normal(sigma=1.0)
 RING = networks.metropolis("ring:9")
@@ -160,7 +160,7 @@ def test_expected_errors_are_those_of_runs(name: str, mechanism: str) -> None:
 
 def test_measured_readings_enter_once_and_the_note_says_what_is_open() -> None:
     readings = np.arange(9 * 12, dtype=float).reshape(9, 12)
-    source = RecordedSignals(mm.signals.as_signals(readings, labels=RING.labels))
+    source = RecordedSignals(vs.signals.as_signals(readings, labels=RING.labels))
     problem = made(batches=Batches(2.0), source=source, rounds=12, seed=3)
     trace = simulate(problem, Record(every=1))
     assert trace.noiseless is not None
@@ -176,11 +176,11 @@ def test_measured_readings_enter_once_and_the_note_says_what_is_open() -> None:
 
 def test_sweeps_and_summaries_work() -> None:
     request = SignalDP(1.0, batches=Batches(2.0, 8))
-    found = mm.sweep({"mu": 2.0}, RING, FAMILY, request, "learn", rounds=32, epsilons=(0.5, 2.0))
+    found = vs.sweep({"mu": 2.0}, RING, FAMILY, request, "learn", rounds=32, epsilons=(0.5, 2.0))
     few, many = found.trace.privacy[-1].mean(axis=-1)
     assert few == pytest.approx(4 * many)
     assert "batches" in str(found.guarantee)
-    with pytest.raises(MurmuraError, match="growing batches"):
+    with pytest.raises(VeilsumError, match="growing batches"):
         batch_interval(found.problem, found.trace)
 
 

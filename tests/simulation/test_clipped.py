@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from murmura import networks
-from murmura.errors import AlgorithmError
-from murmura.simulation import clipped, clipped_gossip, clipping_bound
+from veilsum import networks
+from veilsum.errors import AlgorithmError
+from veilsum.simulation import clipped, clipped_gossip, clipping_bound
 
 NET = networks.lazy_metropolis("random-geometric:20,0.4,1")
 RNG = np.random.default_rng(7)

@@ -10,22 +10,22 @@ from typing import Any
 
 import pytest
 
-import murmura as mm
-from murmura.errors import CostError, CostWarning
-from murmura.simulation import Problem, SyntheticSignals, cost, simulate
-from murmura.simulation.cost import check_cost, estimate_cost
+import veilsum as vs
+from veilsum.errors import CostError, CostWarning
+from veilsum.simulation import Problem, SyntheticSignals, cost, simulate
+from veilsum.simulation.cost import check_cost, estimate_cost
 
-RING = mm.networks.metropolis(mm.networks.load("ring:21"))
-NORMAL = mm.families.Normal(1.0)
-NONE = mm.Record(estimates=False)
+RING = vs.networks.metropolis(vs.networks.load("ring:21"))
+NORMAL = vs.families.Normal(1.0)
+NONE = vs.Record(estimates=False)
 
 
 def problem(
     rounds: int, algorithm: str = "average", replicas: int = 1, epsilons: Any = ()
 ) -> Problem:
     return Problem(
-        RING, mm.algorithms.get(algorithm, RING), NORMAL, SyntheticSignals(NORMAL, {"mu": 0.0}, 21, 0),
-        mm.privacy.SignalDP(1.0), rounds, epsilons, replicas,
+        RING, vs.algorithms.get(algorithm, RING), NORMAL, SyntheticSignals(NORMAL, {"mu": 0.0}, 21, 0),
+        vs.privacy.SignalDP(1.0), rounds, epsilons, replicas,
     )  # fmt: skip
 
 
@@ -35,7 +35,7 @@ def test_rounds_without_end_are_refused_at_once(rounds: int, algorithm: str) -> 
     """They used to grow until the machine died."""
     began = time.monotonic()
     with pytest.raises(CostError, match=r"rounds need about .* TB of memory .* rounds or fewer"):
-        mm.sweep({"mu": 0.0}, RING, NORMAL, mm.privacy.SignalDP(1.0), algorithm, rounds)
+        vs.sweep({"mu": 0.0}, RING, NORMAL, vs.privacy.SignalDP(1.0), algorithm, rounds)
     with pytest.raises(CostError):
         problem(rounds, algorithm)
     assert time.monotonic() < began + 5
@@ -57,14 +57,14 @@ epsilon = 1.0
 name = "first-order"
 rounds = 1000000000000
 """
-    with pytest.raises(mm.errors.ScenarioError, match=r"line 14: algorithm\.rounds: 1000000000000"):
-        mm.Scenario.parse(text).jobs()
+    with pytest.raises(vs.errors.ScenarioError, match=r"line 14: algorithm\.rounds: 1000000000000"):
+        vs.Scenario.parse(text).jobs()
 
 
 @pytest.mark.thorough
 def test_what_does_not_fit_is_refused_with_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cost, "available_memory", lambda: 10**9)
-    record = mm.Record(every=1)
+    record = vs.Record(every=1)
     with pytest.raises(CostError) as caught:
         check_cost(problem(100_000, replicas=500, epsilons=(1.0, 2.0)), record)
     for part in ("21 agents", "100,000 rounds", "500 replicas", "2 epsilons", "1.0 GB are free",
@@ -85,19 +85,19 @@ def test_hours_are_announced(monkeypatch: pytest.MonkeyPatch) -> None:
 
 MEASURE = """
 import sys
-import murmura as mm
+import veilsum as vs
 
 def peak():  # of this program alone: ru_maxrss counts what a fork had before it
     status = open("/proc/self/status").read()
     return int(status.partition("VmHWM:")[2].split()[0]) * 1024
 
 rounds, replicas, every = map(int, sys.argv[1:])
-ring = mm.networks.metropolis(mm.networks.load("ring:21"))
-record = mm.Record(every=1) if every else mm.Record(estimates=False)
-words = ({"mu": 0.0}, ring, mm.families.Normal(1.0), mm.privacy.SignalDP(1.0), "average")
-mm.sweep(*words, 2, replicas=replicas, record=record)
+ring = vs.networks.metropolis(vs.networks.load("ring:21"))
+record = vs.Record(every=1) if every else vs.Record(estimates=False)
+words = ({"mu": 0.0}, ring, vs.families.Normal(1.0), vs.privacy.SignalDP(1.0), "average")
+vs.sweep(*words, 2, replicas=replicas, record=record)
 before = peak()
-mm.sweep(*words, rounds, replicas=replicas, record=record)
+vs.sweep(*words, rounds, replicas=replicas, record=record)
 print(peak() - before)
 """
 
@@ -109,7 +109,7 @@ def test_the_estimate_is_on_the_safe_side(rounds: int, replicas: int, every: int
     """Memory measured in a process of its own: at most the estimate, and at least a sixth of it."""
     words = [sys.executable, "-c", MEASURE, *map(str, (rounds, replicas, every))]
     done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=300)
-    record = mm.Record(every=1) if every else NONE
+    record = vs.Record(every=1) if every else NONE
     estimated = estimate_cost(problem(rounds, replicas=replicas), record).memory_bytes
     assert int(done.stdout) <= estimated
     assert int(done.stdout) >= (estimated - cost.BASE) / 6
@@ -119,7 +119,7 @@ def test_the_estimate_is_on_the_safe_side(rounds: int, replicas: int, every: int
 def test_a_limit_of_the_process_counts() -> None:
     """`ulimit -v`: what is left of it is what there is."""
     code = (
-        "import resource, murmura._memory as m\n"
+        "import resource, veilsum._memory as m\n"
         "resource.setrlimit(resource.RLIMIT_AS, (8 * 10**9, 8 * 10**9))\n"
         "assert 0 < m.available_memory() < 8 * 10**9\n"
     )

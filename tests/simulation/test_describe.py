@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from scipy import special
 
-from murmura import algorithms, families, networks
-from murmura.algorithms.base import Algorithm, Coefficients
-from murmura.errors import MurmuraError
-from murmura.families import registry
-from murmura.simulation.describe import described, exactly, is_exact
+from veilsum import algorithms, families, networks
+from veilsum.algorithms.base import Algorithm, Coefficients
+from veilsum.errors import VeilsumError
+from veilsum.families import registry
+from veilsum.simulation.describe import described, exactly, is_exact
 
 SUPPORT = families.Support(0.0, 1.0)
 FACTOR = 1.0
@@ -225,7 +225,7 @@ def test_what_cannot_be_read_is_never_described_alike(name: Any) -> None:
     assert not is_exact(thing)
     assert len({described(thing) for _ in range(5)}) == 5
     with pytest.raises(
-        MurmuraError, match=r"the family cannot be distinguished from others.*content"
+        VeilsumError, match=r"the family cannot be distinguished from others.*content"
     ):
         exactly(thing, "the family")
 

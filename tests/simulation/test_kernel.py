@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from murmura import algorithms, networks, simulation
-from murmura.errors import MurmuraError
-from murmura.families import LogNormal, Normal
-from murmura.privacy import NetworkDP
-from murmura.simulation import (
+from veilsum import algorithms, networks, simulation
+from veilsum.errors import VeilsumError
+from veilsum.families import LogNormal, Normal
+from veilsum.privacy import NetworkDP
+from veilsum.simulation import (
     Problem,
     Record,
     SyntheticSignals,
@@ -18,10 +18,10 @@ from murmura.simulation import (
     noise,
     run,
 )
-from murmura.simulation.layout import ColumnLayout, aligned
-from murmura.simulation.workers import VARIABLE, Workers, threads, use_threads
+from veilsum.simulation.layout import ColumnLayout, aligned
+from veilsum.simulation.workers import VARIABLE, Workers, threads, use_threads
 
-pytestmark = pytest.mark.filterwarnings("ignore::murmura.errors.PrivacyWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::veilsum.errors.PrivacyWarning")
 
 simulate: Any = simulation.simulate  # whose arrays may be None
 MIXING = networks.metropolis(networks.random_geometric(300, 0.12, seed=3, connect=True))
@@ -245,7 +245,7 @@ def test_threads_are_counted_and_their_errors_reach_the_caller(monkeypatch: Any)
     with use_threads(2):
         assert threads() == 2
     monkeypatch.setenv(VARIABLE, "none")
-    with pytest.raises(MurmuraError, match="MURMURA_THREADS must be a whole number"):
+    with pytest.raises(VeilsumError, match="VEILSUM_THREADS must be a whole number"):
         threads()
     for count in (1, 2):
         with Workers(count) as workers, pytest.raises(ZeroDivisionError):

@@ -13,8 +13,8 @@ import numba
 import numpy as np
 import pytest
 
-from murmura.simulation import lanes
-from murmura.simulation.lanes import (
+from veilsum.simulation import lanes
+from veilsum.simulation.lanes import (
     SLICE,
     add_first,
     add_in_turn,

@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-import murmura as mm
-from murmura.algorithms import Average, Coefficients
-from murmura.errors import AlgorithmError, FamilyError, LimitWarning, SignalError
-from murmura.simulation.limits import clipping, limits, spread
+import veilsum as vs
+from veilsum.algorithms import Average, Coefficients
+from veilsum.errors import AlgorithmError, FamilyError, LimitWarning, SignalError
+from veilsum.simulation.limits import clipping, limits, spread
 
-pytestmark = pytest.mark.filterwarnings("ignore::murmura.errors.PrivacyWarning")
-RING = mm.networks.metropolis(mm.networks.load("ring:21"))
-NONE = mm.privacy.NoPrivacy()
-NORMAL = mm.families.Normal(1.0)
+pytestmark = pytest.mark.filterwarnings("ignore::veilsum.errors.PrivacyWarning")
+RING = vs.networks.metropolis(vs.networks.load("ring:21"))
+NONE = vs.privacy.NoPrivacy()
+NORMAL = vs.families.Normal(1.0)
 
 
 def readings(days: int, sd: float = 1.0) -> np.ndarray[Any, Any]:
@@ -26,22 +26,22 @@ def readings(days: int, sd: float = 1.0) -> np.ndarray[Any, Any]:
 def test_an_offline_algorithm_says_that_it_uses_the_first_reading() -> None:
     """49 days of readings used to become one in silence."""
     with pytest.warns(LimitWarning, match="average uses the first of 49 readings of each agent"):
-        result = mm.estimate(readings(49), RING, NORMAL, NONE, "average", 5)
+        result = vs.estimate(readings(49), RING, NORMAL, NONE, "average", 5)
     assert any("uses the first of 49 readings" in note for note in result.notes)
     assert "uses the first of 49 readings" in str(result)
     with pytest.warns(LimitWarning, match=r"learn uses the first 10 of 49 .* rounds = 49"):
-        mm.estimate(readings(49), RING, NORMAL, NONE, "learn", 10)
+        vs.estimate(readings(49), RING, NORMAL, NONE, "learn", 10)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        mm.estimate(readings(49), RING, NORMAL, NONE, "learn", 49)
-        mm.estimate(readings(1), RING, NORMAL, NONE, "average", 5)
+        vs.estimate(readings(49), RING, NORMAL, NONE, "learn", 49)
+        vs.estimate(readings(1), RING, NORMAL, NONE, "average", 5)
 
 
 def test_bounds_that_bite_are_said_with_the_bias() -> None:
     """Poisson(4) within (0, 5): the estimate is 0.41 too small, and no interval covers it."""
-    family = mm.families.Poisson(bounds=(0, 5))
+    family = vs.families.Poisson(bounds=(0, 5))
     with pytest.warns(LimitWarning, match=r"move 21\.5% of the signals .* off by -0\.41"):
-        result = mm.sweep({"rate": 4.0}, RING, family, NONE, "average", 5)
+        result = vs.sweep({"rate": 4.0}, RING, family, NONE, "average", 5)
     assert any("off by -0.41" in note for note in result.notes)
     found = clipping(result.problem)
     assert found is not None
@@ -50,16 +50,16 @@ def test_bounds_that_bite_are_said_with_the_bias() -> None:
 
 
 def test_bounds_that_do_not_bite_are_not_mentioned() -> None:
-    family = mm.families.Poisson(bounds=(0, 60))
+    family = vs.families.Poisson(bounds=(0, 60))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        result = mm.sweep({"rate": 4.0}, RING, family, NONE, "average", 5)
+        result = vs.sweep({"rate": 4.0}, RING, family, NONE, "average", 5)
     assert not any("off by" in note for note in result.notes)
 
 
 def test_what_was_clipped_of_measured_signals_is_reported_on_request_alone() -> None:
-    signals = mm.signals.as_signals(np.arange(21.0)).clip(0.0, 10.0)
-    result = mm.estimate(signals, RING, mm.families.Normal(1.0, bounds=(0.0, 10.0)), NONE, rounds=5)
+    signals = vs.signals.as_signals(np.arange(21.0)).clip(0.0, 10.0)
+    result = vs.estimate(signals, RING, vs.families.Normal(1.0, bounds=(0.0, 10.0)), NONE, rounds=5)
     found = clipping(result.problem)
     assert found is not None
     assert found.secret
@@ -67,14 +67,14 @@ def test_what_was_clipped_of_measured_signals_is_reported_on_request_alone() -> 
     reported = " ".join([*result.notes, str(result), str(result.data.attrs)])
     assert f"{100 * found.fraction:.3g}" not in reported
     assert "%" not in " ".join(limits(result.problem))
-    inside = mm.signals.as_signals(np.linspace(0.0, 10.0, 21)).clip(0.0, 10.0)
-    same = mm.estimate(inside, RING, mm.families.Normal(1.0, bounds=(0.0, 10.0)), NONE, rounds=5)
+    inside = vs.signals.as_signals(np.linspace(0.0, 10.0, 21)).clip(0.0, 10.0)
+    same = vs.estimate(inside, RING, vs.families.Normal(1.0, bounds=(0.0, 10.0)), NONE, rounds=5)
     assert limits(same.problem) == limits(result.problem)  # nothing that depends on a reading
 
 
 def test_the_assumed_spread_is_stated_and_the_seen_one_is_not() -> None:
     """sd 50 under Normal(sigma=1): the interval of -+0.31 said nothing of either."""
-    result = mm.estimate(readings(1, sd=50.0), RING, NORMAL, NONE, rounds=5)
+    result = vs.estimate(readings(1, sd=50.0), RING, NORMAL, NONE, rounds=5)
     assert any("Intervals assume normal signals with sigma = 1 as given" in n for n in result.notes)
     found = spread(result.problem)
     assert found is not None
@@ -83,7 +83,7 @@ def test_the_assumed_spread_is_stated_and_the_seen_one_is_not() -> None:
 
 
 def test_streams_are_assumed_independent_and_it_is_said() -> None:
-    result = mm.sweep({"mu": 0.0}, RING, NORMAL, NONE, "learn", 5)
+    result = vs.sweep({"mu": 0.0}, RING, NORMAL, NONE, "learn", 5)
     assert any("from reading to reading" in note for note in result.notes)
 
 
@@ -94,17 +94,17 @@ def test_streams_are_assumed_independent_and_it_is_said() -> None:
 )  # fmt: skip
 def test_a_statistic_that_is_no_number_is_refused(statistic: Any) -> None:
     """NaN used to run to the end and was "proved nan"; complex numbers lost a part."""
-    family = mm.families.Custom(statistic, mm.families.Support(low=0.0, high=30.0), 1.0)
+    family = vs.families.Custom(statistic, vs.families.Support(low=0.0, high=30.0), 1.0)
     with pytest.raises(FamilyError, match=r"statistic|real numbers"):
-        mm.sweep(np.arange(21.0), RING, family, mm.privacy.SignalDP(1.0), rounds=3)
+        vs.sweep(np.arange(21.0), RING, family, vs.privacy.SignalDP(1.0), rounds=3)
 
 
 def test_the_agent_whose_statistic_is_infinite_is_named() -> None:
-    family = mm.families.Custom(
-        lambda s: np.where(s == 3, np.inf, s), mm.families.Support(low=0.0, high=30.0), 1.0
+    family = vs.families.Custom(
+        lambda s: np.where(s == 3, np.inf, s), vs.families.Support(low=0.0, high=30.0), 1.0
     )
     with pytest.raises(FamilyError, match="for the signal of agent 3 at time 0"):
-        mm.estimate(np.arange(21.0), RING, family, mm.privacy.SignalDP(1.0), rounds=3)
+        vs.estimate(np.arange(21.0), RING, family, vs.privacy.SignalDP(1.0), rounds=3)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, 1j, None, "1"])
@@ -116,7 +116,7 @@ def test_a_coefficient_that_is_no_number_is_refused(value: Any) -> None:
             return Coefficients(mixing=value if t == 2 else 1.0)
 
     with pytest.raises(AlgorithmError, match="finite real numbers for round 2; mixing is not"):
-        mm.sweep({"mu": 0.0}, RING, NORMAL, mm.privacy.SignalDP(1.0), Own(), 5)
+        vs.sweep({"mu": 0.0}, RING, NORMAL, vs.privacy.SignalDP(1.0), Own(), 5)
 
 
 def test_a_coefficient_that_turns_bad_later_is_refused_too() -> None:
@@ -125,7 +125,7 @@ def test_a_coefficient_that_turns_bad_later_is_refused_too() -> None:
             return Coefficients(mixing=float("nan") if t == 40 else 1.0)
 
     with pytest.raises(AlgorithmError, match="for round 40"):
-        mm.sweep({"mu": 0.0}, RING, NORMAL, mm.privacy.SignalDP(1.0), Own(), 50)
+        vs.sweep({"mu": 0.0}, RING, NORMAL, vs.privacy.SignalDP(1.0), Own(), 50)
 
 
 @pytest.mark.parametrize("bad", [np.inf, -np.inf, np.nan])
@@ -134,7 +134,7 @@ def test_the_remedy_for_what_is_not_finite_works(bad: float) -> None:
     signals = readings(2)
     signals[3, 1] = bad
     with pytest.raises(SignalError, match=r"agent 3 at time 1 is .*missing=0\.0"):
-        mm.signals.as_signals(signals)
-    filled = mm.signals.as_signals(signals, missing=0.0)
+        vs.signals.as_signals(signals)
+    filled = vs.signals.as_signals(signals, missing=0.0)
     assert filled.check(NORMAL).values[3, 1] == 0.0
-    assert mm.signals.as_signals(signals, missing="drop-rounds").rounds == 1
+    assert vs.signals.as_signals(signals, missing="drop-rounds").rounds == 1

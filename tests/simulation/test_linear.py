@@ -7,12 +7,12 @@ import numba
 import numpy as np
 import pytest
 
-from murmura import algorithms, networks, simulation
-from murmura.families import LogNormal, Normal
-from murmura.paper import heterogeneous
-from murmura.privacy import NetworkDP, NoPrivacy, SignalDP
-from murmura.signals import as_signals
-from murmura.simulation import (
+from veilsum import algorithms, networks, simulation
+from veilsum.families import LogNormal, Normal
+from veilsum.paper import heterogeneous
+from veilsum.privacy import NetworkDP, NoPrivacy, SignalDP
+from veilsum.signals import as_signals
+from veilsum.simulation import (
     Problem,
     Record,
     RecordedSignals,
@@ -21,12 +21,12 @@ from murmura.simulation import (
     linear_kernel,
     run,
 )
-from murmura.simulation.backend import LocalBackend
-from murmura.simulation.kernel import BLOCK
-from murmura.simulation.run import Run
-from murmura.simulation.workers import Workers, use_threads
+from veilsum.simulation.backend import LocalBackend
+from veilsum.simulation.kernel import BLOCK
+from veilsum.simulation.run import Run
+from veilsum.simulation.workers import Workers, use_threads
 
-pytestmark = pytest.mark.filterwarnings("ignore::murmura.errors.PrivacyWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::veilsum.errors.PrivacyWarning")
 
 simulate: Any = simulation.simulate  # whose arrays may be None
 GRAPH = networks.join(networks.random_geometric(300, mean_degree=6, seed=3))

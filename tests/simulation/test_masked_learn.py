@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-import murmura as mm
-from murmura import algorithms, families, networks, theory
-from murmura.api import solve
-from murmura.errors import AlgorithmError, PrivacyError
-from murmura.privacy import Batches, MaskedDP, NoPrivacy, SignalDP, calibration, guarantee_of
-from murmura.privacy.calibration import masked_mechanism
-from murmura.results.intervals import batch_means
-from murmura.simulation import Problem, Record, SyntheticSignals, simulate
+import veilsum as vs
+from veilsum import algorithms, families, networks, theory
+from veilsum.api import solve
+from veilsum.errors import AlgorithmError, PrivacyError
+from veilsum.privacy import Batches, MaskedDP, NoPrivacy, SignalDP, calibration, guarantee_of
+from veilsum.privacy.calibration import masked_mechanism
+from veilsum.results.intervals import batch_means
+from veilsum.simulation import Problem, Record, SyntheticSignals, simulate
 
 RING = networks.metropolis("ring:41")
 NORMAL = families.Normal(sigma=1.0)
@@ -182,7 +182,7 @@ def test_room_for_the_longest_batch() -> None:
 
 
 def test_estimate_sweep_and_intervals() -> None:
-    result = mm.sweep(
+    result = vs.sweep(
         {"mu": 2.0}, RING, NORMAL, MaskedDP(1.0, colluders=8, attempts=1, batches=DOUBLING),
         "masked-learn", rounds=32, epsilons=(0.5, 1.0), replicas=400, rng=3,
     )  # fmt: skip
@@ -201,7 +201,7 @@ def test_batch_means_see_what_sessions_released() -> None:
     trace = simulate(todo, Record(every=1))
     assert batch_means(todo, trace, 0, 0, 5).mean() == pytest.approx(2.0, abs=0.2)
     late = problem(rounds=60, delay=1)
-    with pytest.raises(mm.errors.MurmuraError, match="adds up a stream"):
+    with pytest.raises(vs.errors.VeilsumError, match="adds up a stream"):
         batch_means(late, simulate(late, Record(every=1)), 0, 0, 5)
 
 

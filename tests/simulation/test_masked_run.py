@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-import murmura as mm
-from murmura import algorithms, families, networks, theory
-from murmura.api import solve
-from murmura.errors import AlgorithmError, PrivacyError
-from murmura.families import LogNormal1p
-from murmura.privacy import MaskedDP, NoPrivacy, SignalDP, guarantee_of
-from murmura.results.intervals import network_interval
-from murmura.simulation import Problem, Record, SyntheticSignals, simulate
+import veilsum as vs
+from veilsum import algorithms, families, networks, theory
+from veilsum.api import solve
+from veilsum.errors import AlgorithmError, PrivacyError
+from veilsum.families import LogNormal1p
+from veilsum.privacy import MaskedDP, NoPrivacy, SignalDP, guarantee_of
+from veilsum.results.intervals import network_interval
+from veilsum.simulation import Problem, Record, SyntheticSignals, simulate
 
 RING = networks.metropolis("ring:41")
 NORMAL = families.Normal(sigma=1.0)
@@ -130,7 +130,7 @@ def test_a_run_does_not_depend_on_its_company() -> None:
 
 
 def test_estimate_sweep_intervals_and_the_guarantee_in_a_result() -> None:
-    result = mm.sweep(
+    result = vs.sweep(
         {"mu": 2.0}, RING, NORMAL, MaskedDP(1.0, colluders=8, attempts=1), "masked-sum",
         rounds=120, epsilons=(0.5, 1.0), replicas=400, rng=3,
     )  # fmt: skip
@@ -201,7 +201,7 @@ def test_what_cannot_be_run_is_an_error_and_no_warning_of_the_same() -> None:
         (MaskedDP(1.0, colluders=1, attempts=2), "attempts must be at most"),
     ):
         with pytest.raises(PrivacyError, match=said):
-            mm.sweep({"mu": 2.0}, RING, NORMAL, asked, "masked-sum", rounds=100, rng=1)
+            vs.sweep({"mu": 2.0}, RING, NORMAL, asked, "masked-sum", rounds=100, rng=1)
 
 
 def test_a_dynamic_network_is_refused_for_what_is_simulated() -> None:
@@ -250,7 +250,7 @@ def test_runs_at_several_epsilons_state_the_costliest_one() -> None:
     """The sentence of all runs together has the session and the caveat of the largest epsilon."""
     readings = np.linspace(0.0, 1.0, 41)
     asked = MaskedDP(0.5, colluders=8, absent=1)
-    result = mm.sweep(
+    result = vs.sweep(
         readings, RING, families.Normal(1.0, bounds=(0.0, 1.0)), asked, "masked-sum",
         rounds=100, epsilons=(0.5, 1.0),
     )  # fmt: skip

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from murmura.simulation import noise
+from veilsum.simulation import noise
 
 VECTORS = [  # Philox4x32-7, from the known answers of Random123
     ([0] * 4, [0] * 2, "5f6fb709 0d893f64 4f121f81 4f730a48"),

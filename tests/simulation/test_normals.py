@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from murmura.families import LogNormal, Normal, Poisson
-from murmura.simulation import SyntheticSignals, sources
-from murmura.simulation.normals import FEW, Normals
+from veilsum.families import LogNormal, Normal, Poisson
+from veilsum.simulation import SyntheticSignals, sources
+from veilsum.simulation.normals import FEW, Normals
 
 
 def generators(seed: int) -> tuple[Any, Any]:

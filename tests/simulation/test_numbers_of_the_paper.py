@@ -5,12 +5,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-import murmura as mm
-from murmura import algorithms, networks
-from murmura.families import LogNormal, Normal
-from murmura.privacy import NetworkDP, NoPrivacy, SignalDP
+import veilsum as vs
+from veilsum import algorithms, networks
+from veilsum.families import LogNormal, Normal
+from veilsum.privacy import NetworkDP, NoPrivacy, SignalDP
 
-pytestmark = pytest.mark.filterwarnings("ignore::murmura.errors.PrivacyWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::veilsum.errors.PrivacyWarning")
 
 MIXING = networks.metropolis(networks.load("us-power-grid"))
 
@@ -24,7 +24,7 @@ COST_OF_PRIVACY = {  # at epsilon 1 and 0.125
 
 def sweep(algorithm: Any, privacy: Any, rounds: Any, epsilons: Any = (1.0, 0.125)) -> Any:
     protection = privacy(epsilon=1.0, delta=0.01, sensitivity="smooth-as-published")
-    return mm.sweep(
+    return vs.sweep(
         {"mu": 10.0}, MIXING, LogNormal(sigma=1.0), protection, algorithm, rounds,
         epsilons=epsilons, replicas=10, rng=1,
     )  # fmt: skip
@@ -68,7 +68,7 @@ def test_expected_cost_of_decentralisation(algorithm: Any, at_100: Any, at_300: 
     [("average", 100, 6.06), ("average", 300, 3.37), ("jacobi", 100, 1.07), ("jacobi", 300, 0.18)],
 )
 def test_measured_cost_of_decentralisation(algorithm: Any, rounds: Any, expected: Any) -> None:
-    result = mm.sweep(
+    result = vs.sweep(
         {"mu": 0.0}, MIXING, Normal(sigma=1.0), NoPrivacy(), algorithm, rounds, replicas=60, rng=2
     )
     root_mean_square = np.sqrt((result.trace.decentralisation[-1] ** 2).mean())

@@ -7,16 +7,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-import murmura as mm
-from murmura import algorithms, networks, simulation
-from murmura.algorithms.table import response
-from murmura.families import Normal
-from murmura.privacy import NetworkDP, NoPrivacy, SignalDP
-from murmura.simulation import Problem, Record, RecordedSignals, SyntheticSignals, problem, runner
-from murmura.simulation.backend import LocalBackend
-from murmura.simulation.inputs import BY_COLUMN, RoundInputs
+import veilsum as vs
+from veilsum import algorithms, networks, simulation
+from veilsum.algorithms.table import response
+from veilsum.families import Normal
+from veilsum.privacy import NetworkDP, NoPrivacy, SignalDP
+from veilsum.simulation import Problem, Record, RecordedSignals, SyntheticSignals, problem, runner
+from veilsum.simulation.backend import LocalBackend
+from veilsum.simulation.inputs import BY_COLUMN, RoundInputs
 
-pytestmark = pytest.mark.filterwarnings("ignore::murmura.errors.PrivacyWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::veilsum.errors.PrivacyWarning")
 
 simulate: Any = simulation.simulate  # whose arrays may be None
 FAMILY = Normal(sigma=1.0)
@@ -62,7 +62,7 @@ def test_a_run_is_calibrated_and_its_guarantee_derived_once(
         usual(self)
 
     monkeypatch.setattr(Problem, "__post_init__", check)
-    mm.sweep(signals, RING, FAMILY, SignalDP(1.0), rounds=5, epsilons=[0.5, 1.0, 2.0], replicas=2)
+    vs.sweep(signals, RING, FAMILY, SignalDP(1.0), rounds=5, epsilons=[0.5, 1.0, 2.0], replicas=2)
     assert (len(checked), len(calibrated), len(derived)) == (1, 1, 1)
 
 
@@ -83,9 +83,9 @@ def test_the_guarantee_is_of_the_largest_epsilon_that_is_run() -> None:
     """It was that of the request, which need not be run at all."""
     todo = made(privacy=SignalDP(0.1), epsilons=(0.5, 4.0, 2.0))
     assert todo.guarantee.epsilon == 4.0
-    assert mm.api.solve(todo).guarantee_at(0.5).epsilon == 0.5
+    assert vs.api.solve(todo).guarantee_at(0.5).epsilon == 0.5
     recorded = made(
-        source=RecordedSignals(mm.signals.as_signals(np.arange(9.0))), epsilons=(0.5, 4.0)
+        source=RecordedSignals(vs.signals.as_signals(np.arange(9.0))), epsilons=(0.5, 4.0)
     )
     assert recorded.guarantee.epsilon == 4.0
     assert [part.guarantee.epsilon for part in recorded.independent_runs] == [0.5, 4.0]
@@ -103,7 +103,7 @@ CASES = {
 }
 
 
-@pytest.mark.filterwarnings("ignore::murmura.errors.DivergenceWarning")
+@pytest.mark.filterwarnings("ignore::veilsum.errors.DivergenceWarning")
 @pytest.mark.parametrize("name", CASES)
 def test_the_variance_of_the_mean_is_the_one_that_was_seen(name: str) -> None:
     """20,000 replicas: the sd of a variance is sqrt((kurtosis - 1)/N) <= sqrt(5/N) = 0.016 of it.
@@ -165,7 +165,7 @@ def test_statistics_enter_in_one_place(algorithm: str, monkeypatch: pytest.Monke
     """Private columns can get a release of xi in place of xi; noiseless ones keep xi."""
     todo = made(algorithm, epsilons=(0.5, 2.0), replicas=3, rounds=40)
     usual = simulate(todo, Record(every=10))
-    monkeypatch.setattr("murmura.simulation.run.RoundInputs", Shifted)
+    monkeypatch.setattr("veilsum.simulation.run.RoundInputs", Shifted)
     moved = simulate(todo, Record(every=10))
     assert np.array_equal(moved.noiseless, usual.noiseless)
     shift = (moved.private - usual.private)[..., 0]

@@ -6,22 +6,22 @@ from typing import Any
 import numpy as np
 import pytest
 
-import murmura as mm
-from murmura import algorithms, networks, simulation
-from murmura.errors import (
+import veilsum as vs
+from veilsum import algorithms, networks, simulation
+from veilsum.errors import (
     AlgorithmError,
     DivergenceWarning,
-    MurmuraError,
     NetworkError,
     PrivacyError,
     SignalError,
+    VeilsumError,
 )
-from murmura.families import Categorical, LogNormal1p, Normal
-from murmura.privacy import NetworkDP, NoPrivacy, SignalDP
-from murmura.simulation import Problem, Record, RecordedSignals, SyntheticSignals
-from murmura.simulation.workers import use_threads
+from veilsum.families import Categorical, LogNormal1p, Normal
+from veilsum.privacy import NetworkDP, NoPrivacy, SignalDP
+from veilsum.simulation import Problem, Record, RecordedSignals, SyntheticSignals
+from veilsum.simulation.workers import use_threads
 
-pytestmark = pytest.mark.filterwarnings("ignore::murmura.errors.PrivacyWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::veilsum.errors.PrivacyWarning")
 
 simulate: Any = simulation.simulate  # whose arrays may be None
 MIXING = networks.metropolis(networks.random_geometric(120, 0.2, seed=3))
@@ -109,9 +109,9 @@ def test_memory_follows_the_record() -> None:
     assert few.private.shape == (4, 3, 1, 1, 1)
     full = simulate(problem(), Record(every=1))
     assert np.array_equal(few.private[1], full.private[10][labels])
-    with pytest.raises(MurmuraError, match="the network does not have"):
+    with pytest.raises(VeilsumError, match="the network does not have"):
         simulate(problem(), Record(agents=["nobody"]))
-    with pytest.raises(MurmuraError, match="every must be a whole number of at least 1"):
+    with pytest.raises(VeilsumError, match="every must be a whole number of at least 1"):
         Record(every=0)
 
 
@@ -137,7 +137,7 @@ def test_vector_statistics_advance_together() -> None:
 
 def test_measured_signals_are_shared_by_replicas_and_matched_by_label() -> None:
     values = np.random.default_rng(5).normal(size=(120, 3))
-    data = mm.signals.as_signals(values)
+    data = vs.signals.as_signals(values)
     trace = simulate(problem("learn", source=RecordedSignals(data), rounds=3, replicas=4))
     assert trace.decentralisation.shape == (4, 1)
     assert trace.target[0, 0] == pytest.approx(values.mean())
@@ -150,8 +150,8 @@ def test_a_directed_average_reaches_the_stationary_mean_and_push_sum_the_uniform
     row, column = networks.row_stochastic(arcs), networks.column_stochastic(arcs)
     xi = np.array([1.0, 2.0, 3.0, 10.0])
     kept: Any = {"rounds": 300, "record": Record()}
-    plain: Any = mm.estimate(xi, row, FAMILY, NoPrivacy(), "average", **kept)
-    ratio: Any = mm.estimate(xi, column, FAMILY, NoPrivacy(), "push-sum", **kept)
+    plain: Any = vs.estimate(xi, row, FAMILY, NoPrivacy(), "average", **kept)
+    ratio: Any = vs.estimate(xi, column, FAMILY, NoPrivacy(), "push-sum", **kept)
     assert plain.trace.noiseless[-1].ravel() == pytest.approx(np.full(4, row.stationary @ xi))
     assert ratio.trace.noiseless[-1].ravel() == pytest.approx(np.full(4, xi.mean()))
     assert abs(row.stationary @ xi - xi.mean()) > 0.3
@@ -162,7 +162,7 @@ def test_a_directed_average_reaches_the_stationary_mean_and_push_sum_the_uniform
 def test_push_sum_learns_online() -> None:
     arcs = networks.as_graph(np.array([[0, 1, 1], [0, 0, 1], [1, 0, 0]]))
     column = networks.column_stochastic(arcs)
-    result = mm.sweep({"mu": 2.0}, column, FAMILY, SignalDP(1.0), "push-sum-learn", rounds=1000)
+    result = vs.sweep({"mu": 2.0}, column, FAMILY, SignalDP(1.0), "push-sum-learn", rounds=1000)
     # sd of the mean of 3 x 1000 statistics plus noise: sqrt((1 + 2) / 3000) = 0.032; 6 sd
     assert abs(result.trace.mean[0, 0, 0] - 2) < 0.19
     assert np.isfinite(result.trace.total).all()
@@ -173,8 +173,8 @@ def test_the_published_dynamic_rule_diverges_and_the_corrected_one_learns() -> N
     net = networks.link_failures(networks.load("florentine-families"), 0.3, seed=2)
     setting = ({"mu": 3.0}, net, Normal(sigma=0.1), NoPrivacy())
     with pytest.warns(DivergenceWarning, match="erratum 1"):
-        published = mm.sweep(*setting, "learn-dynamic-as-published", rounds=5000, rng=1)
-    fixed = mm.sweep(*setting, "learn-dynamic", rounds=5000, rng=1)
+        published = vs.sweep(*setting, "learn-dynamic-as-published", rounds=5000, rng=1)
+    fixed = vs.sweep(*setting, "learn-dynamic", rounds=5000, rng=1)
     # sd of the mean: 0.1 sqrt(1.64/15) = 0.033 as published, 0.1/sqrt(75000) corrected; 6 sd
     assert published.trace.mean[0, 0, 0] == pytest.approx(3 * 9.0945, abs=0.2)
     assert fixed.trace.mean[0, 0, 0] == pytest.approx(3.0, abs=0.0022)
@@ -183,7 +183,7 @@ def test_the_published_dynamic_rule_diverges_and_the_corrected_one_learns() -> N
 def test_noise_in_every_round_grows_like_the_root_of_t() -> None:
     """The squared cost is a + b t. 400 replicas give a ratio of sd 0.04."""
     with pytest.warns(DivergenceWarning, match="accumulates"):
-        result = mm.sweep(
+        result = vs.sweep(
             {"mu": 0.0}, MIXING, FAMILY, NetworkDP(1.0), "naive-network", rounds=800, replicas=400
         )
     square = (result.trace.privacy[:, 0] ** 2).mean(axis=-1)
@@ -193,7 +193,7 @@ def test_noise_in_every_round_grows_like_the_root_of_t() -> None:
 
 
 def test_more_runs_than_streams_of_noise_are_refused() -> None:
-    with pytest.raises(MurmuraError, match="more streams of noise than can be distinguished"):
+    with pytest.raises(VeilsumError, match="more streams of noise than can be distinguished"):
         problem(replicas=2**32)
 
 
@@ -220,33 +220,33 @@ def test_signals_that_are_used_again_count_once_in_the_sampling_error() -> None:
 
 
 def test_drawn_signals_are_clipped_to_the_support() -> None:
-    family = mm.families.Poisson(bounds=(0.5, 10.5))
-    with pytest.warns(mm.errors.LimitWarning, match=r"move 5\.01% .* off by \+0\.0494"):
-        result = mm.sweep({"rate": 3.0}, MIXING, family, SignalDP(1.0), rounds=3)
+    family = vs.families.Poisson(bounds=(0.5, 10.5))
+    with pytest.warns(vs.errors.LimitWarning, match=r"move 5\.01% .* off by \+0\.0494"):
+        result = vs.sweep({"rate": 3.0}, MIXING, family, SignalDP(1.0), rounds=3)
     assert np.isfinite(result.errors.total)
 
 
 def test_misuse_is_answered() -> None:
     with pytest.raises(NetworkError, match=r"found Graph; try networks.metropolis\(graph\)"):
-        mm.sweep({"mu": 0.0}, MIXING.graph, FAMILY, SignalDP(1.0))  # type: ignore[arg-type]
+        vs.sweep({"mu": 0.0}, MIXING.graph, FAMILY, SignalDP(1.0))  # type: ignore[arg-type]
     with pytest.raises(
         AlgorithmError, match="algorithm jacobi has no option eta; it takes dimension"
     ):
-        mm.sweep({"mu": 0.0}, MIXING, FAMILY, SignalDP(1.0), "jacobi", eta=1)
-    with pytest.raises(MurmuraError, match="rng must be a whole number of at least 0"):
-        mm.sweep({"mu": 0.0}, MIXING, FAMILY, SignalDP(1.0), rng=-3)
-    with pytest.raises(MurmuraError, match="empty list of agents"):
+        vs.sweep({"mu": 0.0}, MIXING, FAMILY, SignalDP(1.0), "jacobi", eta=1)
+    with pytest.raises(VeilsumError, match="rng must be a whole number of at least 0"):
+        vs.sweep({"mu": 0.0}, MIXING, FAMILY, SignalDP(1.0), rng=-3)
+    with pytest.raises(VeilsumError, match="empty list of agents"):
         Record(agents=[])
 
 
 def test_no_finite_noise_for_an_infinite_sensitivity() -> None:
-    family = mm.families.LogNormal(sigma=1.0)
+    family = vs.families.LogNormal(sigma=1.0)
     with pytest.raises(PrivacyError, match="infinite global sensitivity"):
-        mm.sweep({"mu": 0.0}, MIXING, family, SignalDP(1.0), rounds=3)
-    assert mm.sweep({"mu": 1.0}, MIXING, LogNormal1p(sigma=1.0), SignalDP(1.0), rounds=3)
+        vs.sweep({"mu": 0.0}, MIXING, family, SignalDP(1.0), rounds=3)
+    assert vs.sweep({"mu": 1.0}, MIXING, LogNormal1p(sigma=1.0), SignalDP(1.0), rounds=3)
 
 
 @pytest.mark.parametrize(("field", "value"), [("rounds", 0), ("replicas", 0)])
 def test_counts_are_checked(field: Any, value: Any) -> None:
-    with pytest.raises(MurmuraError, match=f"{field} must be a whole number of at least 1"):
+    with pytest.raises(VeilsumError, match=f"{field} must be a whole number of at least 1"):
         problem(**{field: value})

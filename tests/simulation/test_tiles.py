@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array, eye_array, random_array
 
-from murmura import algorithms, networks, simulation
-from murmura.families import LogNormal, Normal
-from murmura.networks.order import strips
-from murmura.privacy import NetworkDP, NoPrivacy, SignalDP
-from murmura.simulation import (
+from veilsum import algorithms, networks, simulation
+from veilsum.families import LogNormal, Normal
+from veilsum.networks.order import strips
+from veilsum.privacy import NetworkDP, NoPrivacy, SignalDP
+from veilsum.simulation import (
     Problem,
     Record,
     SyntheticSignals,
@@ -26,10 +26,10 @@ from murmura.simulation import (
     slices,
     tiles,
 )
-from murmura.simulation.layout import aligned
-from murmura.simulation.workers import Workers, use_threads
+from veilsum.simulation.layout import aligned
+from veilsum.simulation.workers import Workers, use_threads
 
-pytestmark = pytest.mark.filterwarnings("ignore::murmura.errors.PrivacyWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::veilsum.errors.PrivacyWarning")
 
 simulate: Any = simulation.simulate  # whose arrays may be None
 arranged: Any = layout.arranged  # which may be None

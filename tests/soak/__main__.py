@@ -23,9 +23,9 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
 
-from murmura.agents.local_cluster.worker import COLLECT
 from tests.soak import checks, sockets
 from tests.soak.year import SoakSize, Year
+from veilsum.agents.local_cluster.worker import COLLECT
 
 RESULTS = Path(__file__).with_name("soak.json")
 MEMORY = Path("/dev/shm")  # for ledgers of a year, in a new folder
@@ -44,7 +44,7 @@ def scaled(agents: int, hours: int) -> SoakSize:
 def year(size: SoakSize, home: Path) -> tuple[dict[str, Any], list[str]]:
     """Let the year pass."""
     began = time.monotonic()
-    gc.freeze()  # as a worker of `murmura up`: almost nothing here is cyclic
+    gc.freeze()  # as a worker of `veilsum up`: almost nothing here is cyclic
     gc.set_threshold(*COLLECT)
     made = Year(size, home)
     try:
@@ -63,7 +63,7 @@ def main() -> int:
     parser.add_argument("--home", type=Path, default=MEMORY if MEMORY.is_dir() else None)
     parser.add_argument("--no-file", action="store_true", help="print only")
     chosen = parser.parse_args()
-    folder = Path(mkdtemp(prefix="murmura-soak-", dir=chosen.home))
+    folder = Path(mkdtemp(prefix="veilsum-soak-", dir=chosen.home))
     size = scaled(chosen.agents, chosen.hours)
     found, wrong = year(size, folder / "year")
     _show(f"{chosen.hours // 24} days in virtual time", found)

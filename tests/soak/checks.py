@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from murmura.agents.ledger import read_ledger, verify
 from tests.soak.site import SoakSite
 from tests.soak.year import BUDGET, Year, estimates
+from veilsum.agents.ledger import read_ledger, verify
 
 MEMORY_PER_RELEASE = 400.0  # bytes; 16 of each release, and 32 of a run of slots without one
 MEMORY_NOISE = 12e6  # bytes by which a process may grow besides

@@ -6,9 +6,9 @@ import os
 import shutil
 from pathlib import Path
 
-from murmura.agents.ledger.clock import SystemClock
-from murmura.agents.readings import CsvReadings
 from tests.soak.record import value_of
+from veilsum.agents.ledger.clock import SystemClock
+from veilsum.agents.readings import CsvReadings
 
 KEPT = 4  # rotated files beside the one that grows, where rows have a key
 HEADS = {"timed": "n,time,kwh", "keyed": "n,kwh", "plain": "n,kwh"}

@@ -10,10 +10,10 @@ import re
 from collections import deque
 from typing import Any
 
-from murmura.agents.events import AgentReport, Released
-from murmura.agents.ledger import Ledger
-from murmura.agents.release import ReleaseMechanism
-from murmura.privacy.accounting import BudgetExceeded
+from veilsum.agents.events import AgentReport, Released
+from veilsum.agents.ledger import Ledger
+from veilsum.agents.release import ReleaseMechanism
+from veilsum.privacy.accounting import BudgetExceeded
 
 LEAST, STEP = 10.0, 0.005  # the value of reading n is LEAST + n STEP
 DAY = 86_400.0

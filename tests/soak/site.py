@@ -14,19 +14,19 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, TextIO
 
-from murmura.agents.events import AgentReport, Leave
-from murmura.agents.ledger import Ledger
-from murmura.agents.manifest import Manifest
-from murmura.agents.protocol import Options
-from murmura.agents.runtime import Log, Node
-from murmura.agents.runtime.spool import MemorySpool
-from murmura.agents.transport.memory import MemoryNetwork, MemoryTransport
-from murmura.errors import LedgerError
-from murmura.privacy.accounting import Budget
-from murmura.simulation import Problem
-from murmura.testing import VirtualClock, VirtualTime
 from tests.soak.meter import Meter
 from tests.soak.record import ReadingRecord, WatchedMechanism
+from veilsum.agents.events import AgentReport, Leave
+from veilsum.agents.ledger import Ledger
+from veilsum.agents.manifest import Manifest
+from veilsum.agents.protocol import Options
+from veilsum.agents.runtime import Log, Node
+from veilsum.agents.runtime.spool import MemorySpool
+from veilsum.agents.transport.memory import MemoryNetwork, MemoryTransport
+from veilsum.errors import LedgerError
+from veilsum.privacy.accounting import Budget
+from veilsum.simulation import Problem
+from veilsum.testing import VirtualClock, VirtualTime
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86_400.0
 STEPS = ("checked", "drawn", "written", "committed")  # of a charge, at which an agent is killed

@@ -1,6 +1,6 @@
 """Some minutes of real processes over sockets with mutual TLS: kills, short certificates, other members.
 
-Each site is a `murmura agent` with an agent.toml, a ledger, certificates and a CSV file that a meter
+Each site is a `veilsum agent` with an agent.toml, a ledger, certificates and a CSV file that a meter
 appends to, one row for each slot of two seconds. Processes are killed and stopped at random, files
 rotated, certificates that are valid for 40 seconds renewed while agents run, and one key replaced. One
 member joins, one is revoked and removed, and one leaves: each time the authority signs a new epoch,
@@ -27,16 +27,16 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from murmura.agents.config import Setup
-from murmura.agents.ledger import ReadingOrigin, read_ledger, verify
-from murmura.agents.ledger.clock import MACHINE
-from murmura.agents.ledger.records import OriginHasher
-from murmura.agents.ledger.store import Store
-from murmura.agents.local_cluster.plan import free_ports
-from murmura.agents.pki import Authority
-from murmura.agents.pki.denied import FILE as DENIED
 from tests.soak.meter import Meter
 from tests.soak.sampling import PAGE
+from veilsum.agents.config import Setup
+from veilsum.agents.ledger import ReadingOrigin, read_ledger, verify
+from veilsum.agents.ledger.clock import MACHINE
+from veilsum.agents.ledger.records import OriginHasher
+from veilsum.agents.ledger.store import Store
+from veilsum.agents.local_cluster.plan import free_ports
+from veilsum.agents.pki import Authority
+from veilsum.agents.pki.denied import FILE as DENIED
 
 STATUS = "agent.ledger.status.json"
 EVERY, PERIOD = 2.0, 30.0  # seconds of a slot, and of the budget
@@ -146,7 +146,7 @@ class SocketSite:
         assert self.process is None
         with (self.folder / "log.jsonl").open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "murmura.cli", "agent", "agent.toml"], cwd=self.folder,
+                [sys.executable, "-m", "veilsum.cli", "agent", "agent.toml"], cwd=self.folder,
                 stdout=subprocess.DEVNULL, stderr=log,
                 env=os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
             )  # fmt: skip
@@ -308,7 +308,7 @@ class SocketSoak:
             return same and set(site.links().values()) == {"open"}
 
         self._work(PATIENCE, running, faults=False)
-        said = murmura("members", "leave", str(site.folder / "agent.toml"))
+        said = veilsum("members", "leave", str(site.folder / "agent.toml"))
         assert site.process is not None
         site.process.wait(PATIENCE)
         site.process, site.left = None, True
@@ -319,8 +319,8 @@ class SocketSoak:
     def _roll_out(self, verb: str, *words: str) -> None:
         """Sign the next epoch and give it to all: each adopts it, running or at its next start."""
         scenario = ("--scenario", str(self.home / "scenario.toml"))
-        murmura("members", verb, *words, *scenario)
-        murmura("members", "rollout", *scenario)
+        veilsum("members", verb, *words, *scenario)
+        veilsum("members", "rollout", *scenario)
         self.epoch += 1
         present = [site for site in self.sites if site.present]
         for site in present:
@@ -353,14 +353,14 @@ def run(home: Path, seconds: float) -> tuple[dict[str, Any], list[str]]:
     return figures(soak, time.monotonic() - began), soak.wrong
 
 
-def murmura(*words: str) -> str:
+def veilsum(*words: str) -> str:
     """Run a command as an operator does; what it printed."""
     done = subprocess.run(
-        [sys.executable, "-m", "murmura.cli", *words],
+        [sys.executable, "-m", "veilsum.cli", *words],
         capture_output=True, text=True, timeout=PATIENCE, check=False,
     )  # fmt: skip
     if done.returncode:
-        raise AssertionError(f"murmura {' '.join(words)}: {done.stdout}{done.stderr}")
+        raise AssertionError(f"veilsum {' '.join(words)}: {done.stdout}{done.stderr}")
     return done.stdout
 
 

@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from murmura.agents.events import AgentReport
-from murmura.agents.ledger import Ledger
-from murmura.agents.ledger.budget import BudgetTracker
-from murmura.agents.readings import CsvReadings
-from murmura.agents.readings.rotation import FollowedFile, Part
 from tests.soak import checks, sockets
 from tests.soak.__main__ import RESULTS, scaled
 from tests.soak.record import number_of, value_of
 from tests.soak.site import HOUR, SoakSite
 from tests.soak.year import DAYS, WEEK, SoakSize, Year
+from veilsum.agents.events import AgentReport
+from veilsum.agents.ledger import Ledger
+from veilsum.agents.ledger.budget import BudgetTracker
+from veilsum.agents.readings import CsvReadings
+from veilsum.agents.readings.rotation import FollowedFile, Part
 
 
 def soak(home: Path, size: SoakSize = DAYS) -> tuple[Year, list[str]]:

@@ -19,16 +19,16 @@ from typing import Any
 
 import networkx as nx
 
-from murmura import algorithms, families
-from murmura.agents.manifest import Manifest
-from murmura.agents.transport.memory import Faults, MemoryNetwork
-from murmura.errors import LedgerError, MurmuraError
-from murmura.networks import lazy_metropolis
-from murmura.privacy import SignalDP
-from murmura.simulation import Problem, SyntheticSignals
-from murmura.testing import VirtualTime
 from tests.soak.sampling import Samples
 from tests.soak.site import DAY, HOUR, MINUTE, STEPS, Killed, SoakSite
+from veilsum import algorithms, families
+from veilsum.agents.manifest import Manifest
+from veilsum.agents.transport.memory import Faults, MemoryNetwork
+from veilsum.errors import LedgerError, VeilsumError
+from veilsum.networks import lazy_metropolis
+from veilsum.privacy import SignalDP
+from veilsum.simulation import Problem, SyntheticSignals
+from veilsum.testing import VirtualTime
 
 START = 1_798_761_600.0  # 2027-01-01T00:00:00Z
 EPSILON, BUDGET = 0.5, 10.0  # of a reading, and for any day: 20 of 24 readings are released
@@ -171,7 +171,7 @@ class Year:
         except Killed:
             site.kill()
             self._start_later(site)
-        except MurmuraError as problem:
+        except VeilsumError as problem:
             self._failed(site, problem)
         self._due[site.label] = due = None if due is None else max(due, self.time.now)
         if due is not None:
@@ -180,7 +180,7 @@ class Year:
     def _wake(self, name: str) -> None:
         self._ready[name] = None
 
-    def _failed(self, site: SoakSite, problem: MurmuraError) -> None:
+    def _failed(self, site: SoakSite, problem: VeilsumError) -> None:
         """An agent ended with an error: only a full disk is a reason."""
         if site.full and isinstance(problem, LedgerError):
             self.counts["disk full"] += 1
@@ -201,7 +201,7 @@ class Year:
             return
         try:
             site.start(self.manifest, self.problem, self.network, partial(self._wake, site.label))
-        except MurmuraError as problem:
+        except VeilsumError as problem:
             self._failed(site, problem)
         self._wake(site.label)
 

@@ -1,4 +1,4 @@
-"""`check_algorithm` accepts every algorithm of murmura, and catches each broken one by name."""
+"""`check_algorithm` accepts every algorithm of veilsum, and catches each broken one by name."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -6,11 +6,11 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from murmura import algorithms, networks
-from murmura.algorithms import Algorithm, Coefficients
-from murmura.errors import AlgorithmError
-from murmura.privacy import NetworkDP
-from murmura.testing import check_algorithm
+from veilsum import algorithms, networks
+from veilsum.algorithms import Algorithm, Coefficients
+from veilsum.errors import AlgorithmError
+from veilsum.privacy import NetworkDP
+from veilsum.testing import check_algorithm
 
 FLORENTINE = networks.metropolis(networks.load("florentine-families"))
 ALL = ("description", "finite", "weights", "unbiased", "pickling", "simulator")
@@ -106,7 +106,7 @@ def test_a_custom_algorithm_passes_and_can_run_on_agents() -> None:
 
 
 @pytest.mark.parametrize("name", algorithms.names())
-def test_every_algorithm_of_murmura_passes(name: str) -> None:
+def test_every_algorithm_of_veilsum_passes(name: str) -> None:
     algorithm = algorithms.get(name, FLORENTINE)
     found = check_algorithm(algorithm)
     if algorithm.diverges:

@@ -11,22 +11,22 @@ from typing import Any
 import numpy as np
 import pytest
 
-from murmura import algorithms, families
-from murmura.agents.ledger import Ledger, verify
-from murmura.agents.local_cluster.plan import free_ports
-from murmura.agents.manifest import Manifest
-from murmura.agents.messages import CumulativeMass, Hello
-from murmura.agents.pki import Authority
-from murmura.agents.protocol import Options
-from murmura.agents.release import ReleaseMechanism
-from murmura.agents.runtime import IterableReadings, Log, Node
-from murmura.agents.transport.zenoh import ZenohTransport
-from murmura.errors import AgentError
-from murmura.networks import Graph, lazy_metropolis
-from murmura.privacy import SignalDP
-from murmura.privacy.accounting import Budget
-from murmura.simulation import Problem, SyntheticSignals
-from murmura.testing import Faults, FaultyProxy, LossyTransport, MemoryNetwork
+from veilsum import algorithms, families
+from veilsum.agents.ledger import Ledger, verify
+from veilsum.agents.local_cluster.plan import free_ports
+from veilsum.agents.manifest import Manifest
+from veilsum.agents.messages import CumulativeMass, Hello
+from veilsum.agents.pki import Authority
+from veilsum.agents.protocol import Options
+from veilsum.agents.release import ReleaseMechanism
+from veilsum.agents.runtime import IterableReadings, Log, Node
+from veilsum.agents.transport.zenoh import ZenohTransport
+from veilsum.errors import AgentError
+from veilsum.networks import Graph, lazy_metropolis
+from veilsum.privacy import SignalDP
+from veilsum.privacy.accounting import Budget
+from veilsum.simulation import Problem, SyntheticSignals
+from veilsum.testing import Faults, FaultyProxy, LossyTransport, MemoryNetwork
 
 MEMBERS = ("a", "b", "c")
 ROUNDS = 40

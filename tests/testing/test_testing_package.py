@@ -1,4 +1,4 @@
-"""What `murmura.testing` offers is public, and none of it is offered by production packages."""
+"""What `veilsum.testing` offers is public, and none of it is offered by production packages."""
 
 import importlib
 import subprocess
@@ -6,26 +6,26 @@ import sys
 
 import pytest
 
-import murmura.testing
-from murmura.errors import PrivacyError
-from murmura.testing import PredictableEntropy
+import veilsum.testing
+from veilsum.errors import PrivacyError
+from veilsum.testing import PredictableEntropy
 
 
-@pytest.mark.parametrize("name", murmura.testing.__all__)
+@pytest.mark.parametrize("name", veilsum.testing.__all__)
 def test_every_public_name_is_there_and_documented(name: str) -> None:
-    assert getattr(murmura.testing, name).__doc__
+    assert getattr(veilsum.testing, name).__doc__
 
 
 @pytest.mark.parametrize("package", ["privacy", "privacy.exact", "agents", "agents.release"])
 def test_no_production_package_offers_predictable_entropy(package: str) -> None:
-    module = importlib.import_module(f"murmura.{package}")
+    module = importlib.import_module(f"veilsum.{package}")
     assert not hasattr(module, "PredictableEntropy")
 
 
 def test_a_deployment_does_not_load_the_test_tools() -> None:
     code = (
-        "import murmura.agents.runtime.node, murmura.agents.local_cluster.worker, sys\n"
-        "print(*[m for m in sys.modules if m.startswith('murmura.testing')])"
+        "import veilsum.agents.runtime.node, veilsum.agents.local_cluster.worker, sys\n"
+        "print(*[m for m in sys.modules if m.startswith('veilsum.testing')])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == ""

@@ -5,16 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from murmura.agents.ledger import Ledger
-from murmura.agents.manifest import Manifest
-from murmura.agents.protocol import Options
-from murmura.agents.release import ReleaseMechanism
-from murmura.agents.runtime import IterableReadings, Node
-from murmura.agents.transport.memory import MemoryNetwork
-from murmura.errors import AgentError
-from murmura.privacy.accounting import Budget
-from murmura.testing import VirtualClock, VirtualTime
 from tests.agents.runtime.test_node import problem
+from veilsum.agents.ledger import Ledger
+from veilsum.agents.manifest import Manifest
+from veilsum.agents.protocol import Options
+from veilsum.agents.release import ReleaseMechanism
+from veilsum.agents.runtime import IterableReadings, Node
+from veilsum.agents.transport.memory import MemoryNetwork
+from veilsum.errors import AgentError
+from veilsum.privacy.accounting import Budget
+from veilsum.testing import VirtualClock, VirtualTime
 
 HOURS, HOUR = 24, 3600.0
 

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-import murmura as mm
-from murmura import theory
-from murmura.families import Bernoulli, Categorical, Laplace, LogNormal, Normal, NormalBoth, Poisson
-from murmura.privacy import NoPrivacy, SignalDP
-from murmura.simulation import Problem, Record, SyntheticSignals, simulate
-from murmura.theory.accuracy import EstimateError, statistic_range
+import veilsum as vs
+from veilsum import theory
+from veilsum.families import Bernoulli, Categorical, Laplace, LogNormal, Normal, NormalBoth, Poisson
+from veilsum.privacy import NoPrivacy, SignalDP
+from veilsum.simulation import Problem, Record, SyntheticSignals, simulate
+from veilsum.theory.accuracy import EstimateError, statistic_range
 
 LOADS = Normal(sigma=10.0, bounds=(0.0, 100.0))
 ANY = math.inf
@@ -22,10 +22,10 @@ ANY = math.inf
 def problem(
     n: int = 20, epsilon: float = 1.0, online: bool = False, rounds: int = 60, **asked: Any
 ) -> Problem:
-    algorithm = mm.algorithms.Learn() if online else mm.algorithms.Average()
+    algorithm = vs.algorithms.Learn() if online else vs.algorithms.Average()
     source = SyntheticSignals(LOADS, {"mu": 50.0}, n, seed=1)
     request = SignalDP(epsilon=epsilon, radius=ANY, **asked)
-    network = mm.networks.metropolis(f"complete:{n}")
+    network = vs.networks.metropolis(f"complete:{n}")
     return Problem(network, algorithm, LOADS, source, request, rounds, seed=7)
 
 
@@ -55,10 +55,10 @@ def test_the_half_width_is_that_of_runs(online: bool) -> None:
 
 def test_mixing_is_what_sites_at_the_ends_of_the_bounds_leave() -> None:
     """By all 64 ways to place six sites at 0 or 100: the worst is what is predicted."""
-    network = mm.networks.lazy_metropolis("path:6")
+    network = vs.networks.lazy_metropolis("path:6")
     source = SyntheticSignals(LOADS, {"mu": 50.0}, 6, seed=1)
     request = SignalDP(epsilon=1.0, radius=ANY)
-    made = Problem(network, mm.algorithms.Learn(), LOADS, source, request, 12, seed=7)
+    made = Problem(network, vs.algorithms.Learn(), LOADS, source, request, 12, seed=7)
     loads = 100.0 * np.array(list(product([0, 1], repeat=6))).T
     estimate, matrix = np.zeros_like(loads), network.at(1).toarray()
     for t in range(1, 13):
@@ -112,10 +112,10 @@ def test_a_budget_that_buys_nothing_is_said_and_one_that_buys_something_is_not()
 
 
 def test_too_few_rounds_of_mixing_are_no_question_of_epsilon() -> None:
-    network = mm.networks.metropolis("ring:101")
+    network = vs.networks.metropolis("ring:101")
     source = SyntheticSignals(LOADS, {"mu": 50.0}, 101, seed=1)
     request = SignalDP(epsilon=100.0, radius=ANY)
-    made = Problem(network, mm.algorithms.Average(), LOADS, source, request, 2, seed=7)
+    made = Problem(network, vs.algorithms.Average(), LOADS, source, request, 2, seed=7)
     found = theory.precision(made)
     assert found is not None
     assert (found.agents, found.epsilon) == (None, None)
@@ -131,10 +131,10 @@ def test_nothing_is_compared_without_noise_or_without_bounds() -> None:
 
 
 def test_one_way_links_have_a_half_width_too() -> None:
-    network = mm.networks.column_stochastic(np.roll(np.eye(9), 1, axis=0))  # a ring, one way
+    network = vs.networks.column_stochastic(np.roll(np.eye(9), 1, axis=0))  # a ring, one way
     source = SyntheticSignals(LOADS, {"mu": 50.0}, 9, seed=1)
     request = SignalDP(epsilon=1.0, radius=ANY)
-    made = Problem(network, mm.algorithms.PushSum(), LOADS, source, request, 60, seed=7)
+    made = Problem(network, vs.algorithms.PushSum(), LOADS, source, request, 60, seed=7)
     assert half_width(made) == pytest.approx(1.96 * math.sqrt(2) * 100 / 3, rel=1e-3)
 
 

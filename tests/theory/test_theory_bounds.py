@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from murmura import networks, theory
-from murmura.errors import AlgorithmError, MurmuraError
-from murmura.privacy import NetworkDP, NoPrivacy, SignalDP
-from murmura.theory import Verdict
-from murmura.theory.spectrum import dense
 from tests.theory.theory_cases import GRAPHS, mean_square, run
+from veilsum import networks, theory
+from veilsum.errors import AlgorithmError, VeilsumError
+from veilsum.privacy import NetworkDP, NoPrivacy, SignalDP
+from veilsum.theory import Verdict
+from veilsum.theory.spectrum import dense
 
-pytestmark = pytest.mark.filterwarnings("ignore::murmura.errors.PrivacyWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::veilsum.errors.PrivacyWarning")
 
 ALGORITHMS = [
     ("average", SignalDP),
@@ -148,7 +148,7 @@ def test_no_isolated_nodes_is_not_enough_in_dynamic_networks() -> None:
     assert np.abs(held - 0.5).max() == 0.5
     assert math.isfinite(theory.dynamic_rounds(4, 0.1, 1.0, 0.0, 1.0))
     assert theory.dynamic_rounds(2000, 0.1, 1.0, 1.0, 1.0) == math.inf
-    with pytest.raises(MurmuraError, match="1/2"):
+    with pytest.raises(VeilsumError, match="1/2"):
         theory.dynamic_rounds(4, 0.7, 1.0, 0.0, 1.0)
 
 
@@ -186,7 +186,7 @@ def test_verdicts_are_of_public_functions() -> None:
 
 
 def test_what_is_refused() -> None:
-    with pytest.raises(MurmuraError, match="beta_star"):
+    with pytest.raises(VeilsumError, match="beta_star"):
         theory.theorem_1(5, 1.0, 3, 1.0, 1.0)
-    with pytest.raises(MurmuraError, match="privacy request"):
+    with pytest.raises(VeilsumError, match="privacy request"):
         theory.table_1(run("average", GRAPHS["ring"], NoPrivacy(), epsilons=()).problem)

@@ -6,19 +6,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-import murmura as mm
-from murmura import algorithms, networks, theory
-from murmura.errors import MurmuraError, NetworkError, PrivacyError, SignalError
-from murmura.families import LogNormal
-from murmura.privacy import NetworkDP, NoPrivacy, SignalDP
-from murmura.signals import as_signals
-from murmura.simulation import RecordedSignals
-from murmura.theory import spectrum
-from murmura.theory.moments import noise_variance
+import veilsum as vs
 from tests.theory.theory_cases import GRAPHS, mean_square, run
+from veilsum import algorithms, networks, theory
+from veilsum.errors import NetworkError, PrivacyError, SignalError, VeilsumError
+from veilsum.families import LogNormal
+from veilsum.privacy import NetworkDP, NoPrivacy, SignalDP
+from veilsum.signals import as_signals
+from veilsum.simulation import RecordedSignals
+from veilsum.theory import spectrum
+from veilsum.theory.moments import noise_variance
 
 pytestmark = pytest.mark.filterwarnings(
-    "ignore::murmura.errors.PrivacyWarning", "ignore::murmura.errors.DivergenceWarning"
+    "ignore::veilsum.errors.PrivacyWarning", "ignore::veilsum.errors.DivergenceWarning"
 )
 
 SMALL = 0.15  # a radius below most weights: under Network DP the scales differ between agents
@@ -141,11 +141,11 @@ def test_large_networks_have_error_bars() -> None:
     assert found.standard_error[20].max() < 0.05 * found.total[20].max()
 
 
-@pytest.mark.filterwarnings("ignore::murmura.errors.LimitWarning")
+@pytest.mark.filterwarnings("ignore::veilsum.errors.LimitWarning")
 def test_clipped_signals_and_private_scales_are_drawn() -> None:
     privacy = SignalDP(1.0, delta=0.01, sensitivity="smooth-as-published")
     bounded = LogNormal(sigma=1.0, bounds=(1.0, None))
-    result = mm.sweep(
+    result = vs.sweep(
         {"mu": 1.0}, GRAPHS["torus"], bounded, privacy, "learn", 10, replicas=3000, rng=3
     )
     found = theory.expected(result.problem)
@@ -172,9 +172,9 @@ def test_measured_signals_are_not_read() -> None:
 
 def test_what_is_refused() -> None:
     problem = run("average", GRAPHS["ring"], SignalDP(1.0), replicas=1).problem
-    with pytest.raises(MurmuraError, match="shape"):
+    with pytest.raises(VeilsumError, match="shape"):
         theory.expected(problem, scales=[1.0])
-    with pytest.raises(MurmuraError, match="finite"):
+    with pytest.raises(VeilsumError, match="finite"):
         theory.expected(problem, scales=-np.ones(9))
     failing = networks.link_failures(networks.ring(9), 0.3, seed=1)
     with pytest.raises(NetworkError, match="change with the round"):

@@ -5,13 +5,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from murmura import networks, theory
-from murmura.privacy import NoPrivacy, SignalDP
-from murmura.theory.limits import christoffel
-from murmura.theory.spectrum import dense
 from tests.theory.theory_cases import GRAPHS, run
+from veilsum import networks, theory
+from veilsum.privacy import NoPrivacy, SignalDP
+from veilsum.theory.limits import christoffel
+from veilsum.theory.spectrum import dense
 
-pytestmark = pytest.mark.filterwarnings("ignore::murmura.errors.PrivacyWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::veilsum.errors.PrivacyWarning")
 
 
 def by_least_squares(values: Any, degree: Any) -> Any:
@@ -52,7 +52,7 @@ def test_us_grid_1_035() -> None:
 
 def test_us_grid_estimated(monkeypatch: Any) -> None:
     grid = networks.metropolis(networks.load("us-power-grid"))
-    monkeypatch.setattr("murmura.theory.spectrum.DENSE_UP_TO", 100)
+    monkeypatch.setattr("veilsum.theory.spectrum.DENSE_UP_TO", 100)
     assert theory.best_polynomial(grid, 100, probes=24)[-1] == pytest.approx(1.035, rel=0.15)
     assert theory.diameter(grid) == (46, 46)
 

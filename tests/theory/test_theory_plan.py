@@ -1,4 +1,4 @@
-"""Plans against the runs that they predict: within 5%, as `murmura run` measures them.
+"""Plans against the runs that they predict: within 5%, as `veilsum run` measures them.
 
 Root mean squares over 8,000 replicas have a relative standard error of 0.9% at most (a mean of
 squared sums of Laplace noise): 5% is more than 5 of them.
@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-import murmura as mm
-from murmura import networks, theory
-from murmura.errors import MurmuraError, NetworkError, PrivacyError
-from murmura.privacy import Batches, NetworkDP, NoPrivacy, SignalDP
-from murmura.scenario import Scenario
-from murmura.simulation import Record, simulate
+import veilsum as vs
 from tests.theory.theory_cases import GRAPHS, run
+from veilsum import networks, theory
+from veilsum.errors import NetworkError, PrivacyError, VeilsumError
+from veilsum.privacy import Batches, NetworkDP, NoPrivacy, SignalDP
+from veilsum.scenario import Scenario
+from veilsum.simulation import Record, simulate
 
-pytestmark = pytest.mark.filterwarnings("ignore::murmura.errors.PrivacyWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::veilsum.errors.PrivacyWarning")
 
 NETWORK = {
     "geometric": """[network]
@@ -162,13 +162,13 @@ def test_parts_add_up_and_what_is_out_of_reach_says_so() -> None:
 
 def test_what_is_refused() -> None:
     problem = run("average", GRAPHS["path"], SignalDP(1.0), replicas=1).problem
-    with pytest.raises(MurmuraError, match="leave one"):
+    with pytest.raises(VeilsumError, match="leave one"):
         theory.plan(problem, error=0.1, epsilon=1.0, rounds=5)
-    with pytest.raises(MurmuraError, match="error must be"):
+    with pytest.raises(VeilsumError, match="error must be"):
         theory.plan(problem, error=-1.0)
     with pytest.raises(PrivacyError, match="epsilon"):
         theory.plan(problem, epsilon=0.0)
-    with pytest.raises(MurmuraError, match="norm"):
+    with pytest.raises(VeilsumError, match="norm"):
         theory.plan(problem, norm="l1")
     failing = networks.link_failures(networks.ring(9), 0.3, seed=1)
     with pytest.raises(NetworkError, match="change with the round"):
@@ -177,15 +177,15 @@ def test_what_is_refused() -> None:
 
 def test_a_plan_with_another_mechanism_reaches_what_it_says() -> None:
     """Its variance is not proportional to 1/epsilon^2, and that of duchi has a floor."""
-    ring, family = mm.networks.metropolis("ring:15"), mm.families.Normal(1.0, bounds=(0.0, 1.0))
-    source = mm.simulation.SyntheticSignals(family, {"mu": 0.5}, 15, seed=1)
+    ring, family = vs.networks.metropolis("ring:15"), vs.families.Normal(1.0, bounds=(0.0, 1.0))
+    source = vs.simulation.SyntheticSignals(family, {"mu": 0.5}, 15, seed=1)
     for name, error, reached in (
         ("piecewise", 0.3, True),
         ("duchi", 0.12, False),
     ):
-        request = mm.privacy.SignalDP(1.0, radius=math.inf, mechanism=name)
-        problem = mm.simulation.Problem(ring, mm.algorithms.Average(), family, source, request, 50)
-        found = mm.theory.plan(problem, error=error)
+        request = vs.privacy.SignalDP(1.0, radius=math.inf, mechanism=name)
+        problem = vs.simulation.Problem(ring, vs.algorithms.Average(), family, source, request, 50)
+        found = vs.theory.plan(problem, error=error)
         assert found.best.reached == reached, (name, found)
         if reached:
             assert 0.9 * error <= found.best.error <= error * (1 + 1e-6)
@@ -195,15 +195,15 @@ def test_a_plan_with_another_mechanism_reaches_what_it_says() -> None:
 
 def test_table_1_is_about_laplace_noise() -> None:
     """It took another mechanism for Laplace noise."""
-    ring, family = mm.networks.metropolis("ring:15"), mm.families.Normal(1.0, bounds=(0.0, 1.0))
-    source = mm.simulation.SyntheticSignals(family, {"mu": 0.5}, 15, seed=1)
-    request = mm.privacy.SignalDP(1.0, radius=math.inf, mechanism="hybrid")
-    problem = mm.simulation.Problem(ring, mm.algorithms.Average(), family, source, request, 5)
-    with pytest.raises(MurmuraError, match="about Laplace noise"):
-        mm.theory.table_1(problem)
-    batches = mm.privacy.SignalDP(1.0, batches=Batches(2.0))
-    with pytest.raises(MurmuraError, match="leave batches out"):
-        mm.theory.table_1(replace(problem, algorithm=mm.algorithms.Learn(), privacy=batches))
+    ring, family = vs.networks.metropolis("ring:15"), vs.families.Normal(1.0, bounds=(0.0, 1.0))
+    source = vs.simulation.SyntheticSignals(family, {"mu": 0.5}, 15, seed=1)
+    request = vs.privacy.SignalDP(1.0, radius=math.inf, mechanism="hybrid")
+    problem = vs.simulation.Problem(ring, vs.algorithms.Average(), family, source, request, 5)
+    with pytest.raises(VeilsumError, match="about Laplace noise"):
+        vs.theory.table_1(problem)
+    batches = vs.privacy.SignalDP(1.0, batches=Batches(2.0))
+    with pytest.raises(VeilsumError, match="leave batches out"):
+        vs.theory.table_1(replace(problem, algorithm=vs.algorithms.Learn(), privacy=batches))
 
 
 def test_a_stream_is_offered_batches_and_what_they_cost() -> None:

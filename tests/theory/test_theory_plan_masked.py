@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from murmura import algorithms, families, networks, theory
-from murmura.algorithms.masked_session import CROSSINGS, RECORD_BYTES
-from murmura.errors import MurmuraError, PrivacyError
-from murmura.privacy import Batches, MaskedDP, NetworkDP, SignalDP
-from murmura.privacy.calibration import masked_mechanism
-from murmura.privacy.sum_noise import sum_quantile
-from murmura.simulation import Problem, SyntheticSignals
+from veilsum import algorithms, families, networks, theory
+from veilsum.algorithms.masked_session import CROSSINGS, RECORD_BYTES
+from veilsum.errors import PrivacyError, VeilsumError
+from veilsum.privacy import Batches, MaskedDP, NetworkDP, SignalDP
+from veilsum.privacy.calibration import masked_mechanism
+from veilsum.privacy.sum_noise import sum_quantile
+from veilsum.simulation import Problem, SyntheticSignals
 
 BOTH_WAYS = CROSSINGS * RECORD_BYTES
 
@@ -195,9 +195,9 @@ def test_without_colluders_nothing_changes_and_misfits_are_refused() -> None:
     assert "masked-sum" not in by_name(theory.plan(LOCAL))
     with pytest.raises(PrivacyError, match="n - colluders"):
         theory.plan(LOCAL, colluders=20)
-    with pytest.raises(MurmuraError, match="absent = 2 belongs to a masked sum"):
+    with pytest.raises(VeilsumError, match="absent = 2 belongs to a masked sum"):
         theory.plan(LOCAL, absent=2)
-    with pytest.raises(MurmuraError, match="ask for SignalDP"):
+    with pytest.raises(VeilsumError, match="ask for SignalDP"):
         theory.plan(replace(LOCAL, privacy=NetworkDP(1.0)), colluders=1)
 
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-import murmura as mm
-from murmura import networks
-from murmura.families import Normal
+import veilsum as vs
+from veilsum import networks
+from veilsum.families import Normal
 
 GRAPHS = {
     "ring": networks.metropolis(networks.ring(9)),
@@ -31,7 +31,7 @@ def run(
     rng: Any = 1,
     mu: Any = 2.0,
 ) -> Any:
-    return mm.sweep(
+    return vs.sweep(
         {"mu": mu}, mixing, Normal(sigma=1.0), privacy, algorithm, rounds, epsilons=epsilons,
         replicas=replicas, rng=rng,
     )  # fmt: skip

@@ -13,10 +13,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from murmura.agents.ledger import read_ledger, verify
-from murmura.agents.ledger.store import Store
-from murmura.agents.local_cluster.cluster import LaunchOptions, collect_estimates, prepare
-from murmura.scenario import Scenario
+from veilsum.agents.ledger import read_ledger, verify
+from veilsum.agents.ledger.store import Store
+from veilsum.agents.local_cluster.cluster import LaunchOptions, collect_estimates, prepare
+from veilsum.scenario import Scenario
 
 NURSERY = Path(__file__).with_name("nursery.py")
 EPSILON = 1.0

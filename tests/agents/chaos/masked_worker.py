@@ -14,17 +14,17 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from murmura.agents.ledger import Ledger
-from murmura.agents.ledger.sessions import DiskSessionLedger
-from murmura.agents.local_cluster import worker
-from murmura.agents.local_cluster.plan import DeploymentPlan
-from murmura.agents.masked.actions import SessionTimes
-from murmura.agents.masked.pool import RecordPool
-from murmura.agents.masked.records import Masked
-from murmura.agents.messages import RecordExchange
-from murmura.agents.release.contribution import ContributionMechanism
-from murmura.agents.release.reserve import NoiseReserve
 from tests.agents.chaos.worker import Lossy
+from veilsum.agents.ledger import Ledger
+from veilsum.agents.ledger.sessions import DiskSessionLedger
+from veilsum.agents.local_cluster import worker
+from veilsum.agents.local_cluster.plan import DeploymentPlan
+from veilsum.agents.masked.actions import SessionTimes
+from veilsum.agents.masked.pool import RecordPool
+from veilsum.agents.masked.records import Masked
+from veilsum.agents.messages import RecordExchange
+from veilsum.agents.release.contribution import ContributionMechanism
+from veilsum.agents.release.reserve import NoiseReserve
 
 RECORDS = RecordPool(bytes(32), {})
 

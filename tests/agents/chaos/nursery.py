@@ -11,8 +11,8 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
-from murmura.agents.local_cluster import worker
-from murmura.agents.local_cluster.plan import DeploymentPlan
+from veilsum.agents.local_cluster import worker
+from veilsum.agents.local_cluster.plan import DeploymentPlan
 
 
 def work(path: str, number: int, alive: int) -> NoReturn:

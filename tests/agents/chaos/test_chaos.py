@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from murmura.agents.ledger import read_ledger, verify
-from murmura.agents.local_cluster.cluster import (
+from veilsum.agents.ledger import read_ledger, verify
+from veilsum.agents.local_cluster.cluster import (
     LaunchOptions,
     LocalCluster,
     collect_estimates,
     prepare,
 )
-from murmura.scenario import Scenario
+from veilsum.scenario import Scenario
 
 WORKER = Path(__file__).with_name("worker.py")
 SCENARIO = """

@@ -1,8 +1,8 @@
 """All processes of a fleet are killed at random moments: one charge for a reading, one result.
 
-1,000 such kills take about an hour (`make test-slow`). MURMURA_KILL_ALLS names a folder in which the
-progress is kept: with it a run that was interrupted, or had no more time (MURMURA_KILL_ALLS_SECONDS,
-by default 5,400), goes on where it was. MURMURA_KILL_ALLS_COUNT is the number of kills.
+1,000 such kills take about an hour (`make test-slow`). VEILSUM_KILL_ALLS names a folder in which the
+progress is kept: with it a run that was interrupted, or had no more time (VEILSUM_KILL_ALLS_SECONDS,
+by default 5,400), goes on where it was. VEILSUM_KILL_ALLS_COUNT is the number of kills.
 """
 
 import json
@@ -43,9 +43,9 @@ def test_a_ledger_that_does_not_survive_a_kill_is_caught(tmp_path: Path) -> None
 
 @pytest.mark.slow
 def test_a_thousand_kills_of_all_processes(tmp_path: Path) -> None:
-    home = Path(os.environ.get("MURMURA_KILL_ALLS", tmp_path))
-    count = int(os.environ.get("MURMURA_KILL_ALLS_COUNT", COUNT))
-    end = time.monotonic() + float(os.environ.get("MURMURA_KILL_ALLS_SECONDS", SECONDS))
+    home = Path(os.environ.get("VEILSUM_KILL_ALLS", tmp_path))
+    count = int(os.environ.get("VEILSUM_KILL_ALLS_COUNT", COUNT))
+    end = time.monotonic() + float(os.environ.get("VEILSUM_KILL_ALLS_SECONDS", SECONDS))
     progress = home / "progress.json"
     found = {"kills": 0, "of all": 0, "fleets": 0}
     if progress.exists():
@@ -54,7 +54,7 @@ def test_a_thousand_kills_of_all_processes(tmp_path: Path) -> None:
         while found["kills"] < count:
             assert time.monotonic() < end, (
                 f"{found['kills']} of {count} kills were made in the time there is; run it again "
-                f"with MURMURA_KILL_ALLS={home}"
+                f"with VEILSUM_KILL_ALLS={home}"
             )
             folder, rng = home / f"fleet-{found['fleets']}", random.Random(found["fleets"])
             shutil.rmtree(folder, ignore_errors=True)  # of a run that was interrupted

@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from murmura.agents.ledger import read_ledger, verify
-from murmura.agents.local_cluster.cluster import LaunchOptions, collect_estimates, prepare
-from murmura.agents.manifest import Manifest
-from murmura.agents.masked.terms import MaskedTerms
-from murmura.scenario import Scenario
 from tests.agents.chaos import test_chaos
 from tests.agents.chaos.test_chaos import Mortal
+from veilsum.agents.ledger import read_ledger, verify
+from veilsum.agents.local_cluster.cluster import LaunchOptions, collect_estimates, prepare
+from veilsum.agents.manifest import Manifest
+from veilsum.agents.masked.terms import MaskedTerms
+from veilsum.scenario import Scenario
 
 ROOT = Path(__file__).resolve().parents[3]
 WORKER = Path(__file__).with_name("masked_worker.py")

@@ -15,9 +15,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from murmura.agents.ledger import Ledger
-from murmura.agents.local_cluster import worker
-from murmura.agents.local_cluster.plan import DeploymentPlan
+from veilsum.agents.ledger import Ledger
+from veilsum.agents.local_cluster import worker
+from veilsum.agents.local_cluster.plan import DeploymentPlan
 
 
 class Lossy:

@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
 
-from murmura.agents.pki import Authority, SigningKey
+from veilsum.agents.pki import Authority, SigningKey
 
 SCENARIO = """\
 name = "suppliers"
@@ -99,7 +99,7 @@ def write_masked_setup(folder: Path, keys: bool = False) -> Path:
 @cache
 def authority() -> Path:
     """An authority with certificates for north and east, made once."""
-    home = Path(mkdtemp(prefix="murmura-authority-"))
+    home = Path(mkdtemp(prefix="veilsum-authority-"))
     atexit.register(shutil.rmtree, home)
     made = Authority.create(home)
     for name in ("north", "east"):

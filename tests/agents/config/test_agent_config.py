@@ -1,4 +1,4 @@
-"""agent.toml: errors name the line and the nearest key; `murmura agent --check` checks readings."""
+"""agent.toml: errors name the line and the nearest key; `veilsum agent --check` checks readings."""
 
 import re
 from pathlib import Path
@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from murmura.agents.config import Setup
-from murmura.agents.config_tables import ReadingsTable
-from murmura.cli.app import app
-from murmura.errors import AgentError, LedgerError, ScenarioError
-from murmura.scenario import Scenario
 from tests.agents.config.setups import write_setup
+from veilsum.agents.config import Setup
+from veilsum.agents.config_tables import ReadingsTable
+from veilsum.cli.app import app
+from veilsum.errors import AgentError, LedgerError, ScenarioError
+from veilsum.scenario import Scenario
 
 DURATIONS = 'a duration such as "90s", "10m", "1h", "1d" or "2w", or seconds'
 PERIODS = (

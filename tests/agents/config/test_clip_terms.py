@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-import murmura
-from murmura.agents import Manifest, mixing
-from murmura.agents.conservation import check_clipping, keeps_weights_equal, supported
-from murmura.agents.membership.adoption import check_successor
-from murmura.agents.release import guarantee
-from murmura.agents.scenario_terms import problem_and_manifest
-from murmura.algorithms import ALGORITHMS
-from murmura.cli.app import app
-from murmura.errors import AgentError, MurmuraError, ScenarioError
-from murmura.scenario import Scenario
+import veilsum
+from veilsum.agents import Manifest, mixing
+from veilsum.agents.conservation import check_clipping, keeps_weights_equal, supported
+from veilsum.agents.membership.adoption import check_successor
+from veilsum.agents.release import guarantee
+from veilsum.agents.scenario_terms import problem_and_manifest
+from veilsum.algorithms import ALGORITHMS
+from veilsum.cli.app import app
+from veilsum.errors import AgentError, ScenarioError, VeilsumError
+from veilsum.scenario import Scenario
 
 TEXT = """
 [network]
@@ -103,7 +103,7 @@ def test_for_which_algorithms_weights_stay_equal() -> None:
     ],
 )
 def test_what_it_is_refused_with_and_where(options: Any, error: str) -> None:
-    with pytest.raises(MurmuraError, match=error):
+    with pytest.raises(VeilsumError, match=error):
         manifest(**options)
 
 
@@ -120,7 +120,7 @@ def test_what_it_is_refused_with_and_where(options: Any, error: str) -> None:
     ],
 )
 def test_a_manifest_refuses_it_however_it_was_made(terms: Any, error: str) -> None:
-    with pytest.raises(MurmuraError, match=error):
+    with pytest.raises(VeilsumError, match=error):
         replace(manifest(), **terms)
 
 
@@ -141,9 +141,9 @@ def test_the_guarantee_is_the_same_with_and_without() -> None:
 
 
 def test_nothing_simulates_plain_rounds_in_its_place(tmp_path: Path) -> None:
-    where = r"line 18: agents\.clip: found 5; agents clip .*use `murmura up`"
+    where = r"line 18: agents\.clip: found 5; agents clip .*use `veilsum up`"
     for call in (
-        lambda: murmura.run(scenario()),
+        lambda: veilsum.run(scenario()),
         lambda: scenario().build().run(),
         lambda: scenario().build().solve(),
     ):

@@ -1,4 +1,4 @@
-"""`murmura plan --agents`: every recommendation can be run by agents, and the rest is named."""
+"""`veilsum plan --agents`: every recommendation can be run by agents, and the rest is named."""
 
 import json
 from functools import partial
@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from murmura import theory
-from murmura.agents.feasibility import refusal
-from murmura.agents.release import ReleaseMechanism
-from murmura.agents.scenario_terms import manifest_of
-from murmura.cli.app import app
-from murmura.errors import AgentError, AlgorithmError, MurmuraError
-from murmura.scenario import Scenario
+from veilsum import theory
+from veilsum.agents.feasibility import refusal
+from veilsum.agents.release import ReleaseMechanism
+from veilsum.agents.scenario_terms import manifest_of
+from veilsum.cli.app import app
+from veilsum.errors import AgentError, AlgorithmError, VeilsumError
+from veilsum.scenario import Scenario
 
 TEXT = """
 [network]
@@ -50,7 +50,7 @@ def scenario(protect: str, mechanism: str, algorithm: str, mode: str) -> Scenari
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: " ".join(case).replace("\n", " "))
-@pytest.mark.filterwarnings("ignore::murmura.errors.PrivacyWarning")
+@pytest.mark.filterwarnings("ignore::veilsum.errors.PrivacyWarning")
 def test_every_recommendation_makes_a_manifest_and_a_release_mechanism(
     case: tuple[str, str, str, str],
 ) -> None:
@@ -98,7 +98,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("old", "new", "privacy", "reason"), REFUSED)
-@pytest.mark.filterwarnings("ignore::murmura.errors.PrivacyWarning")
+@pytest.mark.filterwarnings("ignore::veilsum.errors.PrivacyWarning")
 def test_a_request_that_no_agent_may_follow_is_an_error_with_the_reason(
     old: str, new: str, privacy: str, reason: str
 ) -> None:
@@ -106,7 +106,7 @@ def test_a_request_that_no_agent_may_follow_is_an_error_with_the_reason(
     text = text.replace(old, new).replace('mechanism = "laplace"', privacy)
     loaded = Scenario.parse(text.replace("bounds = [0.0, 1.0]", "bounds = [1.0, 2.0]"))
     spec, problem = loaded.variants[0], loaded.build().problem
-    with pytest.raises(MurmuraError, match=reason):
+    with pytest.raises(VeilsumError, match=reason):
         theory.plan(problem, deviation=0.3, refusal=partial(refusal, spec=spec))
     with pytest.raises(AgentError, match=reason):
         ReleaseMechanism(manifest_of(problem, spec, "refused"), problem, "0")

@@ -1,4 +1,4 @@
-"""`murmura init --fleet`: files that load, agree with one another, and hold no secret."""
+"""`veilsum init --fleet`: files that load, agree with one another, and hold no secret."""
 
 import contextlib
 import re
@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from murmura.agents.config import Setup, agent_schema
-from murmura.agents.fleet import COPIED, GRAPHS, Fleet, SiteAddress
-from murmura.agents.pki import Authority, install, make_request
-from murmura.agents.scenario_terms import problem_and_manifest
-from murmura.cli.app import app
-from murmura.cli.init import commands, network_name
-from murmura.errors import AgentError
-from murmura.scenario import Scenario
 from tests.scenario.schema_rules import problems
+from veilsum.agents.config import Setup, agent_schema
+from veilsum.agents.fleet import COPIED, GRAPHS, Fleet, SiteAddress
+from veilsum.agents.pki import Authority, install, make_request
+from veilsum.agents.scenario_terms import problem_and_manifest
+from veilsum.cli.app import app
+from veilsum.cli.init import commands, network_name
+from veilsum.errors import AgentError
+from veilsum.scenario import Scenario
 
 SITES = ("north", "east", "west")
 FAR = ("north=north.example", "east=10.0.0.2:7500", "west=west.example:7501")
@@ -103,9 +103,9 @@ def test_at_most_ten_commands_are_printed_and_each_is_one_of_ours(tmp_path: Path
         folder = tmp_path / sites[1].replace("=", "-").replace(":", "-")
         said = init("--fleet", str(folder), *sites)
         found = commands((folder / "COMMANDS.md").read_text())
-        assert sum("murmura" in command for command in found) == 10
+        assert sum("veilsum" in command for command in found) == 10
         assert all(f"    {command}\n" in said for command in found)
-        for verb, rest in re.findall(r"murmura ((?:keys )?\w+)(.*)", "\n".join(found)):
+        for verb, rest in re.findall(r"veilsum ((?:keys )?\w+)(.*)", "\n".join(found)):
             known = options_of(verb)
             assert set(re.findall(r" (--[a-z-]+)", rest)) <= known, verb
     machines = [line for line in said.splitlines() if line.startswith("    # on ")]
@@ -140,7 +140,7 @@ def test_sites_of_one_machine_share_no_port() -> None:
     used: dict[str, list[str]] = {"far": [], "other": [], "here": []}
     machines = {"a": "far", "b": "far", "c": "other", "d": "here", "e": "here"}
     for label, machine in machines.items():
-        unit = files[f"sites/{label}/murmura-agent.service"]
+        unit = files[f"sites/{label}/veilsum-agent.service"]
         options = re.findall(r"--(?:metrics|page) (?:127.0.0.1:)?(\d+)", unit)
         assert len(options) == 2
         agent = tomllib.loads(files[f"sites/{label}/agent.toml"])

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from murmura.agents.config import Setup
-from murmura.agents.fleet import Fleet
-from murmura.agents.pki import Authority, install, make_request
-from murmura.agents.pki.files import check_private
-from murmura.cli.app import app
-from murmura.errors import AgentError
+from veilsum.agents.config import Setup
+from veilsum.agents.fleet import Fleet
+from veilsum.agents.pki import Authority, install, make_request
+from veilsum.agents.pki.files import check_private
+from veilsum.cli.app import app
+from veilsum.errors import AgentError
 
 SITES = ("north", "east")
 
@@ -42,7 +42,7 @@ def test_the_folder_takes_the_place_of_the_files(
     assert CliRunner().invoke(app, words).exit_code == 1
     keys = ["--keys", str(fleet / "credentials")]
     assert CliRunner().invoke(app, [*words, *keys]).exit_code == 0
-    monkeypatch.setenv("MURMURA_KEYS", str(fleet / "credentials"))  # of a container
+    monkeypatch.setenv("VEILSUM_KEYS", str(fleet / "credentials"))  # of a container
     assert CliRunner().invoke(app, words).exit_code == 0
 
 
@@ -50,7 +50,7 @@ def test_the_folder_takes_the_place_of_the_files(
 def test_doctor_examines_several_and_says_if_they_disagree(
     fleet: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("MURMURA_KEYS", str(fleet / "credentials"))
+    monkeypatch.setenv("VEILSUM_KEYS", str(fleet / "credentials"))
     files = [str(fleet / "sites" / label / "agent.toml") for label in SITES]
     done = CliRunner().invoke(app, ["doctor", "--offline", *files])
     assert done.exit_code == 0, done.output

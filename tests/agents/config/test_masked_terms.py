@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
-from murmura import families
-from murmura.agents import Manifest, guarantee
-from murmura.agents.feasibility import refusal
-from murmura.agents.masked.terms import MaskedTerms
-from murmura.agents.release import check_guarantee, request_of
-from murmura.errors import AgentError, MurmuraError
-from murmura.privacy import MaskedDP, Status
-from murmura.privacy.calibration import masked_mechanism
-from murmura.privacy.calibration import refusal as calibration_refusal
-from murmura.scenario import Scenario
-from murmura.simulation import SyntheticSignals, simulate
+from veilsum import families
+from veilsum.agents import Manifest, guarantee
+from veilsum.agents.feasibility import refusal
+from veilsum.agents.masked.terms import MaskedTerms
+from veilsum.agents.release import check_guarantee, request_of
+from veilsum.errors import AgentError, VeilsumError
+from veilsum.privacy import MaskedDP, Status
+from veilsum.privacy.calibration import masked_mechanism
+from veilsum.privacy.calibration import refusal as calibration_refusal
+from veilsum.scenario import Scenario
+from veilsum.simulation import SyntheticSignals, simulate
 
 NONCE = "0123456789abcdef" * 2
 TEXT = """
@@ -146,14 +146,14 @@ def test_a_problem_that_agents_cannot_run_masked_is_refused(
 ) -> None:
     text = scenario(**arguments).with_()
     found = text.build()
-    with pytest.raises(MurmuraError, match=said):
+    with pytest.raises(VeilsumError, match=said):
         Manifest.of(found.problem)
     assert said in refusal(found.problem, text.variants[0])
 
 
 def test_too_many_colluders_are_refused() -> None:
     many = replace(PROBLEM, privacy=MaskedDP(1.0, colluders=4, absent=2))
-    with pytest.raises(MurmuraError, match="n - colluders - 2 absent must be at least 2"):
+    with pytest.raises(VeilsumError, match="n - colluders - 2 absent must be at least 2"):
         Manifest.of(many)
     Manifest.of(replace(PROBLEM, privacy=MaskedDP(1.0, colluders=3, absent=2)))
 
@@ -171,7 +171,7 @@ def test_more_components_than_a_message_has_are_refused_before_anything_runs() -
             continue
         assert found.guarantee.status is Status.NONE
         for refused in (lambda: Manifest.of(found), lambda: simulate(found)):  # noqa: B023
-            with pytest.raises(MurmuraError, match=said):
+            with pytest.raises(VeilsumError, match=said):
                 refused()
 
 

@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from murmura.agents.config import Setup
-from murmura.agents.outputs import check_outputs
-from murmura.agents.runtime.metrics import Metrics
-from murmura.cli.app import app
-from murmura.errors import AgentError
 from tests.agents.config.setups import write_setup
 from tests.agents.doctor.broken import replace_in
+from veilsum.agents.config import Setup
+from veilsum.agents.outputs import check_outputs
+from veilsum.agents.runtime.metrics import Metrics
+from veilsum.cli.app import app
+from veilsum.errors import AgentError
 
 USED = {
     "north.ledger": "the ledger",

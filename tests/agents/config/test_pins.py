@@ -12,16 +12,16 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from typer.testing import CliRunner
 
-from murmura.agents.config import Setup
-from murmura.agents.pki import SigningKey
-from murmura.agents.pki.certificates import pem_of
-from murmura.agents.scenario_terms import problem_and_manifest
-from murmura.agents.starter import starter
-from murmura.cli.app import app
-from murmura.errors import AgentError, ScenarioError
-from murmura.scenario import Scenario
 from tests.agents.config.setups import NONCE, PINS, write_masked_setup
 from tests.agents.doctor.broken import replace_in
+from veilsum.agents.config import Setup
+from veilsum.agents.pki import SigningKey
+from veilsum.agents.pki.certificates import pem_of
+from veilsum.agents.scenario_terms import problem_and_manifest
+from veilsum.agents.starter import starter
+from veilsum.cli.app import app
+from veilsum.errors import AgentError, ScenarioError
+from veilsum.scenario import Scenario
 
 
 @pytest.fixture
@@ -170,7 +170,7 @@ def test_the_first_file_of_a_site_needs_no_pins_yet(site: Path) -> None:
     text = (site / "agent.toml").read_text()
     assert tomllib.loads(text)["budget"] == {"epsilon": 1.0}
     assert "north.signing.key" in text
-    assert "murmura keys request" in text
+    assert "veilsum keys request" in text
     (site / "scenario.toml").write_text((site / "scenario.toml").read_text() + PINS)
     assert load(site).signing_key() is not None
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from murmura.agents.config import Setup
-from murmura.agents.readings import HttpReadings, MqttReadings, SqlReadings
-from murmura.errors import AgentError
 from tests.agents.readings.released import taken
+from veilsum.agents.config import Setup
+from veilsum.agents.readings import HttpReadings, MqttReadings, SqlReadings
+from veilsum.errors import AgentError
 
 SCENARIO = """
 network = {graph = "ring:3", weights = "lazy-metropolis"}
@@ -80,7 +80,7 @@ def test_the_name_of_the_client_is_that_of_network_and_agent(tmp_path: Path) -> 
     made = setup(tmp_path, MQTT)
     source = made.readings(connect=False)
     assert isinstance(source, MqttReadings)
-    assert source._client._client_id.decode() == f"murmura-{made.manifest.name}-0"
+    assert source._client._client_id.decode() == f"veilsum-{made.manifest.name}-0"
     source.close()
 
 

@@ -1,4 +1,4 @@
-"""`murmura init --agent`: a file that loads, and that lacks only what a site has."""
+"""`veilsum init --agent`: a file that loads, and that lacks only what a site has."""
 
 import re
 import tomllib
@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from murmura.agents.config import Setup, agent_schema
-from murmura.agents.doctor import CheckOutcome, checks
-from murmura.cli.app import app
 from tests.agents.config.setups import write_setup
 from tests.scenario.schema_rules import problems
+from veilsum.agents.config import Setup, agent_schema
+from veilsum.agents.doctor import CheckOutcome, checks
+from veilsum.cli.app import app
 
 TWO_DAYS = 'name = "learn"\nrounds = 48'
 
@@ -71,9 +71,9 @@ def test_a_stranger_and_an_existing_file_are_refused(folder: Path) -> None:
 
 
 def test_a_stream_without_an_end_has_a_budget_for_each_reading(tmp_path: Path) -> None:
-    """One for the whole stream would be spent by the first batch, and `murmura doctor` refuses it."""
-    from murmura.agents.fleet import Fleet
-    from murmura.agents.starter import starter
+    """One for the whole stream would be spent by the first batch, and `veilsum doctor` refuses it."""
+    from veilsum.agents.fleet import Fleet
+    from veilsum.agents.starter import starter
 
     Fleet("demo", ("north", "east", "west")).write(tmp_path)
     text = starter(tmp_path / "scenario.toml", "north")

@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 import pytest
 from cryptography import x509
 
-from murmura.agents.config import Setup
-from murmura.agents.doctor import CheckOutcome, machine
-from murmura.agents.ledger import Ledger, backup
-from murmura.agents.ledger.lock import lock_path
-from murmura.agents.pki import Authority, SigningKey
-from murmura.agents.pki.certificates import device_certificate
 from tests.agents.config.setups import NONCE, PINS, authority
+from veilsum.agents.config import Setup
+from veilsum.agents.doctor import CheckOutcome, machine
+from veilsum.agents.ledger import Ledger, backup
+from veilsum.agents.ledger.lock import lock_path
+from veilsum.agents.pki import Authority, SigningKey
+from veilsum.agents.pki.certificates import device_certificate
 
 FAILURE, WARNING = CheckOutcome.FAILURE, CheckOutcome.WARNING
 Breaks = Callable[[Path, pytest.MonkeyPatch], object]
@@ -279,7 +279,7 @@ CASES = [
            with_ledger(scenario("[0.0, 100.0]", "[0.0, 101.0]"))),
     Broken("another budget", "ledger", FAILURE, "was made for budget epsilon 20.0, and this agent has "
            "21.0", with_ledger(agent("epsilon = 20.0", "epsilon = 21.0"))),
-    Broken("a budget that was none per day", "ledger", FAILURE, "record the change with `murmura ledger "
+    Broken("a budget that was none per day", "ledger", FAILURE, "record the change with `veilsum ledger "
            "amend agent.toml --raise`", with_ledger(DAILY)),
     Broken("another period", "ledger", FAILURE, "period of the budget day, and this agent has week",
            both(DAILY, with_ledger(agent('per = "day"', 'per = "week"')))),

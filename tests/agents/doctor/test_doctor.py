@@ -1,4 +1,4 @@
-"""`murmura doctor`: a good setup passes, and one broken setup for everything that it checks."""
+"""`veilsum doctor`: a good setup passes, and one broken setup for everything that it checks."""
 
 import datetime as dt
 import json
@@ -12,21 +12,21 @@ from typing import Any, NamedTuple
 import pytest
 from typer.testing import CliRunner
 
-from murmura.agents.config import Setup as AgentSetup
-from murmura.agents.doctor import CheckOutcome, CheckResult, examine
-from murmura.agents.doctor.examination import CHECKS
-from murmura.agents.ledger import Ledger
-from murmura.agents.masked.terms import MaskedTerms
-from murmura.agents.pki import Authority
-from murmura.agents.results import half_width
-from murmura.agents.scenario_terms import problem_and_manifest
-from murmura.cli.app import app
-from murmura.privacy import Budget, BudgetExceeded, PrivacyEvent
-from murmura.scenario import Scenario
-from murmura.theory import precision
 from tests.agents.config.setups import READINGS, authority, write_masked_setup, write_setup
 from tests.agents.doctor.broken import CASES, MASKED_CASES, Broken, replace_in
 from tests.agents.ledger.session_world import entry, value
+from veilsum.agents.config import Setup as AgentSetup
+from veilsum.agents.doctor import CheckOutcome, CheckResult, examine
+from veilsum.agents.doctor.examination import CHECKS
+from veilsum.agents.ledger import Ledger
+from veilsum.agents.masked.terms import MaskedTerms
+from veilsum.agents.pki import Authority
+from veilsum.agents.results import half_width
+from veilsum.agents.scenario_terms import problem_and_manifest
+from veilsum.cli.app import app
+from veilsum.privacy import Budget, BudgetExceeded, PrivacyEvent
+from veilsum.scenario import Scenario
+from veilsum.theory import precision
 
 Setup = Callable[..., Path]
 FAILURE, WARNING, OK = CheckOutcome.FAILURE, CheckOutcome.WARNING, CheckOutcome.OK
@@ -167,7 +167,7 @@ def test_a_denied_neighbour_is_removed_by_commands_that_are_named(
     (case,) = [case for case in CASES if case.id == "a neighbour that is denied"]
     case.break_it(good, monkeypatch)
     (named,) = bad(results(good))
-    assert "`murmura members remove east`, then `murmura members rollout`" in named.remedy
+    assert "`veilsum members remove east`, then `veilsum members rollout`" in named.remedy
 
 
 def test_all_attempts_of_a_masked_sum_are_to_be_paid_for(masked: Path) -> None:
@@ -210,7 +210,7 @@ def test_the_next_query_must_be_paid_for_by_what_the_ledger_has_left(masked: Pat
     assert (named.check, named.outcome) == ("budget", FAILURE)
     assert "the ledger does not admit the next query" in named.found
     assert "has spent epsilon = 20" in named.found
-    assert "murmura ledger amend agent.toml --raise" in named.found
+    assert "veilsum ledger amend agent.toml --raise" in named.found
     replace_in(masked / "scenario.toml", f'nonce = "{nonce}"', f'nonce = "{"0" * len(nonce)}"')
     assert bad(results(masked)) == []  # of the run that has its sum, nothing more is asked
 
@@ -364,7 +364,7 @@ def test_a_port_in_use_is_a_failure(good: Path) -> None:
 
 
 def test_a_ledger_in_use_is_found_and_left_alone(good: Path) -> None:
-    from murmura.agents.config import Setup as Loaded
+    from veilsum.agents.config import Setup as Loaded
 
     setup = Loaded.load(good / "agent.toml")
     key, device = setup.ledger_key(), setup.device_secret()

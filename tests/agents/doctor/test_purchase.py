@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from murmura.agents.config import Setup
-from murmura.agents.doctor.outcomes import ExaminedAgent
-from murmura.agents.doctor.purchase import Purchase
-from murmura.agents.doctor.spending import accuracy
-from murmura.agents.ledger.budget import BudgetTracker
-from murmura.agents.ledger.meters import Charge
-from murmura.privacy import Batches, BudgetExceeded
 from tests.agents.config.setups import write_setup
 from tests.agents.doctor.broken import replace_in
+from veilsum.agents.config import Setup
+from veilsum.agents.doctor.outcomes import ExaminedAgent
+from veilsum.agents.doctor.purchase import Purchase
+from veilsum.agents.doctor.spending import accuracy
+from veilsum.agents.ledger.budget import BudgetTracker
+from veilsum.agents.ledger.meters import Charge
+from veilsum.privacy import Batches, BudgetExceeded
 
 NOW = 1.8e9  # seconds since 1970
 

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from murmura import algorithms, families, networks
-from murmura.agents.ledger import Ledger
-from murmura.agents.manifest import Manifest
-from murmura.privacy import Budget, PrivacyEvent, SignalDP
-from murmura.simulation import Problem, SyntheticSignals
+from veilsum import algorithms, families, networks
+from veilsum.agents.ledger import Ledger
+from veilsum.agents.manifest import Manifest
+from veilsum.privacy import Budget, PrivacyEvent, SignalDP
+from veilsum.simulation import Problem, SyntheticSignals
 
 COST = PrivacyEvent(0.25)
 

@@ -3,11 +3,11 @@
 from fractions import Fraction
 from typing import Any
 
-from murmura.agents.masked.entries import Prepared, SessionEntry, StoredSum
-from murmura.agents.masked.records import SignedRecord, Withdraw
-from murmura.agents.masked.terms import MaskedTerms
-from murmura.privacy import PrivacyEvent
-from murmura.privacy.masked import MaskedParameters
+from veilsum.agents.masked.entries import Prepared, SessionEntry, StoredSum
+from veilsum.agents.masked.records import SignedRecord, Withdraw
+from veilsum.agents.masked.terms import MaskedTerms
+from veilsum.privacy import PrivacyEvent
+from veilsum.privacy.masked import MaskedParameters
 
 EPSILON = 0.125
 EPS = Fraction(EPSILON)

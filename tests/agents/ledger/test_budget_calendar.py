@@ -9,13 +9,13 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from murmura.agents.ledger import Ledger, clock, meters
-from murmura.agents.ledger.budget import BudgetTracker
-from murmura.agents.ledger.meters import Charge
-from murmura.agents.ledger.periods import Period
-from murmura.agents.ledger.records import LedgerIdentity
-from murmura.errors import LedgerError, PrivacyError
-from murmura.privacy import Budget, BudgetExceeded, PrivacyEvent
+from veilsum.agents.ledger import Ledger, clock, meters
+from veilsum.agents.ledger.budget import BudgetTracker
+from veilsum.agents.ledger.meters import Charge
+from veilsum.agents.ledger.periods import Period
+from veilsum.agents.ledger.records import LedgerIdentity
+from veilsum.errors import LedgerError, PrivacyError
+from veilsum.privacy import Budget, BudgetExceeded, PrivacyEvent
 
 HOUR, DAY = 3600.0, 86400.0
 START = datetime(2026, 3, 2, 9, 30, tzinfo=UTC).timestamp()  # a Monday
@@ -116,13 +116,13 @@ def test_a_refusal_says_when_there_is_more_and_then_there_is() -> None:
     [
         ({"per": "day"}, Charge(1, 24, 24, START, 0.25, 0.0),
          "never enough for a batch of 24 readings, which costs 24 times the epsilon of one; write a "
-         "larger [budget], and record it with `murmura ledger amend agent.toml --raise`, with unit = "
+         "larger [budget], and record it with `veilsum ledger amend agent.toml --raise`, with unit = "
          "\"event\" if it is to be for each reading, or agree on a smaller `longest` of batches"),
         ({"unit": "window", "window": 10}, Charge(1, 24, 24, START, 0.25, 0.0), "`longest` of batches"),
         ({"per": "day"}, one(1, START, epsilon=1.5), "never enough for one reading; write a larger"),
         ({"unit": "event"}, Charge(1, 24, 24, START, 1.5, 0.0), "never enough for one reading; write a"),
         ({}, one(5, START), "the budget is not refilled; write a larger [budget], and record it with "
-         "`murmura ledger amend agent.toml --raise`"),
+         "`veilsum ledger amend agent.toml --raise`"),
     ],
 )  # fmt: skip
 def test_a_refusal_for_good_says_what_to_do_and_not_to_wait(
@@ -291,7 +291,7 @@ def lines_of(work: Any) -> int:
 
     def trace(frame: Any, event: Any, arg: Any) -> Any:  # noqa: ARG001
         nonlocal count
-        if "murmura/agents/ledger" not in frame.f_code.co_filename:
+        if "veilsum/agents/ledger" not in frame.f_code.co_filename:
             return None
         count += event == "line"
         return trace

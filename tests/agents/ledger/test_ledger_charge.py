@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from murmura.agents.ledger import EpsilonDelta, Ledger
-from murmura.errors import LedgerError, MurmuraError, PrivacyError, SignalError
-from murmura.privacy import Budget, BudgetExceeded, PrivacyEvent
+from veilsum.agents.ledger import EpsilonDelta, Ledger
+from veilsum.errors import LedgerError, PrivacyError, SignalError, VeilsumError
+from veilsum.privacy import Budget, BudgetExceeded, PrivacyEvent
 
 
 def releases_once(open_ledger: Any, draw: Any, cost: Any, kind: Any = Ledger) -> None:
@@ -232,6 +232,6 @@ def test_a_closed_ledger_releases_nothing(open_ledger: Any, draw: Any, cost: Any
 def test_arguments_that_mean_nothing_open_no_ledger(
     open_ledger: Any, tmp_path: Any, wrong: dict[str, Any], words: str
 ) -> None:
-    with pytest.raises(MurmuraError, match=words):
+    with pytest.raises(VeilsumError, match=words):
         open_ledger(**wrong)
     assert not list(tmp_path.iterdir())

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from murmura.agents.ledger import EpsilonDelta, Ledger, verify
-from murmura.privacy import Budget, PrivacyEvent
+from veilsum.agents.ledger import EpsilonDelta, Ledger, verify
+from veilsum.privacy import Budget, PrivacyEvent
 
 STEPS = ("checked", "drawn", "written", "committed", "sent")
 BUDGET, COST = Budget(1.0), PrivacyEvent(0.25)

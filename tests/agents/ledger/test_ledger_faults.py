@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from murmura.agents.ledger import Ledger, verify
-from murmura.agents.ledger import lock as locks
-from murmura.errors import LedgerError
-from murmura.privacy import Budget, PrivacyEvent
+from veilsum.agents.ledger import Ledger, verify
+from veilsum.agents.ledger import lock as locks
+from veilsum.errors import LedgerError
+from veilsum.privacy import Budget, PrivacyEvent
 
 COST = PrivacyEvent(0.001)
 

@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from murmura.agents.ledger import Ledger, read_ledger, verify
-from murmura.agents.ledger.lock import lock_path
-from murmura.agents.ledger.maintenance import amend, backup, restore
-from murmura.agents.ledger.periods import Period
-from murmura.agents.ledger.report import guarantee_words
-from murmura.errors import LedgerError
-from murmura.privacy import Budget, BudgetExceeded
 from tests.agents.ledger.test_budget_calendar import DAY, FakeClock
+from veilsum.agents.ledger import Ledger, read_ledger, verify
+from veilsum.agents.ledger.lock import lock_path
+from veilsum.agents.ledger.maintenance import amend, backup, restore
+from veilsum.agents.ledger.periods import Period
+from veilsum.agents.ledger.report import guarantee_words
+from veilsum.errors import LedgerError
+from veilsum.privacy import Budget, BudgetExceeded
 
 KEY = b"k" * 32
 
@@ -33,7 +33,7 @@ def identity(path: Any, **changes: Any) -> Any:
 
 @pytest.mark.usefixtures("path")
 def test_another_budget_is_refused_and_the_verb_is_named(open_ledger: Any) -> None:
-    with pytest.raises(LedgerError, match=r"murmura ledger amend agent\.toml"):
+    with pytest.raises(LedgerError, match=r"veilsum ledger amend agent\.toml"):
         open_ledger(key=KEY, budget=Budget(2.0))
 
 
@@ -186,7 +186,7 @@ def test_a_backup_that_the_lock_file_contradicts_is_not_restored(
     path.unlink()
     with pytest.raises(LedgerError, match=r"records 4 releases and the backup .* has 3") as e:
         restore(tmp_path / "copy", path, KEY, by="ana")
-    assert "under a new name with `murmura keys request`" in str(e.value)
+    assert "under a new name with `veilsum keys request`" in str(e.value)
     assert not path.exists()
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from murmura.agents.ledger import Ledger
-from murmura.agents.ledger.lock import HANDLES
-from murmura.privacy import Budget, PrivacyEvent
+from veilsum.agents.ledger import Ledger
+from veilsum.agents.ledger.lock import HANDLES
+from veilsum.privacy import Budget, PrivacyEvent
 
 
 def handles() -> Any:

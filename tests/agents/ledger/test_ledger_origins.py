@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from murmura.agents.ledger import Ledger, ReadingOrigin, read_ledger, verify
-from murmura.agents.ledger.records import OriginHasher, derive
-from murmura.agents.pki import Authority
-from murmura.errors import AgentError, LedgerError
 from tests.agents.ledger.test_budget_calendar import lines_of, steps_of
+from veilsum.agents.ledger import Ledger, ReadingOrigin, read_ledger, verify
+from veilsum.agents.ledger.records import OriginHasher, derive
+from veilsum.agents.pki import Authority
+from veilsum.errors import AgentError, LedgerError
 
 DEVICE = bytes(range(32))
 

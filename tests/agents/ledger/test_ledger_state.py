@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from murmura.agents.ledger import Ledger, opening
-from murmura.agents.ledger import clock as module
-from murmura.agents.ledger.store import Store, has_log, log_path
-from murmura.agents.ledger.verification import check_store
-from murmura.errors import LedgerError
-from murmura.privacy import Budget, PrivacyEvent
+from veilsum.agents.ledger import Ledger, opening
+from veilsum.agents.ledger import clock as module
+from veilsum.agents.ledger.store import Store, has_log, log_path
+from veilsum.agents.ledger.verification import check_store
+from veilsum.errors import LedgerError
+from veilsum.privacy import Budget, PrivacyEvent
 
 
 def killed(

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from murmura.agents.ledger import Ledger, records, verify
-from murmura.agents.ledger.maintenance import amend
-from murmura.agents.ledger.store import Store
-from murmura.agents.messages import PeerStatus
-from murmura.errors import LedgerError
-from murmura.privacy import Budget
 from tests.agents.ledger.session_world import Steps, a_sum, made_terms
+from veilsum.agents.ledger import Ledger, records, verify
+from veilsum.agents.ledger.maintenance import amend
+from veilsum.agents.ledger.store import Store
+from veilsum.agents.messages import PeerStatus
+from veilsum.errors import LedgerError
+from veilsum.privacy import Budget
 
 KEY = b"k" * 32
 KINDS = ("local", "masked")
@@ -48,8 +48,8 @@ def ask_some(ledger: Any, manifest: Any) -> None:
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory: Any) -> Any:
     """The bytes of closed ledgers that have a row in every table, sealed or not."""
-    from murmura.agents.manifest import Manifest
     from tests.agents.ledger.conftest import make_problem
+    from veilsum.agents.manifest import Manifest
 
     found = {}
     terms = Manifest.of(make_problem(), "town")
@@ -251,9 +251,9 @@ def test_the_test_sees_a_table_without_cover(tmp_path: Any, monkeypatch: Any, ta
 
     usual = records.row_hash
     path = tmp_path / "weak.ledger"
-    monkeypatch.setattr("murmura.agents.ledger.session_rows.row_hash", narrow)
-    from murmura.agents.manifest import Manifest
+    monkeypatch.setattr("veilsum.agents.ledger.session_rows.row_hash", narrow)
     from tests.agents.ledger.conftest import make_problem
+    from veilsum.agents.manifest import Manifest
 
     terms = Manifest.of(make_problem(), "town")
     with Ledger.open(path, terms, "0", Budget(2.0)) as ledger:

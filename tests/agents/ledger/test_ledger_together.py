@@ -10,18 +10,18 @@ from typing import Any
 
 import pytest
 
-from murmura.agents.ledger import Ledger, read_ledger, verify
-from murmura.errors import LedgerError
-from murmura.privacy import Budget, BudgetExceeded
+from veilsum.agents.ledger import Ledger, read_ledger, verify
+from veilsum.errors import LedgerError
+from veilsum.privacy import Budget, BudgetExceeded
 
 THREADS, READINGS = 16, 12  # a budget of 1 covers four at 0.25
 
 CHILD = """
 import json, os, sys
-from murmura.agents.ledger import Ledger
-from murmura.agents.manifest import Manifest
-from murmura.errors import MurmuraError
-from murmura.privacy import Budget, PrivacyEvent
+from veilsum.agents.ledger import Ledger
+from veilsum.agents.manifest import Manifest
+from veilsum.errors import VeilsumError
+from veilsum.privacy import Budget, PrivacyEvent
 
 path, manifest = sys.argv[1], Manifest.from_json(open(sys.argv[2]).read())
 print("ready", flush=True)
@@ -33,7 +33,7 @@ for _ in range(200):
             for reading in range(1, 13):
                 draw = lambda: (int.from_bytes(os.urandom(8)),)
                 made.append([reading, *ledger.charge(reading, reading, PrivacyEvent(0.25), draw).sums])
-    except MurmuraError as problem:
+    except VeilsumError as problem:
         refused.append(type(problem).__name__)
         if refused[-1] == "BudgetExceeded":
             break

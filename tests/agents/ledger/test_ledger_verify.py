@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from murmura.agents.ledger import read_ledger, records, verify
-from murmura.agents.ledger.contents import first_identity, header_of
-from murmura.agents.ledger.lock import lock_path
-from murmura.agents.ledger.opening import write_meta
-from murmura.agents.ledger.store import Store
-from murmura.errors import LedgerError
+from veilsum.agents.ledger import read_ledger, records, verify
+from veilsum.agents.ledger.contents import first_identity, header_of
+from veilsum.agents.ledger.lock import lock_path
+from veilsum.agents.ledger.opening import write_meta
+from veilsum.agents.ledger.store import Store
+from veilsum.errors import LedgerError
 
 KEY = b"k" * 32
 
@@ -251,7 +251,7 @@ def _big(value: Any) -> Any:
 def test_only_released_values_reach_the_file(
     open_ledger: Any, tmp_path: Any, problem_of: Any, manifest: Any
 ) -> None:
-    from murmura.agents.release import ReleaseMechanism
+    from veilsum.agents.release import ReleaseMechanism
 
     release_mechanism = ReleaseMechanism(manifest, problem_of(), "0")
     signal = 0.43718281828459045
@@ -283,7 +283,7 @@ def test_a_ledger_of_an_old_format_is_named_and_left_alone(path: Any, open_ledge
         "ALTER TABLE state RENAME COLUMN checksum TO mark",
     )
     before = path.read_bytes()
-    expected = r"has format 2 and this version of murmura reads 6 and 7; nothing was released"
+    expected = r"has format 2 and this version of veilsum reads 6 and 7; nothing was released"
     for reader in (read_ledger, verify, lambda _: open_ledger(key=KEY)):
         with pytest.raises(LedgerError, match=expected):
             reader(path)

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from murmura import families
-from murmura.agents.manifest import Manifest
-from murmura.agents.release import ReleaseMechanism
-from murmura.errors import AgentError, PrivacyError, SignalError
-from murmura.privacy import NetworkDP, NoPrivacy, SignalDP, Status, calibrate
-from murmura.privacy.calibration import input_error
-from murmura.testing import PredictableEntropy
+from veilsum import families
+from veilsum.agents.manifest import Manifest
+from veilsum.agents.release import ReleaseMechanism
+from veilsum.errors import AgentError, PrivacyError, SignalError
+from veilsum.privacy import NetworkDP, NoPrivacy, SignalDP, Status, calibrate
+from veilsum.privacy.calibration import input_error
+from veilsum.testing import PredictableEntropy
 
 ENTROPY = PredictableEntropy(5, simulation_only=True)
 LOG = families.LogNormal(1.0, bounds=(0.5, 8.0))

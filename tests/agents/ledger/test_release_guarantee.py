@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from murmura import families
-from murmura.agents.manifest import Manifest
-from murmura.agents.release import ReleaseMechanism, check_guarantee, guarantee, request_of
-from murmura.errors import AgentError
-from murmura.privacy import NetworkDP, NoPrivacy, SignalDP, Status, guarantee_of
+from veilsum import families
+from veilsum.agents.manifest import Manifest
+from veilsum.agents.release import ReleaseMechanism, check_guarantee, guarantee, request_of
+from veilsum.errors import AgentError
+from veilsum.privacy import NetworkDP, NoPrivacy, SignalDP, Status, guarantee_of
 
 LOG = families.LogNormal(1.0, bounds=(0.5, 8.0))
 
@@ -85,7 +85,7 @@ def test_open_ended_signal_protection_is_proved(problem_of: Any) -> None:
 
 def test_a_stranger_is_refused(problem_of: Any) -> None:
     problem = problem_of()
-    with pytest.raises(AgentError, match="no member of murmura is called 'nobody'"):
+    with pytest.raises(AgentError, match="no member of veilsum is called 'nobody'"):
         ReleaseMechanism(Manifest.of(problem), problem, "nobody")
 
 

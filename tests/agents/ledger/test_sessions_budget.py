@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from murmura.agents.ledger import EpsilonDelta, amend, read_ledger, verify
-from murmura.agents.ledger.budget import BudgetTracker
-from murmura.agents.masked.entries import Stage
-from murmura.errors import LedgerError
-from murmura.privacy import Budget, BudgetExceeded, PrivacyEvent
 from tests.agents.ledger.session_world import EPSILON, Steps, a_sum, made_terms
 from tests.agents.ledger.test_budget_calendar import DAY, HOUR, FakeClock
+from veilsum.agents.ledger import EpsilonDelta, amend, read_ledger, verify
+from veilsum.agents.ledger.budget import BudgetTracker
+from veilsum.agents.masked.entries import Stage
+from veilsum.errors import LedgerError
+from veilsum.privacy import Budget, BudgetExceeded, PrivacyEvent
 
 UNITS: dict[str, dict[str, Any]] = {
     "stream": {},

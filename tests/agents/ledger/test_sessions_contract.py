@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from murmura.agents.ledger import DiskSessionLedger, verify
-from murmura.agents.masked import rules
-from murmura.agents.masked.entries import Prepared, SessionEntry, Stage
-from murmura.agents.masked.memory import MemorySessionLedger
-from murmura.errors import LedgerError
-from murmura.privacy import Budget, BudgetExceeded
 from tests.agents.ledger.session_world import EPS, Steps, entry, made_terms, value, withdraws
+from veilsum.agents.ledger import DiskSessionLedger, verify
+from veilsum.agents.masked import rules
+from veilsum.agents.masked.entries import Prepared, SessionEntry, Stage
+from veilsum.agents.masked.memory import MemorySessionLedger
+from veilsum.errors import LedgerError
+from veilsum.privacy import Budget, BudgetExceeded
 
 KINDS = ("memory", "disk", "reopened")
 

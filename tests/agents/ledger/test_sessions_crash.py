@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from murmura.agents.ledger import Ledger, verify
-from murmura.agents.ledger.queries import QueryLog
-from murmura.agents.ledger.store import Store
-from murmura.agents.masked.entries import Stage
-from murmura.privacy import Budget
 from tests.agents.ledger.session_world import EPSILON, Steps, a_sum, made_terms
+from veilsum.agents.ledger import Ledger, verify
+from veilsum.agents.ledger.queries import QueryLog
+from veilsum.agents.ledger.store import Store
+from veilsum.agents.masked.entries import Stage
+from veilsum.privacy import Budget
 
 BUDGET = Budget(1.0)
 ORIGIN = "a" * 32
@@ -189,7 +189,7 @@ def test_the_test_sees_a_ledger_that_writes_later(
 ) -> None:
     path = tmp_path / "a.ledger"
     survives(path, manifest, range(step))
-    monkeypatch.setattr("murmura.agents.ledger.sessions.QueryLog", Later)
+    monkeypatch.setattr("veilsum.agents.ledger.sessions.QueryLog", Later)
     with pytest.raises((AssertionError, IndexError)):
         survives(path, manifest, range(step, step + 1))
 

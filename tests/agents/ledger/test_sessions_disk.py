@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from murmura.agents.ledger import OpenQuery, backup, read_ledger, restore, verify
-from murmura.agents.ledger.lock import lock_path
-from murmura.agents.ledger.report import export, report
-from murmura.agents.ledger.store import Store
-from murmura.agents.masked import masks, rules
-from murmura.agents.masked.entries import Stage
-from murmura.errors import LedgerError
-from murmura.privacy import Budget, PrivacyEvent
 from tests.agents.ledger.session_world import EPS, Steps, a_sum, entry, made_terms, withdraws
 from tests.agents.masked import world
+from veilsum.agents.ledger import OpenQuery, backup, read_ledger, restore, verify
+from veilsum.agents.ledger.lock import lock_path
+from veilsum.agents.ledger.report import export, report
+from veilsum.agents.ledger.store import Store
+from veilsum.agents.masked import masks, rules
+from veilsum.agents.masked.entries import Stage
+from veilsum.errors import LedgerError
+from veilsum.privacy import Budget, PrivacyEvent
 
 NAMES = tuple(letter * 32 for letter in "abcdef")
 SECRETS = tuple(0xC0FFEE00_00000001 + 0x01010101 * k for k in range(600))
@@ -341,7 +341,7 @@ def test_an_older_copy_is_seen_by_the_lock_file(
     path.unlink()
     with pytest.raises(LedgerError, match=r"records 3 steps and the backup .* has 2") as e:
         restore(tmp_path / "copy", path, by="ana")
-    assert "`murmura keys request` on the site, have the others pin its signing key" in str(e.value)
+    assert "`veilsum keys request` on the site, have the others pin its signing key" in str(e.value)
     assert "keys issue" not in str(e.value)
 
 

@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from murmura.agents.ledger import read_ledger
-from murmura.agents.manifest import Manifest
-from murmura.families import Normal
-from murmura.privacy import NoPrivacy
-from murmura.signals import as_signals
-from murmura.simulation import Problem, Record, RecordedSignals, simulate
+from veilsum.agents.ledger import read_ledger
+from veilsum.agents.manifest import Manifest
+from veilsum.families import Normal
+from veilsum.privacy import NoPrivacy
+from veilsum.signals import as_signals
+from veilsum.simulation import Problem, Record, RecordedSignals, simulate
 
 
 def releases(plan: Any, problem: Any) -> Any:

@@ -1,4 +1,4 @@
-"""`murmura up` with clipped rounds, over sockets: the simulator's numbers, and its reference."""
+"""`veilsum up` with clipped rounds, over sockets: the simulator's numbers, and its reference."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from murmura.agents import LaunchOptions, up
-from murmura.agents.local_cluster.cluster import prepare, result_of
-from murmura.scenario import Scenario
-from murmura.simulation import clipped_gossip
 from tests.agents.local_cluster.replay import releases
+from veilsum.agents import LaunchOptions, up
+from veilsum.agents.local_cluster.cluster import prepare, result_of
+from veilsum.scenario import Scenario
+from veilsum.simulation import clipped_gossip
 
 TEXT = """
 name = "clipped"

@@ -1,4 +1,4 @@
-"""`murmura up` of a masked sum: keys and nonce are made for the run, and nothing else is shared."""
+"""`veilsum up` of a masked sum: keys and nonce are made for the run, and nothing else is shared."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from murmura.agents import LaunchOptions, Manifest
-from murmura.agents.local_cluster.cluster import prepare
-from murmura.agents.local_cluster.plan import DeploymentPlan, restrict, signing_key_file
-from murmura.agents.masked.terms import MaskedTerms
-from murmura.agents.pki import SigningKey
-from murmura.errors import MurmuraError
-from murmura.scenario import Scenario
+from veilsum.agents import LaunchOptions, Manifest
+from veilsum.agents.local_cluster.cluster import prepare
+from veilsum.agents.local_cluster.plan import DeploymentPlan, restrict, signing_key_file
+from veilsum.agents.masked.terms import MaskedTerms
+from veilsum.agents.pki import SigningKey
+from veilsum.errors import VeilsumError
+from veilsum.scenario import Scenario
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "masked-feeder.toml"
 FEEDER = Scenario.load(EXAMPLE)
@@ -56,7 +56,7 @@ def test_fewer_agents_are_a_masked_sum_of_their_own(tmp_path: Path) -> None:
     assert dict(made.options)["members"] == 30
     assert len(made.signing_keys) == 30
     assert MaskedTerms.of(made, problem.family).parameters.n == 30
-    with pytest.raises(MurmuraError, match="n - colluders - 2 absent must be at least 2"):
+    with pytest.raises(VeilsumError, match="n - colluders - 2 absent must be at least 2"):
         Manifest.of(restrict(problem, 21))
 
 
@@ -75,6 +75,6 @@ def test_weights_that_cannot_be_computed_anew_are_named(tmp_path: Path) -> None:
     """Before, the mangled name of a network with failing links was refused as a scheme."""
     ring = Scenario.load(EXAMPLE.parent / "ring-with-failing-links.toml")
     with pytest.raises(
-        MurmuraError, match=r"--agents cannot reduce a network with .*; leave it out"
+        VeilsumError, match=r"--agents cannot reduce a network with .*; leave it out"
     ):
         prepare(ring, LaunchOptions(agents=6, processes=1, insecure=True), tmp_path)

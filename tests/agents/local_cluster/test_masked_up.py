@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from scipy.stats import ks_2samp
 
-from murmura.agents.ledger import read_ledger, verify
-from murmura.agents.local_cluster.cluster import (
+from tests.agents.runtime.masked_sites import on_grid
+from veilsum.agents.ledger import read_ledger, verify
+from veilsum.agents.local_cluster.cluster import (
     LaunchOptions,
     LocalCluster,
     collect_estimates,
@@ -18,14 +19,13 @@ from murmura.agents.local_cluster.cluster import (
     result_of,
     up,
 )
-from murmura.agents.manifest import Manifest
-from murmura.agents.release import ContributionMechanism
-from murmura.errors import AgentError
-from murmura.privacy.masked import MaskedParameters
-from murmura.scenario import Scenario
-from murmura.simulation import simulate
-from murmura.testing import PredictableEntropy
-from tests.agents.runtime.masked_sites import on_grid
+from veilsum.agents.manifest import Manifest
+from veilsum.agents.release import ContributionMechanism
+from veilsum.errors import AgentError
+from veilsum.privacy.masked import MaskedParameters
+from veilsum.scenario import Scenario
+from veilsum.simulation import simulate
+from veilsum.testing import PredictableEntropy
 
 SCENARIO = """
 name = "sum"

@@ -5,15 +5,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from murmura.agents.ledger import read_ledger, verify
-from murmura.agents.local_cluster.cluster import (
+from tests.agents.local_cluster.replay import releases, simulated
+from veilsum.agents.ledger import read_ledger, verify
+from veilsum.agents.local_cluster.cluster import (
     LaunchOptions,
     LocalCluster,
     collect_estimates,
     prepare,
 )
-from murmura.scenario import Scenario
-from tests.agents.local_cluster.replay import releases, simulated
+from veilsum.scenario import Scenario
 
 FLORENTINE = 'graph = "links.csv"'
 GEOMETRIC = 'graph = "random-geometric"\noptions = { size = 50, radius = 0.3, seed = 1 }'

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from murmura.agents import (
+from veilsum.agents import (
     IterableReadings,
     Ledger,
     Manifest,
@@ -16,12 +16,12 @@ from murmura.agents import (
     Node,
     ReleaseMechanism,
 )
-from murmura.agents.local_cluster.cluster import LaunchOptions, prepare
-from murmura.agents.local_cluster.site_reports import LEFT_OUT, MOST_TRAILS, SiteReports
-from murmura.agents.local_cluster.worker import Worker
-from murmura.agents.transport.memory import MemoryNetwork
-from murmura.privacy import Budget
-from murmura.scenario import Scenario
+from veilsum.agents.local_cluster.cluster import LaunchOptions, prepare
+from veilsum.agents.local_cluster.site_reports import LEFT_OUT, MOST_TRAILS, SiteReports
+from veilsum.agents.local_cluster.worker import Worker
+from veilsum.agents.transport.memory import MemoryNetwork
+from veilsum.privacy import Budget
+from veilsum.scenario import Scenario
 
 SCENARIO = Scenario.parse("""
 name = "ring"

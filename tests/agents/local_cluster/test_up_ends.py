@@ -1,4 +1,4 @@
-"""However `murmura up` is ended, no key or ledger stays behind in a temporary folder."""
+"""However `veilsum up` is ended, no key or ledger stays behind in a temporary folder."""
 
 import os
 import signal
@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from murmura.agents.local_cluster.cluster import LaunchOptions, LocalCluster, prepare, up
-from murmura.errors import AgentError
-from murmura.scenario import Scenario
+from veilsum.agents.local_cluster.cluster import LaunchOptions, LocalCluster, prepare, up
+from veilsum.errors import AgentError
+from veilsum.scenario import Scenario
 
 SCENARIO = """
 name = "endless"
@@ -50,7 +50,7 @@ def test_a_signal_removes_keys_and_ledgers_and_ends_the_workers(
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     process = subprocess.Popen(
-        [sys.executable, "-m", "murmura.cli", "up", "scenario.toml", "--processes", "1"],
+        [sys.executable, "-m", "veilsum.cli", "up", "scenario.toml", "--processes", "1"],
         cwd=tmp_path,
         env=os.environ | {"TMPDIR": str(temporary)},
         stdout=subprocess.PIPE,
@@ -59,8 +59,8 @@ def test_a_signal_removes_keys_and_ledgers_and_ends_the_workers(
     )
     workers: list[int] = []
     try:
-        assert wait_for(lambda: list(temporary.glob("murmura-*/ledgers/*.ledger")))
-        assert list(temporary.glob("murmura-*/keys/*.key"))  # what must not stay behind
+        assert wait_for(lambda: list(temporary.glob("veilsum-*/ledgers/*.ledger")))
+        assert list(temporary.glob("veilsum-*/keys/*.key"))  # what must not stay behind
         workers = children(process.pid)
         assert workers
         process.send_signal(number)
@@ -88,7 +88,7 @@ def test_the_error_of_a_timeout_points_to_what_exists(
     options = LaunchOptions(processes=1, insecure=True, timeout=0.0)
     with pytest.raises(AgentError, match="again with --keep FOLDER") as found:
         up(scenario, options)
-    assert "murmura-" not in str(found.value)
+    assert "veilsum-" not in str(found.value)
     home = tmp_path / "kept"
     plan, _, _ = prepare(scenario, LaunchOptions(processes=1, insecure=True), home)
     with pytest.raises(AgentError, match="or look into") as found:

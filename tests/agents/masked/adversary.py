@@ -5,14 +5,14 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from murmura.agents.masked import masks
-from murmura.agents.masked.entries import Stage
-from murmura.agents.masked.masks import EphemeralKey, Participant, centred, to_words
-from murmura.agents.masked.records import Commit, Masked, Present, Ready, Roster, SignedRecord
-from murmura.agents.masked.session import Session
-from murmura.agents.masked.terms import MaskedTerms
-from murmura.privacy.masked import MaskedParameters
 from tests.agents.masked.world import EPSILON, QUERY, World, made_terms
+from veilsum.agents.masked import masks
+from veilsum.agents.masked.entries import Stage
+from veilsum.agents.masked.masks import EphemeralKey, Participant, centred, to_words
+from veilsum.agents.masked.records import Commit, Masked, Present, Ready, Roster, SignedRecord
+from veilsum.agents.masked.session import Session
+from veilsum.agents.masked.terms import MaskedTerms
+from veilsum.privacy.masked import MaskedParameters
 
 EPS = Fraction(EPSILON)
 

@@ -9,8 +9,9 @@ from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from murmura.agents import Manifest
-from murmura.agents.events import (
+from tests.agents.masked.world import EPSILON, FragileLedger, Killed
+from veilsum.agents import Manifest
+from veilsum.agents.events import (
     Action,
     ConcludeQuery,
     Contribute,
@@ -20,21 +21,20 @@ from murmura.agents.events import (
     Released,
     Send,
 )
-from murmura.agents.masked.actions import SessionTimes
-from murmura.agents.masked.agent import MaskedAgent
-from murmura.agents.masked.entries import StoredSum
-from murmura.agents.masked.pool import RecordPool
-from murmura.agents.masked.records import Masked, Present, SignedRecord
-from murmura.agents.masked.remembered import sent_release
-from murmura.agents.masked.terms import MaskedTerms
-from murmura.agents.messages import RecordExchange
-from murmura.agents.protocol import Options
-from murmura.agents.wire import decode, encode
-from murmura.privacy.masked import MaskedParameters
-from murmura.scenario import Scenario
-from murmura.testing import Faults, SimulatedNetwork
-from murmura.testing.network import SimulatedAgent
-from tests.agents.masked.world import EPSILON, FragileLedger, Killed
+from veilsum.agents.masked.actions import SessionTimes
+from veilsum.agents.masked.agent import MaskedAgent
+from veilsum.agents.masked.entries import StoredSum
+from veilsum.agents.masked.pool import RecordPool
+from veilsum.agents.masked.records import Masked, Present, SignedRecord
+from veilsum.agents.masked.remembered import sent_release
+from veilsum.agents.masked.terms import MaskedTerms
+from veilsum.agents.messages import RecordExchange
+from veilsum.agents.protocol import Options
+from veilsum.agents.wire import decode, encode
+from veilsum.privacy.masked import MaskedParameters
+from veilsum.scenario import Scenario
+from veilsum.testing import Faults, SimulatedNetwork
+from veilsum.testing.network import SimulatedAgent
 
 TIMES = SessionTimes(view=20.0, proposal=4.0, attempt=60.0)
 OPTIONS = Options(linger=4000.0)

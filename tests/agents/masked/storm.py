@@ -13,16 +13,16 @@ from collections.abc import Iterable
 from fractions import Fraction
 from typing import Any
 
-from murmura.agents.events import Action, ConcludeQuery, Event
-from murmura.agents.masked.agent import MaskedAgent
-from murmura.agents.masked.entries import Stage
-from murmura.agents.masked.pool import RecordPool
-from murmura.agents.masked.records import SignedRecord
-from murmura.agents.protocol import Options
-from murmura.testing import Faults
-from murmura.testing.network import SimulatedAgent, SimulatedNetwork
 from tests.agents.masked.network import SLOW, MaskedNetwork, NotingLedger
 from tests.agents.masked.world import EPSILON, Killed
+from veilsum.agents.events import Action, ConcludeQuery, Event
+from veilsum.agents.masked.agent import MaskedAgent
+from veilsum.agents.masked.entries import Stage
+from veilsum.agents.masked.pool import RecordPool
+from veilsum.agents.masked.records import SignedRecord
+from veilsum.agents.protocol import Options
+from veilsum.testing import Faults
+from veilsum.testing.network import SimulatedAgent, SimulatedNetwork
 
 SIZES = (4, 0, 1), (4, 1, 0), (5, 1, 1), (5, 0, 1), (6, 2, 1), (6, 0, 2), (7, 1, 2), (7, 3, 1)
 SECONDS = 0.05, 0.1, 0.3, 0.5, 1.0, 2.0, 5.0, 10.0, 25.0, 70.0

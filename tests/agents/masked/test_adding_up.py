@@ -5,22 +5,6 @@ from typing import Any
 
 import pytest
 
-from murmura.agents.masked import masks
-from murmura.agents.masked.entries import Stage
-from murmura.agents.masked.masks import EphemeralKey, Participant
-from murmura.agents.masked.records import (
-    Commit,
-    Masked,
-    Present,
-    Ready,
-    Record,
-    Roster,
-    commitment,
-    commitments_digest,
-    sign,
-)
-from murmura.agents.masked.results import SumResult, add_up
-from murmura.agents.masked.roster import participants
 from tests.agents.masked.test_session import (
     hold_back,
     present_everywhere,
@@ -31,6 +15,22 @@ from tests.agents.masked.test_session import (
     victim,
 )
 from tests.agents.masked.world import EPSILON, LABELS, QUERY, World, signing_key
+from veilsum.agents.masked import masks
+from veilsum.agents.masked.entries import Stage
+from veilsum.agents.masked.masks import EphemeralKey, Participant
+from veilsum.agents.masked.records import (
+    Commit,
+    Masked,
+    Present,
+    Ready,
+    Record,
+    Roster,
+    commitment,
+    commitments_digest,
+    sign,
+)
+from veilsum.agents.masked.results import SumResult, add_up
+from veilsum.agents.masked.roster import participants
 
 
 class Transcript:

@@ -4,12 +4,14 @@ from typing import Any
 
 import pytest
 
-from murmura.agents.masked import flooding, masks, pool, results
-from murmura.agents.masked.entries import Stage
-from murmura.agents.masked.flooding import Admission, RecordSet
-from murmura.agents.masked.masks import EphemeralKey
-from murmura.agents.masked.pool import RecordPool
-from murmura.agents.masked.records import (
+from tests.agents.masked.adversary import exchange_among, session_at, world_of
+from tests.agents.masked.world import LABELS, QUERY, World, made_terms, signing_key
+from veilsum.agents.masked import flooding, masks, pool, results
+from veilsum.agents.masked.entries import Stage
+from veilsum.agents.masked.flooding import Admission, RecordSet
+from veilsum.agents.masked.masks import EphemeralKey
+from veilsum.agents.masked.pool import RecordPool
+from veilsum.agents.masked.records import (
     Commit,
     Masked,
     Present,
@@ -18,9 +20,7 @@ from murmura.agents.masked.records import (
     commitment,
     sign,
 )
-from murmura.agents.masked.results import add_up
-from tests.agents.masked.adversary import exchange_among, session_at, world_of
-from tests.agents.masked.world import LABELS, QUERY, World, made_terms, signing_key
+from veilsum.agents.masked.results import add_up
 
 MANY, COLLUDERS = "abcdefghijklmno", "efghijklmno"
 

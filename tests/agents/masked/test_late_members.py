@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from murmura.agents.masked.actions import SessionTimes
-from murmura.agents.masked.entries import Stage
-from murmura.agents.masked.records import Commit, Present, Ready, Roster, Withdraw
-from murmura.agents.masked.session import Session
-from murmura.agents.protocol.options import Options
 from tests.agents.masked.test_session import results, session_of, stages, started
 from tests.agents.masked.world import EPSILON, LABELS, QUERY, World, made_terms
+from veilsum.agents.masked.actions import SessionTimes
+from veilsum.agents.masked.entries import Stage
+from veilsum.agents.masked.records import Commit, Present, Ready, Roster, Withdraw
+from veilsum.agents.masked.session import Session
+from veilsum.agents.protocol.options import Options
 
 EPS = Fraction(EPSILON)
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from murmura.agents.masked import masks
-from murmura.agents.masked.masks import EphemeralKey, pad, to_words
-from murmura.privacy.masked import MaskedParameters
+from veilsum.agents.masked import masks
+from veilsum.agents.masked.masks import EphemeralKey, pad, to_words
+from veilsum.privacy.masked import MaskedParameters
 
 VALUES = {"a": 5, "b": -3, "c": 11, "d": 2, "e": 8}  # x + eta, the honest members' secrets
 

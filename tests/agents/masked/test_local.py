@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from murmura.agents.events import (
+from tests.agents.masked.network import OPTIONS, MaskedNetwork, key_of
+from veilsum.agents.events import (
     AgentReport,
     ConcludeQuery,
     Contribute,
@@ -18,14 +19,13 @@ from murmura.agents.events import (
     Send,
     Started,
 )
-from murmura.agents.masked.flooding import RecordSet
-from murmura.agents.masked.links import RecordLinks
-from murmura.agents.masked.local import LocalRecords
-from murmura.agents.masked.pool import RecordPool
-from murmura.agents.masked.queries import KEPT
-from murmura.agents.masked.records import Commit, sign
-from murmura.agents.messages import Hello
-from tests.agents.masked.network import OPTIONS, MaskedNetwork, key_of
+from veilsum.agents.masked.flooding import RecordSet
+from veilsum.agents.masked.links import RecordLinks
+from veilsum.agents.masked.local import LocalRecords
+from veilsum.agents.masked.pool import RecordPool
+from veilsum.agents.masked.queries import KEPT
+from veilsum.agents.masked.records import Commit, sign
+from veilsum.agents.messages import Hello
 
 ALL = "01234"
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from murmura.agents.events import (
+from tests.agents.masked.network import LOSSY, OPTIONS, SLOW, MaskedNetwork
+from veilsum.agents.events import (
     Contribute,
     Contribution,
     Deadline,
@@ -17,15 +18,14 @@ from murmura.agents.events import (
     Send,
     Started,
 )
-from murmura.agents.masked.actions import Publish
-from murmura.agents.masked.entries import Stage
-from murmura.agents.masked.links import RecordLinks
-from murmura.agents.masked.records import Masked, SignedRecord, Withdraw
-from murmura.agents.messages import RecordExchange
-from murmura.agents.protocol import Options
-from murmura.agents.runtime.log import level_of
-from murmura.testing import Faults
-from tests.agents.masked.network import LOSSY, OPTIONS, SLOW, MaskedNetwork
+from veilsum.agents.masked.actions import Publish
+from veilsum.agents.masked.entries import Stage
+from veilsum.agents.masked.links import RecordLinks
+from veilsum.agents.masked.records import Masked, SignedRecord, Withdraw
+from veilsum.agents.messages import RecordExchange
+from veilsum.agents.protocol import Options
+from veilsum.agents.runtime.log import level_of
+from veilsum.testing import Faults
 
 
 def finished(run: MaskedNetwork, labels: Any = None) -> None:

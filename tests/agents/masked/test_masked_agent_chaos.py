@@ -16,10 +16,10 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from murmura.agents.masked.agent import MaskedAgent
-from murmura.agents.masked.masks import EphemeralKey
-from murmura.agents.protocol import Options
 from tests.agents.masked.network import LOSSY, SLOW, MaskedNetwork
+from veilsum.agents.masked.agent import MaskedAgent
+from veilsum.agents.masked.masks import EphemeralKey
+from veilsum.agents.protocol import Options
 
 LABELS = st.sampled_from("01234")
 STAYING = Options(linger=1e5)  # nobody leaves before the last has ended, however long that takes
@@ -138,6 +138,6 @@ class Lasting(EphemeralKey):
 def test_the_machine_catches_a_key_that_serves_two_sessions(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("murmura.agents.masked.masks.EphemeralKey", Lasting)
+    monkeypatch.setattr("veilsum.agents.masked.masks.EphemeralKey", Lasting)
     with pytest.raises(AssertionError, match="a key was used twice"):
         run_state_machine_as_test(Chaos, settings=LIMITS)

@@ -7,7 +7,14 @@ from typing import Any
 
 import pytest
 
-from murmura.agents.events import (
+from tests.agents.masked.network import (
+    LOSSY,
+    OPTIONS,
+    MaskedNetwork,
+    key_of,
+    manifest_of,
+)
+from veilsum.agents.events import (
     AgentReport,
     ConcludeQuery,
     Deadline,
@@ -16,23 +23,16 @@ from murmura.agents.events import (
     Send,
     Started,
 )
-from murmura.agents.masked import links as links_module
-from murmura.agents.masked.actions import Concluded
-from murmura.agents.masked.agent import MaskedAgent
-from murmura.agents.masked.links import VERIFIED_PER_TICK
-from murmura.agents.masked.observer import Observer
-from murmura.agents.masked.pool import RecordPool
-from murmura.agents.masked.records import Present, SignedRecord, Withdraw, sign
-from murmura.agents.messages import Hello, PeerStatus, RecordExchange
-from murmura.agents.protocol import Agent
-from murmura.agents.runtime.log import level_of
-from tests.agents.masked.network import (
-    LOSSY,
-    OPTIONS,
-    MaskedNetwork,
-    key_of,
-    manifest_of,
-)
+from veilsum.agents.masked import links as links_module
+from veilsum.agents.masked.actions import Concluded
+from veilsum.agents.masked.agent import MaskedAgent
+from veilsum.agents.masked.links import VERIFIED_PER_TICK
+from veilsum.agents.masked.observer import Observer
+from veilsum.agents.masked.pool import RecordPool
+from veilsum.agents.masked.records import Present, SignedRecord, Withdraw, sign
+from veilsum.agents.messages import Hello, PeerStatus, RecordExchange
+from veilsum.agents.protocol import Agent
+from veilsum.agents.runtime.log import level_of
 
 POOL = RecordPool(bytes(32), {})  # only to read and write chunks
 WRITES = ("open", "prepare", "ready", "send")
@@ -118,7 +118,7 @@ def test_a_blackout_after_all_have_sent_costs_no_second_attempt(
 ) -> None:
     """Everybody restarts; weakened: Present is not remembered, so nobody can check the roster."""
     if not says_present:
-        monkeypatch.setattr("murmura.agents.masked.session.present_of", lambda _: b"")
+        monkeypatch.setattr("veilsum.agents.masked.session.present_of", lambda _: b"")
     run = MaskedNetwork("complete:5", attempts=1)
     run.start()
     run.all_contribute()

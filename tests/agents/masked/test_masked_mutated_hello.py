@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from murmura.agents.events import Received
-from murmura.agents.masked.links import RecordLinks
-from murmura.agents.messages import Hello, PeerStatus, RecordExchange
-from murmura.agents.protocol.succession import SaidOnce
-from murmura.testing import Faults
 from tests.agents.masked.network import MaskedNetwork
 from tests.agents.mutations import FIELDS, mutated
+from veilsum.agents.events import Received
+from veilsum.agents.masked.links import RecordLinks
+from veilsum.agents.messages import Hello, PeerStatus, RecordExchange
+from veilsum.agents.protocol.succession import SaidOnce
+from veilsum.testing import Faults
 
 MOMENTS = ("first of all", "on an open link", "after a value was sent")
 OWN = tuple(field for field in FIELDS if field.startswith("own"))

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 
-from murmura.agents.masked import masks
-from murmura.agents.masked.masks import EphemeralKey, MaskError, Participant, centred, pad, to_words
-from murmura.errors import AgentError
+from veilsum.agents.masked import masks
+from veilsum.agents.masked.masks import EphemeralKey, MaskError, Participant, centred, pad, to_words
+from veilsum.errors import AgentError
 
 MANIFEST, SID = bytes(32), bytes([1]) * 32
 P = 2**255 - 19

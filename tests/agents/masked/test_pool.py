@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from murmura.agents.masked import masks, pool
-from murmura.agents.masked.flooding import Admission, RecordSet
-from murmura.agents.masked.masks import EphemeralKey, PairCache, Participant, pad
-from murmura.agents.masked.pool import RecordBatch, RecordPool
-from murmura.agents.masked.records import (
+from tests.agents.masked.test_session import results, session_of, stages
+from tests.agents.masked.world import LABELS, QUERY, World, made_terms, signing_key
+from veilsum.agents.masked import masks, pool
+from veilsum.agents.masked.flooding import Admission, RecordSet
+from veilsum.agents.masked.masks import EphemeralKey, PairCache, Participant, pad
+from veilsum.agents.masked.pool import RecordBatch, RecordPool
+from veilsum.agents.masked.records import (
     Commit,
     Present,
     Roster,
@@ -19,8 +21,6 @@ from murmura.agents.masked.records import (
     is_valid,
     sign,
 )
-from tests.agents.masked.test_session import results, session_of, stages
-from tests.agents.masked.world import LABELS, QUERY, World, made_terms, signing_key
 
 TERMS = made_terms()
 SID = TERMS.sid(QUERY, 0, 0)

@@ -9,18 +9,18 @@ from typing import Any
 
 import pytest
 
-from murmura.agents.events import Received
-from murmura.agents.masked import links as links_module
-from murmura.agents.masked.actions import Concluded
-from murmura.agents.masked.agent import MaskedAgent
-from murmura.agents.masked.links import RecordLinks
-from murmura.agents.masked.observer import Observer
-from murmura.agents.masked.records import Present, Withdraw, sign
-from murmura.agents.masked.views import ViewWindow
-from murmura.agents.messages import RecordExchange
 from tests.agents.masked.network import MaskedNetwork, manifest_of
 from tests.agents.masked.storm import STAYING, storm
 from tests.agents.masked.world import made_terms, signing_key
+from veilsum.agents.events import Received
+from veilsum.agents.masked import links as links_module
+from veilsum.agents.masked.actions import Concluded
+from veilsum.agents.masked.agent import MaskedAgent
+from veilsum.agents.masked.links import RecordLinks
+from veilsum.agents.masked.observer import Observer
+from veilsum.agents.masked.records import Present, Withdraw, sign
+from veilsum.agents.masked.views import ViewWindow
+from veilsum.agents.messages import RecordExchange
 
 LOST_AFTER = 300.0
 HOURS = 5 * LOST_AFTER

@@ -7,10 +7,10 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hypothesis import given
 from hypothesis import strategies as st
 
-from murmura.agents.masked import pool as pool_module
-from murmura.agents.masked.flooding import Admission, RecordSet
-from murmura.agents.masked.pool import RecordPool
-from murmura.agents.masked.records import (
+from veilsum.agents.masked import pool as pool_module
+from veilsum.agents.masked.flooding import Admission, RecordSet
+from veilsum.agents.masked.pool import RecordPool
+from veilsum.agents.masked.records import (
     KINDS,
     Commit,
     Masked,
@@ -26,8 +26,8 @@ from murmura.agents.masked.records import (
     is_valid,
     sign,
 )
-from murmura.agents.wire import MOST_BYTES, WireError
-from murmura.errors import AgentError
+from veilsum.agents.wire import MOST_BYTES, WireError
+from veilsum.errors import AgentError
 
 MANIFEST, SID = bytes(32), bytes([7]) * 32
 KEYS = {label: Ed25519PrivateKey.from_private_bytes(label.encode() * 32) for label in "abcd"}

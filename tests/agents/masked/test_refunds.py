@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 
-from murmura.agents.masked import session as session_module
-from murmura.agents.masked.actions import Misconduct, Reinstated
-from murmura.agents.masked.entries import Stage
-from murmura.agents.masked.masks import centred, to_words
-from murmura.agents.masked.records import (
+from tests.agents.masked.test_session import results, session_of, stages, started
+from tests.agents.masked.world import EPSILON, LABELS, QUERY, World, made_terms, signing_key
+from veilsum.agents.masked import session as session_module
+from veilsum.agents.masked.actions import Misconduct, Reinstated
+from veilsum.agents.masked.entries import Stage
+from veilsum.agents.masked.masks import centred, to_words
+from veilsum.agents.masked.records import (
     Commit,
     Masked,
     Present,
@@ -21,11 +23,9 @@ from murmura.agents.masked.records import (
     Withdraw,
     sign,
 )
-from murmura.agents.masked.refunds import FALSE_WITHDRAWAL, refund_evidence
-from murmura.agents.masked.rules import count_withdrawals
-from murmura.errors import LedgerError
-from tests.agents.masked.test_session import results, session_of, stages, started
-from tests.agents.masked.world import EPSILON, LABELS, QUERY, World, made_terms, signing_key
+from veilsum.agents.masked.refunds import FALSE_WITHDRAWAL, refund_evidence
+from veilsum.agents.masked.rules import count_withdrawals
+from veilsum.errors import LedgerError
 
 EPS = Fraction(EPSILON)
 

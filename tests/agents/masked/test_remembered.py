@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from murmura.agents.events import AgentReport, Deadline, Done, Received, Send, Started
-from murmura.agents.masked import links as links_module
-from murmura.agents.masked.remembered import OwnStatus, doubt, follow
-from murmura.agents.messages import Hello, PeerStatus
 from tests.agents.masked.network import LOSSY, MaskedNetwork, manifest_of
+from veilsum.agents.events import AgentReport, Deadline, Done, Received, Send, Started
+from veilsum.agents.masked import links as links_module
+from veilsum.agents.masked.remembered import OwnStatus, doubt, follow
+from veilsum.agents.messages import Hello, PeerStatus
 
 BEYOND = 1 << 20  # starts that `ledger restore` adds
 

@@ -11,20 +11,6 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 
-from murmura.agents.masked import masks, pool
-from murmura.agents.masked.entries import Stage
-from murmura.agents.masked.flooding import Admission
-from murmura.agents.masked.masks import EphemeralKey
-from murmura.agents.masked.records import (
-    Masked,
-    Present,
-    SignedRecord,
-    Withdraw,
-    _payload,
-    sign,
-)
-from murmura.agents.masked.session import Session
-from murmura.agents.masked.terms import MaskedTerms
 from tests.agents.masked.adversary import (
     Puppet,
     said,
@@ -34,6 +20,20 @@ from tests.agents.masked.adversary import (
     world_of,
 )
 from tests.agents.masked.world import LABELS, QUERY, World, made_terms, signing_key
+from veilsum.agents.masked import masks, pool
+from veilsum.agents.masked.entries import Stage
+from veilsum.agents.masked.flooding import Admission
+from veilsum.agents.masked.masks import EphemeralKey
+from veilsum.agents.masked.records import (
+    Masked,
+    Present,
+    SignedRecord,
+    Withdraw,
+    _payload,
+    sign,
+)
+from veilsum.agents.masked.session import Session
+from veilsum.agents.masked.terms import MaskedTerms
 
 
 def unlabelled(manifest: bytes, sid: bytes, rho: bytes, *pair: tuple[str, bytes]) -> bytes:
@@ -192,7 +192,7 @@ def test_a_replayed_session_of_another_run_is_no_result(
         usual = masks.digest
         named = {made_terms().manifest, later_terms("epoch").manifest}
         monkeypatch.setattr(
-            "murmura.agents.masked.records.digest",
+            "veilsum.agents.masked.records.digest",
             lambda purpose, *parts: usual(purpose, *(p for p in parts if p not in named)),
         )
         monkeypatch.setattr(
@@ -228,7 +228,7 @@ def test_records_of_an_earlier_attempt_do_not_serve_in_the_next(
     """
     if weakened:
         monkeypatch.setattr(
-            "murmura.agents.masked.records._signed_bytes",
+            "veilsum.agents.masked.records._signed_bytes",
             lambda record, manifest: masks.digest(
                 b"record", type(record).__name__.encode(), manifest, record.label.encode(),
                 _payload(record),

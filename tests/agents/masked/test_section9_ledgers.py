@@ -10,25 +10,6 @@ from typing import Any
 
 import pytest
 
-from murmura.agents.masked.entries import Stage
-from murmura.agents.masked.masks import to_words
-from murmura.agents.masked.records import (
-    Commit,
-    Masked,
-    Present,
-    Ready,
-    Roster,
-    SignedRecord,
-    Withdraw,
-    commitment,
-    encode_record,
-)
-from murmura.agents.masked.roster import Missing
-from murmura.agents.masked.session import Session
-from murmura.agents.masked.terms import MaskedTerms
-from murmura.algorithms.masked_session import RECORD_BYTES
-from murmura.errors import LedgerError, PrivacyError
-from murmura.privacy.masked import MaskedParameters
 from tests.agents.masked.adversary import (
     EPS,
     closed_sums,
@@ -41,6 +22,25 @@ from tests.agents.masked.adversary import (
     world_of,
 )
 from tests.agents.masked.world import LABELS, QUERY, World, made_terms
+from veilsum.agents.masked.entries import Stage
+from veilsum.agents.masked.masks import to_words
+from veilsum.agents.masked.records import (
+    Commit,
+    Masked,
+    Present,
+    Ready,
+    Roster,
+    SignedRecord,
+    Withdraw,
+    commitment,
+    encode_record,
+)
+from veilsum.agents.masked.roster import Missing
+from veilsum.agents.masked.session import Session
+from veilsum.agents.masked.terms import MaskedTerms
+from veilsum.algorithms.masked_session import RECORD_BYTES
+from veilsum.errors import LedgerError, PrivacyError
+from veilsum.privacy.masked import MaskedParameters
 
 
 @pytest.mark.parametrize("durable", [True, False])
@@ -365,7 +365,7 @@ def test_a_commitment_that_was_withdrawn_is_not_opened_by_trying_all_sums(
     """
     if weakened:
         known = SimpleNamespace(urandom=bytes)
-        monkeypatch.setattr("murmura.agents.masked.session.os", known)
+        monkeypatch.setattr("veilsum.agents.masked.session.os", known)
     world = world_of()
     for _ in range(6):
         for source in LABELS:

@@ -7,24 +7,6 @@ from typing import Any
 
 import pytest
 
-from murmura.agents.masked import masks, records
-from murmura.agents.masked import session as session_module
-from murmura.agents.masked.entries import Stage
-from murmura.agents.masked.masks import EphemeralKey
-from murmura.agents.masked.records import (
-    Commit,
-    Masked,
-    Present,
-    Ready,
-    Roster,
-    commitment,
-    commitments_digest,
-)
-from murmura.agents.masked.roster import objection
-from murmura.agents.masked.session import Session
-from murmura.agents.masked.terms import MaskedTerms
-from murmura.errors import AgentError
-from murmura.privacy.masked import effective_epsilon
 from tests.agents.masked.adversary import (
     EPS,
     Lenient,
@@ -38,6 +20,24 @@ from tests.agents.masked.adversary import (
     world_of,
 )
 from tests.agents.masked.world import LABELS, QUERY, FragileLedger, World, made_terms, signing_key
+from veilsum.agents.masked import masks, records
+from veilsum.agents.masked import session as session_module
+from veilsum.agents.masked.entries import Stage
+from veilsum.agents.masked.masks import EphemeralKey
+from veilsum.agents.masked.records import (
+    Commit,
+    Masked,
+    Present,
+    Ready,
+    Roster,
+    commitment,
+    commitments_digest,
+)
+from veilsum.agents.masked.roster import objection
+from veilsum.agents.masked.session import Session
+from veilsum.agents.masked.terms import MaskedTerms
+from veilsum.errors import AgentError
+from veilsum.privacy.masked import effective_epsilon
 
 THREE = "abc"  # one colluder, nobody absent: h = 2, and a roster has all three
 
@@ -305,7 +305,7 @@ def test_a_wrapped_or_implausible_sum_is_no_result(monkeypatch: pytest.MonkeyPat
     for weakened in (False, True):
         if weakened:
             monkeypatch.setattr(
-                "murmura.privacy.masked.MaskedParameters.plausible", lambda *_: True
+                "veilsum.privacy.masked.MaskedParameters.plausible", lambda *_: True
             )
         world = World()
         world.statistics["e"] = (2**63, 0)
@@ -381,7 +381,7 @@ def test_a_ready_from_outside_the_roster_does_not_make_up_for_one_within(
 ) -> None:
     """As many are ready as the roster has members; one of them is not in it, and one lies."""
     if weakened:
-        monkeypatch.setattr("murmura.agents.masked.agreement._are_ready", lambda *_: True)
+        monkeypatch.setattr("veilsum.agents.masked.agreement._are_ready", lambda *_: True)
     world, victims, liar, outsider = four_of_five()
     exchange_among(
         world, LABELS, lambda s: isinstance(s.record, Commit) or s.record.label in victims
@@ -400,7 +400,7 @@ def test_a_commitment_from_outside_the_roster_does_not_make_up_for_one_within(
 ) -> None:
     if weakened:
         monkeypatch.setattr(
-            "murmura.agents.masked.agreement._gamma",
+            "veilsum.agents.masked.agreement._gamma",
             lambda rho, found: commitments_digest(
                 rho, {one.record.label: one.record.commitment for one in found}
             ),

@@ -11,18 +11,18 @@ from typing import Any
 
 import pytest
 
-from murmura.agents.masked import flooding, masks, pool, rules
-from murmura.agents.masked.entries import Stage
-from murmura.agents.masked.flooding import Admission
-from murmura.agents.masked.masks import EphemeralKey, Participant, centred, to_words
-from murmura.agents.masked.memory import MemorySessionLedger
-from murmura.agents.masked.own_records import is_unknown
-from murmura.agents.masked.records import Commit, Masked, Present, Ready, Roster, Withdraw, sign
-from murmura.agents.masked.results import SumResult
-from murmura.agents.masked.roster import participants
-from murmura.agents.masked.session import Session
-from murmura.errors import AgentError, LedgerError
 from tests.agents.masked.world import EPSILON, LABELS, QUERY, World, made_terms, signing_key
+from veilsum.agents.masked import flooding, masks, pool, rules
+from veilsum.agents.masked.entries import Stage
+from veilsum.agents.masked.flooding import Admission
+from veilsum.agents.masked.masks import EphemeralKey, Participant, centred, to_words
+from veilsum.agents.masked.memory import MemorySessionLedger
+from veilsum.agents.masked.own_records import is_unknown
+from veilsum.agents.masked.records import Commit, Masked, Present, Ready, Roster, Withdraw, sign
+from veilsum.agents.masked.results import SumResult
+from veilsum.agents.masked.roster import participants
+from veilsum.agents.masked.session import Session
+from veilsum.errors import AgentError, LedgerError
 
 EPS = Fraction(EPSILON)
 

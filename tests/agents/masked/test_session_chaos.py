@@ -25,12 +25,21 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from murmura.agents.masked import masks
-from murmura.agents.masked.entries import Stage
-from murmura.agents.masked.flooding import Admission
-from murmura.agents.masked.masks import EphemeralKey
-from murmura.agents.masked.pool import RecordPool
-from murmura.agents.masked.records import (
+from tests.agents.masked.world import (
+    EPSILON,
+    LABELS,
+    QUERY,
+    FragileLedger,
+    World,
+    made_terms,
+    signing_key,
+)
+from veilsum.agents.masked import masks
+from veilsum.agents.masked.entries import Stage
+from veilsum.agents.masked.flooding import Admission
+from veilsum.agents.masked.masks import EphemeralKey
+from veilsum.agents.masked.pool import RecordPool
+from veilsum.agents.masked.records import (
     Commit,
     Masked,
     Present,
@@ -41,17 +50,8 @@ from murmura.agents.masked.records import (
     commitments_digest,
     sign,
 )
-from murmura.agents.masked.roster import participants
-from murmura.agents.masked.session import Session
-from tests.agents.masked.world import (
-    EPSILON,
-    LABELS,
-    QUERY,
-    FragileLedger,
-    World,
-    made_terms,
-    signing_key,
-)
+from veilsum.agents.masked.roster import participants
+from veilsum.agents.masked.session import Session
 
 HONEST, COLLUDER, RESTORED = "abcd", "e", "a"
 WHO, HONEST_WHO = st.sampled_from(LABELS), st.sampled_from(HONEST)

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from murmura.agents.events import Deadline, NoMoreReadings, Persist, Restarted
-from murmura.agents.masked.agent import MaskedAgent
-from murmura.agents.masked.archive import from_archive, to_archive
-from murmura.agents.masked.pool import RecordPool
-from murmura.agents.masked.records import Masked
-from murmura.agents.protocol import Options
-from murmura.agents.results import WITHOUT
-from murmura.agents.wire import WireError
 from tests.agents.masked.network import MaskedNetwork, manifest_of
+from veilsum.agents.events import Deadline, NoMoreReadings, Persist, Restarted
+from veilsum.agents.masked.agent import MaskedAgent
+from veilsum.agents.masked.archive import from_archive, to_archive
+from veilsum.agents.masked.pool import RecordPool
+from veilsum.agents.masked.records import Masked
+from veilsum.agents.protocol import Options
+from veilsum.agents.results import WITHOUT
+from veilsum.agents.wire import WireError
 
 
 def texts(run: MaskedNetwork, label: str, kind: str) -> list[str]:

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from murmura.agents.masked.records import Masked, Ready, Roster
-from murmura.agents.masked.session import Session, _masked
 from tests.agents.masked.adversary import exchange_among, without, world_of
 from tests.agents.masked.world import LABELS, World
+from veilsum.agents.masked.records import Masked, Ready, Roster
+from veilsum.agents.masked.session import Session, _masked
 
 WRITES = ("open", "prepare", "ready", "send", "withdraw")
 KINDS = ("Present", "Commit", "Ready", "Masked", "Withdraw")

@@ -6,12 +6,12 @@ from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from murmura.agents.events import SetTimer
-from murmura.agents.masked.actions import Concluded, Publish
-from murmura.agents.masked.entries import Stage
-from murmura.agents.masked.memory import MemorySessionLedger
-from murmura.agents.masked.pool import RecordPool
-from murmura.agents.masked.records import (
+from veilsum.agents.events import SetTimer
+from veilsum.agents.masked.actions import Concluded, Publish
+from veilsum.agents.masked.entries import Stage
+from veilsum.agents.masked.memory import MemorySessionLedger
+from veilsum.agents.masked.pool import RecordPool
+from veilsum.agents.masked.records import (
     Masked,
     Present,
     SignedRecord,
@@ -19,9 +19,9 @@ from murmura.agents.masked.records import (
     encode_record,
     sign,
 )
-from murmura.agents.masked.session import Session
-from murmura.agents.masked.terms import MaskedTerms
-from murmura.privacy.masked import MaskedParameters
+from veilsum.agents.masked.session import Session
+from veilsum.agents.masked.terms import MaskedTerms
+from veilsum.privacy.masked import MaskedParameters
 
 LABELS = "abcde"
 EPSILON = 0.5

@@ -5,11 +5,11 @@ from typing import Any
 
 from typer.testing import CliRunner
 
-from murmura.agents.config import Setup
-from murmura.agents.fleet import Fleet
-from murmura.agents.local_cluster.plan import free_ports
-from murmura.agents.pki import Authority, KeyRequest, install, make_request
-from murmura.cli.app import app
+from veilsum.agents.config import Setup
+from veilsum.agents.fleet import Fleet
+from veilsum.agents.local_cluster.plan import free_ports
+from veilsum.agents.pki import Authority, KeyRequest, install, make_request
+from veilsum.cli.app import app
 
 SITES = ("north", "east", "west")
 
@@ -25,7 +25,7 @@ def sign_in(home: Path, label: str, signs: bool = True) -> None:
 
 
 def made_fleet(home: Path, sites: tuple[str, ...] = SITES, **terms: Any) -> Path:
-    """Everything that `murmura init --fleet` and the ten commands make."""
+    """Everything that `veilsum init --fleet` and the ten commands make."""
     ports = free_ports(len(sites))
     named = tuple(f"{label}=127.0.0.1:{port}" for label, port in zip(sites, ports, strict=True))
     Fleet("demo", named, **terms).write(home)
@@ -44,7 +44,7 @@ def edit(path: Path, *changes: tuple[str, str]) -> None:
 
 
 def members(home: Path, *words: str, code: int = 0) -> str:
-    """`murmura members`, in this process."""
+    """`veilsum members`, in this process."""
     verb, *rest = words
     done = CliRunner().invoke(
         app, ["members", verb, *rest, "--scenario", str(home / "scenario.toml")]

@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from murmura.agents import doctor
-from murmura.agents.config import Setup
-from murmura.agents.ledger import Ledger
-from murmura.agents.membership import adoption
-from murmura.agents.membership.adoption import EpochWatcher, adopted_path, check_successor
-from murmura.agents.membership.drafts import EpochFiles
-from murmura.agents.membership.signed_epoch import SignedEpoch
-from murmura.agents.pki import Authority
-from murmura.errors import AgentError, LedgerError
 from tests.agents.membership.fleets import edit, made_fleet, members, setup_of
+from veilsum.agents import doctor
+from veilsum.agents.config import Setup
+from veilsum.agents.ledger import Ledger
+from veilsum.agents.membership import adoption
+from veilsum.agents.membership.adoption import EpochWatcher, adopted_path, check_successor
+from veilsum.agents.membership.drafts import EpochFiles
+from veilsum.agents.membership.signed_epoch import SignedEpoch
+from veilsum.agents.pki import Authority
+from veilsum.errors import AgentError, LedgerError
 
 
 class Clock:
@@ -96,7 +96,7 @@ def test_a_kept_epoch_outlives_the_file(
     (home / "scenario.toml").write_text(old[0])
     (home / "links.csv").write_text(old[1])
     if weakened:
-        monkeypatch.setattr("murmura.agents.config.adopted_path", lambda path: path / "nowhere")
+        monkeypatch.setattr("veilsum.agents.config.adopted_path", lambda path: path / "nowhere")
     assert setup_of(home, "north").manifest.epoch == (1 if weakened else 2)
 
 

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from murmura.agents.membership.drafts import FOLDER, EpochFiles, NextEpoch, set_key
-from murmura.agents.membership.signed_epoch import SignedEpoch
-from murmura.agents.pki import Authority
-from murmura.agents.starter import starter
-from murmura.errors import AgentError, MurmuraError
 from tests.agents.membership.fleets import edit, made_fleet, members, setup_of, sign_in
+from veilsum.agents.membership.drafts import FOLDER, EpochFiles, NextEpoch, set_key
+from veilsum.agents.membership.signed_epoch import SignedEpoch
+from veilsum.agents.pki import Authority
+from veilsum.agents.starter import starter
+from veilsum.errors import AgentError, VeilsumError
 
 
 def test_a_member_is_added_and_another_removed(tmp_path: Path) -> None:
@@ -63,7 +63,7 @@ def test_who_is_in_the_draft_is_added_otherwise_after_it_was_taken_out(tmp_path:
     members(home, "add", "south", "--link", "north")
     said = members(home, "add", "south", "--link", "east", code=1)
     assert "south is in the draft of the next epoch already" in said
-    assert "murmura members remove south" in said
+    assert "veilsum members remove south" in said
     members(home, "remove", "south")
     assert "linked to east" in members(home, "add", "south", "--link", "east")
     assert "is a member already" in members(home, "add", "north", "--link", "east", code=1)
@@ -86,7 +86,7 @@ def test_who_is_denied_is_in_no_epoch(tmp_path: Path) -> None:
     Authority.load(home / "authority").revoke("west")
     said = members(home, "rollout", code=1)
     assert "west cannot be a member: its name is on deny list 1" in said
-    assert "murmura members remove west" in said
+    assert "veilsum members remove west" in said
     members(home, "remove", "west")
     assert "epoch 2 of demo, signed" in members(home, "rollout")
 
@@ -160,7 +160,7 @@ def test_a_masked_fleet_has_a_new_nonce_and_the_keys_of_its_members(tmp_path: Pa
 def test_members_are_named_in_a_file_of_links(tmp_path: Path, graph: str) -> None:
     home = made_fleet(tmp_path)
     edit(home / "scenario.toml", ('"links.csv"', graph))
-    with pytest.raises(MurmuraError, match="a file of undirected links"):
+    with pytest.raises(VeilsumError, match="a file of undirected links"):
         EpochFiles.load(home / "scenario.toml")
 
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from murmura.errors import AgentError
 from tests.agents.membership.fleets import edit, made_fleet, members, setup_of
 from tests.agents.membership.test_adoption import watched
+from veilsum.errors import AgentError
 
 RELAY = '\n[relay]\naddress = "tls/127.0.0.1:7450"\npeers = ["west", "east"]\n'
 

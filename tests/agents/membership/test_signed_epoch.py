@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from murmura.agents.membership import signed_epoch
-from murmura.agents.membership.adoption import latest
-from murmura.agents.membership.signed_epoch import SignedEpoch
-from murmura.agents.pki import Authority
-from murmura.agents.pki.statements import is_signed, sign_statement
-from murmura.errors import AgentError
+from veilsum.agents.membership import signed_epoch
+from veilsum.agents.membership.adoption import latest
+from veilsum.agents.membership.signed_epoch import SignedEpoch
+from veilsum.agents.pki import Authority
+from veilsum.agents.pki.statements import is_signed, sign_statement
+from veilsum.errors import AgentError
 
 FILES = {"scenario.toml": 'name = "demo"\n', "links.csv": "source,target\na,b\n"}
 
@@ -102,7 +102,7 @@ def test_no_file_of_an_epoch_lies_elsewhere(name: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "[]", "{}", '{"kind": 1}', "[" * 100_000, json.dumps({"kind": "murmura epoch"})],
+    ["", "[]", "{}", '{"kind": 1}', "[" * 100_000, json.dumps({"kind": "veilsum epoch"})],
 )
 def test_what_is_no_epoch_is_said_so(tmp_path: Path, authority: Authority, text: str) -> None:
     (tmp_path / "epoch.json").write_text(text)

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from murmura.agents.events import PeerDown, PeerUp, Received
-from murmura.agents.messages import CumulativeMass
-from murmura.agents.transport.memory import Faults, MemoryNetwork
-from murmura.errors import AgentError
+from veilsum.agents.events import PeerDown, PeerUp, Received
+from veilsum.agents.messages import CumulativeMass
+from veilsum.agents.transport.memory import Faults, MemoryNetwork
+from veilsum.errors import AgentError
 
 
 def message(number: Any, sender: Any = "a", receiver: Any = "b") -> Any:

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from murmura.agents.pki import Authority, Role
-from murmura.agents.scenario_terms import problem_and_manifest
-from murmura.scenario import Scenario
 from tests.agents.config.setups import LINKS, SCENARIO
+from veilsum.agents.pki import Authority, Role
+from veilsum.agents.scenario_terms import problem_and_manifest
+from veilsum.scenario import Scenario
 
 HERE = ("localhost", "127.0.0.1")
 

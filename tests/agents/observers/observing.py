@@ -11,16 +11,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from murmura.agents.coverage import Coverage
-from murmura.agents.messages import StatusMessage
-from murmura.agents.observers import StatusPublisher
-from murmura.agents.pki import Authority, Credentials
-from murmura.agents.results import AgentResult
-from murmura.agents.runtime.facts import BudgetFacts
-from murmura.agents.runtime.log import Log
-from murmura.agents.runtime.status import AgentStatus
-from murmura.agents.transport.zenoh_config import Endpoint
-from murmura.agents.wire import decode_status
+from veilsum.agents.coverage import Coverage
+from veilsum.agents.messages import StatusMessage
+from veilsum.agents.observers import StatusPublisher
+from veilsum.agents.pki import Authority, Credentials
+from veilsum.agents.results import AgentResult
+from veilsum.agents.runtime.facts import BudgetFacts
+from veilsum.agents.runtime.log import Log
+from veilsum.agents.runtime.status import AgentStatus
+from veilsum.agents.transport.zenoh_config import Endpoint
+from veilsum.agents.wire import decode_status
 
 PATIENCE = 10.0
 LABELS = ("north", "east", "west")

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from murmura.agents.observers import StatusPublisher, StatusWatcher, publisher
-from murmura.agents.pki import Authority, KeyWatch, Role
-from murmura.agents.runtime.log import Log
-from murmura.agents.transport.zenoh_config import Endpoint
 from tests.agents.observers.observing import connect, receive, status, wait_for
+from veilsum.agents.observers import StatusPublisher, StatusWatcher, publisher
+from veilsum.agents.pki import Authority, KeyWatch, Role
+from veilsum.agents.runtime.log import Log
+from veilsum.agents.transport.zenoh_config import Endpoint
 
 HERE = ("localhost", "127.0.0.1")
 

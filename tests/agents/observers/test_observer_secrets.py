@@ -19,17 +19,17 @@ from typing import Any
 
 import pytest
 
-from murmura.agents.local_cluster.cluster import LaunchOptions, prepare
-from murmura.agents.local_cluster.worker import Worker
-from murmura.agents.observers import StatusPublisher
-from murmura.agents.pki import Authority, Role
-from murmura.agents.release.mechanism import ReleaseMechanism
-from murmura.agents.runtime import reporter, status
-from murmura.agents.runtime.log import Log
-from murmura.agents.transport.zenoh_config import Endpoint
-from murmura.scenario import Scenario
 from tests.agents.observers.observing import connect, wait_for
 from tests.agents.runtime.test_masked_secrets import READINGS, SCENARIO, Secrets
+from veilsum.agents.local_cluster.cluster import LaunchOptions, prepare
+from veilsum.agents.local_cluster.worker import Worker
+from veilsum.agents.observers import StatusPublisher
+from veilsum.agents.pki import Authority, Role
+from veilsum.agents.release.mechanism import ReleaseMechanism
+from veilsum.agents.runtime import reporter, status
+from veilsum.agents.runtime.log import Log
+from veilsum.agents.transport.zenoh_config import Endpoint
+from veilsum.scenario import Scenario
 
 LOCAL = (
     SCENARIO.replace(
@@ -181,7 +181,7 @@ def test_a_weakened_twin_sends_the_estimates_of_network_dp(
 
 def _estimates(received: bytes) -> set[float]:
     """All estimates in the frames."""
-    from murmura.agents.wire import decode_status
+    from veilsum.agents.wire import decode_status
 
     found, at = set(), 0
     while at + 4 <= len(received):

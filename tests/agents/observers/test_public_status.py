@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from murmura.agents.coverage import Coverage
-from murmura.agents.messages import StatusMessage
-from murmura.agents.observers import checked_status
-from murmura.agents.runtime.status import MOST_COMPONENTS, MOST_LISTED, PUBLIC, AgentStatus
-from murmura.agents.wire import MOST_BYTES, encode_status
-from murmura.errors import AgentError
 from tests.agents.observers.observing import status
+from veilsum.agents.coverage import Coverage
+from veilsum.agents.messages import StatusMessage
+from veilsum.agents.observers import checked_status
+from veilsum.agents.runtime.status import MOST_COMPONENTS, MOST_LISTED, PUBLIC, AgentStatus
+from veilsum.agents.wire import MOST_BYTES, encode_status
+from veilsum.errors import AgentError
 
 
 def test_only_named_fields_are_public() -> None:

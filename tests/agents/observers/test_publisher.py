@@ -15,11 +15,11 @@ from typing import Any
 
 import pytest
 
-from murmura.agents.observers import StatusPublisher, publisher
-from murmura.agents.pki import Authority, Credentials, Role
-from murmura.agents.transport.zenoh_config import Endpoint
-from murmura.errors import AgentError
 from tests.agents.observers.observing import connect, receive, site, status, wait_for
+from veilsum.agents.observers import StatusPublisher, publisher
+from veilsum.agents.pki import Authority, Credentials, Role
+from veilsum.agents.transport.zenoh_config import Endpoint
+from veilsum.errors import AgentError
 
 
 def test_an_allowed_observer_reads_statuses(authority: Authority) -> None:
@@ -124,8 +124,8 @@ def test_refusals_do_not_fill_the_log(authority: Authority) -> None:
 
 def test_an_observer_that_speaks_is_cut_off(authority: Authority) -> None:
     """There is nothing to publish, subscribe to or ask: nothing is read."""
-    from murmura.agents.messages import Hello
-    from murmura.agents.wire import encode
+    from veilsum.agents.messages import Hello
+    from veilsum.agents.wire import encode
 
     with site(authority, "control-room") as north:
         with connect(north.port, authority.credentials("control-room")) as link:
@@ -218,7 +218,7 @@ def test_the_last_status_is_sent_before_the_end(authority: Authority) -> None:
 
 
 def test_a_port_that_is_taken_is_named(authority: Authority) -> None:
-    from murmura.agents.runtime.log import Log
+    from veilsum.agents.runtime.log import Log
 
     with site(authority, "control-room") as north:
         taken = Endpoint("tls", "127.0.0.1", north.port)

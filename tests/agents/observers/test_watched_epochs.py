@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from murmura.agents.membership import adoption
-from murmura.agents.membership.signed_epoch import SignedEpoch
-from murmura.agents.observers import StatusWatcher, Watch, WatchChanged, watcher
-from murmura.agents.pki import Authority, Role
-from murmura.errors import AgentError
 from tests.agents.membership.fleets import SITES, edit, made_fleet, members
 from tests.agents.observers.observing import PublishedSite, status, wait_for
+from veilsum.agents.membership import adoption
+from veilsum.agents.membership.signed_epoch import SignedEpoch
+from veilsum.agents.observers import StatusWatcher, Watch, WatchChanged, watcher
+from veilsum.agents.pki import Authority, Role
+from veilsum.errors import AgentError
 
 NAMES = (*SITES, "south")
 
@@ -170,9 +170,9 @@ def other_terms(fleet: WatchedFleet) -> tuple[bytes, str]:
 
 CASES = {"unsigned": unsigned, "older": older, "other terms": other_terms}
 WEAKENED: dict[str, tuple[str, Any]] = {
-    "unsigned": ("murmura.agents.membership.signed_epoch.is_signed", lambda *_: True),
-    "older": ("murmura.agents.membership.adoption.check_later", lambda *_: None),
-    "other terms": ("murmura.agents.observers.watch_file.check_successor", lambda *_: None),
+    "unsigned": ("veilsum.agents.membership.signed_epoch.is_signed", lambda *_: True),
+    "older": ("veilsum.agents.membership.adoption.check_later", lambda *_: None),
+    "other terms": ("veilsum.agents.observers.watch_file.check_successor", lambda *_: None),
 }
 
 

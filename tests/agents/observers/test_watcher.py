@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from murmura.agents import wire
-from murmura.agents.messages import StatusMessage
-from murmura.agents.observers import ObservedStatus, SilentSite, StatusWatcher, publisher, watcher
-from murmura.agents.pki import Authority, Credentials
-from murmura.agents.transport.zenoh_config import Endpoint
 from tests.agents.observers.observing import PublishedSite, site, status, wait_for
+from veilsum.agents import wire
+from veilsum.agents.messages import StatusMessage
+from veilsum.agents.observers import ObservedStatus, SilentSite, StatusWatcher, publisher, watcher
+from veilsum.agents.pki import Authority, Credentials
+from veilsum.agents.transport.zenoh_config import Endpoint
 
 
 @pytest.fixture(autouse=True)
@@ -80,7 +80,7 @@ def test_a_site_that_dies_is_silent_and_heard_again_when_it_is_back(
             "north", north.endpoint, authority.credentials("north"), "north", ["control-room"]
         )
         try:
-            from murmura.agents.runtime.log import Log
+            from veilsum.agents.runtime.log import Log
 
             again.start(Log(north.written))
             again(status(9, manifest=digest))

@@ -12,8 +12,8 @@ from cryptography import x509
 from cryptography.x509.oid import ExtendedKeyUsageOID
 from cryptography.x509.verification import PolicyBuilder, Store
 
-from murmura.agents.pki import Authority, Credentials, check_credentials
-from murmura.errors import AgentError
+from veilsum.agents.pki import Authority, Credentials, check_credentials
+from veilsum.errors import AgentError
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from cryptography import x509
 
-from murmura.agents.pki import Authority, DenyList, KeyWatch, Role, Trust, install, make_request
-from murmura.agents.pki.denied import MOST_BYTES, DeniedEntry
-from murmura.errors import AgentError
+from veilsum.agents.pki import Authority, DenyList, KeyWatch, Role, Trust, install, make_request
+from veilsum.agents.pki.denied import MOST_BYTES, DeniedEntry
+from veilsum.errors import AgentError
 
 
 @pytest.fixture

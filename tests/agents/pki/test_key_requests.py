@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from typer.testing import CliRunner
 
-from murmura.agents.pki import (
+from veilsum.agents.pki import (
     Authority,
     Credentials,
     KeyRequest,
@@ -26,10 +26,10 @@ from murmura.agents.pki import (
     make_observer_request,
     make_request,
 )
-from murmura.agents.pki.certificates import pem_of
-from murmura.agents.pki.signing import read_keys
-from murmura.cli.app import app
-from murmura.errors import AgentError
+from veilsum.agents.pki.certificates import pem_of
+from veilsum.agents.pki.signing import read_keys
+from veilsum.cli.app import app
+from veilsum.errors import AgentError
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from murmura.agents.pki import Authority, KeyWatch
-from murmura.agents.pki.unproved import ask, request_path, take, wait_until_taken
-from murmura.errors import AgentError
+from veilsum.agents.pki import Authority, KeyWatch
+from veilsum.agents.pki.unproved import ask, request_path, take, wait_until_taken
+from veilsum.errors import AgentError
 
 
 def test_a_request_is_taken_once_with_all_that_it_names(tmp_path: Path) -> None:

@@ -5,13 +5,13 @@ from typing import Any
 import networkx
 import numpy as np
 
-from murmura import algorithms, networks
-from murmura.agents.events import Released
-from murmura.agents.manifest import Manifest
-from murmura.families import LogNormal1p, Normal
-from murmura.privacy import NetworkDP, NoPrivacy, SignalDP, calibrate
-from murmura.simulation import Problem, SyntheticSignals, noise
-from murmura.simulation.seeds import noise_seed
+from veilsum import algorithms, networks
+from veilsum.agents.events import Released
+from veilsum.agents.manifest import Manifest
+from veilsum.families import LogNormal1p, Normal
+from veilsum.privacy import NetworkDP, NoPrivacy, SignalDP, calibrate
+from veilsum.simulation import Problem, SyntheticSignals, noise
+from veilsum.simulation.seeds import noise_seed
 
 FLORENTINE = networks.metropolis(networkx.florentine_families_graph())
 

@@ -9,7 +9,8 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from murmura.agents.events import (
+from tests.agents.protocol.cases import released, small
+from veilsum.agents.events import (
     Deadline,
     NoMoreReadings,
     PeerDown,
@@ -18,12 +19,11 @@ from murmura.agents.events import (
     Received,
     Send,
 )
-from murmura.agents.messages import CumulativeMass
-from murmura.agents.protocol import Agent, Options
-from murmura.agents.protocol.states import Reachability
-from murmura.agents.transport.memory import Faults
-from murmura.testing import SimulatedNetwork
-from tests.agents.protocol.cases import released, small
+from veilsum.agents.messages import CumulativeMass
+from veilsum.agents.protocol import Agent, Options
+from veilsum.agents.protocol.states import Reachability
+from veilsum.agents.transport.memory import Faults
+from veilsum.testing import SimulatedNetwork
 
 COUNT = st.integers(0, 2**16)
 LAST = 150  # rounds of a run that ends: what is not mixed then is below 1e-9

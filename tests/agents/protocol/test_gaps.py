@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from murmura.agents.events import Released
-from murmura.agents.protocol import Agent, memory
-from murmura.agents.protocol.gaps import Gaps
-from murmura.agents.protocol.history import ReleaseHistory
-from murmura.agents.protocol.mass import Mass
-from murmura.errors import LedgerError
 from tests.agents.protocol.cases import small
+from veilsum.agents.events import Released
+from veilsum.agents.protocol import Agent, memory
+from veilsum.agents.protocol.gaps import Gaps
+from veilsum.agents.protocol.history import ReleaseHistory
+from veilsum.agents.protocol.mass import Mass
+from veilsum.errors import LedgerError
 
 SLOTS = 10_000
 MOST_BYTES = (

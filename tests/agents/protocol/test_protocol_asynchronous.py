@@ -5,16 +5,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from murmura import networks
-from murmura.agents.events import Leave, Persist, Send
-from murmura.agents.manifest import Manifest
-from murmura.agents.protocol import Agent, Options
-from murmura.agents.transport.memory import Faults
-from murmura.errors import AgentError
-from murmura.privacy import NetworkDP
-from murmura.simulation import simulate
-from murmura.testing import SimulatedNetwork
 from tests.agents.protocol.cases import FLORENTINE, drawn, problem, released, small, whole
+from veilsum import networks
+from veilsum.agents.events import Leave, Persist, Send
+from veilsum.agents.manifest import Manifest
+from veilsum.agents.protocol import Agent, Options
+from veilsum.agents.transport.memory import Faults
+from veilsum.errors import AgentError
+from veilsum.privacy import NetworkDP
+from veilsum.simulation import simulate
+from veilsum.testing import SimulatedNetwork
 
 LOSSY = Faults(drop=0.3, duplicate=0.2, reorder=0.2, delay=(0.001, 0.2))
 

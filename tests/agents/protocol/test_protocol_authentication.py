@@ -5,14 +5,14 @@ from typing import Any
 import networkx
 import pytest
 
-from murmura import networks
-from murmura.agents.events import AgentReport, Deadline, Done, Received, Restarted, Send, Started
-from murmura.agents.messages import CumulativeMass, Hello
-from murmura.agents.protocol import Agent, Options
-from murmura.agents.protocol.history import Authenticator
-from murmura.agents.protocol.states import SessionEvent
-from murmura.testing import SimulatedNetwork
 from tests.agents.protocol.cases import released, small
+from veilsum import networks
+from veilsum.agents.events import AgentReport, Deadline, Done, Received, Restarted, Send, Started
+from veilsum.agents.messages import CumulativeMass, Hello
+from veilsum.agents.protocol import Agent, Options
+from veilsum.agents.protocol.history import Authenticator
+from veilsum.agents.protocol.states import SessionEvent
+from veilsum.testing import SimulatedNetwork
 
 SECRET = bytes(range(32))
 

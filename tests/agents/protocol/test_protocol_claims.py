@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from murmura.agents.events import Leave, NoMoreReadings, Released, Send
-from murmura.agents.flows import LinkFlow
-from murmura.agents.messages import CumulativeMass
-from murmura.agents.protocol import Options
-from murmura.agents.protocol.claims import ROOM, UNKNOWN, Claims, largest_release
-from murmura.agents.protocol.history import AgentIdentity
-from murmura.agents.protocol.memory import AgentState
-from murmura.agents.transport.memory import Faults
-from murmura.testing import SimulatedNetwork
 from tests.agents.protocol.cases import bounded, released, small
+from veilsum.agents.events import Leave, NoMoreReadings, Released, Send
+from veilsum.agents.flows import LinkFlow
+from veilsum.agents.messages import CumulativeMass
+from veilsum.agents.protocol import Options
+from veilsum.agents.protocol.claims import ROOM, UNKNOWN, Claims, largest_release
+from veilsum.agents.protocol.history import AgentIdentity
+from veilsum.agents.protocol.memory import AgentState
+from veilsum.agents.transport.memory import Faults
+from veilsum.testing import SimulatedNetwork
 
 LOSSY = Faults(drop=0.3, duplicate=0.2, reorder=0.2, delay=(0.001, 0.2))
 SLOW = Faults(delay=(0.02, 0.05))

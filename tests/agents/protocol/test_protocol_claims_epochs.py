@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from murmura.agents.events import Leave, NoMoreReadings
-from murmura.agents.protocol import Options
-from murmura.testing import SimulatedNetwork
 from tests.agents.protocol.cases import bounded
 from tests.agents.protocol.test_protocol_claims import HIGH, LOSSY, SLOW, refused, values
+from veilsum.agents.events import Leave, NoMoreReadings
+from veilsum.agents.protocol import Options
+from veilsum.testing import SimulatedNetwork
 
 MODES = [
     ("average", 25, False),

@@ -10,18 +10,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from murmura import algorithms, families, networks
-from murmura.agents import Manifest
-from murmura.agents.events import Leave, NoMoreReadings, Send, SkipReading
-from murmura.agents.messages import CumulativeMass
-from murmura.agents.protocol import Agent, Options
-from murmura.agents.protocol.mass import Mass
-from murmura.agents.protocol.messenger import Messenger
-from murmura.agents.transport.memory import Faults
-from murmura.privacy import NoPrivacy
-from murmura.simulation import Problem, SyntheticSignals, clipped_gossip, clipping_bound
-from murmura.testing import SimulatedNetwork
 from tests.agents.protocol.cases import bounded, released
+from veilsum import algorithms, families, networks
+from veilsum.agents import Manifest
+from veilsum.agents.events import Leave, NoMoreReadings, Send, SkipReading
+from veilsum.agents.messages import CumulativeMass
+from veilsum.agents.protocol import Agent, Options
+from veilsum.agents.protocol.mass import Mass
+from veilsum.agents.protocol.messenger import Messenger
+from veilsum.agents.transport.memory import Faults
+from veilsum.privacy import NoPrivacy
+from veilsum.simulation import Problem, SyntheticSignals, clipped_gossip, clipping_bound
+from veilsum.testing import SimulatedNetwork
 
 ROUNDS, HIGH, RADIUS = 40, 100.0, 5.0
 LOSSY = Faults(drop=0.25, duplicate=0.2, reorder=0.2, delay=(0.001, 0.2))
@@ -173,7 +173,7 @@ def test_a_later_message_does_not_stand_for_the_one_that_was_lost() -> None:
 
 def test_if_the_later_message_stood_for_both_mass_would_be_lost(monkeypatch: Any) -> None:
     """A variant that settles with whatever arrived last, as plain rounds may."""
-    monkeypatch.setattr("murmura.agents.protocol.link.Link.has", lambda link, _: bool(link.buffer))
+    monkeypatch.setattr("veilsum.agents.protocol.link.Link.has", lambda link, _: bool(link.buffer))
     run = begun(terms("path:5", clip=0.7), network=Lossy)
     run.run(200.0)
     assert total(run) != given_total(run)

@@ -4,16 +4,16 @@ from typing import Any
 
 import pytest
 
-from murmura import networks
-from murmura.agents.events import AgentReport, Done, Leave, PeerDown, Restarted, Send
-from murmura.agents.manifest import Manifest
-from murmura.agents.messages import CumulativeMass
-from murmura.agents.protocol import Agent, Options
-from murmura.agents.protocol.states import ReachabilityEvent, SessionState
-from murmura.agents.transport.memory import Faults
-from murmura.privacy import NetworkDP
-from murmura.testing import SimulatedNetwork
 from tests.agents.protocol.cases import problem, released, releases, small, whole
+from veilsum import networks
+from veilsum.agents.events import AgentReport, Done, Leave, PeerDown, Restarted, Send
+from veilsum.agents.manifest import Manifest
+from veilsum.agents.messages import CumulativeMass
+from veilsum.agents.protocol import Agent, Options
+from veilsum.agents.protocol.states import ReachabilityEvent, SessionState
+from veilsum.agents.transport.memory import Faults
+from veilsum.privacy import NetworkDP
+from veilsum.testing import SimulatedNetwork
 
 KINDS = pytest.mark.parametrize("asynchronous", [False, True], ids=["synchronous", "asynchronous"])
 

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from murmura import networks
-from murmura.agents.protocol import Options
-from murmura.agents.transport.memory import Faults
-from murmura.testing import SimulatedNetwork
 from tests.agents.protocol.cases import released, small
+from veilsum import networks
+from veilsum.agents.protocol import Options
+from veilsum.agents.transport.memory import Faults
+from veilsum.testing import SimulatedNetwork
 
 SLOW = Faults(delay=(0.001, 0.3))
 

@@ -5,18 +5,18 @@ from typing import Any
 
 import pytest
 
-from murmura.agents.events import Received, ReceivedBatch
-from murmura.agents.manifest import Manifest
-from murmura.agents.messages import CumulativeMass, RangeReport
-from murmura.agents.protocol import Agent
-from murmura.agents.protocol.claims import Claims
-from murmura.agents.protocol.history import AgentIdentity
-from murmura.agents.protocol.link import Link
-from murmura.agents.protocol.memory import AgentState
-from murmura.agents.protocol.states import ReachabilityEvent, SessionEvent
-from murmura.agents.transport.memory import Faults
-from murmura.testing import SimulatedNetwork
 from tests.agents.protocol.cases import FLORENTINE, bounded, problem, releases
+from veilsum.agents.events import Received, ReceivedBatch
+from veilsum.agents.manifest import Manifest
+from veilsum.agents.messages import CumulativeMass, RangeReport
+from veilsum.agents.protocol import Agent
+from veilsum.agents.protocol.claims import Claims
+from veilsum.agents.protocol.history import AgentIdentity
+from veilsum.agents.protocol.link import Link
+from veilsum.agents.protocol.memory import AgentState
+from veilsum.agents.protocol.states import ReachabilityEvent, SessionEvent
+from veilsum.agents.transport.memory import Faults
+from veilsum.testing import SimulatedNetwork
 
 HARD = Faults(drop=0.1, duplicate=0.2, reorder=0.2, delay=(0.001, 0.05))
 TERMS = bounded(

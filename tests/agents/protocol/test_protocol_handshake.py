@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from murmura.agents.events import (
+from tests.agents.protocol.cases import released, small, whole
+from veilsum.agents.events import (
     AgentReport,
     Deadline,
     Done,
@@ -16,11 +17,10 @@ from murmura.agents.events import (
     Send,
     Started,
 )
-from murmura.agents.messages import Attendance, CumulativeMass, Hello, Register
-from murmura.agents.protocol import Agent, Options
-from murmura.errors import LedgerError
-from murmura.testing import SimulatedNetwork
-from tests.agents.protocol.cases import released, small, whole
+from veilsum.agents.messages import Attendance, CumulativeMass, Hello, Register
+from veilsum.agents.protocol import Agent, Options
+from veilsum.errors import LedgerError
+from veilsum.testing import SimulatedNetwork
 
 TERMS = small(rounds=50)
 

@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-from murmura import networks
-from murmura.agents.events import Leave, PeerDown, Started
-from murmura.agents.protocol import Agent, Options
-from murmura.agents.protocol.completion import Completion
-from murmura.agents.protocol.memory import BEHIND, LOST
-from murmura.agents.transport.memory import Faults
-from murmura.testing import SimulatedNetwork
 from tests.agents.protocol.cases import released, small
+from veilsum import networks
+from veilsum.agents.events import Leave, PeerDown, Started
+from veilsum.agents.protocol import Agent, Options
+from veilsum.agents.protocol.completion import Completion
+from veilsum.agents.protocol.memory import BEHIND, LOST
+from veilsum.agents.transport.memory import Faults
+from veilsum.testing import SimulatedNetwork
 
 KINDS: dict[str, dict[str, Any]] = {
     "offline": {"rounds": 200},
@@ -225,9 +225,9 @@ def test_with_a_last_round_a_loss_means_to_begin_anew_without_the_leaver() -> No
 
 
 def test_under_network_dp_the_mass_of_a_leaver_is_named_as_lost() -> None:
-    from murmura.agents.manifest import Manifest
-    from murmura.privacy import NetworkDP
     from tests.agents.protocol.cases import problem, releases
+    from veilsum.agents.manifest import Manifest
+    from veilsum.privacy import NetworkDP
 
     net = networks.lazy_metropolis(networks.ring(4))
     todo = problem("learn-network", net, NetworkDP(0.5), rounds=10)

@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from murmura.agents.events import PeerUp, Received
-from murmura.agents.messages import Hello
-from murmura.agents.protocol.messenger import Messenger
-from murmura.agents.protocol.states import SessionState
-from murmura.agents.protocol.succession import SaidOnce
-from murmura.agents.transport.memory import Faults
-from murmura.testing import SimulatedNetwork
 from tests.agents.mutations import FIELDS, mutated
 from tests.agents.protocol.cases import released, small, whole
+from veilsum.agents.events import PeerUp, Received
+from veilsum.agents.messages import Hello
+from veilsum.agents.protocol.messenger import Messenger
+from veilsum.agents.protocol.states import SessionState
+from veilsum.agents.protocol.succession import SaidOnce
+from veilsum.agents.transport.memory import Faults
+from veilsum.testing import SimulatedNetwork
 
 OPEN = {SessionState.OPEN, SessionState.DONE}
 

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from murmura import networks, privacy
-from murmura.agents.events import Send
-from murmura.agents.manifest import Manifest
-from murmura.agents.messages import CumulativeMass
-from murmura.agents.protocol import Agent
-from murmura.errors import AgentError, PrivacyError
-from murmura.privacy import NetworkDP
-from murmura.testing import SimulatedNetwork
 from tests.agents.protocol.cases import problem, releases
+from veilsum import networks, privacy
+from veilsum.agents.events import Send
+from veilsum.agents.manifest import Manifest
+from veilsum.agents.messages import CumulativeMass
+from veilsum.agents.protocol import Agent
+from veilsum.errors import AgentError, PrivacyError
+from veilsum.privacy import NetworkDP
+from veilsum.testing import SimulatedNetwork
 
 RING = networks.lazy_metropolis(networks.ring(6))
 PROBLEM = problem("learn-network", RING, NetworkDP(1.0), 12)
@@ -89,5 +89,5 @@ def test_under_network_dp_no_range_is_ever_said() -> None:
 
 
 def test_a_weakened_variant_sends_the_ranges_that_are_refused(monkeypatch: Any) -> None:
-    monkeypatch.setattr("murmura.agents.protocol.termination.check_stopping", lambda *_: None)
+    monkeypatch.setattr("veilsum.agents.protocol.termination.check_stopping", lambda *_: None)
     assert ranges_said(forced(1e-3))

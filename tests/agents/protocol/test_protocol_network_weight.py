@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from murmura import networks
-from murmura.agents.events import Send
-from murmura.agents.manifest import Manifest
-from murmura.agents.messages import CumulativeMass
-from murmura.agents.protocol import Agent, Options
-from murmura.privacy import NetworkDP
-from murmura.testing import SimulatedNetwork
 from tests.agents.protocol.cases import problem, releases, whole
+from veilsum import networks
+from veilsum.agents.events import Send
+from veilsum.agents.manifest import Manifest
+from veilsum.agents.messages import CumulativeMass
+from veilsum.agents.protocol import Agent, Options
+from veilsum.privacy import NetworkDP
+from veilsum.testing import SimulatedNetwork
 
 ROUNDS = 200
 PROBLEM = problem(

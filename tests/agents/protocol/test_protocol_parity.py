@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from murmura import algorithms, networks
-from murmura.agents import conservation
-from murmura.agents.manifest import Manifest
-from murmura.agents.protocol import Agent
-from murmura.agents.transport.memory import Faults
-from murmura.errors import AlgorithmError, PrivacyError
-from murmura.privacy import NetworkDP, SignalDP
-from murmura.simulation import simulate
-from murmura.testing import SimulatedNetwork
 from tests.agents.protocol.cases import FLORENTINE, geometric, problem, released, releases
+from veilsum import algorithms, networks
+from veilsum.agents import conservation
+from veilsum.agents.manifest import Manifest
+from veilsum.agents.protocol import Agent
+from veilsum.agents.transport.memory import Faults
+from veilsum.errors import AlgorithmError, PrivacyError
+from veilsum.privacy import NetworkDP, SignalDP
+from veilsum.simulation import simulate
+from veilsum.testing import SimulatedNetwork
 
 TOLERANCE = 1e-9
 ARCS = networks.as_graph(

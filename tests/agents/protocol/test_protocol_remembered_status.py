@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-from murmura.agents.events import AgentReport, Deadline, Received, Remember, Send, Started
-from murmura.agents.messages import Hello, PeerStatus
-from murmura.agents.protocol import Agent, Options
-from murmura.agents.protocol.history import ReleaseHistory
-from murmura.agents.protocol.states import SessionState
-from murmura.errors import AgentError
-from murmura.testing import SimulatedNetwork
 from tests.agents.protocol.cases import released, small
+from veilsum.agents.events import AgentReport, Deadline, Received, Remember, Send, Started
+from veilsum.agents.messages import Hello, PeerStatus
+from veilsum.agents.protocol import Agent, Options
+from veilsum.agents.protocol.history import ReleaseHistory
+from veilsum.agents.protocol.states import SessionState
+from veilsum.errors import AgentError
+from veilsum.testing import SimulatedNetwork
 
 TERMS = small(rounds=50)
 SECRET, OTHER = bytes(range(32)), bytes(range(32, 64))

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from murmura.agents.protocol import states
-from murmura.agents.protocol.link import Link
-from murmura.agents.protocol.states import (
+from veilsum.agents.protocol import states
+from veilsum.agents.protocol.link import Link
+from veilsum.agents.protocol.states import (
     REACHABILITY,
     SESSION,
     LinkStateError,

@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-from murmura import networks
-from murmura.agents.events import Leave, NoMoreReadings, Reading, SkipReading
-from murmura.agents.manifest import Manifest
-from murmura.agents.protocol import Agent, Options
-from murmura.agents.transport.memory import Faults
-from murmura.privacy import NetworkDP
-from murmura.testing import SimulatedNetwork
 from tests.agents.protocol.cases import problem, released, small, whole
+from veilsum import networks
+from veilsum.agents.events import Leave, NoMoreReadings, Reading, SkipReading
+from veilsum.agents.manifest import Manifest
+from veilsum.agents.protocol import Agent, Options
+from veilsum.agents.transport.memory import Faults
+from veilsum.privacy import NetworkDP
+from veilsum.testing import SimulatedNetwork
 
 LOSSY = Faults(drop=0.3, duplicate=0.2, reorder=0.2, delay=(0.001, 0.05))
 

@@ -5,13 +5,13 @@ from typing import Any
 import networkx
 import pytest
 
-from murmura import networks
-from murmura.agents.events import Send
-from murmura.agents.messages import CumulativeMass, RangeReport
-from murmura.agents.protocol import Agent, Options
-from murmura.agents.transport.memory import Faults
-from murmura.testing import SimulatedNetwork
 from tests.agents.protocol.cases import FLORENTINE, released, small
+from veilsum import networks
+from veilsum.agents.events import Send
+from veilsum.agents.messages import CumulativeMass, RangeReport
+from veilsum.agents.protocol import Agent, Options
+from veilsum.agents.transport.memory import Faults
+from veilsum.testing import SimulatedNetwork
 
 TOLERANCE = 1e-3
 MOMENTS = [3.5 + k / 400 for k in range(20)]  # just before the decision has reached all

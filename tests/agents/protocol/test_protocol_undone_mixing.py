@@ -8,18 +8,18 @@ from typing import Any
 import networkx
 import pytest
 
-from murmura import algorithms, networks
-from murmura.agents.events import Send
-from murmura.agents.manifest import Manifest
-from murmura.agents.messages import CumulativeMass, RangeReport
-from murmura.agents.protocol import Agent, Options
-from murmura.agents.protocol.flooding import Flooding
-from murmura.agents.protocol.memory import LOST
-from murmura.agents.results import AgentResult
-from murmura.families import Normal
-from murmura.privacy import NoPrivacy
-from murmura.simulation import Problem, SyntheticSignals
-from murmura.testing import SimulatedNetwork
+from veilsum import algorithms, networks
+from veilsum.agents.events import Send
+from veilsum.agents.manifest import Manifest
+from veilsum.agents.messages import CumulativeMass, RangeReport
+from veilsum.agents.protocol import Agent, Options
+from veilsum.agents.protocol.flooding import Flooding
+from veilsum.agents.protocol.memory import LOST
+from veilsum.agents.results import AgentResult
+from veilsum.families import Normal
+from veilsum.privacy import NoPrivacy
+from veilsum.simulation import Problem, SyntheticSignals
+from veilsum.testing import SimulatedNetwork
 
 from .cases import released
 

@@ -5,17 +5,17 @@ from typing import Any
 
 import pytest
 
-from murmura import networks
-from murmura.agents.events import AgentReport, Done, Send
-from murmura.agents.manifest import Manifest
-from murmura.agents.messages import Attendance, CumulativeMass, Hello
-from murmura.agents.protocol import Agent, Options
-from murmura.agents.protocol.gathering import Gathering
-from murmura.agents.protocol.link import Link
-from murmura.agents.transport.memory import Faults
-from murmura.privacy import NetworkDP
-from murmura.testing import SimulatedNetwork
 from tests.agents.protocol.cases import problem, released, releases, small
+from veilsum import networks
+from veilsum.agents.events import AgentReport, Done, Send
+from veilsum.agents.manifest import Manifest
+from veilsum.agents.messages import Attendance, CumulativeMass, Hello
+from veilsum.agents.protocol import Agent, Options
+from veilsum.agents.protocol.gathering import Gathering
+from veilsum.agents.protocol.link import Link
+from veilsum.agents.transport.memory import Faults
+from veilsum.privacy import NetworkDP
+from veilsum.testing import SimulatedNetwork
 
 ROUNDS = 150  # of a ring of 4 and of a path of 3: what is not mixed is below 1e-9
 TIMES: Any = {"gathering": 30.0, "lost_after": 60.0}
@@ -479,7 +479,7 @@ def test_attendance_that_nobody_may_send_is_rejected() -> None:
 
 
 def received(message: Any) -> Any:
-    from murmura.agents.events import Received
+    from veilsum.agents.events import Received
 
     return Received(message)
 
@@ -492,7 +492,7 @@ def test_everyone_comes_to_the_same_coverage(faults: Any) -> None:
     for k, label in enumerate(run.agents):
         run.release(label, [released(terms, t, 1.0) for t in range(1, 31 - 5 * k)])
     run.start()
-    from murmura.agents.events import NoMoreReadings
+    from veilsum.agents.events import NoMoreReadings
 
     for label in run.agents:
         run.feed(label, NoMoreReadings())

@@ -6,15 +6,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from murmura.agents.ledger import Ledger, LedgerEntry, read_ledger
-from murmura.agents.manifest import Manifest
-from murmura.agents.protocol import Options
-from murmura.agents.readings import IterableReadings, Readings
-from murmura.agents.release import ReleaseMechanism
-from murmura.agents.runtime import Log, Node
-from murmura.agents.transport.memory import MemoryNetwork
-from murmura.privacy.accounting import Budget
 from tests.agents.runtime.test_node import problem
+from veilsum.agents.ledger import Ledger, LedgerEntry, read_ledger
+from veilsum.agents.manifest import Manifest
+from veilsum.agents.protocol import Options
+from veilsum.agents.readings import IterableReadings, Readings
+from veilsum.agents.release import ReleaseMechanism
+from veilsum.agents.runtime import Log, Node
+from veilsum.agents.transport.memory import MemoryNetwork
+from veilsum.privacy.accounting import Budget
 
 ROUNDS = 400
 

@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import Any
 
-from murmura.agents.ledger import ReadingOrigin
-from murmura.agents.readings import Readings, SourceState, Value
-from murmura.errors import SignalError
 from tests.agents.readings.released import entries, run_agents
+from veilsum.agents.ledger import ReadingOrigin
+from veilsum.agents.readings import Readings, SourceState, Value
+from veilsum.errors import SignalError
 
 
 class Recorded(Readings):

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from murmura.agents.readings import (
+from veilsum.agents.readings import (
     CommandReadings,
     CsvReadings,
     HttpReadings,
@@ -13,7 +13,7 @@ from murmura.agents.readings import (
     MqttReadings,
     SqlReadings,
 )
-from murmura.errors import AgentError, SignalError
+from veilsum.errors import AgentError, SignalError
 
 NAN, INF = float("nan"), float("inf")
 NO_TIMES: list[Any] = [-1, 0, NAN, INF, 1e300, "x", None, []]

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from murmura.agents.readings import CommandReadings, Pauses, SourceState
-from murmura.errors import SignalError
+from veilsum.agents.readings import CommandReadings, Pauses, SourceState
+from veilsum.errors import SignalError
 
 
 def python(code: str, **options: Any) -> CommandReadings:

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from murmura.agents.readings import HttpReadings, Pauses, SourceState
-from murmura.errors import SignalError
 from tests.agents.readings.released import entries, run_agents, taken
+from veilsum.agents.readings import HttpReadings, Pauses, SourceState
+from veilsum.errors import SignalError
 
 
 class Server:

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from murmura.agents.config_tables import SOURCES, ReadingsTable
-from murmura.agents.readings import (
+from veilsum.agents.config_tables import SOURCES, ReadingsTable
+from veilsum.agents.readings import (
     HttpReadings,
     IterableReadings,
     MqttReadings,
@@ -22,8 +22,8 @@ from murmura.agents.readings import (
     base,
     secret_of,
 )
-from murmura.agents.readings.polled import Fields, key_text, parsed, pointed
-from murmura.errors import AgentError, MissingExtraError, SignalError
+from veilsum.agents.readings.polled import Fields, key_text, parsed, pointed
+from veilsum.errors import AgentError, MissingExtraError, SignalError
 
 
 def test_a_key_is_the_same_text_in_every_session() -> None:
@@ -165,7 +165,7 @@ def test_a_missing_package_names_the_extra(
     monkeypatch: pytest.MonkeyPatch, make: Any, module: str, extra: str
 ) -> None:
     monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(MissingExtraError, match=re.escape(f"pip install 'murmura[{extra}]'")):
+    with pytest.raises(MissingExtraError, match=re.escape(f"pip install 'veilsum[{extra}]'")):
         make("mqtt://host")
 
 

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from murmura.agents.readings import (
+from veilsum.agents.readings import (
     CommandReadings,
     CsvReadings,
     IterableReadings,
     SourceState,
 )
-from murmura.errors import AgentError, SignalError
+from veilsum.errors import AgentError, SignalError
 
 
 def test_python_values_in_their_order_and_the_end() -> None:

@@ -4,17 +4,17 @@ from typing import Any
 
 import pytest
 
-from murmura.agents.config_tables import ReadingsTable
-from murmura.agents.ledger import Ledger, read_ledger
-from murmura.agents.manifest import Manifest
-from murmura.agents.protocol import Options
-from murmura.agents.readings import SourceState
-from murmura.agents.release import ReleaseMechanism
-from murmura.agents.runtime import CommandReadings, CsvReadings, IterableReadings, Log, Node
-from murmura.agents.transport.memory import MemoryNetwork
-from murmura.errors import AgentError, LedgerError, SignalError
-from murmura.privacy.accounting import Budget
 from tests.agents.runtime.test_node import problem
+from veilsum.agents.config_tables import ReadingsTable
+from veilsum.agents.ledger import Ledger, read_ledger
+from veilsum.agents.manifest import Manifest
+from veilsum.agents.protocol import Options
+from veilsum.agents.readings import SourceState
+from veilsum.agents.release import ReleaseMechanism
+from veilsum.agents.runtime import CommandReadings, CsvReadings, IterableReadings, Log, Node
+from veilsum.agents.transport.memory import MemoryNetwork
+from veilsum.errors import AgentError, LedgerError, SignalError
+from veilsum.privacy.accounting import Budget
 
 HEAD = "time,kwh\n"
 ROWS = ["1,2.5\n", "2,3.5\n", "3,3.5\n"]

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from murmura.agents.ledger import Ledger, ReadingOrigin
-from murmura.agents.ledger.records import OriginHasher
-from murmura.agents.readings import CsvReadings, SourceState
-from murmura.errors import SignalError
 from tests.agents.readings.released import entries, run_agents
 from tests.agents.readings.test_rotation import HEAD, Writer, source, taken
+from veilsum.agents.ledger import Ledger, ReadingOrigin
+from veilsum.agents.ledger.records import OriginHasher
+from veilsum.agents.readings import CsvReadings, SourceState
+from veilsum.errors import SignalError
 
 ROWS = [f"{number},{number + 0.5}\n" for number in range(1, 12)]
 NOT_READ = "are not read"

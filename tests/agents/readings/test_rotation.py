@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from murmura.agents.ledger.clock import SystemClock
-from murmura.agents.readings import CsvReadings, SourceState
-from murmura.agents.readings.rotation import FollowedFile
-from murmura.errors import AgentError, SignalError
 from tests.agents.readings.test_rewritten_readings import read
+from veilsum.agents.ledger.clock import SystemClock
+from veilsum.agents.readings import CsvReadings, SourceState
+from veilsum.agents.readings.rotation import FollowedFile
+from veilsum.errors import AgentError, SignalError
 
 HEAD = "time,kwh\n"
 

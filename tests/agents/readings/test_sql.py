@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from murmura.agents.readings import Pauses, SourceState, SqlReadings
-from murmura.agents.readings import sql as module
-from murmura.errors import SignalError
 from tests.agents.readings.released import entries, run_agents, taken
+from veilsum.agents.readings import Pauses, SourceState, SqlReadings
+from veilsum.agents.readings import sql as module
+from veilsum.errors import SignalError
 
 
 def execute(file: Path, *statements: str) -> None:

@@ -16,14 +16,14 @@ from typing import Any
 
 import pytest
 
-from murmura.agents.observers.watcher import client_context
-from murmura.agents.pki import Authority, Credentials
-from murmura.agents.relay import Relay, RelayConnector, exchange, server
-from murmura.agents.relay.exchange import Request
-from murmura.agents.transport.zenoh_config import Endpoint
-from murmura.errors import AgentError
+from veilsum.agents.observers.watcher import client_context
+from veilsum.agents.pki import Authority, Credentials
+from veilsum.agents.relay import Relay, RelayConnector, exchange, server
+from veilsum.agents.relay.exchange import Request
+from veilsum.agents.transport.zenoh_config import Endpoint
+from veilsum.errors import AgentError
 
-START = "from murmura.cli import main; main()"
+START = "from veilsum.cli import main; main()"
 HERE = "127.0.0.1"
 MEMBERS = {"north": "north", "east": "east"}
 SCENARIO = """
@@ -177,11 +177,11 @@ def test_bytes_go_both_ways_and_an_end_ends_the_other(running: Running, keys: Pa
     ("line", "reason"),
     [
         (b"GET / HTTP/1.1\n", "not a request of a site"),
-        (b"murmura-relay 2 await\n", "another version"),
-        (b"murmura-relay 1 call\n", "neither await nor call"),
-        (b"murmura-relay 1 call a b\n", "neither await nor call"),
+        (b"veilsum-relay 2 await\n", "another version"),
+        (b"veilsum-relay 1 call\n", "neither await nor call"),
+        (b"veilsum-relay 1 call a b\n", "neither await nor call"),
         (b"\xff\xfe bytes\n", "not a request"),
-        (b"murmura-relay 1 call " + b"x" * 600 + b"\n", "more than 512"),
+        (b"veilsum-relay 1 call " + b"x" * 600 + b"\n", "more than 512"),
     ],
 )
 def test_other_requests_are_refused(running: Running, keys: Path, line: bytes, reason: str) -> None:
@@ -346,13 +346,13 @@ def run_sites(folder: Path, meanwhile: Any = lambda: None) -> dict[str, Any]:
 
 def secrets_of(folder: Path) -> list[bytes]:
     """What messages of this link contain: labels, the manifest, keys of zenoh, releases."""
-    from murmura.agents.config import Setup
-    from murmura.agents.ledger import read_ledger
+    from veilsum.agents.config import Setup
+    from veilsum.agents.ledger import read_ledger
 
     manifest = Setup.load(folder / "north.toml").manifest
     sums = [read_ledger(folder / f"{n}.ledger").entries[0].sums[0] for n in ("north", "east")]
     return [
-        manifest.digest, b"murmura/pair", b"mu\x06\x02", b"mu\x05\x01",
+        manifest.digest, b"veilsum/pair", b"mu\x06\x02", b"mu\x05\x01",
         *(number.to_bytes(number.bit_length() // 8 + 1, "big", signed=True) for number in sums),
     ]  # fmt: skip
 
@@ -381,8 +381,8 @@ def test_two_agents_that_listen_nowhere_meet_and_the_relay_sees_ciphertext(
 
 def test_the_search_finds_messages_where_a_link_has_no_tls(keys: Path, monkeypatch: Any) -> None:
     """The weakened variant: the same relay, and a link that is plain inside."""
-    from murmura.agents.messages import Hello
-    from murmura.agents.wire import encode
+    from veilsum.agents.messages import Hello
+    from veilsum.agents.wire import encode
 
     tap = Tap()
     monkeypatch.setattr(server, "join", tap.copy(exchange.join))
@@ -441,7 +441,7 @@ def test_a_relay_that_ends_and_comes_back_costs_time_and_nothing_else(
 
 
 def test_a_relay_needs_certificates_and_a_fixed_port(tmp_path: Path, keys: Path) -> None:
-    from murmura.agents.config import Setup
+    from veilsum.agents.config import Setup
 
     write_sites(tmp_path, keys, 7450)
     file = tmp_path / "north.toml"

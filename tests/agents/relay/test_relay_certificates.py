@@ -11,10 +11,6 @@ from typing import Any
 import pytest
 from cryptography import x509
 
-from murmura.agents.observers.watcher import client_context
-from murmura.agents.pki import Authority
-from murmura.agents.relay import RelayConnector, server
-from murmura.agents.relay.exchange import Request
 from tests.agents.relay.test_relay import (
     HERE,
     MEMBERS,
@@ -23,6 +19,10 @@ from tests.agents.relay.test_relay import (
     read_line,
     request,
 )
+from veilsum.agents.observers.watcher import client_context
+from veilsum.agents.pki import Authority
+from veilsum.agents.relay import RelayConnector, server
+from veilsum.agents.relay.exchange import Request
 
 
 @pytest.fixture

@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from murmura import families
-from murmura.agents.manifest import Manifest
-from murmura.agents.release import ContributionMechanism, ReleaseMechanism, make_mechanism
-from murmura.agents.release.reserve import DEPTH
-from murmura.errors import AgentError, SignalError
-from murmura.privacy import Batches, MaskedDP, Noise
-from murmura.scenario import Scenario
-from murmura.testing import PredictableEntropy
 from tests.agents.ledger.conftest import make_problem
+from veilsum import families
+from veilsum.agents.manifest import Manifest
+from veilsum.agents.release import ContributionMechanism, ReleaseMechanism, make_mechanism
+from veilsum.agents.release.reserve import DEPTH
+from veilsum.errors import AgentError, SignalError
+from veilsum.privacy import Batches, MaskedDP, Noise
+from veilsum.scenario import Scenario
+from veilsum.testing import PredictableEntropy
 
 SCENARIO = """
 network = {graph = "complete:4"}

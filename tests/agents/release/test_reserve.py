@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from murmura.agents.release import reserve
-from murmura.agents.release.reserve import DEPTH, LOW, PAUSE, NoiseReserve, in_silence
+from veilsum.agents.release import reserve
+from veilsum.agents.release.reserve import DEPTH, LOW, PAUSE, NoiseReserve, in_silence
 
 
 class Computing:

@@ -6,16 +6,16 @@ from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from murmura.agents.ledger import Ledger
-from murmura.agents.manifest import Manifest
-from murmura.agents.masked.actions import SessionTimes
-from murmura.agents.protocol import Options
-from murmura.agents.release import ContributionMechanism
-from murmura.agents.runtime import IterableReadings, Log, Node
-from murmura.agents.runtime.spool import open_spool
-from murmura.agents.transport.memory import MemoryNetwork
-from murmura.privacy.accounting import Budget
-from murmura.scenario import Scenario
+from veilsum.agents.ledger import Ledger
+from veilsum.agents.manifest import Manifest
+from veilsum.agents.masked.actions import SessionTimes
+from veilsum.agents.protocol import Options
+from veilsum.agents.release import ContributionMechanism
+from veilsum.agents.runtime import IterableReadings, Log, Node
+from veilsum.agents.runtime.spool import open_spool
+from veilsum.agents.transport.memory import MemoryNetwork
+from veilsum.privacy.accounting import Budget
+from veilsum.scenario import Scenario
 
 SUM = 'name = "masked-sum", rounds = 20'
 SCENARIO = """

@@ -4,8 +4,6 @@ from typing import Any
 
 import pytest
 
-from murmura.agents.readings import SourceState
-from murmura.agents.runtime import IterableReadings
 from tests.agents.runtime.test_batches_run import (
     DEVICE,
     ROUNDS,
@@ -15,6 +13,8 @@ from tests.agents.runtime.test_batches_run import (
     powers,
     which,
 )
+from veilsum.agents.readings import SourceState
+from veilsum.agents.runtime import IterableReadings
 
 
 def ones() -> Any:

@@ -12,22 +12,22 @@ from typing import Any
 import numpy as np
 import pytest
 
-from murmura.agents.events import Leave
-from murmura.agents.ledger import Ledger, ReadingOrigin, read_ledger, verify
-from murmura.agents.manifest import Manifest
-from murmura.agents.protocol import Options
-from murmura.agents.readings import CsvReadings, SourceState
-from murmura.agents.release import ReleaseMechanism, guarantee
-from murmura.agents.runtime import IterableReadings, Log, Node
-from murmura.agents.runtime.scheduler import ReadingScheduler
-from murmura.agents.runtime.spool import MemorySpool, open_spool
-from murmura.agents.runtime.spool_file import FileSpool
-from murmura.agents.transport.memory import MemoryNetwork
-from murmura.errors import AgentError, LedgerError
-from murmura.privacy import Batches, SignalDP
-from murmura.privacy.accounting import Budget
-from murmura.simulation import Record, simulate
 from tests.agents.runtime.test_node import problem
+from veilsum.agents.events import Leave
+from veilsum.agents.ledger import Ledger, ReadingOrigin, read_ledger, verify
+from veilsum.agents.manifest import Manifest
+from veilsum.agents.protocol import Options
+from veilsum.agents.readings import CsvReadings, SourceState
+from veilsum.agents.release import ReleaseMechanism, guarantee
+from veilsum.agents.runtime import IterableReadings, Log, Node
+from veilsum.agents.runtime.scheduler import ReadingScheduler
+from veilsum.agents.runtime.spool import MemorySpool, open_spool
+from veilsum.agents.runtime.spool_file import FileSpool
+from veilsum.agents.transport.memory import MemoryNetwork
+from veilsum.errors import AgentError, LedgerError
+from veilsum.privacy import Batches, SignalDP
+from veilsum.privacy.accounting import Budget
+from veilsum.simulation import Record, simulate
 
 DEVICE = b"d" * 32
 ROUNDS = 12
@@ -487,7 +487,7 @@ def test_without_a_device_key_it_is_acknowledged_when_the_batch_is_released(tmp_
 
 
 def test_a_full_disk_holds_the_reading_back_and_loses_none(tmp_path: Any, monkeypatch: Any) -> None:
-    monkeypatch.setattr("murmura.agents.runtime.scheduler.RETRY", 0.01)
+    monkeypatch.setattr("veilsum.agents.runtime.scheduler.RETRY", 0.01)
     usual, failures = FileSpool.append, [0]
 
     def full(self: Any, reading: Any) -> None:

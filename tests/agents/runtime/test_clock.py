@@ -7,9 +7,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-import murmura.agents
-from murmura.agents.ledger import read_ledger
+import veilsum.agents
 from tests.agents.runtime.test_duplicate_releases import Deployment
+from veilsum.agents.ledger import read_ledger
 
 DAY = 86_400.0
 WALL = {"time", "localtime", "gmtime", "now", "utcnow", "today"}
@@ -65,7 +65,7 @@ def test_a_clock_set_back_or_forward_between_starts_draws_nothing_anew(
 
 
 def test_no_other_part_of_an_agent_asks_for_the_wall_clock() -> None:
-    home = Path(murmura.agents.__file__).parent
+    home = Path(veilsum.agents.__file__).parent
     for path in home.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Attribute) and node.attr in WALL:
@@ -75,7 +75,7 @@ def test_no_other_part_of_an_agent_asks_for_the_wall_clock() -> None:
 
 
 def test_a_log_line_has_the_time_of_the_wall(monkeypatch: Any) -> None:
-    from murmura.agents.runtime import Log
+    from veilsum.agents.runtime import Log
 
     monkeypatch.setattr(time, "time", lambda: 0.25)
     out = io.StringIO()

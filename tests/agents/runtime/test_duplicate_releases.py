@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from murmura.agents.ledger import Ledger, read_ledger
-from murmura.agents.ledger.maintenance import backup, restore
-from murmura.agents.ledger.writer import LedgerWriter
-from murmura.agents.manifest import Manifest
-from murmura.agents.protocol import Options
-from murmura.agents.release import ReleaseMechanism
-from murmura.agents.runtime import IterableReadings, Log, Node
-from murmura.agents.transport.memory import MemoryNetwork
-from murmura.privacy.accounting import Budget
 from tests.agents.runtime.test_node import problem
+from veilsum.agents.ledger import Ledger, read_ledger
+from veilsum.agents.ledger.maintenance import backup, restore
+from veilsum.agents.ledger.writer import LedgerWriter
+from veilsum.agents.manifest import Manifest
+from veilsum.agents.protocol import Options
+from veilsum.agents.release import ReleaseMechanism
+from veilsum.agents.runtime import IterableReadings, Log, Node
+from veilsum.agents.transport.memory import MemoryNetwork
+from veilsum.privacy.accounting import Budget
 
 MADE = problem("average", rounds=30)
 TERMS = Manifest.of(MADE, "names")

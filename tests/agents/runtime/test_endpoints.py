@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from murmura.agents.runtime import AgentStatus, Log, Metrics
-from murmura.agents.runtime.endpoints import FROZEN, MOST_REQUESTS, Endpoints, is_numeric
-from murmura.agents.runtime.observability import Observability
-from murmura.agents.runtime.reporter import StatusReporter
-from murmura.errors import AgentError
 from tests.agents.runtime.test_node import finish, node, problem
 from tests.agents.runtime.test_status import FakeTime, status
+from veilsum.agents.runtime import AgentStatus, Log, Metrics
+from veilsum.agents.runtime.endpoints import FROZEN, MOST_REQUESTS, Endpoints, is_numeric
+from veilsum.agents.runtime.observability import Observability
+from veilsum.agents.runtime.reporter import StatusReporter
+from veilsum.errors import AgentError
 
 
 class Served:
@@ -83,8 +83,8 @@ def test_metrics_and_status_are_served_and_other_pages_are_named(served: Served)
     served.metrics.refused.labels("north", served.metrics.peer("north", "mallory")).inc()
     code, text = served.get("/metrics")
     assert code == 200
-    assert 'murmura_round{agent="north"} 7.0' in text
-    assert 'murmura_messages_refused_total{agent="north",peer="unknown"} 1.0' in text
+    assert 'veilsum_round{agent="north"} 7.0' in text
+    assert 'veilsum_messages_refused_total{agent="north",peer="unknown"} 1.0' in text
     served.show(status())
     shown = json.loads(served.get("/status.json?x=1")[1])
     assert shown["agents"][0]["estimate"] == [5.0]

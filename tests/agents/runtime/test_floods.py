@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from murmura.agents.events import AgentReport, Received, Started
-from murmura.agents.messages import Attendance, CumulativeMass, Hello, PeerStatus, RecordExchange
-from murmura.agents.observers.publisher import StatusPublisher
-from murmura.agents.protocol import Agent
-from murmura.agents.runtime import log as logs
-from murmura.agents.runtime.log import BURST, MOST_TEXTS, Log
-from murmura.agents.runtime.observability import Metrics, Observability
 from tests.agents.masked.network import MaskedNetwork
 from tests.agents.protocol.cases import small
+from veilsum.agents.events import AgentReport, Received, Started
+from veilsum.agents.messages import Attendance, CumulativeMass, Hello, PeerStatus, RecordExchange
+from veilsum.agents.observers.publisher import StatusPublisher
+from veilsum.agents.protocol import Agent
+from veilsum.agents.runtime import log as logs
+from veilsum.agents.runtime.log import BURST, MOST_TEXTS, Log
+from veilsum.agents.runtime.observability import Metrics, Observability
 
 MANY = 20_000
 FEW_LINES = BURST * (MOST_TEXTS + 2)
@@ -56,7 +56,7 @@ class Flooded:
 
     def refused(self, peer: str) -> float:
         labels = {"agent": self.label, "peer": peer}
-        name = "murmura_messages_refused_total"
+        name = "veilsum_messages_refused_total"
         return float(self.metrics.registry.get_sample_value(name, labels) or 0)
 
 

@@ -11,23 +11,23 @@ import numpy as np
 import pytest
 import zenoh
 
-from murmura import algorithms, families
-from murmura.agents.ledger import Ledger
-from murmura.agents.local_cluster.plan import free_ports
-from murmura.agents.manifest import Manifest
-from murmura.agents.messages import Attendance, CumulativeMass, Hello, PeerStatus, Register
-from murmura.agents.pki import Authority
-from murmura.agents.protocol import Options
-from murmura.agents.release import ReleaseMechanism
-from murmura.agents.runtime import IterableReadings, Log, Node
-from murmura.agents.transport import zenoh_config as names
-from murmura.agents.transport.zenoh import ZenohTransport
-from murmura.agents.transport.zenoh_config import Endpoint, settings
-from murmura.agents.wire import encode
-from murmura.networks import Graph, lazy_metropolis
-from murmura.privacy import SignalDP
-from murmura.privacy.accounting import Budget
-from murmura.simulation import Problem, SyntheticSignals
+from veilsum import algorithms, families
+from veilsum.agents.ledger import Ledger
+from veilsum.agents.local_cluster.plan import free_ports
+from veilsum.agents.manifest import Manifest
+from veilsum.agents.messages import Attendance, CumulativeMass, Hello, PeerStatus, Register
+from veilsum.agents.pki import Authority
+from veilsum.agents.protocol import Options
+from veilsum.agents.release import ReleaseMechanism
+from veilsum.agents.runtime import IterableReadings, Log, Node
+from veilsum.agents.transport import zenoh_config as names
+from veilsum.agents.transport.zenoh import ZenohTransport
+from veilsum.agents.transport.zenoh_config import Endpoint, settings
+from veilsum.agents.wire import encode
+from veilsum.networks import Graph, lazy_metropolis
+from veilsum.privacy import SignalDP
+from veilsum.privacy.accounting import Budget
+from veilsum.simulation import Problem, SyntheticSignals
 
 HONEST = ("a", "b", "c")
 ROUNDS = 80
@@ -62,7 +62,7 @@ def honest(problem: Any, manifest: Any, label: Any, ports: Any, authority: Any, 
 
 
 def enemy(manifest: Any, ports: Any, authority: Any) -> Any:
-    """d's own session with d's own certificate, and nothing of murmura's in between."""
+    """d's own session with d's own certificate, and nothing of veilsum's in between."""
     b = Endpoint.parse(f"tls/127.0.0.1:{ports['b']}", insecure=False)
     configured = settings(manifest.name, "d", [], [b], ["b"], authority.credentials("d"))
     configured |= {"access_control": {"enabled": False}}

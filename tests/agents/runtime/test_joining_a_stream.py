@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 
-from murmura.agents.ledger import Ledger
-from murmura.agents.manifest import Manifest
-from murmura.agents.protocol import Options
-from murmura.agents.release import ReleaseMechanism
-from murmura.agents.runtime import Log, Node, scheduler
-from murmura.agents.runtime.schedule import SlotSchedule
-from murmura.agents.transport.memory import MemoryNetwork
-from murmura.privacy.accounting import Budget
 from tests.agents.runtime.test_node import problem
 from tests.agents.runtime.test_schedule import TimedReadings
 from tests.agents.runtime.test_slots import HOUR, NOON, SetClocks
+from veilsum.agents.ledger import Ledger
+from veilsum.agents.manifest import Manifest
+from veilsum.agents.protocol import Options
+from veilsum.agents.release import ReleaseMechanism
+from veilsum.agents.runtime import Log, Node, scheduler
+from veilsum.agents.runtime.schedule import SlotSchedule
+from veilsum.agents.transport.memory import MemoryNetwork
+from veilsum.privacy.accounting import Budget
 
 HOURS = 24
 

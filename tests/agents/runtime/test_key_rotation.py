@@ -15,10 +15,11 @@ from typing import Any
 
 import pytest
 
-from murmura.agents.config import Setup
-from murmura.agents.ledger import origins, read_ledger
-from murmura.agents.ledger.records import OriginHasher
-from murmura.agents.pki import (
+from tests.agents.transport.transport_cases import free_port, wait_for
+from veilsum.agents.config import Setup
+from veilsum.agents.ledger import origins, read_ledger
+from veilsum.agents.ledger.records import OriginHasher
+from veilsum.agents.pki import (
     Authority,
     Credentials,
     KeyRequest,
@@ -26,10 +27,9 @@ from murmura.agents.pki import (
     make_request,
     site_secret,
 )
-from murmura.agents.pki.secret import secret_file
-from murmura.cli.agent import build
-from murmura.errors import LedgerError
-from tests.agents.transport.transport_cases import free_port, wait_for
+from veilsum.agents.pki.secret import secret_file
+from veilsum.cli.agent import build
+from veilsum.errors import LedgerError
 
 SCENARIO = """\
 name = "pair"
@@ -251,8 +251,8 @@ def _single(pair: Pair) -> Path:
 
 
 def test_days_of_the_certificate_follow_a_renewal(pair: Pair) -> None:
-    from murmura.agents.runtime import Metrics
-    from murmura.cli.agent import RunOptions, _watch
+    from veilsum.agents.runtime import Metrics
+    from veilsum.cli.agent import RunOptions, _watch
 
     for name in SITES:
         pair.enrol(name)

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from murmura.agents.events import Received, ReceivedBatch, Send
-from murmura.agents.messages import CumulativeMass
-from murmura.agents.runtime import node as runtime
 from tests.agents.runtime.test_local_registers import processes
+from veilsum.agents.events import Received, ReceivedBatch, Send
+from veilsum.agents.messages import CumulativeMass
+from veilsum.agents.runtime import node as runtime
 
 
 def mass(sender: str, receiver: str, number: int = 1) -> CumulativeMass:

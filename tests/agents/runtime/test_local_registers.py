@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from murmura import algorithms, families
-from murmura.agents.events import (
+from veilsum import algorithms, families
+from veilsum.agents.events import (
     Deadline,
     LocalRegisters,
     Persist,
@@ -15,18 +15,18 @@ from murmura.agents.events import (
     Send,
     Started,
 )
-from murmura.agents.ledger import Ledger
-from murmura.agents.manifest import Manifest
-from murmura.agents.messages import Attendance, Hello, Register
-from murmura.agents.protocol import Agent, Options
-from murmura.agents.release import ReleaseMechanism
-from murmura.agents.runtime import IterableReadings, Log, Node
-from murmura.agents.runtime.local_registers import LONGEST_WAIT, RegisterBoard
-from murmura.agents.transport.memory import MemoryNetwork
-from murmura.networks import lazy_metropolis, load
-from murmura.privacy import SignalDP
-from murmura.privacy.accounting import Budget
-from murmura.simulation import Problem, SyntheticSignals
+from veilsum.agents.ledger import Ledger
+from veilsum.agents.manifest import Manifest
+from veilsum.agents.messages import Attendance, Hello, Register
+from veilsum.agents.protocol import Agent, Options
+from veilsum.agents.release import ReleaseMechanism
+from veilsum.agents.runtime import IterableReadings, Log, Node
+from veilsum.agents.runtime.local_registers import LONGEST_WAIT, RegisterBoard
+from veilsum.agents.transport.memory import MemoryNetwork
+from veilsum.networks import lazy_metropolis, load
+from veilsum.privacy import SignalDP
+from veilsum.privacy.accounting import Budget
+from veilsum.simulation import Problem, SyntheticSignals
 
 SIZE, ROUNDS = 12, 15
 

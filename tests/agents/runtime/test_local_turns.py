@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from murmura.agents.ledger import Ledger, read_ledger, verify
-from murmura.agents.ledger.sessions import DiskSessionLedger
-from murmura.agents.masked import masks, rules
-from murmura.agents.masked.local import LocalRecords
-from murmura.agents.masked.pool import RecordPool
-from murmura.agents.runtime.local_turns import LocalTurns, Turnstile
-from murmura.errors import LedgerError
 from tests.agents.runtime.masked_sites import Sites, on_grid, terms
 from tests.agents.runtime.test_masked_run import BATCHES, STREAM, estimates
+from veilsum.agents.ledger import Ledger, read_ledger, verify
+from veilsum.agents.ledger.sessions import DiskSessionLedger
+from veilsum.agents.masked import masks, rules
+from veilsum.agents.masked.local import LocalRecords
+from veilsum.agents.masked.pool import RecordPool
+from veilsum.agents.runtime.local_turns import LocalTurns, Turnstile
+from veilsum.errors import LedgerError
 
 READINGS = {str(k): [1.2578125 + k] for k in range(5)}
 

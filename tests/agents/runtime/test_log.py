@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from murmura.agents.events import AgentReport, Deadline, PeerDown, SetTimer, Started
-from murmura.agents.manifest import Manifest
-from murmura.agents.protocol import Agent, Options
-from murmura.agents.runtime import log as logs
-from murmura.agents.runtime.log import BURST, LONGEST_INTERVAL, MOST_KEYS, MOST_TEXTS, Log
-from murmura.agents.runtime.observability import Metrics, Observability
-from murmura.errors import AgentError
-from murmura.scenario import Scenario
+from veilsum.agents.events import AgentReport, Deadline, PeerDown, SetTimer, Started
+from veilsum.agents.manifest import Manifest
+from veilsum.agents.protocol import Agent, Options
+from veilsum.agents.runtime import log as logs
+from veilsum.agents.runtime.log import BURST, LONGEST_INTERVAL, MOST_KEYS, MOST_TEXTS, Log
+from veilsum.agents.runtime.observability import Metrics, Observability
+from veilsum.errors import AgentError
+from veilsum.scenario import Scenario
 
 DAY = 86_400.0
 ALONE_A_DAY = 200_000  # bytes
@@ -109,7 +109,7 @@ def test_strangers_without_number_take_bounded_memory_and_few_lines() -> None:
     assert len(lines(stream)) <= MOST_KEYS + BURST
     assert seen.counts["refused"] == 5 * MOST_KEYS + 1
     series = [s.labels["peer"] for f in metrics.registry.collect() for s in f.samples
-              if s.name == "murmura_messages_refused_total"]  # fmt: skip
+              if s.name == "veilsum_messages_refused_total"]  # fmt: skip
     assert sorted(series) == ["b", "unknown"]
 
 

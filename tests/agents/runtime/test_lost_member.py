@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from murmura.agents.ledger import Ledger, read_ledger, verify
-from murmura.privacy.accounting import Budget
 from tests.agents.runtime.test_duplicate_releases import DEVICE, TERMS, Deployment
+from veilsum.agents.ledger import Ledger, read_ledger, verify
+from veilsum.privacy.accounting import Budget
 
 LOSING = replace(TERMS, quorum=2, lost_after=0.8, rounds=1500)
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from murmura.agents.ledger import Ledger, read_ledger
-from murmura.agents.ledger import opening as opening_module
-from murmura.agents.ledger.records import release_terms, same_terms
-from murmura.errors import LedgerError
 from tests.agents.runtime.masked_sites import BUDGET, Sites, terms
+from veilsum.agents.ledger import Ledger, read_ledger
+from veilsum.agents.ledger import opening as opening_module
+from veilsum.agents.ledger.records import release_terms, same_terms
+from veilsum.errors import LedgerError
 
 STREAM = 'name = "masked-learn", rounds = 12'
 BATCHES = ", batches = {growth = 2.0, longest = 4}"

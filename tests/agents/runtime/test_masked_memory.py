@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from murmura.agents.ledger import Ledger, read_ledger
-from murmura.agents.masked import links as links_module
-from murmura.agents.masked.remembered import OwnStatus
-from murmura.agents.runtime.status import StatusFile
-from murmura.cli.app import app
 from tests.agents.runtime.masked_sites import BUDGET, Sites, terms
+from veilsum.agents.ledger import Ledger, read_ledger
+from veilsum.agents.masked import links as links_module
+from veilsum.agents.masked.remembered import OwnStatus
+from veilsum.agents.runtime.status import StatusFile
+from veilsum.cli.app import app
 
 READINGS = {str(k): [1.0 + k] for k in range(5)}
 ABSENT = ", absent = 1"
@@ -71,7 +71,7 @@ def test_the_records_of_a_sum_survive_restarts(tmp_path: Any) -> None:
 def test_the_reason_without_a_result_survives_restarts(tmp_path: Any) -> None:
     made = terms(5, ABSENT)
     with Ledger.open(tmp_path / "0.ledger", made[0], "0", BUDGET) as ledger:
-        from murmura.agents.masked.terms import MaskedTerms
+        from veilsum.agents.masked.terms import MaskedTerms
 
         sessions = ledger.sessions(MaskedTerms.of(made[0], made[1].family))
         assert sessions.last_reason == ""
@@ -108,8 +108,8 @@ def test_status_shows_the_stage_and_who_is_missing(tmp_path: Any) -> None:
 
 
 def shown(folder: Any, status: Any) -> tuple[str, str]:
-    """The session's cell in the table of `murmura status`, and all that it prints."""
-    from murmura.cli.status import _session
+    """The session's cell in the table of `veilsum status`, and all that it prints."""
+    from veilsum.cli.status import _session
 
     path = folder / "0.ledger.status.json"
     StatusFile(path)(status)

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from murmura.agents.release import ContributionMechanism
-from murmura.agents.release.reserve import DEPTH, LOW, NoiseReserve
-from murmura.agents.runtime import noise
 from tests.agents.runtime.masked_sites import SUM, Sites, terms
+from veilsum.agents.release import ContributionMechanism
+from veilsum.agents.release.reserve import DEPTH, LOW, NoiseReserve
+from veilsum.agents.runtime import noise
 
 QUERIES = DEPTH - LOW + 2  # the reserve is low after the last but one of them
 STREAM = f'name = "masked-learn", rounds = {QUERIES}'

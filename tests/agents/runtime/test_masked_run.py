@@ -5,19 +5,19 @@ from typing import Any
 
 import pytest
 
-from murmura.agents.ledger import Ledger, read_ledger, verify
-from murmura.agents.masked.agent import MaskedAgent
-from murmura.agents.readings import CsvReadings, SourceState
-from murmura.agents.release import ContributionMechanism, ReleaseMechanism
-from murmura.agents.runtime import IterableReadings, Metrics, Node
-from murmura.agents.runtime.masked import MaskedParts
-from murmura.agents.runtime.spool_file import FileSpool
-from murmura.agents.transport.memory import MemoryNetwork
-from murmura.errors import AgentError, SignalError
-from murmura.privacy.accounting import Budget
 from tests.agents.runtime.masked_sites import OPTIONS, Sites, on_grid, terms
 from tests.agents.runtime.test_schedule import TimedReadings
 from tests.agents.runtime.test_slots import HOUR, NOON, SetClocks
+from veilsum.agents.ledger import Ledger, read_ledger, verify
+from veilsum.agents.masked.agent import MaskedAgent
+from veilsum.agents.readings import CsvReadings, SourceState
+from veilsum.agents.release import ContributionMechanism, ReleaseMechanism
+from veilsum.agents.runtime import IterableReadings, Metrics, Node
+from veilsum.agents.runtime.masked import MaskedParts
+from veilsum.agents.runtime.spool_file import FileSpool
+from veilsum.agents.transport.memory import MemoryNetwork
+from veilsum.errors import AgentError, SignalError
+from veilsum.privacy.accounting import Budget
 
 READINGS = {"0": [1.2578125], "1": [2.5703125], "2": [9.0078125], "3": [4.1328125]}
 STREAM = 'name = "masked-learn", rounds = 12'
@@ -61,9 +61,9 @@ def test_the_result_says_what_it_is_a_sum_of(tmp_path: Any) -> None:
     shown = sites.nodes["1"].observability.metrics
     sites.nodes["1"].reporter.finish()
     value = shown.registry.get_sample_value
-    assert value("murmura_session", {"agent": "1", "number": "query"}) == 1
-    assert value("murmura_session_stage", {"agent": "1", "stage": "concluded"}) == 1
-    assert value("murmura_record_bytes_sent_total", {"agent": "1"}) == session["bytes_sent"]
+    assert value("veilsum_session", {"agent": "1", "number": "query"}) == 1
+    assert value("veilsum_session_stage", {"agent": "1", "stage": "concluded"}) == 1
+    assert value("veilsum_record_bytes_sent_total", {"agent": "1"}) == session["bytes_sent"]
     sites.finish()
     text = sites.log.getvalue()
     for values in READINGS.values():
@@ -81,7 +81,7 @@ def test_what_an_open_query_reserves_is_shown_and_raises_no_alarm(tmp_path: Any)
     value = sites.nodes["1"].observability.metrics.registry.get_sample_value
     names = ("spent", "spent_in_all", "remaining", "reserved")
     assert [budget[name] for name in names] == [0.0, 0.0, 0.0, 1.0]
-    found = {name: value(f"murmura_epsilon_{name}", {"agent": "1"}) for name in names}
+    found = {name: value(f"veilsum_epsilon_{name}", {"agent": "1"}) for name in names}
     assert found == {name: budget[name] for name in names}
     assert found["remaining"] + found["reserved"] >= 1.0 > found["remaining"]
     sites.start("3")

@@ -16,13 +16,13 @@ import pytest
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from murmura.agents.local_cluster.cluster import LaunchOptions, prepare
-from murmura.agents.local_cluster.worker import Worker
-from murmura.agents.masked import masks
-from murmura.agents.masked.masks import EphemeralKey
-from murmura.agents.release.contribution import ContributionMechanism
-from murmura.agents.release.reserve import NoiseReserve
-from murmura.scenario import Scenario
+from veilsum.agents.local_cluster.cluster import LaunchOptions, prepare
+from veilsum.agents.local_cluster.worker import Worker
+from veilsum.agents.masked import masks
+from veilsum.agents.masked.masks import EphemeralKey
+from veilsum.agents.release.contribution import ContributionMechanism
+from veilsum.agents.release.reserve import NoiseReserve
+from veilsum.scenario import Scenario
 
 READINGS = [1.0e9 + 123_456.789 * (i + 1) for i in range(6)]
 SCENARIO = """
@@ -161,7 +161,7 @@ def test_a_variant_that_writes_a_secret_is_found(
 
 
 def test_what_holds_a_secret_shows_nothing_of_it() -> None:
-    from murmura.agents.events import Contribute, Contribution
+    from veilsum.agents.events import Contribute, Contribution
 
     given = Contribution(3, (123_456_789,), 2)
     for shown in (repr(given), str(given), repr(Contribute(given)), f"{given}"):

@@ -8,25 +8,25 @@ from typing import Any
 import numpy as np
 import pytest
 
-from murmura import algorithms, families
-from murmura.agents.events import PeerDown, ReceivedBatch
-from murmura.agents.ledger import Ledger
-from murmura.agents.manifest import Manifest
-from murmura.agents.messages import CumulativeMass
-from murmura.agents.protocol import Options
-from murmura.agents.release import ReleaseMechanism
-from murmura.agents.runtime import IterableReadings, Log, Node
-from murmura.agents.runtime.log import BURST
-from murmura.agents.runtime.node import BATCH
-from murmura.agents.transport.base import Refused, Undecoded
-from murmura.agents.transport.memory import MemoryNetwork
-from murmura.agents.transport.payloads import pack, unpack
-from murmura.agents.wire import encode
-from murmura.errors import AgentError
-from murmura.networks import lazy_metropolis, load
-from murmura.privacy import NetworkDP, SignalDP
-from murmura.privacy.accounting import Budget
-from murmura.simulation import Problem, SyntheticSignals
+from veilsum import algorithms, families
+from veilsum.agents.events import PeerDown, ReceivedBatch
+from veilsum.agents.ledger import Ledger
+from veilsum.agents.manifest import Manifest
+from veilsum.agents.messages import CumulativeMass
+from veilsum.agents.protocol import Options
+from veilsum.agents.release import ReleaseMechanism
+from veilsum.agents.runtime import IterableReadings, Log, Node
+from veilsum.agents.runtime.log import BURST
+from veilsum.agents.runtime.node import BATCH
+from veilsum.agents.transport.base import Refused, Undecoded
+from veilsum.agents.transport.memory import MemoryNetwork
+from veilsum.agents.transport.payloads import pack, unpack
+from veilsum.agents.wire import encode
+from veilsum.errors import AgentError
+from veilsum.networks import lazy_metropolis, load
+from veilsum.privacy import NetworkDP, SignalDP
+from veilsum.privacy.accounting import Budget
+from veilsum.simulation import Problem, SyntheticSignals
 
 
 def problem(algorithm: Any = "learn", privacy: Any = None, rounds: Any = 6) -> Any:

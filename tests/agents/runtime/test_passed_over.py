@@ -7,20 +7,20 @@ from typing import Any
 
 import pytest
 
-from murmura.agents.ledger import Ledger, ReadingOrigin
-from murmura.agents.ledger.records import OriginHasher
-from murmura.agents.readings import CsvReadings
-from murmura.agents.readings.sql import SqlReadings
-from murmura.agents.release import ReleaseMechanism
-from murmura.agents.runtime.scheduler import ReadingScheduler
-from murmura.agents.runtime.spool import NO_SLOT, MemorySpool, SpooledReading
-from murmura.agents.runtime.spool_file import FileSpool
-from murmura.privacy import Batches, SignalDP
-from murmura.privacy.accounting import Budget
 from tests.agents.runtime.test_batches_run import DEVICE, Broker, Run, entries
 from tests.agents.runtime.test_node import problem
 from tests.agents.runtime.test_schedule import Sites, TimedReadings, hourly
 from tests.agents.runtime.test_slots import HOUR, NOON, SetClocks
+from veilsum.agents.ledger import Ledger, ReadingOrigin
+from veilsum.agents.ledger.records import OriginHasher
+from veilsum.agents.readings import CsvReadings
+from veilsum.agents.readings.sql import SqlReadings
+from veilsum.agents.release import ReleaseMechanism
+from veilsum.agents.runtime.scheduler import ReadingScheduler
+from veilsum.agents.runtime.spool import NO_SLOT, MemorySpool, SpooledReading
+from veilsum.agents.runtime.spool_file import FileSpool
+from veilsum.privacy import Batches, SignalDP
+from veilsum.privacy.accounting import Budget
 
 KEYS = tuple(f"h{number}" for number in range(1, 7))
 

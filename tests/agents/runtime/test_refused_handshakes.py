@@ -1,4 +1,4 @@
-"""Who was refused and why, in the log of a real `murmura agent` that listens."""
+"""Who was refused and why, in the log of a real `veilsum agent` that listens."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 import zenoh
 
-from murmura.agents.transport.zenoh_log import RefusedHandshake
 from tests.agents.runtime.test_key_rotation import SITES, Pair
 from tests.agents.transport.test_transport_intruders import session
 from tests.agents.transport.transport_cases import wait_for
+from veilsum.agents.transport.zenoh_log import RefusedHandshake
 
 LINE = "2026 WARN acc-0 ThreadId(05) zenoh_link_tls::unicast: {}. Hint: increase the system open file limit."
 
@@ -37,13 +37,13 @@ def test_lines_of_zenoh_are_understood(said: str, expected: str) -> None:
 
 
 class Running:
-    """`murmura agent` of north, which listens; its log and its output."""
+    """`veilsum agent` of north, which listens; its log and its output."""
 
     def __init__(self, pair: Pair) -> None:
         self.log = pair.home / "north.log"
         with self.log.open("w") as errors, (pair.home / "north.out").open("w") as output:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "murmura.cli", "agent", "agent.toml", "--json"],
+                [sys.executable, "-m", "veilsum.cli", "agent", "agent.toml", "--json"],
                 cwd=pair.home / "north", stdout=output, stderr=errors,
             )  # fmt: skip
         self.output = pair.home / "north.out"
@@ -92,7 +92,7 @@ def test_each_epoch_gives_its_descriptors_back() -> None:
     """An agent enters it anew in every epoch."""
     code = (
         "import os\n"
-        "from murmura.agents.transport.zenoh_log import TransportLog\n"
+        "from veilsum.agents.transport.zenoh_log import TransportLog\n"
         "counts = []\n"
         "for _ in range(6):\n"
         "    with TransportLog(lambda found: None):\n"

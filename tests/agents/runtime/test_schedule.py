@@ -8,20 +8,20 @@ from typing import Any
 
 import pytest
 
-from murmura.agents.events import Deadline
-from murmura.agents.ledger import Ledger, ReadingOrigin
-from murmura.agents.manifest import Manifest
-from murmura.agents.protocol import Options
-from murmura.agents.protocol.agent import Agent
-from murmura.agents.readings import SourceState
-from murmura.agents.release import ReleaseMechanism
-from murmura.agents.runtime import IterableReadings, Log, Node
-from murmura.agents.runtime.scheduler import ReadingScheduler
-from murmura.agents.transport.memory import MemoryNetwork
-from murmura.privacy import NetworkDP
-from murmura.privacy.accounting import Budget
 from tests.agents.runtime.test_node import problem
 from tests.agents.runtime.test_slots import HOUR, NOON, SetClocks
+from veilsum.agents.events import Deadline
+from veilsum.agents.ledger import Ledger, ReadingOrigin
+from veilsum.agents.manifest import Manifest
+from veilsum.agents.protocol import Options
+from veilsum.agents.protocol.agent import Agent
+from veilsum.agents.readings import SourceState
+from veilsum.agents.release import ReleaseMechanism
+from veilsum.agents.runtime import IterableReadings, Log, Node
+from veilsum.agents.runtime.scheduler import ReadingScheduler
+from veilsum.agents.transport.memory import MemoryNetwork
+from veilsum.privacy import NetworkDP
+from veilsum.privacy.accounting import Budget
 
 ROUNDS, DAY = 12, 86_400.0
 

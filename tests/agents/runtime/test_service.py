@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from murmura.agents.coverage import Coverage
-from murmura.agents.results import AgentResult
-from murmura.agents.runtime.service import ServiceNotifier
-from murmura.agents.runtime.status import AgentStatus
 from tests.cli.test_cli_agent import deployment
+from veilsum.agents.coverage import Coverage
+from veilsum.agents.results import AgentResult
+from veilsum.agents.runtime.service import ServiceNotifier
+from veilsum.agents.runtime.status import AgentStatus
 
 
 class Manager:
@@ -117,7 +117,7 @@ def test_an_agent_is_ready_before_its_neighbour_is_there_and_says_that_it_ends(
     deployment(tmp_path, "learn", "agents = {open_ended = true}")
     (tmp_path / "0.csv").write_text("value\n1.0\n")
     process = subprocess.Popen(
-        [sys.executable, "-m", "murmura.cli", "agent", "0.toml", "--insecure"],
+        [sys.executable, "-m", "veilsum.cli", "agent", "0.toml", "--insecure"],
         cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         env=os.environ | environment(manager, WATCHDOG_USEC="600000"),
     )  # fmt: skip

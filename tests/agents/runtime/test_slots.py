@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from murmura.agents.ledger.clock import SystemClock
-from murmura.agents.runtime.schedule import Phase, Place, SlotSchedule
+from veilsum.agents.ledger.clock import SystemClock
+from veilsum.agents.runtime.schedule import Phase, Place, SlotSchedule
 
 HOUR = 3600.0
 NOON = 480_000 * HOUR

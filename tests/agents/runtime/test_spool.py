@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from murmura.agents.runtime.spool import NO_SLOT, MemorySpool, SpooledReading
-from murmura.agents.runtime.spool_file import HEADER, NONCE, FileSpool
-from murmura.errors import LedgerError
+from veilsum.agents.runtime.spool import NO_SLOT, MemorySpool, SpooledReading
+from veilsum.agents.runtime.spool_file import HEADER, NONCE, FileSpool
+from veilsum.errors import LedgerError
 
 SECRET = b"s" * 32
 VALUE = 1234.5678

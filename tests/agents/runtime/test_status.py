@@ -15,17 +15,17 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from murmura.agents.coverage import Coverage
-from murmura.agents.results import AgentResult
-from murmura.agents.runtime import AgentStatus, Log, Metrics
-from murmura.agents.runtime.facts import BudgetFacts
-from murmura.agents.runtime.metrics import GONE
-from murmura.agents.runtime.reporter import StatusReporter
-from murmura.agents.runtime.status import STALE, StatusFile, StatusReport, machine, status_files
-from murmura.cli.app import app
-from murmura.errors import AgentError
-from murmura.privacy import SignalDP
 from tests.agents.runtime.test_node import finish, node, problem
+from veilsum.agents.coverage import Coverage
+from veilsum.agents.results import AgentResult
+from veilsum.agents.runtime import AgentStatus, Log, Metrics
+from veilsum.agents.runtime.facts import BudgetFacts
+from veilsum.agents.runtime.metrics import GONE
+from veilsum.agents.runtime.reporter import StatusReporter
+from veilsum.agents.runtime.status import STALE, StatusFile, StatusReport, machine, status_files
+from veilsum.cli.app import app
+from veilsum.errors import AgentError
+from veilsum.privacy import SignalDP
 
 LABELS = ("0", "1", "2")
 
@@ -252,7 +252,7 @@ def run(*words: str) -> Any:
     return CliRunner().invoke(app, ["status", *words])
 
 
-def test_murmura_status_shows_a_file_and_a_folder(tmp_path: Path) -> None:
+def test_veilsum_status_shows_a_file_and_a_folder(tmp_path: Path) -> None:
     StatusFile(tmp_path / "a.status.json")(status())
     (tmp_path / "b").mkdir()
     StatusFile(tmp_path / "b" / "b.status.json")(status(counts=(1, 0, 0)))
@@ -287,26 +287,26 @@ def test_metrics_show_the_status_in_about_twenty_series_of_bounded_number(tmp_pa
     metrics.show(status())
     text = metrics.text().decode()
     for line in (
-        'murmura_estimate{agent="0",component="0"} 5.0',
-        'murmura_half_width{agent="0",component="0"} 0.5',
-        'murmura_members{agent="0"} 3.0',
-        'murmura_members_contributing{agent="0"} 3.0',
-        'murmura_epsilon_spent{agent="0"} 2.0',
-        'murmura_epsilon_spent_in_all{agent="0"} 3.0',
-        'murmura_epsilon_remaining{agent="0"} 6.0',
-        'murmura_epsilon_reserved{agent="0"} 2.0',
-        'murmura_budget_refill_timestamp_seconds{agent="0"} 2e+09',
-        'murmura_certificate_days{agent="0"} 30.0',
-        'murmura_state{agent="0",state="running"} 1.0',
-        'murmura_state{agent="0",state="gathering"} 0.0',
-        'murmura_link_state{agent="0",peer="2",state="silent"} 1.0',
-        'murmura_link_state{agent="0",peer="2",state="open"} 0.0',
-        'murmura_result_complete{agent="0"} 1.0',
-        'murmura_epoch{agent="0"} 1.0',
-        'murmura_members_gone{agent="0",how="former"} 0.0',
+        'veilsum_estimate{agent="0",component="0"} 5.0',
+        'veilsum_half_width{agent="0",component="0"} 0.5',
+        'veilsum_members{agent="0"} 3.0',
+        'veilsum_members_contributing{agent="0"} 3.0',
+        'veilsum_epsilon_spent{agent="0"} 2.0',
+        'veilsum_epsilon_spent_in_all{agent="0"} 3.0',
+        'veilsum_epsilon_remaining{agent="0"} 6.0',
+        'veilsum_epsilon_reserved{agent="0"} 2.0',
+        'veilsum_budget_refill_timestamp_seconds{agent="0"} 2e+09',
+        'veilsum_certificate_days{agent="0"} 30.0',
+        'veilsum_state{agent="0",state="running"} 1.0',
+        'veilsum_state{agent="0",state="gathering"} 0.0',
+        'veilsum_link_state{agent="0",peer="2",state="silent"} 1.0',
+        'veilsum_link_state{agent="0",peer="2",state="open"} 0.0',
+        'veilsum_result_complete{agent="0"} 1.0',
+        'veilsum_epoch{agent="0"} 1.0',
+        'veilsum_members_gone{agent="0",how="former"} 0.0',
     ):
         assert line in text
-    age = metrics.registry.get_sample_value("murmura_last_reading_age_seconds", {"agent": "0"})
+    age = metrics.registry.get_sample_value("veilsum_last_reading_age_seconds", {"agent": "0"})
     assert age is not None
     assert 4 < age < 30
     assert 20 <= len({line.split()[2] for line in text.splitlines() if "# TYPE" in line}) <= 35
@@ -316,13 +316,13 @@ def test_metrics_show_the_status_in_about_twenty_series_of_bounded_number(tmp_pa
     )
     assert metrics.text().decode().count("\n") <= before + 12  # one more peer, "unknown"
     metrics.show(status(counts=(0, 0, 0)))
-    assert "murmura_estimate{" not in metrics.text().decode()
-    path = tmp_path / "murmura.prom"
+    assert "veilsum_estimate{" not in metrics.text().decode()
+    path = tmp_path / "veilsum.prom"
     metrics.write(path)
-    assert path.read_bytes().startswith(b"# HELP murmura_")
-    assert os.listdir(tmp_path) == ["murmura.prom"]
+    assert path.read_bytes().startswith(b"# HELP veilsum_")
+    assert os.listdir(tmp_path) == ["veilsum.prom"]
     with pytest.raises(AgentError, match="cannot write metrics to"):
-        metrics.write(tmp_path / "missing" / "murmura.prom")
+        metrics.write(tmp_path / "missing" / "veilsum.prom")
 
 
 def test_metrics_say_the_epoch_and_how_many_are_gone() -> None:
@@ -332,8 +332,8 @@ def test_metrics_say_the_epoch_and_how_many_are_gone() -> None:
     coverage = replace(shown.result.coverage, left=("1",), former=many)
     metrics.show(replace(shown, result=replace(shown.result, epoch=7, coverage=coverage)))
     value = metrics.registry.get_sample_value
-    assert value("murmura_epoch", {"agent": "0"}) == 7
-    gone = {how: value("murmura_members_gone", {"agent": "0", "how": how}) for how in GONE}
+    assert value("veilsum_epoch", {"agent": "0"}) == 7
+    gone = {how: value("veilsum_members_gone", {"agent": "0", "how": how}) for how in GONE}
     assert gone == {"left": 1, "lost": 0, "former": 500}
     assert "x1" not in metrics.text().decode()
 
@@ -342,7 +342,7 @@ def test_metrics_say_the_epoch_and_how_many_are_gone() -> None:
     ("state", "epochs", "named"),
     [("running", (1, 2), ["a"]), ("running", (2, 2), []), ("done", (1, 2), [])],
 )
-def test_murmura_status_names_who_is_in_an_earlier_epoch(
+def test_veilsum_status_names_who_is_in_an_earlier_epoch(
     tmp_path: Path, state: str, epochs: tuple[int, int], named: list[str]
 ) -> None:
     """An agent that is done adopts a later epoch when it is started again."""
@@ -359,15 +359,15 @@ def test_murmura_status_names_who_is_in_an_earlier_epoch(
 
 def test_metrics_outlive_a_short_run(tmp_path: Path) -> None:
     """Written at the end of the run, by the same receivers as the command line's."""
-    from murmura.agents.runtime import Node
-    from murmura.cli.agent import _collector
+    from veilsum.agents.runtime import Node
+    from veilsum.cli.agent import _collector
 
     usual = node(problem("average", rounds=60), tmp_path, [[1.0], [5.0], [9.0]])
     metrics = Metrics()
     made = Node(usual.manifest, usual.transport, log=Log(io.StringIO()), metrics=metrics)
-    path = tmp_path / "murmura.prom"
+    path = tmp_path / "veilsum.prom"
     made.reporter.receivers.append(_collector(metrics, path))
     made.agents.update(usual.agents)
     made.close()
     text = path.read_text()
-    assert 'murmura_state{agent="0",state="stopped"} 1.0' in text
+    assert 'veilsum_state{agent="0",state="stopped"} 1.0' in text

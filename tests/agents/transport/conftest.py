@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from murmura.agents.pki import Authority
+from veilsum.agents.pki import Authority
 
 HERE = ("localhost", "127.0.0.1")
 

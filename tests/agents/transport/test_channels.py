@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from murmura.agents.pki import Authority, Trust
-from murmura.agents.transport import channels as module
-from murmura.agents.transport.channels import Channels, DeviceProof, ProofError
+from veilsum.agents.pki import Authority, Trust
+from veilsum.agents.transport import channels as module
+from veilsum.agents.transport.channels import Channels, DeviceProof, ProofError
 
-KEY = "murmura/test/p/q/data/a/b"
+KEY = "veilsum/test/p/q/data/a/b"
 
 
 @pytest.fixture
@@ -200,7 +200,7 @@ def test_the_thief_of_a_denied_key_is_neither_heard_nor_spoken_to(home: Any) -> 
 def test_a_weakened_twin_without_the_deny_list_listens_to_the_thief(
     home: Any, monkeypatch: Any
 ) -> None:
-    from murmura.agents.pki.denied import DenyList
+    from veilsum.agents.pki.denied import DenyList
 
     p, _, stolen = thief(home)
     monkeypatch.setattr(DenyList, "about", lambda *_: "")
@@ -265,7 +265,7 @@ def test_who_is_released_is_heard_until_it_proves_itself_again(home: Any) -> Non
     p.made.forget("q")
     why = p.made.must_prove("q")
     assert "did so before" in why
-    assert "murmura keys unproved q" in why
+    assert "veilsum keys unproved q" in why
 
 
 def test_release_does_not_undo_the_deny_list(home: Any) -> None:
@@ -296,7 +296,7 @@ def test_a_connection_is_found_by_its_ends_and_no_descriptor_is_left_open() -> N
     import os
     import socket
 
-    from murmura.agents.transport.sockets import close_connection
+    from veilsum.agents.transport.sockets import close_connection
 
     with socket.create_server(("127.0.0.1", 0)) as server:
         one = socket.create_connection(server.getsockname())

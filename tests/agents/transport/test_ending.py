@@ -8,7 +8,7 @@ import pytest
 PROGRAM = """
 import atexit, sys
 {load}
-from murmura.agents.transport.ending import leave
+from veilsum.agents.transport.ending import leave
 atexit.register(print, "at exit")
 class Last:
     def __del__(self):

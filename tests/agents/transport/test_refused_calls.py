@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
-from murmura.agents.pki import Authority, Credentials, KeyWatch
-from murmura.agents.transport import refusals
-from murmura.agents.transport import zenoh as transport
-from murmura.agents.transport.refusals import ENOUGH, FIRST_PAUSE, LONGEST_PAUSE, RefusedCalls
-from murmura.agents.transport.zenoh import ZenohTransport
-from murmura.testing import FaultyProxy
 from tests.agents.transport.transport_cases import Ears, free_port, wait_for
+from veilsum.agents.pki import Authority, Credentials, KeyWatch
+from veilsum.agents.transport import refusals
+from veilsum.agents.transport import zenoh as transport
+from veilsum.agents.transport.refusals import ENOUGH, FIRST_PAUSE, LONGEST_PAUSE, RefusedCalls
+from veilsum.agents.transport.zenoh import ZenohTransport
+from veilsum.testing import FaultyProxy
 
 HERE = ("localhost", "127.0.0.1")
 DEVICES = {"a": "p", "b": "q"}
@@ -205,7 +205,7 @@ def test_a_device_that_knows_it_is_denied_calls_nobody_until_it_has_another_cert
     before = refusing.proxy.connections
     time.sleep(2.0)
     assert refusing.proxy.connections - before <= 2  # what was under way
-    copied(refusing.folder / "site", home.credentials("q"))  # `murmura keys install`
+    copied(refusing.folder / "site", home.credentials("q"))  # `veilsum keys install`
     refusing.linked()
 
 

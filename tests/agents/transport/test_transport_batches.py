@@ -5,14 +5,14 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from murmura.agents.events import ReceivedBatch
-from murmura.agents.messages import CumulativeMass
-from murmura.agents.transport import payloads, zenoh
-from murmura.agents.transport.base import Refused, Undecoded
-from murmura.agents.transport.payloads import pack
-from murmura.agents.transport.zenoh import MOST_BATCH_BYTES, ZenohTransport
-from murmura.agents.transport.zenoh_config import batch_key
-from murmura.agents.wire import decode, encode
+from veilsum.agents.events import ReceivedBatch
+from veilsum.agents.messages import CumulativeMass
+from veilsum.agents.transport import payloads, zenoh
+from veilsum.agents.transport.base import Refused, Undecoded
+from veilsum.agents.transport.payloads import pack
+from veilsum.agents.transport.zenoh import MOST_BATCH_BYTES, ZenohTransport
+from veilsum.agents.transport.zenoh_config import batch_key
+from veilsum.agents.wire import decode, encode
 
 DEVICES = {"a": "p", "b": "q", "c": "q", "x": "r"}
 

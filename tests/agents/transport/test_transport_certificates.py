@@ -14,19 +14,19 @@ from typing import Any, Self
 import pytest
 import zenoh
 
-from murmura.agents.pki import Authority, KeyWatch
-from murmura.agents.pki.trust import Trust
-from murmura.agents.transport import guard, zenoh_config
-from murmura.agents.transport import zenoh as transport
-from murmura.agents.transport import zenoh_config as names
-from murmura.agents.transport.admission import PeerAdmission
-from murmura.agents.transport.base import TransportNotice
-from murmura.agents.transport.channels import Channels
-from murmura.agents.transport.zenoh import ZenohTransport
-from murmura.agents.versions import WIRE
-from murmura.agents.wire import encode
 from tests.agents.transport.test_transport_intruders import say, session
 from tests.agents.transport.transport_cases import Devices, has, totals, wait_for
+from veilsum.agents.pki import Authority, KeyWatch
+from veilsum.agents.pki.trust import Trust
+from veilsum.agents.transport import guard, zenoh_config
+from veilsum.agents.transport import zenoh as transport
+from veilsum.agents.transport import zenoh_config as names
+from veilsum.agents.transport.admission import PeerAdmission
+from veilsum.agents.transport.base import TransportNotice
+from veilsum.agents.transport.channels import Channels
+from veilsum.agents.transport.zenoh import ZenohTransport
+from veilsum.agents.versions import WIRE
+from veilsum.agents.wire import encode
 
 PAIR, LINK = {"p": ["a"], "q": ["b"]}, [("a", "b")]
 HERE = ("localhost", "127.0.0.1")
@@ -407,7 +407,7 @@ def test_a_member_of_an_earlier_version_is_heard_by_its_tls(home: Any) -> None:
 def test_a_session_that_cannot_be_opened_again_is_tried_until_it_can(
     pair: Any, home: Any, monkeypatch: Any
 ) -> None:
-    from murmura.errors import AgentError
+    from veilsum.errors import AgentError
 
     plain, failures = ZenohTransport._open_session, [1, 1]
 

@@ -10,11 +10,11 @@ import zenoh
 from hypothesis import given
 from hypothesis import strategies as st
 
-from murmura.agents.transport import zenoh_config as names
-from murmura.agents.transport.zenoh import Presence, ZenohTransport, load_zenoh
-from murmura.agents.transport.zenoh_config import Endpoint, access_control, settings
-from murmura.errors import AgentError, MissingExtraError
 from tests.agents.transport.transport_cases import totals
+from veilsum.agents.transport import zenoh_config as names
+from veilsum.agents.transport.zenoh import Presence, ZenohTransport, load_zenoh
+from veilsum.agents.transport.zenoh_config import Endpoint, access_control, settings
+from veilsum.errors import AgentError, MissingExtraError
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20)
 
@@ -32,7 +32,7 @@ def test_any_name_makes_a_key_and_comes_back(
 
 
 def test_keys_of_another_shape_are_none() -> None:
-    for key in ("murmura/n/a/b/data/c", "other/n/a/b/data/c/d", "murmura/n/a/b/what/c/d"):
+    for key in ("veilsum/n/a/b/data/c", "other/n/a/b/data/c/d", "veilsum/n/a/b/what/c/d"):
         assert names.parse_key(key) is None
 
 
@@ -85,7 +85,7 @@ def test_schemes_do_not_mix() -> None:
 
 
 def test_no_certificate_no_agent() -> None:
-    with pytest.raises(AgentError, match=r"murmura keys request p.*--insecure"):
+    with pytest.raises(AgentError, match=r"veilsum keys request p.*--insecure"):
         ZenohTransport("n", "p", listen=["127.0.0.1:1"], devices={"a": "p"})
 
 
@@ -148,5 +148,5 @@ def test_an_agent_is_up_while_one_of_its_sessions_is() -> None:
 
 def test_a_missing_package_is_named(monkeypatch: Any) -> None:
     monkeypatch.setitem(sys.modules, "zenoh", None)
-    with pytest.raises(MissingExtraError, match=r"murmura\[agents\]"):
+    with pytest.raises(MissingExtraError, match=r"veilsum\[agents\]"):
         load_zenoh()

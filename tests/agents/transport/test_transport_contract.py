@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from murmura.agents.events import Received
 from tests.agents.transport.transport_cases import KINDS, Devices, has, hello, totals, wait_for
+from veilsum.agents.events import Received
 
 LINE = {"p": ["a"], "q": ["b"], "r": ["c"]}
 LINKS = [("a", "b"), ("b", "c")]

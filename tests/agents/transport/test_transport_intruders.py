@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 import zenoh
 
-from murmura.agents.transport import zenoh as transport
-from murmura.agents.transport import zenoh_config as names
-from murmura.agents.transport.admission import PeerAdmission
-from murmura.agents.transport.zenoh_config import settings
-from murmura.agents.wire import MOST_BYTES, encode
 from tests.agents.transport.transport_cases import Devices, free_port, hello, totals, wait_for
+from veilsum.agents.transport import zenoh as transport
+from veilsum.agents.transport import zenoh_config as names
+from veilsum.agents.transport.admission import PeerAdmission
+from veilsum.agents.transport.zenoh_config import settings
+from veilsum.agents.wire import MOST_BYTES, encode
 
 LINE = {"p": ["a"], "q": ["b"], "r": ["c"]}
 LINKS = [("a", "b"), ("b", "c")]
@@ -152,10 +152,10 @@ def test_a_neighbour_cannot_speak_under_anothers_name(pair: Any, authority: Any)
 def test_a_neighbour_cannot_listen_to_what_is_said_to_another(pair: Any, authority: Any) -> None:
     overheard = []
     with session(pair.ports["q"], authority.credentials("r")) as attacker:
-        for key in ("**", "murmura/**", names.data_key("test", "q", "p", "b", "a")):
+        for key in ("**", "veilsum/**", names.data_key("test", "q", "p", "b", "a")):
             attacker.declare_subscriber(key, lambda s: overheard.append(str(s.key_expr)))
         mine = []
-        attacker.declare_subscriber("murmura/test/*/r/**", lambda s: mine.append(str(s.key_expr)))
+        attacker.declare_subscriber("veilsum/test/*/r/**", lambda s: mine.append(str(s.key_expr)))
         token = attacker.liveliness().declare_token(
             names.liveliness_key("test", "r", "q", "c", "1")
         )

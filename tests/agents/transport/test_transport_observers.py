@@ -12,20 +12,20 @@ from typing import Any
 import pytest
 import zenoh
 
-from murmura.agents.events import AgentReport, Received, Send, Started
-from murmura.agents.messages import Hello
-from murmura.agents.pki import Role
-from murmura.agents.protocol import Agent
-from murmura.agents.transport import zenoh as transport
-from murmura.agents.transport import zenoh_config as names
-from murmura.agents.transport.admission import PeerAdmission
-from murmura.agents.transport.zenoh import ZenohTransport
-from murmura.agents.transport.zenoh_config import settings, source_of
-from murmura.agents.wire import encode
-from murmura.errors import AgentError
 from tests.agents.protocol.cases import small
 from tests.agents.transport.test_transport_intruders import session
 from tests.agents.transport.transport_cases import Devices, hello, totals, wait_for
+from veilsum.agents.events import AgentReport, Received, Send, Started
+from veilsum.agents.messages import Hello
+from veilsum.agents.pki import Role
+from veilsum.agents.protocol import Agent
+from veilsum.agents.transport import zenoh as transport
+from veilsum.agents.transport import zenoh_config as names
+from veilsum.agents.transport.admission import PeerAdmission
+from veilsum.agents.transport.zenoh import ZenohTransport
+from veilsum.agents.transport.zenoh_config import settings, source_of
+from veilsum.agents.wire import encode
+from veilsum.errors import AgentError
 
 PAIR = {"p": ["a"], "q": ["b"]}
 LINKS = [("a", "b")]
@@ -36,7 +36,7 @@ B_TO_A = names.data_key("test", "q", "p", "b", "a")
 @pytest.fixture(scope="session")
 def observer(authority: Any) -> Any:
     """Called as a member is: its role must be enough."""
-    from murmura.agents.pki import Authority
+    from veilsum.agents.pki import Authority
 
     made = Authority(authority.directory)
     return made.issue("control-room", role=Role.OBSERVER)
@@ -56,7 +56,7 @@ def _attempts(devices: Any, observer: Any) -> tuple[list[str], list[Any]]:
     asked: list[Any] = []
     with session(devices.ports["q"], observer) as attacker:
         attacker.declare_subscriber("**", lambda sample: overheard.append(str(sample.key_expr)))
-        attacker.declare_queryable("murmura/**", asked.append)
+        attacker.declare_queryable("veilsum/**", asked.append)
         for source in ("p", "observer:control-room", "control-room"):
             for message in (hello("a", "b"), totals("a", "b", 66)):
                 key = names.data_key("test", source, "q", "a", "b")
@@ -97,7 +97,7 @@ def test_an_observer_takes_no_part_in_rounds(
 
 def test_an_observer_with_a_members_name_is_no_member(authority: Any) -> None:
     """Its common name has the role in it, so that the name alone opens nothing."""
-    from murmura.agents.pki import Authority
+    from veilsum.agents.pki import Authority
 
     made = Authority.create(authority.directory.parent / "again", force=True)
     for name in ("p", "q"):

@@ -17,9 +17,9 @@ from typing import Any
 
 import pytest
 
-from murmura.agents.transport.zenoh_config import LEASE
-from murmura.errors import AgentError
 from tests.agents.transport.transport_cases import Devices, has, totals, wait_for
+from veilsum.agents.transport.zenoh_config import LEASE
+from veilsum.errors import AgentError
 
 CHILD = Path(__file__).with_name("transport_child.py")
 PAIR, LINK = {"p": ["a"], "q": ["b"]}, [("a", "b")]

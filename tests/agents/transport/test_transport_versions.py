@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from murmura.agents.messages import CumulativeMass, Hello
-from murmura.agents.transport import zenoh
-from murmura.agents.transport.base import Refused
-from murmura.agents.transport.negotiation import LinkVersions
-from murmura.agents.versions import WIRE, Format
-from murmura.agents.wire import encode
+from veilsum.agents.messages import CumulativeMass, Hello
+from veilsum.agents.transport import zenoh
+from veilsum.agents.transport.base import Refused
+from veilsum.agents.transport.negotiation import LinkVersions
+from veilsum.agents.versions import WIRE, Format
+from veilsum.agents.wire import encode
 
 DEVICES = {"a": "p", "b": "q"}
 HELLO: Any = Hello("a", "b", 1, 0, 1, bytes(32), (b"12345678",) * 34)

@@ -11,11 +11,11 @@ from functools import partial
 from types import TracebackType
 from typing import Any
 
-from murmura.agents.events import PeerDown, PeerUp, Received
-from murmura.agents.messages import CumulativeMass, Hello
-from murmura.agents.pki import Authority
-from murmura.agents.transport.base import Arrival, Refused, Transport
-from murmura.agents.transport.zenoh import ZenohTransport
+from veilsum.agents.events import PeerDown, PeerUp, Received
+from veilsum.agents.messages import CumulativeMass, Hello
+from veilsum.agents.pki import Authority
+from veilsum.agents.transport.base import Arrival, Refused, Transport
+from veilsum.agents.transport.zenoh import ZenohTransport
 
 KINDS = ("memory", "zenoh", "zenoh-mtls")
 PATIENCE = 30.0
@@ -149,5 +149,5 @@ def hello(sender: str, receiver: str) -> Hello:
 def _memory_network() -> Any:
     import pytest
 
-    memory = pytest.importorskip("murmura.agents.transport.memory")
+    memory = pytest.importorskip("veilsum.agents.transport.memory")
     return memory.MemoryNetwork()

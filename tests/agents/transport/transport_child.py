@@ -9,11 +9,11 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from murmura.agents.events import Received
-from murmura.agents.messages import CumulativeMass
-from murmura.agents.pki import Authority
-from murmura.agents.transport.base import Arrival
-from murmura.agents.transport.zenoh import ZenohTransport
+from veilsum.agents.events import Received
+from veilsum.agents.messages import CumulativeMass
+from veilsum.agents.pki import Authority
+from veilsum.agents.transport.base import Arrival
+from veilsum.agents.transport.zenoh import ZenohTransport
 
 
 def hear(_: str, arrival: Arrival) -> None:

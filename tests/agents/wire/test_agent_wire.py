@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from murmura.agents import wire
-from murmura.agents.events import Released
-from murmura.agents.messages import (
+from veilsum.agents import wire
+from veilsum.agents.events import Released
+from veilsum.agents.messages import (
     Attendance,
     CumulativeMass,
     Hello,
@@ -25,7 +25,7 @@ from murmura.agents.messages import (
     Register,
     StatusMessage,
 )
-from murmura.agents.wire import (
+from veilsum.agents.wire import (
     MOST_BYTES,
     MOST_COUNT,
     WireError,
@@ -36,7 +36,7 @@ from murmura.agents.wire import (
     frames,
     messages,
 )
-from murmura.errors import AgentError
+from veilsum.errors import AgentError
 
 LARGEST = 2**511 - 1
 LABELS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=50)

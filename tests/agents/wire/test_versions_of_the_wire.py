@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-from murmura.agents import wire
-from murmura.agents.messages import Attendance, CumulativeMass, Hello, RecordExchange, StatusMessage
-from murmura.agents.transport.base import Refused
-from murmura.agents.transport.negotiation import LinkVersions
-from murmura.agents.transport.payloads import check_message, pack, unpack
-from murmura.agents.versions import FORMATS, WIRE, Format
-from murmura.agents.wire import SkippedFrameError, WireError, decode, encode
-from murmura.errors import AgentError
+from veilsum.agents import wire
+from veilsum.agents.messages import Attendance, CumulativeMass, Hello, RecordExchange, StatusMessage
+from veilsum.agents.transport.base import Refused
+from veilsum.agents.transport.negotiation import LinkVersions
+from veilsum.agents.transport.payloads import check_message, pack, unpack
+from veilsum.agents.versions import FORMATS, WIRE, Format
+from veilsum.agents.wire import SkippedFrameError, WireError, decode, encode
+from veilsum.errors import AgentError
 
 HELLO: Any = Hello("a", "b", 1, 0, 1, bytes(32), (b"12345678",) * 34)
 MASS = CumulativeMass("a", "b", 1, 1, 3, 2, (20,), 4)
@@ -162,9 +162,9 @@ def test_a_neighbour_that_comes_back_as_an_earlier_version_is_written_to_in_it()
 
 
 def test_two_versions_apart_nobody_is_understood() -> None:
-    with pytest.raises(WireError, match="version 7 of the wire, written by a later murmura"):
+    with pytest.raises(WireError, match="version 7 of the wire, written by a later veilsum"):
         decode(b"mu\x07" + encode(MASS)[3:])
-    with pytest.raises(WireError, match="version 4 of the wire, written by an earlier murmura"):
+    with pytest.raises(WireError, match="version 4 of the wire, written by an earlier veilsum"):
         decode(b"mu\x04" + encode(MASS)[3:])
     with pytest.raises(AgentError, match="this one reads versions 5 and 6"):
         encode(MASS, 7)

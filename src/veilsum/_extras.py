@@ -1,0 +1,101 @@
+"""Packages of optional extras: imported when first needed, and named if they are missing.
+
+`sim` simulates, plans and audits, `plot` draws; agents need neither, and who simulates needs nothing of
+agents. A package that is absent becomes one error with the command that installs it.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+from veilsum.errors import MissingExtraError
+
+EXTRAS = {  # package -> the extra that installs it
+    "scipy": "sim",
+    "numba": "sim",
+    "pandas": "sim",
+    "pyarrow": "sim",
+    "xarray": "sim",
+    "matplotlib": "plot",
+    "cryptography": "agents",
+    "prometheus_client": "agents",
+    "zenoh": "agents",
+    "jinja2": "live",
+    "starlette": "live",
+    "uvicorn": "live",
+    "paho": "mqtt",
+    "psycopg": "sql",
+    "sqlalchemy": "sql",
+    "mpi4py": "mpi",
+    "cvxpy": "solvers",
+    "dp_accounting": "accounting",
+}
+
+
+def load(module: str) -> Any:
+    """A module of an optional package, or of veilsum where that needs one.
+
+    Raises
+    ------
+    MissingExtraError
+        If the package of an extra is not installed.
+    """
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        raise explained(error, module) from error
+
+
+def explained(error: BaseException, purpose: str = "this") -> BaseException:
+    """The error that names the extra, if a package of one is missing; else the error itself."""
+    if isinstance(error, MissingExtraError) or not isinstance(error, ModuleNotFoundError):
+        return error
+    package = (error.name or "").partition(".")[0]
+    extra = EXTRAS.get(package)
+    if extra is None:
+        return error
+    return MissingExtraError(
+        f"{_subject(purpose)} {package}, which is not installed: pip install 'veilsum[{extra}]'"
+    )
+
+
+def _subject(purpose: str) -> str:
+    """What needs a package: what was asked for, unless that is the package itself."""
+    return f"{purpose} needs" if purpose.partition(".")[0] not in EXTRAS else "this needs"
+
+
+def require(purpose: str, *extras: str, otherwise: str = "") -> None:
+    """Raise before anything starts unless all packages of these extras can be imported.
+
+    Parameters
+    ----------
+    purpose : str
+        What needs them.
+    *extras : str
+        Names of extras, such as "sim" and "plot".
+    otherwise : str
+        What to do without them.
+
+    Raises
+    ------
+    MissingExtraError
+        With the packages that are missing, and the extras that install them.
+    """
+    missing = [package for package, extra in EXTRAS.items() if extra in extras]
+    missing = [package for package in missing if not available(package)]
+    if missing:
+        wanted = ",".join(dict.fromkeys(EXTRAS[package] for package in missing))
+        raise MissingExtraError(
+            f"{purpose} needs {', '.join(missing)}, which {'are' if missing[1:] else 'is'} not "
+            f"installed: pip install 'veilsum[{wanted}]'{otherwise and f', or {otherwise}'}"
+        )
+
+
+def available(package: str) -> bool:
+    """Whether a package can be imported; nothing is loaded."""
+    try:
+        return find_spec(package) is not None
+    except (ImportError, ValueError):  # blocked, or without a spec
+        return False

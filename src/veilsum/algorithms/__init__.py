@@ -1,0 +1,262 @@
+"""The algorithms of the paper, and others, each as one linear recursion.
+
+`get("jacobi", network, dimension=2)` builds the algorithm for a network; `names()` lists them. A
+custom `Algorithm` needs a start and the coefficients of round t. `init` and `step` run any of them
+by hand: hold a state, call step.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from dataclasses import fields
+from typing import Any
+
+from veilsum import _validate
+from veilsum._types import Network
+from veilsum.algorithms.average import Average
+from veilsum.algorithms.base import (
+    Algorithm,
+    Coefficients,
+    Sensitivities,
+    State,
+    init,
+    step,
+    update,
+)
+from veilsum.algorithms.batched import Batched
+from veilsum.algorithms.chebyshev import Chebyshev
+from veilsum.algorithms.first_order import FirstOrder, FirstOrderEdges, FirstOrderOnline
+from veilsum.algorithms.graph_homomorphic import GraphHomomorphic
+from veilsum.algorithms.jacobi import Jacobi
+from veilsum.algorithms.learn import Learn
+from veilsum.algorithms.learn_network import LearnDynamic, LearnDynamicAsPublished, LearnNetwork
+from veilsum.algorithms.masked_learn import MaskedLearn
+from veilsum.algorithms.masked_session import MaskedAlgorithm
+from veilsum.algorithms.masked_sum import MaskedSum
+from veilsum.algorithms.naive_network import NaiveNetwork
+from veilsum.algorithms.push_sum import PushSum, PushSumLearn
+from veilsum.algorithms.table import Response, response
+from veilsum.errors import AlgorithmError
+
+__all__ = [
+    "ALGORITHMS",
+    "Algorithm",
+    "Average",
+    "Batched",
+    "Chebyshev",
+    "Coefficients",
+    "FirstOrder",
+    "FirstOrderEdges",
+    "FirstOrderOnline",
+    "GraphHomomorphic",
+    "Jacobi",
+    "Learn",
+    "LearnDynamic",
+    "LearnDynamicAsPublished",
+    "LearnNetwork",
+    "MaskedAlgorithm",
+    "MaskedLearn",
+    "MaskedSum",
+    "NaiveNetwork",
+    "PushSum",
+    "PushSumLearn",
+    "Response",
+    "Sensitivities",
+    "State",
+    "check",
+    "get",
+    "init",
+    "names",
+    "response",
+    "step",
+    "update",
+]
+
+ALGORITHMS: dict[str, type[Algorithm]] = {
+    algorithm.name: algorithm
+    for algorithm in (
+        Average,
+        Learn,
+        LearnNetwork,
+        LearnDynamic,
+        LearnDynamicAsPublished,
+        FirstOrder,
+        FirstOrderOnline,
+        FirstOrderEdges,
+        GraphHomomorphic,
+        NaiveNetwork,
+        Chebyshev,
+        Jacobi,
+        PushSum,
+        PushSumLearn,
+        MaskedSum,
+        MaskedLearn,
+    )
+}
+
+
+def names() -> list[str]:
+    """The names that `get` knows.
+
+    Returns
+    -------
+    list of str
+
+    Examples
+    --------
+    >>> from veilsum import algorithms
+    >>> algorithms.names()[:3]
+    ['average', 'learn', 'learn-network']
+    """
+    return list(ALGORITHMS)
+
+
+def get(algorithm: str | Algorithm, network: Network, **options: Any) -> Algorithm:
+    """The algorithm of that name for a network, checked against it.
+
+    Parameters
+    ----------
+    algorithm : str or Algorithm
+        A name of `names()`; an `Algorithm` is only checked.
+    network : Network
+        Where it is to run.
+    **options
+        Fields of the algorithm, with a name only.
+
+    Returns
+    -------
+    Algorithm
+
+    Raises
+    ------
+    AlgorithmError
+        For an unknown name or option, or a network of a kind that the algorithm does not work on.
+
+    Examples
+    --------
+    >>> from veilsum import algorithms, networks
+    >>> algorithms.get("jacobi", networks.lazy_metropolis("ring:8"), dimension=1)
+    Jacobi(dimension=1)
+    """
+    if isinstance(algorithm, str):
+        algorithm = _instantiate(_named(algorithm), network, options)
+    elif not isinstance(algorithm, Algorithm):
+        call = f"write {algorithm.__name__}(); " if isinstance(algorithm, type) else ""
+        raise AlgorithmError(
+            f"algorithm must be a name or an Algorithm; found {_kind(algorithm)}; {call}known "
+            f"names: {', '.join(ALGORITHMS)}"
+        )
+    elif options:
+        raise AlgorithmError(
+            f"options {sorted(options)} go with an algorithm's name, not with the instance {algorithm!r}"
+        )
+    check(algorithm, network)
+    return algorithm
+
+
+def _instantiate(
+    algorithm: type[Algorithm], network: Network, options: dict[str, Any]
+) -> Algorithm:
+    known = [f.name for f in fields(algorithm)]
+    unknown = sorted(set(options) - set(known))
+    if unknown:
+        raise AlgorithmError(
+            f"algorithm {algorithm.name} has no option {', '.join(unknown)}; "
+            f"it takes {', '.join(known) or 'none'}"
+        )
+    fits(algorithm, network)
+    return algorithm.for_network(network, **options)
+
+
+def check(algorithm: Algorithm, network: Network) -> None:
+    """Raise unless the algorithm works on this network, and its first rounds are finite numbers.
+
+    Parameters
+    ----------
+    algorithm : Algorithm
+        The algorithm.
+    network : Network
+        Where it is to run.
+
+    Raises
+    ------
+    AlgorithmError
+        With the reason.
+
+    Examples
+    --------
+    >>> from veilsum import algorithms, networks
+    >>> algorithms.check(algorithms.Average(), networks.lazy_metropolis("ring:8"))
+    """
+    complete(algorithm)
+    fits(algorithm, network)
+    for t in (0, 1, 2):
+        now = algorithm.at(t)
+        moves = algorithm.sensitivities(t) if now.noise else Sensitivities(0.0, 0.0)
+        if not all(0 <= _validate.as_float(move) < math.inf for move in moves):
+            raise AlgorithmError(
+                f"algorithm {algorithm.name} must move by finite amounts of at least 0 in round "
+                f"{t}; check its "
+                "sensitivities(t): noise cannot be made for what it gives"
+            )
+
+
+def complete(algorithm: Algorithm) -> None:
+    """Raise unless it is an instance of `Algorithm` with a name and a start."""
+    if not isinstance(algorithm, Algorithm):
+        call = f"; write {algorithm.__name__}()" if isinstance(algorithm, type) else ""
+        raise AlgorithmError(f"an Algorithm is needed; found {_kind(algorithm)}{call}")
+    missing = [name for name in ("name", "start") if not hasattr(algorithm, name)]
+    if missing:
+        raise AlgorithmError(
+            f"class {type(algorithm).__name__} lacks {' and '.join(missing)}, which an algorithm "
+            'needs as class attributes, such as name = "custom" and start = '
+            "Coefficients(innovation=1.0, noise=1.0)"
+        )
+
+
+def fits(algorithm: Algorithm | type[Algorithm], network: Network) -> None:
+    """Raise unless the algorithm works on this kind of network."""
+    if network.kind not in algorithm.kinds:
+        fit = [name for name, other in ALGORITHMS.items() if network.kind in other.kinds]
+        raise AlgorithmError(
+            f"algorithm {algorithm.name} needs {' or '.join(sorted(algorithm.kinds))} weights; "
+            "this network's are "
+            f"{network.kind}, which suit {', '.join(fit)}"
+        )
+    session = algorithm.session if isinstance(algorithm, Algorithm) else None
+    if session is not None and session.members != network.size:
+        raise AlgorithmError(
+            f"algorithm {algorithm.name} has {session.members} members and the network "
+            f"{network.size} agents"
+        )
+    if network.dynamic and algorithm.masked:
+        raise AlgorithmError(
+            f"algorithm {algorithm.name} is simulated as floods over one fixed network, and this one "
+            "is dynamic; use fixed weights (of real agents' links it is enough that records get "
+            "through in the end)"
+        )
+    if network.dynamic and algorithm.static_only:
+        raise AlgorithmError(
+            f"algorithm {algorithm.name} belongs to one fixed network, and the network is dynamic; "
+            "try average"
+        )
+
+
+def _named(name: str) -> type[Algorithm]:
+    if name not in ALGORITHMS:
+        near = difflib.get_close_matches(name, ALGORITHMS, n=1)
+        hint = f"did you mean {near[0]}? " if near else ""
+        raise AlgorithmError(
+            f"no algorithm is called {name!r}; {hint}known: {', '.join(ALGORITHMS)}"
+        )
+    return ALGORITHMS[name]
+
+
+def _kind(algorithm: Any) -> str:
+    return (
+        f"the class {algorithm.__name__}"
+        if isinstance(algorithm, type)
+        else _validate.found(algorithm)
+    )

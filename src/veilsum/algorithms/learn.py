@@ -1,0 +1,35 @@
+"""learn: online learning of expected values (Alg. 2 and 4).
+
+    nu_0 = 0,    nu_t = (t-1)/t A nu_{t-1} + 1/t (xi_t + d_t)
+
+In sums, S_t = t nu_t obeys S_t = A S_{t-1} + xi_t + d_t: the total of S is the total released.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from veilsum.algorithms.base import Algorithm, Coefficients
+
+
+@dataclass(frozen=True)
+class Learn(Algorithm):
+    """nu_t = (t-1)/t A nu_{t-1} + 1/t (xi_t + d_t).
+
+    Examples
+    --------
+    >>> from veilsum import algorithms
+    >>> algorithms.Learn().at(4).innovation
+    0.25
+    """
+
+    name: ClassVar[str] = "learn"
+    reference: ClassVar[str] = "Alg. 2 (no noise) and Alg. 4"
+    formula: ClassVar[str] = "nu_t = (t-1)/t A nu_{t-1} + 1/t (xi_t + d_t),  nu_0 = 0"
+    start: ClassVar[Coefficients] = Coefficients()
+    online: ClassVar[bool] = True
+
+    def coefficients(self, t: int) -> Coefficients:
+        """Weigh the past by t - 1 rounds and the new signal by one."""
+        return Coefficients(mixing=(t - 1) / t, innovation=1 / t, noise=1 / t)

@@ -1,0 +1,53 @@
+"""masked-sum: the mean of all members, from a sum that masks hide (no server, no mixing).
+
+    nu_t = 0 before round R,    nu_t = mean over F of (xi + d) from round R on
+
+R is five times the diameter, and as often again as a session is restarted (`masked_session`).
+Before that, agents have no estimate, which is 0 here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from veilsum.algorithms.base import Coefficients
+from veilsum.algorithms.masked_session import MaskedAlgorithm
+
+
+@dataclass(frozen=True)
+class MaskedSum(MaskedAlgorithm):
+    """nu_t = mean over F of (xi + d) once the session is over, 0 before.
+
+    Parameters
+    ----------
+    members, hops, missing, restarts : int
+        Of the session, as for `MaskedAlgorithm`.
+
+    Raises
+    ------
+    AlgorithmError
+        If a number is out of range.
+
+    Examples
+    --------
+    >>> from veilsum import algorithms, networks
+    >>> made = algorithms.get("masked-sum", networks.metropolis("ring:9"))
+    >>> made.members, made.hops, made.arrival, made.at(made.arrival).innovation
+    (9, 4, 20, 1.0)
+    """
+
+    name: ClassVar[str] = "masked-sum"
+    reference: ClassVar[str] = "secure aggregation without a server, noise in parts"
+    formula: ClassVar[str] = "nu_t = mean over F of (xi + d) from round 5 diameter on, 0 before"
+
+    @property
+    def arrival(self) -> int:
+        """R, the round from which on every agent has the result."""
+        return self.session_rounds
+
+    def coefficients(self, t: int) -> Coefficients:
+        """Keep what there is; in round R, take the result."""
+        if t == self.arrival:
+            return Coefficients(innovation=1.0, noise=1.0)
+        return Coefficients(own=1.0)

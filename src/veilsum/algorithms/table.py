@@ -1,0 +1,194 @@
+"""The coefficients of all rounds of an algorithm as arrays, and how much each round contributes.
+
+Guarantee and calibration both read the coefficients here, checked once, so that one that is not a
+number cannot pass one of the two unseen.
+
+Weights that conserve mass turn an algorithm into a recursion of one number, the mean y_t of nu_t:
+
+    y_t = (own + mixing) y_{t-1} + momentum y_{t-2} + innovation xi_t + noise d_t.
+
+The coefficient of round tau's statistic in y_T is innovation_tau g_tau, and that of its noise is
+noise_tau g_tau, where g runs backwards: g_T = 1,
+g_tau = (own + mixing)_{tau+1} g_{tau+1} + momentum_{tau+2} g_{tau+2}. In the algorithms that learn
+the mean the coefficients of the statistic, times the readings in it, add up to 1. Noise that
+messages carry has `Algorithm.noise_gain` at 1 in place of noise_tau: 0 where it cancels in the mean.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from veilsum._types import Floats
+from veilsum.algorithms.base import Algorithm, Coefficients
+from veilsum.errors import AlgorithmError
+
+CACHED_ROUNDS = 100_000  # rounds up to which a table is cached
+CACHED_TABLES = 64  # tables in the cache
+
+
+@dataclass(frozen=True, eq=False)
+class CoefficientTable:
+    """Coefficients and sensitivities of rounds 0 .. rounds, the start being round 0.
+
+    Attributes
+    ----------
+    algorithm : Algorithm
+        The algorithm.
+    own, mixing, momentum, innovation, noise, link_noise : ndarray, shape (rounds + 1,)
+        The fields of `Coefficients`.
+    signal, network : ndarray, shape (rounds + 1,)
+        The fields of `Sensitivities`, 0 in rounds without noise.
+    """
+
+    algorithm: Algorithm
+    own: Floats
+    mixing: Floats
+    momentum: Floats
+    innovation: Floats
+    noise: Floats
+    link_noise: Floats
+    signal: Floats  # Sensitivities.signal, 0 in rounds without noise
+    network: Floats  # Sensitivities.network, likewise
+
+    @property
+    def rounds(self) -> int:
+        """The last round."""
+        return len(self.mixing) - 1
+
+    @property
+    def releases(self) -> int:
+        """How many rounds have noise, the start included."""
+        return int(np.count_nonzero(self.noise))
+
+
+def coefficient_table(algorithm: Algorithm, rounds: int) -> CoefficientTable:
+    """The coefficients of all rounds as arrays, cached.
+
+    Parameters
+    ----------
+    algorithm : Algorithm
+        The algorithm.
+    rounds : int
+        The last round.
+
+    Returns
+    -------
+    CoefficientTable
+
+    Raises
+    ------
+    AlgorithmError
+        For a coefficient or a sensitivity that is not finite, or a negative sensitivity.
+
+    Examples
+    --------
+    >>> from veilsum.algorithms import Learn
+    >>> from veilsum.algorithms.table import coefficient_table
+    >>> coefficient_table(Learn(), 4).mixing
+    array([0.        , 0.        , 0.5       , 0.66666667, 0.75      ])
+    """
+    key = (type(algorithm), rounds, *sorted(getattr(algorithm, "__dict__", {"": []}).items()))
+    try:
+        found = _cache.get(key)
+    except TypeError:  # an algorithm with a list or an array for an option
+        return _tabulate(algorithm, rounds)
+    if found is None:
+        found = _tabulate(algorithm, rounds)
+        if rounds <= CACHED_ROUNDS:
+            while len(_cache) >= CACHED_TABLES:
+                _cache.pop(next(iter(_cache)), None)
+            _cache[key] = found
+    return found
+
+
+_cache: dict[
+    Any, CoefficientTable
+] = {}  # by type and all attributes: `==` of algorithms sees fields only
+
+
+def _tabulate(algorithm: Algorithm, rounds: int) -> CoefficientTable:
+    numbers = np.array([algorithm.at(t) for t in range(rounds + 1)], dtype=np.float64)
+    moves = np.zeros((rounds + 1, 2))
+    for t in np.flatnonzero(numbers[:, 4]):
+        moves[t] = algorithm.sensitivities(int(t))
+    _check(algorithm, numbers, Coefficients._fields)
+    _check(algorithm, moves, ("sensitivities.signal", "sensitivities.network"))
+    if (moves < 0).any():
+        first = int(np.argwhere(moves < 0)[0][0])
+        raise AlgorithmError(
+            f"algorithm {algorithm.name} has a negative sensitivity in round {first}"
+        )
+    return CoefficientTable(algorithm, *numbers.T.copy(), *moves.T.copy())
+
+
+def _check(algorithm: Algorithm, numbers: Floats, names: tuple[str, ...]) -> None:
+    wrong = np.argwhere(~np.isfinite(numbers))
+    if wrong.size:
+        t, k = wrong[0]
+        raise AlgorithmError(
+            f"algorithm {algorithm.name} gives {numbers[t, k]} for {names[k]} in round {t}; every "
+            "coefficient "
+            "and sensitivity must be a finite number"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Response:
+    """Coefficients of rounds 0 .. T in the mean estimate at round T.
+
+    Attributes
+    ----------
+    statistic, noise, link_noise : ndarray, shape (T + 1,)
+        Of what enters in each round.
+
+    Examples
+    --------
+    >>> from veilsum import algorithms
+    >>> algorithms.response(algorithms.NaiveNetwork(), 3).noise
+    array([1., 1., 1., 1.])
+    """
+
+    statistic: Floats
+    noise: Floats
+    link_noise: Floats
+
+
+def response(algorithm: Algorithm, rounds: int) -> Response:
+    """The coefficient of every round in the mean estimate after `rounds` rounds.
+
+    Parameters
+    ----------
+    algorithm : Algorithm
+        The algorithm.
+    rounds : int
+        T, the last round.
+
+    Returns
+    -------
+    Response
+
+    Examples
+    --------
+    >>> from veilsum import algorithms
+    >>> algorithms.response(algorithms.Learn(), 4).statistic
+    array([0.  , 0.25, 0.25, 0.25, 0.25])
+    """
+    steps = [algorithm.at(t) for t in range(rounds + 1)]
+    gain = np.zeros(rounds + 3)
+    gain[rounds] = 1.0
+    for tau in range(rounds - 1, -1, -1):
+        gain[tau] = (steps[tau + 1].own + steps[tau + 1].mixing) * gain[tau + 1]
+        if tau + 2 <= rounds:
+            gain[tau] += steps[tau + 2].momentum * gain[tau + 2]
+    entering = np.array(steps)[:, 3:]
+    entering[:, 1] = [algorithm.noise_gain(t, 1.0) for t in range(rounds + 1)]
+    coefficients = entering * gain[: rounds + 1, None]
+    if algorithm.ratio:
+        counts = [algorithm.readings(t) for t in range(rounds + 1)]
+        coefficients = coefficients / (coefficients[:, 0] @ counts)
+    return Response(
+        statistic=coefficients[:, 0], noise=coefficients[:, 1], link_noise=coefficients[:, 2]
+    )

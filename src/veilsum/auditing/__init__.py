@@ -1,0 +1,58 @@
+"""Attacks on what veilsum runs: mechanisms, algorithms and problems, by samples and likelihoods."""
+
+from __future__ import annotations
+
+from veilsum.auditing.exact import (
+    Messages,
+    Move,
+    Transcript,
+    adjacent,
+    estimate_moves,
+    estimate_off,
+    exact_loss,
+    signal_moves,
+)
+from veilsum.auditing.lower_bound import FAULT, runs_for, smallest_fault
+from veilsum.auditing.masked import audit_masked
+from veilsum.auditing.mechanism import AuditReport, audit
+from veilsum.auditing.problem import (
+    audit_neighbour,
+    audit_problem,
+    best_connected,
+    worst_neighbours,
+)
+from veilsum.auditing.transcripts import (
+    Ball,
+    PlantedSignal,
+    ball,
+    message_mechanism,
+    transcript_mechanism,
+    view_mechanism,
+)
+
+__all__ = [
+    "FAULT",
+    "AuditReport",
+    "Ball",
+    "Messages",
+    "Move",
+    "PlantedSignal",
+    "Transcript",
+    "adjacent",
+    "audit",
+    "audit_masked",
+    "audit_neighbour",
+    "audit_problem",
+    "ball",
+    "best_connected",
+    "estimate_moves",
+    "estimate_off",
+    "exact_loss",
+    "message_mechanism",
+    "runs_for",
+    "signal_moves",
+    "smallest_fault",
+    "transcript_mechanism",
+    "view_mechanism",
+    "worst_neighbours",
+]

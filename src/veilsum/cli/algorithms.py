@@ -1,0 +1,44 @@
+"""veilsum algorithms: how agents agree."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from veilsum.cli.guard import AsJson, Debug, guarded, print_json
+
+
+def algorithms(as_json: AsJson = False, debug: Debug = False) -> None:
+    """List the algorithms: formula, reference, the weights they need, and whether they diverge."""
+    with guarded(debug):
+        from veilsum.algorithms import ALGORITHMS
+
+        rows = [_row(algorithm) for algorithm in ALGORITHMS.values()]
+        if as_json:
+            print_json({"algorithms": rows})
+            return
+        from veilsum.cli.display import console, table
+
+        out, columns = console(), ("name", "formula", "reference", "weights", "options", "diverges")
+        out.print(table(columns, map(_cells, rows)), "")
+        for row in rows:
+            if row["diverges"]:
+                out.print(f"{row['name']} diverges: {row['diverges']}", soft_wrap=True)
+
+
+def _cells(row: dict[str, Any]) -> tuple[str, ...]:
+    kinds = ", ".join(kind.removesuffix("-stochastic") for kind in row["kinds"])
+    options, diverges = ", ".join(row["options"]), "yes" if row["diverges"] else "no"
+    return row["name"], row["formula"], row["reference"], kinds, options, diverges
+
+
+def _row(algorithm: Any) -> dict[str, Any]:
+    return {
+        "name": algorithm.name,
+        "formula": algorithm.formula,
+        "reference": algorithm.reference,
+        "online": algorithm.online,
+        "kinds": sorted(algorithm.kinds),
+        "options": [field.name for field in dataclasses.fields(algorithm)],
+        "diverges": algorithm.diverges,
+    }

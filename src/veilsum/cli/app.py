@@ -1,0 +1,69 @@
+"""The command line application; each verb imports what it needs when it is called."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from veilsum import __version__
+from veilsum.cli.agent import agent
+from veilsum.cli.algorithms import algorithms
+from veilsum.cli.audit import audit
+from veilsum.cli.doctor import doctor
+from veilsum.cli.families import families
+from veilsum.cli.graph import graph
+from veilsum.cli.guard import VerbGroup
+from veilsum.cli.init import init
+from veilsum.cli.keys import keys
+from veilsum.cli.ledger import ledger
+from veilsum.cli.members import members
+from veilsum.cli.plan import plan
+from veilsum.cli.relay import relay
+from veilsum.cli.report import report
+from veilsum.cli.reproduce import reproduce
+from veilsum.cli.run import run
+from veilsum.cli.schema import schema
+from veilsum.cli.status import status
+from veilsum.cli.sweep import sweep
+from veilsum.cli.up import up
+from veilsum.cli.watch import watch
+
+# A pretty traceback may show local variables, which may contain signals.
+app = typer.Typer(
+    name="veilsum",
+    cls=VerbGroup,
+    help="Differentially private distributed estimation over a network of agents.",
+    epilog="Start with: veilsum init, then veilsum run scenario.toml",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"veilsum {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
+    ] = False,
+) -> None:
+    """Differentially private distributed estimation over a network of agents."""
+    del version
+
+
+for verb in (
+    run, sweep, plan, audit, report, reproduce, graph, families, algorithms, init, schema, doctor, agent,
+    status, watch, relay, up,
+):  # fmt: skip
+    app.command()(verb)
+for name, group in (("keys", keys), ("ledger", ledger), ("members", members)):
+    app.add_typer(group, name=name)

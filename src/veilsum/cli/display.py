@@ -1,0 +1,212 @@
+"""Tables and progress bars, in the width of the terminal or 120 columns in a pipe."""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+import numpy as np
+from rich.box import SIMPLE
+from rich.console import Console
+from rich.table import Table
+
+from veilsum.results import units
+from veilsum.results.dataset import describe_network
+from veilsum.results.summary import combined_guarantee, evaluated_limits, final_errors
+from veilsum.results.targets import different_statistics, duration_of, target_of
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+    from veilsum.results import Result
+
+PIPE_WIDTH = 120
+PATIENCE = 2.0  # seconds before a bar is shown
+SECRET = "as secret as the signals"
+LEGEND = """\
+Errors at the last round, mean over replicas, against the mean of the signals or, for a stream, E xi.
+TE total error, CoP cost of privacy, CoD cost of decentralisation: l2 norms over all agents. Per
+agent: TE over sqrt(agents), the root mean square error of one.
+"""
+_HEADS = ("variant", "algorithm", "protects", "guarantee", "eps", "in all")
+
+
+def console() -> Console:
+    """A console on stdout, without markup and highlighting."""
+    width = None if sys.stdout.isatty() else PIPE_WIDTH
+    return Console(width=width, highlight=False, markup=False)
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[str]], numbers: int = 0) -> Table:
+    """A plain table; the last `numbers` columns are right-aligned and, as the first, not wrapped."""
+    rendered = Table(box=SIMPLE, padding=(0, 1, 0, 0), header_style="bold", show_edge=False)
+    for k, name in enumerate(columns):
+        right = k >= len(columns) - numbers
+        justify: Literal["left", "right"] = "right" if right else "left"
+        rendered.add_column(name, justify=justify, no_wrap=right or k == 0, overflow="fold")
+    for row in rows:
+        rendered.add_row(*row)
+    return rendered
+
+
+def errors_table(results: Mapping[str, Result]) -> Table:
+    """A row for each variant and epsilon: rounds, target, the three errors, and the guarantee."""
+    columns = (
+        "variant", "algorithm", "guarantee", "run at eps", "rounds", "error against", "TE", "CoP", "CoD",
+        "per agent",
+    )  # fmt: skip
+    return table(columns, (row for n, r in results.items() for row in _error_rows(n, r)), numbers=7)
+
+
+def results_table(results: Mapping[str, Result]) -> Table:
+    """A row for each variant and epsilon: the answer, its intervals and the guarantee.
+
+    The answer is the mean of all agents' estimates in the first replica, at epsilon `eps`; `in all`
+    is the epsilon of all replicas at it, where each is a release of measured signals.
+    """
+    columns = (*_HEADS, "estimate", "95% interval", "any one agent's")
+    return table(
+        columns, (row for n, r in results.items() for row in _estimate_rows(n, r)), numbers=5
+    )
+
+
+def guarantees(results: Mapping[str, Result]) -> list[str]:
+    """Each guarantee once, after the variants that it belongs to; their total; then the notes."""
+    sentences: dict[str, list[str]] = {}
+    for name, result in results.items():
+        sentence = units.in_sentence(str(result.guarantee), result.unit)
+        sentences.setdefault(sentence, []).append(name)
+    lines = [f"{', '.join(names)}: {sentence}" for sentence, names in sentences.items()]
+    measured = [name for name, result in results.items() if result.measured and result.releasable]
+    combined = combined_guarantee(results) if len(measured) > 1 else None
+    if combined is not None:
+        lines.append(f"All of {', '.join(measured)} together: {combined}")
+    return lines + list(dict.fromkeys(note for r in results.values() for note in r.notes))
+
+
+def _leading_cells(name: str, result: Result, epsilon: float | None) -> tuple[str, ...]:
+    """Status of the guarantee, its epsilon for the run that is shown, and for all replicas."""
+    problem, one = result.problem, result.run_guarantee(epsilon)
+    replicas = result.guarantee_at(epsilon)
+    epsilons = (f"{g.epsilon:.4g}" if math.isfinite(g.epsilon) else "-" for g in (one, replicas))
+    return name, problem.algorithm.name, problem.privacy.protects, str(replicas.status), *epsilons
+
+
+def _error_rows(name: str, result: Result) -> Iterable[tuple[str, ...]]:
+    root, unit = math.sqrt(result.problem.network.size), units.of_statistic(result)
+    for epsilon in result.problem.run_epsilons or (None,):
+        total, privacy, away = final_errors(result, epsilon).values()
+        label = "-" if epsilon is None else f"{epsilon:.4g}"
+        target = _ascii(target_of(result).replace("the ", ""))
+        own = units.behind(f"{total / root:.4g}", unit)
+        numbers = (*(f"{value:.4g}" for value in (total, privacy, away)), own)
+        status = str(result.guarantee_at(epsilon).status)
+        way, rounds = result.problem.algorithm.name, duration_of(result)
+        yield (name, way, status, label, rounds, target, *numbers)
+
+
+def _estimate_rows(name: str, result: Result) -> Iterable[tuple[str, ...]]:
+    for epsilon in result.problem.run_epsilons or (None,):
+        values, bars = result.released(epsilon)
+        scalars = {key: value for key, value in values.items() if np.ndim(value) == 0}
+        width = {key: bars[key][1] - bars[key][0] if key in bars else math.nan for key in scalars}
+        estimate = ", ".join(
+            units.behind(
+                f"{key} = {units.rounded(value, width[key])}", units.of_parameter(result, key)
+            )
+            for key, value in scalars.items()
+        )
+        per_agent = result.intervals(epsilon, of="agent") if bars else {}
+        yield (
+            *_leading_cells(name, result, epsilon),
+            estimate or "-",
+            _interval_text([bars[key] for key in scalars if key in bars]),
+            _interval_text(
+                [
+                    (float(per_agent[key].low), float(per_agent[key].high))
+                    for key in scalars
+                    if key in per_agent
+                ]
+            ),
+        )
+
+
+def _ascii(text: str) -> str:
+    """For terminals that have no Greek letters."""
+    return text.replace("ξ", "xi")
+
+
+def _interval_text(intervals: Sequence[tuple[float, float]]) -> str:
+    return ", ".join(units.interval(low, high) for low, high in intervals) or "-"
+
+
+def show_results(
+    title: str,
+    results: Mapping[str, Result],
+    evaluations: Mapping[str, Result],
+    folder: Path,
+    outputs: Sequence[Path],
+) -> None:
+    """Print estimates, errors, guarantees, evaluations and the files that were written."""
+    out = console()
+    networks = dict.fromkeys(describe_network(r.problem.network) for r in results.values())
+    out.print(f"{title}: {'; '.join(networks)}\n", soft_wrap=True)
+    synthetic = {name: result for name, result in results.items() if not result.measured}
+    out.print(results_table(results), "")
+    if any(result.problem.replicas > 1 for result in results.values()):
+        out.print("Estimates and intervals are those of the first replica.\n", soft_wrap=True)
+    if synthetic:
+        out.print(errors_table(synthetic), "")
+        out.print(LEGEND, soft_wrap=True)
+        for sentence in different_statistics(synthetic):
+            out.print(_ascii(sentence), soft_wrap=True)
+    for sentence in guarantees(results):
+        out.print(sentence, soft_wrap=True)
+    if evaluations:
+        out.print(f"\nSECRET, {SECRET}:\n", soft_wrap=True)
+        out.print(errors_table(evaluations), "")
+        out.print(LEGEND, soft_wrap=True)
+        for sentence in evaluated_limits(evaluations):
+            out.print(sentence, soft_wrap=True)
+    names = ", ".join(
+        str(path.relative_to(folder) if path.is_relative_to(folder) else path) for path in outputs
+    )
+    out.print(f"\nOutputs in {folder}: {names}", soft_wrap=True)
+
+
+class Bar:
+    """A progress bar on stderr: shown after two seconds, and never in a pipe.
+
+    with Bar() as bar: bar.step("offline", 3, 100)
+    """
+
+    def __init__(self) -> None:
+        """Start the clock."""
+        self.began = time.monotonic()
+        self.display: Progress | None = None
+        self.task: Any = None
+
+    def __enter__(self) -> Self:
+        """Show nothing yet."""
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Remove the bar."""
+        if self.display is not None:
+            self.display.stop()
+
+    def step(self, name: str, done: int, total: int) -> None:
+        """`done` of `total` steps of `name` are done."""
+        late = time.monotonic() - self.began > PATIENCE
+        if self.display is None and late and sys.stderr.isatty():
+            from rich.progress import Progress
+
+            self.display = Progress(console=Console(stderr=True), transient=True)
+            self.task = self.display.add_task("")
+            self.display.start()
+        if self.display is not None:
+            self.display.update(self.task, completed=done, total=total, description=name)

@@ -1,0 +1,77 @@
+"""veilsum report: one printable page for the one who signs, from a scenario's public terms."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from veilsum.cli.guard import FAILED, Debug, existing, guarded
+from veilsum.cli.options import File, Force, page_file
+
+Page = Annotated[
+    Path | None,
+    typer.Option(help="The page to write.", show_default="veilsum-out/NAME-report.html"),
+]
+Variant = Annotated[
+    str | None,
+    typer.Option(help="Of the scenario.", show_default="that of --agent, or the first"),
+]
+AgentFile = Annotated[
+    Path | None, typer.Option("--agent", help="An agent's file, for the budget of its site.")
+]
+PerDay = Annotated[
+    float | None,
+    typer.Option(
+        "--per-day", help="Readings or runs a day, in place of the schedule of the scenario."
+    ),
+]
+Audit = Annotated[
+    bool, typer.Option("--audit", help="Attack the guarantee and state what that proves.")
+]
+Trials = Annotated[
+    int | None, typer.Option(min=1000, help="Runs per side of the audit; enough unless given.")
+]
+
+
+def report(
+    scenario: File,
+    out: Page = None,
+    variant: Variant = None,
+    agent: AgentFile = None,
+    per_day: PerDay = None,
+    audit: Audit = False,
+    trials: Trials = None,
+    force: Force = False,
+    debug: Debug = False,
+) -> None:
+    """Write a page to print and to sign: what leaves, who could learn what, and what is assumed.
+
+    No reading is opened for it. The exit code is 1 if the page says not to sign.
+    """
+    with guarded(debug):
+        from veilsum import _validate
+        from veilsum.errors import CommandError
+        from veilsum.reports.sign_off import audited_claims, objections, page
+        from veilsum.reports.terms import SignOffTerms
+        from veilsum.scenario import Scenario
+
+        if per_day is not None:
+            _validate.positive(CommandError, **{"--per-day": per_day})
+        if trials is not None and not audit:
+            raise CommandError("--trials belongs to the audit; add --audit, or leave it out")
+        loaded = Scenario.load(scenario)
+        default = Path("veilsum-out") / f"{loaded.name}-report.html"
+        path = page_file(out or default, force or out is None)
+        site = None if agent is None else existing(agent, "agent's file")
+        terms = SignOffTerms.of(loaded, variant, site)
+        audited = audited_claims(terms, trials) if audit else None
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(page(terms, per_day, audited), encoding="utf-8")
+        typer.echo(f"{path}: a page to print and to sign; a browser makes a PDF of it")
+        why = objections(terms, audited)
+        for reason in why:
+            typer.echo(f"do not sign: {reason}")
+    if why:
+        raise typer.Exit(FAILED)

@@ -1,0 +1,188 @@
+"""Moduli of continuity: how far xi can move when s moves by `radius` inside [low, high].
+
+    omega(radius) = sup { |xi(s) - xi(s')| : low <= s, s' <= high, |s - s'| <= radius }
+
+For an increasing xi the worst pair is as far apart as allowed and sits where xi is steepest: at
+the low end if xi is concave (log s, log(1 + s), s^k with k <= 1), at the high end if it is convex.
+
+A sensitivity that is too small breaks the guarantee, so every value here is rounded up: polynomials
+are computed in rational arithmetic, logarithms and powers without cancellation (log1p, expm1) and
+then raised by a few units in the last place. (s + r)^k - s^k, as it stands, is 0 for a small r:
+no noise at all.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+from veilsum.families.base import Sensitivity
+from veilsum.families.support import Support, number
+
+_ULPS = 8 * 2.0**-52  # log1p, expm1, pow and three roundings are each off by at most one of them
+_LEAST = 5e-324  # the smallest positive float
+_SMALL = 2.0**-900  # quotients below may have lost digits to underflow
+
+
+def linear(support: Support, radius: float) -> Sensitivity:
+    """xi(s) = s:  omega = min(radius, high - low)."""
+    width = difference(support.high, support.low)
+    if math.isinf(min(radius, width)):
+        return Sensitivity(math.inf, _unbounded("s"))
+    if width <= radius:
+        return Sensitivity(width, f"s is the statistic, and stays within {support.describe()}")
+    return Sensitivity(radius, f"s is the statistic, and moves by at most {number(radius)}")
+
+
+def log(support: Support, radius: float, instead: str) -> Sensitivity:
+    """xi(s) = log s:  omega = log(1 + step/low), step = min(radius, width); infinite at low = 0."""
+    low, high = support.low, support.high
+    if low <= 0:
+        return Sensitivity(
+            math.inf,
+            "log s falls without limit as s nears 0, so no noise hides a move there: give "
+            f"bounds=(floor, None) with a floor above 0{instead}",
+        )
+    step = min(radius, difference(high, low))
+    if math.isinf(step):
+        return Sensitivity(math.inf, _unbounded("log s"))
+    value = _above(_log_ratio(step, low))
+    if high - low <= radius:
+        return Sensitivity(value, f"log s spans log({number(high)}/{number(low)})")
+    return Sensitivity(
+        value,
+        f"log s is steepest at its floor: it moves by at most "
+        f"log(1 + {number(radius)}/{number(low)})",
+    )
+
+
+def log1p(support: Support, radius: float) -> Sensitivity:
+    """xi(s) = log(1 + s):  omega = log((1 + low + step)/(1 + low)), step = min(radius, width)."""
+    low, step = support.low, min(radius, difference(support.high, support.low))
+    if math.isinf(step):
+        return Sensitivity(math.inf, _unbounded("log(1 + s)"))
+    return Sensitivity(
+        _above(math.log1p(step / (1 + low))),
+        f"log(1 + s) is steepest at s = {number(low)}: it moves by at most "
+        f"log(1 + {number(step)}/{number(1 + low)})",
+    )
+
+
+def power(support: Support, radius: float, k: float) -> Sensitivity:
+    """xi(s) = s^k:  omega = (low + step)^k - low^k if k <= 1, high^k - (high - step)^k if k > 1."""
+    if k == 1:
+        return linear(support, radius)
+    low, high = support.low, support.high
+    step = min(radius, difference(high, low))
+    if math.isinf(step) or (k > 1 and math.isinf(high)):
+        return Sensitivity(math.inf, _unbounded(f"s^{number(k)}", steep=k > 1))
+    near, far = (low, low + step) if k < 1 else (high - step, high)
+    value = _above(_risen(low, step, k) if k < 1 else _fallen(high, step, k))
+    if not math.isfinite(value):
+        return Sensitivity(math.inf, f"s^{number(k)} overflows at the bounds: give narrower ones")
+    return Sensitivity(
+        value,
+        f"s^{number(k)} is steepest at its {'low' if k <= 1 else 'high'} end: it moves by at "
+        f"most {number(far)}^{number(k)} - {number(near)}^{number(k)}",
+    )
+
+
+def distance(support: Support, radius: float, centre: float) -> Sensitivity:
+    """xi(s) = |s - c|:  omega = min(radius, max xi - min xi), for xi moves at most as s does."""
+    low, high = support.low, support.high
+    inside = low <= centre <= high
+    ends = difference(centre, low), difference(high, centre)
+    value = min(radius, max(ends) if inside else difference(high, low))
+    if math.isinf(value):
+        return Sensitivity(math.inf, _unbounded("|s - location|"))
+    return Sensitivity(value, f"|s - location| moves by at most {number(value)}, as s itself does")
+
+
+def first_two_powers(support: Support, radius: float) -> Sensitivity:
+    """xi(s) = (s, s^2):  omega = max over 0 <= t <= step of t + t max(|2 low + t|, |2 high - t|).
+
+    From s to s + t the l1 change is t + t|2s + t|, convex in s, so s = low or s = high - t. Along
+    t it grows, save for a hump at |end| + 1/2 where the far end lies across 0.
+    """
+    if math.isinf(support.low) or math.isinf(support.high):
+        return Sensitivity(math.inf, _unbounded("s^2", steep=True))
+    low, high = Fraction(support.low), Fraction(support.high)
+    step = high - low if math.isinf(radius) else min(Fraction(radius), high - low)
+    moves = (step, min(step, abs(low) + Fraction(1, 2)), min(step, abs(high) + Fraction(1, 2)))
+    value = ceiling(max(t + t * max(abs(2 * low + t), abs(2 * high - t)) for t in moves))
+    if math.isinf(value):
+        return Sensitivity(value, "s^2 overflows at the bounds: give narrower ones")
+    return Sensitivity(
+        value,
+        f"s and s^2 together move by at most {number(value)} in l1 norm for {support.describe()}",
+    )
+
+
+def ceiling(exact: Fraction) -> float:
+    """The least float that is not below a fraction; inf if none is so large."""
+    try:
+        nearest = float(exact)
+    except OverflowError:
+        return math.inf
+    return nearest if nearest >= exact else math.nextafter(nearest, math.inf)
+
+
+def difference(high: float, low: float) -> float:
+    """high - low, rounded up."""
+    if math.isinf(high) or math.isinf(low):
+        return high - low
+    return ceiling(Fraction(high) - Fraction(low))
+
+
+def _above(value: float) -> float:
+    """A little above a number that was computed to a few units in the last place."""
+    return value * (1 + _ULPS) + 4 * _LEAST
+
+
+def _log_ratio(step: float, low: float) -> float:
+    """log((low + step)/low), whichever is the larger."""
+    ratio = step / low
+    return math.log1p(ratio) if math.isfinite(ratio) else math.log(step) - math.log(low)
+
+
+def _risen(low: float, step: float, k: float) -> float:
+    """(low + step)^k - low^k = far^k (1 - e^-x),  x = k log(1 + step/low),  0 < k < 1."""
+    if low == 0:
+        return float(step**k)
+    far = low + step
+    top = far**k if math.isfinite(far) else 2**k * (low / 2 + step / 2) ** k
+    return _difference(top, k, _log_ratio(step, low), step, low)
+
+
+def _fallen(high: float, step: float, k: float) -> float:
+    """high^k - (high - step)^k = high^k (1 - e^-x),  x = -k log(1 - step/high),  k > 1."""
+    try:
+        top = high**k
+    except OverflowError:
+        return math.inf
+    part = step / high
+    return _difference(top, k, math.inf if part >= 1 else -math.log1p(-part), step, high)
+
+
+def _difference(top: float, k: float, logarithm: float, step: float, end: float) -> float:
+    """top (1 - e^-x),  x = k logarithm; where step/end is tiny it stands for the logarithm."""
+    if logarithm >= _SMALL:
+        return top * -math.expm1(-k * logarithm)
+    x = _quotient(k, step, over=end)
+    return top * -math.expm1(-x) if x >= _SMALL else _quotient(top, k, step, over=end)
+
+
+def _quotient(*factors: float, over: float) -> float:
+    """The product of the factors over a divisor, with no underflow on the way."""
+    mantissa, exponent = math.frexp(over)
+    mantissa, exponent = 1 / mantissa, -exponent
+    for factor in factors:
+        m, e = math.frexp(factor)
+        mantissa, exponent = mantissa * m, exponent + e
+    return math.ldexp(mantissa, exponent)
+
+
+def _unbounded(xi: str, steep: bool = False) -> str:
+    if steep:
+        return f"{xi} grows ever steeper, so no noise hides a move far out: give bounds=(low, high)"
+    return f"any two values of {xi} may be arbitrarily far apart: give bounds, or a finite radius"

@@ -1,0 +1,319 @@
+"""Sample paths with their errors: offline and online, Signal and Network DP, on both networks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from veilsum import _extras
+from veilsum.paper.experiment import (
+    Claim,
+    Context,
+    Experiment,
+    Finding,
+    Measurement,
+    Verdict,
+    judged,
+    run,
+    shipped,
+)
+from veilsum.paper.sweeps import MODERATE, TITLES, exact_noise
+from veilsum.paper.tabulate import expected, expected_rows, frame, last, path_rows, round_rows
+from veilsum.privacy import NoPrivacy
+from veilsum.results import Result, figures
+
+SETTLED, LONG = 5, 300  # rounds
+AGENTS, MU, SIGMA = 969, 1.67, 1.04  # of the households, as in their scenarios
+UNAFFECTED = 1.05  # times the error without noise: less is no effect, more is noticeable
+START = 0.1  # fraction of the rounds in which a faster algorithm may still be behind
+
+
+def measure(experiment: Experiment, context: Context) -> Measurement:
+    """Run each variant and record the paths of ten agents; the tables have what the panels show."""
+    results, paths, errors, exact = {}, [], [], []
+    for job in experiment.jobs(context):
+        result = results[job.name] = run(job, context)
+        paths += path_rows(result, variant=job.name)
+        errors += round_rows(result, variant=job.name)
+        exact += expected_paths(result)
+    tables = {"": frame(errors), "paths": frame(paths)}
+    return Measurement(tables | ({"expected": frame(exact)} if exact else {}), results)
+
+
+def expected_paths(result: Result) -> list[dict[str, Any]]:
+    """Expected errors over rounds; none for recorded signals.
+
+    Where only sampling is affordable (thousands of agents whose scales differ) the noise counts
+    as it was measured: its norm over so many agents is within a few percent of its expectation.
+    """
+    problem, trace = result.problem, result.trace
+    if problem.source.measured:
+        return []
+    found = expected(problem)
+    if found is not None:
+        return expected_rows(found, variant=result.name, noise="expected")
+    noiseless = expected(replace(problem, privacy=NoPrivacy(), epsilons=()))
+    assert noiseless is not None
+    rows = expected_rows(noiseless, variant=result.name, noise="measured")
+    cops = np.sqrt((trace.privacy[:, 0] ** 2).mean(axis=-1))
+    return [
+        row | {"cop": cop, "te": np.hypot(row["cod"], cop), "truth": np.hypot(row["truth"], cop)}
+        for row, cop in zip(rows, cops.tolist(), strict=True)
+    ]
+
+
+def draw(measured: Measurement) -> Figure:
+    """Paths above, errors below, a column per algorithm."""
+    figure = figures.compare(measured.results, evaluation=True)
+    grid = np.array(figure.axes[: 2 * len(measured.results)]).reshape(2, -1)
+    zoom(grid[0], measured.tables["paths"])
+    for column, result in zip(grid.T, measured.results.values(), strict=True):
+        early(column, result)
+    return figure
+
+
+def zoom(axes: Iterable[Axes], paths: Any) -> None:
+    """Show where estimates settle; the first noisy ones may leave the panel."""
+    late = paths[paths["round"] >= min(SETTLED, paths["round"].max() / 2)]
+    low, high = np.quantile(np.append(late.private, late.target), [0.002, 0.998])
+    for ax in axes:
+        ax.set_ylim(low - 0.1 * (high - low), high + 0.1 * (high - low))
+
+
+def early(column: Iterable[Axes], result: Result) -> None:
+    """Offline, agents agree within the first of many rounds: use a logarithmic axis."""
+    if result.problem.algorithm.online or result.problem.rounds < LONG:
+        return
+    for ax in column:
+        ax.set_xscale("symlog", linthresh=1)
+        ax.set_xlim(left=0)
+
+
+def unaffected(measured: Measurement) -> Finding:
+    """Signal DP: expected total error against the same without noise."""
+    words, holds = [], True
+    for name in ("offline-signal", "online-signal"):
+        te, cod = (last(measured.tables["expected"], kind, name) for kind in ("te", "cod"))
+        holds = holds and te < UNAFFECTED * cod
+        words.append(f"{name} TE {te:.4g} with noise, {cod:.4g} without")
+    return judged(holds, f"Expected at the last round: {'; '.join(words)}.")
+
+
+def costly(measured: Measurement) -> Finding:
+    """Offline, Signal DP: what noise adds to the error, and how much of it small signals cause."""
+    te, cod = (last(measured.tables["expected"], kind, "offline-signal") for kind in ("te", "cod"))
+    below, fraction = small_signals()
+    sentence = (
+        f"Expected at the last round, epsilon = 10: TE {te:.3g} with noise, {cod:.2g} without. "
+        f"{100 * fraction:.0f}% of the noise's variance comes from the {100 * below:.1f}% of signals "
+        f"below 1. The cost is huge beside the error without noise; beside the mean an agent errs "
+        f"by {100 * relative(te):.2g}%."
+    )
+    return judged(te > 2 * cod and fraction > 0.5, sentence, Verdict.CORRECTED)
+
+
+def small_signals() -> tuple[float, float]:
+    """P(s < 1), and the fraction of E b^2, b proportional to 1/s, that is due to such signals.
+
+    E[s^-2; s < 1]/E s^-2 = Phi((2 sigma^2 - mu)/sigma) for log s normal.
+    """
+    norm = _extras.load("scipy.stats").norm
+    below, fraction = norm.cdf([-MU, 2 * SIGMA**2 - MU], scale=SIGMA)
+    return float(below), float(fraction)
+
+
+def relative(error: float) -> float:
+    """Root mean square error of an agent over the mean, from the norm over all households."""
+    return error / float(np.sqrt(AGENTS)) / MU
+
+
+def moderate(measured: Measurement) -> Finding:
+    """Offline, Network DP: whether epsilon = 1 allows no more than a moderate accuracy."""
+    te = last(measured.tables["expected"], "te", "offline-network")
+    return judged(
+        relative(te) > MODERATE,
+        f"Expected at the last round, epsilon = 1: TE {te:.3g}, {100 * relative(te):.2g}% of the "
+        f"mean per agent; accurate would be {100 * MODERATE:.0f}%.",
+    )
+
+
+def convergent(measured: Measurement) -> Finding:
+    """Online, Signal DP: whether the error still falls at the end, as if there were no noise."""
+    te, cod = (
+        _over_rounds(measured.tables["expected"], kind, "online-signal") for kind in ("te", "cod")
+    )
+    T = len(te) - 1
+    return judged(
+        bool(te[-1] < 0.6 * te[T // 4] and te[-1] < UNAFFECTED * cod[-1]),
+        f"Expected, epsilon = 10: TE {te[T // 4]:.3g} at round {T // 4:,} and {te[-1]:.3g} at "
+        f"round {T:,}, {cod[-1]:.3g} without noise (t^-1/2 would halve it).",
+    )
+
+
+def noticeable(measured: Measurement) -> Finding:
+    """Online on the US grid at epsilon = 1: the cost of Network DP and of Signal DP."""
+    table = measured.tables["expected"]
+    ratios = {
+        kind: last(table, "te", f"online-{kind}") / last(table, "cod", f"online-{kind}")
+        for kind in ("signal", "network")
+    }
+    words = ", ".join(f"{ratio:.3g} with {kind} DP" for kind, ratio in ratios.items())
+    return judged(
+        ratios["network"] > UNAFFECTED > ratios["signal"],
+        f"Expected TE over that without noise at the last round, online, epsilon = 1: {words}.",
+    )
+
+
+def learn_is_faster(measured: Measurement) -> Finding:
+    """Alg. 4 against Alg. 5 without noise; in rounds 1 and 2 they do the same."""
+    table = measured.tables["expected"]
+    fast, slow = (_over_rounds(table, "cod", f"online-{kind}") for kind in ("signal", "network"))
+    since = ahead_from(fast, slow)
+    return faster(
+        [since],
+        len(fast) - 1,
+        f"Expected CoD at the last round is {fast[-1]:.3g} for Alg. 4 and {slow[-1]:.3g} for "
+        f"Alg. 5, and smaller for Alg. 4 from round {since} on.",
+    )
+
+
+def online_is_faster(measured: Measurement) -> Finding:
+    """All three against E xi: true once the online algorithms have overcome their slower start."""
+    table = measured.tables["expected"]
+    words, since = [], []
+    for kind, column in (("without noise", "truth_noiseless"), ("with noise", "truth")):
+        offline = _over_rounds(table, column, "offline-signal")
+        online = [_over_rounds(table, column, f"online-{k}") for k in ("signal", "network")]
+        since.append(ahead_from(np.maximum(*online), offline))
+        ends = ", ".join(f"{errors[-1]:.3g}" for errors in (offline, *online))
+        words.append(f"{kind} {ends}, ahead from round {since[-1]} on")
+    sentence = (
+        f"Expected errors against E xi of Alg. 3, 4 and 5 at round {len(offline) - 1:,}: "
+        f"{'; '.join(words)}. Before, Alg. 3 is ahead: one round of averaging helps more than one "
+        "more signal."
+    )
+    return faster(since, len(offline) - 1, sentence)
+
+
+def ahead_from(fast: Any, slow: Any) -> int:
+    """The first round after which `fast` has the smaller error; one more than the last if none.
+
+    >>> ahead_from([9.0, 5.0, 2.0, 1.0], [9.0, 3.0, 3.0, 3.0])
+    2
+    """
+    behind = np.flatnonzero(np.asarray(fast)[1:] >= np.asarray(slow)[1:])
+    return int(behind[-1]) + 2 if len(behind) else 1
+
+
+def faster(since: list[int], rounds: int, sentence: str) -> Finding:
+    """One rule for "converges faster", on every network: ahead at the end, and since when.
+
+    Confirmed if it is ahead from some round in the first tenth on, corrected if only later, refuted
+    if not at the last round.
+    """
+    if max(since) > rounds:
+        return Finding(Verdict.REFUTED, sentence)
+    soon = max(since) <= max(1, START * rounds)
+    rule = f" Faster is what leads from the first {100 * START:.0f}% of the rounds on."
+    return judged(soon, sentence + rule, Verdict.CORRECTED)
+
+
+def _over_rounds(table: Any, column: str, name: str) -> Any:
+    part = table[table.variant == name].sort_values("round")
+    return part[column].to_numpy()
+
+
+def cheap(measured: Measurement) -> Finding:
+    """Total error on recorded readings against the error without noise."""
+    words, ratios = [], {}
+    for name, result in measured.results.items():
+        task = name.split(".")[1]
+        cod = float(measured.table[measured.table.variant == name].cod.iloc[-1])
+        te = float(np.hypot(exact_noise(result)[0], cod))
+        ratios[task] = te / cod
+        words.append(f"{task} TE {te:.3g}, without noise {cod:.3g}")
+    sentence = f"Expected on the last day, at epsilon = 1: {'; '.join(words)}."
+    return judged(ratios["online-signal"] < 1.25, sentence)
+
+
+FASTER = (
+    Claim(
+        "Alg. 4 converges faster than Alg. 5, even without noise.",
+        learn_is_faster,
+        quote="(even in the absence of DP noise) because of the underlying mixing matrices",
+    ),
+    Claim(
+        "Both online algorithms converge faster than Alg. 3, with and without noise.",
+        online_is_faster,
+        quote="both of these algorithms converge faster (with and without DP noise) than",
+    ),
+)
+
+EXPERIMENTS = (
+    Experiment(
+        id="fig-paths-us",
+        title=f"Sample paths: {TITLES['us']}",
+        reference="Figures sample_paths_* (the US power grid's half)",
+        scenarios=shipped("fig-paths-us"),
+        measure=measure,
+        draw=draw,
+        claims=(
+            Claim(
+                "With Signal DP the noise does not affect convergence in practice.",
+                unaffected,
+                quote="In all cases of signal DP with the US power grid network, the DP noise did "
+                "not affect the convergence rate in practice",
+            ),
+            Claim(
+                "Online, Network DP has a noticeable cost at epsilon = 1 and Signal DP has none.",
+                noticeable,
+                quote=r"even moderate protection of network neighborhoods ($\eps = 1$) come at a "
+                "noticeable cost to accuracy",
+            ),
+            *FASTER,
+        ),
+    ),
+    Experiment(
+        id="fig-paths-households",
+        title=f"Sample paths: {TITLES['households']}",
+        reference="Figures sample_paths_* (the households' half)",
+        scenarios=shipped("fig-paths-households"),
+        measure=measure,
+        draw=draw,
+        claims=(
+            Claim(
+                "Offline, Signal DP of the smallest signals is costly even at epsilon = 10.",
+                costly,
+                quote=r"even at a relatively high privacy budget ($\eps = 10$) comes at a huge "
+                "cost to accuracy",
+            ),
+            Claim(
+                "Offline, Network DP at epsilon = 1 leaves a moderate accuracy.",
+                moderate,
+                quote="even requiring a moderate accuracy in the case of the German household "
+                r"dataset comes at a high cost to privacy ($\eps = 1$)",
+            ),
+            Claim(
+                "Online, Signal DP converges at epsilon = 10.",
+                convergent,
+                quote=r"Choosing $\eps$ large enough leads to a convergent behavior for the German "
+                "household dataset",
+            ),
+            *FASTER,
+        ),
+    ),
+    Experiment(
+        id="fig-paths-real",
+        title="Sample paths: 537 Swiss households",
+        reference="Figures sample_paths_*, on real readings",
+        scenarios=shipped("fig-paths-real"),
+        measure=measure,
+        draw=draw,
+        claims=(Claim("Online, hiding a day's reading costs little beside disagreement.", cheap),),
+    ),
+)

@@ -1,0 +1,123 @@
+"""Privacy requests, the noise that they need, and the guarantee that results."""
+
+from __future__ import annotations
+
+from veilsum.privacy.accounting import (
+    Accountant,
+    Budget,
+    BudgetExceeded,
+    Composition,
+    EventKind,
+    PrivacyEvent,
+    ReleaseEvent,
+    Span,
+    compose,
+)
+from veilsum.privacy.batches import Batches
+from veilsum.privacy.calibration import (
+    Calibration,
+    calibrate,
+    in_batches,
+    mechanism_name,
+    mechanism_of,
+    refusal,
+)
+from veilsum.privacy.derivation import (
+    announce,
+    check_stopping,
+    guarantee_of,
+    network_cost,
+    stopping_conflict,
+)
+from veilsum.privacy.exact import support_attack
+from veilsum.privacy.guarantee import Adversary, Guarantee, Noise, Sees, Status, Unit
+from veilsum.privacy.masked import MaskedParameters, effective_epsilon
+from veilsum.privacy.masked_vectors import SkellamParameters
+from veilsum.privacy.mechanisms import (
+    BoundedSignal,
+    Choice,
+    DiscreteLaplaceMechanism,
+    DuchiMechanism,
+    HybridMechanism,
+    IdentityMechanism,
+    IntegerStatistic,
+    LaplaceMechanism,
+    MaskedMechanism,
+    Mechanism,
+    PiecewiseMechanism,
+    RealStatistic,
+    SmoothLaplaceMechanism,
+    StaircaseMechanism,
+    StudentTMechanism,
+    best,
+)
+from veilsum.privacy.requests import (
+    DifferentialPrivacy,
+    MaskedDP,
+    NetworkDP,
+    NoPrivacy,
+    PrivacyRequest,
+    Protects,
+    SensitivityKind,
+    SignalDP,
+)
+from veilsum.privacy.sensitivity import SensitivityBound
+
+__all__ = [
+    "Accountant",
+    "Adversary",
+    "Batches",
+    "BoundedSignal",
+    "Budget",
+    "BudgetExceeded",
+    "Calibration",
+    "Choice",
+    "Composition",
+    "DifferentialPrivacy",
+    "DiscreteLaplaceMechanism",
+    "DuchiMechanism",
+    "EventKind",
+    "Guarantee",
+    "HybridMechanism",
+    "IdentityMechanism",
+    "IntegerStatistic",
+    "LaplaceMechanism",
+    "MaskedDP",
+    "MaskedMechanism",
+    "MaskedParameters",
+    "Mechanism",
+    "NetworkDP",
+    "NoPrivacy",
+    "Noise",
+    "PiecewiseMechanism",
+    "PrivacyEvent",
+    "PrivacyRequest",
+    "Protects",
+    "RealStatistic",
+    "ReleaseEvent",
+    "Sees",
+    "SensitivityBound",
+    "SensitivityKind",
+    "SignalDP",
+    "SkellamParameters",
+    "SmoothLaplaceMechanism",
+    "Span",
+    "StaircaseMechanism",
+    "Status",
+    "StudentTMechanism",
+    "Unit",
+    "announce",
+    "best",
+    "calibrate",
+    "check_stopping",
+    "compose",
+    "effective_epsilon",
+    "guarantee_of",
+    "in_batches",
+    "mechanism_name",
+    "mechanism_of",
+    "network_cost",
+    "refusal",
+    "stopping_conflict",
+    "support_attack",
+]

@@ -1,0 +1,25 @@
+"""Accounting: what releases cost together, and a budget that is never exceeded."""
+
+from __future__ import annotations
+
+from veilsum.privacy.accounting.accountant import (
+    Accountant,
+    AccountTotals,
+    Budget,
+    BudgetExceeded,
+)
+from veilsum.privacy.accounting.composition import Composition, compose
+from veilsum.privacy.accounting.events import EventKind, PrivacyEvent, ReleaseEvent, Span
+
+__all__ = [
+    "AccountTotals",
+    "Accountant",
+    "Budget",
+    "BudgetExceeded",
+    "Composition",
+    "EventKind",
+    "PrivacyEvent",
+    "ReleaseEvent",
+    "Span",
+    "compose",
+]

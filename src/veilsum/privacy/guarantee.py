@@ -1,0 +1,610 @@
+"""A guarantee: what is protected, against whom, how strongly, and whether that is proved.
+
+`guarantee_of` derives a guarantee. Its methods state it for more messages, for an agent's whole
+transcript, for a window or a whole stream of readings, against everyone, or for several runs on the
+same signals. Each of them returns a guarantee again, with its own epsilon.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from enum import StrEnum
+from typing import Any, Self
+
+from veilsum import _html, _validate
+from veilsum.errors import PrivacyError
+from veilsum.families.support import Metric
+from veilsum.privacy.accounting import EventKind, PrivacyEvent, Span, compose
+from veilsum.privacy.accounting.events import group_event
+from veilsum.privacy.batches import Batches
+from veilsum.privacy.odds import in_words
+
+
+class Status(StrEnum):
+    """Whether a guarantee is proved, claimed, estimated, refuted, or absent.
+
+    Examples
+    --------
+    >>> Status("proved") is Status.PROVED
+    True
+    """
+
+    PROVED = "proved"
+    CLAIMED = "claimed"  # by the paper, or by the author of a family
+    ESTIMATED = "estimated"  # rests on a number estimated from samples
+    REFUTED = "refuted"  # claimed, and broken by an audit or a derivation
+    NONE = "none"
+
+
+class Noise(StrEnum):
+    """Whether a guarantee is about the ideal distribution of the noise, or the bits released.
+
+    Examples
+    --------
+    >>> Noise("exact") is Noise.EXACT
+    True
+    """
+
+    IDEAL = "ideal"  # real numbers of the stated distribution; a floating-point sampler is not that
+    EXACT = "exact"  # drawn exactly on a grid, by integer arithmetic and the system's entropy
+
+
+class Sees(StrEnum):
+    """Which messages an adversary sees.
+
+    Examples
+    --------
+    >>> Sees("everyone") is Sees.EVERYONE
+    True
+    """
+
+    MESSAGES = "messages"  # a number of messages of one agent, any of them
+    NEXT = "next"  # the messages of one agent that follow the round in which an estimate moves
+    TRANSCRIPT = "transcript"  # all messages of one agent
+    EVERYONE = "everyone"  # all messages of all agents
+    MEMBERS = "members"  # all messages, and what some colluding members know
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What may change: readings, each by at most `radius`; or a neighbour's estimate, by 1.
+
+    The move of an estimate is measured in the l1 norm, and happens in one round: estimates that
+    move in several rounds are several moves.
+
+    Parameters
+    ----------
+    radius : float
+        By how much a signal may move, in its own units; infinite: any two values of its bounded
+        domain.
+    online : bool
+        Whether the signals are a stream of readings.
+    neighbours : bool
+        Whether a neighbour's estimate may move instead.
+    span : Span
+        How many readings may move at once.
+    readings : int
+        The number of readings of a window or a stream.
+    metric : Metric
+        In which the move of a signal is measured.
+
+    Examples
+    --------
+    >>> print(Unit(0.5, online=True))
+    any one reading of a stream that moves by at most 0.5 in its own units
+    """
+
+    radius: float
+    online: bool = False
+    neighbours: bool = False
+    span: Span = Span.EVENT
+    readings: int = 1
+    metric: Metric = Metric.ABSOLUTE
+
+    def __str__(self) -> str:
+        """Describe what may change."""
+        near = (
+            ", or a neighbour's estimate that moves by at most 1 in l1 norm in one round"
+            if self.neighbours
+            else ""
+        )
+        return f"{self._signals()} that moves {self._moves()}{near}"
+
+    def _moves(self) -> str:
+        if self.metric is Metric.DISCRETE:
+            return "between any two categories"
+        if math.isinf(self.radius):
+            return "between any two values of its domain"
+        norm = " (l1 norm of the vector)" if self.metric is Metric.L1 else ""
+        return f"by at most {self.radius:g} in its own units{norm}"
+
+    def _signals(self) -> str:
+        if not self.online:
+            return "an agent's signal"
+        if self.span is Span.EVENT:
+            return "any one reading of a stream"
+        if self.span is Span.WINDOW:
+            return f"each of any {self.readings} consecutive readings of a stream"
+        return f"each reading of a whole stream of {self.readings}"
+
+
+@dataclass(frozen=True)
+class Adversary:
+    """Who sees which messages.
+
+    Parameters
+    ----------
+    sees : Sees
+        The kind of view.
+    messages : int
+        How many messages, or over how many rounds.
+    colluders : int
+        How many of the other members collude, where that matters; one by itself counts, too.
+
+    Examples
+    --------
+    >>> print(Adversary(Sees.NEXT))
+    whoever sees the next message of an agent
+    """
+
+    sees: Sees
+    messages: int = 1
+    colluders: int = 0
+
+    def __str__(self) -> str:
+        """Describe the adversary."""
+        if self.sees is Sees.MEMBERS and not self.colluders:
+            return "whoever sees all messages and is no member (any one member may learn more)"
+        if self.sees is Sees.MEMBERS:
+            return (
+                f"whoever sees all messages and up to {self.colluders} of the other members "
+                "together, chosen before the session"
+            )
+        if self.sees is Sees.EVERYONE:
+            return "whoever sees all messages of all agents"
+        if self.sees is Sees.TRANSCRIPT:
+            return f"whoever sees all messages of an agent over {self.messages} rounds"
+        if self.sees is Sees.NEXT:
+            count = "message" if self.messages == 1 else f"{self.messages} messages"
+            return f"whoever sees the next {count} of an agent"
+        count = "one message" if self.messages == 1 else f"{self.messages} messages"
+        return f"whoever sees {count} of an agent"
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """Epsilon and delta for a unit, against an adversary, with a status and its reason.
+
+    Attributes
+    ----------
+    epsilon, delta : float
+        What is guaranteed.
+    unit : Unit
+        What may change.
+    adversary : Adversary
+        Who sees what.
+    status : Status
+        Whether it is proved.
+    reason : str
+        Why.
+    erratum : int or None
+        The number of the erratum that explains a status which the paper does not state.
+    event : PrivacyEvent or None
+        The cost of one release, which composition needs.
+    signals : Guarantee or None
+        What holds for the signals alone, if the unit is wider.
+    transcript : Guarantee or None
+        What holds for neighbours' estimates against an agent's whole transcript.
+    growth : float
+        The most that the effect of a moved estimate grows by from one message to the next.
+    noise : Noise
+        Whether it is about ideal noise or the bits released.
+    batches : Batches or None
+        The batches in which the readings of a stream are released.
+    assumes : str
+        "computational" where it rests on cryptography; empty where it rests on noise alone.
+    caveat : str
+        What becomes of epsilon where the adversary is stronger than stated.
+
+    Examples
+    --------
+    >>> from veilsum.algorithms import Learn
+    >>> from veilsum.privacy import SignalDP, guarantee_of
+    >>> daily = guarantee_of(SignalDP(epsilon=0.5, radius=2.0), Learn())
+    >>> daily.status, daily.epsilon, daily.for_window(7).epsilon
+    (<Status.PROVED: 'proved'>, 0.5, 3.5)
+    """
+
+    epsilon: float
+    delta: float
+    unit: Unit
+    adversary: Adversary
+    status: Status
+    reason: str
+    erratum: int | None = None
+    event: PrivacyEvent | None = None
+    signals: Self | None = None
+    transcript: Self | None = None
+    growth: float = 1.0
+    noise: Noise = Noise.IDEAL
+    batches: Batches | None = None
+    assumes: str = ""
+    caveat: str = ""
+
+    def __str__(self) -> str:
+        """State the guarantee in a sentence, with its status and reason; in three if masks hide."""
+        see = f" (erratum {self.erratum})" if self.erratum else ""
+        if self.status is Status.NONE:
+            return f"No privacy is guaranteed: {self.reason}{see}."
+        delta = f" and delta = {self.delta:.3g}" if self.delta else ""
+        statement = (
+            f"differential privacy with epsilon = {self.epsilon:.4g}{delta} for {self.unit}, "
+            f"against {self.adversary}"
+        )
+        if self.status is Status.REFUTED:
+            return f"Refuted: {statement}, is claimed and does not hold; {self.reason}{see}."
+        start = f"{self.status.title()}, not proved"
+        if self.status is Status.PROVED:
+            start = "Proved" if self.noise is Noise.EXACT else "Proved for ideal noise"
+        if not self.assumes:
+            return f"{start}: {statement}; {self.reason}{see}."
+        sentences = (
+            f"{start}: {statement}, as long as nobody breaks X25519, HKDF, ChaCha20 or Ed25519",
+            f"{self.reason}{see}",
+            self.caveat,
+        )
+        return " ".join(f"{each[:1].upper()}{each[1:]}." for each in sentences if each)
+
+    def _repr_html_(self) -> str:
+        """A table for notebooks: status, epsilon in odds, unit, adversary and reason."""
+        see = f" (erratum {self.erratum})" if self.erratum else ""
+        rows: list[tuple[object, object]] = [("status", _html.badge(self.status))]
+        if self.status is not Status.NONE:
+            delta = f", delta = {self.delta:.3g}" if self.delta else ""
+            claimed = "" if self.status is Status.PROVED else f"{self.status}, not proved: "
+            seen = f"{claimed}{in_words(self.epsilon, self.delta)}"
+            if self.status is Status.REFUTED:
+                seen = "not limited by what is claimed, which does not hold"
+            rows += [
+                ("epsilon", f"{self.epsilon:.4g}{delta}"),
+                ("what is seen is", seen),
+                ("for", self.unit),
+                ("against", self.adversary),
+                ("noise", self.noise),
+            ]
+        rows.append(("because", f"{self.reason}{see}"))
+        if self.assumes:
+            rows.append(("assumes", self.assumes))
+        if self.caveat:
+            rows.append(("but", self.caveat))
+        return _html.facts(rows, "Guarantee")
+
+    def for_messages(self, k: int, delta: float | None = None) -> Self:
+        """Return the guarantee against whoever sees k messages of an agent.
+
+        Noise that enters once protects all messages alike. Where noise in every message hides the
+        neighbours' estimates, the k messages are those that follow the round in which an estimate
+        moves; they compose, the m-th at growth^(m-1) times the cost of the first. A single later
+        message is among them: it costs as much as all from the move up to it
+        (`veilsum.privacy.network_cost`).
+
+        Parameters
+        ----------
+        k : int
+            How many messages.
+        delta : float, optional
+            At which the tighter composition is used.
+
+        Returns
+        -------
+        Guarantee
+            The same unit, against k messages.
+        """
+        _validate.at_least(PrivacyError, 1, k=k)
+        if self.adversary.sees is Sees.MEMBERS:
+            return self  # it covers all messages, and colluders besides
+        if not self.unit.neighbours:
+            return replace(self, adversary=Adversary(Sees.MESSAGES, k))
+        if self.adversary.sees is Sees.TRANSCRIPT:
+            return self
+        most = max(k, self.unit.readings)  # readings that move stay accounted for
+        total = self._composed(most, delta, f"{most} messages", adversary=Adversary(Sees.NEXT, k))
+        if self.signals is None or total.status is Status.NONE:
+            return total
+        return replace(  # a signal may cost more than a message: the unit has both
+            total,
+            epsilon=max(total.epsilon, self.signals.epsilon),
+            delta=max(total.delta, self.signals.delta),
+        )
+
+    def for_transcript(self) -> Self:
+        """Return the guarantee against whoever sees all messages that one agent sends in the run.
+
+        Signals are noised once: what holds for them holds against everyone.
+
+        Returns
+        -------
+        Guarantee
+            The same unit, against the agent's transcript.
+        """
+        if not self.unit.neighbours:
+            return self.against_everyone()
+        if self.transcript is None:
+            return self
+        if self.unit.span is Span.EVENT:
+            return self.transcript
+        return self.transcript._readings(self.unit.span, self.unit.readings, self.delta or None)
+
+    def for_window(self, w: int, delta: float | None = None) -> Self:
+        """Return the guarantee for any w consecutive readings at once (w-event privacy).
+
+        Parameters
+        ----------
+        w : int
+            The number of readings.
+        delta : float, optional
+            At which the tighter composition is used.
+
+        Returns
+        -------
+        Guarantee
+            For the window.
+
+        Raises
+        ------
+        PrivacyError
+            If the signals are not a stream.
+        """
+        return self._readings(Span.WINDOW, w, delta)
+
+    def for_stream(self, readings: int, delta: float | None = None) -> Self:
+        """Return the guarantee for a whole stream of readings at once (user-level privacy).
+
+        Parameters
+        ----------
+        readings : int
+            The number of readings of the stream.
+        delta : float, optional
+            At which the tighter composition is used.
+
+        Returns
+        -------
+        Guarantee
+            For the stream.
+
+        Raises
+        ------
+        PrivacyError
+            If the signals are not a stream.
+        """
+        return self._readings(Span.STREAM, readings, delta)
+
+    def for_runs(self, others: Sequence[Self]) -> Self:
+        """Return the guarantee for this run and others on the same signals: their costs add up.
+
+        Runs with (eps_l, delta_l) are together (sum eps_l, sum delta_l)-DP, for the unit and the
+        adversary that they have in common; so are the signals alone and the transcripts.
+
+        Parameters
+        ----------
+        others : sequence of Guarantee
+            The guarantees of the other runs.
+
+        Returns
+        -------
+        Guarantee
+            For all runs together, with the weakest status among them.
+
+        Raises
+        ------
+        PrivacyError
+            If units or adversaries differ: then there is no common statement, and the caller must
+            first state each guarantee for the same.
+        """
+        runs = (self, *others)
+        if len({(run.unit, run.adversary) for run in runs}) > 1:
+            raise PrivacyError(
+                "runs that protect different units, or against different adversaries, have no "
+                "guarantee in common; state each for the same first (for_transcript, "
+                "against_everyone, for_stream)"
+            )
+        if not others:
+            return self
+        worst = max(runs, key=lambda run: (_RANK.index(run.status), run.epsilon))
+        total = replace(
+            worst,
+            signals=_together([run.signals for run in runs]),
+            transcript=_together([run.transcript for run in runs]),
+            growth=max(run.growth for run in runs),
+            noise=Noise.EXACT if all(run.noise is Noise.EXACT for run in runs) else Noise.IDEAL,
+        )
+        epsilon = math.fsum(run.epsilon for run in runs)
+        delta = math.fsum(run.delta for run in runs)
+        together = f"{len(runs)} runs on the same signals add up"
+        if worst.status is Status.NONE or not delta < 1:
+            why = worst.reason if worst.status is Status.NONE else f"{together} to delta >= 1"
+            return replace(total, status=Status.NONE, reason=why, event=None)
+        event = PrivacyEvent(epsilon, delta, EventKind.APPROXIMATE if delta else EventKind.PURE)
+        reason = f"{worst.reason}; {together}"
+        return replace(total, epsilon=epsilon, delta=delta, reason=reason, event=event)
+
+    def released_exactly(self, charged: PrivacyEvent | None = None) -> Self:
+        """Return the same guarantee for the bits that an exact sampler releases.
+
+        Parameters
+        ----------
+        charged : PrivacyEvent, optional
+            The event that a ledger charges for one release. Without it Laplace noise, which is
+            discrete when it is drawn exactly, is composed as any pure mechanism.
+
+        Returns
+        -------
+        Guarantee
+            With `Noise.EXACT`, for the signals alone and the transcript as well.
+        """
+        signals = None if self.signals is None else self.signals.released_exactly(charged)
+        whole = None if self.transcript is None else self.transcript.released_exactly(charged)
+        event = self.event
+        if event is not None and charged is not None:
+            event = charged
+        elif event is not None and event.mechanism is EventKind.LAPLACE:
+            event = PrivacyEvent(event.epsilon)
+        return replace(self, noise=Noise.EXACT, event=event, signals=signals, transcript=whole)
+
+    def against_everyone(self) -> Self:
+        """Return the guarantee against whoever sees all messages of all agents.
+
+        Neighbours' estimates are messages themselves, and everyone sees them: what can be
+        guaranteed is the signals, one agent's at a time. Signals of several agents that move
+        together cost the sum of their losses (see erratum 6 for when the largest suffices).
+
+        Returns
+        -------
+        Guarantee
+            For the signals.
+
+        Raises
+        ------
+        PrivacyError
+            If nothing is known of the signals alone.
+        """
+        if self.adversary.sees is Sees.MEMBERS:
+            return self  # it covers all messages, and colluders besides
+        if not self.unit.neighbours:
+            return replace(self, adversary=Adversary(Sees.EVERYONE))
+        alone = self._signals_alone()
+        if self.unit.span is Span.EVENT:
+            return alone
+        return alone._readings(self.unit.span, self.unit.readings, self.delta or None)
+
+    def _readings(self, span: Span, count: int, delta: float | None) -> Self:
+        _validate.at_least(PrivacyError, 1, readings=count)
+        if not self.unit.online:
+            raise PrivacyError(
+                "this estimate uses one signal of each agent: there is no stream; "
+                "use an online algorithm such as learn"
+            )
+        unit = replace(self.unit, span=span, readings=count)
+        if self.batches is not None:
+            return self._in_batches(self.batches, unit, delta)
+        if not self.unit.neighbours:
+            return self._composed(count, delta, f"{count} readings", unit=unit)
+        if self.adversary.sees is Sees.TRANSCRIPT:
+            return self._or_readings(unit, count, delta)
+        most = max(count, self.adversary.messages)
+        return self._composed(most, delta, f"{most} readings", unit=unit)
+
+    def _in_batches(self, batches: Batches, unit: Unit, delta: float | None) -> Self:
+        """For readings that are in the same batches: m of one batch cost m epsilon, together.
+
+        Of a stream the first readings count, of a window the worst that any w consecutive ones
+        cost. Where one batch may hold all w, the sum is stated, which no delta makes less.
+        """
+        if self.status is Status.NONE or self.event is None:
+            return replace(self, unit=unit)
+        count, event = unit.readings, self.event
+        first = batches.parts(1, count)
+        kinds = (first,) if unit.span is Span.STREAM or delta is None else batches.windows(count)
+        found = [
+            compose([group_event(event, m) for m in parts], delta if kinds else None)
+            for parts in kinds or (first,)
+        ]
+        total = max(found, key=lambda one: one.epsilon)
+        most = batches.most_together(count, unit.span is Span.STREAM)
+        reason = (
+            f"{self.reason}; {count} readings, of which up to {most} are in one batch and move its "
+            f"sum together, at {most} times the cost of one, composed ({total.method})"
+        )
+        return replace(self, epsilon=total.epsilon, delta=total.delta, reason=reason, unit=unit)
+
+    def _signals_alone(self) -> Self:
+        if self.signals is None:
+            raise PrivacyError(
+                "nothing is known of the signals alone; derive the guarantee by `guarantee_of`"
+            )
+        return self.signals
+
+    def _or_readings(self, unit: Unit, count: int, delta: float | None) -> Self:
+        """For readings that move or an estimate: the larger epsilon and delta hold for both."""
+        moved = self._signals_alone()._composed(count, delta, f"{count} readings")
+        if Status.NONE in (self.status, moved.status):
+            return replace(self, status=Status.NONE, unit=unit, reason=moved.reason)
+        return replace(
+            self,
+            unit=unit,
+            epsilon=max(self.epsilon, moved.epsilon),
+            delta=max(self.delta, moved.delta),
+            reason=f"{self.reason}; {count} readings composed",
+        )
+
+    def _composed(self, count: int, delta: float | None, what: str, **changes: Any) -> Self:
+        if self.status is Status.NONE or self.event is None:
+            return replace(self, **changes)
+        total = compose(self._events(count), delta)
+        if total.delta >= 1:
+            why = f"{what} add up to a delta of {total.delta:.3g}; state a smaller one"
+            return replace(self, status=Status.NONE, reason=why, delta=1.0, **changes)
+        reason = f"{self.reason}; {what} composed ({total.method})"
+        return replace(self, epsilon=total.epsilon, delta=total.delta, reason=reason, **changes)
+
+    def _events(self, count: int) -> list[PrivacyEvent]:
+        """The costs of `count` releases, growing where a moved estimate can grow."""
+        assert self.event is not None
+        if self.growth <= 1 or not self.unit.neighbours:
+            return [self.event] * count
+        each = (self.event.epsilon * self.growth**m for m in range(count))
+        kind = self.event.mechanism
+        if kind is EventKind.DISCRETE_LAPLACE:  # its steps grow too, to no whole number
+            kind = EventKind.PURE
+        return [PrivacyEvent(e, self.event.delta, kind) for e in each]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as plain data that JSON can store, which `from_dict` reads."""
+        return {key: _plain(value) for key, value in asdict(self).items()}
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Self:
+        """Restore what `to_dict` returned."""
+        unit, adversary = data["unit"], data["adversary"]
+        typed = {
+            "radius": float(unit["radius"]),
+            "span": Span(unit["span"]),
+            "metric": Metric(unit["metric"]),
+        }
+        inner = {
+            name: None if data[name] is None else cls.from_dict(data[name])
+            for name in ("signals", "transcript")
+        }
+        return cls(
+            **{
+                **data,
+                **inner,
+                "epsilon": float(data["epsilon"]),
+                "unit": Unit(**{**unit, **typed}),
+                "adversary": Adversary(**{**adversary, "sees": Sees(adversary["sees"])}),
+                "status": Status(data["status"]),
+                "noise": Noise(data["noise"]),
+                "event": None if data["event"] is None else PrivacyEvent(**data["event"]),
+                "batches": None if data["batches"] is None else Batches(**data["batches"]),
+            }
+        )
+
+
+_RANK = (Status.PROVED, Status.ESTIMATED, Status.CLAIMED, Status.REFUTED, Status.NONE)
+
+
+def _together(parts: Sequence[Guarantee | None]) -> Guarantee | None:
+    """The total over runs of a part of their guarantees; None if one run has no such part."""
+    stated = [part for part in parts if part is not None]
+    return stated[0].for_runs(stated[1:]) if len(stated) == len(parts) else None
+
+
+def _plain(value: Any) -> Any:
+    """Plain data: JSON has no infinity, which becomes a string, and no enums."""
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, StrEnum):
+        return value.value
+    return "inf" if value == math.inf else value

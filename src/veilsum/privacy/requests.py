@@ -1,0 +1,507 @@
+"""Privacy requests: the protection a user asks for, before anything is calibrated.
+
+Two protections come from the paper. Signal DP hides each agent's signal; Network DP hides the
+signal and the estimates of the neighbours that an agent builds upon. Both are stated for signals
+that move by at most `radius` in their own units. `NoPrivacy` asks for nothing: it is a request like
+the others, with epsilon = inf and a mechanism that releases its input.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import KW_ONLY, dataclass, replace
+from enum import StrEnum
+from typing import ClassVar, Self
+
+from veilsum import _validate
+from veilsum.errors import PrivacyError
+from veilsum.privacy.batches import Batches
+from veilsum.privacy.masked import default_attempts
+from veilsum.privacy.mechanisms import (
+    DuchiMechanism,
+    HybridMechanism,
+    IdentityMechanism,
+    LaplaceMechanism,
+    MaskedMechanism,
+    PiecewiseMechanism,
+    names,
+)
+
+
+class Protects(StrEnum):
+    """What a request protects."""
+
+    NOTHING = "nothing"
+    SIGNAL = "signal"
+    NETWORK = "network"  # the signal, and the estimates of neighbours
+
+
+class SensitivityKind(StrEnum):
+    """Which sensitivity calibrates the noise."""
+
+    GLOBAL = "global"
+    SMOOTH = "smooth"
+    SMOOTH_AS_PUBLISHED = "smooth-as-published"  # refuted (erratum 2)
+
+    @property
+    def reads_signals(self) -> bool:
+        """Whether the scale follows the signal, and so is as private as it."""
+        return self is not SensitivityKind.GLOBAL
+
+
+GLOBAL, SMOOTH = SensitivityKind.GLOBAL, SensitivityKind.SMOOTH
+SMOOTH_AS_PUBLISHED = SensitivityKind.SMOOTH_AS_PUBLISHED
+SENSITIVITIES = tuple(kind.value for kind in SensitivityKind)
+LAPLACE = LaplaceMechanism.name
+MASKED = MaskedMechanism.name
+LOCAL = (DuchiMechanism.name, PiecewiseMechanism.name, HybridMechanism.name)
+
+
+@dataclass(frozen=True)
+class PrivacyRequest(ABC):
+    """A protection with its epsilon, delta, radius, sensitivity and mechanism; abstract.
+
+    Parameters
+    ----------
+    epsilon, delta, radius, sensitivity, budget_fractions, mechanism, batches
+        As for `SignalDP`.
+
+    Examples
+    --------
+    >>> isinstance(SignalDP(epsilon=1.0), PrivacyRequest)
+    True
+    """
+
+    epsilon: float
+    delta: float = 0.0
+    radius: float = 1.0
+    sensitivity: str = GLOBAL
+    budget_fractions: tuple[float, ...] | None = None
+    mechanism: str = LAPLACE
+    batches: Batches | None = None
+
+    protects: ClassVar[Protects]
+
+    @property
+    @abstractmethod
+    def adds_noise(self) -> bool:
+        """Whether anything is protected at all: what every decision about noise asks."""
+
+    @property
+    def hides_neighbours(self) -> bool:
+        """Whether neighbours' estimates are protected as well."""
+        return self.protects is Protects.NETWORK
+
+    @property
+    def masked(self) -> bool:
+        """Whether members add parts of one noise to a masked sum, instead of noise for themselves."""
+        return False
+
+    @property
+    def sessions(self) -> int:
+        """How many times epsilon one signal may cost: the attempts of a masked sum, otherwise 1."""
+        return 1
+
+    @property
+    def reads_signals(self) -> bool:
+        """Whether the noise's scale is read off the signal, and so is as private as it."""
+        return SensitivityKind(self.sensitivity).reads_signals
+
+    @property
+    def perturbs_input(self) -> bool:
+        """Whether M(xi) takes the place of xi, for any mechanism but Laplace noise."""
+        return self.adds_noise and self.mechanism != LAPLACE
+
+    def at(self, epsilon: float) -> Self:
+        """Ask for the same protection with another epsilon.
+
+        Parameters
+        ----------
+        epsilon
+            The other epsilon.
+        """
+        return replace(self, epsilon=epsilon)
+
+
+@dataclass(frozen=True)
+class DifferentialPrivacy(PrivacyRequest):
+    """Epsilon, delta, the radius they hold for, the sensitivity and the mechanism.
+
+    Parameters
+    ----------
+    epsilon, delta, radius, sensitivity, budget_fractions, mechanism, batches
+        As for `SignalDP`.
+
+    Raises
+    ------
+    PrivacyError
+        If a number is out of range, or two of the choices exclude one another.
+
+    Examples
+    --------
+    >>> isinstance(NetworkDP(epsilon=1.0), DifferentialPrivacy)
+    True
+    """
+
+    protects: ClassVar[Protects] = Protects.SIGNAL
+
+    @property
+    def adds_noise(self) -> bool:
+        """Yes."""
+        return True
+
+    def __post_init__(self) -> None:
+        """Check every number, and that delta goes with the sensitivity that needs it."""
+        _validate.positive(PrivacyError, epsilon=self.epsilon)
+        self._check_radius()
+        _validate.probability(PrivacyError, delta=self.delta)
+        _validate.one_of(PrivacyError, SENSITIVITIES, sensitivity=self.sensitivity)
+        object.__setattr__(self, "sensitivity", SensitivityKind(self.sensitivity))
+        if self.reads_signals and self.delta == 0:
+            raise PrivacyError(
+                f"sensitivity {self.sensitivity} needs a delta above 0, such as 0.01"
+            )
+        for fraction in self.budget_fractions or ():
+            _validate.positive(PrivacyError, budget_fractions=fraction)
+        if self.budget_fractions is not None and self.sensitivity is SMOOTH:
+            raise PrivacyError(
+                "budget fractions and smooth sensitivity do not go together: its smoothing "
+                "belongs to one epsilon; try sensitivity global"
+            )
+        self._check_delta()
+        self._check_mechanism()
+        self._check_batches()
+
+    def _check_delta(self) -> None:
+        """Refuse a delta that no noise here makes use of."""
+        if not self.reads_signals and self.delta > 0:
+            raise PrivacyError(
+                f"delta = {self.delta} buys nothing with global sensitivity, whose noise "
+                "is pure epsilon-DP; leave delta out"
+            )
+
+    def _check_radius(self) -> None:
+        if self.radius != math.inf:
+            _validate.positive(PrivacyError, radius=self.radius)
+        elif self.sensitivity != GLOBAL:
+            raise PrivacyError(
+                "an infinite radius means any two values of a bounded domain, and goes with "
+                "sensitivity global"
+            )
+
+    def _check_mechanism(self) -> None:
+        """Other mechanisms than Laplace perturb the statistic itself: not everything fits."""
+        _validate.one_of(PrivacyError, names(), mechanism=self.mechanism)
+        if not self.perturbs_input:
+            return
+        if self.hides_neighbours:
+            raise PrivacyError(
+                f"mechanism {self.mechanism} perturbs the statistic, which hides no neighbour's "
+                "estimate; Network DP goes with mechanism laplace"
+            )
+        if self.reads_signals:
+            raise PrivacyError(
+                f"mechanism {self.mechanism} has a public scale; sensitivity {self.sensitivity} "
+                "goes with mechanism laplace"
+            )
+        if self.budget_fractions is not None:
+            raise PrivacyError(
+                f"budget fractions go with mechanism laplace; found mechanism {self.mechanism}"
+            )
+
+    def _check_batches(self) -> None:
+        """Only what adds noise of a public scale to a sum has a proof for batches."""
+        if self.batches is None:
+            return
+        if not isinstance(self.batches, Batches):
+            raise PrivacyError(
+                "batches must be privacy.Batches(growth=2.0, longest=24); found "
+                f"{_validate.found(self.batches)}"
+            )
+        if self.batches.trivial:  # fresh noise for every reading
+            object.__setattr__(self, "batches", None)
+            return
+        if self.hides_neighbours:
+            raise PrivacyError(
+                "batches leave rounds without noise, in which messages show neighbours' estimates "
+                "as they are; Network DP goes without batches, or protect the signal"
+            )
+        if self.reads_signals:
+            raise PrivacyError(
+                f"sensitivity {self.sensitivity} is that of one reading at its own value, and of a "
+                "batch's sum nothing is known; batches go with sensitivity global"
+            )
+        if self.mechanism in LOCAL:
+            raise PrivacyError(
+                f"mechanism {self.mechanism} is for one number between public bounds, and the sum "
+                "of a batch lies between bounds as many times as wide as it has readings; batches "
+                "go with laplace, staircase, discrete-laplace or best"
+            )
+
+
+@dataclass(frozen=True)
+class SignalDP(DifferentialPrivacy):
+    """Hide each signal: Lap(Delta / eps) once per signal (Th. 1 and 2), or another mechanism.
+
+    Parameters
+    ----------
+    epsilon, delta
+        The privacy loss allowed, and the probability of exceeding it.
+    radius
+        How far a signal may move, in its own units; infinite: any two values of a bounded domain.
+    sensitivity
+        "global", "smooth" or "smooth-as-published".
+    budget_fractions
+        One for each agent: agent i has the budget epsilon * budget_fractions[i]
+        (`veilsum.privacy.allocation` computes them).
+    mechanism
+        The noise: one of `mechanisms.names()`. "best" is the one of least worst-case variance for
+        the family, the bounds and epsilon.
+    batches
+        Release the readings of a stream in growing batches, `Batches(growth=2.0, longest=24)`;
+        None: each by itself.
+
+    Raises
+    ------
+    PrivacyError
+        If a number is out of range, or two of the choices exclude one another.
+
+    Examples
+    --------
+    >>> SignalDP(epsilon=1.0, radius=2.0, mechanism="hybrid").at(0.5).epsilon
+    0.5
+    """
+
+
+@dataclass(frozen=True)
+class NetworkDP(DifferentialPrivacy):
+    """Hide signals and neighbours' estimates: Lap(max(max_j a_ij, Delta) / eps) (Cor. 1, Th. 3).
+
+    Parameters
+    ----------
+    epsilon, delta, radius, sensitivity, budget_fractions
+        As for `SignalDP`.
+    mechanism
+        "laplace": no other noise hides the estimates of neighbours.
+    batches
+        None: rounds without noise would show the estimates of neighbours.
+
+    Raises
+    ------
+    PrivacyError
+        If a number is out of range, or two of the choices exclude one another.
+
+    Examples
+    --------
+    >>> NetworkDP(epsilon=1.0).hides_neighbours
+    True
+    """
+
+    protects: ClassVar[Protects] = Protects.NETWORK
+
+
+@dataclass(frozen=True)
+class MaskedDP(DifferentialPrivacy):
+    """Hide each signal in a masked sum: the noise of all honest members together is one Laplace.
+
+    The error of the mean is sqrt(|F|/h) times that of a trusted server, F the members that are
+    added up and h = n - colluders - absent. In return the guarantee is computational, and holds
+    against a stated number of colluding members; `guarantee_of` says what more of them cost. It goes
+    with the algorithms masked-sum and, for streams, masked-learn.
+
+    Parameters
+    ----------
+    epsilon
+        What one session costs; a query costs at most `attempts` times that.
+    delta
+        0: the noise is pure. Above 0: Skellam noise for vectors, by the l2 norm of a move; refused
+        where pure noise is smaller, as it is for numbers.
+    radius
+        How far a signal may move, in its own units; infinite: any two values of a bounded domain.
+    sensitivity
+        "global".
+    budget_fractions
+        None: all members draw the same noise.
+    mechanism
+        "masked".
+    batches
+        A session for each batch of a stream, `Batches(growth=2.0, longest=24)`; None: for each
+        reading.
+    colluders
+        c, how many of the other members may collude: somebody must state it, 0 too.
+    absent
+        d, how many members a roster may lack.
+    attempts
+        A, sessions per query; min(2, absent + 1) if left out.
+    steps
+        Grid steps that make up the sensitivity, at least; 2^12 for numbers and 2^24 for vectors if
+        left out. Whole-number statistics have a step of 1.
+
+    Raises
+    ------
+    PrivacyError
+        If a number is out of range, or a choice does not go with a masked sum.
+
+    Examples
+    --------
+    >>> from veilsum.algorithms import MaskedSum
+    >>> from veilsum.privacy import guarantee_of
+    >>> request = MaskedDP(epsilon=1.0, colluders=20, absent=10, attempts=1)
+    >>> found = guarantee_of(request, MaskedSum(members=100, hops=4))
+    >>> str(found.status), found.epsilon, found.assumes
+    ('proved', 1.0, 'computational')
+    >>> print(found.adversary)
+    whoever sees all messages and up to 20 of the other members together, chosen before the session
+    """
+
+    mechanism: str = MASKED
+    _: KW_ONLY
+    colluders: int
+    absent: int = 0
+    attempts: int | None = None
+    steps: int | None = None
+
+    @property
+    def masked(self) -> bool:
+        """Yes."""
+        return True
+
+    @property
+    def sessions(self) -> int:
+        """A, with its default: epsilon times A is guaranteed."""
+        return default_attempts(self.absent) if self.attempts is None else self.attempts
+
+    def local(self) -> SignalDP:
+        """Local noise that guarantees as much: epsilon of all sessions of a query, and delta 0."""
+        return SignalDP(self.sessions * self.epsilon, radius=self.radius, batches=self.batches)
+
+    @classmethod
+    def like(cls, local: SignalDP, colluders: int, absent: int = 0, attempts: int = 1) -> Self:
+        """A masked sum that guarantees as much as local noise, epsilon divided among the attempts.
+
+        Parameters
+        ----------
+        local
+            A request for noise of global sensitivity.
+        colluders, absent, attempts
+            As in the request.
+        """
+        if local.reads_signals:
+            raise PrivacyError(
+                f"a masked sum has noise of a public scale, and sensitivity {local.sensitivity} "
+                "follows the signal; use sensitivity global"
+            )
+        return cls(
+            local.epsilon / attempts, radius=local.radius, batches=local.batches,
+            colluders=colluders, absent=absent, attempts=attempts,
+        )  # fmt: skip
+
+    def __post_init__(self) -> None:
+        """Check the numbers; what depends on the number of members is checked with the algorithm."""
+        super().__post_init__()
+        _validate.at_least(PrivacyError, 0, colluders=self.colluders, absent=self.absent)
+        if self.attempts is not None:
+            _validate.at_least(PrivacyError, 1, attempts=self.attempts)
+        if self.steps is not None:
+            _validate.at_least(PrivacyError, 1, steps=self.steps)
+
+    def _check_delta(self) -> None:
+        """A family decides about delta; batches need pure noise."""
+        if self.delta > 0 and self.batches is not None and not self.batches.trivial:
+            raise PrivacyError(
+                "readings of one batch that move together need pure noise (delta = 0): a delta "
+                "would grow with e^epsilon; leave delta or batches out"
+            )
+
+    def _check_mechanism(self) -> None:
+        """One mechanism, of a public scale, the same for all."""
+        if self.mechanism != MASKED:
+            raise PrivacyError(
+                f"a masked sum has the mechanism {MASKED}; found {_validate.found(self.mechanism)}; "
+                "leave it out"
+            )
+        if self.reads_signals:
+            raise PrivacyError(
+                f"a masked sum has noise of a public scale, and sensitivity {self.sensitivity} "
+                "follows the signal; use sensitivity global"
+            )
+        if self.budget_fractions is not None:
+            raise PrivacyError(
+                "all members of a masked sum draw the same noise; leave fractions out"
+            )
+
+
+@dataclass(frozen=True, init=False)
+class NoPrivacy(PrivacyRequest):
+    """Guarantee nothing and add no noise: the baseline.
+
+    Examples
+    --------
+    >>> NoPrivacy().epsilon, NoPrivacy().adds_noise
+    (inf, False)
+    """
+
+    protects: ClassVar[Protects] = Protects.NOTHING
+
+    @property
+    def adds_noise(self) -> bool:
+        """No."""
+        return False
+
+    def __init__(self) -> None:
+        """There is nothing to choose."""
+        fixed = {
+            "epsilon": math.inf, "delta": 0.0, "radius": 0.0, "sensitivity": GLOBAL,
+            "budget_fractions": None, "mechanism": IdentityMechanism.name, "batches": None,
+        }  # fmt: skip
+        for name, value in fixed.items():
+            object.__setattr__(self, name, value)
+
+    def __repr__(self) -> str:
+        """Without the fields, which are fixed."""
+        return "NoPrivacy()"
+
+    def at(self, epsilon: float) -> Self:  # noqa: ARG002 - there is no other
+        """The request itself."""
+        return self
+
+
+def make_request(
+    protect: str,
+    epsilon: float = math.inf,
+    delta: float = 0.0,
+    radius: float = 1.0,
+    sensitivity: str = GLOBAL,
+    mechanism: str = "laplace",
+    batches: Batches | None = None,
+) -> PrivacyRequest:
+    """The privacy request that a name stands for, as scenarios and manifests write it.
+
+    Parameters
+    ----------
+    protect
+        "signal", "network" or "nothing"; with "nothing" the other arguments are ignored.
+    epsilon, delta, radius, sensitivity, mechanism, batches
+        As in `SignalDP` and `NetworkDP`.
+
+    Returns
+    -------
+    SignalDP, NetworkDP or NoPrivacy
+        The request.
+
+    Raises
+    ------
+    PrivacyError
+        If the name or a number is wrong.
+
+    Examples
+    --------
+    >>> make_request("signal", 1.0).epsilon
+    1.0
+    """
+    kinds = {kind.protects.value: kind for kind in (SignalDP, NetworkDP)}
+    _validate.one_of(PrivacyError, (*kinds, NoPrivacy.protects.value), protect=protect)
+    if protect not in kinds:
+        return NoPrivacy()
+    return kinds[protect](epsilon, delta, radius, sensitivity, mechanism=mechanism, batches=batches)

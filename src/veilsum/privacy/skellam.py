@@ -1,0 +1,239 @@
+"""Skellam noise in parts, for vectors: (epsilon, delta) and zCDP instead of pure epsilon.
+
+    X ~ Sk(v)  =  Poisson(v/2) - Poisson(v/2),    variance v,    Sk(v) + Sk(w) = Sk(v + w):
+
+h agents that draw Sk(v/h) each make up Sk(v) together. The l2 norm of a vector's move decides about
+the noise, which is why it serves vectors. Unlike GDL it has no cliff: if only the fraction beta of
+the draws is unknown to the adversary, the noise is Sk(beta v).
+
+Privacy (Agarwal, Kairouz and Liu 2021, "The Skellam mechanism for
+differentially private federated learning")
+    A vector of integers that moves by D1 in l1 and by D2 in l2 norm has at whole orders alpha > 1 the
+    Renyi divergence
+
+        eps(alpha) <= alpha D2^2/(2v) + min(((2 alpha - 1) D2^2 + 6 D1)/(4 v^2), 3 D1/(2v)).
+
+    Divergences add over components, so the statement for one component is the one for vectors; the
+    tests compare it with the exact divergence. A divergence grows with its order, so that at
+    any real order 1 < a <= alpha it is at most eps(alpha). With alpha = ceil(a) < a + 1 the second form
+    of the bound is (xi + rho a), zCDP with rho = D2^2/(2v), xi = 3 D1/(2v) + rho. k sessions cost k
+    eps(alpha).
+
+To (epsilon, delta) (Canonne, Kamath and Steinke 2020, proposition 12)
+        epsilon = eps(alpha) + log(1 - 1/alpha) - (log delta + log alpha)/(alpha - 1),
+
+    the least over whole orders.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilsum import _validate
+from veilsum.errors import PrivacyError
+from veilsum.privacy.accounting import EventKind, PrivacyEvent
+from veilsum.privacy.exact.discrete import Integers, integers
+from veilsum.privacy.exact.entropy import SYSTEM, Entropy, checked
+from veilsum.privacy.exact.poisson import LARGEST_MEAN, PoissonSampler
+
+ORDERS = (*range(2, 64), *(2**i for i in range(6, 21)))
+
+
+@dataclass(frozen=True)
+class Skellam:
+    """X on the integers: the difference of two Poisson draws of mean variance/2.
+
+    Parameters
+    ----------
+    variance : Fraction
+        v in grid steps squared, exact, above 0 and at most 2^121.
+
+    Raises
+    ------
+    PrivacyError
+        If the variance is not a fraction in that range.
+
+    Examples
+    --------
+    >>> Skellam(Fraction(2**40, 300)).draw(4).shape
+    (4,)
+    """
+
+    variance: Fraction
+
+    def __post_init__(self) -> None:
+        """Take the variance as the exact fraction it is."""
+        exact = isinstance(self.variance, int | Fraction) and not isinstance(self.variance, bool)
+        if not (exact and 0 < self.variance <= 2 * LARGEST_MEAN):
+            raise PrivacyError("variance must be a Fraction above 0 and at most 2^121")
+        object.__setattr__(self, "variance", Fraction(self.variance))
+
+    @cached_property
+    def _half(self) -> PoissonSampler:
+        return PoissonSampler(self.variance / 2)
+
+    def draw(self, count: int, entropy: Entropy = SYSTEM) -> Integers:
+        """Draw `count` independent values exactly."""
+        checked(entropy)
+        drawn = self._half.draw(2 * count, entropy)
+        return integers([up - down for up, down in zip(drawn[::2], drawn[1::2], strict=True)])
+
+    def sample(self, size: int | tuple[int, ...], rng: np.random.Generator) -> NDArray[np.int64]:
+        """Draw quickly, in floating point: for simulations, never for a release.
+
+        Parameters
+        ----------
+        size : int or tuple of int
+            The shape.
+        rng : Generator
+            Where the bits come from.
+
+        Returns
+        -------
+        ndarray of int64
+            The difference of two Poisson draws.
+        """
+        mean = float(self.variance) / 2
+        return np.asarray(rng.poisson(mean, size) - rng.poisson(mean, size), dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class SkellamCost:
+    """What a vector of integers with Skellam noise costs.
+
+    Parameters
+    ----------
+    variance : float
+        v of the noise that the adversary does not know, in grid steps squared.
+    l1, l2 : float
+        By how many grid steps the vector may move, in either norm, rounding included.
+
+    Raises
+    ------
+    PrivacyError
+        If a number is not above 0, or l2 > l1.
+
+    Examples
+    --------
+    >>> cost = SkellamCost(variance=1e6, l1=1000.0, l2=100.0)
+    >>> round(cost.rho, 4), round(cost.epsilon(1e-6), 3)
+    (0.005, 0.43)
+    """
+
+    variance: float
+    l1: float
+    l2: float
+
+    def __post_init__(self) -> None:
+        """Check the numbers."""
+        _validate.positive(PrivacyError, variance=self.variance, l1=self.l1, l2=self.l2)
+        if self.l2 > self.l1:
+            raise PrivacyError(f"l2 must be at most l1 = {self.l1:g}; found {self.l2:g}")
+
+    @property
+    def rho(self) -> float:
+        """D2^2/(2v): of zCDP, up to the constant `offset`."""
+        return float(self.l2**2 / (2 * self.variance))
+
+    @property
+    def offset(self) -> float:
+        """xi = 3 D1/(2v) + rho: the divergence of order a is at most xi + rho a, for every a > 1."""
+        return 3 * self.l1 / (2 * self.variance) + self.rho
+
+    def divergence(self, order: int) -> float:
+        """eps(alpha): the Renyi divergence of a whole order is at most this."""
+        _validate.at_least(PrivacyError, 2, order=order)
+        v, second = self.variance, self.l2**2
+        more = ((2 * order - 1) * second + 6 * self.l1) / (4 * v * v)
+        return order * self.rho + min(more, 3 * self.l1 / (2 * v))
+
+    def epsilon(self, delta: float, sessions: int = 1) -> float:
+        """The least epsilon at `delta` of that many sessions together.
+
+        Parameters
+        ----------
+        delta : float
+            Above 0 and below 1.
+        sessions : int
+            How often the same data is released, with fresh noise.
+
+        Returns
+        -------
+        float
+            An upper bound.
+        """
+        _validate.probability(PrivacyError, delta=delta)
+        _validate.positive(PrivacyError, delta=delta)
+        _validate.at_least(PrivacyError, 1, sessions=sessions)
+        found = min(
+            sessions * self.divergence(a)
+            + math.log1p(-1 / a)
+            - (math.log(delta) + math.log(a)) / (a - 1)
+            for a in ORDERS
+        )
+        return max(float(found), 0.0)
+
+    def event(self, delta: float) -> PrivacyEvent:
+        """The cost of one session, for an accountant that knows (epsilon, delta)."""
+        return PrivacyEvent(self.epsilon(delta), delta, EventKind.APPROXIMATE)
+
+    def with_part(self, beta: float) -> SkellamCost:
+        """The cost if only the fraction beta of the noise is unknown to the adversary."""
+        _validate.positive(PrivacyError, beta=beta)
+        return SkellamCost(self.variance * min(beta, 1.0), self.l1, self.l2)
+
+
+def skellam_variance(
+    epsilon: float, delta: float, l1: float, l2: float, sessions: int = 1
+) -> Fraction:
+    """The variance with which sessions cost at most (epsilon, delta) together.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        What may be spent.
+    l1, l2 : float
+        By how many grid steps the vector may move, in either norm, rounding included.
+    sessions : int
+        How often the same data is released.
+
+    Returns
+    -------
+    Fraction
+        v, a whole number of 2^-20 steps squared, at most a millionth above the least.
+
+    Raises
+    ------
+    PrivacyError
+        If a number is outside its range.
+
+    Examples
+    --------
+    >>> v = skellam_variance(1.0, 1e-6, l1=1000.0, l2=100.0)
+    >>> SkellamCost(float(v), 1000.0, 100.0).epsilon(1e-6) <= 1.0
+    True
+    """
+    _validate.positive(PrivacyError, epsilon=epsilon)
+
+    def fits(variance: float) -> bool:
+        return SkellamCost(variance, l1, l2).epsilon(delta, sessions) <= epsilon
+
+    high = max(1.0, l2**2)
+    while not fits(high):
+        high *= 2
+        if high > LARGEST_MEAN:
+            raise PrivacyError(
+                f"no variance up to 2^120 gives epsilon = {epsilon:g} at delta = {delta:g}; "
+                "use a coarser grid or spend more"
+            )
+    low = 0.0 if fits(2.0**-20) else high / 2 if not fits(high / 2) else 2.0**-20
+    while high - low > 1e-7 * high:
+        middle = (low + high) / 2
+        low, high = (low, middle) if fits(middle) else (middle, high)
+    return Fraction(math.ceil(high * 2**20), 2**20)

@@ -1,0 +1,185 @@
+"""What a day, a month and a year cost: readings add up, and a budget limits them.
+
+By basic composition n readings cost n epsilon, in batches or not: m readings of one batch cost m
+epsilon by group privacy. A budget of E per period allows at most E times the number of its periods
+that a day, month or year can touch.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from veilsum import _validate
+from veilsum.errors import PrivacyError
+from veilsum.privacy import Guarantee, Status
+
+if TYPE_CHECKING:
+    from veilsum.agents.config_tables import BudgetTable
+    from veilsum.agents.ledger.periods import Period
+
+DAY = 86_400.0  # seconds
+SPANS = (("a day", 1), ("a month", 31), ("a year", 366))  # days, the longest of the calendar
+_TOUCHED = {  # periods of the calendar that a day, a month and a year of the calendar can touch
+    "day": (1, 31, 366),
+    "week": (1, 6, 54),
+    "month": (1, 1, 12),
+}
+
+
+class LimitedBudget(Protocol):
+    """What a budget says of time: the [budget] of an agent.toml, or the identity of a ledger."""
+
+    @property
+    def epsilon(self) -> float: ...  # noqa: D102
+    @property
+    def delta(self) -> float: ...  # noqa: D102
+    @property
+    def unit(self) -> str: ...  # noqa: D102
+    @property
+    def window(self) -> int | None: ...  # noqa: D102
+    @property
+    def period(self) -> Period | None: ...  # noqa: D102
+
+
+class PeriodCost(NamedTuple):
+    """What the readings of one member cost together.
+
+    Attributes
+    ----------
+    span : str
+        "a day", "a month" or "a year".
+    readings : int or None
+        How many there are in it at most; None where nothing limits them.
+    epsilon, delta : float
+        The cost; infinite where nothing limits it.
+    by_budget : bool
+        Whether the budget is what limits it.
+
+    Examples
+    --------
+    >>> PeriodCost("a day", 24, 2.4, 0.0).readings
+    24
+    """
+
+    span: str
+    readings: int | None
+    epsilon: float
+    delta: float
+    by_budget: bool = False
+
+
+def period_costs(
+    guarantee: Guarantee,
+    per_day: float | None,
+    last: int | None = None,
+    budget: BudgetTable | None = None,
+) -> list[PeriodCost]:
+    """The cost of a day, a month and a year of readings of one member.
+
+    Parameters
+    ----------
+    guarantee : Guarantee
+        For one reading, or for one run over one signal of each member.
+    per_day : float or None
+        How many readings or runs there are a day; None if that is not known.
+    last : int, optional
+        The number of readings after which a run ends.
+    budget : BudgetTable, optional
+        What the agent may spend, from its agent.toml.
+
+    Returns
+    -------
+    list of PeriodCost
+        Three; none where nothing is guaranteed.
+
+    Raises
+    ------
+    PrivacyError
+        If the number of readings is not above 0.
+
+    Examples
+    --------
+    >>> from veilsum.algorithms import Learn
+    >>> from veilsum.privacy import SignalDP, guarantee_of
+    >>> hourly = guarantee_of(SignalDP(epsilon=0.1), Learn())
+    >>> [round(cost.epsilon, 1) for cost in period_costs(hourly, per_day=24)]
+    [2.4, 74.4, 878.4]
+    """
+    if guarantee.status is Status.NONE:
+        return []
+    if per_day is not None:
+        _validate.positive(PrivacyError, per_day=per_day)
+    return [
+        _cost(guarantee, k, span, days, per_day, last, budget)
+        for k, (span, days) in enumerate(SPANS)
+    ]
+
+
+def budget_limits(budget: LimitedBudget) -> dict[str, tuple[float, float]]:
+    """The most that a budget alone lets a day, a month and a year cost.
+
+    Parameters
+    ----------
+    budget : LimitedBudget
+        Of an agent.toml, or the identity of a ledger.
+
+    Returns
+    -------
+    dict of str to (epsilon, delta)
+        By span; infinite where the budget limits each reading, and not their number.
+
+    Examples
+    --------
+    >>> from veilsum.agents.config_tables import BudgetTable
+    >>> limits = budget_limits(BudgetTable(epsilon=2.0, per="day", refill="fixed"))
+    >>> [epsilon for epsilon, _ in limits.values()]
+    [2.0, 62.0, 732.0]
+    """
+    found = {}
+    for k, (span, days) in enumerate(SPANS):
+        times = _times(budget, k, days, None)
+        delta = 0.0 if budget.delta == 0 else min(times * budget.delta, 1.0)
+        found[span] = times * budget.epsilon, delta
+    return found
+
+
+def _cost(
+    guarantee: Guarantee,
+    k: int,
+    span: str,
+    days: int,
+    per_day: float | None,
+    last: int | None,
+    budget: BudgetTable | None,
+) -> PeriodCost:
+    known = [math.ceil(per_day * days - 1e-9)] if per_day is not None else []
+    known += [last] if last is not None else []
+    readings = min(known, default=None)
+    epsilon = math.inf if readings is None else readings * guarantee.epsilon
+    delta = 0.0 if readings is None else min(readings * guarantee.delta, 1.0)
+    times = math.inf if budget is None else _times(budget, k, days, readings)
+    if budget is None or not times * budget.epsilon < epsilon:
+        return PeriodCost(span, readings, epsilon, delta)
+    allowed = math.floor(times * budget.epsilon / guarantee.epsilon + 1e-9)
+    return PeriodCost(
+        span, allowed, times * budget.epsilon, min(times * budget.delta, 1.0), by_budget=True
+    )
+
+
+def _times(budget: LimitedBudget, k: int, days: int, readings: int | None) -> float:
+    """How many budgets can be spent in the span; infinite where it limits each reading only."""
+    if budget.unit == "event":
+        return math.inf
+    if budget.unit == "window":
+        return math.inf if readings is None else math.ceil(readings / (budget.window or 1))
+    period = budget.period
+    return 1.0 if period is None else _periods(period, k, days)
+
+
+def _periods(period: Period, k: int, days: int) -> int:
+    """Rolling: as many as cover the span. Fixed: as many as it can touch."""
+    cover = math.ceil(days * DAY / period.seconds)
+    if period.refill != "fixed":
+        return cover
+    return _TOUCHED[period.name][k] if period.name in _TOUCHED else cover + 1

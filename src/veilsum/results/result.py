@@ -1,0 +1,507 @@
+"""The outcome of a run: estimates, errors and the guarantee, under the agents' labels.
+
+`result.data` is an xarray dataset:
+
+    private (agent, recorded, replica, epsilon)    the estimates of agents
+    clean   (agent, recorded, replica)             the same without noise
+    target  (replica)                              the value to estimate
+    total_error, cost_of_privacy (round, replica, epsilon)
+    cost_of_decentralisation     (round, replica)
+
+Errors are l2 norms over all agents and exist for every round; estimates exist for the rounds that
+were recorded. A statistic of several components adds the axis `component`.
+
+Of measured signals `data` contains what the agents would know: `private`, and its `mean` over
+agents. What compares with the truth is in `evaluation()`, and in a file only on request.
+
+Errors come in two units: `errors` are norms over all agents, `errors_per_agent` root mean squares,
+
+    RMS error per agent = l2 norm over agents / sqrt(n)
+
+Both are of the statistic xi, all components together; neither is an MSE.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from veilsum import _extras, _validate
+from veilsum.errors import FamilyError, VeilsumError
+from veilsum.families.base import Interval, quantile
+from veilsum.privacy import Guarantee, guarantee_of
+from veilsum.results import dataset, intervals
+from veilsum.results.summary import Provenance, compose, protects_signals
+from veilsum.simulation import Problem, Trace
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+    from matplotlib.axes import Axes
+
+
+class Errors(NamedTuple):
+    """Errors at the last round, mean over replicas.
+
+    Attributes
+    ----------
+    total, privacy, decentralisation
+        A number each, or an array along the epsilons of a sweep. Norms over all agents or, from
+        `Result.errors_per_agent`, root mean squares; never an MSE.
+
+    Examples
+    --------
+    >>> Errors(total=5.0, privacy=3.0, decentralisation=4.0).privacy
+    3.0
+    """
+
+    total: Any
+    privacy: Any
+    decentralisation: Any
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Result:
+    """The outcome of one algorithm on one network, for one or more epsilons and replicas.
+
+    Parameters
+    ----------
+    problem
+        What was run.
+    trace
+        What the simulator or the agents measured.
+    name
+        Names the result in tables and files.
+    noise
+        "simulated", or "exact": drawn by real agents and charged to their ledgers.
+    stated
+        A guarantee in place of the one that is derived for a simulation.
+    provenance
+        The scenario that it comes from.
+    seconds
+        How long the run took.
+    unit
+        Of the signals, such as "kWh": for axes, tables and pages.
+
+    Examples
+    --------
+    >>> import veilsum
+    >>> result = veilsum.sweep(
+    ...     {"mu": 3.0}, "ring:9", veilsum.families.Normal(sigma=1.0),
+    ...     veilsum.privacy.SignalDP(epsilon=1.0), "average", rounds=50, replicas=2, rng=1,
+    ... )
+    >>> result.guarantee.status
+    <Status.PROVED: 'proved'>
+    >>> sorted(result.estimate)
+    ['mu']
+    """
+
+    problem: Problem
+    trace: Trace
+    name: str = "run"
+    noise: str = dataset.SIMULATED
+    stated: Guarantee | None = None
+    provenance: Provenance | None = None
+    seconds: float | None = None
+    unit: str = ""
+
+    @cached_property
+    def data(self) -> xr.Dataset:
+        """What may be released, as one labelled dataset: of synthetic signals, everything."""
+        return dataset.build(
+            self.problem, self.trace, str(self.guarantee), self.notes, self.noise, self.releasable,
+            self.unit,
+        )  # fmt: skip
+
+    def evaluation(self) -> xr.Dataset:
+        """What compares with the truth: targets, errors, and estimates without noise.
+
+        Of measured signals it is as secret as they are: its attribute `secret` says so.
+        """
+        return dataset.evaluation(self.problem, self.trace)
+
+    @property
+    def measured(self) -> bool:
+        """Whether the signals are measured: what depends on them is written only on request."""
+        return self.problem.source.measured
+
+    @property
+    def releasable(self) -> bool:
+        """Whether estimates may be shown: signals are synthetic, or a guarantee protects them.
+
+        A guarantee is about messages. Where these are not the estimates
+        (`Algorithm.perturbs_messages`: agents send nu + q), nothing is guaranteed for the estimates
+        themselves.
+        """
+        if not self.measured:
+            return True
+        protected = protects_signals(self.run_guarantee())
+        return protected and not self.problem.algorithm.perturbs_messages
+
+    @cached_property
+    def guarantee(self) -> Guarantee:
+        """What is guaranteed for everything that the result contains.
+
+        Of measured signals that is all epsilons and replicas together, each of which is a release.
+        Synthetic signals belong to nobody: theirs is the guarantee of one run, at the largest
+        epsilon.
+        """
+        epsilons = self.problem.run_epsilons
+        if not (self.measured and epsilons):
+            return self.run_guarantee(max(epsilons, default=None))
+        return self.stated or compose(
+            [(self.run_guarantee(epsilon), self.problem.replicas) for epsilon in epsilons]
+        )
+
+    def run_guarantee(self, epsilon: float | None = None, replicas: int = 1) -> Guarantee:
+        """What is guaranteed for one run at an epsilon, or for several.
+
+        Parameters
+        ----------
+        epsilon
+            One that was run; the first without it.
+        replicas
+            How many runs.
+
+        Returns
+        -------
+        Guarantee
+            The guarantee of these runs together.
+
+        Raises
+        ------
+        VeilsumError
+            If the epsilon was not run.
+        """
+        if self.stated is not None:
+            return self.stated
+        return compose([(self._derived[self._epsilon_index(epsilon)], replicas)])
+
+    @cached_property
+    def _derived(self) -> list[Guarantee]:
+        """The guarantee of one run at each epsilon; that of the largest is the problem's own."""
+        problem = self.problem
+        if not problem.privacy.adds_noise:
+            return [problem.guarantee]
+        requests = [problem.privacy.at(epsilon) for epsilon in problem.run_epsilons]
+        return [
+            problem.guarantee
+            if request.epsilon == max(problem.run_epsilons)
+            else guarantee_of(request, problem.algorithm, problem.rounds, problem.family)
+            for request in requests
+        ]
+
+    def guarantee_at(self, epsilon: float | None = None) -> Guarantee:
+        """What is guaranteed at an epsilon: for all replicas of measured signals, for one run else.
+
+        Parameters
+        ----------
+        epsilon
+            One that was run; the first without it.
+
+        Returns
+        -------
+        Guarantee
+            What a table shows beside the epsilon.
+        """
+        return self.run_guarantee(epsilon, self.problem.replicas if self.measured else 1)
+
+    @property
+    def errors(self) -> Errors:
+        """Total error, cost of privacy and cost of decentralisation at the last round.
+
+        Numbers for one epsilon, arrays along the epsilons of a sweep. Of measured signals they are
+        an evaluation: they are printed and written only on request.
+        """
+        total = _plain(self.trace.total[-1].mean(axis=-1))
+        privacy = _plain(self.trace.privacy[-1].mean(axis=-1))
+        decentralisation = float(self.trace.decentralisation[-1].mean())
+        if not self.problem.run_epsilons:
+            return Errors(decentralisation, 0.0, decentralisation)
+        return Errors(total, privacy, decentralisation)
+
+    @property
+    def errors_per_agent(self) -> Errors:
+        """The same as root mean square errors of an agent: the norms over sqrt(n)."""
+        root = math.sqrt(self.problem.network.size)
+        return Errors(*(value / root for value in self.errors))
+
+    @property
+    def estimate(self) -> dict[str, Any]:
+        """The parameters at the mean of all agents' estimates, in the first replica."""
+        values = self.problem.family.parameter(self.trace.mean[0, 0])
+        return {name: _plain(value) for name, value in values.items()}
+
+    @property
+    def interval(self) -> dict[str, tuple[Any, Any]]:
+        """95% intervals for them: sampling and privacy noise, of the mean of all agents."""
+        return {n: (_plain(i.low), _plain(i.high)) for n, i in self.intervals().items()}
+
+    @property
+    def interval_is_private(self) -> bool:
+        """Whether the width of an interval depends on measured signals, through the noise's scale.
+
+        Such an interval is as secret as the signals and is written to no file.
+        """
+        return self.problem.privacy.reads_signals and self.problem.source.measured
+
+    def intervals(
+        self,
+        epsilon: float | None = None,
+        replica: int = 0,
+        confidence: float = 0.95,
+        of: str = "network",
+        correlation: float = 1.0,
+        **unknown: Any,
+    ) -> dict[str, Interval]:
+        """Parameters with confidence intervals, sampling and privacy noise included.
+
+        Parameters
+        ----------
+        epsilon
+            One that was run; the first without it.
+        replica
+            Counted from 0.
+        confidence
+            The probability that an interval contains the parameter, such as 0.95.
+        of
+            "network", the mean of all agents' estimates; "agent", the estimate of any one agent,
+            which adds the variance between agents; "batches", the mean again, with its variance
+            estimated from batches of a stream.
+        correlation
+            How many correlated readings of a stream are worth one independent reading
+            (`veilsum.results.intervals`).
+
+        Returns
+        -------
+        dict of str to Interval
+            `value`, `low` and `high` of each parameter.
+
+        Raises
+        ------
+        VeilsumError
+            If an argument is wrong or unknown.
+        """
+        if unknown:
+            raise VeilsumError(
+                f"intervals has no option {next(iter(unknown))!r}; its options are epsilon, "
+                "replica, confidence, of and correlation; try confidence=0.95"
+            )
+        e = self._epsilon_index(epsilon)
+        quantile(confidence)
+        _validate.one_of(VeilsumError, ("network", "agent", "batches"), of=of)
+        if of == "batches":
+            return intervals.batch_interval(self.problem, self.trace, e, replica, confidence)
+        interval = intervals.network_interval if of == "network" else intervals.agent_interval
+        return interval(self.problem, self.trace, e, replica, confidence, correlation)
+
+    def agents(
+        self, epsilon: float | None = None, replica: int = 0, confidence: float = 0.95
+    ) -> pd.DataFrame:
+        """The estimate of every agent at the last round, with its interval.
+
+        Parameters
+        ----------
+        epsilon, replica, confidence
+            As in `intervals`.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row for each agent: `mu`, `mu_low`, `mu_high`. The interval is left out where its
+            width depends on measured signals (`interval_is_private`).
+
+        Raises
+        ------
+        VeilsumError
+            If the run recorded no estimates.
+        """
+        pd = _extras.load("pandas")
+        if self.trace.final is None:
+            raise VeilsumError(
+                "this run recorded error norms only; run it with Record(), which keeps estimates"
+            )
+        e = self._epsilon_index(epsilon)
+        intervals.check_run(self.trace, e, replica)
+        found = intervals.agent_interval(
+            self.problem, self.trace, e, replica, confidence,
+            estimates=self.trace.final[:, e, replica],
+        )  # fmt: skip
+        table: dict[str, Any] = {}
+        for name, i in found.items():
+            if np.ndim(i.value) > 1:
+                table |= {f"{name}[{k}]": i.value[:, k] for k in range(i.value.shape[1])}
+            elif self.interval_is_private and np.ndim(i.value) == 1:
+                table |= {name: i.value}
+            else:
+                table |= {name: i.value, f"{name}_low": i.low, f"{name}_high": i.high}
+        index = pd.Index(list(self.problem.network.labels), name="agent", tupleize_cols=False)
+        return pd.DataFrame(table, index=index)
+
+    def released(self, epsilon: float | None = None) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Estimates and intervals that may be shown to anyone.
+
+        Parameters
+        ----------
+        epsilon
+            One that was run; the first without it.
+
+        Returns
+        -------
+        tuple of dict
+            Estimates by name, and (low, high) by name. Both are empty where nothing protects
+            measured signals. There is no interval where its width depends on measured signals, or
+            where the family does not know its covariance.
+        """
+        if not self.releasable:
+            return {}, {}
+        mean = self.trace.mean[self._epsilon_index(epsilon), 0]
+        parameters = self.problem.family.parameter(mean)
+        values = {name: _plain(value) for name, value in parameters.items()}
+        try:
+            found = {} if self.interval_is_private else self.intervals(epsilon)
+        except FamilyError:
+            found = {}
+        return values, {name: (_plain(i.low), _plain(i.high)) for name, i in found.items()}
+
+    def _epsilon_index(self, epsilon: float | None) -> int:
+        if epsilon is None:
+            return 0
+        _validate.positive(VeilsumError, epsilon=epsilon)
+        found = np.flatnonzero(np.isclose(self.problem.run_epsilons, epsilon))
+        if not found.size:
+            raise VeilsumError(
+                f"epsilon {epsilon} was not run; there are {list(self.problem.run_epsilons)}"
+            )
+        return int(found[0])
+
+    @property
+    def notes(self) -> list[str]:
+        """What a reader must know besides the numbers."""
+        return dataset.notes(self.problem, self.noise)
+
+    def write(
+        self, folder: str | PathLike[str], *, evaluate: bool = False, figures: bool = True
+    ) -> list[Path]:
+        """Write summary.json, results.nc and figures: what `veilsum run` writes.
+
+        Parameters
+        ----------
+        folder
+            Created if it does not exist; files of the same names are replaced.
+        evaluate
+            Of measured signals: also write what compares with the truth, in files that are named
+            secret and that their owner only can read.
+        figures
+            Whether to draw figures.
+
+        Returns
+        -------
+        list of Path
+            The files that were written.
+
+        See Also
+        --------
+        veilsum.results.write_all : several results into one folder.
+        """
+        from veilsum.results.writer import write_all
+
+        return write_all({self.name: self}, folder, evaluate=evaluate, figures=figures)
+
+    def to_netcdf(self, path: str | PathLike[str]) -> None:
+        """Write `data` as netCDF, readable by xarray, R, Julia and MATLAB.
+
+        Parameters
+        ----------
+        path
+            The file.
+        """
+        self.data.to_netcdf(path, engine="scipy")
+
+    def to_pandas(self, evaluation: bool = False) -> pd.DataFrame:
+        """Errors in long form.
+
+        Parameters
+        ----------
+        evaluation
+            Needed for measured signals: their errors compare with the truth.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per round, replica and epsilon.
+
+        Raises
+        ------
+        VeilsumError
+            If the signals are measured and `evaluation` is not set.
+        """
+        self.check_evaluation("errors", evaluation)
+        return dataset.errors_frame(self.evaluation())
+
+    def plot_paths(
+        self, ax: Axes | None = None, agents: int = 10, evaluation: bool = False
+    ) -> Axes:
+        """Draw estimates over rounds, with and without noise, and the target.
+
+        Of measured signals, the estimates alone unless `evaluation` is asked for.
+        """
+        _extras.require("Result.plot_paths", "plot")
+        from veilsum.results import figures
+
+        return figures.paths(self, ax, agents, evaluation)
+
+    def plot_errors(self, ax: Axes | None = None, evaluation: bool = False) -> Axes:
+        """Draw the errors over rounds; over epsilon, for a sweep."""
+        _extras.require("Result.plot_errors", "plot")
+        from veilsum.results import figures
+
+        return figures.errors(self, ax, evaluation)
+
+    def plot_network(self, ax: Axes | None = None, evaluation: bool = False) -> Axes:
+        """Draw the network, each agent coloured by how far its estimate is from the target.
+
+        Of measured signals, from the mean of all estimates unless `evaluation` is asked for.
+        """
+        _extras.require("Result.plot_network", "plot")
+        from veilsum.results import figures
+
+        return figures.network(self, ax, evaluation)
+
+    def check_evaluation(self, what: str, asked: bool) -> None:
+        """Raise if what compares with the truth is wanted of measured signals and not asked for."""
+        if self.measured and not asked:
+            raise VeilsumError(
+                f"{what} of measured signals compare with the truth and are as secret as the "
+                "signals; ask for them with evaluation=True, and show them to nobody else"
+            )
+
+    def __repr__(self) -> str:
+        """Algorithm, network and guarantee; no estimate, which may reveal a signal."""
+        network = dataset.describe_network(self.problem.network)
+        name, status = self.problem.algorithm.name, self.guarantee.status
+        return f"Result({self.name!r}, {name} on {network}, {status})"
+
+    def _repr_html_(self) -> str:
+        """Answer, errors and guarantee for notebooks; of measured signals what may be released."""
+        from veilsum.results.run_page import fragment
+
+        return fragment(self)
+
+    def __str__(self) -> str:
+        """What was run, the estimates, the errors and the guarantee, as one paragraph."""
+        from veilsum.results.summary import paragraph
+
+        return paragraph(self)
+
+
+def _plain(value: Any) -> Any:
+    """A number if there is one, an array if there are several."""
+    array = np.asarray(value)
+    return array.reshape(-1)[0].item() if array.size == 1 else array
