@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from veilsum.errors import PrivacyError, VeilsumError
-from veilsum.privacy.accounting import Accountant, Budget, BudgetExceeded, ReleaseEvent, compose
+from veilsum.privacy.accounting import Accountant, Budget, BudgetExceeded, ReleaseEvent, spent
 
 UNITS = [{"unit": "event"}, {"unit": "window", "window": 3}, {"unit": "stream"}]
 
@@ -124,14 +124,14 @@ def test_what_remains_can_be_spent_and_no_more(asked: Any, unit: Any, at: Any) -
 @settings(deadline=None, derandomize=True, max_examples=25)
 @given(asked=mixed, unit=st.sampled_from(UNITS))
 def test_tight_budgets_are_never_exceeded_either(asked: Any, unit: Any) -> None:
-    """Against `compose` of every window, from the list of releases."""
+    """Against `spent` of every window, from the list of releases."""
     budget = Budget(0.8, 1e-5)
     accountant = Accountant(budget, composition="best", **unit)
     done = charge_what_fits(accountant, asked)
     width = {"event": 1, "window": 3, "stream": 100}[unit["unit"]]
     for t in range(-1, 10):
         inside = [r for r in done if t <= r.round < t + width]
-        assert compose(inside, 1e-5).epsilon <= 0.8 * (1 + 1e-9)
+        assert spent(inside, delta=1e-5).epsilon <= 0.8 * (1 + 1e-9)
 
 
 def test_a_tight_budget_allows_more_releases() -> None:
@@ -146,8 +146,8 @@ def test_a_tight_budget_allows_more_releases() -> None:
 
     assert lasts("basic") == 20
     assert lasts("best") == 24
-    assert compose([ReleaseEvent(0, 0, "x", 0.1, mechanism="laplace")] * 24, 1e-6).epsilon <= 2
-    assert compose([ReleaseEvent(0, 0, "x", 0.1, mechanism="laplace")] * 25, 1e-6).epsilon > 2
+    assert spent([ReleaseEvent(0, 0, "x", 0.1, mechanism="laplace")] * 24, delta=1e-6).epsilon <= 2
+    assert spent([ReleaseEvent(0, 0, "x", 0.1, mechanism="laplace")] * 25, delta=1e-6).epsilon > 2
 
 
 def test_refusal_names_agent_spent_asked_and_budget() -> None:
@@ -232,7 +232,7 @@ def test_tight_totals() -> None:
     totals = accountant.totals(delta=1e-6)
     assert totals.stream.epsilon == pytest.approx(4.6927, abs=5e-5)
     one = ReleaseEvent("a", 0, "signal", 0.1, mechanism="laplace")
-    assert totals.window == compose([one] * 20, 1e-6)
+    assert totals.window == spent([one] * 20, delta=1e-6)
     assert totals.event.epsilon <= 0.1
     assert totals.to_dict()["stream"]["method"] == "tight"
 

@@ -15,7 +15,6 @@ from veilsum.privacy import (
     compose,
     guarantee_of,
 )
-from veilsum.privacy.accounting.events import group_event
 
 
 def charged(accountant: Accountant, batches: Batches, rounds: int, epsilon: float = 0.1) -> None:
@@ -49,7 +48,7 @@ def test_a_delta_composes_batches_and_not_readings() -> None:
     inside = batches.released(40)
     found = accountant.totals(delta=delta).stream.epsilon
     one = PrivacyEvent(0.1, mechanism="laplace")
-    right = compose([group_event(one, m) for m in batches.lengths(inside)], delta).epsilon
+    right = compose([one.times(m) for m in batches.lengths(inside)], delta).epsilon
     weak = compose([one] * inside, delta).epsilon
     assert found == pytest.approx(right)
     assert found > 1.1 * weak

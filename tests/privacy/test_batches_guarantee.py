@@ -28,7 +28,7 @@ from veilsum.privacy import (
     mechanism_name,
 )
 from veilsum.privacy.accounting import compose
-from veilsum.privacy.accounting.events import group_event
+from veilsum.privacy.batches import window_starts
 from veilsum.simulation import Problem, SyntheticSignals
 
 FAMILY = Normal(sigma=1.0)
@@ -111,13 +111,11 @@ def test_where_one_batch_may_hold_the_window_a_delta_buys_nothing() -> None:
 
 def test_groups_shift_the_same_noise() -> None:
     steps = PrivacyEvent(0.1, mechanism="discrete-laplace", parameter=8)
-    three = group_event(steps, 3)
+    three = steps.times(3)
     assert (three.mechanism, three.parameter) == ("discrete-laplace", 24)
     assert three.epsilon == pytest.approx(0.3)
-    assert group_event(PrivacyEvent(0.1), 3).epsilon == pytest.approx(0.3)
-    with pytest.raises(PrivacyError, match="pure release"):
-        group_event(PrivacyEvent(0.1, 0.01, "approximate"), 2)
-    laplace = group_event(PrivacyEvent(0.5, mechanism="laplace"), 4)
+    assert PrivacyEvent(0.1).times(3).epsilon == pytest.approx(0.3)
+    laplace = PrivacyEvent(0.5, mechanism="laplace").times(4)
     assert compose([laplace], 1e-3).epsilon == pytest.approx(2 + 2 * math.log1p(-1e-3), abs=1e-3)
 
 
@@ -183,11 +181,15 @@ def test_best_adds_noise_and_other_things_are_refused() -> None:
 
 def test_parts_of_windows_are_complete() -> None:
     batches = Batches(1.5, 4)
-    found = batches.windows(7)
+    other = Batches(2.0, 3)
+
+    def kind(first: int) -> Any:
+        return tuple(tuple(sorted(each.parts(first, 7))) for each in (batches, other))
+
+    found = window_starts([batches, other], 7)
     assert found is not None
-    everywhere = {tuple(sorted(batches.parts(k, 7), reverse=True)) for k in range(1, 500)}
-    assert set(found) == everywhere
-    assert batches.windows(4) is None
-    assert batches.windows(7, most=2) is None
-    assert Batches(1.0).windows(3) == ((1, 1, 1),)
+    assert {kind(first) for first in found} == {kind(first) for first in range(1, 500)}
+    assert window_starts([batches], 4) is None
+    assert window_starts([batches], 7, most=2) is None
+    assert window_starts([Batches(1.0)], 3) == (1,)
     assert np.isclose(batches.most_together(7), 4)

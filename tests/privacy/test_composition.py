@@ -13,7 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from veilsum.errors import MissingExtraError, PrivacyError
-from veilsum.privacy.accounting import Composition, PrivacyEvent, ReleaseEvent, compose
+from veilsum.privacy.accounting import (
+    Composition,
+    PrivacyEvent,
+    ReleaseEvent,
+    compose,
+    events,
+    spent,
+)
 from veilsum.privacy.accounting import composition as methods
 
 LAPLACE = [  # (scale / sensitivity, count) of every kind of release, delta
@@ -136,7 +143,7 @@ losses = st.lists(
 @settings(deadline=None, derandomize=True, max_examples=40)
 @given(losses, st.sampled_from([1e-9, 1e-6, 1e-2]))
 def test_best_is_the_least_of_all_methods(releases: Any, delta: Any) -> None:
-    methods = ("basic", "optimal", "advanced", "tight")
+    methods = ("basic", "optimal", "advanced", "renyi", "tight")
     found = {m: compose(releases, delta, method=m).epsilon for m in methods}
     best = compose(releases, delta)
     assert best.epsilon == min(found.values()) == found[best.method]
@@ -202,8 +209,8 @@ def test_a_fine_discrete_laplace_is_a_coarse_one_plus_noise(q: Any, c: Any) -> N
 @pytest.mark.parametrize("steps", [1, 3, 1024, 1025, 5000, 2**40, 2**40 + 1])
 def test_a_coarse_grid_is_an_upper_bound(steps: Any) -> None:
     event = PrivacyEvent(0.5, mechanism="discrete-laplace", parameter=steps)
-    decay, coarse = methods.coarse(event)
-    assert coarse <= methods.STEPS
+    decay, coarse = events.coarse(event)
+    assert coarse <= events.STEPS
     assert 0.5 * (1 - 1e-12) <= decay * coarse <= 0.5 * (1 + 1 / 512)
 
 
@@ -234,7 +241,7 @@ def test_discrete_laplace_against_dp_accounting() -> None:
         ({"epsilon": math.nan}, "epsilon"),
         ({"epsilon": math.inf}, "epsilon"),
         ({"epsilon": 1.0, "delta": 1.0}, "delta must be a probability"),
-        ({"epsilon": 1.0, "mechanism": "gaussian"}, "mechanism must be one of laplace"),
+        ({"epsilon": 1.0, "mechanism": "gaussian"}, "mechanism must be one of pure"),
         ({"epsilon": 1.0, "delta": 0.1}, "pure has delta = 0"),
         ({"epsilon": 1.0, "mechanism": "approximate"}, "needs a delta above 0"),
         ({"epsilon": 1.0, "mechanism": "laplace", "parameter": 2.0}, "has epsilon 0.5"),
@@ -255,4 +262,4 @@ def test_a_release_composes_as_its_cost() -> None:
     release = ReleaseEvent("a", 3, "signal", 0.1, mechanism="laplace")
     assert release.event == laplace(10)
     assert ReleaseEvent(**release.to_dict()) == release
-    assert compose([release] * 3, 1e-6) == compose([laplace(10)] * 3, 1e-6)
+    assert spent([release] * 3, delta=1e-6) == compose([laplace(10)] * 3, 1e-6)

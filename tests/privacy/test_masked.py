@@ -21,7 +21,7 @@ from veilsum.privacy import (
     Sees,
     effective_epsilon,
 )
-from veilsum.privacy.accounting import EventKind
+from veilsum.privacy.accounting import Release, spent
 from veilsum.privacy.exact import DiscreteLaplace
 
 BETAS = (0.95, 0.9, 0.8, 0.6, 0.5, 0.3)
@@ -234,7 +234,7 @@ def test_without_colluders_no_member_is_covered_not_even_one_by_itself() -> None
 
 def test_an_accountant_charges_by_the_session() -> None:
     one = terms()
-    accountant = Accountant(Budget(one.query_event.epsilon))
+    accountant = Accountant(Budget(spent([Release(one.event)] * one.tries).epsilon))
     for attempt in range(one.tries):
         accountant.charge(
             ReleaseEvent("a", 1, f"masked sum {attempt}", one.epsilon, 0.0, one.event.mechanism,
@@ -253,6 +253,6 @@ def test_only_a_number_is_charged_as_discrete_laplace() -> None:
         MaskedParameters(10, 2, 1, epsilon=0.5, sensitivity_steps=8, dimension=d).event
         for d in (1, 2)
     )
-    assert (one.mechanism, one.parameter) == (EventKind.DISCRETE_LAPLACE, 8.0)
-    assert two.mechanism is EventKind.PURE
+    assert (one.mechanism, one.parameter) == ("discrete-laplace", 8.0)
+    assert two.mechanism == "pure"
     assert one.epsilon == two.epsilon == 0.5

@@ -112,10 +112,14 @@ def test_sessions_compose_better_than_they_add_and_an_accountant_refuses_the_las
     assert cost.epsilon(1e-6, 100) < 25 * cost.epsilon(1e-6)
     event = cost.event(1e-7)
     accountant = Accountant(Budget(2.5 * event.epsilon, 1e-6))
-    for k in (1, 2):
-        accountant.charge(ReleaseEvent("a", k, "sum", event.epsilon, event.delta, event.mechanism))
+    charges = [ReleaseEvent("a", k, "sum", **vars(event)) for k in (1, 2, 3)]
+    for charge in charges[:2]:
+        accountant.charge(charge)
     with pytest.raises(BudgetExceeded):
-        accountant.charge(ReleaseEvent("a", 3, "sum", event.epsilon, event.delta, event.mechanism))
+        accountant.charge(charges[2])
+    composing = Accountant(Budget(2.5 * event.epsilon, 1e-6), composition="best")
+    for charge in charges:
+        composing.charge(charge)
 
 
 @pytest.mark.parametrize("epsilon", [0.05, 1.0, 8.0])

@@ -9,9 +9,13 @@ from veilsum.privacy.accounting import (
     Composition,
     EventKind,
     PrivacyEvent,
+    Release,
     ReleaseEvent,
     Span,
+    add_kind,
     compose,
+    event_kinds,
+    spent,
 )
 from veilsum.privacy.batches import Batches
 from veilsum.privacy.calibration import (
@@ -30,7 +34,7 @@ from veilsum.privacy.derivation import (
     stopping_conflict,
 )
 from veilsum.privacy.exact import support_attack
-from veilsum.privacy.guarantee import Adversary, Guarantee, Noise, Sees, Status, Unit
+from veilsum.privacy.guarantee import Adversary, Guarantee, Noise, Run, Sees, Status, Unit
 from veilsum.privacy.masked import MaskedParameters, effective_epsilon
 from veilsum.privacy.masked_vectors import SkellamParameters
 from veilsum.privacy.mechanisms import (
@@ -94,7 +98,9 @@ __all__ = [
     "PrivacyRequest",
     "Protects",
     "RealStatistic",
+    "Release",
     "ReleaseEvent",
+    "Run",
     "Sees",
     "SensitivityBound",
     "SensitivityKind",
@@ -106,18 +112,21 @@ __all__ = [
     "Status",
     "StudentTMechanism",
     "Unit",
+    "add_kind",
     "announce",
     "best",
     "calibrate",
     "check_stopping",
     "compose",
     "effective_epsilon",
+    "event_kinds",
     "guarantee_of",
     "in_batches",
     "mechanism_name",
     "mechanism_of",
     "network_cost",
     "refusal",
+    "spent",
     "stopping_conflict",
     "support_attack",
 ]

@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
+from collections.abc import Collection
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -36,6 +37,7 @@ from veilsum.errors import PrivacyError
 
 LEAST_GROWTH, LARGEST_GROWTH = 1.01, 1000.0  # batches of less growth begin after 200 readings
 MOST_READINGS = 10**15  # of a stream
+MOST_STARTS = 100_000  # of windows that are looked at
 
 
 @dataclass(frozen=True)
@@ -162,38 +164,6 @@ class Batches:
             at = end + 1
         return tuple(found)
 
-    def windows(self, readings: int, most: int = 64) -> tuple[tuple[int, ...], ...] | None:
-        """Return the parts of any w consecutive readings, in order of size, each kind once.
-
-        None where some batch holds all w, or there are more than `most` kinds: then w epsilon, the
-        sum, is what can be said at once of all of them.
-
-        Parameters
-        ----------
-        readings : int
-            w.
-        most : int
-            How many kinds are of use.
-
-        Examples
-        --------
-        >>> Batches(growth=2.0, longest=4).windows(5)
-        ((4, 1), (3, 2), (2, 2, 1), (2, 1, 1, 1))
-        """
-        _check(1, readings=readings)
-        _validate.at_least(PrivacyError, 1, most=most)
-        if self.trivial:
-            return ((1,) * readings,)
-        if not self.longest or self.longest >= readings:
-            return None
-        steady = _ends(self.growth, self.longest, 64)[0][-1]  # from here on all are `longest`
-        found: set[tuple[int, ...]] = set()
-        for first in range(1, steady + self.longest + 1):
-            found.add(tuple(sorted(self.parts(first, readings), reverse=True)))
-            if len(found) > most:
-                return None
-        return tuple(sorted(found, key=lambda parts: (len(parts), [-m for m in parts])))
-
     def most_together(self, readings: int, from_start: bool = False) -> int:
         """Return how many of w consecutive readings can be in one batch.
 
@@ -283,6 +253,52 @@ class Batches:
     def _closed(self, t: int) -> tuple[int, int]:
         """(batches closed after round t, the readings in them)."""
         return _closed(self.growth, self.longest, t)
+
+
+def window_starts(
+    schedules: Collection[Batches], readings: int, most: int = 64
+) -> tuple[int, ...] | None:
+    """Return where windows of w consecutive readings start that differ in their parts.
+
+    Every window has the same parts as one of them, in each of the schedules at once, apart from the
+    order of the parts.
+
+    Parameters
+    ----------
+    schedules : collection of Batches
+        In which the same readings are released.
+    readings : int
+        w.
+    most : int
+        How many windows are of use.
+
+    Returns
+    -------
+    tuple of int or None
+        None where some batch holds all w, or there are more than `most` kinds of windows.
+
+    Examples
+    --------
+    >>> batches = Batches(growth=2.0, longest=4)
+    >>> [batches.parts(first, 5) for first in window_starts([batches], 5)]
+    [(1, 1, 2, 1), (1, 2, 2), (2, 3), (1, 4)]
+    """
+    _check(1, readings=readings)
+    _validate.at_least(PrivacyError, 1, most=most)
+    grouped = [batches for batches in schedules if not batches.trivial]
+    if any(not batches.longest or batches.longest >= readings for batches in grouped):
+        return None
+    steady = [_ends(batches.growth, batches.longest, 64)[0][-1] for batches in grouped]
+    last = max(steady, default=0) + math.lcm(*(batches.longest for batches in grouped))
+    if last > MOST_STARTS:
+        return None
+    found: dict[tuple[tuple[int, ...], ...], int] = {}
+    for first in range(1, last + 1):
+        kind = tuple(tuple(sorted(batches.parts(first, readings))) for batches in grouped)
+        found.setdefault(kind, first)
+        if len(found) > most:
+            return None
+    return tuple(found.values())
 
 
 def _check(least: int, **values: int) -> None:

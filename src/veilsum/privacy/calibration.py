@@ -45,7 +45,7 @@ from veilsum.algorithms.batched import batched
 from veilsum.algorithms.table import coefficient_table
 from veilsum.errors import AlgorithmError, PrivacyError, VeilsumError
 from veilsum.families.ranges import statistic_bounds
-from veilsum.privacy.accounting.events import EventKind, PrivacyEvent
+from veilsum.privacy.accounting.events import PrivacyEvent
 from veilsum.privacy.masked import MaskedParameters
 from veilsum.privacy.masked_vectors import SkellamParameters
 from veilsum.privacy.mechanisms import (
@@ -581,7 +581,7 @@ def event_of(privacy: PrivacyRequest, family: Any, epsilon: float, delta: float)
         Of this release, where rounds divide a budget.
     """
     if delta:
-        return PrivacyEvent(epsilon, delta, EventKind.APPROXIMATE)
+        return PrivacyEvent.of(epsilon, delta)
     if not privacy.perturbs_input:
         return LaplaceMechanism(epsilon, 1.0).event()
     if family is None:

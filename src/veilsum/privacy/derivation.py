@@ -62,10 +62,11 @@ from veilsum.algorithms.graph_homomorphic import GraphHomomorphic
 from veilsum.algorithms.table import CoefficientTable, coefficient_table
 from veilsum.errors import PrivacyError, PrivacyWarning
 from veilsum.families.support import Metric
-from veilsum.privacy.accounting import PrivacyEvent
+from veilsum.privacy.accounting import PrivacyEvent, compose
 from veilsum.privacy.calibration import event_of, in_batches, masked_mechanism, refusal
-from veilsum.privacy.guarantee import Adversary, Guarantee, Sees, Status, Unit
+from veilsum.privacy.guarantee import Adversary, Guarantee, Run, Sees, Status, Unit
 from veilsum.privacy.mechanisms.masked import MASKED_REASON
+from veilsum.privacy.odds import upward
 from veilsum.privacy.requests import (
     SMOOTH,
     SMOOTH_AS_PUBLISHED,
@@ -307,10 +308,11 @@ def _signal_guarantee(
 ) -> Guarantee:
     """The guarantee for one reading; under Network DP, with the status of the whole request."""
     found = _assess(privacy, steps, family)
-    event, uses = _event(privacy, steps, family), _uses(steps)
+    run = Run(_event(privacy, steps, family), privacy.batches, _uses(steps))
+    cost = compose(run.moved(1, 1))
     return Guarantee(
-        epsilon=event.epsilon * uses,
-        delta=privacy.delta if uses > 1 else event.delta,
+        epsilon=cost.epsilon,
+        delta=cost.delta,
         unit=Unit(
             privacy.radius,
             steps.algorithm.online,
@@ -321,8 +323,7 @@ def _signal_guarantee(
         status=found.status,
         reason=found.reason,
         erratum=found.erratum,
-        event=None if found.status is Status.NONE else event,
-        batches=privacy.batches,
+        runs=() if found.status is Status.NONE else (run,),
     )
 
 
@@ -339,11 +340,12 @@ def _masked_guarantee(
     if reason or algorithm.session is None:
         return Guarantee(float("inf"), 0.0, unit, adversary, Status.NONE, reason.rstrip("."))
     terms = masked_mechanism(privacy, family, algorithm.session.members).terms
-    cost = terms.query_event
+    run = Run(terms.event, privacy.batches, terms.tries)
+    cost = compose(run.moved(1, 1))
     sessions = (
         "one session"
         if terms.tries == 1
-        else f"at most {terms.tries} sessions of epsilon = {terms.epsilon:.4g}, one if the first "
+        else f"at most {terms.tries} sessions of epsilon = {upward(terms.epsilon)}, one if the first "
         "succeeds"
     )
     query = "a query takes"
@@ -363,8 +365,7 @@ def _masked_guarantee(
         adversary=adversary,
         status=found.status,
         reason=found.reason,
-        event=cost,
-        batches=privacy.batches,
+        runs=(run,),
         assumes=terms.assumes,
         caveat=terms.caveat,
     )
@@ -405,16 +406,17 @@ def _network_guarantee(
     else:
         later = (
             "a later message costs more, and several add up: all messages of an agent over "
-            f"{steps.rounds} rounds together at most epsilon = {total:.4g} "
+            f"{steps.rounds} rounds together at most epsilon = {upward(total)} "
             f"(an estimate that moves in round {worst.moved})"
         )
         following = replace(following, reason=f"{following.reason}; {later}")
     transcript = replace(
-        following, epsilon=total, adversary=Adversary(Sees.TRANSCRIPT, steps.rounds), event=None
+        following, epsilon=total, adversary=Adversary(Sees.TRANSCRIPT, steps.rounds), runs=()
     )
     factors = _factors(steps)[_first(steps.algorithm) + 1 :]
     growth = float(max(1.0, np.max(factors, initial=1.0)))
-    return replace(following, epsilon=epsilon, transcript=transcript, growth=growth)
+    runs = tuple(replace(run, growth=growth) for run in following.runs)
+    return replace(following, epsilon=epsilon, transcript=transcript, runs=runs)
 
 
 def _factors(steps: CoefficientTable) -> NDArray[np.float64]:

@@ -8,7 +8,8 @@ same signals. Each of them returns a guarantee again, with its own epsilon.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from typing import Any, Self
@@ -16,10 +17,11 @@ from typing import Any, Self
 from veilsum import _html, _validate
 from veilsum.errors import PrivacyError
 from veilsum.families.support import Metric
-from veilsum.privacy.accounting import EventKind, PrivacyEvent, Span, compose
-from veilsum.privacy.accounting.events import group_event
-from veilsum.privacy.batches import Batches
-from veilsum.privacy.odds import in_words
+from veilsum.privacy.accounting import Composition, PrivacyEvent, Span, compose
+from veilsum.privacy.accounting.accountant import most
+from veilsum.privacy.accounting.events import DISCRETE_LAPLACE, LAPLACE
+from veilsum.privacy.batches import Batches, window_starts
+from veilsum.privacy.odds import in_words, upward
 
 
 class Status(StrEnum):
@@ -174,6 +176,67 @@ class Adversary:
 
 
 @dataclass(frozen=True)
+class Run:
+    """The releases of one run: what each costs, and which readings are in it.
+
+    Parameters
+    ----------
+    event : PrivacyEvent
+        The cost of one release, for one reading in it.
+    batches : Batches or None
+        The batches in which the readings of a stream are released; None: each by itself.
+    times : int
+        How many releases a reading is in: the attempts of a query, the rounds of a divided budget.
+    growth : float
+        The most that the effect of a moved estimate grows by from one message to the next.
+
+    Examples
+    --------
+    >>> Run(PrivacyEvent(0.5), Batches(growth=2.0)).moved(first=3, readings=3)[PrivacyEvent(1.0)]
+    1
+    """
+
+    event: PrivacyEvent
+    batches: Batches | None = None
+    times: int = 1
+    growth: float = 1.0
+
+    def moved(self, first: int, readings: int) -> Counter[PrivacyEvent]:
+        """Return what consecutive readings cost that move together, as events."""
+        if self.batches is None:
+            return Counter({self.event: self.times * readings})
+        return self._of(self.batches.parts(first, readings))
+
+    def moved_anywhere(self, readings: int) -> Counter[PrivacyEvent]:
+        """Return events whose sums are at least those of any window of that many readings.
+
+        Group privacy costs a batch at least as much as its parts: the window costs most where its
+        readings are in as few batches as possible.
+        """
+        if self.batches is None:
+            return self.moved(1, readings)
+        whole = self.batches.most_together(readings)
+        rest = readings % whole
+        return self._of((whole,) * (readings // whole) + (rest,) * (rest > 0))
+
+    def messages(self, count: int) -> Counter[PrivacyEvent]:
+        """Return what `count` messages cost after an estimate moved, growing where it can grow."""
+        if self.growth <= 1:
+            return Counter({self.event: count})
+        kind = self.event.mechanism
+        if kind == DISCRETE_LAPLACE:  # its steps grow too, to no whole number
+            kind = PrivacyEvent.of(self.event.epsilon).mechanism
+        each = (self.event.epsilon * self.growth**m for m in range(count))
+        return Counter(PrivacyEvent(epsilon, self.event.delta, kind) for epsilon in each)
+
+    def _of(self, parts: tuple[int, ...]) -> Counter[PrivacyEvent]:
+        found: Counter[PrivacyEvent] = Counter()
+        for m, copies in Counter(parts).items():
+            found[self.event.times(m)] += self.times * copies
+        return found
+
+
+@dataclass(frozen=True)
 class Guarantee:
     """Epsilon and delta for a unit, against an adversary, with a status and its reason.
 
@@ -191,18 +254,14 @@ class Guarantee:
         Why.
     erratum : int or None
         The number of the erratum that explains a status which the paper does not state.
-    event : PrivacyEvent or None
-        The cost of one release, which composition needs.
+    runs : tuple of Run
+        The releases that it is about, which composition needs; empty where nothing is guaranteed.
     signals : Guarantee or None
         What holds for the signals alone, if the unit is wider.
     transcript : Guarantee or None
         What holds for neighbours' estimates against an agent's whole transcript.
-    growth : float
-        The most that the effect of a moved estimate grows by from one message to the next.
     noise : Noise
         Whether it is about ideal noise or the bits released.
-    batches : Batches or None
-        The batches in which the readings of a stream are released.
     assumes : str
         "computational" where it rests on cryptography; empty where it rests on noise alone.
     caveat : str
@@ -224,23 +283,26 @@ class Guarantee:
     status: Status
     reason: str
     erratum: int | None = None
-    event: PrivacyEvent | None = None
+    runs: tuple[Run, ...] = ()
     signals: Self | None = None
     transcript: Self | None = None
-    growth: float = 1.0
     noise: Noise = Noise.IDEAL
-    batches: Batches | None = None
     assumes: str = ""
     caveat: str = ""
+
+    @property
+    def event(self) -> PrivacyEvent | None:
+        """The cost of one release of a single run; None for several runs, or without a guarantee."""
+        return self.runs[0].event if len(self.runs) == 1 else None
 
     def __str__(self) -> str:
         """State the guarantee in a sentence, with its status and reason; in three if masks hide."""
         see = f" (erratum {self.erratum})" if self.erratum else ""
         if self.status is Status.NONE:
             return f"No privacy is guaranteed: {self.reason}{see}."
-        delta = f" and delta = {self.delta:.3g}" if self.delta else ""
+        delta = f" and delta = {upward(self.delta, 3)}" if self.delta else ""
         statement = (
-            f"differential privacy with epsilon = {self.epsilon:.4g}{delta} for {self.unit}, "
+            f"differential privacy with epsilon = {upward(self.epsilon)}{delta} for {self.unit}, "
             f"against {self.adversary}"
         )
         if self.status is Status.REFUTED:
@@ -262,13 +324,13 @@ class Guarantee:
         see = f" (erratum {self.erratum})" if self.erratum else ""
         rows: list[tuple[object, object]] = [("status", _html.badge(self.status))]
         if self.status is not Status.NONE:
-            delta = f", delta = {self.delta:.3g}" if self.delta else ""
+            delta = f", delta = {upward(self.delta, 3)}" if self.delta else ""
             claimed = "" if self.status is Status.PROVED else f"{self.status}, not proved: "
             seen = f"{claimed}{in_words(self.epsilon, self.delta)}"
             if self.status is Status.REFUTED:
                 seen = "not limited by what is claimed, which does not hold"
             rows += [
-                ("epsilon", f"{self.epsilon:.4g}{delta}"),
+                ("epsilon", f"{upward(self.epsilon)}{delta}"),
                 ("what is seen is", seen),
                 ("for", self.unit),
                 ("against", self.adversary),
@@ -309,8 +371,10 @@ class Guarantee:
             return replace(self, adversary=Adversary(Sees.MESSAGES, k))
         if self.adversary.sees is Sees.TRANSCRIPT:
             return self
-        most = max(k, self.unit.readings)  # readings that move stay accounted for
-        total = self._composed(most, delta, f"{most} messages", adversary=Adversary(Sees.NEXT, k))
+        total = self._next_messages(
+            max(k, self.unit.readings),  # readings that move stay accounted for
+            delta, "messages", adversary=Adversary(Sees.NEXT, k),
+        )  # fmt: skip
         if self.signals is None or total.status is Status.NONE:
             return total
         return replace(  # a signal may cost more than a message: the unit has both
@@ -385,7 +449,9 @@ class Guarantee:
         """Return the guarantee for this run and others on the same signals: their costs add up.
 
         Runs with (eps_l, delta_l) are together (sum eps_l, sum delta_l)-DP, for the unit and the
-        adversary that they have in common; so are the signals alone and the transcripts.
+        adversary that they have in common; so are the signals alone and the transcripts. Their
+        releases are kept, each with its batches: what is stated for a window or a stream later
+        composes them all.
 
         Parameters
         ----------
@@ -417,18 +483,23 @@ class Guarantee:
             worst,
             signals=_together([run.signals for run in runs]),
             transcript=_together([run.transcript for run in runs]),
-            growth=max(run.growth for run in runs),
             noise=Noise.EXACT if all(run.noise is Noise.EXACT for run in runs) else Noise.IDEAL,
+            runs=(),
         )
-        epsilon = math.fsum(run.epsilon for run in runs)
-        delta = math.fsum(run.delta for run in runs)
         together = f"{len(runs)} runs on the same signals add up"
-        if worst.status is Status.NONE or not delta < 1:
-            why = worst.reason if worst.status is Status.NONE else f"{together} to delta >= 1"
-            return replace(total, status=Status.NONE, reason=why, event=None)
-        event = PrivacyEvent(epsilon, delta, EventKind.APPROXIMATE if delta else EventKind.PURE)
-        reason = f"{worst.reason}; {together}"
-        return replace(total, epsilon=epsilon, delta=delta, reason=reason, event=event)
+        if worst.status is Status.NONE:
+            return total
+        cost = compose(PrivacyEvent.of(run.epsilon, run.delta) for run in runs)
+        if not cost.delta < 1:
+            return replace(total, status=Status.NONE, reason=f"{together} to delta >= 1", delta=1.0)
+        known = all(run.runs for run in runs)  # what is unknown of one is unknown of all together
+        return replace(
+            total,
+            epsilon=cost.epsilon,
+            delta=cost.delta,
+            reason=f"{worst.reason}; {together}",
+            runs=tuple(each for run in runs for each in run.runs) if known else (),
+        )
 
     def released_exactly(self, charged: PrivacyEvent | None = None) -> Self:
         """Return the same guarantee for the bits that an exact sampler releases.
@@ -446,12 +517,8 @@ class Guarantee:
         """
         signals = None if self.signals is None else self.signals.released_exactly(charged)
         whole = None if self.transcript is None else self.transcript.released_exactly(charged)
-        event = self.event
-        if event is not None and charged is not None:
-            event = charged
-        elif event is not None and event.mechanism is EventKind.LAPLACE:
-            event = PrivacyEvent(event.epsilon)
-        return replace(self, noise=Noise.EXACT, event=event, signals=signals, transcript=whole)
+        runs = tuple(replace(run, event=_drawn_exactly(run.event, charged)) for run in self.runs)
+        return replace(self, noise=Noise.EXACT, runs=runs, signals=signals, transcript=whole)
 
     def against_everyone(self) -> Self:
         """Return the guarantee against whoever sees all messages of all agents.
@@ -487,37 +554,48 @@ class Guarantee:
                 "use an online algorithm such as learn"
             )
         unit = replace(self.unit, span=span, readings=count)
-        if self.batches is not None:
-            return self._in_batches(self.batches, unit, delta)
         if not self.unit.neighbours:
-            return self._composed(count, delta, f"{count} readings", unit=unit)
+            return self._moved(unit, delta)
         if self.adversary.sees is Sees.TRANSCRIPT:
-            return self._or_readings(unit, count, delta)
-        most = max(count, self.adversary.messages)
-        return self._composed(most, delta, f"{most} readings", unit=unit)
-
-    def _in_batches(self, batches: Batches, unit: Unit, delta: float | None) -> Self:
-        """For readings that are in the same batches: m of one batch cost m epsilon, together.
-
-        Of a stream the first readings count, of a window the worst that any w consecutive ones
-        cost. Where one batch may hold all w, the sum is stated, which no delta makes less.
-        """
-        if self.status is Status.NONE or self.event is None:
-            return replace(self, unit=unit)
-        count, event = unit.readings, self.event
-        first = batches.parts(1, count)
-        kinds = (first,) if unit.span is Span.STREAM or delta is None else batches.windows(count)
-        found = [
-            compose([group_event(event, m) for m in parts], delta if kinds else None)
-            for parts in kinds or (first,)
-        ]
-        total = max(found, key=lambda one: one.epsilon)
-        most = batches.most_together(count, unit.span is Span.STREAM)
-        reason = (
-            f"{self.reason}; {count} readings, of which up to {most} are in one batch and move its "
-            f"sum together, at {most} times the cost of one, composed ({total.method})"
+            return self._or_readings(unit, delta)
+        return self._next_messages(
+            max(count, self.adversary.messages), delta, "readings", unit=unit
         )
-        return replace(self, epsilon=total.epsilon, delta=total.delta, reason=reason, unit=unit)
+
+    def _moved(self, unit: Unit, delta: float | None) -> Self:
+        """For readings that move together, in the same batches or not.
+
+        Of a stream the first readings count, of a window the worst that any w consecutive ones cost.
+        Where one batch may hold all w, the sum is stated, which no delta makes less.
+        """
+        count = unit.readings
+        if self.status is Status.NONE or not self.runs:
+            return replace(self, unit=unit)
+        starts: tuple[int, ...] | None = (1,)
+        if unit.span is Span.WINDOW:
+            schedules = {run.batches for run in self.runs if run.batches is not None}
+            starts = window_starts(schedules, count) if delta is not None else None
+        if starts is None:
+            total = compose(_all(run.moved_anywhere(count) for run in self.runs))
+        else:
+            total = most(
+                compose(_all(run.moved(first, count) for run in self.runs), delta)
+                for first in starts
+            )
+        return self._stating(total, self._grouped(unit), unit=unit)
+
+    def _grouped(self, unit: Unit) -> str:
+        """How many readings move, and how many of them in one batch."""
+        from_start, count = unit.span is Span.STREAM, unit.readings
+        together = max(
+            run.batches.most_together(count, from_start) if run.batches else 1 for run in self.runs
+        )
+        if together == 1:
+            return f"{count} readings"
+        return (
+            f"{count} readings, of which up to {together} are in one batch and move its sum "
+            f"together, at {together} times the cost of one,"
+        )
 
     def _signals_alone(self) -> Self:
         if self.signals is None:
@@ -526,9 +604,9 @@ class Guarantee:
             )
         return self.signals
 
-    def _or_readings(self, unit: Unit, count: int, delta: float | None) -> Self:
+    def _or_readings(self, unit: Unit, delta: float | None) -> Self:
         """For readings that move or an estimate: the larger epsilon and delta hold for both."""
-        moved = self._signals_alone()._composed(count, delta, f"{count} readings")
+        moved = self._signals_alone()._moved(unit, delta)
         if Status.NONE in (self.status, moved.status):
             return replace(self, status=Status.NONE, unit=unit, reason=moved.reason)
         return replace(
@@ -536,29 +614,22 @@ class Guarantee:
             unit=unit,
             epsilon=max(self.epsilon, moved.epsilon),
             delta=max(self.delta, moved.delta),
-            reason=f"{self.reason}; {count} readings composed",
+            reason=f"{self.reason}; {unit.readings} readings composed",
         )
 
-    def _composed(self, count: int, delta: float | None, what: str, **changes: Any) -> Self:
-        if self.status is Status.NONE or self.event is None:
+    def _next_messages(self, count: int, delta: float | None, what: str, **changes: Any) -> Self:
+        """For the messages that follow a moved estimate, each of which is a release."""
+        if self.status is Status.NONE or not self.runs:
             return replace(self, **changes)
-        total = compose(self._events(count), delta)
+        total = compose(_all(run.messages(count) for run in self.runs), delta)
+        return self._stating(total, f"{count} {what}", **changes)
+
+    def _stating(self, total: Composition, what: str, **changes: Any) -> Self:
         if total.delta >= 1:
-            why = f"{what} add up to a delta of {total.delta:.3g}; state a smaller one"
+            why = f"{what.rstrip(',')} add up to a delta of {total.delta:.3g}; state a smaller one"
             return replace(self, status=Status.NONE, reason=why, delta=1.0, **changes)
         reason = f"{self.reason}; {what} composed ({total.method})"
         return replace(self, epsilon=total.epsilon, delta=total.delta, reason=reason, **changes)
-
-    def _events(self, count: int) -> list[PrivacyEvent]:
-        """The costs of `count` releases, growing where a moved estimate can grow."""
-        assert self.event is not None
-        if self.growth <= 1 or not self.unit.neighbours:
-            return [self.event] * count
-        each = (self.event.epsilon * self.growth**m for m in range(count))
-        kind = self.event.mechanism
-        if kind is EventKind.DISCRETE_LAPLACE:  # its steps grow too, to no whole number
-            kind = EventKind.PURE
-        return [PrivacyEvent(e, self.event.delta, kind) for e in each]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as plain data that JSON can store, which `from_dict` reads."""
@@ -586,13 +657,29 @@ class Guarantee:
                 "adversary": Adversary(**{**adversary, "sees": Sees(adversary["sees"])}),
                 "status": Status(data["status"]),
                 "noise": Noise(data["noise"]),
-                "event": None if data["event"] is None else PrivacyEvent(**data["event"]),
-                "batches": None if data["batches"] is None else Batches(**data["batches"]),
+                "runs": tuple(_run(one) for one in data["runs"]),
             }
         )
 
 
 _RANK = (Status.PROVED, Status.ESTIMATED, Status.CLAIMED, Status.REFUTED, Status.NONE)
+
+
+def _drawn_exactly(event: PrivacyEvent, charged: PrivacyEvent | None) -> PrivacyEvent:
+    """What a ledger charges; Laplace noise, discrete when drawn exactly, as any pure mechanism."""
+    if charged is not None:
+        return charged
+    return PrivacyEvent.of(event.epsilon) if event.mechanism == LAPLACE else event
+
+
+def _all(parts: Iterable[Counter[PrivacyEvent]]) -> Counter[PrivacyEvent]:
+    return sum(parts, Counter())
+
+
+def _run(data: dict[str, Any]) -> Run:
+    event = PrivacyEvent(**data["event"])
+    batches = None if data["batches"] is None else Batches(**data["batches"])
+    return Run(**{**data, "event": event, "batches": batches})
 
 
 def _together(parts: Sequence[Guarantee | None]) -> Guarantee | None:
@@ -605,6 +692,8 @@ def _plain(value: Any) -> Any:
     """Plain data: JSON has no infinity, which becomes a string, and no enums."""
     if isinstance(value, dict):
         return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
     if isinstance(value, StrEnum):
         return value.value
     return "inf" if value == math.inf else value

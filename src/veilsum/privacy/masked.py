@@ -43,7 +43,8 @@ from numpy.typing import NDArray
 from veilsum import _validate
 from veilsum._types import Floats
 from veilsum.errors import PrivacyError
-from veilsum.privacy.accounting import EventKind, PrivacyEvent
+from veilsum.privacy.accounting import PrivacyEvent
+from veilsum.privacy.accounting.events import DISCRETE_LAPLACE
 from veilsum.privacy.exact.discrete import Integers
 from veilsum.privacy.exact.entropy import Entropy
 from veilsum.privacy.exact.shares import LARGEST_SCALE, SMALLEST_SCALE, GeneralizedDiscreteLaplace
@@ -382,26 +383,12 @@ class MaskedParameters:
         """The cost of one session, for an accountant."""
         if self.dimension > 1:
             return PrivacyEvent(self.epsilon)
-        return PrivacyEvent(
-            self.epsilon, 0.0, EventKind.DISCRETE_LAPLACE, float(self.sensitivity_steps)
-        )
+        return PrivacyEvent(self.epsilon, 0.0, DISCRETE_LAPLACE, float(self.sensitivity_steps))
 
     @property
     def noise_cost(self) -> Fraction:
         """eps, exactly: what one session costs."""
         return Fraction(self.epsilon)
-
-    @property
-    def query_event(self) -> PrivacyEvent:
-        """The most that a query costs: A sessions; one if its first attempt succeeds.
-
-        What a guarantee states and composes. A ledger charges `event` for each session instead.
-        """
-        one = self.event
-        if self.tries == 1:
-            return one
-        kind = EventKind.APPROXIMATE if one.delta else EventKind.PURE
-        return PrivacyEvent(self.tries * one.epsilon, self.tries * one.delta, kind)
 
     @property
     def assumes(self) -> str:

@@ -104,8 +104,8 @@ class SkellamParameters(MaskedParameters):
 
     @property
     def event(self) -> PrivacyEvent:
-        """(epsilon, delta), for an accountant."""
-        return PrivacyEvent(self.epsilon, self.delta, "approximate")
+        """(epsilon, delta) of one session, and the noise by which several compose."""
+        return self.cost.event(self.delta, self.epsilon)
 
 
 @lru_cache(maxsize=256)

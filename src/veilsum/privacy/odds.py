@@ -11,10 +11,12 @@ true with probability p believes it after observing with at most
 from __future__ import annotations
 
 import math
+from decimal import ROUND_CEILING, Context
 
 from veilsum import _validate
 from veilsum.errors import PrivacyError
 
+ROUNDING = 1e-12  # of sums of epsilons, as a budget allows it: 0.1 + 0.2 is printed as 0.3
 MOST_TIMES = 1e5  # beyond, a bound says nothing that helps to decide
 
 
@@ -94,8 +96,8 @@ def in_words(epsilon: float, delta: float = 0.0) -> str:
     odds = times(epsilon)
     if odds > MOST_TIMES:
         return f"possibly more than {MOST_TIMES:,.0f} times more likely: no useful limit"
-    except_for = f", except with probability {delta:.3g}" if delta else ""
-    return f"at most {_rounded_up(odds)} times more likely{except_for}"
+    except_for = f", except with probability {upward(delta, 3)}" if delta else ""
+    return f"at most {float(upward(odds, 3)):,.10g} times more likely{except_for}"
 
 
 def believed(epsilon: float, prior: float = 0.5) -> str:
@@ -120,7 +122,27 @@ def believed(epsilon: float, prior: float = 0.5) -> str:
     return "over 99.9%" if found > 0.999 else f"{math.ceil(found * 1000 - 1e-9) / 10:.3g}%"
 
 
-def _rounded_up(value: float) -> str:
-    """Three digits, so that what is said is never less than what holds."""
-    unit = 10.0 ** (math.floor(math.log10(value)) - 2)
-    return f"{math.ceil(value / unit - 1e-9) * unit:,.10g}"
+def upward(value: float, digits: int = 4) -> str:
+    """An epsilon, a delta or odds as text, rounded up: what is printed is never less than what holds.
+
+    Parameters
+    ----------
+    value : float
+        At least 0.
+    digits : int
+        How many significant digits.
+
+    Returns
+    -------
+    str
+        Decimal, or with an exponent where it is very small or very large.
+
+    Examples
+    --------
+    >>> upward(0.69314718), upward(1.0), upward(0.1 + 0.2), upward(1.234e-7, 3)
+    ('0.6932', '1', '0.3', '1.24e-07')
+    """
+    if not 0 < value < math.inf:
+        return f"{value:g}"
+    decimal = Context(prec=digits, rounding=ROUND_CEILING).create_decimal(value * (1 - ROUNDING))
+    return f"{float(decimal):.{digits}g}"

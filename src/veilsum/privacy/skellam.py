@@ -16,13 +16,10 @@ differentially private federated learning")
     Divergences add over components, so the statement for one component is the one for vectors; the
     tests compare it with the exact divergence. A divergence grows with its order, so that at
     any real order 1 < a <= alpha it is at most eps(alpha). With alpha = ceil(a) < a + 1 the second form
-    of the bound is (xi + rho a), zCDP with rho = D2^2/(2v), xi = 3 D1/(2v) + rho. k sessions cost k
-    eps(alpha).
+    of the bound is (xi + rho a), zCDP with rho = D2^2/(2v), xi = 3 D1/(2v) + rho.
 
-To (epsilon, delta) (Canonne, Kamath and Steinke 2020, proposition 12)
-        epsilon = eps(alpha) + log(1 - 1/alpha) - (log delta + log alpha)/(alpha - 1),
-
-    the least over whole orders.
+    m readings that move together move the vector by m D1 and m D2 under the same noise. Sessions are
+    composed by their divergences (`accounting.composition.renyi`), as events of the kind "skellam".
 """
 
 from __future__ import annotations
@@ -37,12 +34,14 @@ from numpy.typing import NDArray
 
 from veilsum import _validate
 from veilsum.errors import PrivacyError
-from veilsum.privacy.accounting import EventKind, PrivacyEvent
+from veilsum.privacy.accounting import EventKind, PrivacyEvent, add_kind
+from veilsum.privacy.accounting.composition import epsilon_of
+from veilsum.privacy.accounting.events import Parameter
 from veilsum.privacy.exact.discrete import Integers, integers
 from veilsum.privacy.exact.entropy import SYSTEM, Entropy, checked
 from veilsum.privacy.exact.poisson import LARGEST_MEAN, PoissonSampler
 
-ORDERS = (*range(2, 64), *(2**i for i in range(6, 21)))
+SKELLAM = "skellam"
 
 
 @dataclass(frozen=True)
@@ -171,17 +170,20 @@ class SkellamCost:
         _validate.probability(PrivacyError, delta=delta)
         _validate.positive(PrivacyError, delta=delta)
         _validate.at_least(PrivacyError, 1, sessions=sessions)
-        found = min(
-            sessions * self.divergence(a)
-            + math.log1p(-1 / a)
-            - (math.log(delta) + math.log(a)) / (a - 1)
-            for a in ORDERS
-        )
-        return max(float(found), 0.0)
+        return epsilon_of(lambda order: sessions * self.divergence(order), delta)
 
-    def event(self, delta: float) -> PrivacyEvent:
-        """The cost of one session, for an accountant that knows (epsilon, delta)."""
-        return PrivacyEvent(self.epsilon(delta), delta, EventKind.APPROXIMATE)
+    def event(self, delta: float, epsilon: float | None = None) -> PrivacyEvent:
+        """The cost of one session: (epsilon, delta), and the noise by which several compose.
+
+        Parameters
+        ----------
+        delta : float
+            Above 0 and below 1.
+        epsilon : float, optional
+            What is stated, at least `self.epsilon(delta)`, which it is without it.
+        """
+        stated = self.epsilon(delta) if epsilon is None else epsilon
+        return PrivacyEvent(stated, delta, SKELLAM, (self.variance, self.l1, self.l2))
 
     def with_part(self, beta: float) -> SkellamCost:
         """The cost if only the fraction beta of the noise is unknown to the adversary."""
@@ -237,3 +239,43 @@ def skellam_variance(
         middle = (low + high) / 2
         low, high = (low, middle) if fits(middle) else (middle, high)
     return Fraction(math.ceil(high * 2**20), 2**20)
+
+
+class _SkellamKind(EventKind):
+    """Skellam noise: `parameter` is (variance, l1, l2) of a `SkellamCost`."""
+
+    name = SKELLAM
+
+    def checked(self, event: PrivacyEvent) -> Parameter:
+        numbers = event.parameter
+        if not (isinstance(numbers, tuple) and len(numbers) == 3 and event.delta > 0):
+            raise PrivacyError(
+                "mechanism skellam needs a delta above 0 and as parameter (variance, l1, l2) in grid "
+                f"steps; found delta = {event.delta:g} and {numbers}"
+            )
+        least = SkellamCost(*numbers).epsilon(event.delta)
+        if event.epsilon < least * (1 - 1e-9):
+            raise PrivacyError(
+                f"Skellam noise of variance {numbers[0]:g} costs epsilon = {least:g} at delta = "
+                f"{event.delta:g}; found {event.epsilon:g}; leave epsilon to SkellamCost.event"
+            )
+        return tuple(float(number) for number in numbers)
+
+    def times(self, event: PrivacyEvent, readings: int) -> PrivacyEvent:
+        cost = _cost(event)
+        moved = SkellamCost(cost.variance, readings * cost.l1, readings * cost.l2)
+        return moved.event(event.delta)
+
+    def renyi(self, event: PrivacyEvent, order: int) -> float:
+        return _cost(event).divergence(order)
+
+    def apart(self, event: PrivacyEvent) -> float:  # noqa: ARG002 - the divergence has it all
+        return 0.0
+
+
+def _cost(event: PrivacyEvent) -> SkellamCost:
+    assert isinstance(event.parameter, tuple)
+    return SkellamCost(*event.parameter)
+
+
+add_kind(_SkellamKind())

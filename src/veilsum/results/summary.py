@@ -93,7 +93,7 @@ def combined_guarantee(results: Mapping[str, Result]) -> Guarantee | None:
         runs = _in_common(runs)
     if len({guarantee.unit for guarantee, _ in runs}) > 1:
         reason = "the variants measure moves of a signal in different ways, which do not add up"
-        return replace(runs[0][0], status=Status.NONE, reason=reason, event=None)
+        return replace(runs[0][0], status=Status.NONE, reason=reason, runs=())
     return compose(runs)
 
 

@@ -13,7 +13,7 @@ from veilsum.agents.pki import Credentials
 from veilsum.agents.release import ReleaseMechanism, check_guarantee, guarantee
 from veilsum.agents.transport.zenoh_config import Endpoint
 from veilsum.privacy import Guarantee, PrivacyEvent
-from veilsum.privacy.accounting.events import EventKind
+from veilsum.privacy.accounting import Release, spent
 
 
 class CheckOutcome(StrEnum):
@@ -140,7 +140,8 @@ class ExaminedAgent:
             return self._mechanism.event(1)
         one, attempts = self.cost_of_attempt, self.setup.manifest.attempts
         assert one is not None
-        return PrivacyEvent(attempts * one.epsilon, attempts * one.delta, one.mechanism)
+        total = spent([Release(one)] * attempts)
+        return PrivacyEvent.of(total.epsilon, total.delta)
 
     @cached_property
     def cost_of_attempt(self) -> PrivacyEvent | None:
@@ -148,8 +149,7 @@ class ExaminedAgent:
         manifest = self.setup.manifest
         if not self.masked:
             return self.cost
-        kind = EventKind.APPROXIMATE if manifest.delta else EventKind.PURE
-        return PrivacyEvent(manifest.epsilon, manifest.delta, kind)
+        return PrivacyEvent.of(manifest.epsilon, manifest.delta)
 
     def endpoint(self, text: str) -> Endpoint:
         """An endpoint of the file, parsed as the transport does."""

@@ -44,7 +44,7 @@ from veilsum.agents.messages import PeerStatus
 from veilsum.agents.versions import LEDGER
 from veilsum.errors import PrivacyError
 from veilsum.privacy import MaskedMechanism
-from veilsum.privacy.accounting import Budget
+from veilsum.privacy.accounting import Budget, PrivacyEvent
 
 FORMAT = LEDGER.newest
 LOG_EMPTIED = "2"  # `closed` of a ledger in use (0, and 1 if it is not) whose log was just emptied
@@ -308,18 +308,11 @@ class CostSum(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def group_cost(epsilon: float, delta: float, count: int = 1) -> CostSum:
-    """What a release costs `count` of the readings in it together, by group privacy.
-
-    A batch's sum moves by up to `count` sensitivities if so many of its readings change:
-
-        (count epsilon,  delta (1 + e^epsilon + ... + e^((count - 1) epsilon))).
-    """
+    """What a release costs `count` of the readings in it together (`PrivacyEvent.times`)."""
     if math.isinf(epsilon):
         return CostSum(0, 0, infinite=True)
-    if delta and count > 1:
-        growth = math.expm1(min(count * epsilon, 700.0)) / math.expm1(epsilon)
-        delta = min(math.nextafter(1.0, 0.0), math.nextafter(delta * growth, math.inf))
-    return CostSum(_exact(epsilon) * count, _exact(delta))
+    cost = PrivacyEvent.of(epsilon, delta).times(count)
+    return CostSum(_exact(cost.epsilon), _exact(cost.delta))
 
 
 def _exact(number: float) -> int:

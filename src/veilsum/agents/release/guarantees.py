@@ -204,7 +204,7 @@ def _of_stream(made: Guarantee) -> Guarantee:
 
 def _nothing(made: Guarantee, reason: str) -> Guarantee:
     advice = f"{reason}; ask for signal protection, which holds"
-    return replace(made, status=Status.NONE, reason=advice, event=None, transcript=None)
+    return replace(made, status=Status.NONE, reason=advice, runs=(), transcript=None)
 
 
 def check_guarantee(

@@ -8,8 +8,16 @@ from veilsum.privacy.accounting.accountant import (
     Budget,
     BudgetExceeded,
 )
-from veilsum.privacy.accounting.composition import Composition, compose
-from veilsum.privacy.accounting.events import EventKind, PrivacyEvent, ReleaseEvent, Span
+from veilsum.privacy.accounting.composition import Composition, compose, spent
+from veilsum.privacy.accounting.events import (
+    EventKind,
+    PrivacyEvent,
+    Release,
+    ReleaseEvent,
+    Span,
+    add_kind,
+    event_kinds,
+)
 
 __all__ = [
     "AccountTotals",
@@ -19,7 +27,11 @@ __all__ = [
     "Composition",
     "EventKind",
     "PrivacyEvent",
+    "Release",
     "ReleaseEvent",
     "Span",
+    "add_kind",
     "compose",
+    "event_kinds",
+    "spent",
 ]

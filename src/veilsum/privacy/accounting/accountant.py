@@ -19,7 +19,7 @@ there). Sums are exact fractions, so the order in which releases were charged do
 matter.
 
 The sum of a batch is about the readings of several rounds (`ReleaseEvent.readings`): m of them in a
-window cost m eps together (`events.group_event`), one of them eps.
+window cost `event.times(m)`, one of them `event`. What a window costs is `composition.spent`.
 
 With `composition="basic"` (the default) epsilons may be chosen adaptively. With "best" the sum is
 replaced by the least epsilon at the budget's delta (see `compose`); that is proved for a plan of
@@ -33,17 +33,17 @@ import math
 import threading
 from bisect import bisect_left, bisect_right, insort
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
 from itertools import accumulate
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 from veilsum import _validate
 from veilsum.errors import PrivacyError
-from veilsum.privacy.accounting.composition import BASIC, BEST, Composition, compose_counts
-from veilsum.privacy.accounting.events import PrivacyEvent, ReleaseEvent, Span, group_event
+from veilsum.privacy.accounting.composition import BASIC, BEST, Composition, spent
+from veilsum.privacy.accounting.events import PrivacyEvent, Release, ReleaseEvent, Span
 
 SLACK = 1e-12  # relative: three releases of 0.1 fit a budget of 0.3, whatever binary makes of them
 
@@ -199,76 +199,76 @@ class EventCost:
         )
 
 
-class Covered(NamedTuple):
-    """A privacy event, and the rounds of the readings that it is about."""
-
-    event: PrivacyEvent
-    rounds: range
-
-
 class EventHistory:
-    """One agent's privacy events by round, with the largest cost over windows of rounds.
+    """One agent's releases by round, with the largest cost over windows of rounds.
 
-    The event of a batch stands at each of its rounds, with the batch that it belongs to.
+    A release of several readings stands at each of their rounds. Sums of epsilons are kept by round,
+    so that a window of pure releases costs a difference of two sums; where a batch has a delta, which
+    group privacy multiplies by more than the number of its readings, every window asks `spent`.
     """
 
     def __init__(self) -> None:
         """Start with nothing released."""
         self.rounds: list[int] = []
-        self._events: dict[int, Counter[Covered]] = {}
+        self._releases: dict[int, Counter[Release]] = {}
         self._sums: dict[int, EventCost] = {}
         self._all = EventCost()
+        self._batches_with_delta = 0
 
     def add(self, release: ReleaseEvent) -> None:
         """Record a release."""
-        one, covered = EventCost.of(release.event), Covered(release.event, release.rounds)
+        one, about = EventCost.of(release.event), release.release
+        self._batches_with_delta += _grows(release)
         for at in release.rounds:
-            if at not in self._events:
+            if at not in self._releases:
                 insort(self.rounds, at)
-                self._events[at] = Counter()
-            self._events[at][covered] += 1
+                self._releases[at] = Counter()
+            self._releases[at][about] += 1
             self._sums[at] = self._sums.get(at, EventCost()).plus(one)
             self._all = self._all.plus(one)
 
     def remove(self, release: ReleaseEvent) -> None:
         """Revert `add` of the same release, exactly."""
-        one, covered = EventCost.of(release.event), Covered(release.event, release.rounds)
+        one, about = EventCost.of(release.event), release.release
+        self._batches_with_delta -= _grows(release)
         for at in release.rounds:
-            self._events[at] -= Counter([covered])  # drops what is down to 0
+            self._releases[at] -= Counter([about])  # drops what is down to 0
             self._sums[at] = self._sums[at].minus(one)
             self._all = self._all.minus(one)
-            if not self._events[at]:
+            if not self._releases[at]:
                 self.rounds.remove(at)
-                del self._events[at], self._sums[at]
+                del self._releases[at], self._sums[at]
 
-    def basic(self, width: int | None, around: range | None = None) -> Composition:
-        """The largest sum of epsilons and of deltas over any `width` rounds (None: over all).
+    def largest(
+        self, width: int | None, delta: float | None = None, around: range | None = None
+    ) -> Composition:
+        """The most that any `width` consecutive rounds cost (None: all of them).
 
-        With `around`, over windows that contain one of these rounds.
+        Without a delta, the largest sums of epsilons and of deltas; with it, the largest epsilon at
+        that delta. With `around`, over windows that contain one of these rounds.
         """
+        if delta is None and not self._batches_with_delta:
+            return self._largest_sum(width, around)
+        near = self.rounds if width is None else self._near(width, around)
+        windows = [(0, len(near))] if width is None else _windows(near, width, around)
+        return most(spent(self._in(near[i:j]), self._span(near[i:j]), delta) for i, j in windows)
+
+    def _largest_sum(self, width: int | None, around: range | None) -> Composition:
         sums = [self._all] if width is None else self._window_sums(width, around)
         largest = max(sums, key=lambda one: one.epsilon, default=EventCost())
         delta = max((one.delta for one in sums), default=Fraction(0))
         return Composition(float(largest.epsilon), float(delta), BASIC, largest.count)
 
-    def best(self, width: int | None, delta: float, around: range | None = None) -> Composition:
-        """The largest epsilon at `delta` over any `width` rounds, each as `compose` finds it."""
-        near = self.rounds if width is None else self._near(width, around)
-        windows = [(0, len(near))] if width is None else _windows(near, width, around)
-        found = (compose_counts(self._together(near[i:j]), delta) for i, j in windows)
-        return max(found, key=lambda one: one.epsilon, default=Composition(0.0, delta, BASIC, 0))
-
-    def _together(self, rounds: list[int]) -> Counter[PrivacyEvent]:
-        """The events of some rounds: that of a batch for as many of its readings as are there."""
-        copies: dict[Covered, int] = {}
-        readings: Counter[Covered] = Counter()
+    def _in(self, rounds: list[int]) -> Counter[Release]:
+        """Every release about a reading of some rounds, as often as it was made."""
+        found: Counter[Release] = Counter()
         for at in rounds:
-            copies |= self._events[at]
-            readings.update(self._events[at].keys())
-        found: Counter[PrivacyEvent] = Counter()
-        for covered, count in copies.items():
-            found[group_event(covered.event, readings[covered])] += count
+            found |= self._releases[at]
         return found
+
+    @staticmethod
+    def _span(rounds: list[int]) -> range:
+        return range(rounds[0], rounds[-1] + 1) if rounds else range(0)
 
     def _window_sums(self, width: int, around: range | None) -> list[EventCost]:
         near = self._near(width, around)
@@ -280,6 +280,11 @@ class EventHistory:
             return self.rounds
         first = bisect_left(self.rounds, around[0] - width + 1)
         return self.rounds[first : bisect_right(self.rounds, around[-1] + width - 1)]
+
+
+def _grows(release: ReleaseEvent) -> bool:
+    """Whether m of its readings cost more than m times as much."""
+    return release.readings > 1 and release.delta > 0
 
 
 def _windows(rounds: list[int], width: int, around: range | None) -> Iterator[tuple[int, int]]:
@@ -475,9 +480,9 @@ class Accountant:
             _validate.at_least(PrivacyError, 1, window=width)
         with self._lock:
             histories = [h for a, h in self._histories.items() if agent is None or a == agent]
-            event, stream = (_largest([_total(h, w, delta) for h in histories]) for w in (1, None))
-            in_window = [] if width is None else [_total(h, width, delta) for h in histories]
-        return AccountTotals(event, None if width is None else _largest(in_window), stream)
+            event, stream = (most(h.largest(w, delta) for h in histories) for w in (1, None))
+            in_window = None if width is None else most(h.largest(width, delta) for h in histories)
+        return AccountTotals(event, in_window, stream)
 
     def to_dict(self) -> dict[str, Any]:
         """Return budget, unit and every release as plain data, which `from_dict` reads."""
@@ -519,11 +524,12 @@ class Accountant:
 
     def _spent(self, agent: Agent, around: range | None = None) -> Composition:
         history = self._histories.get(agent, EventHistory())
-        basic = history.basic(self._width, around)
-        budget = self.budget_of(agent)
-        if self.composition == BASIC or budget.delta == 0:
-            return basic
-        return history.best(self._width, budget.delta, around)
+        return history.largest(self._width, self._delta_of(agent), around)
+
+    def _delta_of(self, agent: Agent) -> float | None:
+        """The delta at which the agent's costs are composed; None where they are added up."""
+        delta = self.budget_of(agent).delta
+        return None if self.composition == BASIC or delta == 0 else delta
 
     def _after(self, release: ReleaseEvent) -> Composition | None:
         """The total with the release, or None where it does not fit."""
@@ -531,27 +537,25 @@ class Accountant:
         history = self._histories.get(release.agent, EventHistory())
         history.add(release)
         try:
-            after = history.basic(self._width, release.rounds)
-            if not budget.covers(after) and self.composition == BEST and budget.delta > 0:
-                after = _best(history, self._width, budget.delta, release.rounds)
+            after = history.largest(self._width, None, release.rounds)
+            delta = self._delta_of(release.agent)
+            if not budget.covers(after) and delta is not None:
+                after = _composed(history, self._width, delta, release.rounds)
         finally:
             history.remove(release)
         return after if budget.covers(after) else None
 
 
-def _best(history: EventHistory, width: int | None, delta: float, around: range) -> Composition:
+def _composed(history: EventHistory, width: int | None, delta: float, near: range) -> Composition:
     try:
-        return history.best(width, delta, around)
+        return history.largest(width, delta, near)
     except PrivacyError:  # the deltas alone are above the budget's
         return Composition(math.inf, delta, BEST, 0)
 
 
-def _total(history: EventHistory, width: int | None, delta: float | None) -> Composition:
-    return history.basic(width) if delta is None else history.best(width, delta)
-
-
-def _largest(found: list[Composition]) -> Composition:
-    """(max eps, max delta): what holds for every agent at once."""
+def most(costs: Iterable[Composition]) -> Composition:
+    """(max eps, max delta): what holds for every agent, and every window, at once."""
+    found = list(costs)
     top = max(found, key=lambda one: one.epsilon, default=Composition(0.0, 0.0, BASIC, 0))
     delta = max((one.delta for one in found), default=0.0)
     return Composition(top.epsilon, delta, top.method, top.count)

@@ -3,10 +3,13 @@
     basic      sum eps_l, sum delta_l
     optimal    the most that any mechanisms of these costs can reveal, in closed form
     advanced   a bound for unequal epsilons, in closed form
+    renyi      what these mechanisms reveal, from their Renyi divergences
     tight      what these mechanisms reveal, from privacy loss distributions (extra `accounting`)
 
 All of them are upper bounds, so for a given delta the least epsilon holds: `compose` returns it,
 and the method that found it.
+
+`spent` is the one price of releases: simulation, accountant, guarantee, ledger and reports ask it.
 
 Closed forms
     Whatever the mechanism, an (eps, delta)-DP release is a post-processing of randomised response
@@ -26,6 +29,14 @@ Closed forms
 
     This is the optimal homogeneous composition theorem at every delta, not only at its corners
     (eps' = (k - 2i) eps). The deltas of the releases compose separately: 1 - prod(1 - delta_l).
+
+Renyi divergences
+    Those of independent releases add up at every order alpha (`EventKind.renyi`), and give
+
+        eps' = sum eps(alpha) + log(1 - 1/alpha) - (log delta + log alpha)/(alpha - 1),
+
+    the least over whole orders (Canonne, Kamath and Steinke 2020, proposition 12). Deltas that are not
+    in a divergence compose separately, as above.
 
 Privacy loss distributions
     The loss log(dP/dQ) of independent releases adds up, so its distribution is a convolution, and
@@ -61,12 +72,14 @@ from numpy.typing import NDArray
 
 from veilsum import _validate
 from veilsum.errors import MissingExtraError, PrivacyError
-from veilsum.privacy.accounting.events import EventKind, PrivacyEvent, ReleaseEvent
+from veilsum.privacy.accounting.events import PrivacyEvent, Release, ReleaseEvent
 
 Floats = NDArray[np.float64]
 
-BASIC, OPTIMAL, ADVANCED, TIGHT, BEST = "basic", "optimal", "advanced", "tight", "best"
-METHODS = (BEST, BASIC, OPTIMAL, ADVANCED, TIGHT)
+BASIC, OPTIMAL, ADVANCED, RENYI, TIGHT = "basic", "optimal", "advanced", "renyi", "tight"
+BEST = "best"
+METHODS = (BEST, BASIC, OPTIMAL, ADVANCED, RENYI, TIGHT)
+ORDERS = (*range(2, 64), *(2**i for i in range(6, 21)))  # of Renyi divergences
 
 # Rounding errors must never guarantee too much. They stay below these: relative to delta, and in
 # the logarithms of sums over k coins, per coin.
@@ -74,7 +87,6 @@ ROUNDING, LOG_ROUNDING = 1e-7, 1e-14
 
 INTERVAL = 1e-4  # of the grid of losses; finer where epsilons are small
 POINTS = 1_000_000  # and never more than this many of them
-STEPS = 1024  # of a discrete Laplace, before it is made coarser
 
 
 @dataclass(frozen=True)
@@ -86,7 +98,7 @@ class Composition:
     epsilon, delta : float
         What the releases cost together.
     method : str
-        "basic", "optimal", "advanced" or "tight".
+        "basic", "optimal", "advanced", "renyi" or "tight".
     count : int
         How many releases were composed.
 
@@ -107,22 +119,19 @@ class Composition:
 
 
 def compose(
-    releases: Iterable[PrivacyEvent | ReleaseEvent],
-    delta: float | None = None,
-    *,
-    method: str = BEST,
+    events: Iterable[PrivacyEvent], delta: float | None = None, *, method: str = BEST
 ) -> Composition:
-    """Compose releases about the same data: what they cost together.
+    """Compose events about the same data: what they cost together.
 
     Parameters
     ----------
-    releases : iterable of PrivacyEvent or ReleaseEvent
-        The releases, in any order.
+    events : iterable of PrivacyEvent, or Counter of them
+        The events, in any order.
     delta : float, optional
         Without it, the result is (sum eps, sum delta); with it, the least epsilon at that delta.
     method : str
         "best" tries every method (without dp_accounting, all but "tight"); or one of "basic",
-        "optimal", "advanced", "tight".
+        "optimal", "advanced", "renyi", "tight".
 
     Returns
     -------
@@ -132,7 +141,7 @@ def compose(
     Raises
     ------
     PrivacyError
-        If the deltas of the releases alone exceed `delta`, or a method other than "basic" has no
+        If the deltas of the events alone exceed `delta`, or a method other than "basic" has no
         delta.
     MissingExtraError
         If the method is "tight" and dp_accounting is not installed.
@@ -145,19 +154,59 @@ def compose(
     10.92
     """
     _validate.one_of(PrivacyError, METHODS, method=method)
-    counts = Counter(r.event if isinstance(r, ReleaseEvent) else r for r in releases)
+    counts = Counter(events)
     if delta is None:
         if method not in (BEST, BASIC):
             raise PrivacyError(f"method {method} needs a delta to compose at, such as 1e-6")
         return _basic(counts)
     _validate.probability(PrivacyError, delta=delta)
-    return compose_counts(counts, delta, method)
-
-
-def compose_counts(counts: Counter[PrivacyEvent], delta: float, method: str = BEST) -> Composition:
-    """`compose` for events that are already counted; results are cached by value."""
     has_pld = method in (BEST, TIGHT) and has_dp_accounting()
     return _compose_counts(frozenset(counts.items()), delta, method, has_pld)
+
+
+def spent(
+    releases: Iterable[Release | ReleaseEvent],
+    readings: range | None = None,
+    delta: float | None = None,
+) -> Composition:
+    """Return what releases cost for readings that move together: the one price of releases.
+
+        compose(event.times(number of its readings that move), for every release that has one)
+
+    Parameters
+    ----------
+    releases : iterable of Release or ReleaseEvent, or Counter of them
+        Everything that was released about one agent's readings, in any order.
+    readings : range, optional
+        The rounds of the readings that move; without it, all.
+    delta : float, optional
+        Without it, the result is (sum eps, sum delta); with it, the least epsilon at that delta.
+
+    Returns
+    -------
+    Composition
+        The cost; its `count` is the number of releases that have a reading which moves.
+
+    Raises
+    ------
+    PrivacyError
+        As `compose`.
+
+    Examples
+    --------
+    >>> batch, single = Release(PrivacyEvent(0.1), 1, 4), Release(PrivacyEvent(0.5), 5, 5)
+    >>> spent([batch, single]).epsilon, spent([batch, single], range(4, 6)).epsilon
+    (0.9, 0.6)
+    >>> spent([batch, single], range(9, 12)).epsilon
+    0.0
+    """
+    counts: Counter[PrivacyEvent] = Counter()
+    for release, copies in Counter(releases).items():
+        about = release.release if isinstance(release, ReleaseEvent) else release
+        moved = about.moved(readings)
+        if moved:
+            counts[about.event.times(moved)] += copies
+    return compose(counts, delta)
 
 
 @lru_cache(maxsize=4096)
@@ -184,7 +233,8 @@ def _candidates(method: str, delta: float, has_pld: bool) -> tuple[str, ...]:
         return (method,)
     if delta == 0:
         return (BASIC,)
-    return (BASIC, OPTIMAL, ADVANCED, TIGHT) if has_pld else (BASIC, OPTIMAL, ADVANCED)
+    closed = (BASIC, OPTIMAL, ADVANCED, RENYI)
+    return (*closed, TIGHT) if has_pld else closed
 
 
 def _basic(counts: Counter[PrivacyEvent]) -> Composition:
@@ -248,13 +298,32 @@ def _half_lines(k: int, epsilon: float) -> tuple[Floats, Floats]:
     return np.asarray(upper), np.asarray(np.logaddexp.accumulate(log_q))
 
 
+def renyi(counts: Counter[PrivacyEvent], delta: float) -> float:
+    """The least epsilon at `delta` by the sum of the Renyi divergences, over whole orders."""
+    left = _left_over([event.kind.apart(event) for event in counts.elements()], delta)
+    if left <= 0:
+        return math.inf
+    return epsilon_of(
+        lambda a: math.fsum(n * event.kind.renyi(event, a) for event, n in counts.items()), left
+    )
+
+
+def epsilon_of(divergence: Callable[[int], float], delta: float) -> float:
+    """The least epsilon at `delta` that a Renyi divergence at whole orders allows."""
+    found = (
+        divergence(a) + math.log1p(-1 / a) - (math.log(delta) + math.log(a)) / (a - 1)
+        for a in ORDERS
+    )
+    return max(0.0, float(min(found)))
+
+
 def tight(counts: Counter[PrivacyEvent], delta: float) -> float:
     """The least epsilon at `delta` of all the releases together, as an upper bound."""
     module = _dp_accounting()
     interval = _interval(counts)
     together: Any = None
     for event, count in sorted(counts.items(), key=lambda item: repr(item[0])):
-        alone = _distribution(module, event, interval)
+        alone = event.kind.loss(module, event, interval)
         repeated = alone.self_compose(count) if count > 1 else alone
         together = repeated if together is None else together.compose(repeated)
     return float(together.get_epsilon_for_delta(delta))
@@ -285,27 +354,6 @@ def _interval(counts: Counter[PrivacyEvent]) -> float:
     return max(total / POINTS, min(INTERVAL, least / 100))
 
 
-def _distribution(module: Any, event: PrivacyEvent, interval: float) -> Any:
-    grid = {"value_discretization_interval": interval}
-    if event.mechanism is EventKind.LAPLACE:
-        return module.from_laplace_mechanism(event.parameter, **grid)
-    if event.mechanism is EventKind.DISCRETE_LAPLACE:
-        decay, steps = coarse(event)
-        return module.from_discrete_laplace_mechanism(
-            decay, sensitivity=steps, use_connect_dots=True, **grid
-        )
-    common = import_module("dp_accounting.pld.common")
-    cost = common.DifferentialPrivacyParameters(event.epsilon, event.delta)
-    return module.from_privacy_parameters(cost, **grid)
-
-
-def coarse(event: PrivacyEvent) -> tuple[float, int]:
-    """(a c, ceil(m / c)): decay per coarse step and steps, for m fine steps of decay a = eps/m."""
-    m = int(event.parameter or 1)
-    c = -(-m // STEPS)
-    return event.epsilon / m * c, -(-m // c)
-
-
 def _closed(form: Callable[[list[float], list[float], float], float]) -> _Method:
     def at(counts: Counter[PrivacyEvent], delta: float) -> float:
         if delta == 0:
@@ -321,5 +369,6 @@ _BY_METHOD: dict[str, _Method] = {
     BASIC: _basic_at,
     OPTIMAL: _closed(optimal),
     ADVANCED: _closed(advanced),
+    RENYI: renyi,
     TIGHT: tight,
 }

@@ -1,17 +1,31 @@
-"""Privacy events: what a release costs, as frozen data.
+"""Privacy events: what a release costs, as frozen data, and the table of kinds of mechanisms.
 
-A `PrivacyEvent` is the cost of one release, (epsilon, delta), with what is known of its mechanism; a
-`ReleaseEvent` adds the agent, the round and what was released. The more is known of the mechanism,
-the less k events cost together:
+A `PrivacyEvent` is the cost of one release, (epsilon, delta), with what is known of its mechanism. A
+`Release` adds the readings that it is about, a `ReleaseEvent` the agent, the round and what was
+released. The more is known of the mechanism, the less k events cost together:
 
+    pure               any epsilon-DP mechanism: at worst randomised response
+    approximate        any (epsilon, delta)-DP mechanism
     laplace            Lap(b) on a statistic of sensitivity D:  parameter = b/D = 1/epsilon
     discrete-laplace   P(x) ~ exp(-epsilon |x| / parameter) on a grid, `parameter` being the
                        sensitivity in steps of the grid (rounding included): what an exact
                        sampler releases
-    pure               any epsilon-DP mechanism: at worst randomised response
-    approximate        any (epsilon, delta)-DP mechanism
 
-Any other mechanism raises `PrivacyError`: what is unknown cannot be composed.
+The table is open: a mechanism adds a kind of its own with `add_kind` (`veilsum.privacy.skellam`
+does). Any other name raises `PrivacyError`: what is unknown cannot be composed.
+
+A kind answers three questions, each by a bound that holds:
+
+    times     What do m readings cost that move together? (Group privacy, decided here alone.) Noise
+              of a known distribution stays what it is, under m times the shift. Of any (eps, delta)-DP
+              release m neighbouring steps cost
+
+                  (m eps,  delta (1 + e^eps + ... + e^((m-1) eps))).
+
+    renyi     What is the Renyi divergence of order alpha, in the worst case? `apart` is the delta that
+              is not in it: an (eps, delta)-DP release is at worst randomised response that reveals the
+              secret with probability delta (Kairouz, Oh and Viswanath 2017).
+    loss      What is the distribution of the privacy loss?
 """
 
 from __future__ import annotations
@@ -19,10 +33,17 @@ from __future__ import annotations
 import math
 from dataclasses import asdict, dataclass
 from enum import StrEnum
+from importlib import import_module
 from typing import Any
 
 from veilsum import _validate
 from veilsum.errors import PrivacyError
+
+ROUNDING = 1e-15  # of a logarithm of a sum: a divergence is never stated too small
+STEPS = 1024  # of a discrete Laplace, before its grid is made coarser
+PURE, APPROXIMATE, LAPLACE, DISCRETE_LAPLACE = "pure", "approximate", "laplace", "discrete-laplace"
+
+Parameter = float | tuple[float, ...] | None
 
 
 class Span(StrEnum):
@@ -39,21 +60,6 @@ class Span(StrEnum):
     STREAM = "stream"  # all readings
 
 
-class EventKind(StrEnum):
-    """What is known of the mechanism behind a privacy event.
-
-    Examples
-    --------
-    >>> EventKind("laplace") is EventKind.LAPLACE
-    True
-    """
-
-    LAPLACE = "laplace"
-    DISCRETE_LAPLACE = "discrete-laplace"
-    PURE = "pure"
-    APPROXIMATE = "approximate"
-
-
 @dataclass(frozen=True)
 class PrivacyEvent:
     """(epsilon, delta) of one release, and what is known of its mechanism.
@@ -63,10 +69,10 @@ class PrivacyEvent:
     epsilon : float
         Above 0.
     delta : float
-        0 unless the mechanism is approximate.
-    mechanism : EventKind or str
+        0 for a pure kind.
+    mechanism : str
         One of the kinds of the module's table.
-    parameter : float, optional
+    parameter : float or tuple of float, optional
         Of a Laplace mechanism its scale over the sensitivity, which is 1/epsilon and may be left
         out; of a discrete Laplace mechanism its sensitivity in steps of the grid.
 
@@ -83,96 +89,292 @@ class PrivacyEvent:
 
     epsilon: float
     delta: float = 0.0
-    mechanism: EventKind | str = EventKind.PURE
-    parameter: float | None = None
+    mechanism: str = PURE
+    parameter: Parameter = None
 
     def __post_init__(self) -> None:
         """Check every number, and that the parameter fits the mechanism."""
         _validate.positive(PrivacyError, epsilon=self.epsilon)
         _validate.probability(PrivacyError, delta=self.delta)
-        _validate.one_of(PrivacyError, list(EventKind), mechanism=self.mechanism)
-        object.__setattr__(self, "mechanism", EventKind(self.mechanism))
-        self._check_delta()
-        object.__setattr__(self, "parameter", self._checked_parameter())
+        _validate.one_of(PrivacyError, list(_KINDS), mechanism=self.mechanism)
+        if isinstance(self.parameter, list):  # as JSON has it
+            object.__setattr__(self, "parameter", tuple(self.parameter))
+        object.__setattr__(self, "parameter", self.kind.checked(self))
 
-    def _check_delta(self) -> None:
-        approximate = self.mechanism is EventKind.APPROXIMATE
-        if approximate and self.delta == 0:
+    @classmethod
+    def of(cls, epsilon: float, delta: float = 0.0) -> PrivacyEvent:
+        """Return the event of a mechanism of which only epsilon and delta are known.
+
+        Parameters
+        ----------
+        epsilon, delta : float
+            What it guarantees.
+
+        Returns
+        -------
+        PrivacyEvent
+            Pure without a delta, approximate with one.
+        """
+        return cls(epsilon, delta, APPROXIMATE if delta else PURE)
+
+    @property
+    def kind(self) -> EventKind:
+        """The row of the table for its mechanism."""
+        return _KINDS[self.mechanism]
+
+    def times(self, readings: int) -> PrivacyEvent:
+        """Return what the release costs for m readings in it that move together.
+
+        Parameters
+        ----------
+        readings : int
+            m.
+
+        Returns
+        -------
+        PrivacyEvent
+            By group privacy, as the kind of the mechanism knows it.
+
+        Examples
+        --------
+        >>> PrivacyEvent(0.5, mechanism="laplace").times(4)
+        PrivacyEvent(epsilon=2.0, delta=0.0, mechanism='laplace', parameter=0.5)
+        >>> PrivacyEvent(1.0, 1e-6, "approximate").times(2).delta  # 1e-6 (1 + e)
+        3.718281828459046e-06
+        """
+        _validate.at_least(PrivacyError, 1, readings=readings)
+        return self if readings == 1 else self.kind.times(self, int(readings))
+
+
+class EventKind:
+    """What is known of a mechanism; this base class is any epsilon-DP mechanism.
+
+    A mechanism with an exact cost of its own overrides what it knows better and calls `add_kind`.
+
+    Examples
+    --------
+    >>> [kind.name for kind in event_kinds()][:4]
+    ['pure', 'approximate', 'laplace', 'discrete-laplace']
+    """
+
+    name: str = PURE
+
+    def checked(self, event: PrivacyEvent) -> Parameter:
+        """Return the parameter as it is kept, or raise if a field does not fit the kind."""
+        self.refuse_delta(event)
+        self.refuse_parameter(event)
+        return None
+
+    def times(self, event: PrivacyEvent, readings: int) -> PrivacyEvent:
+        """What m readings cost that move together."""
+        return PrivacyEvent(readings * event.epsilon, 0.0, self.name)
+
+    def renyi(self, event: PrivacyEvent, order: int) -> float:
+        """At most this is the Renyi divergence of a whole order: that of randomised response."""
+        a, eps = order, event.epsilon
+        log_sum = _log_sum(a * eps, (1 - a) * eps) - _log_sum(0.0, eps)
+        return min(eps, (log_sum + ROUNDING * (1 + a * eps)) / (a - 1))
+
+    def apart(self, event: PrivacyEvent) -> float:
+        """The delta that is not in the Renyi divergence."""
+        return event.delta
+
+    def loss(self, module: Any, event: PrivacyEvent, interval: float) -> Any:
+        """The privacy loss distribution of dp_accounting, as an upper bound."""
+        common = import_module("dp_accounting.pld.common")
+        cost = common.DifferentialPrivacyParameters(event.epsilon, event.delta)
+        return module.from_privacy_parameters(cost, value_discretization_interval=interval)
+
+    def refuse_delta(self, event: PrivacyEvent) -> None:
+        """Raise where a pure kind has a delta."""
+        if event.delta > 0:
             raise PrivacyError(
-                "mechanism approximate needs a delta above 0; with delta = 0 use pure"
-            )
-        if not approximate and self.delta > 0:
-            raise PrivacyError(
-                f"mechanism {self.mechanism} has delta = 0; found {self.delta}; "
+                f"mechanism {self.name} has delta = 0; found {event.delta}; "
                 "an (epsilon, delta)-DP release is approximate"
             )
 
-    def _checked_parameter(self) -> float | None:
-        if self.mechanism is EventKind.LAPLACE:
-            return self._laplace_parameter()
-        if self.mechanism is EventKind.DISCRETE_LAPLACE:
-            steps = math.nan if self.parameter is None else self.parameter
-            if not (steps >= 1 and math.isfinite(steps) and steps == int(steps)):
-                raise PrivacyError(
-                    "mechanism discrete-laplace needs as parameter its sensitivity in steps of "
-                    f"the grid, a whole number of at least 1; found {self.parameter}"
-                )
-            return int(steps)
-        if self.parameter is not None:
+    def refuse_parameter(self, event: PrivacyEvent) -> None:
+        """Raise where a kind without a parameter has one."""
+        if event.parameter is not None:
             raise PrivacyError(
-                f"mechanism {self.mechanism} has no parameter; found {self.parameter}; leave it out"
+                f"mechanism {self.name} has no parameter; found {event.parameter}; leave it out"
             )
+
+
+class _Approximate(EventKind):
+    """Any (epsilon, delta)-DP mechanism."""
+
+    name = APPROXIMATE
+
+    def checked(self, event: PrivacyEvent) -> Parameter:
+        if event.delta == 0:
+            raise PrivacyError(
+                "mechanism approximate needs a delta above 0; with delta = 0 use pure"
+            )
+        self.refuse_parameter(event)
         return None
 
-    def _laplace_parameter(self) -> float:
-        found = 1 / self.epsilon if self.parameter is None else float(self.parameter)
-        _validate.positive(PrivacyError, parameter=found)
-        if not math.isclose(found * self.epsilon, 1, rel_tol=1e-9):
+    def times(self, event: PrivacyEvent, readings: int) -> PrivacyEvent:
+        eps = event.epsilon
+        growth = math.expm1(min(readings * eps, 700.0)) / math.expm1(min(eps, 700.0))
+        delta = min(math.nextafter(event.delta * growth, math.inf), math.nextafter(1.0, 0.0))
+        return PrivacyEvent(readings * eps, delta, self.name)
+
+
+class _Laplace(EventKind):
+    """Laplace noise on a statistic of known sensitivity."""
+
+    name = LAPLACE
+
+    def checked(self, event: PrivacyEvent) -> Parameter:
+        self.refuse_delta(event)
+        scale = (
+            1 / event.epsilon if event.parameter is None else _validate.as_float(event.parameter)
+        )
+        _validate.positive(PrivacyError, parameter=scale)
+        if not math.isclose(scale * event.epsilon, 1, rel_tol=1e-9):
             raise PrivacyError(
-                f"a laplace release of scale {found:g} times the sensitivity has epsilon "
-                f"{1 / found:g}; found epsilon = {self.epsilon:g}; leave the parameter out"
+                f"a laplace release of scale {scale:g} times the sensitivity has epsilon "
+                f"{1 / scale:g}; found epsilon = {event.epsilon:g}; leave the parameter out"
             )
-        return found
+        return scale
+
+    def renyi(self, event: PrivacyEvent, order: int) -> float:
+        """log((a e^((a-1) eps) + (a-1) e^(-a eps))/(2a - 1))/(a - 1) (Mironov 2017)."""
+        a, eps = order, event.epsilon
+        terms = math.log(a) + (a - 1) * eps, math.log(a - 1) - a * eps
+        log_sum = _log_sum(*terms) - math.log(2 * a - 1)
+        return min(eps, (log_sum + ROUNDING * (2 + a * (1 + eps))) / (a - 1))
+
+    def loss(self, module: Any, event: PrivacyEvent, interval: float) -> Any:
+        return module.from_laplace_mechanism(
+            event.parameter, value_discretization_interval=interval
+        )
 
 
-def group_event(event: PrivacyEvent, readings: int) -> PrivacyEvent:
-    """What a release costs for m readings in it that move together: m epsilon (group privacy).
+class _DiscreteLaplace(EventKind):
+    """Discrete Laplace noise, of which a move of the statistic is a whole number of steps."""
 
-    The sum moves by m Delta under the same noise: Laplace noise stays Laplace noise, of epsilon m.
+    name = DISCRETE_LAPLACE
+
+    def checked(self, event: PrivacyEvent) -> Parameter:
+        self.refuse_delta(event)
+        steps = math.nan if event.parameter is None else _validate.as_float(event.parameter)
+        if not (steps >= 1 and math.isfinite(steps) and steps == int(steps)):
+            raise PrivacyError(
+                "mechanism discrete-laplace needs as parameter its sensitivity in steps of "
+                f"the grid, a whole number of at least 1; found {event.parameter}"
+            )
+        return int(steps)
+
+    def times(self, event: PrivacyEvent, readings: int) -> PrivacyEvent:
+        steps = _validate.as_float(event.parameter)
+        return PrivacyEvent(readings * event.epsilon, 0.0, self.name, readings * steps)
+
+    def loss(self, module: Any, event: PrivacyEvent, interval: float) -> Any:
+        decay, steps = coarse(event)
+        return module.from_discrete_laplace_mechanism(
+            decay, sensitivity=steps, use_connect_dots=True, value_discretization_interval=interval
+        )
+
+
+def coarse(event: PrivacyEvent) -> tuple[float, int]:
+    """(a c, ceil(m / c)): decay per coarse step and steps, for m fine steps of decay a = eps/m."""
+    m = int(_validate.as_float(event.parameter))
+    c = -(-m // STEPS)
+    return event.epsilon / m * c, -(-m // c)
+
+
+_KINDS: dict[str, EventKind] = {}
+
+
+def add_kind(kind: EventKind) -> None:
+    """Add a kind of mechanism to the table.
 
     Parameters
     ----------
-    event : PrivacyEvent
-        The cost for one reading, of a pure mechanism.
-    readings : int
-        m.
-
-    Returns
-    -------
-    PrivacyEvent
-        The cost for m.
+    kind : EventKind
+        With a name of its own.
 
     Raises
     ------
     PrivacyError
-        For an approximate release, whose delta would grow with e^epsilon.
+        If a kind of another class has the name.
 
     Examples
     --------
-    >>> group_event(PrivacyEvent(0.5, mechanism="laplace"), 4).epsilon
-    2.0
+    >>> add_kind(EventKind())  # as it is already
     """
-    if readings == 1:
-        return event
-    if event.delta:
-        raise PrivacyError(
-            "readings of one batch need a pure release (delta = 0); found "
-            f"delta = {event.delta:g}; use sensitivity global"
-        )
-    steps = event.parameter
-    if event.mechanism is EventKind.DISCRETE_LAPLACE and steps is not None:
-        return PrivacyEvent(readings * event.epsilon, 0.0, event.mechanism, readings * steps)
-    return PrivacyEvent(readings * event.epsilon, 0.0, event.mechanism)
+    if type(_KINDS.setdefault(kind.name, kind)) is not type(kind):
+        raise PrivacyError(f"there is another kind of privacy event named {kind.name!r}")
+
+
+def event_kinds() -> tuple[EventKind, ...]:
+    """Return every kind of the table.
+
+    Returns
+    -------
+    tuple of EventKind
+        In the order in which they were added.
+
+    Examples
+    --------
+    >>> "skellam" in {kind.name for kind in event_kinds()}
+    True
+    """
+    return tuple(_KINDS.values())
+
+
+for _kind in (EventKind(), _Approximate(), _Laplace(), _DiscreteLaplace()):
+    add_kind(_kind)
+
+
+def _log_sum(one: float, other: float) -> float:
+    """log(e^one + e^other), without overflow."""
+    high, low = max(one, other), min(one, other)
+    return high + math.log1p(math.exp(low - high))
+
+
+@dataclass(frozen=True)
+class Release:
+    """A privacy event, and the readings of rounds `first` to `last` that it is about.
+
+    Parameters
+    ----------
+    event : PrivacyEvent
+        The cost for one reading.
+    first, last : int
+        The rounds of its readings.
+
+    Raises
+    ------
+    PrivacyError
+        If the first round is after the last.
+
+    Examples
+    --------
+    >>> batch = Release(PrivacyEvent(0.5), first=3, last=6)
+    >>> batch.moved(range(5, 100)), batch.moved(None)
+    (2, 4)
+    """
+
+    event: PrivacyEvent
+    first: int = 1
+    last: int = 1
+
+    def __post_init__(self) -> None:
+        """Check the order of the rounds."""
+        if self.first > self.last:
+            raise PrivacyError(
+                f"a release is about at least one reading; found first = {self.first} after "
+                f"last = {self.last}"
+            )
+
+    def moved(self, readings: range | None) -> int:
+        """Return how many of its readings are among some consecutive ones; None stands for all."""
+        if readings is None:
+            return self.last - self.first + 1
+        return max(0, min(self.last, readings.stop - 1) - max(self.first, readings.start) + 1)
 
 
 @dataclass(frozen=True)
@@ -201,7 +403,7 @@ class ReleaseEvent:
     Examples
     --------
     >>> ReleaseEvent("meter-3", round=12, what="signal", epsilon=0.1).event
-    PrivacyEvent(epsilon=0.1, delta=0.0, mechanism=<EventKind.PURE: 'pure'>, parameter=None)
+    PrivacyEvent(epsilon=0.1, delta=0.0, mechanism='pure', parameter=None)
     """
 
     agent: int | str
@@ -209,8 +411,8 @@ class ReleaseEvent:
     what: str
     epsilon: float
     delta: float = 0.0
-    mechanism: EventKind | str = EventKind.PURE
-    parameter: float | None = None
+    mechanism: str = PURE
+    parameter: Parameter = None
     readings: int = 1
 
     def __post_init__(self) -> None:
@@ -228,9 +430,7 @@ class ReleaseEvent:
         if not self.what:
             raise PrivacyError("what must name what is released, such as 'signal'; found ''")
         object.__setattr__(self, "round", int(self.round))  # numpy's unsigned ones wrap around
-        event = self.event
-        object.__setattr__(self, "mechanism", event.mechanism)
-        object.__setattr__(self, "parameter", event.parameter)
+        object.__setattr__(self, "parameter", self.event.parameter)
 
     @property
     def event(self) -> PrivacyEvent:
@@ -241,6 +441,11 @@ class ReleaseEvent:
     def rounds(self) -> range:
         """The rounds of the readings that it is about."""
         return range(self.round - self.readings + 1, self.round + 1)
+
+    @property
+    def release(self) -> Release:
+        """The cost and the rounds."""
+        return Release(self.event, self.rounds[0], self.rounds[-1])
 
     @property
     def key(self) -> tuple[int | str, int, str]:
@@ -255,4 +460,4 @@ class ReleaseEvent:
         dict
             Which JSON can store, and `ReleaseEvent(**data)` reads.
         """
-        return asdict(self) | {"mechanism": str(self.mechanism)}
+        return asdict(self)

@@ -42,7 +42,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from veilsum import _validate
 from veilsum.errors import PrivacyError, SignalError
-from veilsum.privacy.accounting.events import EventKind, PrivacyEvent
+from veilsum.privacy.accounting.events import DISCRETE_LAPLACE, LAPLACE, PrivacyEvent
 from veilsum.privacy.exact.coins import WeightCoin, uniform_below
 from veilsum.privacy.exact.discrete import DiscreteLaplace, Integers, integers
 from veilsum.privacy.exact.entropy import SYSTEM, Entropy, checked, octets
@@ -280,10 +280,8 @@ class LaplaceMechanism(GridMechanism):
     def event(self, released: bool = False) -> PrivacyEvent:
         """Laplace noise on a fixed sensitivity; of a release, discrete Laplace over `steps`."""
         if released:
-            return PrivacyEvent(
-                self.epsilon, mechanism=EventKind.DISCRETE_LAPLACE, parameter=self.steps
-            )
-        return PrivacyEvent(self.epsilon, mechanism=EventKind.LAPLACE)
+            return PrivacyEvent(self.epsilon, mechanism=DISCRETE_LAPLACE, parameter=self.steps)
+        return PrivacyEvent(self.epsilon, mechanism=LAPLACE)
 
 
 @dataclass(frozen=True)
@@ -425,7 +423,7 @@ class DiscreteLaplaceMechanism(AdditiveMechanism):
     def event(self, released: bool = False) -> PrivacyEvent:  # noqa: ARG002 - the same distribution
         """Discrete Laplace on a grid of which the sensitivity is so many steps."""
         return PrivacyEvent(
-            self.epsilon, mechanism=EventKind.DISCRETE_LAPLACE, parameter=int(self.sensitivity)
+            self.epsilon, mechanism=DISCRETE_LAPLACE, parameter=int(self.sensitivity)
         )
 
 

@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from veilsum import _validate
 from veilsum.errors import PrivacyError
-from veilsum.privacy.accounting.events import EventKind, PrivacyEvent
+from veilsum.privacy.accounting.events import PrivacyEvent
 from veilsum.privacy.exact.entropy import SYSTEM, Entropy
 from veilsum.privacy.exact.grid import finite_floats
 from veilsum.privacy.guarantee import Status
@@ -246,7 +246,7 @@ class Mechanism(ABC):
         released
             Whether the event is that of `release`, on its grid, or of the ideal distribution.
         """
-        return PrivacyEvent(self.epsilon, mechanism=EventKind.PURE)
+        return PrivacyEvent(self.epsilon)
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ from numpy.typing import ArrayLike
 
 from veilsum import _extras, _validate
 from veilsum.errors import PrivacyError
-from veilsum.privacy.accounting.events import EventKind, PrivacyEvent
+from veilsum.privacy.accounting.events import PrivacyEvent
 from veilsum.privacy.exact.discrete import DiscreteLaplace
 from veilsum.privacy.exact.entropy import SYSTEM, Entropy, checked
 from veilsum.privacy.exact.grid import finite_floats, floor_log2, from_grid, to_grid
@@ -496,7 +496,7 @@ class SmoothLaplaceMechanism(SmoothMechanism):
 
     def event(self, released: bool = False) -> PrivacyEvent:  # noqa: ARG002 - the same cost
         """(epsilon, delta), and nothing more is known."""
-        return PrivacyEvent(self.epsilon, self.delta, EventKind.APPROXIMATE)
+        return PrivacyEvent.of(self.epsilon, self.delta)
 
     def _standard(self, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
         return rng.laplace(size=shape)
