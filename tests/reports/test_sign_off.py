@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from veilsum.cli.app import app
 from veilsum.errors import AgentError, ScenarioError
 from veilsum.privacy import Status
-from veilsum.privacy.odds import in_words
+from veilsum.privacy.odds import in_words, upward
 from veilsum.reports import SignOffTerms, sign_off
 from veilsum.reports.claims import claims
 from veilsum.reports.sign_off import objections, page
@@ -290,7 +290,7 @@ def test_larger_differences_have_their_delta_too() -> None:
     for k, odds in ((2, "2.72"), (5, "12.2")):
         delta = 0.01 * math.expm1(0.5 * k) / math.expm1(0.5)
         row = f"{k} mg {0.5 * k:g} at most {odds} times more likely, except with probability"
-        assert f"{row} {delta:.3g}" in said
+        assert f"{row} {upward(delta, 3)}" in said
     assert "10 mg 5 not limited: delta would be 1" in said
 
 
@@ -317,11 +317,13 @@ def test_what_is_refuted_limits_nothing() -> None:
     assert "times more likely" not in said
 
 
-def test_a_sweep_is_signed_for_at_its_largest_epsilon() -> None:
-    terms = SignOffTerms.of(
-        scenario(BASE.replace("epsilon = 0.5", "epsilon = [0.5, 2.0]")), "local"
-    )
-    assert terms.guarantee.epsilon == 2.0
+def test_a_sweep_over_measured_signals_is_signed_for_with_all_its_epsilons() -> None:
+    text = BASE.replace("epsilon = 0.5", "epsilon = [0.5, 1.0, 2.0]")
+    terms = SignOffTerms.of(scenario(text), "local")
+    assert terms.guarantee.epsilon == 3.5
+    assert "3.5" in words(sign_off(scenario(text), variant="local"))
+    drawn = text.replace('file = "doses.csv"', "draw = { mu = 3.0 }")
+    assert SignOffTerms.of(scenario(drawn), "local").guarantee.epsilon == 2.0  # nobody's: the weakest
 
 
 def test_an_unknown_variant_is_an_error() -> None:

@@ -22,6 +22,8 @@ from veilsum.agents.intervals import (
 )
 from veilsum.agents.manifest import Manifest
 from veilsum.agents.release.guarantees import guarantee
+from veilsum.privacy.accounting import PrivacyEvent, repeated
+from veilsum.privacy.odds import upward
 from veilsum.theory.accuracy import CONFIDENCE
 
 __all__ = [
@@ -265,8 +267,11 @@ manifest c0ffee11c0ff'
         delta = f", delta {self.delta:g}" if self.delta else ""
         if not self.attempts:
             return f"epsilon {self.epsilon:g}{delta} per reading"
-        most = f", at most {self.attempts * self.epsilon:g}" if self.attempts > 1 else ""
-        most += f" and {self.attempts * self.delta:g}" if self.attempts > 1 and self.delta else ""
+        most = ""
+        if self.attempts > 1:
+            total = repeated(PrivacyEvent.of(self.epsilon, self.delta), self.attempts)
+            more = f" and {upward(total.delta, 6)}" if self.delta else ""
+            most = f", at most {upward(total.epsilon, 6)}{more}"
         return f"epsilon {self.epsilon:g}{delta} a session{most} per reading"
 
     def _how(self) -> str:

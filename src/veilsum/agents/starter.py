@@ -9,6 +9,8 @@ from veilsum.agents.manifest import Manifest
 from veilsum.agents.membership.drafts import EPOCH_FILE, known_addresses
 from veilsum.agents.release import ReleaseMechanism
 from veilsum.agents.scenario_terms import problem_and_manifest
+from veilsum.privacy.accounting import PrivacyEvent, repeated
+from veilsum.privacy.odds import upward
 from veilsum.scenario import Scenario
 from veilsum.simulation import Problem
 
@@ -108,11 +110,12 @@ def _budget(manifest: Manifest, problem: Problem, name: str) -> str:
     endless = manifest.made_algorithm.online and not manifest.rounds
     if endless:
         each = "# on each reading: the stream has no end"
-    budget = f"epsilon = {cost.epsilon * readings:<24g} {each}"
+    total = repeated(cost, readings)
+    budget = f"epsilon = {upward(total.epsilon, 6):<24} {each}"
     if endless:
         budget += '\nunit = "event"'
     if cost.delta:
-        budget += f"\ndelta = {cost.delta * readings:g}"
+        budget += f"\ndelta = {upward(total.delta, 6)}"
     return budget
 
 
@@ -120,7 +123,8 @@ def _masked_budget(manifest: Manifest) -> str:
     """What all attempts of a masked sum cost; in a stream, for each reading."""
     tries, epsilon = manifest.attempts, manifest.epsilon
     each = f"# {tries} attempts at {epsilon:g}" if tries > 1 else f"# one attempt at {epsilon:g}"
-    budget = f"epsilon = {tries * epsilon:<24g} {each}"
+    total = repeated(PrivacyEvent.of(epsilon, manifest.delta), tries)
+    budget = f"epsilon = {upward(total.epsilon, 6):<24} {each}"
     if manifest.made_algorithm.online:
         budget += ', for each reading\nunit = "event"'
     return budget

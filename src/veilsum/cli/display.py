@@ -14,6 +14,7 @@ from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
+from veilsum.privacy.odds import upward
 from veilsum.results import units
 from veilsum.results.dataset import describe_network
 from veilsum.results.summary import combined_guarantee, evaluated_limits, final_errors
@@ -92,7 +93,7 @@ def _leading_cells(name: str, result: Result, epsilon: float | None) -> tuple[st
     """Status of the guarantee, its epsilon for the run that is shown, and for all replicas."""
     problem, one = result.problem, result.run_guarantee(epsilon)
     replicas = result.guarantee_at(epsilon)
-    epsilons = (f"{g.epsilon:.4g}" if math.isfinite(g.epsilon) else "-" for g in (one, replicas))
+    epsilons = (upward(g.epsilon) if math.isfinite(g.epsilon) else "-" for g in (one, replicas))
     return name, problem.algorithm.name, problem.privacy.protects, str(replicas.status), *epsilons
 
 

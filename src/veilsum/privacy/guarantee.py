@@ -205,7 +205,10 @@ class Run:
         """Return what consecutive readings cost that move together, as events."""
         if self.batches is None:
             return Counter({self.event: self.times * readings})
-        return self._of(self.batches.parts(first, readings))
+        parts = (
+            self.batches.lengths(readings) if first == 1 else self.batches.parts(first, readings)
+        )
+        return self._of(parts)
 
     def moved_anywhere(self, readings: int) -> Counter[PrivacyEvent]:
         """Return events whose sums are at least those of any window of that many readings.
@@ -289,6 +292,11 @@ class Guarantee:
     noise: Noise = Noise.IDEAL
     assumes: str = ""
     caveat: str = ""
+
+    @property
+    def cost(self) -> PrivacyEvent:
+        """(epsilon, delta) as an event of which no more is known; `PrivacyError` without any."""
+        return PrivacyEvent.of(self.epsilon, self.delta)
 
     @property
     def event(self) -> PrivacyEvent | None:
@@ -489,7 +497,7 @@ class Guarantee:
         together = f"{len(runs)} runs on the same signals add up"
         if worst.status is Status.NONE:
             return total
-        cost = compose(PrivacyEvent.of(run.epsilon, run.delta) for run in runs)
+        cost = compose(run.cost for run in runs)
         if not cost.delta < 1:
             return replace(total, status=Status.NONE, reason=f"{together} to delta >= 1", delta=1.0)
         known = all(run.runs for run in runs)  # what is unknown of one is unknown of all together

@@ -7,7 +7,7 @@ import math
 from veilsum._html import Markup, bullets, element, table
 from veilsum.families.support import Metric
 from veilsum.privacy import Guarantee, MaskedParameters, Status
-from veilsum.privacy.odds import believed, in_words, times
+from veilsum.privacy.odds import believed, in_words, upward
 from veilsum.reports.exposure import amount, stated
 from veilsum.reports.terms import Mode, SignOffTerms
 
@@ -20,13 +20,13 @@ def odds(terms: SignOffTerms) -> list[Markup]:
     found = terms.signals
     if not terms.holds:
         return [element("p", f"Nothing is guaranteed: {found.reason}.", class_="stop")]
-    delta = f", delta = {found.delta:.3g}" if found.delta else ""
+    delta = f", delta = {upward(found.delta, 3)}" if found.delta else ""
     unit = "one reading" if terms.online else "one signal"
     moved = _moves(terms)
     proved = found.status is Status.PROVED
     condition = "" if proved else f"If what is {found.status} holds, and it is not proved: "
     text = (
-        f"{condition}Epsilon = {found.epsilon:.4g}{delta} for {unit}. Take any two values of it {moved}: "
+        f"{condition}Epsilon = {upward(found.epsilon)}{delta} for {unit}. Take any two values of it {moved}: "
         f"whatever an observer sees is {in_words(found.epsilon, found.delta)} (or less likely) under "
         "one than under the other."
     )
@@ -41,7 +41,8 @@ def odds(terms: SignOffTerms) -> list[Markup]:
         *(
             [
                 element(
-                    "p", f"Except with probability {found.delta:.3g}, for which nothing is limited."
+                    "p",
+                    f"Except with probability {upward(found.delta, 3)}, for which nothing is limited.",
                 )
             ]
             if found.delta
@@ -84,7 +85,7 @@ def radius(terms: SignOffTerms) -> list[Markup]:
         "appliance, a meal, a dose. Differences that are larger are hidden less, step by step:"
     )
     rows = [
-        (f"{amount(k * size, unit)}", f"{steps * found.epsilon:.4g}", _after(found, steps))
+        (f"{amount(k * size, unit)}", upward(found.cost.times(steps).epsilon), _after(found, steps))
         for k, steps in ((k, _steps(terms, k)) for k in MULTIPLES)
         if steps is not None
     ]
@@ -95,11 +96,11 @@ def radius(terms: SignOffTerms) -> list[Markup]:
 
 
 def _after(found: Guarantee, steps: int) -> str:
-    """Group privacy in words: k epsilon, and delta (1 + e^epsilon + ... + e^((k-1) epsilon))."""
-    delta = sum(found.delta * times(k * found.epsilon) for k in range(steps)) if found.delta else 0
-    if delta >= 1:
-        return "not limited: delta would be 1"
-    return in_words(steps * found.epsilon, delta)
+    """Group privacy in words."""
+    cost = found.cost.times(steps)
+    if cost.delta > 0.5:
+        return "not limited: delta would be above 0.5"
+    return in_words(cost.epsilon, cost.delta)
 
 
 def _steps(terms: SignOffTerms, multiple: int) -> int | None:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from veilsum._html import Markup, badge, element, table
 from veilsum.privacy import Noise, Status
+from veilsum.privacy.odds import upward
 from veilsum.reports.audits import AuditedClaim
 from veilsum.reports.terms import Mode, SignOffTerms
 from veilsum.results import units
@@ -107,7 +108,7 @@ def audit_table(audited: list[AuditedClaim] | None) -> list[Markup]:
         (
             report.name,
             _verdict(report.refuted),
-            f"{report.epsilon:.4g}",
+            upward(report.epsilon),
             f"{max(report.lower_bound, 0.0):.4g}" if report.trials else "-",
             "-" if report.exact is None else f"{report.exact:.4g}",
             f"{report.trials:,}" if report.trials else "-",

@@ -20,7 +20,7 @@ from veilsum.agents.ledger.report import (
     period_totals,
 )
 from veilsum.agents.ledger.session_report import query_words, readings_in
-from veilsum.privacy.odds import in_words
+from veilsum.privacy.odds import in_words, upward
 from veilsum.reports.periods import budget_limits
 from veilsum.reports.sign_off import signature
 
@@ -134,7 +134,7 @@ def _periods(contents: LedgerContents) -> list[Markup]:
                 moment(row.start, contents.identity.zone)[:10],
                 f"{row.releases:,}",
                 f"{row.readings:,}",
-                f"{row.epsilon:.6g}",
+                upward(row.epsilon, 6),
                 in_words(row.epsilon, row.delta),
             )
             for row in shown
@@ -193,5 +193,5 @@ def _cost(epsilon: float, delta: float) -> str:
 
 
 def _amount(epsilon: float, delta: float) -> str:
-    size = "no limit" if math.isinf(epsilon) else f"epsilon = {epsilon:.6g}"
-    return size + (f" and delta = {delta:.3g}" if delta else "")
+    size = "no limit" if math.isinf(epsilon) else f"epsilon = {upward(epsilon, 6)}"
+    return size + (f" and delta = {upward(delta, 3)}" if delta else "")

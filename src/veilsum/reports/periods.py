@@ -1,8 +1,8 @@
 """What a day, a month and a year cost: readings add up, and a budget limits them.
 
-By basic composition n readings cost n epsilon, in batches or not: m readings of one batch cost m
-epsilon by group privacy. A budget of E per period allows at most E times the number of its periods
-that a day, month or year can touch.
+The readings of a member cost what they add up to (`Guarantee.for_stream`), in batches or not. A
+budget of E per period allows at most E times the number of its periods that a day, month or year
+can touch.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from veilsum import _validate
 from veilsum.errors import PrivacyError
-from veilsum.privacy import Guarantee, Status
+from veilsum.privacy import Guarantee, PrivacyEvent, Status
+from veilsum.privacy.accounting import repeated
 
 if TYPE_CHECKING:
     from veilsum.agents.config_tables import BudgetTable
@@ -138,9 +139,10 @@ def budget_limits(budget: LimitedBudget) -> dict[str, tuple[float, float]]:
     """
     found = {}
     for k, (span, days) in enumerate(SPANS):
-        times = _times(budget, k, days, None)
-        delta = 0.0 if budget.delta == 0 else min(times * budget.delta, 1.0)
-        found[span] = times * budget.epsilon, delta
+        most = repeated(
+            PrivacyEvent.of(budget.epsilon, budget.delta), _times(budget, k, days, None)
+        )
+        found[span] = most.epsilon, most.delta
     return found
 
 
@@ -156,15 +158,25 @@ def _cost(
     known = [math.ceil(per_day * days - 1e-9)] if per_day is not None else []
     known += [last] if last is not None else []
     readings = min(known, default=None)
-    epsilon = math.inf if readings is None else readings * guarantee.epsilon
-    delta = 0.0 if readings is None else min(readings * guarantee.delta, 1.0)
-    times = math.inf if budget is None else _times(budget, k, days, readings)
-    if budget is None or not times * budget.epsilon < epsilon:
+    epsilon, delta = (math.inf, 0.0) if readings is None else _together(guarantee, readings)
+    if budget is None:
         return PeriodCost(span, readings, epsilon, delta)
-    allowed = math.floor(times * budget.epsilon / guarantee.epsilon + 1e-9)
-    return PeriodCost(
-        span, allowed, times * budget.epsilon, min(times * budget.delta, 1.0), by_budget=True
+    limit = repeated(
+        PrivacyEvent.of(budget.epsilon, budget.delta), _times(budget, k, days, readings)
     )
+    if not limit.epsilon < epsilon:
+        return PeriodCost(span, readings, epsilon, delta)
+    allowed = math.floor(limit.epsilon / guarantee.epsilon + 1e-9)
+    return PeriodCost(span, allowed, limit.epsilon, limit.delta, by_budget=True)
+
+
+def _together(guarantee: Guarantee, readings: int) -> tuple[float, float]:
+    """(epsilon, delta) of so many readings of a stream, or of so many runs."""
+    if guarantee.unit.online and guarantee.runs:
+        total = guarantee.for_stream(readings)
+        return (math.inf, 1.0) if total.status is Status.NONE else (total.epsilon, total.delta)
+    cost = repeated(guarantee.cost, readings)
+    return cost.epsilon, cost.delta
 
 
 def _times(budget: LimitedBudget, k: int, days: int, readings: int | None) -> float:

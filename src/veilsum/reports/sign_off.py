@@ -11,7 +11,8 @@ from pathlib import Path
 
 from veilsum._html import Markup, badge, document, element, facts, section, table
 from veilsum.privacy import Status
-from veilsum.privacy.odds import in_words
+from veilsum.privacy.accounting import repeated
+from veilsum.privacy.odds import in_words, upward
 from veilsum.reports import choices, exposure
 from veilsum.reports.audits import AuditedClaim, audit_jobs
 from veilsum.reports.claims import audit_table, claim_table
@@ -183,10 +184,10 @@ def objections(terms: SignOffTerms, audited: list[AuditedClaim] | None = None) -
             "simulation again. Remove the seed."
         )
     if terms.measured and terms.spec.replicas > 1:
-        total = terms.spec.replicas * terms.signals.epsilon
+        total = repeated(terms.signals.cost, terms.spec.replicas).epsilon
         why.append(
             f"{terms.spec.replicas} replicas release the same measured signals as often: together "
-            f"epsilon = {total:.4g}. Set replicas = 1."
+            f"epsilon = {upward(total)}. Set replicas = 1."
         )
     return why
 
@@ -208,7 +209,7 @@ def _totals(terms: SignOffTerms, per_day: float | None) -> list[Markup]:
         (
             cost.span,
             "no limit" if cost.readings is None else f"{cost.readings:,}",
-            "no limit" if math.isinf(cost.epsilon) else f"{cost.epsilon:.4g}",
+            "no limit" if math.isinf(cost.epsilon) else upward(cost.epsilon),
             in_words(cost.epsilon, cost.delta),
             "the budget" if cost.by_budget else "-",
         )
@@ -236,7 +237,7 @@ def _totals(terms: SignOffTerms, per_day: float | None) -> list[Markup]:
         said.append(element("p", text))
     elif assumed:
         text = (
-            f"One run costs epsilon = {found.epsilon:.4g}. The table is for one run a day on signals of "
+            f"One run costs epsilon = {upward(found.epsilon)}. The table is for one run a day on signals of "
             "the same people; --per-day changes that."
         )
         said.append(element("p", text))

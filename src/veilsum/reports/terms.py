@@ -6,13 +6,20 @@ where the page is made.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from veilsum.errors import ScenarioError, VeilsumError
-from veilsum.privacy import Guarantee, MaskedMechanism, MaskedParameters, Status
+from veilsum.privacy import (
+    Guarantee,
+    MaskedMechanism,
+    MaskedParameters,
+    Status,
+    guarantee_of,
+)
 from veilsum.privacy.odds import in_words
 from veilsum.scenario import Job, Scenario, Spec
 from veilsum.simulation import Problem
@@ -106,12 +113,15 @@ class SignOffTerms:
         if spec is None:
             known = ", ".join(s.name for s in scenario.variants)
             raise ScenarioError(f"there is no variant {variant!r}; known: {known}")
-        if len(spec.privacy.epsilon) > 1:  # a sweep is signed for at its weakest
-            scenario = scenario.with_(epsilons=[max(spec.privacy.epsilon)])
+        epsilons = spec.privacy.epsilon
+        if len(epsilons) > 1:  # what else is on the page is that of the weakest
+            scenario = scenario.with_(epsilons=[max(epsilons)])
         job = scenario.build(spec.name, signals=False)
         spec = next(s for s in scenario.variants if s.name == spec.name)
         refused, manifest, lacking, stated = _agents(scenario, spec, job.problem)
         guarantee = stated or job.problem.guarantee
+        if spec.signals.file is not None and len(epsilons) > 1:
+            guarantee = _all_epsilons(job.problem, epsilons)
         return cls(scenario, job, spec, guarantee, refused, manifest, lacking, site)
 
     @property
@@ -183,6 +193,15 @@ class SignOffTerms:
         made = self.problem.calibration.mechanism(self.problem.run_epsilons[0], 1)
         assert isinstance(made, MaskedMechanism)
         return made.terms
+
+
+def _all_epsilons(problem: Problem, epsilons: Sequence[float]) -> Guarantee:
+    """What the runs at all epsilons guarantee together: each releases the same measured signals."""
+    made = [
+        guarantee_of(problem.privacy.at(e), problem.algorithm, problem.rounds, problem.family)
+        for e in epsilons
+    ]
+    return made[0].for_runs(made[1:])
 
 
 def _agents(

@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from veilsum import _validate
 from veilsum.errors import VeilsumError
 from veilsum.privacy import Status
+from veilsum.privacy.odds import upward
 from veilsum.results import layout, style, units
 from veilsum.results.dataset import SECRET
 
@@ -360,7 +361,7 @@ def _status(result: Result) -> str:
     guarantee = result.guarantee
     if not result.measured or guarantee.status is Status.NONE:
         return str(guarantee.status)
-    return f"{guarantee.status}, ε = {guarantee.epsilon:.4g} for all runs"
+    return f"{guarantee.status}, ε = {upward(guarantee.epsilon)} for all runs"
 
 
 def has_paths(result: Result, truth: bool = False) -> bool:

@@ -30,7 +30,7 @@ from veilsum._html import (
 )
 from veilsum.errors import FamilyError
 from veilsum.privacy import Status
-from veilsum.privacy.odds import believed, in_words
+from veilsum.privacy.odds import believed, in_words, upward
 from veilsum.results import units
 from veilsum.results.dataset import NOT_RELEASABLE, SECRET, describe_network
 from veilsum.results.summary import combined_guarantee, final_errors, versions
@@ -217,7 +217,7 @@ def _statistic(result: Result) -> str:
 def _answer_rows(name: str, result: Result) -> Iterable[tuple[object, ...]]:
     problem = result.problem
     for epsilon in problem.run_epsilons or (None,):
-        size = "none" if epsilon is None else f"{result.run_guarantee(epsilon).epsilon:.4g}"
+        size = "none" if epsilon is None else upward(result.run_guarantee(epsilon).epsilon)
         if not result.releasable:
             withheld = "withheld: nothing protects the signals"
             yield name, problem.algorithm.name, size, withheld, "-", "-"

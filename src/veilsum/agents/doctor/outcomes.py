@@ -13,7 +13,7 @@ from veilsum.agents.pki import Credentials
 from veilsum.agents.release import ReleaseMechanism, check_guarantee, guarantee
 from veilsum.agents.transport.zenoh_config import Endpoint
 from veilsum.privacy import Guarantee, PrivacyEvent
-from veilsum.privacy.accounting import Release, spent
+from veilsum.privacy.accounting import repeated
 
 
 class CheckOutcome(StrEnum):
@@ -140,7 +140,7 @@ class ExaminedAgent:
             return self._mechanism.event(1)
         one, attempts = self.cost_of_attempt, self.setup.manifest.attempts
         assert one is not None
-        total = spent([Release(one)] * attempts)
+        total = repeated(one, attempts)
         return PrivacyEvent.of(total.epsilon, total.delta)
 
     @cached_property

@@ -20,6 +20,8 @@ from veilsum.agents.versions import LEDGER
 from veilsum.errors import VeilsumError
 from veilsum.families import statistic_bounds
 from veilsum.privacy import Batches
+from veilsum.privacy.accounting import repeated
+from veilsum.privacy.odds import upward
 from veilsum.simulation import Problem
 from veilsum.theory import precision
 from veilsum.theory.accuracy import MOST_READINGS
@@ -124,7 +126,11 @@ def budget(agent: ExaminedAgent) -> Iterator[CheckResult]:
     if not bought.pays_for_batches:
         long = bought.longest < math.inf
         size = f"of {bought.longest:,.0f}" if long else "of ever more"
-        total = f"epsilon = {bought.longest * cost.epsilon:g}" if long else "ever more"
+        total = (
+            f"epsilon = {upward(cost.times(int(bought.longest)).epsilon, 6)}"
+            if long
+            else "ever more"
+        )
         yield failure(
             "budget",
             f"{place}: a batch {size} readings costs {total}, and the budget is epsilon = "
@@ -141,7 +147,7 @@ def budget(agent: ExaminedAgent) -> Iterator[CheckResult]:
             "budget",
             f"{place}: {spent} {bought.readings:,.0f} readings of {whole}; the others are not "
             "released",
-            f"epsilon = {needed * cost.epsilon:g} buys all"
+            f"epsilon = {upward(repeated(cost, needed).epsilon, 6)} buys all"
             if needed
             else 'give a budget per day or window, or unit = "event"',
         )

@@ -28,6 +28,7 @@ from veilsum.agents.ledger.records import (
 )
 from veilsum.agents.ledger.session_report import SentValue, query_words, readings_in, sent_values
 from veilsum.agents.ledger.verification import Verification
+from veilsum.privacy.odds import upward
 
 COLUMNS = (
     "number", "time", "round", "readings", "last_reading", "epsilon", "delta", "hash",
@@ -327,10 +328,10 @@ def _table(name: str, rows: list[PeriodTotal], zone: str) -> list[str]:
         f"  {'from':<12}{'releases':>10}{'readings':>10}{'epsilon':>12}",
     ]
     for row in shown:
-        day, epsilon = moment(row.start, zone)[:10], f"{row.epsilon:.6g}"
+        day, epsilon = moment(row.start, zone)[:10], upward(row.epsilon, 6)
         lines.append(f"  {day:<12}{row.releases:>10,}{row.readings:>10,}{epsilon:>12}")
     return lines
 
 
 def _amount(epsilon: float, delta: float) -> str:
-    return f"epsilon = {epsilon:.6g}" + (f" and delta = {delta:.3g}" if delta else "")
+    return f"epsilon = {upward(epsilon, 6)}" + (f" and delta = {upward(delta, 3)}" if delta else "")

@@ -64,7 +64,7 @@ class MemorySessionLedger:
         if query in self._queries:
             return
         left = self.budget - self.charged - self.reserved
-        if attempts * epsilon > left:
+        if attempts * epsilon > left:  # exact fractions
             raise LedgerError(
                 f"query {query} may cost {attempts} times epsilon = {float(epsilon):g}, and "
                 f"{float(left):g} is left; nothing was drawn; raise the budget or ask for less"

@@ -8,7 +8,7 @@ from veilsum.privacy.accounting.accountant import (
     Budget,
     BudgetExceeded,
 )
-from veilsum.privacy.accounting.composition import Composition, compose, spent
+from veilsum.privacy.accounting.composition import Composition, compose, repeated, spent
 from veilsum.privacy.accounting.events import (
     EventKind,
     PrivacyEvent,
@@ -33,5 +33,6 @@ __all__ = [
     "add_kind",
     "compose",
     "event_kinds",
+    "repeated",
     "spent",
 ]

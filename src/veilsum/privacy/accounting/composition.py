@@ -61,7 +61,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from importlib import import_module
@@ -207,6 +207,32 @@ def spent(
         if moved:
             counts[about.event.times(moved)] += copies
     return compose(counts, delta)
+
+
+def repeated(event: PrivacyEvent, times: float) -> Composition:
+    """Return what an event costs that happens so many times, added up.
+
+    Parameters
+    ----------
+    event : PrivacyEvent
+        The cost of one.
+    times : float
+        A whole number; infinite where nothing limits it.
+
+    Returns
+    -------
+    Composition
+        (times epsilon, times delta), delta at most 1.
+
+    Examples
+    --------
+    >>> repeated(PrivacyEvent(0.1), 24).epsilon
+    2.4
+    """
+    if math.isinf(times):
+        return Composition(math.inf, float(event.delta > 0), BASIC, 0)
+    total = compose(Counter({event: int(times)}))
+    return replace(total, delta=min(total.delta, 1.0))
 
 
 @lru_cache(maxsize=4096)
