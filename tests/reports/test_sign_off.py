@@ -291,7 +291,7 @@ def test_larger_differences_have_their_delta_too() -> None:
         delta = 0.01 * math.expm1(0.5 * k) / math.expm1(0.5)
         row = f"{k} mg {0.5 * k:g} at most {odds} times more likely, except with probability"
         assert f"{row} {upward(delta, 3)}" in said
-    assert "10 mg 5 not limited: delta would be 1" in said
+    assert "10 mg 5 not limited: delta would be above 0.5" in said
 
 
 def test_without_larger_differences_none_is_announced() -> None:
