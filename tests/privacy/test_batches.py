@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from veilsum.errors import PrivacyError
 from veilsum.privacy import Batches
+from veilsum.privacy.batches import window_starts
 
 GROWTHS = st.one_of(st.sampled_from([1.0, 1.2, 1.25, 2.0, 3.0]), st.floats(1.01, 5.0))
 SCHEDULES = st.builds(Batches, growth=GROWTHS, longest=st.sampled_from([0, 1, 2, 7, 24]))
@@ -90,7 +91,7 @@ def test_wrong_schedules_are_refused(wrong: dict[str, Any], words: str) -> None:
 
 
 METHODS = (
-    "closes", "released", "count", "lengths", "windows", "most_together", "closing",
+    "closes", "released", "count", "lengths", "most_together", "closing",
     "first_of_several", "stalest", "deviation",
 )  # fmt: skip
 
@@ -110,3 +111,9 @@ def test_only_whole_numbers_are_rounds_and_readings(method: str, wrong: Any) -> 
 def test_the_least_growth_is_fast_and_a_stream_without_batches_needs_no_search() -> None:
     assert Batches(1.01).released(10**15) > 0
     assert Batches(1.0).first_of_several(10**12) == 10**12
+
+
+@pytest.mark.parametrize("bad", [None, 1.5, 0, 10**16])
+def test_windows_have_whole_numbers_of_readings(bad: Any) -> None:
+    with pytest.raises(PrivacyError, match="readings"):
+        window_starts([Batches(2.0, 4)], bad)

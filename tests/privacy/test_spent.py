@@ -24,10 +24,11 @@ from veilsum.privacy import (
     BudgetExceeded,
     EventKind,
     Guarantee,
+    NetworkDP,
     PrivacyEvent,
     Release,
     ReleaseEvent,
-    Run,
+    RunReleases,
     SignalDP,
     Status,
     add_kind,
@@ -289,5 +290,32 @@ def test_a_run_without_known_releases_makes_the_total_unknown() -> None:
     assert known.for_runs([unknown]).runs == ()
     assert known.for_runs([known]).runs == known.runs * 2
     assert Counter(run.times for run in known.runs) == {1: 1}
-    twice = Run(PrivacyEvent(0.1), times=2)
+    twice = RunReleases(PrivacyEvent(0.1), times=2)
     assert compose(twice.moved(1, 3)).epsilon == pytest.approx(0.6)
+
+
+@pytest.mark.parametrize(("composition", "admitted"), [("basic", 20), ("best", 24)])
+def test_only_an_accountant_that_composes_spends_its_delta(composition: str, admitted: int) -> None:
+    """In what is admitted and in what is stated as spent and left alike."""
+    accountant = Accountant(Budget(2.0, 1e-6), composition=composition)
+    made = [ReleaseEvent("a", t, "x", 0.1, mechanism="laplace") for t in range(1, 31)]
+    fits = 0
+    while not accountant.would_exceed(made[fits]):
+        accountant.charge(made[fits])
+        fits += 1
+    assert fits == admitted
+    price = spent(made[:fits], None, None if composition == "basic" else 1e-6)
+    assert accountant.remaining("a") == pytest.approx(max(0.0, 2.0 - price.epsilon), abs=1e-9)
+    pure = Accountant(Budget(2.0), composition=composition)
+    for release in made[:20]:
+        pure.charge(release)
+    assert pure.would_exceed(made[20])
+
+
+def test_moved_estimates_grow_in_every_run_at_its_own_rate() -> None:
+    """Messages after a moved estimate: each run's own growth counts, in either order."""
+    growing = guarantee_of(NetworkDP(0.1, radius=1.0), algorithms.LearnNetwork(), 20)
+    grows = replace(growing, runs=(replace(growing.runs[0], growth=2.0),))
+    steady = replace(growing, runs=(replace(growing.runs[0], growth=1.0),))
+    for total in (grows.for_runs([steady]), steady.for_runs([grows])):
+        assert total.for_messages(3).epsilon == pytest.approx(0.1 * (1 + 2 + 4) + 0.3)

@@ -323,7 +323,9 @@ def test_a_sweep_over_measured_signals_is_signed_for_with_all_its_epsilons() -> 
     assert terms.guarantee.epsilon == 3.5
     assert "3.5" in words(sign_off(scenario(text), variant="local"))
     drawn = text.replace('file = "doses.csv"', "draw = { mu = 3.0 }")
-    assert SignOffTerms.of(scenario(drawn), "local").guarantee.epsilon == 2.0  # nobody's: the weakest
+    assert (
+        SignOffTerms.of(scenario(drawn), "local").guarantee.epsilon == 2.0
+    )  # nobody's: the weakest
 
 
 def test_an_unknown_variant_is_an_error() -> None:

@@ -34,7 +34,7 @@ from veilsum.privacy.derivation import (
     stopping_conflict,
 )
 from veilsum.privacy.exact import support_attack
-from veilsum.privacy.guarantee import Adversary, Guarantee, Noise, Run, Sees, Status, Unit
+from veilsum.privacy.guarantee import Adversary, Guarantee, Noise, RunReleases, Sees, Status, Unit
 from veilsum.privacy.masked import MaskedParameters, effective_epsilon
 from veilsum.privacy.masked_vectors import SkellamParameters
 from veilsum.privacy.mechanisms import (
@@ -100,7 +100,7 @@ __all__ = [
     "RealStatistic",
     "Release",
     "ReleaseEvent",
-    "Run",
+    "RunReleases",
     "Sees",
     "SensitivityBound",
     "SensitivityKind",

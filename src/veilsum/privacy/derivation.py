@@ -64,7 +64,7 @@ from veilsum.errors import PrivacyError, PrivacyWarning
 from veilsum.families.support import Metric
 from veilsum.privacy.accounting import PrivacyEvent, compose
 from veilsum.privacy.calibration import event_of, in_batches, masked_mechanism, refusal
-from veilsum.privacy.guarantee import Adversary, Guarantee, Run, Sees, Status, Unit
+from veilsum.privacy.guarantee import Adversary, Guarantee, RunReleases, Sees, Status, Unit
 from veilsum.privacy.mechanisms.masked import MASKED_REASON
 from veilsum.privacy.odds import upward
 from veilsum.privacy.requests import (
@@ -308,7 +308,7 @@ def _signal_guarantee(
 ) -> Guarantee:
     """The guarantee for one reading; under Network DP, with the status of the whole request."""
     found = _assess(privacy, steps, family)
-    run = Run(_event(privacy, steps, family), privacy.batches, _uses(steps))
+    run = RunReleases(_event(privacy, steps, family), privacy.batches, _uses(steps))
     cost = compose(run.moved(1, 1))
     return Guarantee(
         epsilon=cost.epsilon,
@@ -340,7 +340,7 @@ def _masked_guarantee(
     if reason or algorithm.session is None:
         return Guarantee(float("inf"), 0.0, unit, adversary, Status.NONE, reason.rstrip("."))
     terms = masked_mechanism(privacy, family, algorithm.session.members).terms
-    run = Run(terms.event, privacy.batches, terms.tries)
+    run = RunReleases(terms.event, privacy.batches, terms.tries)
     cost = compose(run.moved(1, 1))
     sessions = (
         "one session"

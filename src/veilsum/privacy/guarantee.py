@@ -176,7 +176,7 @@ class Adversary:
 
 
 @dataclass(frozen=True)
-class Run:
+class RunReleases:
     """The releases of one run: what each costs, and which readings are in it.
 
     Parameters
@@ -192,7 +192,7 @@ class Run:
 
     Examples
     --------
-    >>> Run(PrivacyEvent(0.5), Batches(growth=2.0)).moved(first=3, readings=3)[PrivacyEvent(1.0)]
+    >>> RunReleases(PrivacyEvent(0.5), Batches(growth=2.0)).moved(first=3, readings=3)[PrivacyEvent(1.0)]
     1
     """
 
@@ -257,7 +257,7 @@ class Guarantee:
         Why.
     erratum : int or None
         The number of the erratum that explains a status which the paper does not state.
-    runs : tuple of Run
+    runs : tuple of RunReleases
         The releases that it is about, which composition needs; empty where nothing is guaranteed.
     signals : Guarantee or None
         What holds for the signals alone, if the unit is wider.
@@ -286,7 +286,7 @@ class Guarantee:
     status: Status
     reason: str
     erratum: int | None = None
-    runs: tuple[Run, ...] = ()
+    runs: tuple[RunReleases, ...] = ()
     signals: Self | None = None
     transcript: Self | None = None
     noise: Noise = Noise.IDEAL
@@ -684,10 +684,10 @@ def _all(parts: Iterable[Counter[PrivacyEvent]]) -> Counter[PrivacyEvent]:
     return sum(parts, Counter())
 
 
-def _run(data: dict[str, Any]) -> Run:
+def _run(data: dict[str, Any]) -> RunReleases:
     event = PrivacyEvent(**data["event"])
     batches = None if data["batches"] is None else Batches(**data["batches"])
-    return Run(**{**data, "event": event, "batches": batches})
+    return RunReleases(**{**data, "event": event, "batches": batches})
 
 
 def _together(parts: Sequence[Guarantee | None]) -> Guarantee | None:

@@ -226,8 +226,8 @@ def repeated(event: PrivacyEvent, times: float) -> Composition:
 
     Examples
     --------
-    >>> repeated(PrivacyEvent(0.1), 24).epsilon
-    2.4
+    >>> repeated(PrivacyEvent(0.25), 24).epsilon
+    6.0
     """
     if math.isinf(times):
         return Composition(math.inf, float(event.delta > 0), BASIC, 0)
