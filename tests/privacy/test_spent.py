@@ -319,3 +319,16 @@ def test_moved_estimates_grow_in_every_run_at_its_own_rate() -> None:
     steady = replace(growing, runs=(replace(growing.runs[0], growth=1.0),))
     for total in (grows.for_runs([steady]), steady.for_runs([grows])):
         assert total.for_messages(3).epsilon == pytest.approx(0.1 * (1 + 2 + 4) + 0.3)
+
+
+@pytest.mark.parametrize("event", EXAMPLES.values(), ids=EXAMPLES)
+@pytest.mark.parametrize("batches", [Batches(2.0), Batches(2.0, 3), Batches(1.5, 4)])
+def test_no_window_costs_more_than_is_said_of_any(event: PrivacyEvent, batches: Batches) -> None:
+    """Also of Skellam noise, whose delta is larger in more batches and whose epsilon in fewer."""
+    run = RunReleases(event, batches)
+    for w in (1, 2, 5, 9):
+        most = run.moved_anywhere(w)
+        for first in range(1, 40):
+            window = compose(run.moved(first, w))
+            assert window.epsilon <= most.epsilon * (1 + 1e-12)
+            assert window.delta <= most.delta * (1 + 1e-12)

@@ -19,6 +19,7 @@ from veilsum.errors import PrivacyError
 from veilsum.families.support import Metric
 from veilsum.privacy.accounting import Composition, PrivacyEvent, Span, compose
 from veilsum.privacy.accounting.accountant import most
+from veilsum.privacy.accounting.composition import added
 from veilsum.privacy.accounting.events import DISCRETE_LAPLACE, LAPLACE
 from veilsum.privacy.batches import Batches, window_starts
 from veilsum.privacy.odds import in_words, upward
@@ -210,17 +211,20 @@ class RunReleases:
         )
         return self._of(parts)
 
-    def moved_anywhere(self, readings: int) -> Counter[PrivacyEvent]:
-        """Return events whose sums are at least those of any window of that many readings.
+    def moved_anywhere(self, readings: int) -> Composition:
+        """Return what any window of that many readings costs at most, added up.
 
-        Group privacy costs a batch at least as much as its parts: the window costs most where its
-        readings are in as few batches as possible.
+        Group privacy costs a batch at least the epsilon of its parts, so that epsilon is largest where
+        the readings are in as few batches as possible; delta is largest there, or where each reading
+        is in a release of its own.
         """
+        apart = Counter({self.event: self.times * readings})
         if self.batches is None:
-            return self.moved(1, readings)
+            return compose(apart)
         whole = self.batches.most_together(readings)
         rest = readings % whole
-        return self._of((whole,) * (readings // whole) + (rest,) * (rest > 0))
+        together = self._of((whole,) * (readings // whole) + (rest,) * (rest > 0))
+        return most((compose(together), compose(apart)))
 
     def messages(self, count: int) -> Counter[PrivacyEvent]:
         """Return what `count` messages cost after an estimate moved, growing where it can grow."""
@@ -584,7 +588,7 @@ class Guarantee:
             schedules = {run.batches for run in self.runs if run.batches is not None}
             starts = window_starts(schedules, count) if delta is not None else None
         if starts is None:
-            total = compose(_all(run.moved_anywhere(count) for run in self.runs))
+            total = added(run.moved_anywhere(count) for run in self.runs)
         else:
             total = most(
                 compose(_all(run.moved(first, count) for run in self.runs), delta)

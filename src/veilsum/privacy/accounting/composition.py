@@ -263,6 +263,17 @@ def _candidates(method: str, delta: float, has_pld: bool) -> tuple[str, ...]:
     return (*closed, TIGHT) if has_pld else closed
 
 
+def added(parts: Iterable[Composition]) -> Composition:
+    """The sums of epsilons and deltas that were composed before: basic composition again."""
+    found = list(parts)
+    return Composition(
+        math.fsum(one.epsilon for one in found),
+        math.fsum(one.delta for one in found),
+        BASIC,
+        sum(one.count for one in found),
+    )
+
+
 def _basic(counts: Counter[PrivacyEvent]) -> Composition:
     epsilon, delta = (
         sum((Fraction(part) * n for part, n in parts), Fraction(0))
