@@ -26,7 +26,6 @@ THOROUGH = (
     "tests/agents/doctor",
     "tests/agents/local_cluster",
     "tests/agents/readings",
-    "tests/agents/relay",
     "tests/agents/runtime",
     "tests/agents/transport",
     "tests/attacks",

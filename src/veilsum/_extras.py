@@ -6,9 +6,14 @@ agents. A package that is absent becomes one error with the command that install
 
 from __future__ import annotations
 
+import json
+import shlex
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
+from urllib.parse import urlparse
+from urllib.request import url2pathname
 
 from veilsum.errors import MissingExtraError
 
@@ -57,8 +62,36 @@ def explained(error: BaseException, purpose: str = "this") -> BaseException:
     if extra is None:
         return error
     return MissingExtraError(
-        f"{_subject(purpose)} {package}, which is not installed: pip install 'veilsum[{extra}]'"
+        f"{_subject(purpose)} {package}, which is not installed: {install_command(extra)}"
     )
+
+
+def install_command(*extras: str) -> str:
+    """The command that adds extras to this installation.
+
+    It names the checkout or wheel that veilsum was installed from, where that still exists: pip would
+    look for the bare name on the package index. An installation that came from an index has no such
+    record, and there the name is right.
+    """
+    flag, source = _origin()
+    wanted = ",".join(extras)
+    return f"pip install {flag}{shlex.quote(f'{source}[{wanted}]')}"
+
+
+def _origin() -> tuple[str, str]:
+    """What pip is given to install this copy again: a flag, and a path or the bare name."""
+    from importlib.metadata import PackageNotFoundError, distribution
+
+    checkout = Path(__file__).resolve().parents[2]
+    try:
+        recorded = json.loads(distribution("veilsum").read_text("direct_url.json") or "{}")
+    except PackageNotFoundError:  # the source is on the path, and was never installed
+        recorded = {"url": checkout.as_uri()} if (checkout / "pyproject.toml").is_file() else {}
+    url = urlparse(recorded.get("url", ""))
+    path = Path(url2pathname(url.path))
+    if url.scheme != "file" or not path.exists():
+        return "", "veilsum"
+    return "--editable " if recorded.get("dir_info", {}).get("editable") else "", str(path)
 
 
 def _subject(purpose: str) -> str:
@@ -89,7 +122,7 @@ def require(purpose: str, *extras: str, otherwise: str = "") -> None:
         wanted = ",".join(dict.fromkeys(EXTRAS[package] for package in missing))
         raise MissingExtraError(
             f"{purpose} needs {', '.join(missing)}, which {'are' if missing[1:] else 'is'} not "
-            f"installed: pip install 'veilsum[{wanted}]'{otherwise and f', or {otherwise}'}"
+            f"installed: {install_command(wanted)}{otherwise and f', or {otherwise}'}"
         )
 
 

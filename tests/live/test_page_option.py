@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.cli.test_cli_agent import deployment
+from veilsum._extras import install_command
 from veilsum.cli.app import app
 
 
@@ -62,5 +63,5 @@ def test_without_the_extra_the_error_names_it(
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     done = agent(tmp_path, "--page", "127.0.0.1:0")
     assert done.exit_code == 1
-    assert "pip install 'veilsum[live]'" in done.output
+    assert install_command("live") in done.output
     assert not list(tmp_path.glob("0.ledger*")), "nothing was opened"

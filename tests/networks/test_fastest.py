@@ -1,9 +1,11 @@
+import re
 import sys
 from typing import Any
 
 import numpy as np
 import pytest
 
+from veilsum._extras import install_command
 from veilsum.errors import MissingExtraError, NetworkError
 from veilsum.networks import best_constant, fastest, load, metropolis, weights
 
@@ -86,5 +88,5 @@ def test_large_and_disconnected_graphs_are_refused() -> None:
 
 def test_without_cvxpy_the_error_says_what_to_install(monkeypatch: Any) -> None:
     monkeypatch.setitem(sys.modules, "cvxpy", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'veilsum\[solvers\]'"):
+    with pytest.raises(MissingExtraError, match=re.escape(install_command("solvers"))):
         fastest("ring:5")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.sparse import block_diag, csr_array
+from scipy.sparse import block_diag, coo_array, csr_array
 
 from veilsum.errors import NetworkError
 from veilsum.networks import (
@@ -188,9 +188,12 @@ PAIR = np.full((2, 2), 0.5)
     [
         (np.array([[0.5, 0.6], [0.6, 0.5]]), "row 0 sums to 1.1"),
         (np.array([[0.5, 0.5, 0], [0, 0.5, 0.5], [0.5, 0, 0.5]]), "symmetric: agent 0 gives 0.5"),
-        (block_diag([PAIR, [[1.0]]]), r"agent 2 is isolated: .*\(1 such of 3.*networks.join"),
         (
-            block_diag([PAIR, np.full((3, 3), 1 / 3), PAIR]),
+            block_diag([coo_array(PAIR), [[1.0]]]),
+            r"agent 2 is isolated: .*\(1 such of 3.*networks.join",
+        ),
+        (
+            block_diag([coo_array(PAIR), np.full((3, 3), 1 / 3), PAIR]),
             r"3 components of sizes 3, 2, 2; agent 0 is in the smallest.*networks.join\(graph\)",
         ),
         (np.array([[0, 1.0], [1.0, 0]]), r"periodic.*divisible by 2.*networks.lazy_metropolis"),

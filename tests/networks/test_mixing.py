@@ -105,9 +105,12 @@ PAIR = np.full((2, 2), 0.5)
             THREE_CYCLE,
             "symmetric: agent 0 gives 0.5 to agent 1, which gives 0 back.*DirectedMixing",
         ),
-        (block_diag([PAIR, [[1.0]]]), r"agent 2 is isolated: it has no neighbours \(1 such of 3"),
         (
-            block_diag([PAIR, np.full((3, 3), 1 / 3), PAIR]),
+            block_diag([coo_array(PAIR), [[1.0]]]),
+            r"agent 2 is isolated: it has no neighbours \(1 such of 3",
+        ),
+        (
+            block_diag([coo_array(PAIR), np.full((3, 3), 1 / 3), PAIR]),
             "connected: it has 3 components of sizes 3, 2, 2; agent 0 is in the smallest",
         ),
         (

@@ -42,6 +42,20 @@ def test_table_1_exact_below_sharper_below_the_papers(graph: Any) -> None:
             assert row.exact.decentralisation <= row.order.decentralisation * (1 + 1e-9)
 
 
+@pytest.mark.parametrize("size", [3, 4, 16])
+def test_table_1_does_not_compare_rounding(size: int) -> None:
+    """Equal weights on a complete graph: beta* is 0, and 1e-16 or -3e-17 is computed."""
+    mixing = networks.best_constant(f"complete:{size}")
+    assert mixing.beta_star < 1e-14
+    for rounds in (1, 2, 3, 20):
+        made = run("average", mixing, SignalDP(1.0), rounds=rounds, replicas=1).problem
+        rows = theory.table_1(made)
+        theory.expected(made, scales=np.arange(1.0, size + 1))
+        again = theory.table_1(made)
+        assert [row.holds for row in rows] == [row.holds for row in again] == [True] * 4
+        assert [row.exact for row in rows] == [row.exact for row in again]
+
+
 @pytest.mark.parametrize("graph", GRAPHS)
 @pytest.mark.parametrize(("algorithm", "privacy"), ALGORITHMS)
 def test_measured_below_sharper_with_95_percent(graph: Any, algorithm: Any, privacy: Any) -> None:

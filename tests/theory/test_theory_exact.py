@@ -110,23 +110,73 @@ def _grid_problem(algorithm: Any, rounds: Any) -> Any:
     )
 
 
-def test_probes_stand_for_a_large_spectrum(monkeypatch: Any) -> None:
-    monkeypatch.setattr(spectrum, "DENSE_UP_TO", 100)
-    found = theory.expected(_grid_problem("average", 100), probes=24)
+def test_probes_stand_for_a_large_spectrum() -> None:
+    found = theory.expected(_grid_problem("average", 100), exact_up_to=1500)
     assert found.estimated
-    assert 0 < found.standard_error[100, 0] < 0.3
+    assert 0 < found.standard_error[100, 0] < 0.015 * found.total[100, 0]
     assert abs(found.total[100, 0] - 6.0579) < 6.5 * found.standard_error[100, 0]
+
+
+OFFLINE = ("average", "jacobi", "chebyshev", "first-order")
+
+
+@pytest.mark.parametrize("algorithm", [*OFFLINE, "learn"])
+def test_probes_agree_with_all_eigenvalues(algorithm: str) -> None:
+    """In every round, by their own standard error, which is small enough for a plan."""
+    mixing = networks.metropolis(networks.grid(20, 20))
+    problem = run(algorithm, mixing, SignalDP(1.0), rounds=100, replicas=1).problem
+    exact, found = theory.expected(problem), theory.expected(problem, exact_up_to=100)
+    error = np.abs(found.total - exact.total)
+    assert np.all(error <= 7 * found.standard_error + 1e-9 * exact.total)
+    assert np.all(found.standard_error[1:] < 0.02 * exact.total[1:])
+    assert found.privacy[-1] == pytest.approx(exact.privacy[-1], rel=0.03)
+
+
+def test_what_a_few_eigenvalues_leave_is_captured(monkeypatch: Any) -> None:
+    """After many rounds signs alone are 50 times as far off."""
+    mixing = networks.metropolis(networks.grid(20, 20))
+    problem = run("average", mixing, NoPrivacy(), rounds=100, replicas=1).problem
+    captured = theory.expected(problem, exact_up_to=100).standard_error[-1, 0]
+    spectrum._PROBED.clear()
+    monkeypatch.setattr(spectrum, "CAPTURED", 0)
+    assert theory.expected(problem, exact_up_to=100).standard_error[-1, 0] > 20 * captured
+
+
+def test_lanczos_is_run_once_for_a_network(monkeypatch: Any) -> None:
+    mixing = networks.metropolis(networks.grid(20, 20))
+    first = run("average", mixing, SignalDP(1.0), rounds=20, replicas=1).problem
+    other = replace(first, algorithm=algorithms.get("jacobi", mixing), epsilons=(0.1, 2.0))
+    found = theory.expected(first, exact_up_to=100)
+    monkeypatch.setattr(spectrum, "lanczos", None)
+    again = theory.expected(first, exact_up_to=100)
+    assert np.array_equal(found.total, again.total)
+    assert theory.expected(other, exact_up_to=100).total.shape == (21, 2)
+
+
+def test_what_is_kept_of_a_network_cannot_be_changed() -> None:
+    mixing = networks.metropolis("ring:9")
+    known, seen = spectrum.dense(mixing), spectrum.probed(mixing, np.ones(9), 4, 2)
+    for kept in (known.values, known.squares, *seen):
+        with pytest.raises(ValueError, match="read-only"):
+            kept[0] = 0.0
+    before = known.values.copy()
+    known.profile(np.arange(9.0)[:, None])
+    assert spectrum.dense(mixing) is known
+    assert np.array_equal(known.values, before)
 
 
 def test_probes_follow_scales_that_differ(monkeypatch: Any) -> None:
     mixing = networks.metropolis(networks.erdos_renyi(300, 0.03, seed=1))
     problem = run("learn-network", mixing, NetworkDP(1.0, radius=SMALL), replicas=1).problem
     exact = theory.expected(problem)
-    monkeypatch.setattr(spectrum, "DENSE_UP_TO", 100)
-    found = theory.expected(problem, probes=40)
+    found = theory.expected(problem, probes=40, exact_up_to=100)
     assert np.all(np.abs(found.total - exact.total)[1:] < 8 * found.standard_error[1:])
+    both = run("learn", mixing, NetworkDP(1.0, radius=SMALL), replicas=1).problem
+    with_all = theory.expected(both)
+    assert theory.expected(both, exact_up_to=100).privacy == pytest.approx(with_all.privacy)
+    monkeypatch.setattr(spectrum, "EXACT_UP_TO", 100)
     with pytest.raises(NetworkError, match="but not both"):
-        theory.expected(run("learn", mixing, NetworkDP(1.0, radius=SMALL), replicas=1).problem)
+        theory.expected(both, exact_up_to=100)
 
 
 def test_large_networks_have_error_bars() -> None:

@@ -50,10 +50,9 @@ def test_us_grid_1_035() -> None:
     assert theory.best_polynomial(grid, 100)[-1] == pytest.approx(1.035, rel=0.01)
 
 
-def test_us_grid_estimated(monkeypatch: Any) -> None:
+def test_us_grid_estimated() -> None:
     grid = networks.metropolis(networks.load("us-power-grid"))
-    monkeypatch.setattr("veilsum.theory.spectrum.DENSE_UP_TO", 100)
-    assert theory.best_polynomial(grid, 100, probes=24)[-1] == pytest.approx(1.035, rel=0.15)
+    assert theory.best_polynomial(grid, 100, exact_up_to=1500)[-1] == pytest.approx(1.035, rel=0.02)
     assert theory.diameter(grid) == (46, 46)
 
 

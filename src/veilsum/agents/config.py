@@ -69,8 +69,6 @@ from veilsum.scenario.loader import load_model
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-    from veilsum.agents.relay import RelayConnector
-
 __all__ = [
     "HIGHEST_PORT",
     "OBSERVERS_ABOVE",
@@ -130,7 +128,7 @@ class Setup:
     ...     except AgentError as problem:
     ...         print(str(problem).replace(f"{folder}/", "").splitlines()[0])
     agent.toml, line 2: scenarios: there is no such key; allowed: name, scenario, variant, listen, \
-peers, keys, ledger, budget, readings, rounds, status, page, observers, relay, membership; did you mean \
+peers, keys, ledger, budget, readings, rounds, status, page, observers, membership; did you mean \
 "scenario"?
     """
 
@@ -168,21 +166,10 @@ peers, keys, ledger, budget, readings, rounds, status, page, observers, relay, m
         self.notes = (*problems, *unused)
 
     def _addresses(self, neighbours: Mapping[str, int]) -> tuple[dict[str, str], list[str]]:
-        """Where neighbours listen: as [peers] says, then as a signed epoch does.
-
-        Not those that [relay] names: wherever others reach them, this site does not.
-        """
-        config, signed, unused = self.config, self.signed, []
-        relayed = [] if config.relay is None else config.relay.peers
+        """Where neighbours listen: as [peers] says, then as a signed epoch does."""
+        config, signed, unused = self.config, self.signed, list[str]()
         stated = {} if signed is None else signed.addresses
-        found = {k: v for k, v in stated.items() if k in neighbours and k not in relayed}
-        if signed is not None:
-            unused += [
-                f"{self.locator.at('relay', 'peers')}: {peer} is no neighbour of {config.name} in "
-                f"epoch {self.manifest.epoch}; it is not called"
-                for peer in relayed
-                if peer not in neighbours
-            ]
+        found = {k: v for k, v in stated.items() if k in neighbours}
         for peer, written in config.peers.items():
             if peer in neighbours:
                 found[peer] = written
@@ -257,7 +244,7 @@ peers, keys, ledger, budget, readings, rounds, status, page, observers, relay, m
     def check_start(self) -> None:
         """Raise for what would keep the agent from running under these terms.
 
-        Keys, deny list, addresses and relay: all that may differ from one epoch to the next.
+        Keys, deny list and addresses: all that may differ from one epoch to the next.
 
         Raises
         ------
@@ -271,7 +258,6 @@ peers, keys, ledger, budget, readings, rounds, status, page, observers, relay, m
         found = None if insecure else self.credentials()
         if found is not None:
             check_credentials(found, self.manifest.certificates[self.config.name])
-            self.relay(insecure)
             assert self.key_watch is not None, "it has read the deny list"
         if self.manifest.masked:
             self.signing_key()
@@ -471,62 +457,15 @@ peers, keys, ledger, budget, readings, rounds, status, page, observers, relay, m
                 request=request_path(self.path(self.config.ledger.path)),
             )
 
-    def relay(self, insecure: bool) -> RelayConnector | None:
-        """What connects this site to its relay, not yet started; None without one.
-
-        Parameters
-        ----------
-        insecure : bool
-            Whether there are no certificates, without which there is no relay either.
-
-        Returns
-        -------
-        RelayConnector or None
-            Its `ports` are for `transport`, once it is started.
-
-        Raises
-        ------
-        AgentError
-            If [relay] names an agent that is no neighbour, or one that [peers] has too; if the
-            agent listens on a port that only it knows; without certificates.
-        """
-        chosen = self.config.relay
-        if chosen is None:
-            return None
-        from veilsum.agents.relay import RelayConnector
-
-        credentials = None if insecure else self.credentials()
-        names, near = self.manifest.certificates, self.manifest.link_weights(self.config.name)
-        with self.locator.errors_at("relay", "address"):
-            address = Endpoint.parse(chosen.address, insecure=False)
-            if credentials is None:
-                raise AgentError("a relay admits sites by certificate; add [keys]")
-        for peer in chosen.peers:
-            stranger = peer not in near and self.signed is None  # a later epoch may have fewer
-            if stranger or peer in self.config.peers:
-                why = "is no neighbour" if stranger else "is in [peers], too"
-                raise AgentError(f"{self.locator.at('relay', 'peers')}: {peer!r} {why}")
-        own = Endpoint.parse(self.config.listen[0], insecure=False)
-        if not own.port:
-            raise AgentError(
-                f"{self.locator.at('listen')}: a site behind a relay listens on a fixed port, to which "
-                'its calls are passed; say listen = ["tls/127.0.0.1:7447"]'
-            )
-        called = {peer: names[peer] for peer in chosen.peers if peer in near}
-        return RelayConnector(address, credentials, own, called, names, watch=self.key_watch)
-
-    def transport(self, insecure: bool, relayed: Mapping[str, int] | None = None) -> ZenohTransport:
+    def transport(self, insecure: bool) -> ZenohTransport:
         """The transport of this agent, not yet open.
 
         Parameters
         ----------
         insecure : bool
             Without certificates, on loopback only.
-        relayed : mapping of str to int, optional
-            The local ports by which neighbours behind a relay are reached (`RelayConnector.ports`).
         """
         names = self.manifest.certificates
-        local = {names[peer]: f"tls/127.0.0.1:{port}" for peer, port in (relayed or {}).items()}
         for written in self.config.listen:
             with self.locator.errors_at("listen"):
                 Endpoint.parse(written, insecure=insecure)
@@ -537,7 +476,7 @@ peers, keys, ledger, budget, readings, rounds, status, page, observers, relay, m
             self.manifest.name,
             names[self.config.name],
             listen=self.config.listen,
-            connect=local | {names[peer]: endpoint for peer, endpoint in self.peers.items()},
+            connect={names[peer]: endpoint for peer, endpoint in self.peers.items()},
             devices=names,
             credentials=None if insecure else self.credentials(),
             insecure=insecure,

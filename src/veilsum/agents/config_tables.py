@@ -259,16 +259,6 @@ class ObserversTable(ConfigTable):
         return allow
 
 
-class RelayTable(ConfigTable):
-    """[relay]: a relay that joins this site with neighbours that cannot reach it, or it them.
-
-    `peers` are those that this site calls; all others may call it.
-    """
-
-    address: str = Field(min_length=1)
-    peers: list[str] = Field(default_factory=list)
-
-
 class AgentConfig(ConfigTable):
     """The contents of agent.toml."""
 
@@ -285,5 +275,4 @@ class AgentConfig(ConfigTable):
     status: StatusTable = StatusTable()
     page: PageTable = PageTable()
     observers: ObserversTable | None = None
-    relay: RelayTable | None = None
     membership: MembershipTable | None = None

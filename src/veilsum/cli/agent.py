@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -179,19 +179,11 @@ def _run_epoch(setup: Setup, run: RunOptions, process: AgentProcess) -> Setup | 
         publisher = setup.publisher(run.insecure)
         if publisher is not None:  # closed after the node, which has a last status for it
             running.callback(publisher.close)
-        relay = setup.relay(run.insecure)
-        if relay is not None:
-            running.callback(relay.close)
-            relay.start()
-        ports = None if relay is None else relay.ports
-        node = build(setup, run.insecure, run.research, run.log, measured, ports)
+        node = build(setup, run.insecure, run.research, run.log, measured)
         running.callback(node.close)
         running.push(_failing(node))
         if not run.insecure:
             pages.enter_context(_transport_log(node))
-        if relay is not None:
-            observed = node.observability.log
-            relay.report = lambda text: observed.write("relay", name, text, level="warning")
         for note in setup.notes:
             node.observability.log.write("epoch", name, note, level="warning")
         if publisher is not None:
@@ -231,14 +223,7 @@ def _transport_log(node: Node) -> TransportLog:
     return TransportLog(lambda refused: transport.handshake_refused(*refused))
 
 
-def build(
-    setup: Setup,
-    insecure: bool,
-    research: bool,
-    level: str,
-    metrics: Any = False,
-    relayed: Mapping[str, int] | None = None,
-) -> Node:
+def build(setup: Setup, insecure: bool, research: bool, level: str, metrics: Any = False) -> Node:
     """The node of one agent, with its ledger open and its transport ready."""
     from veilsum.agents.ledger import Ledger, stored_epoch
     from veilsum.agents.ledger.migration import backup_path
@@ -252,7 +237,7 @@ def build(
     setup.keep_epoch()
     node = Node(
         setup.manifest,
-        setup.transport(insecure, relayed),
+        setup.transport(insecure),
         options=setup.options,
         log=Log(sys.stderr, level),
         metrics=Metrics() if metrics else None,

@@ -19,7 +19,6 @@ from veilsum.cli.keys import keys
 from veilsum.cli.ledger import ledger
 from veilsum.cli.members import members
 from veilsum.cli.plan import plan
-from veilsum.cli.relay import relay
 from veilsum.cli.report import report
 from veilsum.cli.reproduce import reproduce
 from veilsum.cli.run import run
@@ -62,7 +61,7 @@ def root(
 
 for verb in (
     run, sweep, plan, audit, report, reproduce, graph, families, algorithms, init, schema, doctor, agent,
-    status, watch, relay, up,
+    status, watch, up,
 ):  # fmt: skip
     app.command()(verb)
 for name, group in (("keys", keys), ("ledger", ledger), ("members", members)):

@@ -20,6 +20,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from veilsum._extras import install_command
 from veilsum.errors import AgentError, MissingExtraError
 from veilsum.live.hub import Hub
 from veilsum.live.security import (
@@ -52,7 +53,7 @@ try:
 except ImportError:  # pragma: no cover - the extra is installed where this is tested
     raise MissingExtraError(
         "a live page needs starlette, uvicorn and jinja2; install them with "
-        "pip install 'veilsum[live]'"
+        f"{install_command('live')}"
     ) from None
 
 BEAT = 10.0  # seconds between signs that the server is there

@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilsum import _extras
+from veilsum._extras import install_command
 from veilsum._types import Bools, Floats, GraphLike, Indices, Kind
 from veilsum._validate import at_least, one_of
 from veilsum.errors import MissingExtraError, NetworkError
@@ -191,7 +192,7 @@ def best_constant(graph: GraphLike) -> Mixing:
 def fastest(graph: GraphLike, *, limit: int = FASTEST_LIMIT) -> Mixing:
     """The symmetric weights on the graph's links with the least beta*.
 
-    Needs cvxpy: pip install 'veilsum[solvers]'.
+    Needs cvxpy, of the extra `solvers`.
 
     Parameters
     ----------
@@ -391,7 +392,7 @@ def _cvxpy() -> Any:
         return import_module("cvxpy")
     except ImportError as error:
         raise MissingExtraError(
-            "fastest weights need cvxpy: pip install 'veilsum[solvers]'"
+            f"fastest weights need cvxpy: {install_command('solvers')}"
         ) from error
 
 

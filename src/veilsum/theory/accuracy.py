@@ -33,6 +33,7 @@ from veilsum.networks.rows import first_rows
 from veilsum.simulation import Problem
 from veilsum.theory import moments
 from veilsum.theory.exact import expected
+from veilsum.theory.spectrum import PROMPT_UP_TO
 
 CONFIDENCE = 0.95
 MOST = 0.25  # of the range: a half width above covers most of it
@@ -188,7 +189,7 @@ class EstimateError:
         """The expected error of a problem, or of another number of its rounds."""
         made = replace(problem, epsilons=epsilons, rounds=rounds or problem.rounds, horizon=None)
         try:
-            found = expected(made, deviation=deviation)
+            found = expected(made, deviation=deviation, exact_up_to=PROMPT_UP_TO)
         except NetworkError:  # weights without a symmetric spectrum: noise in the mean of all
             shared = _shared(made)
             return cls(shared, shared, np.zeros(len(shared)), deviation, quantile(CONFIDENCE))

@@ -93,7 +93,8 @@ def expected(
     *,
     scales: ArrayLike | None = None,
     deviation: float | None = None,
-    probes: int = 16,
+    probes: int = spectrum.PROBES,
+    exact_up_to: int = spectrum.EXACT_UP_TO,
 ) -> Expected:
     """Expected errors of a problem at every round, without sampling.
 
@@ -109,7 +110,9 @@ def expected(
     deviation
         Assumed standard deviation of the statistic; needed where signals are recorded.
     probes
-        Random vectors that represent the spectrum of networks of more than 6,000 agents.
+        Random vectors that represent the spectrum of larger networks; `standard_error` is theirs.
+    exact_up_to
+        Agents up to which every eigenvalue is computed: 6,000 take about a minute.
 
     Returns
     -------
@@ -149,8 +152,9 @@ def expected(
         return of(problem, algorithm.session, scales, deviation)
     spectrum.symmetric(problem.network)
     xi, noise = statistic_moments(problem, deviation), noise_variance(problem, scales)
-    shared, apart = _noise_squares(problem, noise, probes)
-    mean, rest, sampling = _statistic_squares(problem, xi, probes)
+    spectra = _Spectra(problem, probes, exact_up_to)
+    shared, apart = _noise_squares(problem, noise, spectra)
+    mean, rest, sampling = _statistic_squares(problem, xi, spectra)
     drawn = noise.signals is not None or not xi.exact
     return _assembled(shared, apart, mean, rest, sampling, drawn)
 
@@ -226,7 +230,44 @@ def _assembled(
     )
 
 
-def _noise_squares(problem: Problem, noise: NoiseVariance, probes: int) -> tuple[Floats, Floats]:
+@dataclass(frozen=True, eq=False)
+class _Spectra:
+    """The spectrum that a problem needs, as exactly as was asked for."""
+
+    problem: Problem
+    probes: int
+    exact_up_to: int
+
+    def alike(self) -> spectrum.SpectralPart:
+        """For what enters alike at all agents."""
+        return spectrum.part(
+            self.problem.network, self.problem.rounds, self.probes, self.exact_up_to
+        )
+
+    def entering(self, noise: NoiseVariance) -> tuple[spectrum.SpectralPart, moments.Inputs]:
+        """For noise, and the variance of it that enters along each eigenvalue, by round."""
+        network, rounds = self.problem.network, self.problem.rounds
+        entering = [noise.at(t) for t in range(rounds + 1)]
+        if all(len(u) == 1 for u in entering):
+            return self.alike(), entering.__getitem__
+        profile = _one_profile(entering)
+        if network.size <= self.exact_up_to or (
+            profile is None and network.size <= spectrum.EXACT_UP_TO
+        ):
+            known = spectrum.dense(network)
+            return known.part, _projected(known, entering).__getitem__
+        if profile is None:
+            raise NetworkError(
+                f"beyond {spectrum.EXACT_UP_TO:,} agents the noise may differ between agents, or "
+                "between rounds, but not both; try protect = signal"
+            )
+        sizes = [u.mean(axis=0, keepdims=True) for u in entering]
+        return spectrum.probed(network, profile, rounds + 1, self.probes), sizes.__getitem__
+
+
+def _noise_squares(
+    problem: Problem, noise: NoiseVariance, spectra: _Spectra
+) -> tuple[Floats, Floats]:
     """E CoP^2 at lambda = 1, (rounds + 1, epsilons), and below, (probes, rounds + 1, epsilons)."""
     algorithm, rounds, d = problem.algorithm, problem.rounds, problem.family.dimension
 
@@ -236,17 +277,15 @@ def _noise_squares(problem: Problem, noise: NoiseVariance, probes: int) -> tuple
     shared = moments.weighted_variance(
         algorithm, _ONE, _ONE, rounds, _transmitted(algorithm, _ONE, mean)
     )
-    each = [
-        moments.weighted_variance(
-            algorithm,
-            part.values,
-            part.weights,
-            rounds,
-            _transmitted(algorithm, part.values, inputs),
-        )
-        for part, inputs in _noise_parts(problem, noise, probes)
-    ]
-    return d * shared, d * np.stack(each)
+    part, inputs = spectra.entering(noise)
+    below = moments.weighted_variance(
+        algorithm,
+        part.values,
+        part.weights,
+        rounds,
+        _transmitted(algorithm, part.values, inputs),
+    )
+    return d * shared, d * below
 
 
 def _transmitted(algorithm: Algorithm, values: Floats, inputs: moments.Inputs) -> moments.Inputs:
@@ -259,26 +298,6 @@ def _transmitted(algorithm: Algorithm, values: Floats, inputs: moments.Inputs) -
         return np.asarray(gain[:, None] ** 2 * inputs(t))
 
     return entering
-
-
-def _noise_parts(
-    problem: Problem, noise: NoiseVariance, probes: int
-) -> list[tuple[spectrum.SpectralPart, Any]]:
-    """Parts of the spectrum with the variance entering there, by round."""
-    network, rounds = problem.network, problem.rounds
-    entering = [noise.at(t) for t in range(rounds + 1)]
-    if all(len(u) == 1 for u in entering):
-        return [(p, entering.__getitem__) for p in spectrum.parts(network, rounds, probes)]
-    if network.size <= spectrum.DENSE_UP_TO:
-        known = spectrum.dense(network)
-        projected = _projected(known, entering)
-        return [
-            (spectrum.SpectralPart(known.values, np.ones_like(known.values)), projected.__getitem__)
-        ]
-    profile, sizes = _one_profile(entering)
-    rng, matrix = np.random.default_rng(0), spectrum.symmetric(network)
-    made = [spectrum.probed(matrix, profile, rounds + 1, rng) for _ in range(probes)]
-    return [(part, sizes.__getitem__) for part in made]
 
 
 def _projected(known: spectrum.Dense, entering: list[Floats]) -> list[Floats]:
@@ -294,26 +313,22 @@ def _projected(known: spectrum.Dense, entering: list[Floats]) -> list[Floats]:
     return made
 
 
-def _one_profile(entering: list[Floats]) -> tuple[Floats, list[Floats]]:
-    """u_{j,t} = profile_j size_t, or an error: large networks take one profile over agents."""
+def _one_profile(entering: list[Floats]) -> Floats | None:
+    """profile_j, if u_{j,t} = profile_j size_t in all rounds."""
     first = next(u for u in entering if len(u) > 1)
-    profile = first[:, 0] / first[:, 0].mean()
-    sizes = [u.mean(axis=0, keepdims=True) for u in entering]
-    for u, size in zip(entering, sizes, strict=True):
-        if not np.allclose(u, profile[:, None] * size, rtol=1e-9):
-            raise NetworkError(
-                f"beyond {spectrum.DENSE_UP_TO:,} agents the noise may differ between agents, or "
-                "between rounds, but not both; try protect = signal"
-            )
-    return profile, sizes
+    profile = np.asarray(first[:, 0] / first[:, 0].mean())
+    for u in entering:
+        if not np.allclose(u, profile[:, None] * u.mean(axis=0, keepdims=True), rtol=1e-9):
+            return None
+    return profile
 
 
 def _statistic_squares(
-    problem: Problem, xi: StatisticMoments, probes: int
+    problem: Problem, xi: StatisticMoments, spectra: _Spectra
 ) -> tuple[Floats, Floats, Floats]:
     """E CoD^2 at lambda = 1; below 1, by probe; and the error of the mean against the truth."""
     algorithm, rounds, n = problem.algorithm, problem.rounds, problem.network.size
-    sides = spectrum.parts(problem.network, rounds, probes)
+    part = spectra.alike()
     gain = np.concatenate(list(moments.response(algorithm, _ONE, rounds))) / moments.divisor(
         algorithm, rounds
     )
@@ -325,18 +340,15 @@ def _statistic_squares(
             * moments.weighted_variance(algorithm, _ONE, _ONE, rounds, innovations)[:, 0]
             + bias
         )
-        each = [
-            moments.weighted_variance(algorithm, p.values, p.weights, rounds, innovations)
-            for p in sides
-        ]
-        return along, xi.variance * np.stack(each), along
+        below = moments.weighted_variance(algorithm, part.values, part.weights, rounds, innovations)
+        return along, xi.variance * below, along
     away = (gain - 1) ** 2 * (n * (xi.mean**2).sum() + xi.variance)
-    each = [_polynomial(algorithm, p, rounds) for p in sides]
-    return away, xi.variance * np.stack(each), gain**2 * xi.variance + bias
+    below = _polynomial(algorithm, part, rounds)
+    return away, xi.variance * below, gain**2 * xi.variance + bias
 
 
 def _polynomial(algorithm: Any, part: spectrum.SpectralPart, rounds: int) -> Floats:
-    """(rounds + 1, 1): sum_i weight_i P_t(lambda_i)^2."""
-    values = moments.response(algorithm, part.values, rounds)
-    sums = np.array([(part.weights * y**2).sum() for y in values])
-    return np.asarray(sums / moments.divisor(algorithm, rounds) ** 2)[:, None]
+    """(probes, rounds + 1, 1): sum_i weight_i P_t(lambda_i)^2."""
+    responses = moments.response(algorithm, part.values, rounds)
+    sums = np.stack([part.weights @ y**2 for y in responses], axis=1)
+    return np.asarray(sums / moments.divisor(algorithm, rounds) ** 2)[:, :, None]

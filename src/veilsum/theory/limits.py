@@ -27,7 +27,12 @@ BREAKDOWN = 1e-12
 Floats = NDArray[np.float64]
 
 
-def best_polynomial(network: Any, rounds: int, probes: int = 16) -> Floats:
+def best_polynomial(
+    network: Any,
+    rounds: int,
+    probes: int = spectrum.PROBES,
+    exact_up_to: int = spectrum.EXACT_UP_TO,
+) -> Floats:
     """min over polynomials P of degree t, P(1) = 1, of (sum_{i >= 2} P(lambda_i)^2)^(1/2).
 
     The least disagreement that t rounds on a network can leave between agents whose statistics
@@ -40,7 +45,9 @@ def best_polynomial(network: Any, rounds: int, probes: int = 16) -> Floats:
     rounds
         The largest t.
     probes
-        Random vectors that represent the spectrum of networks of more than 6,000 agents.
+        Random vectors that represent the spectrum of larger networks.
+    exact_up_to
+        Agents up to which every eigenvalue is computed: 6,000 take about a minute.
 
     Returns
     -------
@@ -58,10 +65,8 @@ def best_polynomial(network: Any, rounds: int, probes: int = 16) -> Floats:
     >>> best_polynomial(networks.metropolis("ring:9"), rounds=3).round(2).tolist()
     [2.83, 1.41, 0.89, 0.53]
     """
-    sides = spectrum.parts(network, rounds, probes)
-    values = np.concatenate([part.values for part in sides])
-    weights = np.concatenate([part.weights for part in sides]) / len(sides)
-    return np.sqrt(christoffel(values, weights, rounds))
+    part = spectrum.part(network, rounds, probes, exact_up_to)
+    return np.sqrt(christoffel(part.values, part.weights.mean(axis=0), rounds))
 
 
 def christoffel(values: Floats, weights: Floats, degree: int) -> Floats:

@@ -221,16 +221,18 @@ def innovations(algorithm: Algorithm) -> Callable[[int], Floats]:
 def weighted_variance(
     algorithm: Algorithm, values: Floats, weights: Floats, rounds: int, inputs: Inputs
 ) -> Floats:
-    """(rounds + 1, columns): sum_i weight_i Var y_t(lambda_i), inputs at the start included."""
-    column, weight = values[:, None], weights[:, None]
-    start = inputs(0)
-    total = np.zeros((rounds + 1, start.shape[1]))
+    """sum_i weight_i Var y_t(lambda_i), inputs at the start included.
+
+    (rounds + 1, columns), or for several rows of weights (rows, rounds + 1, columns).
+    """
+    column, start = values[:, None], inputs(0)
+    total, alike = np.zeros((*weights.shape[:-1], rounds + 1, start.shape[1])), len(start) == 1
     if np.any(start):
         for t, y in enumerate(impulse(algorithm, column, rounds)):
-            total[t] += (weight * y**2 * start).sum(axis=0)
+            total[..., t, :] += (weights @ y**2) * start[0] if alike else weights @ (y**2 * start)
     if any(np.any(inputs(t)) for t in range(1, rounds + 1)):
         for t, v in enumerate(variances(algorithm, column, rounds, inputs)):
-            total[t] += (weight * v).sum(axis=0)
+            total[..., t, :] += weights @ v
     return total / divisor(algorithm, rounds)[:, None] ** 2
 
 

@@ -41,6 +41,7 @@ from veilsum.privacy.mechanisms.base import COMPUTABLE
 from veilsum.simulation import Problem
 from veilsum.theory.accuracy import LARGEST_EPSILON, Precision, precision, rounded_up
 from veilsum.theory.exact import Expected, expected
+from veilsum.theory.spectrum import PROMPT_UP_TO
 
 Floats = NDArray[np.float64]
 Refusal = Callable[[Problem], str]  # why a problem cannot be used; "" if it can
@@ -610,7 +611,7 @@ class _Request:
             rounds = min(rounds, data.values.shape[1])
         each = tuple(epsilon / problem.privacy.sessions for epsilon in epsilons)
         made = replace(problem, rounds=rounds, epsilons=each, horizon=None)
-        return expected(made, deviation=self.deviation)
+        return expected(made, deviation=self.deviation, exact_up_to=PROMPT_UP_TO)
 
     def answer(self, problem: Problem) -> Candidate:
         """What one candidate needs, or how close it comes."""

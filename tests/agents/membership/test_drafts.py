@@ -189,25 +189,6 @@ def test_what_a_careless_operator_types(tmp_path: Path) -> None:
     assert "keys init" not in said  # no site would believe a new authority
 
 
-def test_an_epoch_does_not_lead_past_a_relay(tmp_path: Path) -> None:
-    """Its addresses are those that others see: behind a relay they may be this site's own."""
-    home = made_fleet(tmp_path)
-    members(home, "add", "south=127.0.0.1:7999", "--link", "north")
-    members(home, "rollout")
-    assert sorted(setup_of(home, "north").peers) == ["east", "south", "west"]
-    text = (home / "sites" / "north" / "agent.toml").read_text()
-    relay = '[relay]\naddress = "tls/127.0.0.1:7450"\npeers = ["south"]\n'
-    (home / "sites" / "north" / "agent.toml").write_text(f"{text}\n{relay}")
-    setup = setup_of(home, "north")
-    assert sorted(setup.peers) == ["east", "west"]
-    assert setup.relay(insecure=False) is not None
-    members(home, "remove", "south")
-    members(home, "rollout")
-    found = setup_of(home, "north").relay(insecure=False)  # goes on without the call
-    assert found is not None
-    assert not found.ports
-
-
 def test_the_file_of_a_newcomer_has_the_addresses_and_the_place_of_epochs(tmp_path: Path) -> None:
     home = made_fleet(tmp_path)
     members(home, "add", "south=127.0.0.1:7999", "--link", "north")

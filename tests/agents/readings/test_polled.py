@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from veilsum._extras import install_command
 from veilsum.agents.config_tables import SOURCES, ReadingsTable
 from veilsum.agents.readings import (
     HttpReadings,
@@ -165,7 +166,7 @@ def test_a_missing_package_names_the_extra(
     monkeypatch: pytest.MonkeyPatch, make: Any, module: str, extra: str
 ) -> None:
     monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(MissingExtraError, match=re.escape(f"pip install 'veilsum[{extra}]'")):
+    with pytest.raises(MissingExtraError, match=re.escape(install_command(extra))):
         make("mqtt://host")
 
 

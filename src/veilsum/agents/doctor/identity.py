@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from veilsum.agents.doctor.outcomes import CheckResult, ExaminedAgent, failure, ok, warning
 from veilsum.agents.ledger import stored_epoch
@@ -51,13 +51,8 @@ def peers(agent: ExaminedAgent) -> Iterator[CheckResult]:
             agent.endpoint(text).check_verifiable(peer)
     with agent.setup.locator.errors_at("listen"):
         listening = [agent.endpoint(text) for text in config.listen]
-    relay = config.relay
-    called = () if relay is None else relay.peers
-    waited = [peer for peer in agent.neighbours if peer not in (*agent.setup.peers, *called)]
+    waited = [peer for peer in agent.neighbours if peer not in agent.setup.peers]
     names = ", ".join(waited)
-    if relay is not None:
-        yield _relayed(agent, called, waited)
-        return
     if waited and all(endpoint.port == 0 for endpoint in listening):
         yield failure(
             "peers",
@@ -74,16 +69,6 @@ def peers(agent: ExaminedAgent) -> Iterator[CheckResult]:
         yield ok("peers", f"connects to {_those(agent, waited)}; {names} must connect to it")
     else:
         yield ok("peers", f"connects to {_those(agent, waited)}")
-
-
-def _relayed(agent: ExaminedAgent, called: Sequence[str], waited: list[str]) -> CheckResult:
-    """What a relay is for; that it can be used, its connector decides."""
-    relay = agent.setup.config.relay
-    agent.setup.relay(agent.insecure)
-    text = (
-        f"{', '.join(called) or 'nobody'} is called through the relay at {relay and relay.address}"
-    )
-    return ok("peers", f"{text}; {', '.join(waited) or 'nobody'} must connect or call")
 
 
 def _those(agent: ExaminedAgent, waited: list[str]) -> str:

@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 from veilsum import __version__
+from veilsum._extras import install_command
 from veilsum.agents.doctor.outcomes import CheckResult, ExaminedAgent, failure, ok, warning
 from veilsum.agents.outputs import check_outputs
 from veilsum.agents.transport.zenoh_config import Endpoint, link_problem
@@ -104,13 +105,13 @@ def versions(agent: ExaminedAgent) -> Iterator[CheckResult]:  # noqa: ARG001 - o
             found[package] = importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError:
             yield failure(
-                "versions", f"{package} is missing", "install it: pip install 'veilsum[agents]'"
+                "versions", f"{package} is missing", f"install it: {install_command('agents')}"
             )
             return
     zenoh = tuple(int(part) for part in found["eclipse-zenoh"].split(".")[:2])
     text = ", ".join(f"{name} {version}" for name, version in found.items())
     if zenoh < LEAST_ZENOH:
-        yield failure("versions", text, "upgrade it: pip install --upgrade 'veilsum[agents]'")
+        yield failure("versions", text, "upgrade it: pip install --upgrade eclipse-zenoh")
     else:
         yield ok("versions", text)
 

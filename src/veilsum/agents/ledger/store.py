@@ -267,11 +267,11 @@ class Store:
     def has_origin(self, origin: str, but: int = 0) -> bool:
         """Whether the reading with this origin was released or passed over; not in query `but`."""
         where = (
-            "SELECT 1 FROM origins JOIN releases USING (seq) WHERE origin = ?1 "
-            "AND NOT (attempt > 0 AND reading = ?2) "
-            "UNION ALL SELECT 1 FROM passed WHERE origin = ?1"
+            "SELECT 1 FROM origins JOIN releases USING (seq) WHERE origin = ? "
+            "AND NOT (attempt > 0 AND reading = ?) "
+            "UNION ALL SELECT 1 FROM passed WHERE origin = ?"
         )
-        return self._one(where, origin, but)
+        return self._one(where, origin, but, origin)
 
     def was_passed_over(self, origin: str) -> bool:
         """Whether the reading with this origin was passed over."""

@@ -18,6 +18,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from veilsum._extras import install_command
 from veilsum.agents.pki.files import check_name, check_private
 from veilsum.agents.roles import Role, common_name_of, split_common_name
 from veilsum.errors import AgentError, MissingExtraError
@@ -29,7 +30,7 @@ try:
     from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 except ImportError:  # pragma: no cover - the extra is installed where this is tested
     raise MissingExtraError(
-        "certificates need the package cryptography; install it with pip install 'veilsum[agents]'"
+        f"certificates need the package cryptography; install it with {install_command('agents')}"
     ) from None
 
 AUTHORITY_DAYS = 3650

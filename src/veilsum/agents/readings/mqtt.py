@@ -18,6 +18,7 @@ from importlib import import_module
 from typing import Any
 from urllib.parse import urlsplit
 
+from veilsum._extras import install_command
 from veilsum.agents.readings import arguments
 from veilsum.agents.readings.base import Notice, Pauses
 from veilsum.agents.readings.polled import SEPARATOR, Fields, Item, QueuedReadings, parsed
@@ -254,7 +255,7 @@ def _paho() -> Any:
     try:
         return import_module("paho.mqtt.client")
     except ImportError as problem:
-        raise MissingExtraError("MQTT needs paho-mqtt: pip install 'veilsum[mqtt]'") from problem
+        raise MissingExtraError(f"MQTT needs paho-mqtt: {install_command('mqtt')}") from problem
 
 
 def _properties(packet: str) -> Any:

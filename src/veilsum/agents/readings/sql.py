@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from importlib import import_module
 from typing import Any
 
+from veilsum._extras import install_command
 from veilsum.agents.readings import arguments
 from veilsum.agents.readings.base import Notice, Pauses
 from veilsum.agents.readings.polled import Fields, Item, PolledReadings, UnavailableError, key_text
@@ -117,7 +118,7 @@ class SqlReadings(PolledReadings):
             ) from None
         except ImportError as problem:
             raise MissingExtraError(
-                f"{where} needs the driver {address.drivername}: pip install 'veilsum[sql]' has the "
+                f"{where} needs the driver {address.drivername}: {install_command('sql')} has the "
                 f"one for PostgreSQL (postgresql+psycopg); {problem.name} is missing"
             ) from None
         self._keys: deque[Any] = deque(maxlen=LOOK_BACK)  # the last ones, ascending
@@ -246,4 +247,4 @@ def _sqlalchemy() -> Any:
     try:
         return import_module("sqlalchemy")
     except ImportError as problem:
-        raise MissingExtraError("SQL needs SQLAlchemy: pip install 'veilsum[sql]'") from problem
+        raise MissingExtraError(f"SQL needs SQLAlchemy: {install_command('sql')}") from problem

@@ -13,6 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from veilsum._extras import install_command
 from veilsum.errors import AgentError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -228,5 +229,5 @@ def _prometheus() -> Any:
         return import_module("prometheus_client")
     except ImportError as problem:
         raise MissingExtraError(
-            "metrics need prometheus-client: pip install 'veilsum[agents]'"
+            f"metrics need prometheus-client: {install_command('agents')}"
         ) from problem

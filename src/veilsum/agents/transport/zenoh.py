@@ -26,6 +26,7 @@ from functools import cached_property, partial
 from importlib import import_module
 from typing import Any, NamedTuple
 
+from veilsum._extras import install_command
 from veilsum.agents.events import PeerDown, PeerUp, Received, ReceivedBatch
 from veilsum.agents.messages import CumulativeMass, Message
 from veilsum.agents.pki import Credentials, KeyWatch, check_credentials
@@ -653,7 +654,7 @@ def load_zenoh() -> Any:
         zenoh: Any = import_module("zenoh")
     except ImportError:  # pragma: no cover - the extra is installed where this is tested
         raise MissingExtraError(
-            "agents need the package eclipse-zenoh; install it with pip install 'veilsum[agents]'"
+            f"agents need the package eclipse-zenoh; install it with {install_command('agents')}"
         ) from None
     zenoh.try_init_log_from_env()
     return zenoh

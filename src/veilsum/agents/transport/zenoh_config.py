@@ -248,7 +248,7 @@ def link_problem(device: str, endpoint: Endpoint, credentials: Credentials) -> s
         name = _common_name(endpoint, credentials)
     except ssl.SSLCertVerificationError as problem:
         return f"its certificate is not accepted: {problem.verify_message or problem.reason}"
-    except ssl.SSLEOFError:  # no alert: a proxy or a relay whose far end is down does so, too
+    except ssl.SSLEOFError:  # no alert: a proxy whose far end is down does so, too
         return "it ends the handshake without a reason; is it running, and does it listen there?"
     except ssl.SSLError as problem:
         alert = (problem.reason or "refused").lower().replace("_", " ")

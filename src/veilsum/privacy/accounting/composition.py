@@ -71,6 +71,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilsum import _validate
+from veilsum._extras import install_command
 from veilsum.errors import MissingExtraError, PrivacyError
 from veilsum.privacy.accounting.events import PrivacyEvent, Release, ReleaseEvent
 
@@ -380,7 +381,7 @@ def _dp_accounting() -> Any:
         return import_module("dp_accounting.pld.privacy_loss_distribution")
     except ImportError as error:
         raise MissingExtraError(
-            "tight composition needs dp_accounting: pip install 'veilsum[accounting]'; "
+            f"tight composition needs dp_accounting: {install_command('accounting')}; "
             "method='optimal' needs nothing"
         ) from error
 

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veilsum import _extras, _validate
+from veilsum._extras import install_command
 from veilsum.errors import MissingExtraError, PrivacyError
 
 Floats = NDArray[np.float64]
@@ -270,6 +271,6 @@ def _cvxpy() -> Any:
         return import_module("cvxpy")
     except ImportError as error:
         raise MissingExtraError(
-            "the solver's allocation needs cvxpy: pip install 'veilsum[solvers]'; "
+            f"the solver's allocation needs cvxpy: {install_command('solvers')}; "
             "allocation.optimal and allocation.decentralised need nothing"
         ) from error

@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from veilsum._extras import install_command
 from veilsum.errors import MissingExtraError, VeilsumError
 
 _EVERYWHERE = "_raised_by_every_rank"
@@ -55,7 +56,7 @@ def world() -> Any:
     except (ImportError, RuntimeError) as problem:  # the second if no MPI library can be loaded
         raise MissingExtraError(
             f'engine "mpi" needs mpi4py and an MPI library ({problem}); '
-            'try: pip install "veilsum[mpi]"'
+            f"try: {install_command('mpi')}"
         ) from problem
     return MPI.COMM_WORLD
 
