@@ -341,11 +341,18 @@ def _measured(name: str, expected: tuple[str, ...] = ()) -> str:
 
 def reproduction() -> str:
     """What `veilsum reproduce` found last, statement by statement."""
+    from veilsum.paper.experiment import FACTS
+
     found = json.loads((ROOT / "docs" / "verdicts.json").read_text())["experiments"]
     parts = []
     for experiment in found:
         rows = [
-            [f["verdict"], f["source"], f["statement"], f["sentence"]]
+            [
+                f["verdict"],
+                f["source"] + ("" if f["can_fail"] else FACTS),
+                f["statement"],
+                f["sentence"],
+            ]
             for f in experiment["findings"]
         ]
         head = f"### {experiment['title']}\n\n{experiment['reference']}; `{experiment['command']}`"
@@ -359,21 +366,13 @@ def reproduction() -> str:
 
 
 def tally() -> str:
-    """How many statements have which verdict, those of the paper and our own."""
-    from veilsum.paper.experiment import ClaimSource, counts
+    """How many statements have which verdict, the paper's and our own, facts apart."""
+    from veilsum.paper.experiment import counts
 
     found = json.loads((ROOT / "docs" / "verdicts.json").read_text())["experiments"]
     counted = counts(f for experiment in found for f in experiment["findings"])
-    rows = [[str(whose), *map(str, each.values())] for whose, each in counted.items()]
-    return table(["statements of", *map(str, counted[ClaimSource.PAPER])], rows)
-
-
-def standings() -> str:
-    """How the paper's theorems stand, as the functions of `veilsum.theory` say."""
-    from veilsum.theory import VERDICTS
-
-    rows = [[f"`{name}`", str(verdict), why] for name, (verdict, why) in VERDICTS.items()]
-    return table(["statement", "verdict", "why"], rows)
+    rows = [[whose, *map(str, each.values())] for whose, each in counted.items()]
+    return table(["statements of", *map(str, counted["paper"])], rows)
 
 
 def batches() -> str:
@@ -506,7 +505,6 @@ PARTS: dict[str, Callable[[], str]] = {
         link_states,
         reproduction,
         tally,
-        standings,
         batches,
         scaling_measured,
         scaling_patches,

@@ -34,8 +34,9 @@ def test_list_names_every_entry() -> None:
     assert all(name in done.stdout for name in paper.names())
     reported = json.loads(call("--list", "--json", "table-1").stdout)["experiments"]
     assert [entry["id"] for entry in reported] == ["table-1"]
-    (one,) = reported[0]["statements"]
+    one, other = reported[0]["statements"]
     assert (one["source"], one["quote"]) == ("veilsum", "")
+    assert other["source"] == "paper"
     reported = json.loads(call("--list", "--json", "fig-naive").stdout)["experiments"]
     (one,) = reported[0]["statements"]
     assert one["source"] == "paper"
@@ -56,11 +57,15 @@ def test_counts_are_distinguished_for_the_paper_and_for_us(tmp_path: Any) -> Non
     """One tally used to count our own statements as the paper's."""
     done = call("fig-directed", "tightness", "--out", tmp_path)
     lines = done.stdout.splitlines()
-    assert "Statements of the paper: 1 confirmed, 2 corrected, 2 refuted" in lines
-    assert "Statements of our own: 0 confirmed, 0 corrected, 0 refuted" in lines
+    none = "0 confirmed, 0 true, uninformative, 0 corrected, 0 refuted"
+    assert f"Statements of the paper, measured: {none.replace('0 conf', '1 conf')}" in lines
+    proved = "0 confirmed, 0 true, uninformative, 2 corrected, 2 refuted"
+    assert f"Statements of the paper, decided by proof: {proved}" in lines
+    assert f"Statements of our own, measured: {none}" in lines
     reported = json.loads(call("fig-directed", "tightness", "--json", "--out", tmp_path).stdout)
-    assert reported["counts"]["paper"] == {"confirmed": 1, "corrected": 2, "refuted": 2}
-    assert reported["counts"]["veilsum"] == {"confirmed": 0, "corrected": 0, "refuted": 0}
+    assert sum(reported["counts"]["paper"].values()) == 1
+    assert reported["counts"]["paper, facts"]["refuted"] == 2
+    assert sum(reported["counts"]["veilsum"].values()) == 0
 
 
 def test_json_is_one_object_and_a_second_call_computes_nothing(tmp_path: Any) -> None:

@@ -27,8 +27,8 @@ def test_the_page_holds_figures_verdicts_and_commands(page: Any) -> None:
     text = page.read_text(encoding="utf-8")
     assert text.count("data:image/png;base64,") == 1 + 2  # one figure, and one in two columns
     assert "veilsum reproduce fig-directed --seed 0 --quick" in text
-    assert "Statements of the paper: " in text
-    assert "Statements of our own: 0 confirmed" in text
+    assert "Statements of the paper, measured: " in text
+    assert "Statements of our own, measured: 0 confirmed" in text
     assert "<blockquote>“that is no longer minimum variance”</blockquote>" in text
     assert "This is a quick reproduction" in text
     assert "✓ confirmed" in text

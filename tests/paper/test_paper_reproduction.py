@@ -54,8 +54,12 @@ def made(
         figure.add_subplot().plot(measured.table.x)
         return figure
 
-    claims = claims or (Claim("It holds.", lambda _: Finding(Verdict.CONFIRMED, "It is 1.")),)
-    return Experiment(id, "Title", "Figure 1", measure, draw, claims, (SCENARIO,), **more)
+    said = claims or (Claim("It holds.", always(Finding(Verdict.CONFIRMED, "It is 1."))),)
+
+    class Told(Experiment):
+        claims = said
+
+    return Told(id, "Title", "Figure 1", measure, draw, (SCENARIO,), **more)
 
 
 def test_outputs_and_record(tmp_path: Any) -> None:
@@ -66,10 +70,10 @@ def test_outputs_and_record(tmp_path: Any) -> None:
     assert record["version"] == held["version"] == __version__
     assert (held["verdict"], held["seed"], held["quick"]) == ("confirmed", 5, True)
     assert held["command"] == "veilsum reproduce one --seed 5 --quick"
-    assert held["findings"] == [
-        {"statement": "It holds.", "source": "veilsum", "verdict": "confirmed",
-         "sentence": "It is 1.", "quote": ""}
-    ]  # fmt: skip
+    (finding,) = held["findings"]
+    said = {"statement": "It holds.", "source": "veilsum", "verdict": "confirmed",
+            "sentence": "It is 1.", "quote": "", "can_fail": True, "threshold_by": ""}  # fmt: skip
+    assert said.items() <= finding.items()
 
 
 def test_a_finished_experiment_is_not_computed_again(tmp_path: Any) -> None:
@@ -130,8 +134,19 @@ def test_a_fault_or_missing_data_stops_no_other_experiment(tmp_path: Any) -> Non
     assert calls == ["c", "a", "b"]  # neither counts as done
 
 
-def always(finding: Finding) -> Callable[[Measurement], Finding]:
-    return lambda measured: finding  # noqa: ARG005 - whatever is measured
+def always(finding: Finding) -> Callable[[Measurement, Claim], Finding]:
+    return lambda _measured, _claim: finding
+
+
+def test_the_line_and_whose_it_is_stand_in_the_row() -> None:
+    """The sentence has them, and so has the record."""
+    found = Finding(Verdict.REFUTED, "It is 2.")
+    claim = Claim("It holds.", always(found), value="at most 1", threshold=1, threshold_by="us",
+                  can_fail=False, erratum=(3,))  # fmt: skip
+    row = claim.finding(Measurement({}))
+    assert row["sentence"] == "It is 2. The line is ours: at most 1."
+    assert (row["threshold"], row["can_fail"], row["erratum"]) == (1, False, [3])
+    assert replace(claim, threshold_by="paper").line == "The line is the paper's: at most 1."
 
 
 def test_the_verdict_of_an_experiment_is_its_severest(tmp_path: Any) -> None:
@@ -139,7 +154,7 @@ def test_the_verdict_of_an_experiment_is_its_severest(tmp_path: Any) -> None:
     claims = tuple(Claim("S.", always(finding)) for finding in says)
     (report,) = reproduction.reproduce([made(claims=claims)], tmp_path)
     assert (report.verdict, report.sentence) == ("refuted", "refuted 1.")
-    assert worst(says[:2]) is Verdict.CORRECTED
+    assert worst(list(Verdict)[:3]) is Verdict.CORRECTED
     assert judged(True, "x").verdict is Verdict.CONFIRMED
     assert judged(False, "x").verdict is Verdict.REFUTED
     assert judged(False, "x", Verdict.CORRECTED).verdict is Verdict.CORRECTED

@@ -7,6 +7,7 @@ import os
 import re
 from copy import deepcopy
 from dataclasses import fields, replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,16 @@ from tests.paper.veilsum_data import data  # noqa: F401 - a fixture for all
 from veilsum import algorithms, paper
 from veilsum.networks import row_stochastic
 from veilsum.paper import baseline, extensions, sweeps, tabulate
-from veilsum.paper.experiment import ClaimSource, Context, Verdict, counts, run, shipped
+from veilsum.paper.experiment import (
+    FACTS,
+    ClaimSource,
+    Context,
+    Verdict,
+    claims,
+    counts,
+    run,
+    shipped,
+)
 from veilsum.paper.reproduction import SKIPPED, lasting
 from veilsum.privacy import NetworkDP
 from veilsum.scenario import Scenario
@@ -26,7 +36,10 @@ from veilsum.scenario import Scenario
 ROOT = Path(__file__).resolve().parents[2]
 RECORD = json.loads((ROOT / "docs" / "verdicts.json").read_text(encoding="utf-8"))
 SEEDS = range(8)
-QUICK = ["theorems", "tightness", "optimal-noise", "fig-data", "fig-directed", "fig-dynamic"]
+QUICK = [
+    "theorems", "tightness", "optimal-noise", "fig-data", "streams", "messages", "fastest-mixing",
+    "fig-directed", "fig-dynamic",
+]  # fmt: skip
 NUMBER = re.compile(r"-?\d[\d,]*\.?\d*(?:e[+-]?\d+)?")
 TINY = 1e-6  # rounding errors and vanished disagreement differ between machines
 
@@ -67,15 +80,56 @@ def test_all_of_the_record_is_what_a_run_finds(id: Any, tmp_path: Any) -> None:
 
 def test_the_record_has_every_statement_with_its_words() -> None:
     """A statement that is added or reworded and not judged anew fails here, in no time."""
+    names = (
+        "id",
+        "statement",
+        "quote",
+        "where",
+        "threshold",
+        "threshold_by",
+        "can_fail",
+        "erratum",
+    )
     held = {
-        entry["id"]: [(f["statement"], f["source"], f["quote"]) for f in entry["findings"]]
+        entry["id"]: [[f[name] for name in names] for f in entry["findings"]]
         for entry in RECORD["experiments"]
     }
-    assert held == {
-        id: [(c.statement, str(c.source), c.quote) for c in experiment.claims]
-        for id, experiment in paper.EXPERIMENTS.items()
-    }
+    rows: dict[str, list[Any]] = {id: [] for id in paper.names()}
+    for claim in claims().values():
+        rows[claim.experiment].append([getattr(claim, name) for name in names])
+    assert held == json.loads(json.dumps(rows))  # tuples as lists
     assert list(held) == paper.names()
+
+
+def test_a_row_has_what_a_verdict_needs() -> None:
+    """A place for every quote, an owner for every line, a test that is there, errata that are there."""
+    errata = re.findall(r"^## (\d+)\.", (ROOT / "docs" / "errata.md").read_text(), re.M)
+    for claim in claims().values():
+        assert bool(claim.quote) == bool(claim.where), claim.id
+        assert bool(claim.value) == (claim.threshold is not None) == bool(claim.threshold_by), (
+            claim.id
+        )
+        assert claim.threshold_by in ("", "paper", "us"), claim.id
+        assert isinstance(claim.test, str), claim.id
+        module, _, name = claim.test.partition(".")
+        assert callable(getattr(import_module(f"veilsum.paper.{module}"), name)), claim.id
+        assert {str(k) for k in claim.erratum} <= set(errata), claim.id
+
+
+def test_the_statements_in_passing_have_verdicts() -> None:
+    """Thirteen that had none, and that agents may differ."""
+    wanted = {
+        "non-private-rate": "confirmed", "variance-over-t": "confirmed",
+        "graph-homomorphic": "refuted", "k-messages": "corrected",
+        "simultaneous-access": "confirmed", "fastest-weights": "corrected",
+        "cannot-be-reconciled": "refuted", "no-meaningful-protection": "corrected",
+        "not-sacrificed": "corrected", "budgets-converge-faster": "corrected",
+        "alg-4-under-network-dp": "confirmed", "local-constraints": "confirmed",
+        "central-and-local": "corrected", "real-average-consumption": "refuted",
+        "agents-that-differ": "refuted",
+    }  # fmt: skip
+    held = {f["id"]: f["verdict"] for entry in RECORD["experiments"] for f in entry["findings"]}
+    assert {id: held[id] for id in wanted} == wanted
 
 
 def test_a_statement_counts_once_with_its_worst_verdict() -> None:
@@ -86,11 +140,17 @@ def test_a_statement_counts_once_with_its_worst_verdict() -> None:
     ]
     ours = [{"source": "veilsum", "quote": "", "statement": s, "verdict": "refuted"} for s in "aab"]
     found = counts([*both, *ours])
-    assert found[ClaimSource.PAPER] == {"confirmed": 0, "corrected": 1, "refuted": 0}
-    assert found[ClaimSource.VEILSUM] == {"confirmed": 0, "corrected": 0, "refuted": 2}
+    none = dict.fromkeys(Verdict, 0)
+    assert found[ClaimSource.PAPER] == none | {"corrected": 1}
+    assert found[ClaimSource.VEILSUM] == none | {"refuted": 2}
+    facts = counts([{**each, "can_fail": False} for each in both])
+    assert facts[f"{ClaimSource.PAPER}{FACTS}"] == none | {"corrected": 1}
+    assert facts[ClaimSource.PAPER] == none
     findings = [f for entry in RECORD["experiments"] for f in entry["findings"]]
     quotes = {f["quote"] for f in findings if f["quote"]}
-    assert sum(counts(findings)[ClaimSource.PAPER].values()) == len(quotes)
+    counted = counts(findings)
+    kinds = (counted[f"{ClaimSource.PAPER}{kind}"] for kind in ("", FACTS))
+    assert sum(n for each in kinds for n in each.values()) == len(quotes)
 
 
 def test_all_verdicts_are_of_one_vocabulary() -> None:

@@ -76,6 +76,7 @@ def test_failing_links_and_the_rule_that_diverges() -> None:
     with pytest.warns(DivergenceWarning, match="learn-dynamic-as-published"):
         results = run(scenario)
     assert results["corrected"].errors.total < results["as-published"].errors.total / 10
+    assert results["alg-4"].errors.total < results["corrected"].errors.total
 
 
 def test_one_way_links_need_push_sum() -> None:

@@ -36,7 +36,7 @@ from veilsum.algorithms.masked_session import MaskedAlgorithm
 from veilsum.algorithms.masked_sum import MaskedSum
 from veilsum.algorithms.naive_network import NaiveNetwork
 from veilsum.algorithms.push_sum import PushSum, PushSumLearn
-from veilsum.algorithms.table import Response, response
+from veilsum.algorithms.table import Response, keeps_differences, response
 from veilsum.errors import AlgorithmError
 
 __all__ = [
@@ -67,6 +67,7 @@ __all__ = [
     "check",
     "get",
     "init",
+    "keeps_differences",
     "names",
     "response",
     "step",

@@ -156,6 +156,65 @@ class Response:
     link_noise: Floats
 
 
+SETTLED = 5000  # rounds after which what stays of a difference is compared with twice as many
+STAYS = 0.75  # of it after twice as many rounds: where differences fade, half is left
+
+
+def keeps_differences(algorithm: Algorithm) -> bool:
+    """Whether agents whose readings have different means stay apart for ever, on any network.
+
+    Readings that are constant in time, and differ between agents along an eigenvector of A at 0,
+    which one round of averaging would remove: `learn` leaves 1/t of them, `learn-network` 1/2 (erratum
+    20). Offline algorithms have one reading each, and all of them differ.
+
+    Parameters
+    ----------
+    algorithm : Algorithm
+        The algorithm.
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> from veilsum import algorithms
+    >>> algorithms.keeps_differences(algorithms.Learn())
+    False
+    >>> algorithms.keeps_differences(algorithms.LearnNetwork())
+    True
+    """
+    if not algorithm.online or algorithm.masked:
+        return False
+    left = _left(algorithm, 2 * SETTLED)
+    early, late = min(left[SETTLED // 2 : SETTLED]), min(left[SETTLED:])
+    return late > STAYS * early
+
+
+def _left(algorithm: Algorithm, rounds: int) -> list[float]:
+    """What readings of 1 make of an estimate at lambda = 0, over lambda = 1, in every round.
+
+    Where readings enter in batches there are rounds without any: the least of many rounds counts.
+    """
+    steps, left = coefficient_table(algorithm, rounds), []
+    before, now, mean_before, mean = (
+        0.0,
+        float(steps.innovation[0]),
+        0.0,
+        float(steps.innovation[0]),
+    )
+    rows = (steps.own, steps.mixing, steps.momentum, steps.innovation)
+    for t, (own, mixing, momentum, weight) in enumerate(
+        zip(*(r.tolist() for r in rows), strict=True)
+    ):
+        if t:
+            new = weight * algorithm.readings(t)
+            before, now = now, own * now + momentum * before + new
+            mean_before, mean = mean, (own + mixing) * mean + momentum * mean_before + new
+        left.append(abs(now / mean) if mean else 0.0)
+    return left
+
+
 def response(algorithm: Algorithm, rounds: int) -> Response:
     """The coefficient of every round in the mean estimate after `rounds` rounds.
 

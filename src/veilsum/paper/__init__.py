@@ -1,4 +1,4 @@
-"""The paper as data: each figure and table is scenarios, tables, a drawing, and claims.
+"""The paper as data: each figure and table is scenarios, tables, a drawing, and rows of claims.toml.
 
     from veilsum import paper
     paper.names()                                                  the experiments

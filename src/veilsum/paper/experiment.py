@@ -11,6 +11,10 @@ nothing, so the tables have every plotted number.
 A verdict never depends on the seed. Checks read expected errors, which are exact (`tabulate`);
 where there are none, what is measured is so far from the threshold, or repeated so often, that the
 chance of another verdict is below 1e-6, and the check says why.
+
+Claims are rows of `claims.toml`: the words of the paper, our statement, the function that judges
+it, and the line between one verdict and another with whose line it is. What no measurement could
+decide otherwise, because it follows from a proof, has `can_fail = false` and is a fact.
 """
 
 from __future__ import annotations
@@ -22,11 +26,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from importlib import resources
+from functools import cache
+from importlib import import_module, resources
 from typing import TYPE_CHECKING, Any
 
 from veilsum.errors import DivergenceWarning, LimitWarning, PrivacyWarning
-from veilsum.theory import Verdict as Verdict
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -36,8 +40,25 @@ if TYPE_CHECKING:
 
 Tables = Mapping[str, Any]  # name -> pandas.DataFrame; "" is the main one
 
-SEVERITY = {Verdict.CONFIRMED: 0, Verdict.CORRECTED: 1, Verdict.REFUTED: 2}
 QUICK_ROUNDS, QUICK_REPLICAS = 20, 2
+
+
+class Verdict(StrEnum):
+    """The verdict on a statement, from the mildest to the severest.
+
+    Examples
+    --------
+    >>> Verdict("corrected") is Verdict.CORRECTED
+    True
+    """
+
+    CONFIRMED = "confirmed"
+    UNINFORMATIVE = "true, uninformative"  # says nothing that agents without a network do not reach
+    CORRECTED = "corrected"  # true once something in it is changed, or only in part
+    REFUTED = "refuted"
+
+
+SEVERITY = {verdict: k for k, verdict in enumerate(Verdict)}
 
 
 class ClaimSource(StrEnum):
@@ -103,33 +124,97 @@ class Measurement:
 
 @dataclass(frozen=True)
 class Claim:
-    """A statement, and the check that turns numbers into a finding.
+    """A row of `claims.toml`: a statement, the function that judges it, and where its line is.
 
     Parameters
     ----------
     statement
         The statement, ending with a full stop.
-    check
-        From a measurement to a finding.
+    test
+        The function that turns a measurement and this row into a finding, by module and name.
     quote
         The words of the paper, as its TeX source has them; none for a statement of veilsum's own.
         Headings state nothing and are not quoted.
+    where
+        The place in the paper.
+    of
+        What the function is applied to, such as the name of a theorem.
+    value, threshold, threshold_by
+        What is compared with the threshold, the threshold, and who set it: "paper" or "us".
+    can_fail
+        Whether a measurement could have come out otherwise; if not, it is a fact.
+    erratum
+        The errata about it.
+    id, experiment
+        Its name, and the experiment that measures it.
 
     Examples
     --------
-    >>> claim = Claim("One is odd.", lambda _: judged(1 % 2 == 1, "1 = 2 x 0 + 1."))
-    >>> str(claim.source), str(claim.check(Measurement({})).verdict)
+    >>> one = Claim("One is odd.", lambda _measured, _row: judged(1 % 2 == 1, "1 = 2 x 0 + 1."))
+    >>> str(one.source), str(one.check(Measurement({})).verdict)
     ('veilsum', 'confirmed')
     """
 
     statement: str
-    check: Callable[[Measurement], Finding]
+    test: str | Callable[[Measurement, Claim], Finding]
     quote: str = ""
+    where: str = ""
+    of: tuple[str, ...] = ()
+    value: str = ""
+    threshold: Any = None
+    threshold_by: str = ""
+    can_fail: bool = True
+    erratum: tuple[int, ...] = ()
+    id: str = ""
+    experiment: str = ""
 
     @property
     def source(self) -> ClaimSource:
         """The paper if it is quoted, else veilsum."""
         return ClaimSource.PAPER if self.quote else ClaimSource.VEILSUM
+
+    def check(self, measured: Measurement) -> Finding:
+        """Judge the statement by a measurement."""
+        if not isinstance(self.test, str):
+            return self.test(measured, self)
+        module, _, name = self.test.partition(".")
+        found: Finding = getattr(import_module(f"veilsum.paper.{module}"), name)(measured, self)
+        return found
+
+    @property
+    def line(self) -> str:
+        """Where the line between two verdicts is, and whose it is, as a sentence; or nothing."""
+        if not self.value:
+            return ""
+        owner = {"paper": "the paper's", "us": "ours"}[self.threshold_by]
+        return f"The line is {owner}: {self.value}."
+
+    def finding(self, measured: Measurement) -> dict[str, Any]:
+        """The row as it is recorded: words, verdict, numbers."""
+        found = self.check(measured)
+        return {
+            "id": self.id, "statement": self.statement, "source": str(self.source),
+            "verdict": str(found.verdict), "sentence": f"{found.sentence} {self.line}".rstrip(),
+            "quote": self.quote, "where": self.where, "threshold": self.threshold,
+            "threshold_by": self.threshold_by, "can_fail": self.can_fail,
+            "erratum": list(self.erratum),
+        }  # fmt: skip
+
+
+@cache
+def claims() -> dict[str, Claim]:
+    """The rows of `claims.toml` by id, in their order."""
+    text = (resources.files("veilsum.paper") / "claims.toml").read_text(encoding="utf-8")
+    rows: list[dict[str, Any]] = [
+        {name: tuple(value) if isinstance(value, list) else value for name, value in row.items()}
+        for row in tomllib.loads(text)["claim"]
+    ]
+    return {row["id"]: Claim(**row) for row in rows}
+
+
+def claims_of(experiment: str) -> tuple[Claim, ...]:
+    """The rows that an experiment measures."""
+    return tuple(claim for claim in claims().values() if claim.experiment == experiment)
 
 
 def _no_progress(name: str) -> None:
@@ -167,7 +252,7 @@ def _unchanged(job: Job) -> Job:
 
 @dataclass(frozen=True)
 class Experiment:
-    """A figure or a table: scenarios, what is measured and drawn, and claims.
+    """A figure or a table: scenarios, what is measured and drawn; its claims are in `claims.toml`.
 
     Parameters
     ----------
@@ -179,8 +264,6 @@ class Experiment:
         From the experiment and a context to tables.
     draw
         From the tables to a figure.
-    claims
-        Statements with their checks.
     scenarios
         TOML texts (`shipped`); none where everything is computed without a run.
     adapt
@@ -201,9 +284,13 @@ class Experiment:
     reference: str
     measure: Callable[[Experiment, Context], Measurement]
     draw: Callable[[Measurement], Figure]
-    claims: tuple[Claim, ...]
     scenarios: tuple[str, ...] = ()
     adapt: Callable[[Job], Job] = _unchanged
+
+    @property
+    def claims(self) -> tuple[Claim, ...]:
+        """The rows of `claims.toml` that it measures."""
+        return claims_of(self.id)
 
     @property
     def variants(self) -> list[str]:
@@ -281,9 +368,9 @@ def _one_copy(network: Any) -> Any:
     return _NETWORKS.setdefault(found.hexdigest(), network)
 
 
-def worst(findings: Iterable[Finding]) -> Verdict:
+def worst(verdicts: Iterable[Verdict]) -> Verdict:
     """The verdict on an experiment: the severest of its claims."""
-    return max((finding.verdict for finding in findings), key=SEVERITY.__getitem__)
+    return max(verdicts, key=SEVERITY.__getitem__)
 
 
 def judged(holds: bool, sentence: str, otherwise: Verdict = Verdict.REFUTED) -> Finding:
@@ -291,28 +378,35 @@ def judged(holds: bool, sentence: str, otherwise: Verdict = Verdict.REFUTED) -> 
     return Finding(Verdict.CONFIRMED if holds else otherwise, sentence)
 
 
-def counts(findings: Iterable[Mapping[str, str]]) -> dict[ClaimSource, dict[Verdict, int]]:
-    """How many statements have which verdict, those of the paper and those of veilsum.
+FACTS = ", facts"  # after the source: what no measurement could decide otherwise
+
+
+def counts(findings: Iterable[Mapping[str, Any]]) -> dict[str, dict[Verdict, int]]:
+    """How many statements have which verdict: the paper's and veilsum's, facts apart.
 
     A statement of the paper is identified by its quote, one of veilsum by its words: tested on two
     networks, or under two schemes, it is still one statement, and its worst verdict counts.
     """
     verdicts: dict[tuple[str, str], Verdict] = {}
     for each in findings:
-        key, verdict = (each["source"], each["quote"] or each["statement"]), each["verdict"]
+        group = each["source"] + ("" if each.get("can_fail", True) else FACTS)
+        key, verdict = (group, each["quote"] or each["statement"]), each["verdict"]
         both = (verdicts.get(key, Verdict.CONFIRMED), Verdict(verdict))
         verdicts[key] = max(both, key=SEVERITY.__getitem__)
-    found = Counter((source, verdict) for (source, _), verdict in verdicts.items())
-    return {s: {v: found[str(s), v] for v in Verdict} for s in ClaimSource}
+    found = Counter((group, verdict) for (group, _), verdict in verdicts.items())
+    groups = [f"{source}{kind}" for source in ClaimSource for kind in ("", FACTS)]
+    return {group: {v: found[group, v] for v in Verdict} for group in groups}
 
 
-def tally(findings: Iterable[Mapping[str, str]]) -> list[str]:
-    """`counts` as two sentences."""
+def tally(findings: Iterable[Mapping[str, Any]]) -> list[str]:
+    """`counts` as sentences."""
     heads = {
-        ClaimSource.PAPER: "Statements of the paper",
-        ClaimSource.VEILSUM: "Statements of our own",
+        "paper": "Statements of the paper, measured",
+        f"paper{FACTS}": "Statements of the paper, decided by proof",
+        "veilsum": "Statements of our own, measured",
+        f"veilsum{FACTS}": "Statements of our own, decided by proof",
     }
     return [
-        f"{heads[source]}: " + ", ".join(f"{count} {verdict}" for verdict, count in each.items())
-        for source, each in counts(findings).items()
+        f"{heads[group]}: " + ", ".join(f"{n} {verdict}" for verdict, n in each.items())
+        for group, each in counts(findings).items()
     ]

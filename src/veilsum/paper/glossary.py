@@ -16,6 +16,7 @@ INTRODUCTION = (
 )
 MEANINGS = {
     "confirmed": "It holds: the numbers agree with it.",
+    "true, uninformative": "It holds, and says nothing that agents without a network do not reach.",
     "corrected": "It holds once something in it is changed, or only in part; the row says what.",
     "refuted": "It does not hold; the row has the numbers that contradict it.",
     "skipped": "Not computed here, for lack of data; the row says which.",

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from veilsum import __version__
-from veilsum.errors import ScenarioError
+from veilsum.errors import MissingExtraError, ScenarioError
 from veilsum.paper import (
     data,
     distributions,
@@ -31,15 +31,15 @@ from veilsum.paper import (
     headline,
     heterogeneous,
     sample_paths,
+    statements,
     sweeps,
     tables,
     theorems,
 )
 from veilsum.paper.experiment import (
-    Claim,
+    FACTS,
     Context,
     Experiment,
-    Finding,
     Measurement,
     Verdict,
     tally,
@@ -59,7 +59,8 @@ MOST_ROWS = 24  # of a table on the page; the CSV has them all
 EXPERIMENTS: dict[str, Experiment] = {  # in the order of the paper
     experiment.id: experiment
     for module in (
-        theorems, distributions, sample_paths, sweeps, tables, heterogeneous, extensions, headline,
+        theorems, distributions, sample_paths, sweeps, tables, heterogeneous, statements, extensions,
+        headline,
     )
     for experiment in module.EXPERIMENTS
 }  # fmt: skip
@@ -126,7 +127,7 @@ class ReproductionReport:
     verdict
         Of `Verdict`, or "skipped" or "failed".
     findings
-        For every claim its statement, source, verdict, sentence and quote.
+        For every claim its row of `claims.toml`, with verdict and sentence.
     command
         The command that computes it again.
     seed, quick, version, inputs
@@ -152,7 +153,7 @@ class ReproductionReport:
     title: str
     reference: str
     verdict: str
-    findings: list[dict[str, str]]
+    findings: list[dict[str, Any]]
     command: str
     seed: int
     quick: bool
@@ -252,7 +253,8 @@ def _code() -> str:
     """SHA-256 of veilsum's own source and of the graphs that the scenarios read."""
     found = hashlib.sha256()
     root = Path(__file__).resolve().parents[1]
-    for path in sorted([*root.rglob("*.py"), *root.glob("paper/scenarios/*.csv")]):
+    data_files = [*root.glob("paper/scenarios/*.csv"), *root.glob("paper/claims.toml")]
+    for path in sorted([*root.rglob("*.py"), *data_files]):
         found.update(path.read_bytes())
     return found.hexdigest()
 
@@ -264,7 +266,7 @@ def _attempt(
     started = time.perf_counter()
 
     def report(
-        verdict: str, findings: Sequence[dict[str, str]] = (), **more: Any
+        verdict: str, findings: Sequence[dict[str, Any]] = (), **more: Any
     ) -> ReproductionReport:
         quick = " --quick" if context.quick else ""
         return ReproductionReport(
@@ -277,27 +279,17 @@ def _attempt(
     try:
         measured = experiment.measure(experiment, context)
         outputs = _outputs(experiment, measured, out)
-        findings = [(claim, claim.check(measured)) for claim in experiment.claims]
-    except data.MissingDataError as problem:
+        findings = [claim.finding(measured) for claim in experiment.claims]
+    except (data.MissingDataError, MissingExtraError) as problem:
         return report(verdict=SKIPPED, reason=str(problem))
     except Exception as problem:  # an error in one experiment must not stop the others
         return report(verdict=FAILED, reason=f"{type(problem).__name__}: {problem}")
     return report(
-        verdict=str(worst(finding for _, finding in findings)),
-        findings=[_plain(claim, finding) for claim, finding in findings],
+        verdict=str(worst(Verdict(finding["verdict"]) for finding in findings)),
+        findings=findings,
         outputs=outputs,
         seconds=round(time.perf_counter() - started, 2),
     )
-
-
-def _plain(claim: Claim, finding: Finding) -> dict[str, str]:
-    return {
-        "statement": claim.statement,
-        "source": str(claim.source),
-        "verdict": str(finding.verdict),
-        "sentence": finding.sentence,
-        "quote": claim.quote,
-    }
 
 
 def _outputs(experiment: Experiment, measured: Measurement, out: Path) -> list[str]:
@@ -407,7 +399,7 @@ def _section(report: ReproductionReport, out: Path) -> PageSection:
         statements=[
             Statement(
                 f["verdict"],
-                SOURCES[f["source"]],
+                SOURCES[f["source"]] + ("" if f["can_fail"] else FACTS),
                 f["statement"],
                 f["sentence"],
                 readable(f["quote"]),

@@ -16,6 +16,7 @@ from veilsum.paper.experiment import (
     Experiment,
     Finding,
     Measurement,
+    Verdict,
     judged,
     run,
     shipped,
@@ -35,7 +36,9 @@ def table_1(experiment: Experiment, context: Context) -> Measurement:
     for job in experiment.jobs(context):
         place, task = job.name.split(".")
         row = error_rows(run(job, context), place=place, task=task)[0]
-        rows.append(row | predicted(job.problem, [row])[0] | theorem(job.problem))
+        # offline errors are about the mean of the signals, which is `sampling` away from E xi
+        known = {"sampling": 0.0 if job.problem.algorithm.online else moments(job.problem)[1]}
+        rows.append(row | predicted(job.problem, [row])[0] | theorem(job.problem) | known)
     return Measurement({"": frame(rows)})
 
 
@@ -114,7 +117,7 @@ def draw(measured: Measurement) -> Figure:
     return figure
 
 
-def below(measured: Measurement) -> Finding:
+def below(measured: Measurement, _claim: Claim) -> Finding:
     """Whether every expected error is below its bound, and how loose the bounds are.
 
     Where errors are measured they are means of replicas, many times below the bound.
@@ -133,7 +136,26 @@ def below(measured: Measurement) -> Finding:
     return judged(holds, sentence)
 
 
-def decentralisation(measured: Measurement) -> Finding:
+def sacrificed(measured: Measurement, claim: Claim) -> Finding:
+    """What privacy adds to the error against E xi, cell by cell.
+
+    Where the cost of privacy is measured, on the US grid, it is within a few percent.
+    """
+    table = measured.table
+    ratios = np.hypot(table.expected_te, table.sampling) / np.hypot(
+        table.expected_cod, table.sampling
+    )
+    words = [f"{r.place} {r.task} {x:.3g}" for r, x in zip(table.itertuples(), ratios, strict=True)]
+    sentence = (
+        f"Expected error against E xi over that without noise, epsilon = {table.epsilon[0]:g}: "
+        f"{'; '.join(words)}."
+    )
+    some = bool((ratios <= claim.threshold).any())
+    held = bool((ratios <= claim.threshold).all())
+    return judged(held, sentence, Verdict.CORRECTED if some else Verdict.REFUTED)
+
+
+def decentralisation(measured: Measurement, _claim: Claim) -> Finding:
     """The terms of the cost of decentralisation on their own."""
     table = measured.table
     exceeds = table[table.expected_cod > table.bound_decentralisation]
@@ -152,7 +174,6 @@ EXPERIMENTS = (
         scenarios=shipped("table-1-us", "table-1-households"),
         measure=table_1,
         draw=draw,
-        claims=(Claim("On both networks total errors are below the theorems' bounds.", below),),
     ),
     Experiment(
         id="table-heterogeneous",
@@ -161,9 +182,5 @@ EXPERIMENTS = (
         scenarios=shipped("table-heterogeneous"),
         measure=table_2,
         draw=draw,
-        claims=(
-            Claim("On the households total errors are below the table's bounds.", below),
-            Claim("So are the costs of decentralisation, term by term.", decentralisation),
-        ),
     ),
 )

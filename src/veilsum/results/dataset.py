@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilsum import _extras
+from veilsum.algorithms import keeps_differences
 from veilsum.privacy import mechanism_name
 from veilsum.simulation import Problem, Trace
 from veilsum.simulation.limits import limits
@@ -186,6 +187,12 @@ def notes(problem: Problem, noise: str = SIMULATED) -> list[str]:
     if problem.algorithm.diverges:
         remarks.append(
             f"Algorithm {problem.algorithm.name} diverges: {problem.algorithm.diverges}."
+        )
+    if problem.source.measured and keeps_differences(problem.algorithm):
+        remarks.append(
+            f"Algorithm {problem.algorithm.name} does not lead agents that differ to their mean: a part of "
+            "every difference stays, however many readings there are (docs/errata.md, erratum 20); "
+            "learn does."
         )
     if problem.source.measured:
         remarks.append(WITHHELD)

@@ -16,6 +16,7 @@ from veilsum._html import STYLE, Markup, document, element, escape, join, table
 
 BADGES = {  # verdict -> sign, class
     "confirmed": ("✓", "good"),
+    "true, uninformative": ("○", "mend"),
     "corrected": ("≈", "mend"),
     "refuted": ("✗", "bad"),
     "skipped": ("-", "faint"),

@@ -19,11 +19,9 @@ from veilsum._lazy import lazily
 if TYPE_CHECKING:
     from veilsum.theory.accuracy import Precision, precision
     from veilsum.theory.bounds import (
-        VERDICTS,
         Bound,
         SharperBound,
         Table1Row,
-        Verdict,
         corollary_1,
         dynamic_rounds,
         heterogeneous_offline,
@@ -64,8 +62,6 @@ _HOMES = {
     "precision": "accuracy",
     "rounds_to_accuracy": "bounds",
     "SharperBound": "bounds",
-    "VERDICTS": "bounds",
-    "Verdict": "bounds",
     "sharper": "bounds",
     "sharper_theorem_1": "bounds",
     "sharper_theorem_2": "bounds",
@@ -76,7 +72,6 @@ _HOMES = {
 }
 
 __all__ = [
-    "VERDICTS",
     "Bound",
     "Candidate",
     "Expected",
@@ -86,7 +81,6 @@ __all__ = [
     "Precision",
     "SharperBound",
     "Table1Row",
-    "Verdict",
     "best_polynomial",
     "central",
     "corollary_1",

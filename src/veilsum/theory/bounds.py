@@ -2,7 +2,7 @@
 
 n agents, beta* = max(lambda_2, |lambda_n|), t rounds, V = Var d. A bound of the paper has two terms
 that add up by the triangle inequality: the cost of privacy and the cost of decentralisation, as
-expected l2 norms over agents. `verdict` says whether it holds, `note` why.
+expected l2 norms over agents. Whether it holds, `veilsum reproduce theorems` computes.
 
 The sharper bounds need beta* alone as well. The mean of all agents (lambda = 1) is known exactly;
 at every other eigenvalue the response of an algorithm is at most its response at the edge of the
@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from typing import Any
 
 import numpy as np
@@ -41,54 +40,6 @@ _ONE = np.ones(1)
 EPS = float(np.finfo(np.float64).eps)
 
 
-class Verdict(StrEnum):
-    """The verdict on a statement: it holds, it holds once corrected, or it does not hold.
-
-    Examples
-    --------
-    >>> Verdict("corrected") is Verdict.CORRECTED
-    True
-    """
-
-    CONFIRMED = "confirmed"
-    CORRECTED = "corrected"  # true once something in it is changed, or only in part
-    REFUTED = "refuted"
-
-
-VERDICTS: dict[str, tuple[Verdict, str]] = {  # `veilsum reproduce theorems` computes each
-    "theorem_1": (
-        Verdict.CONFIRMED,
-        "loose by sqrt(n) as t grows, so not attained; its second part, O(n beta*^t (M_n + "
-        "Delta/eps) + Delta/eps), is attained up to the constant sqrt(2)",
-    ),
-    "corollary_1": (
-        Verdict.CONFIRMED,
-        "the published O(), with the constant sqrt(2) on the noise, for the error; its Network DP "
-        "is refuted (erratum 5)",
-    ),
-    "theorem_2": (Verdict.CONFIRMED, "loose: the norm of A is 1, so the bracket could be 1"),
-    "theorem_3": (
-        Verdict.CONFIRMED,
-        "by another proof: the published one takes responses that add up to t/(3-2 lambda) for "
-        "1/(3-2 lambda), and contraction saves the bound (erratum 15)",
-    ),
-    "rounds_to_accuracy": (
-        Verdict.CORRECTED,
-        "after that many rounds agents agree, but they stay sqrt(2) Delta/eps away from the MVUE",
-    ),
-    "dynamic_rounds": (
-        Verdict.CORRECTED,
-        "excluding isolated nodes is not enough: two disjoint links leave pairs that never agree; "
-        "the links of every long enough interval of rounds must connect all agents",
-    ),
-    "heterogeneous_offline": (
-        Verdict.CORRECTED,
-        "with a factor sqrt(n) on M_n: hypercube, signals +-M along one direction",
-    ),
-    "heterogeneous_online": (Verdict.CONFIRMED, "term by term"),
-}
-
-
 @dataclass(frozen=True)
 class Bound:
     """A bound on the total error, as the sum of its two terms.
@@ -99,8 +50,6 @@ class Bound:
         The two terms.
     reference
         The statement of the paper.
-    verdict, note
-        The verdict on that statement, and why.
 
     Examples
     --------
@@ -111,13 +60,6 @@ class Bound:
     privacy: float
     decentralisation: float
     reference: str
-    verdict: Verdict = Verdict.CONFIRMED
-    note: str = ""
-
-    @classmethod
-    def of(cls, function: str, reference: str, privacy: float, decentralisation: float) -> Bound:
-        """A bound of the paper, with the verdict on its function."""
-        return cls(privacy, decentralisation, reference, *VERDICTS[function])
 
     @property
     def total(self) -> float:
@@ -160,7 +102,7 @@ def theorem_1(size: int, beta_star: float, rounds: int, noise: float, largest: f
     n, fade = _checked(size, beta_star, rounds)
     privacy = (1 + math.sqrt(n - 1) * fade) * math.sqrt(noise)
     decentralisation = math.sqrt(n * (n - 1)) * fade * largest
-    return Bound.of("theorem_1", "Theorem 1", privacy, decentralisation)
+    return Bound(privacy, decentralisation, "Theorem 1")
 
 
 def corollary_1(
@@ -203,7 +145,7 @@ def corollary_1(
     _validate.positive(VeilsumError, epsilon=epsilon)
     n, fade = _checked(size, beta_star, rounds)
     privacy = math.sqrt(laplace_variance(reach / epsilon)) * (n * fade + 1)
-    return Bound.of("corollary_1", "Corollary 1", privacy, n * fade * largest)
+    return Bound(privacy, n * fade * largest, "Corollary 1")
 
 
 def theorem_2(size: int, beta_star: float, rounds: int, noise: float, variance: float) -> Bound:
@@ -239,7 +181,7 @@ def theorem_2(size: int, beta_star: float, rounds: int, noise: float, variance: 
     """
     n, _ = _checked(size, beta_star, rounds)
     factor = (1 + math.sqrt((n - 1) / (1 - beta_star**2))) / rounds
-    return _online("theorem_2", "Theorem 2", factor, noise, n * rounds * variance)
+    return _online("Theorem 2", factor, noise, n * rounds * variance)
 
 
 def theorem_3(size: int, beta_star: float, rounds: int, noise: float, variance: float) -> Bound:
@@ -277,7 +219,7 @@ def theorem_3(size: int, beta_star: float, rounds: int, noise: float, variance: 
     """
     n, _ = _checked(size, beta_star, rounds)
     factor = (1 + math.sqrt((n - 1) / (3 - 2 * beta_star))) / rounds
-    return _online("theorem_3", "Theorem 3", factor, noise, n * rounds * variance)
+    return _online("Theorem 3", factor, noise, n * rounds * variance)
 
 
 def rounds_to_accuracy(
@@ -412,12 +354,12 @@ def heterogeneous_offline(
     Examples
     --------
     >>> bound = heterogeneous_offline(2, 0.5, rounds=1, scales=[1.0, 3.0], largest=2.0)
-    >>> round(bound.privacy, 3), bound.decentralisation, str(bound.verdict)
-    (8.485, 1.0, 'corrected')
+    >>> round(bound.privacy, 3), bound.decentralisation
+    (8.485, 1.0)
     """
     _, fade = _checked(size, beta_star, rounds)
     privacy = math.sqrt(laplace_variance(1.0)) * (1 + fade) * float(np.sum(scales))
-    return Bound.of("heterogeneous_offline", "App. C.3, offline", privacy, fade * largest)
+    return Bound(privacy, fade * largest, "App. C.3, offline")
 
 
 def heterogeneous_online(size: int, rounds: int, scales: ArrayLike, variance: float) -> Bound:
@@ -453,12 +395,12 @@ def heterogeneous_online(size: int, rounds: int, scales: ArrayLike, variance: fl
     _checked(size, 0.0, rounds)
     privacy = math.sqrt(laplace_variance(1.0) / rounds) * float(np.sum(scales))
     decentralisation = size / math.sqrt(rounds) * math.sqrt(variance)
-    return Bound.of("heterogeneous_online", "App. C.3, online", privacy, decentralisation)
+    return Bound(privacy, decentralisation, "App. C.3, online")
 
 
-def _online(name: str, reference: str, factor: float, noise: float, sampling: float) -> Bound:
+def _online(reference: str, factor: float, noise: float, sampling: float) -> Bound:
     """factor (sqrt(sampling) + sqrt(noise)): both are sums of variances over agents and rounds."""
-    return Bound.of(name, reference, factor * math.sqrt(noise), factor * math.sqrt(sampling))
+    return Bound(factor * math.sqrt(noise), factor * math.sqrt(sampling), reference)
 
 
 def _checked(size: int, beta_star: float, rounds: int) -> tuple[int, float]:

@@ -538,19 +538,22 @@ def _candidates(problem: Problem) -> Iterator[Problem]:
     no_privacy = not problem.privacy.adds_noise
     least = 0 if no_privacy else max(_RANKS.index(_status(problem)), 1)
     for net in _networks(problem.network):
-        for algorithm in _algorithms(problem.algorithm, net):
+        for algorithm in _algorithms(problem.algorithm, net, problem.source.measured):
             made = replace(problem, network=net, algorithm=algorithm)
             if no_privacy or _RANKS.index(_status(made)) >= least:
                 yield made
 
 
-def _algorithms(own: Algorithm, network: Any) -> Iterator[Algorithm]:
+def _algorithms(own: Algorithm, network: Any, measured: bool) -> Iterator[Algorithm]:
+    """The problem's own, and others; for measured streams only those that agents may differ in."""
     names = ONLINE if own.online else OFFLINE
     if own.name not in names and not own.diverges and not own.splits_budget:
         yield own
     for name in names:
         try:
-            yield own if own.name == name and name != "chebyshev" else algorithms.get(name, network)
+            made = own if own.name == name != "chebyshev" else algorithms.get(name, network)
+            if made.name == own.name or not (measured and algorithms.keeps_differences(made)):
+                yield made
         except (AlgorithmError, NetworkError):  # not for this network, or no spectrum is found
             continue
 
