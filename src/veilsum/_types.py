@@ -217,8 +217,17 @@ class Family(Protocol):
         """The first row of signals whose statistic is not finite, or None."""
         ...
 
+    @property
+    def statistic_range(self) -> tuple[Floats, Floats]:
+        """The least and largest value of each component of xi; infinite where unknown."""
+        ...
+
     def sensitivity(self, radius: float = 1.0) -> Sensitivity:
         """sup ||xi(s) - xi(s')||_1 over s, s' in the support with ||s - s'||_1 <= radius."""
+        ...
+
+    def l2_sensitivity(self, radius: float = 1.0) -> float:
+        """The same in the l2 norm."""
         ...
 
     def adjacency(self, radius: float) -> float:

@@ -203,22 +203,6 @@ def test_without_bounds_mixing_follows_from_the_known_variance() -> None:
     assert bounded.noise[0] < found.half_width[0] < bounded.half_width[0]
 
 
-@pytest.mark.parametrize(
-    ("family", "low", "high"),
-    [
-        (families.Normal(1.0, bounds=(-2.0, 3.0)), [-2.0], [3.0]),
-        (families.NormalBoth(bounds=(-2.0, 3.0)), [-2.0, 0.0], [3.0, 9.0]),
-        (families.Bernoulli(), [0.0], [1.0]),
-        (families.Categorical(3), [0.0] * 3, [1.0] * 3),
-        (families.Poisson(), [0.0], [math.inf]),
-    ],
-    ids=lambda each: getattr(each, "name", ""),
-)
-def test_bounds_of_the_statistic(family: Any, low: Any, high: Any) -> None:
-    found = families.statistic_bounds(family)
-    assert [side.tolist() for side in found] == [low, high]
-
-
 def test_a_result_is_projected_and_keeps_the_estimate_as_computed() -> None:
     manifest, family = manifest_of("complete:3")
     labels = tuple(label for label, _ in manifest.members)

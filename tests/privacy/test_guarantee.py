@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from veilsum import algorithms
+from veilsum import algorithms, families
 from veilsum.algorithms.table import coefficient_table
 from veilsum.privacy import NetworkDP, NoPrivacy, SignalDP, guarantee_of
 
@@ -108,6 +108,18 @@ def test_readings_and_fractions_are_counted() -> None:
     assert coefficient_table(algorithms.FirstOrder(), 4).releases == 4
     assert guarantee_of(NetworkDP(1.0), algorithms.PushSumLearn()).status == "none"
     assert guarantee_of(SignalDP(1.0), algorithms.PushSumLearn()).status == "proved"
+
+
+def test_the_deltas_of_a_divided_budget_add_up() -> None:
+    """Offline a signal is in all 5 releases of delta/5; a reading of a stream is in one of them."""
+    asked = SignalDP(1.0, delta=0.01, sensitivity="smooth")
+    family = families.LogNormal(1.0, bounds=(0.5, 20.0))
+    offline = guarantee_of(asked, Shared(), 4, family)
+    assert offline.event is not None
+    assert offline.event.delta == pytest.approx(0.01 / 5)
+    assert [offline.epsilon, offline.delta] == pytest.approx([1.0, 0.01])
+    stream = guarantee_of(asked, algorithms.FirstOrderOnline(), 4, family)
+    assert [stream.epsilon, stream.delta] == pytest.approx([1 / 4, 0.01 / 4])
 
 
 def test_a_guarantee_names_its_unit_and_its_adversary() -> None:

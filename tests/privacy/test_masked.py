@@ -256,3 +256,21 @@ def test_only_a_number_is_charged_as_discrete_laplace() -> None:
     assert (one.mechanism, one.parameter) == ("discrete-laplace", 8.0)
     assert two.mechanism == "pure"
     assert one.epsilon == two.epsilon == 0.5
+
+
+@pytest.mark.parametrize(("steps", "dimension"), [(7, 3), (5, 4), (9, 2)])
+def test_steps_that_do_not_divide_evenly_are_rounded_up(steps: int, dimension: int) -> None:
+    """No split of a move over the components loses more than is stated."""
+    beta, epsilon = 0.6, 1.0
+    f = pmf(beta, steps / epsilon, 60)
+    loss = np.log(f[60] / f[60:])
+    best = np.full(steps + 1, -np.inf)
+    best[0] = 0.0
+    for _ in range(dimension):
+        best = np.array(
+            [max(best[k - a] + loss[a] for a in range(k + 1)) for k in range(steps + 1)]
+        )
+    found = effective_epsilon(epsilon, beta, steps, dimension)
+    assert best[steps] <= found * (1 + 1e-9)
+    down = dimension * (loss[steps // dimension])  # the weakened variant rounds down
+    assert down < best[steps]

@@ -95,3 +95,21 @@ def test_an_interval_has_half_a_step_for_rounding_unless_numbers_are_whole() -> 
     noise = sum_quantile(together, 0.95) * 2.0**-6 / 100
     assert whole.half_width(100, 100, 0.95) == noise
     assert rounded.half_width(100, 100, 0.95) == noise + 2.0**-7
+
+
+@pytest.mark.parametrize("probability", [0.25, 1e-3, 2.0**-60])
+@pytest.mark.parametrize("scale", [Fraction(1, 10), Fraction(9, 2), Fraction(4097)])
+def test_the_tail_of_discrete_laplace_holds_and_is_near(scale: Any, probability: float) -> None:
+    """P(|X| >= x) = 2 r^x/(1+r) is at most what is asked, and x near the least such number."""
+    x = Laplace(Fraction(1), scale).tail(probability)
+    logarithm = math.log(2) - x / scale - math.log1p(math.exp(-1 / scale))
+    assert logarithm <= math.log(probability)
+    need = scale * (math.log(2 / probability) - math.log1p(math.exp(-1 / scale)))
+    assert x <= need + 5 * scale + 2
+
+
+def test_the_sum_of_a_session_has_the_tail_of_its_noise() -> None:
+    """One bound for the room of a sum, for what is plausible and for quantiles: 349,741 steps once."""
+    terms = MaskedParameters(100, colluders=30, absent=0, epsilon=1.0, sensitivity_steps=4096)
+    assert terms.noise_tail(100) == terms.noise_of(100).tail(2.0**-60)
+    assert terms.noise_tail(100) < 203_228

@@ -13,7 +13,7 @@ from veilsum import theory
 from veilsum.families import Bernoulli, Categorical, Laplace, LogNormal, Normal, NormalBoth, Poisson
 from veilsum.privacy import NoPrivacy, SignalDP
 from veilsum.simulation import Problem, Record, SyntheticSignals, simulate
-from veilsum.theory.accuracy import EstimateError, statistic_range
+from veilsum.theory.accuracy import EstimateError, narrowest_range
 
 LOADS = Normal(sigma=10.0, bounds=(0.0, 100.0))
 ANY = math.inf
@@ -151,4 +151,4 @@ def test_one_way_links_have_a_half_width_too() -> None:
     ],
 )
 def test_the_range_of_the_statistic(family: Any, expected: tuple[float, float]) -> None:
-    assert statistic_range(family) == pytest.approx(expected)
+    assert narrowest_range(family) == pytest.approx(expected)

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from veilsum.errors import AgentError
-from veilsum.families import statistic_bounds
 from veilsum.networks.hops import diameter
 from veilsum.networks.kernels import depths, either_way
 from veilsum.networks.rows import coordinates, first_rows
@@ -104,7 +103,7 @@ class MaskedNumbers(NamedTuple):
         family, algorithm = problem.family, problem.algorithm
         calibrate(asked, algorithm, family, problem.network, max(problem.rounds, 1))
         _check_simulated(problem)
-        ends = np.abs(np.array(statistic_bounds(family)))
+        ends = np.abs(np.array(family.statistic_range))
         if not np.isfinite(ends).all():
             raise AgentError(
                 f"the statistic of {family.name} has no public bounds, and a masked sum must have "

@@ -41,7 +41,6 @@ from veilsum.agents.mixing import ReleaseWeights, release_weights
 from veilsum.agents.quantiles import quantile
 from veilsum.agents.release.guarantees import AgentNeighbourhood, request_of
 from veilsum.errors import AgentError
-from veilsum.families import statistic_bounds
 from veilsum.privacy import Batches, Calibration, MaskedDP, calibrate
 from veilsum.privacy.calibration import masked_mechanism
 from veilsum.theory.accuracy import CONFIDENCE, MOST_AGENTS
@@ -308,7 +307,7 @@ def _interval(
 ) -> ResultInterval:
     size = manifest.dimension
     weights = release_weights(manifest, label, counts, round, present, dropped, mixed)
-    low, high = statistic_bounds(family)
+    low, high = family.statistic_range
     apart = manifest.tolerance if agreed and manifest.tolerance else math.inf
     if not len(weights.weight) or (manifest.clip and math.isinf(apart)):
         unknown = (math.inf,) * size
@@ -361,7 +360,7 @@ def _of_sums(
         unknown = (math.inf,) * size
         return ResultInterval(unknown, unknown, (0.0,) * size, None, confidence)
     noise = made.half_width(draws, total, confidence)
-    low, high = statistic_bounds(family)
+    low, high = family.statistic_range
     widths = tuple(min(noise, float(top - end)) for end, top in zip(low, high, strict=True))
     z, variance = NormalDist().inv_cdf((1 + confidence) / 2), _variance(family, estimate)
     sampling = None if variance is None else tuple(z * math.sqrt(v / total) for v in variance)
@@ -399,7 +398,7 @@ def project(family: Any, estimate: Sequence[float]) -> Numbers:
         return ()
     if not all(map(math.isfinite, given)):
         raise AgentError("estimate must be finite numbers; without one there is nothing to project")
-    low, high = statistic_bounds(family)
+    low, high = family.statistic_range
     return tuple(float(x) for x in np.clip(given, low, high))
 
 

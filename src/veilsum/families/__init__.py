@@ -24,7 +24,6 @@ if TYPE_CHECKING:
         Pareto,
         Weibull,
     )
-    from veilsum.families.ranges import statistic_bounds
     from veilsum.families.registry import Description, describe, get, names, options
     from veilsum.families.scalar import (
         Bernoulli,
@@ -64,7 +63,6 @@ _HOMES = {
     "get": "registry",
     "names": "registry",
     "options": "registry",
-    "statistic_bounds": "ranges",
 }
 
 __all__ = [
@@ -94,7 +92,6 @@ __all__ = [
     "get",
     "names",
     "options",
-    "statistic_bounds",
 ]
 
 __getattr__ = lazily(__name__, _HOMES)

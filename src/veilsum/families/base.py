@@ -10,7 +10,12 @@ The sensitivity is the exact modulus of continuity of xi in the l1 norm, on the 
 
 It is at most (largest derivative) x radius, and often less. With independent Laplace noise on each
 coordinate of a vector statistic it is this l1 norm that counts; the paper's largest absolute
-partial derivative is right only for one coordinate of the statistic at a time.
+partial derivative is right only for one coordinate of the statistic at a time. `l2_sensitivity` is the
+same in the l2 norm, which Skellam noise follows, and `statistic_range` the least and largest xi(s).
+
+Each family states these three itself, exactly. Nothing is looked up or guessed: a class that changes
+`_xi` and does not state `_range` has no range, and one without `_l2` has the l1 norm for its l2 norm,
+which is never less.
 """
 
 from __future__ import annotations
@@ -210,6 +215,24 @@ class ExponentialFamily(ABC):
             return f"clip them to the public bounds first: signals.clip({low}, {high})"
         return "remove or fill the readings that are not numbers"
 
+    @property
+    def statistic_range(self) -> tuple[Array, Array]:
+        """The least and largest value of each component of xi on the support, of shape (dimension,).
+
+        Infinite where no public bound says more, and where the class that defines the statistic does
+        not state it: then give the family bounds, or state the range.
+
+        Examples
+        --------
+        >>> from veilsum import families
+        >>> low, high = families.NormalBoth(bounds=(-2.0, 3.0)).statistic_range
+        >>> low.tolist(), high.tolist()
+        ([-2.0, 0.0], [3.0, 9.0])
+        """
+        ends = self._range() if self._stated("_range") else (-math.inf, math.inf)
+        low, high = (np.array(np.broadcast_to(end, self.dimension), dtype=float) for end in ends)
+        return low, high
+
     def statistic(self, signals: ArrayLike) -> Array:
         """xi(s).
 
@@ -284,13 +307,46 @@ class ExponentialFamily(ABC):
         -------
         Sensitivity
         """
+        return self._sensitivity(self._adjacency(radius))
+
+    def l2_sensitivity(self, radius: float = 1.0) -> float:
+        """sup ||xi(s) - xi(s')||_2 over s, s' in the support with ||s - s'||_1 <= radius.
+
+        Parameters
+        ----------
+        radius : float
+            Above 0; inf for any two values of the support.
+
+        Returns
+        -------
+        float
+            At most the l1 norm, which it is for one component, or where the family states no other.
+
+        Examples
+        --------
+        >>> from veilsum import families
+        >>> round(families.Categorical(categories=5).l2_sensitivity(), 6)
+        1.414214
+        """
+        l1 = self.sensitivity(radius).value
+        if self.dimension == 1 or not self._stated("_l2"):
+            return l1
+        return min(l1, self._l2(self._adjacency(radius)))
+
+    def _adjacency(self, radius: float) -> float:
+        """`adjacency` of a radius that makes two signals adjacent."""
         check_radius(radius)
-        if self.support.integer and radius < 1:
+        if self.support.integer and radius < 1 and self.metric is not Metric.DISCRETE:
             raise FamilyError(
                 f"radius must be at least 1 for whole numbers; found {number(radius)}: "
                 "no two signals are adjacent: the guarantee would be empty"
             )
-        return self._sensitivity(self.adjacency(radius))
+        return self.adjacency(radius)
+
+    def _stated(self, name: str) -> bool:
+        """Whether a method is stated for the statistic: by the class that defines it, or one below."""
+        owners = [one for one in type(self).__mro__ if name in vars(one) or "_xi" in vars(one)]
+        return name in vars(owners[0])
 
     def adjacency(self, radius: float) -> float:
         """The largest distance between two adjacent signals: the radius, rounded down for whole numbers."""
@@ -367,6 +423,14 @@ class ExponentialFamily(ABC):
 
     @abstractmethod
     def _sensitivity(self, radius: float) -> Sensitivity: ...
+
+    def _range(self) -> tuple[ArrayLike, ArrayLike]:
+        """The least and largest xi(s), by component or for all components alike."""
+        raise NotImplementedError  # asked only where a class states it
+
+    def _l2(self, radius: float) -> float:
+        """The modulus in the l2 norm, rounded up."""
+        raise NotImplementedError  # asked only where a class states it
 
     def _check_shape(self, s: Array) -> None:
         shape = self.signal_shape

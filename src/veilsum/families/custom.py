@@ -50,6 +50,11 @@ class Custom(ExponentialFamily):
         Of (rng, size, **parameters).
     mean_domain : (float, float)
         The values that a coordinate of E xi can take.
+    l2_sensitivity : float or callable, optional
+        As `sensitivity`, in the l2 norm of the statistic; the l1 norm, which is never less, without it.
+    statistic_range : (low, high), optional
+        The least and largest xi(s), numbers or one for each component. Masked sums and intervals
+        need it, and take no other number for it; a statistic outside it is refused.
     bounds : (float or None, float or None), optional
         Public bounds on a signal.
 
@@ -85,12 +90,16 @@ class Custom(ExponentialFamily):
         covariance: Lookup | None = None,
         sampler: Lookup | None = None,
         mean_domain: tuple[float, float] = (-math.inf, math.inf),
+        l2_sensitivity: float | Callable[[float], float] | None = None,
+        statistic_range: tuple[ArrayLike, ArrayLike] | None = None,
         bounds: Bounds | None = None,
     ) -> None:
         """Store the arguments under names that the methods of a family leave free."""
         _validate.at_least(FamilyError, 1, dimension=dimension)
         if not callable(sensitivity):
             _validate.positive(FamilyError, sensitivity=sensitivity)
+        if l2_sensitivity is not None and not callable(l2_sensitivity):
+            _validate.positive(FamilyError, l2_sensitivity=l2_sensitivity)
         if not callable(statistic):
             raise FamilyError(
                 f"statistic must be a function of the signals; found {_validate.found(statistic)}"
@@ -116,6 +125,8 @@ class Custom(ExponentialFamily):
             "covariance": covariance,
             "sampler": sampler,
             "mean_domain": mean_domain,
+            "l2_sensitivity": l2_sensitivity,
+            "statistic_range": _ends(statistic_range, dimension),
         }
         object.__setattr__(self, "_options", given)
         object.__setattr__(self, "bounds", bounds)
@@ -245,16 +256,29 @@ class Custom(ExponentialFamily):
             )
         return xi
 
+    def _range(self) -> tuple[Array, Array]:
+        ends: tuple[Array, Array] = self._given("statistic_range")
+        return ends
+
     def _sensitivity(self, radius: float) -> Sensitivity:
-        L = self._given("sensitivity")
+        value = self._modulus("sensitivity", radius)
+        return Sensitivity(value, f"stated by the author of {self.name}, and not checked")
+
+    def _l2(self, radius: float) -> float:
+        stated = self._given("l2_sensitivity") is not None
+        return self._modulus("l2_sensitivity", radius) if stated else math.inf
+
+    def _modulus(self, key: str, radius: float) -> float:
+        """What the author states for a radius."""
+        L = self._given(key)
         given = L(radius) if callable(L) else L * radius
         value = _validate.as_float(given)
         if not value > 0:
             raise FamilyError(
-                f"the sensitivity of {self.name} must be a number above 0; found "
+                f"the {key} of {self.name} must be a number above 0; found "
                 f"{_validate.found(given)} for a radius of {number(radius)}; 0 would mean no noise"
             )
-        return Sensitivity(value, f"stated by the author of {self.name}, and not checked")
+        return value
 
     def _given(self, key: str) -> Any:
         options: Mapping[str, Any] = self.__dict__["_options"]
@@ -265,3 +289,25 @@ class Custom(ExponentialFamily):
         if thing is None:
             raise FamilyError(f"{self.name} has no {key}: pass Custom(..., {key}=function)")
         return thing
+
+
+def _ends(stated: Any, dimension: int) -> tuple[Array, Array]:
+    """The stated ends by component; infinite without any."""
+    if stated is None:
+        stated = (-math.inf, math.inf)
+    if not isinstance(stated, tuple | list) or len(stated) != 2:
+        raise FamilyError(
+            f"statistic_range must be a pair (low, high); found {_validate.found(stated)}"
+        )
+    ends = []
+    for end in stated:
+        values = _validate.real_array(FamilyError, statistic_range=end)
+        if values.shape not in ((), (dimension,)):
+            raise FamilyError(
+                "each end of statistic_range must be a number, or one for each component "
+                f"({dimension}); found shape {values.shape}"
+            )
+        ends.append(np.broadcast_to(values, (dimension,)))
+    if not (ends[0] < ends[1]).all():
+        raise FamilyError("statistic_range needs low < high in each component")
+    return ends[0], ends[1]

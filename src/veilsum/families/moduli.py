@@ -118,6 +118,60 @@ def first_two_powers(support: Support, radius: float) -> Sensitivity:
     )
 
 
+def first_two_powers_l2(support: Support, radius: float) -> float:
+    """xi(s) = (s, s^2) in l2:  the root of max over 0 <= t <= step of g(t) = t^2 (1 + u^2).
+
+    From s to s + t the change is (t, t (2s + t)), and u = 2s + t is largest at s = low or s = high - t;
+    mirrored, the latter is an end of -high. With u = 2 end + t, g' = 2t (1 + u^2 + t u) = 0 where
+    2 u^2 - 2 end u + 1 = 0: u = (end -+ sqrt(end^2 - 2))/2, t = u - 2 end. A rounded t errs there by the
+    square of its last digit, which `_above` covers.
+    """
+    if math.isinf(support.low) or math.isinf(support.high):
+        return math.inf
+    low, high = Fraction(support.low), Fraction(support.high)
+    step = high - low if math.isinf(radius) else min(Fraction(radius), high - low)
+    found = Fraction(0)
+    for end in (low, -high):
+        moves = [step]
+        if end * end > 2:
+            spread = Fraction(root(end * end - 2))
+            moves += [(end + sign * spread) / 2 - 2 * end for sign in (1, -1)]
+        for t in moves:
+            if 0 < t <= step:
+                found = max(found, t * t * (1 + (2 * end + t) ** 2))
+    return _above(root(found))
+
+
+def box_l2(support: Support, radius: float, dimension: int) -> float:
+    """xi(s) = s, a vector, in l2, for moves of `radius` in l1 within a box of some width.
+
+    ||v||_2 is convex, so largest at a corner of { ||v||_1 <= radius, |v_k| <= width }: as many
+    components as possible move by the width, one by what remains.
+    """
+    width = difference(support.high, support.low)
+    if math.isinf(width):
+        return radius
+    edge = Fraction(width)
+    whole = dimension if math.isinf(radius) else min(dimension, Fraction(radius) // edge)
+    rest = Fraction(0) if whole == dimension else Fraction(radius) - whole * edge
+    return root(whole * edge**2 + rest**2)
+
+
+def distances(support: Support, centre: float) -> tuple[float, float]:
+    """The least and largest |s - c| on the support."""
+    ends = abs(support.low - centre), abs(support.high - centre)
+    return 0.0 if support.low <= centre <= support.high else min(ends), max(ends)
+
+
+def root(exact: Fraction) -> float:
+    """The square root of a fraction, rounded up."""
+    shift = max(0, 64 - (exact.numerator.bit_length() - exact.denominator.bit_length()) // 2)
+    top = exact.numerator << 2 * shift
+    scaled = math.isqrt(top // exact.denominator)
+    inexact = scaled**2 * exact.denominator != top
+    return ceiling(Fraction(scaled + inexact, 1 << shift))
+
+
 def ceiling(exact: Fraction) -> float:
     """The least float that is not below a fraction; inf if none is so large."""
     try:

@@ -59,6 +59,9 @@ class _WaitingTime(_Positive):
     def _xi(self, s: Array) -> Array:
         return s.copy()
 
+    def _range(self) -> tuple[Array, Array]:
+        return self._at_ends()
+
     def _expectation(self, theta: Array) -> Array:
         return self._k / theta
 
@@ -179,6 +182,9 @@ class GammaKnownRate(ScalarFamily):
     def _xi(self, s: Array) -> Array:
         return np.log(s)
 
+    def _range(self) -> tuple[Array, Array]:
+        return self._at_ends()
+
     def _expectation(self, theta: Array) -> Array:
         return np.asarray(digamma(theta) - math.log(self.rate))
 
@@ -240,6 +246,9 @@ class Pareto(_Positive):
     def _xi(self, s: Array) -> Array:
         return np.log(s / self.minimum)
 
+    def _range(self) -> tuple[Array, Array]:
+        return self._at_ends()
+
     def _expectation(self, theta: Array) -> Array:
         return 1 / theta
 
@@ -299,6 +308,9 @@ class Weibull(_Positive):
     def _xi(self, s: Array) -> Array:
         return np.power(s, self.shape)
 
+    def _range(self) -> tuple[Array, Array]:
+        return self._at_ends()
+
     def _expectation(self, theta: Array) -> Array:
         return np.power(theta, self.shape)
 
@@ -356,6 +368,9 @@ class Laplace(_Positive):
 
     def _xi(self, s: Array) -> Array:
         return np.abs(s - self.location)
+
+    def _range(self) -> tuple[float, float]:
+        return moduli.distances(self.support, self.location)
 
     def _expectation(self, theta: Array) -> Array:
         return theta.copy()

@@ -79,6 +79,12 @@ class ScalarFamily(ExponentialFamily):
         value, one, two = (self._solve(x) for x in (m + 0 * margin, m - margin, m + margin))
         return {self.parameters[0]: Interval(value, np.minimum(one, two), np.maximum(one, two))}
 
+    def _at_ends(self) -> tuple[Array, Array]:
+        """xi at both ends of the support: the range of a statistic that increases."""
+        with np.errstate(divide="ignore", over="ignore"):
+            low, high = (self._xi(np.array([end])) for end in (self.support.low, self.support.high))
+        return low, high
+
     def _solve(self, m: Array) -> Array:
         with np.errstate(divide="ignore"):
             return np.asarray(self._inverse(np.clip(m, *self.mean_domain)))
@@ -140,6 +146,9 @@ class Normal(ScalarFamily):
 
     def _xi(self, s: Array) -> Array:
         return s.copy()
+
+    def _range(self) -> tuple[Array, Array]:
+        return self._at_ends()
 
     def _expectation(self, theta: Array) -> Array:
         return theta.copy()
@@ -205,6 +214,9 @@ class LogNormal(Normal):
     def _xi(self, s: Array) -> Array:
         return np.log(s)
 
+    def _range(self) -> tuple[Array, Array]:
+        return self._at_ends()
+
     def _sensitivity(self, radius: float) -> Sensitivity:
         return moduli.log(self.support, radius, instead=", or use LogNormal1p (log(1 + s))")
 
@@ -261,6 +273,9 @@ class LogNormal1p(Normal):
     def _xi(self, s: Array) -> Array:
         return np.log1p(s)
 
+    def _range(self) -> tuple[Array, Array]:
+        return self._at_ends()
+
     def _expectation(self, theta: Array) -> Array:
         return self.sigma * excess(-theta / self.sigma)[0]
 
@@ -296,6 +311,9 @@ class _Count(ScalarFamily):
 
     def _xi(self, s: Array) -> Array:
         return s.copy()
+
+    def _range(self) -> tuple[Array, Array]:
+        return self._at_ends()
 
     def _sensitivity(self, radius: float) -> Sensitivity:
         return moduli.linear(self.support, radius)

@@ -19,7 +19,6 @@ from veilsum.families.base import (
     Interval,
     Sensitivity,
     Size,
-    check_radius,
 )
 from veilsum.families.scalar import REAL
 from veilsum.families.support import Metric, Support, number
@@ -102,6 +101,16 @@ class NormalBoth(ExponentialFamily):
     def _xi(self, s: Array) -> Array:
         return np.stack([s, s**2], axis=-1)
 
+    def _range(self) -> tuple[list[float], list[float]]:
+        low, high = self.support.low, self.support.high
+        nearest, furthest = moduli.distances(self.support, 0.0)
+        with np.errstate(over="ignore"):
+            squares = np.square(np.array([nearest, furthest]))
+        return [low, float(squares[0])], [high, float(squares[1])]
+
+    def _l2(self, radius: float) -> float:
+        return moduli.first_two_powers_l2(self.support, radius)
+
     def _sensitivity(self, radius: float) -> Sensitivity:
         return moduli.first_two_powers(self.support, radius)
 
@@ -183,11 +192,6 @@ class Categorical(ExponentialFamily):
         """Var xi_j = p_j - p_j^2."""
         return (0.0, 1.0, -1.0)
 
-    def sensitivity(self, radius: float = 1.0) -> Sensitivity:
-        """||e_j - e_k||_1 = 2 for any two categories."""
-        check_radius(radius)
-        return self._sensitivity(radius)
-
     def sample(self, rng: np.random.Generator, size: Size, **parameters: ArrayLike) -> Array:
         """s = #{j : u >= p_0 + ... + p_j} with u uniform."""
         edges = np.cumsum(self._theta(parameters), axis=-1)[..., :-1]
@@ -219,6 +223,14 @@ class Categorical(ExponentialFamily):
 
     def _xi(self, s: Array) -> Array:
         return np.asarray(s[..., None] == np.arange(self.categories), dtype=np.float64)
+
+    def _range(self) -> tuple[float, float]:
+        return 0.0, 1.0
+
+    def _l2(self, radius: float) -> float:
+        """||e_j - e_k||_2 = sqrt 2."""
+        del radius  # categories have no distance
+        return moduli.root(Fraction(2))
 
     def _sensitivity(self, radius: float) -> Sensitivity:
         del radius  # categories have no distance
@@ -321,6 +333,12 @@ class MultivariateNormal(ExponentialFamily):
 
     def _xi(self, s: Array) -> Array:
         return s.copy()
+
+    def _range(self) -> tuple[float, float]:
+        return self.support.low, self.support.high
+
+    def _l2(self, radius: float) -> float:
+        return moduli.box_l2(self.support, radius, self.dimension)
 
     def _sensitivity(self, radius: float) -> Sensitivity:
         width = moduli.difference(self.support.high, self.support.low)

@@ -165,13 +165,12 @@ class FleetTerms:
             Valid.
         """
         from veilsum.agents.release import guarantee
-        from veilsum.families import statistic_bounds
         from veilsum.results.units import in_sentence, of_family
 
         index = {label: k for k, label in enumerate(manifest.labels)}
         edges = {tuple(sorted((index[a], index[b]))) for a, b, _ in manifest.links if a != b}
         pairs = sorted(edges)
-        low, high = (brief(end[0]) for end in statistic_bounds(family))
+        low, high = (brief(end[0]) for end in family.statistic_range)
         points = place(len(index), pairs, positions)
         return cls(
             labels=manifest.labels,

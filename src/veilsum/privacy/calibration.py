@@ -44,7 +44,6 @@ from veilsum.algorithms.base import Algorithm
 from veilsum.algorithms.batched import batched
 from veilsum.algorithms.table import coefficient_table
 from veilsum.errors import AlgorithmError, PrivacyError, VeilsumError
-from veilsum.families.ranges import statistic_bounds
 from veilsum.privacy.accounting.events import PrivacyEvent
 from veilsum.privacy.masked import MaskedParameters
 from veilsum.privacy.masked_vectors import SkellamParameters
@@ -509,26 +508,19 @@ def masked_mechanism(privacy: MaskedDP, family: Any, members: int) -> MaskedMech
     )  # fmt: skip
     within = _range_steps(family, step)
     if privacy.delta:
-        l2 = min(float(moved), _l2(family, delta) / step + (0 if whole else math.sqrt(dimension)))
+        l2 = delta if family is None else family.l2_sensitivity(privacy.radius)
+        l2 = min(float(moved), l2 / step + (0 if whole else math.sqrt(dimension)))
         terms = SkellamParameters(*numbers, range_steps=within, delta=privacy.delta, l2_steps=l2)
     else:
         terms = MaskedParameters(*numbers, range_steps=within)
     return MaskedMechanism(privacy.epsilon, delta, step, terms, whole)
 
 
-def _l2(family: Any, l1: float) -> float:
-    """By how much a statistic may move in l2 norm: no more than in l1 norm, nor than its range."""
-    if family is None:
-        return l1
-    low, high = statistic_bounds(family)
-    return min(l1, float(np.linalg.norm(high - low)))
-
-
 def _range_steps(family: Any, step: float) -> tuple[int, int] | None:
     """The least and the largest component of a statistic in grid steps; None without bounds."""
     if family is None:
         return None
-    low, high = (np.ravel(end) for end in statistic_bounds(family))
+    low, high = family.statistic_range
     if not (np.isfinite(low).all() and np.isfinite(high).all()):
         return None
     return math.floor(float(low.min()) / step), math.ceil(float(high.max()) / step)
@@ -592,9 +584,7 @@ def event_of(privacy: PrivacyRequest, family: Any, epsilon: float, delta: float)
 def domain_of(family: Any, radius: float) -> Domain:
     """What goes into a mechanism: the range of a family's statistic, and its sensitivity.
 
-    The range is used where both ends of the support are finite, for one number whose sensitivity is
-    derived in this package. The statistic is then largest at an end of the support, and
-    sensitivity(inf) is the width of its range.
+    The range is used where it is finite, for one number whose sensitivity is derived in this package.
 
     Examples
     --------
@@ -603,14 +593,11 @@ def domain_of(family: Any, radius: float) -> Domain:
     BoundedSignal(low=0.0, high=1.0, integer=True, sensitivity=1.0)
     """
     sensitivity = float(family.sensitivity(radius).value)
-    ends = np.array([family.support.low, family.support.high])
     whole = family.statistic_is_integer
     if family.dimension == 1 and not family.signal_shape and family.sensitivity_is_proved:
-        with np.errstate(all="ignore"):
-            values = family.raw_columns(np.clip(ends, -LARGEST, LARGEST))
-        width = float(family.sensitivity(math.inf).value)
-        high = float(np.max(values))
-        if np.isfinite(ends).all() and math.isfinite(high) and math.isfinite(width):
+        high = float(family.statistic_range[1][0])
+        width = float(family.sensitivity(math.inf).value)  # rounded up
+        if math.isfinite(high) and math.isfinite(width):
             return BoundedSignal(high - width, high, whole, sensitivity)
     if whole:
         return IntegerStatistic(math.ceil(sensitivity))

@@ -64,6 +64,9 @@ class IntegerNoise(Protocol):
     def variance(self) -> float | Fraction:
         """In grid steps squared."""
 
+    def tail(self, probability: float) -> int:
+        """x with P(|X| >= x) <= probability, in grid steps."""
+
     def draw(self, count: int, entropy: Entropy = ...) -> Integers:
         """Draw exactly, for agents."""
 
@@ -323,15 +326,8 @@ class MaskedParameters:
         return math.sqrt(members / self.honest)
 
     def noise_tail(self, members: int, probability: float = TAIL) -> int:
-        """Steps that a component of the sum's noise exceeds with at most that probability.
-
-        Chernoff's bound at z = e^(1/(2t)): P(|X| >= x) <= 2 E z^X z^(-x).
-        """
-        self._check_roster(members)
-        t, order = float(self.scale), members / self.honest
-        whole, half, more = (-math.expm1(-m / t) for m in (1.0, 0.5, 1.5))
-        log_mgf = order * (2 * math.log(whole) - math.log(half) - math.log(more))
-        return math.ceil(2 * t * (log_mgf + math.log(2 / probability)))
+        """Steps that a component of the sum's noise reaches with at most that probability."""
+        return self.sum_noise(members).tail(probability)
 
     @property
     def largest_sum(self) -> int:

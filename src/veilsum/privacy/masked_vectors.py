@@ -11,7 +11,6 @@ If fewer draws are unknown, the noise is Sk(beta v): no cliff, epsilon grows by 
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -19,7 +18,7 @@ from functools import cached_property, lru_cache
 from veilsum import _validate
 from veilsum.errors import PrivacyError
 from veilsum.privacy.accounting import PrivacyEvent
-from veilsum.privacy.masked import TAIL, MaskedParameters
+from veilsum.privacy.masked import MaskedParameters
 from veilsum.privacy.skellam import Skellam, SkellamCost, skellam_variance
 
 
@@ -84,15 +83,6 @@ class SkellamParameters(MaskedParameters):
     def noise_name(self) -> str:
         """The distribution, for a sentence."""
         return "Skellam"
-
-    def noise_tail(self, members: int, probability: float = TAIL) -> int:
-        """Steps that a component of the sum's noise exceeds with at most that probability.
-
-        Bernstein's inequality for jumps of 1: P(|X| >= x) <= 2 exp(-x^2/(2 (v + x/3))).
-        """
-        self._check_roster(members)
-        v, log = float(self.noise_of(members).variance), math.log(2 / probability)
-        return math.ceil(log / 3 + math.sqrt(log * log / 9 + 2 * v * log))
 
     def epsilon_against(self, colluders: int) -> float:
         """What one session costs, at the same delta, if that many of the other members collude."""

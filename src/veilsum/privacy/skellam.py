@@ -77,6 +77,14 @@ class Skellam:
     def _half(self) -> PoissonSampler:
         return PoissonSampler(self.variance / 2)
 
+    def tail(self, probability: float) -> int:
+        """x with P(|X| >= x) <= probability, by Bernstein's inequality for jumps of 1.
+
+        P(|X| >= x) <= 2 exp(-x^2/(2 (v + x/3))).
+        """
+        v, log = float(self.variance), math.log(2 / probability)
+        return math.ceil(log / 3 + math.sqrt(log * log / 9 + 2 * v * log))
+
     def draw(self, count: int, entropy: Entropy = SYSTEM) -> Integers:
         """Draw `count` independent values exactly."""
         checked(entropy)

@@ -9,7 +9,7 @@ points of [0, 2 pi) give
 
     1/N sum_j phi(u_j) sin((m + 1/2) u_j)/sin(u_j/2)  =  P(|X| <= m) + (what lies around N, 2N, ...).
 
-Chernoff's bound makes what is added less than `ERROR`. Points beyond u = U add less than that, too: the
+The noise's `tail` makes what is added less than `ERROR`. Points beyond u = U add less than that, too: the
 first phi is at most (pi (1-r)/(2 sqrt(r) u))^(2a), the second exp(-2 v u^2/pi^2), and their sum at most
 about its integral, which is known. The cost depends on a alone, not on t or v.
 """
@@ -127,28 +127,12 @@ def _laplace(noise: GeneralizedDiscreteLaplace, outside: float) -> _Points:
         """1 - 2 r cos u + r^2 = (1 - r)^2 + 4 r sin(u/2)^2."""
         return np.asarray(-order * np.log1p(4 * r * (sine / rest) ** 2))
 
-    most, tail = _chernoff(order, scale, outside), _chernoff(order, scale, ERROR)
-    return _Points(log_phi, most, tail, furthest)
+    return _Points(log_phi, noise.tail(outside), noise.tail(ERROR), furthest)
 
 
 def _skellam(noise: Skellam, outside: float) -> _Points:
     variance = float(noise.variance)
-
-    def bernstein(probability: float) -> int:
-        log = math.log(2 / probability)
-        return math.ceil(log / 3 + math.sqrt(log * log / 9 + 2 * variance * log))
-
     furthest = math.pi * math.sqrt(math.log(1 / ERROR) / (2 * variance))
     return _Points(
-        lambda sine: -2 * variance * sine**2, bernstein(outside), bernstein(ERROR), furthest
+        lambda sine: -2 * variance * sine**2, noise.tail(outside), noise.tail(ERROR), furthest
     )
-
-
-def _chernoff(order: float, scale: float, probability: float) -> int:
-    """x with P(|X| >= x) <= probability: Chernoff's bound, at the best of a few z = e^(s/t)."""
-    found = math.inf
-    for s in (0.9, 0.7, 0.5, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001):
-        whole, less, more = (-math.expm1(-m / scale) for m in (1.0, 1 - s, 1 + s))
-        log_mgf = order * (2 * math.log(whole) - math.log(less) - math.log(more))
-        found = min(found, scale / s * (log_mgf + math.log(2 / probability)))
-    return math.ceil(found)

@@ -26,7 +26,6 @@ from numpy.typing import NDArray
 
 from veilsum.algorithms import init, step
 from veilsum.errors import NetworkError
-from veilsum.families import statistic_bounds
 from veilsum.families.base import quantile
 from veilsum.networks.kernels import for_products
 from veilsum.networks.rows import first_rows
@@ -138,7 +137,7 @@ def precision(problem: Problem) -> Precision | None:
     >>> round(precision(problem).half_width, 3)
     0.277
     """
-    low, high = statistic_range(problem.family)
+    low, high = narrowest_range(problem.family)
     if not problem.privacy.adds_noise or not math.isfinite(high - low):
         return None
     found = EstimateError.of(problem, problem.run_epsilons[:1], (high - low) / 2)
@@ -154,7 +153,7 @@ def precision(problem: Problem) -> Precision | None:
     )
 
 
-def statistic_range(family: Any) -> tuple[float, float]:
+def narrowest_range(family: Any) -> tuple[float, float]:
     """The ends of the narrowest component of the statistic; infinite where nothing bounds it.
 
     Parameters
@@ -167,7 +166,7 @@ def statistic_range(family: Any) -> tuple[float, float]:
     (float, float)
         What the mean of any signals lies between.
     """
-    low, high = statistic_bounds(family)
+    low, high = family.statistic_range
     narrowest = int(np.argmin(high - low))
     return float(low[narrowest]), float(high[narrowest])
 

@@ -98,3 +98,12 @@ def test_asynchronous_readings_are_a_stream(problem_of: Any) -> None:
     assert made.for_stream(5).epsilon == pytest.approx(2.5)
     together = guarantee(Manifest.of(problem_of("average", SignalDP(0.5))))
     assert "an agent's signal" in str(together)
+
+
+def test_budget_fractions_are_refused_even_where_the_guarantee_is_proved(problem_of: Any) -> None:
+    """Which agent gets which fraction may depend on data: nothing else is wrong here."""
+    problem = problem_of("learn", SignalDP(0.5))
+    manifest = Manifest.of(problem)
+    check_guarantee(manifest, problem.family)
+    with pytest.raises(AgentError, match="budget fractions may depend on data"):
+        check_guarantee(manifest, problem.family, (1.0, 0.5))

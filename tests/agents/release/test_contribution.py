@@ -10,11 +10,18 @@ import pytest
 
 from tests.agents.ledger.conftest import make_problem
 from veilsum import families
+from veilsum.agents.intervals import half_width
 from veilsum.agents.manifest import Manifest
-from veilsum.agents.release import ContributionMechanism, ReleaseMechanism, make_mechanism
+from veilsum.agents.release import (
+    ContributionMechanism,
+    ReleaseMechanism,
+    contribution,
+    make_mechanism,
+)
 from veilsum.agents.release.reserve import DEPTH
 from veilsum.errors import AgentError, SignalError
 from veilsum.privacy import Batches, MaskedDP, Noise
+from veilsum.privacy.calibration import masked_mechanism
 from veilsum.scenario import Scenario
 from veilsum.testing import PredictableEntropy
 
@@ -121,3 +128,79 @@ def test_what_cannot_be_summed_is_refused() -> None:
     with pytest.raises(AgentError, match="need a ReleaseMechanism"):
         ContributionMechanism(manifest, problem, "0")
     assert isinstance(make_mechanism(manifest, problem, "0"), ReleaseMechanism)
+
+
+def categories(count: int, **changes: Any) -> Any:
+    request = MaskedDP(1.0, colluders=4, absent=2)
+    family = families.Categorical(count)
+    problem = make_problem("masked-sum", replace(request, **changes), family, 50, "ring:20")
+    return Manifest.of(problem, "towns"), problem, family
+
+
+def test_every_one_of_400_categories_contributes_and_has_an_interval() -> None:
+    manifest, problem, family = categories(400)
+    made = ContributionMechanism(manifest, problem, "0")
+    for category in range(400):
+        found = made.contribution(1, [category]).statistic
+        assert sum(found) == found[category] == 1
+    widths = half_width(manifest, family, [1] * 20, round=1)
+    assert len(widths) == 400
+    assert min(widths) > 0
+
+
+def test_the_noise_of_categories_follows_the_root_of_two() -> None:
+    """l1 = 2, l2 = sqrt 2 whole steps: the l1 norm in its place takes 1.4 times the deviation."""
+    made: Any = masked_mechanism(
+        MaskedDP(1.0, colluders=4, absent=2, delta=1e-6), families.Categorical(400), 20
+    )
+    assert made.terms.l2_steps == pytest.approx(math.sqrt(2), rel=1e-12)
+    weak = replace(made.terms, l2_steps=2.0)
+    ratio = math.sqrt(weak.sum_variance / made.terms.sum_variance)
+    assert ratio == pytest.approx(1.4, abs=0.02)
+
+
+def custom(stated: Any) -> Any:
+    """xi = s^2 on [0, 10], with a range that may be too narrow."""
+    return families.Custom(
+        np.square, families.Support(low=0.0, high=10.0), 20.0, statistic_range=stated
+    )
+
+
+def test_a_statistic_outside_its_stated_range_is_refused_not_clipped() -> None:
+    manifest, problem = terms()
+    for stated, refused in (((0.0, 100.0), False), ((0.0, 33.0), True)):
+        family = custom(stated)
+        theirs = replace(manifest, family=repr(family))
+        made = ContributionMechanism(theirs, replace(problem, family=family), "0", research=True)
+        if refused:
+            with pytest.raises(
+                SignalError, match=r"of 0 for query 7 is outside the range"
+            ) as found:
+                made.contribution(7, [6.5])
+            assert "6.5" not in str(found.value)
+            assert "42.25" not in str(found.value)
+        else:
+            assert made.contribution(7, [6.5]).statistic == (round(42.25 / made.step),)
+    silent = custom(None)
+    with pytest.raises(AgentError, match="no public bounds"):
+        ContributionMechanism(
+            replace(manifest, family=repr(silent)), replace(problem, family=silent), "0",
+            research=True,
+        )  # fmt: skip
+
+
+def test_the_error_of_floats_is_paid_at_both_ends_of_a_move(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An error that a move meets twice: at half the room to the next step it just fits."""
+    manifest, problem = terms()
+    made = ContributionMechanism(manifest, problem, "0")
+    step, sensitivity = Fraction(made.step), Fraction(made._mechanism.sensitivity)
+    room = made.terms.sensitivity_steps * step - sensitivity
+    for error, fits in ((room / 2, True), (room * 3 / 4, False)):
+        monkeypatch.setattr(contribution, "input_error", lambda *_, e=error: float(e))
+        if fits:
+            ContributionMechanism(manifest, problem, "0")
+        else:
+            with pytest.raises(AgentError, match="may move further"):
+                ContributionMechanism(manifest, problem, "0")

@@ -18,7 +18,6 @@ from veilsum.agents.ledger.queries import run_name
 from veilsum.agents.results import NO_INTERVAL, half_width
 from veilsum.agents.versions import LEDGER
 from veilsum.errors import VeilsumError
-from veilsum.families import statistic_bounds
 from veilsum.privacy import Batches
 from veilsum.privacy.accounting import repeated
 from veilsum.privacy.odds import upward
@@ -240,7 +239,7 @@ def accuracy(agent: ExaminedAgent) -> Iterator[CheckResult]:
     try:
         found = precision(problem)
         if found is not None:  # remedies are approximate; the width is what the agent will state
-            low, high = statistic_bounds(problem.family)
+            low, high = problem.family.statistic_range
             widths = _widths(agent, problem)
             found = replace(found, half_width=widths[int((high - low).argmin())])
     except VeilsumError as unknown:

@@ -25,10 +25,9 @@ from veilsum.agents.manifest import Manifest
 from veilsum.agents.release.guarantees import check_guarantee, guarantee, request_of
 from veilsum.agents.release.reserve import NoiseReserve
 from veilsum.agents.release.signals import checked_signal
-from veilsum.errors import AgentError
-from veilsum.families import statistic_bounds
+from veilsum.errors import AgentError, SignalError
 from veilsum.privacy import Guarantee, MaskedDP, MaskedMechanism, PrivacyEvent
-from veilsum.privacy.calibration import input_error, masked_mechanism
+from veilsum.privacy.calibration import RELATIVE, input_error, masked_mechanism
 from veilsum.privacy.exact import SYSTEM, Entropy
 from veilsum.privacy.exact.grid import floor_log2, paid_steps, to_grid
 from veilsum.privacy.masked import MaskedParameters
@@ -97,7 +96,7 @@ class ContributionMechanism:
             check_guarantee(manifest, family, problem.privacy.budget_fractions)
         self.manifest, self.family, self.label = manifest, family, label
         self._mechanism, self.guarantee = _in_common(manifest, family)
-        self._low, self._high = statistic_bounds(family)
+        self._low, self._high = family.statistic_range
         self._exponent = floor_log2(Fraction(self._mechanism.step))
         self._check_grid()
         terms = self.terms
@@ -155,15 +154,23 @@ class ContributionMechanism:
         SignalError
             If a reading is outside the support.
         """
-        rows = [self._on_grid(self.check(query, signal)) for signal in signals]
+        rows = [self._on_grid(query, self.check(query, signal)) for signal in signals]
         if not rows:
             raise AgentError(f"query {query} needs at least one reading of {self.label}")
         return Contribution(query, tuple(map(sum, zip(*rows, strict=True))), len(rows))
 
-    def _on_grid(self, checked: Floats) -> list[int]:
+    def _on_grid(self, query: int, checked: Floats) -> list[int]:
         """floor(xi/step + 1/2), without an error on the way."""
         xi = self.family.columns(checked).reshape(self.family.dimension)
         within = np.clip(xi, self._low, self._high)  # floats may be beyond by a last digit
+        if (
+            np.abs(xi - within) > RELATIVE * np.maximum(np.abs(self._low), np.abs(self._high))
+        ).any():
+            raise SignalError(
+                f"the statistic of a reading of {self.label} for query {query} is outside the range "
+                f"that {self.family.name} states for it; state a statistic_range that holds for its "
+                "whole support"
+            )
         return [int(k) for k in to_grid(within, self._exponent)]
 
     def _check_grid(self) -> None:

@@ -111,6 +111,26 @@ class GeneralizedDiscreteLaplace:
         r = math.exp(-1 / self.scale)
         return float(self.order) * 2 * r / math.expm1(-1 / self.scale) ** 2
 
+    def tail(self, probability: float) -> int:
+        """x with P(|X| >= x) <= probability: Chernoff's bound, z = e^(s/t) with the best s in (0, 1).
+
+        P(|X| >= x) <= 2 E z^X z^(-x), and log E z^X = a (2 log(1-r) - log(1-r z) - log(1-r/z)): any s
+        gives a bound, x(s) = t/s (log E z^X + log(2/probability)), with one minimum in log(s/(1-s)).
+        """
+        order, scale, log = float(self.order), float(self.scale), math.log(2 / probability)
+
+        def bound(odds: float) -> float:
+            s, left = 1 / (1 + math.exp(-odds)), 1 / (1 + math.exp(odds))
+            whole, less, more = (-math.expm1(-m / scale) for m in (1.0, left, 1 + s))
+            log_mgf = order * (2 * math.log(whole) - math.log(less) - math.log(more))
+            return scale / s * (log_mgf + log)
+
+        low, high = -30.0, 30.0
+        for _ in range(80):
+            first, second = low + (high - low) / 3, high - (high - low) / 3
+            low, high = (low, second) if bound(first) <= bound(second) else (first, high)
+        return math.ceil(bound((low + high) / 2))
+
     def draw(self, count: int, entropy: Entropy = SYSTEM) -> Integers:
         """Draw `count` independent values exactly; none is cut off."""
         checked(entropy)
