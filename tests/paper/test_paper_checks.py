@@ -20,6 +20,7 @@ from veilsum.paper import (
 )
 from veilsum.paper.experiment import Context, Measurement, Verdict, judged
 from veilsum.paper.sweeps import EPSILONS, US
+from veilsum.privacy.published import worst_pair
 from veilsum.scenario import Scenario
 
 FAIR = pd.DataFrame(
@@ -230,7 +231,7 @@ def test_what_is_spent_is_exact() -> None:
         )
         grid = np.maximum(f - np.e * g, 0).sum() * (y[1] - y[0])
         assert headline.spent_delta(one, two, 1.0) == pytest.approx(grid, abs=1e-4)
-    assert headline.worst_pair(1.0, 1.0, 0.01).delta == pytest.approx(0.0934, abs=1e-4)
+    assert worst_pair(1.0, 1.0, 0.01).delta == pytest.approx(0.0934, abs=1e-4)
     sentence = headline.private(Measurement({"spent": pd.DataFrame(headline.spent())})).sentence
     assert "0.0934 on s >= 1" in sentence
     assert "on s > 0" in sentence
