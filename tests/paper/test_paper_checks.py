@@ -24,8 +24,8 @@ from veilsum.privacy.published import worst_pair
 from veilsum.scenario import Scenario
 
 FAIR = pd.DataFrame(
-    [{"epsilon": 1.0, "rounds": 100, "ours": 1.0, "theirs": 2.0, "eta": 0.1, "theirs_stopped": 1.5,
-      "rounds_stopped": 7}]
+    [{"epsilon": 1.0, "rounds": 100, "ours": 1.0, "equal": 2.0, "eta_equal": 0.1, "tuned": 1.0,
+      "eta": 1e-9}]
 )  # fmt: skip
 
 
@@ -71,7 +71,8 @@ def test_a_thousandfold_is_at_least_hundreds(times: Any, verdict: Any) -> None:
     assert finding.verdict == verdict
     assert f"offline-signal {times:.3g}," in finding.sentence
     assert "ratios of norms" in finding.sentence
-    assert "their error is 2 times ours after 100 rounds" in finding.sentence
+    assert "their error is 2 times ours with the budget divided equally" in finding.sentence
+    assert "1.000 times ours with its own best division (eta = 1e-09)" in finding.sentence
 
 
 @pytest.mark.parametrize(("scale", "verdict"), [(1.1, "confirmed"), (4.0, "refuted")])
