@@ -70,10 +70,15 @@ def test_a_larger_budget_of_one_agent_is_what_counts() -> None:
 
 
 def test_under_network_dp_only_what_covers_every_weight_is_proved() -> None:
-    """The signals alone are proved from the floor on; else nobody knows what the weights add."""
+    """And only what no weight can mend is refuted: at epsilon 10 weights may add most of the noise."""
     learn = algorithms.LearnNetwork()
-    for low, whole in ((None, "refuted"), (1.0, "claimed"), (3.0, "proved")):
-        privacy = NetworkDP(1.0, 0.01, sensitivity="smooth-as-published")
+    for low, epsilon, whole in (
+        (None, 1.0, "refuted"),
+        (1.0, 1.0, "refuted"),
+        (3.0, 1.0, "proved"),
+        (100.0, 10.0, "claimed"),
+    ):
+        privacy = NetworkDP(epsilon, 0.01, sensitivity="smooth-as-published")
         made = guarantee_of(privacy, learn, 20, LogNormal(1.0, bounds=(low, None)))
         assert (made.status, made.signals and made.signals.status) == (whole, whole)
     assert status(100.0, 1.0, NetworkDP) == "refuted"  # of neighbours' estimates: erratum 5

@@ -95,11 +95,15 @@ def expected_errors(problem: Problem) -> list[dict[str, Any]]:
     found = expected(problem)
     assert found is not None
     algorithm = problem.algorithm
-    status = guarantee_of(problem.privacy, algorithm, problem.rounds, problem.family).status
+
+    def status(epsilon: float) -> str:
+        asked = problem.privacy.at(epsilon)
+        return str(guarantee_of(asked, algorithm, problem.rounds, problem.family).status)
+
     return [
         {"algorithm": algorithm.name, "rounds": problem.rounds, "epsilon": e,
          "te": found.total[-1, k], "cop": found.privacy[-1, k],
-         "cod": found.decentralisation[-1], "guarantee": str(status)}
+         "cod": found.decentralisation[-1], "guarantee": status(e)}
         for k, e in enumerate(problem.run_epsilons)
     ]  # fmt: skip
 

@@ -511,9 +511,10 @@ def _published(
     """Compare the delta that the published noise of log s spends on the domain with the claim."""
     domain = Support(0.0, open_low=True) if family is None else family.support
     parts = max(steps.releases, 1) if steps.algorithm.splits_budget else 1
+    fraction = max(privacy.budget_fractions or (1.0,))
     worst = worst_pair(
         domain.low, privacy.epsilon, privacy.delta, domain.high, privacy.radius,
-        parts=parts, fraction=max(privacy.budget_fractions or (1.0,)),
+        parts=parts, fraction=fraction,
     )  # fmt: skip
     claimed = privacy.delta / parts
     if not domain.low > 0:
@@ -530,8 +531,10 @@ def _published(
     if (worst.with_weights if weighted else worst.at_most) <= claimed:
         reason = f"{spends} of the {claimed:.3g} that is claimed"
         return Assessment(Status.PROVED, reason if weighted else f"{reason}; {POST_PROCESSING}")
-    if weighted or not worst.delta > claimed:
-        noise = "without the noise for the neighbours' weights, " if weighted else ""
+    most = steps.network * parts / (privacy.epsilon * fraction)  # of weights, which are at most 1
+    larger = weighted and bool((most > steps.signal * worst.scale).any())
+    if larger or not worst.delta > claimed:
+        noise = "without the noise for the neighbours' weights, " if larger else ""
         return Assessment(Status.CLAIMED, f"{noise}{spends}, where {claimed:.3g} is claimed", 2)
     return Assessment(Status.REFUTED, f"{spends}, where {claimed:.3g} is claimed", 2)
 

@@ -53,6 +53,7 @@ class WorstPair(NamedTuple):
     delta: float
     s: float
     other: float
+    scale: float  # of the noise at s, the smaller of the two
     at_most: float
     with_weights: float
 
@@ -87,7 +88,7 @@ def worst_pair(
     Returns
     -------
     WorstPair
-        At low = 0 the limit: the other signal is 0, and delta is 1.
+        At low = 0 the limit: both signals near 0, and delta is 1.
 
     Examples
     --------
@@ -97,7 +98,7 @@ def worst_pair(
     """
     _validate.positive(PrivacyError, epsilon=epsilon, delta=delta, radius=radius)
     if not low > 0:
-        return WorstPair(1.0, min(high, radius), 0.0, 1.0, 1.0)
+        return WorstPair(1.0, min(high, radius), 0.0, math.inf, 1.0, 1.0)
     noise = float(factor_as_published(np.array(epsilon), delta)) * parts / (epsilon * fraction)
     search = _Search(epsilon * fraction / parts, noise, high / radius)
     widest = math.log1p(min(radius, high - low) / low)
@@ -105,7 +106,7 @@ def worst_pair(
     weighted = search.largest(widest, lambda _: search.shift(widest))[2]
     s = radius * search.top(at)
     pair = (min(high, low + radius), low) if at == widest else (s, s * math.exp(-at))
-    return WorstPair(found, *pair, bound, weighted)
+    return WorstPair(found, *pair, noise * radius / pair[0], bound, weighted)
 
 
 class _Search(NamedTuple):
