@@ -242,9 +242,9 @@ def caveats(results: Any) -> str:
         f"epsilon = {asked.epsilon:g}. After {paper.rounds} rounds they are means of {paper.replicas} runs. "
         "*Once mixed*, when all agents have the mean, the algorithm no longer matters, and only noise is "
         "left: its root mean square over many runs. Along a row the algorithm changes, down a column the "
-        "noise. With the algorithm fixed, proved noise costs more than the paper's. An agent sends "
-        f"{bytes_of[0]} in {paper.rounds} rounds of gossip, and {bytes_of[1]} in the {masked.rounds} rounds "
-        "of a masked sum.",
+        "noise. With the algorithm fixed, proved noise costs more here than the paper's. An agent "
+        f"sends {bytes_of[0]} in {paper.rounds} rounds of gossip, and {bytes_of[1]} in the {masked.rounds} "
+        "rounds of a masked sum.",
         f"For log s no noise can be proved private without a public floor: {near}. Here everybody knows "
         f"that a load is at least {low:g}. At that floor the paper's noise spends {spent[low, 1.0]}, where "
         f"{asked.delta:g} is claimed: refuted. If everybody knew a floor of {floor:g} (the smallest load "

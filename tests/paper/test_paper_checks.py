@@ -238,13 +238,17 @@ def test_what_is_spent_is_exact() -> None:
     assert "on s > 0" in sentence
 
 
-def test_the_headline_compares_one_statistic_on_one_set_of_signals() -> None:
-    """E log s of the same bounded signals on both sides, not E log s beside E log(1 + s)."""
+def test_the_headline_changes_the_noise_alone() -> None:
+    """E log s of the same bounded signals by the same algorithm, not jacobi beside average."""
     for experiment in headline.EXPERIMENTS:
         for text in experiment.scenarios:
+            ways: dict[str, set[Any]] = {}
             for spec in Scenario.parse(text).variants:
                 assert spec.family.name == "log-normal"
                 assert spec.family.options["bounds"][0] in (1.0, 100.0)
+                way = (spec.algorithm.name, spec.algorithm.rounds, spec.privacy.protect)
+                ways.setdefault(spec.name.split(".")[1], set()).add(way)
+            assert {len(found) for found in ways.values()} == {1}
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ def test_the_main_example_is_the_papers() -> None:
         ("masked", "masked-sum", "signal", 230),
         ("masked-absent", "masked-sum", "signal", 230),
         ("online-network", "learn-network", "network", 100),
-        ("online-algorithm-5", "learn-network", "signal", 100),
+        ("online-alg5", "learn-network", "signal", 100),
         ("online-signal", "learn", "signal", 100),
         ("online-local", "learn", "signal", 100),
         ("masked-online", "masked-learn", "signal", 100),
@@ -104,7 +104,7 @@ def test_the_main_example_runs() -> None:
     assert errors["masked"] < 0.06 < errors["offline-jacobi"] < errors["local"]  # noise costs
     assert errors["local"] < errors["offline-signal"] < errors["local-average"]
     assert errors["masked-online"] < 0.5 < errors["online-signal"] < errors["online-local"]
-    assert errors["online-local"] < errors["online-algorithm-5"] < errors["online-network"]
+    assert errors["online-local"] < errors["online-alg5"] < errors["online-network"]
 
 
 def test_what_absence_costs_the_main_example_is_sampling() -> None:

@@ -1,4 +1,4 @@
-"""The headline: the paper's algorithm and veilsum's best proved one, same epsilon, same T.
+"""The headline: the paper's noise and noise without a delta, same algorithm, epsilon and T.
 
 Both estimate the same number, E log s, from the same signals: s >= 100 on the US grid, s >= 1 on
 the households, as 1 + kWh is (smaller draws are clipped). The paper's noise follows the published
@@ -176,7 +176,7 @@ def improves(measured: Measurement) -> Finding:
         f"TE at epsilon {listed}, of the same statistic: {'; '.join(words)}.{_zeros(measured)}"
     )
     if equal:
-        sentence += f" It is not smaller on {', '.join(equal)}, where both use the same algorithm."
+        sentence += f" It is not smaller on {', '.join(equal)}."
     otherwise = Verdict.REFUTED if len(equal) == len(words) else Verdict.CORRECTED
     return judged(not equal, sentence, otherwise)
 
@@ -216,7 +216,7 @@ def _between(s: float, other: float) -> str:
     return f"between {other:.3g} and {s:.3g}" if other else "in the limit, as a signal nears 0"
 
 
-IMPROVES = Claim("With the same epsilon and T the error is smaller.", improves)
+IMPROVES = Claim("With the same algorithm, epsilon and T the error is smaller.", improves)
 PRIVATE = Claim(
     "The published mechanism is (epsilon, delta)-differentially private.",
     private,
@@ -226,7 +226,7 @@ PRIVATE = Claim(
 EXPERIMENTS = (
     Experiment(
         id="headline",
-        title="The paper's algorithm and veilsum's best proved one",
+        title="The paper's noise and noise without a delta, in the same algorithm",
         reference="Sec. 5, estimation tasks; erratum 2",
         scenarios=shipped("headline-us", "headline-households"),
         measure=measure,
