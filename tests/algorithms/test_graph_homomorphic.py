@@ -1,14 +1,16 @@
 """The scheme of Rizk et al. (2023): noise that cancels in the mean of all agents only."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from veilsum import algorithms, networks
+from veilsum import algorithms, networks, theory
 from veilsum.errors import AlgorithmError
 from veilsum.families import LogNormal, Normal
+from veilsum.paper.baseline import release_weights
 from veilsum.privacy import SignalDP, calibrate, guarantee_of
 from veilsum.simulation import Problem, SyntheticSignals, noise, simulate
 from veilsum.simulation.seeds import noise_seed
@@ -112,12 +114,12 @@ def test_scales_that_follow_signals_are_refused() -> None:
         simulate(problem(LogNormal(sigma=1.0), privacy))
 
 
-def exact_loss_of_all_messages(todo: Any, agent: Any, move: Any) -> Any:
+def exact_loss_of_all_messages(todo: Any, agent: Any, move: Any, scale: Any = None) -> Any:
     """The least sum |z_k|/b_k of noise that hides a signal's move in every message of everyone.
 
     By the triangle inequality that sum bounds the loss, and in the tails it is reached. Messages
     are m_t = nu_{t-1} + q_t; they are affine in the signal and the noise, so a linear programme
-    finds it.
+    finds it. `scale` is that of every round, in place of the calibrated one; 0 is no noise.
     """
     n, T, algorithm = todo.network.size, todo.rounds, todo.algorithm
     made = calibrate(todo.privacy, algorithm, todo.family, todo.network, T)
@@ -134,8 +136,10 @@ def exact_loss_of_all_messages(todo: Any, agent: Any, move: Any) -> Any:
         moved = A @ moved - algorithm.eta * moved + algorithm.eta * signal_in
     L, m = np.concatenate([r for r, _ in rows]), np.concatenate([v for _, v in rows])
     assert made is not None
-    scale = [made.scale(np.ones((n, 1)), todo.privacy.epsilon, t)[:, 0] for t in range(T + 1)]
-    cost = 1 / np.concatenate(scale)
+    if scale is None:
+        scale = [made.scale(np.ones((n, 1)), todo.privacy.epsilon, t)[0, 0] for t in range(T + 1)]
+    each = np.repeat(scale, n)
+    L, cost = L[:, each > 0], 1 / each[each > 0]
     found = linprog(np.tile(cost, 2), A_eq=np.hstack([L, -L]), b_eq=-m, bounds=(0, None))
     assert found.status == 0
     return found.fun
@@ -155,3 +159,49 @@ def test_all_messages_of_everyone_cost_at_most_epsilon(graph: Any, eta: Any) -> 
     assert max(losses) <= 1 + 1e-9
     assert max(losses) > 0.14  # the start alone is a seventh of the budget
     assert 2 * max(losses) > 1 or eta < 0.3
+
+
+@pytest.mark.parametrize("eta", [0.02, 0.3, 1.0])
+@pytest.mark.parametrize("graph", ["path:4", "star:5"])
+def test_the_best_division_of_the_budget_keeps_it(graph: Any, eta: Any) -> None:
+    """By the exact loss of all messages; a third of the noise would exceed epsilon."""
+    mixing, rounds, epsilon = networks.lazy_metropolis(networks.load(graph)), 6, 1.0
+    family = Normal(sigma=1.0)
+    source = SyntheticSignals(family, {"mu": 0.0}, mixing.size, seed=1)
+    algorithm = algorithms.GraphHomomorphic(eta=eta)
+    todo = Problem(mixing, algorithm, family, source, SignalDP(epsilon), rounds)
+    parts = np.cbrt(release_weights(mixing, eta, rounds, 1.0))
+    spent = epsilon * parts / parts.sum()
+    shown = np.array([1.0, *(1 - (1 - eta) ** np.arange(rounds))])
+    scale = np.divide(shown, spent, out=np.zeros(rounds + 1), where=spent > 0)
+    agents = range(mixing.size)
+    whole = max(exact_loss_of_all_messages(todo, j, 1.0, scale) for j in agents)
+    assert 0.4 < whole <= epsilon * (1 + 1e-9)
+    weak = max(exact_loss_of_all_messages(todo, j, 1.0, scale / 3) for j in agents)
+    assert weak > epsilon
+
+
+def test_no_other_division_of_the_budget_has_less_error() -> None:
+    rng, rounds = np.random.default_rng(3), 9
+    w = release_weights(MIXING, 0.05, rounds, 1.0)
+    best = np.cbrt(w)[w > 0]
+    best /= best.sum()
+    least = (w[w > 0] / best**2).sum()
+    assert least == pytest.approx(np.cbrt(w).sum() ** 3, rel=1e-9)
+    for size in (0.01, 0.3):
+        for _ in range(50):
+            other = best * rng.uniform(1 - size, 1 + size, best.size)
+            assert (w[w > 0] / (other / other.sum()) ** 2).sum() > least
+
+
+def test_the_error_of_a_division_is_that_of_the_exact_theory() -> None:
+    """With the budget divided equally, and noise for what a message shows."""
+
+    class Tight(algorithms.GraphHomomorphic):
+        def sensitivities(self, t: Any) -> Any:
+            return algorithms.Sensitivities(1 - (1 - self.eta) ** (t - 1) if t else 1.0, 1.0)
+
+    todo = problem()
+    exact = theory.expected(replace(todo, algorithm=Tight(eta=ETA))).privacy[-1, 0]
+    w = release_weights(MIXING, ETA, ROUNDS, 1.0)
+    assert exact == pytest.approx(np.sqrt(w.sum()) * (ROUNDS + 1), rel=1e-9)

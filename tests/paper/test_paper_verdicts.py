@@ -310,7 +310,7 @@ def test_where_scales_differ_between_thousands_of_agents_nothing_is_expected() -
 
 
 def test_the_fair_baseline_is_tuned_and_has_our_noise() -> None:
-    """Its step is the best of those tried, and stopping where its error is least is no worse."""
+    """Its step is the best of those tried, and so is the division of its budget: it tends to ours."""
     (text,) = shipped("fair-households")
     ours, theirs = (replace(job.problem, rounds=20) for job in Scenario.parse(text).jobs())
     rows = baseline.compare(ours, theirs)
@@ -318,6 +318,5 @@ def test_the_fair_baseline_is_tuned_and_has_our_noise() -> None:
     exact = tabulate.expected(ours)
     assert exact is not None
     for k, row in enumerate(rows):
-        assert row["theirs_stopped"] <= row["theirs"]
-        assert row["ours"] < row["theirs"]
+        assert row["ours"] <= row["tuned"] <= 1.005 * row["ours"] < row["equal"]
         assert row["ours"] == pytest.approx(exact.total[-1, k], rel=1e-9)

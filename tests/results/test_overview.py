@@ -74,7 +74,7 @@ def test_what_the_numbers_assume_is_below_them() -> None:
 
 
 def test_errors_of_different_statistics_say_so() -> None:
-    """And which statistic no noise has a proof for; one statistic needs no words."""
+    """And which statistic lacks the floor that a proof needs; one statistic needs no words."""
     published = SignalDP(1.0, delta=0.01, sensitivity="smooth-as-published")
     with pytest.warns(vs.errors.PrivacyWarning, match="Refuted"):
         paper = vs.sweep(
@@ -92,7 +92,7 @@ def test_errors_of_different_statistics_say_so() -> None:
     several_statistics = {"paper": paper, "ours": ours, "again": ours}
     which, why = targets.different_statistics(several_statistics)
     assert which.startswith("The statistic ξ is log s in paper; log(1 + s) in ours and again:")
-    assert why.startswith("No noise has a proof for log s: log s falls without limit")
+    assert why.startswith("For log s no noise can be proved private without a public floor: near 0")
     words: Any = overview.draw(several_statistics)._supxlabel  # type: ignore[attr-defined]
     assert which in words.get_text()
     assert why in words.get_text()

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from veilsum import theory
 from veilsum.errors import DivergenceWarning, PrivacyWarning, ScenarioError
 from veilsum.privacy import MaskedDP
 from veilsum.scenario import Scenario, run
@@ -23,26 +26,69 @@ def test_the_main_example_is_the_papers() -> None:
     specs = Scenario.load(EXAMPLES / "us-power-grid.toml").variants
     reported = [(s.name, s.algorithm.name, s.privacy.protect, s.algorithm.rounds) for s in specs]
     assert reported == [
-        ("offline-signal", "average", "signal", 99),
         ("offline-network", "average", "network", 99),
-        ("online-signal", "learn", "signal", 100),
-        ("online-network", "learn-network", "network", 100),
-        ("local", "jacobi", "signal", 100),
+        ("offline-signal", "average", "signal", 99),
+        ("offline-jacobi", "jacobi", "signal", 99),
+        ("local", "jacobi", "signal", 99),
+        ("local-average", "average", "signal", 99),
         ("masked", "masked-sum", "signal", 230),
+        ("masked-absent", "masked-sum", "signal", 230),
+        ("online-network", "learn-network", "network", 100),
+        ("online-alg5", "learn-network", "signal", 100),
+        ("online-signal", "learn", "signal", 100),
+        ("online-local", "learn", "signal", 100),
         ("masked-online", "masked-learn", "signal", 100),
     ]
-    assert {(s.privacy.delta, s.privacy.sensitivity, s.replicas) for s in specs[:4]} == {
+    published = [
+        s for s in specs if s.name.startswith(("offline", "online")) and "local" not in s.name
+    ]
+    assert {(s.privacy.delta, s.privacy.sensitivity, s.replicas) for s in published} == {
         (0.01, "smooth-as-published", 10)
     }
     assert {s.privacy.epsilon for s in specs} == {(1.0,)}
 
 
+def test_each_run_of_the_main_example_changes_one_thing() -> None:
+    """Of what is protected, the noise, the algorithm and who is absent; masks stand for the middle two."""
+    jobs = Scenario.load(EXAMPLES / "us-power-grid.toml").jobs()
+    problems: dict[str, Any] = {job.name: job.problem for job in jobs}
+    first, *_ = problems.values()
+    for problem in problems.values():
+        assert problem.family == first.family
+        assert problem.source.parameters == first.source.parameters
+        assert problem.privacy.radius == first.privacy.radius
+        assert problem.network is first.network or problem.network.size == first.network.size
+
+    def aspects(name: str) -> dict[str, Any]:
+        problem = problems[name]
+        algorithm, privacy = problem.algorithm, problem.privacy
+        if algorithm.session is not None:
+            found: dict[str, Any] = {"masked": True, "absent": algorithm.session.missing}
+        else:
+            found = {
+                "masked": False,
+                "noise": privacy.sensitivity,
+                "way": algorithm.name,
+                "absent": 0,
+            }
+            found["rounds"] = problem.rounds
+        return found | {"protects": privacy.protects}
+
+    offline = [name for name, problem in problems.items() if not problem.algorithm.online]
+    online = [name for name, problem in problems.items() if problem.algorithm.online]
+    for group in (offline, online):
+        for one, other in pairwise(group):
+            before, after = aspects(one), aspects(other)
+            assert sum(before[k] != after[k] for k in before.keys() & after.keys()) == 1, other
+
+
 def test_the_main_example_runs() -> None:
     with pytest.warns(PrivacyWarning, match="Refuted"):
         results = run(Scenario.load(EXAMPLES / "us-power-grid.toml").with_(replicas=1))
-    for k, (name, result) in enumerate(results.items()):
+    for name, result in results.items():
+        proved = "local" in name or "masked" in name
         assert result.data.sizes["agent"] == 12
-        assert result.guarantee.status == ("refuted" if k < 4 else "proved"), name
+        assert result.guarantee.status == ("proved" if proved else "refuted"), name
         assert result.guarantee.epsilon == 1.0
         assert abs(result.estimate["mu"] - 10) < 0.1
     masked = results["masked"].problem
@@ -50,10 +96,27 @@ def test_the_main_example_runs() -> None:
     assert masked.rounds == masked.algorithm.session.arrival
     assert isinstance(masked.privacy, MaskedDP)
     assert masked.privacy.colluders + masked.privacy.absent == round(0.3 * 4941)
+    absent = results["masked-absent"].problem.algorithm.session
+    assert absent is not None
+    assert absent.missing == masked.privacy.absent
     # against the mean of the signals, and against E xi
     errors = {name: result.errors.total for name, result in results.items()}
-    assert errors["masked"] < 0.06 < errors["local"] < errors["offline-signal"]
-    assert errors["masked-online"] < 0.5 < errors["online-signal"] < errors["online-network"]
+    assert errors["masked"] < 0.06 < errors["offline-jacobi"] < errors["local"]  # noise costs
+    assert errors["local"] < errors["offline-signal"] < errors["local-average"]
+    assert errors["masked-online"] < 0.5 < errors["online-signal"] < errors["online-local"]
+    assert errors["online-local"] < errors["online-alg5"] < errors["online-network"]
+
+
+def test_what_absence_costs_the_main_example_is_sampling() -> None:
+    """0.0167 with everyone and 0.334 with as many absent as are covered, exactly."""
+    jobs = Scenario.load(EXAMPLES / "us-power-grid.toml").jobs()
+    problems = {job.name: job.problem for job in jobs}
+    everyone, absent = (theory.expected(problems[name]) for name in ("masked", "masked-absent"))
+    assert everyone.total[-1, 0] == pytest.approx(0.0167, abs=5e-5)
+    assert everyone.decentralisation[-1] == 0
+    assert absent.total[-1, 0] == pytest.approx(0.334, abs=5e-4)
+    assert absent.decentralisation[-1] == pytest.approx(math.sqrt(4941 / (4941 - 494) - 1))
+    assert absent.privacy[-1, 0] < 0.02
 
 
 def test_bounds_make_the_guarantee_proved_and_jacobi_makes_it_quick() -> None:

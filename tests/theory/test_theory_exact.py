@@ -13,9 +13,9 @@ from veilsum.errors import NetworkError, PrivacyError, SignalError, VeilsumError
 from veilsum.families import LogNormal
 from veilsum.privacy import NetworkDP, NoPrivacy, SignalDP
 from veilsum.signals import as_signals
-from veilsum.simulation import RecordedSignals
+from veilsum.simulation import Problem, RecordedSignals, SyntheticSignals
 from veilsum.theory import spectrum
-from veilsum.theory.moments import noise_variance
+from veilsum.theory.moments import noise_variance, statistic_moments
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::veilsum.errors.PrivacyWarning", "ignore::veilsum.errors.DivergenceWarning"
@@ -108,6 +108,24 @@ def _grid_problem(algorithm: Any, rounds: Any) -> Any:
     return replace(
         run(algorithm, GRID, NoPrivacy(), rounds=1, epsilons=(), replicas=1).problem, rounds=rounds
     )
+
+
+def test_bounds_that_clip_nothing_leave_the_moments_exact() -> None:
+    """A floor 10 deviations below the mean moves no signal; one at the mean moves half of them."""
+
+    def moments(low: float | None) -> Any:
+        family = LogNormal(1.0, bounds=(low, None))
+        source = SyntheticSignals(family, {"mu": 10.0}, 50, seed=1)
+        mixing = networks.metropolis(networks.load("complete:50"))
+        return statistic_moments(
+            Problem(mixing, algorithms.Average(), family, source, NoPrivacy(), 5)
+        )
+
+    free, unseen, half = (moments(low) for low in (None, 1.0, float(np.exp(10.0))))
+    assert unseen.exact
+    assert (unseen.mean, unseen.variance) == (free.mean, free.variance) == (10.0, 1.0)
+    assert not half.exact
+    assert half.variance < 0.5
 
 
 def test_probes_stand_for_a_large_spectrum() -> None:

@@ -18,7 +18,10 @@ messages. Then z_1 = m_1 and z_t = m_t + (1 - eta) z_{t-1} are
 c_t = 1 - (1 - eta)^{t-1}: given the release xi + d_0, each round reveals c_t times the
 statistic with independent noise. They compose, so the budget is divided by T + 1, one part for the
 start and one for each round: d_0 has the scale (T + 1) Delta/eps, and q_t has 1 - (1 - eta)^t times that,
-which is at least c_t. A gradient step on the noised statistic would need no q at all: it would be
+which is at least c_t. (The best division of the budget, which depends on the network, is in
+`veilsum.paper.baseline`; with it the method tends to the average.)
+
+A gradient step on the noised statistic would need no q at all: it would be
 equivalent to the average.
 
 This is about messages. The estimates nu_t are not sent, and nothing protects them: the noise that

@@ -40,8 +40,8 @@ def log(support: Support, radius: float, instead: str) -> Sensitivity:
     if low <= 0:
         return Sensitivity(
             math.inf,
-            "log s falls without limit as s nears 0, so no noise hides a move there: give "
-            f"bounds=(floor, None) with a floor above 0{instead}",
+            "near 0 a small change of s changes log s by any amount: give bounds=(floor, None) with "
+            f"a public floor above 0{instead}",
         )
     step = min(radius, difference(high, low))
     if math.isinf(step):

@@ -5,6 +5,8 @@
   post-processing of that release; one that enters k times must divide its budget by k.
 - Neighbours' estimates are protected in the next message if noise of its round covers their
   weight; what later messages cost is bounded by `network_cost`.
+- The published noise of log s is proved or refuted by the delta that it spends on the domain of the
+  family (`published`), which depends on the public floor and on epsilon.
 - Where no noise keeps the guarantee for the family, `calibration.refusal` returns why, and nothing
   is guaranteed: guarantee and calibration call the same function.
 
@@ -61,12 +63,13 @@ from veilsum.algorithms.first_order import FirstOrder
 from veilsum.algorithms.graph_homomorphic import GraphHomomorphic
 from veilsum.algorithms.table import CoefficientTable, coefficient_table
 from veilsum.errors import PrivacyError, PrivacyWarning
-from veilsum.families.support import Metric
+from veilsum.families.support import Metric, Support, number
 from veilsum.privacy.accounting import PrivacyEvent, compose
 from veilsum.privacy.calibration import event_of, in_batches, masked_mechanism, refusal
 from veilsum.privacy.guarantee import Adversary, Guarantee, RunReleases, Sees, Status, Unit
 from veilsum.privacy.mechanisms.masked import MASKED_REASON
 from veilsum.privacy.odds import upward
+from veilsum.privacy.published import worst_pair
 from veilsum.privacy.requests import (
     SMOOTH,
     SMOOTH_AS_PUBLISHED,
@@ -155,7 +158,7 @@ def guarantee_of(
     steps = coefficient_table(algorithm, rounds)
     if isinstance(privacy, MaskedDP):
         return _masked_guarantee(privacy, steps, family)
-    signals = _signal_guarantee(privacy, steps, family)
+    signals = _signal_guarantee(privacy, steps, family, privacy.hides_neighbours)
     if not privacy.hides_neighbours:
         return signals
     return _network_guarantee(privacy, steps, family, signals)
@@ -304,10 +307,13 @@ def check_stopping(protect: str, tolerance: float, error: type[Exception] = Priv
 
 
 def _signal_guarantee(
-    privacy: PrivacyRequest, steps: CoefficientTable, family: Family | None
+    privacy: PrivacyRequest, steps: CoefficientTable, family: Family | None, weighted: bool
 ) -> Guarantee:
-    """The guarantee for one reading; under Network DP, with the status of the whole request."""
-    found = _assess(privacy, steps, family)
+    """The guarantee for one reading; under Network DP, with the status of the whole request.
+
+    `weighted`: the noise is at least what hides the neighbours' weights.
+    """
+    found = _assess(privacy, steps, family, weighted)
     run = RunReleases(_event(privacy, steps, family), privacy.batches, _uses(steps))
     cost = compose(run.moved(1, 1))
     return Guarantee(
@@ -394,7 +400,7 @@ def _network_guarantee(
         privacy.epsilon, privacy.delta, privacy.radius, privacy.sensitivity,
         privacy.budget_fractions, privacy.mechanism,
     )  # fmt: skip
-    signals = _signal_guarantee(alone, steps, family)
+    signals = _signal_guarantee(alone, steps, family, weighted=True)
     following = replace(reading, adversary=Adversary(Sees.NEXT), signals=signals)
     if following.event is None:
         return following
@@ -450,9 +456,11 @@ def _largest_epsilon(privacy: PrivacyRequest) -> float:
     return privacy.epsilon * max(privacy.budget_fractions or (1.0,))
 
 
-def _assess(privacy: PrivacyRequest, steps: CoefficientTable, family: Family | None) -> Assessment:
+def _assess(
+    privacy: PrivacyRequest, steps: CoefficientTable, family: Family | None, weighted: bool
+) -> Assessment:
     """The status of a request; a proof that rests on a custom family's sensitivity is a claim."""
-    found = _derived(privacy, steps, family)
+    found = _derived(privacy, steps, family, weighted)
     proved = getattr(family, "sensitivity_is_proved", False)
     if found.status is not Status.PROVED or family is None or proved:
         return found
@@ -460,7 +468,9 @@ def _assess(privacy: PrivacyRequest, steps: CoefficientTable, family: Family | N
     return Assessment(Status.CLAIMED, reason + found.reason)
 
 
-def _derived(privacy: PrivacyRequest, steps: CoefficientTable, family: Family | None) -> Assessment:
+def _derived(
+    privacy: PrivacyRequest, steps: CoefficientTable, family: Family | None, weighted: bool
+) -> Assessment:
     if steps.algorithm.masked:
         return Assessment(
             Status.NONE,
@@ -478,8 +488,13 @@ def _derived(privacy: PrivacyRequest, steps: CoefficientTable, family: Family | 
             Status.NONE, "whoever sees several links of an agent averages the links' noise away"
         )
     if privacy.sensitivity == SMOOTH_AS_PUBLISHED:
-        reason = "the smooth sensitivity as published is not smooth, and the audit refutes it"
-        return Assessment(Status.REFUTED, reason, 2)
+        found = _published(privacy, steps, family, weighted)
+        if not network or found.status is Status.REFUTED:
+            return found
+        near = _assess_network(steps)
+        if near.status is not Status.PROVED:
+            return near
+        return found._replace(reason=f"{found.reason}; {near.reason}")
     if network:
         return _assess_network(steps)
     if steps.algorithm.splits_budget:
@@ -490,6 +505,40 @@ def _derived(privacy: PrivacyRequest, steps: CoefficientTable, family: Family | 
     if privacy.batches is not None:
         return Assessment(Status.PROVED, IN_BATCHES.format(batches=privacy.batches))
     return Assessment(Status.PROVED, POST_PROCESSING)
+
+
+def _published(
+    privacy: PrivacyRequest, steps: CoefficientTable, family: Family | None, weighted: bool
+) -> Assessment:
+    """Compare the delta that the published noise of log s spends on the domain with the claim."""
+    domain = Support(0.0, open_low=True) if family is None else family.support
+    parts = max(steps.releases, 1) if steps.algorithm.splits_budget else 1
+    fraction = max(privacy.budget_fractions or (1.0,))
+    worst = worst_pair(
+        domain.low, privacy.epsilon, privacy.delta, domain.high, privacy.radius,
+        parts=parts, fraction=fraction,
+    )  # fmt: skip
+    claimed = privacy.delta / parts
+    if not domain.low > 0:
+        return Assessment(
+            Status.REFUTED,
+            "without a public floor the noise as published spends a delta that tends to 1 as a "
+            f"signal nears 0, where {claimed:.3g} is claimed",
+            2,
+        )
+    pair = f"between {number(worst.other)} and {number(worst.s)}"
+    spends = (
+        f"for {domain.describe()} the noise as published spends delta = {worst.delta:.3g} ({pair})"
+    )
+    if (worst.with_weights if weighted else worst.at_most) <= claimed:
+        reason = f"{spends} of the {claimed:.3g} that is claimed"
+        return Assessment(Status.PROVED, reason if weighted else f"{reason}; {POST_PROCESSING}")
+    most = steps.network * parts / (privacy.epsilon * fraction)  # of weights, which are at most 1
+    larger = weighted and bool((most > steps.signal * worst.scale).any())
+    if larger or not worst.delta > claimed:
+        noise = "without the noise for the neighbours' weights, " if larger else ""
+        return Assessment(Status.CLAIMED, f"{noise}{spends}, where {claimed:.3g} is claimed", 2)
+    return Assessment(Status.REFUTED, f"{spends}, where {claimed:.3g} is claimed", 2)
 
 
 def _divided(privacy: PrivacyRequest, steps: CoefficientTable) -> str:

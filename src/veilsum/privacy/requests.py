@@ -42,7 +42,7 @@ class SensitivityKind(StrEnum):
 
     GLOBAL = "global"
     SMOOTH = "smooth"
-    SMOOTH_AS_PUBLISHED = "smooth-as-published"  # refuted (erratum 2)
+    SMOOTH_AS_PUBLISHED = "smooth-as-published"  # holds on some domains only (erratum 2)
 
     @property
     def reads_signals(self) -> bool:

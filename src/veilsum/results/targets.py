@@ -81,7 +81,7 @@ def different_statistics(results: Mapping[str, Result]) -> list[str]:
     Returns
     -------
     list of str
-        Which runs average which statistic, and of which of them no noise has a proof.
+        Which runs average which statistic, and which of them lacks the public bound that a proof needs.
     """
     found = statistics_of(results)
     if len(found) < 2:
@@ -95,7 +95,9 @@ def different_statistics(results: Mapping[str, Result]) -> list[str]:
         sensitivity = problem.family.sensitivity(problem.privacy.radius)
         if math.isinf(sensitivity.value):
             why, *_ = sensitivity.reason.partition(": ")
-            said.append(f"No noise has a proof for {formula}: {why}.")
+            floored = problem.family.statistic_is_log and not problem.family.support.low > 0
+            bound = "a public floor" if floored else "public bounds"
+            said.append(f"For {formula} no noise can be proved private without {bound}: {why}.")
     return said
 
 

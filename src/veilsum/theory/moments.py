@@ -25,12 +25,14 @@ from numpy.typing import ArrayLike, NDArray
 from veilsum import _validate
 from veilsum.algorithms import Algorithm, State, init, step
 from veilsum.errors import PrivacyError, SignalError, VeilsumError
+from veilsum.families.clipping import drawn_clipping
 from veilsum.networks.rows import first_rows
 from veilsum.privacy import Calibration, calibrate
 from veilsum.simulation import Problem, SyntheticSignals
 
 Floats = NDArray[np.float64]
 Inputs = Callable[[int], Floats]  # round -> (eigenvalues or 1, columns): variance that enters
+UNSEEN = 2.0**-53
 DRAWS, SCALE_DRAWS = 2**19, 2**15  # a smooth sensitivity takes longer to compute
 
 
@@ -47,7 +49,7 @@ class StatisticMoments:
 def statistic_moments(problem: Problem, deviation: float | None = None) -> StatisticMoments:
     """The moments of the family that signals are drawn from, or a stated deviation.
 
-    With bounds, drawn signals are clipped, and the moments are estimated from half a million draws.
+    Where bounds clip drawn signals, the moments are estimated from half a million draws.
     Recorded signals are never read, because a plan is made before any release: `deviation` states
     their assumed standard deviation instead.
     """
@@ -62,11 +64,19 @@ def statistic_moments(problem: Problem, deviation: float | None = None) -> Stati
             "deviation of the statistic (deviation=..., or --deviation), or draw from the family"
         )
     target = source.expected(family, problem.rounds)
-    if family.bounds is None:
+    if not _clips(family, source.parameters):
         covariance = np.asarray(family.covariance(**source.parameters))
         return StatisticMoments(target, float(np.trace(covariance)), target)
     xi = family.columns(_draws(problem, DRAWS)).reshape(-1, family.dimension)
     return StatisticMoments(xi.mean(axis=0), float(xi.var(axis=0).sum()), target, exact=False)
+
+
+def _clips(family: Any, parameters: Any) -> bool:
+    """Whether bounds move drawn signals, except for a fraction that no float shows."""
+    clipped = drawn_clipping(family, parameters)
+    if clipped is None:
+        return False
+    return family.marginals(**parameters) is None or clipped.fraction > UNSEEN
 
 
 def _draws(problem: Problem, count: int) -> Floats:

@@ -503,7 +503,7 @@ def _flooding(algorithm: Algorithm) -> int:
     return session.session_rounds if session is not None and algorithm.online else 0
 
 
-def _sent_bytes(problem: Problem, rounds: int) -> int:
+def sent_bytes(problem: Problem, rounds: int) -> int:
     """What a typical agent sends: a message to every neighbour and round, or its part of floods."""
     rows, columns, weights = coordinates(first_rows(problem.network))
     entries = np.count_nonzero(weights[rows != columns])
@@ -686,7 +686,7 @@ class _Request:
             error=float(error) / self.unit, split=ErrorSplit(*(float(p) / self.unit for p in parts)),
             estimated=made.estimated, reason=reason, batches=problem.privacy.batches,
             lacking=0 if problem.privacy.batches is None else problem.privacy.batches.stalest(t),
-            bytes=_sent_bytes(problem, t), trust=_trust(problem.privacy),
+            bytes=sent_bytes(problem, t), trust=_trust(problem.privacy),
             flooding=_flooding(problem.algorithm), sessions=problem.privacy.sessions,
         )  # fmt: skip
 

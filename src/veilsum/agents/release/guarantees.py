@@ -29,7 +29,7 @@ from veilsum.privacy import (
     Status,
     guarantee_of,
 )
-from veilsum.privacy.requests import make_request
+from veilsum.privacy.requests import SMOOTH_AS_PUBLISHED, make_request
 from veilsum.simulation import Problem
 
 REMEMBERED = 8  # guarantees of manifests
@@ -121,7 +121,7 @@ def guarantee(terms: Problem | Manifest, family: Any = None, fraction: float = 1
     if isinstance(terms, Problem):
         asked = terms.privacy.at(terms.run_epsilons[0]) if terms.run_epsilons else terms.privacy
         made = guarantee_of(asked, terms.algorithm, terms.rounds, terms.family)
-        return _for_agents(made, terms.rounds).released_exactly()
+        return _for_agents(_on_a_grid(asked, made), terms.rounds).released_exactly()
     return _of_manifest(_Identical(terms), _Identical(family), fraction)
 
 
@@ -149,7 +149,18 @@ def _of_manifest(manifest: _Identical, family: _Identical, fraction: float) -> G
     made = guarantee_of(
         asked.at(asked.epsilon * fraction), terms.made_algorithm, last, family.value
     )
+    made = _on_a_grid(asked, made)
     return _for_agents(made, terms.rounds, terms.asynchronous).released_exactly()
+
+
+def _on_a_grid(asked: PrivacyRequest, made: Guarantee) -> Guarantee:
+    """The published noise of log s is derived for ideal noise only: on a grid it is a claim."""
+    if asked.sensitivity != SMOOTH_AS_PUBLISHED or made.status is not Status.PROVED:
+        return made
+    signals = None if made.signals is None else _on_a_grid(asked, made.signals)
+    whole = None if made.transcript is None else _on_a_grid(asked, made.transcript)
+    reason = f"what its rounding to a grid costs is not derived; {made.reason}"
+    return replace(made, status=Status.CLAIMED, reason=reason, signals=signals, transcript=whole)
 
 
 def covers_estimates(manifest: Manifest, stated: Guarantee) -> bool:

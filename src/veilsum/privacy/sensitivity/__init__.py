@@ -3,7 +3,7 @@
 sensitivity.from_family(family, radius)                   # exact modulus, proved
 sensitivity.smooth_log(0.1, 50.0, smoothing=gamma)        # closed form, proved
 sensitivity.smooth(xi, Support(0, 9), smoothing=gamma)    # any statistic
-sensitivity.as_published(epsilon, delta)                  # the paper's, refuted (erratum 2)
+sensitivity.as_published(epsilon, delta)                  # the paper's, not smooth (erratum 2)
 sensitivity.estimate(xi, 0.0, 9.0, rng)                   # from samples, estimated
 sensitivity.network(mixing.largest_neighbour_weight, signal)
 sensitivity.gradient(jacobian, low, high)                 # several dimensions

@@ -241,7 +241,8 @@ def as_published(epsilon: float, delta: float, radius: float = 1.0) -> Sensitivi
 
     Claimed, and refuted (erratum 2): it takes k/s for the move of log s over a distance k, which
     is neither right downwards, log(s/(s - k)) > k/s, nor smooth: S(s)/S(s') = s'/s has no bound
-    on s > 0, where the true smooth sensitivity is infinite.
+    on s > 0, where the true smooth sensitivity is infinite. On a domain with a public floor noise of
+    this scale may be private all the same: `veilsum.privacy.published` computes what it spends.
 
     Parameters
     ----------
@@ -253,7 +254,7 @@ def as_published(epsilon: float, delta: float, radius: float = 1.0) -> Sensitivi
     Returns
     -------
     SensitivityBound
-        Refuted.
+        Refuted, on s > 0.
 
     Examples
     --------
