@@ -94,7 +94,8 @@ def test_the_guarantee_is_kept_and_a_weakened_twin_breaks_it(eta: Any) -> None:
             return algorithms.Sensitivities(signal=self.eta if t else 1.0, network=1.0)
 
     assert (
-        guarantee_of(SignalDP(1.0), algorithms.GraphHomomorphic(eta=eta), ROUNDS).status == "proved"
+        guarantee_of(SignalDP(1.0, radius=1.0), algorithms.GraphHomomorphic(eta=eta), ROUNDS).status
+        == "proved"
     )
     assert 1 / (ROUNDS + 1) < loss(algorithms.GraphHomomorphic(eta=eta)) <= 1 + 1e-12
     if eta < 1:
@@ -148,7 +149,7 @@ def test_all_messages_of_everyone_cost_at_most_epsilon(graph: Any, eta: Any) -> 
     mixing = networks.lazy_metropolis(networks.load(graph))
     family = Normal(sigma=1.0)
     source = SyntheticSignals(family, {"mu": 0.0}, mixing.size, seed=1)
-    privacy = SignalDP(1.0)
+    privacy = SignalDP(1.0, radius=1.0)
     todo = Problem(mixing, algorithms.GraphHomomorphic(eta=eta), family, source, privacy, 6)
     assert guarantee_of(privacy, todo.algorithm, 6, family).status == "proved"
     losses = [exact_loss_of_all_messages(todo, j, 1.0) for j in range(mixing.size)]

@@ -55,7 +55,7 @@ privacy.protect = "network"
 algorithm.name = "learn-network"
 [[variant]]
 name = "masked"
-privacy = { mode = "masked", colluders = 1, absent = 1 }
+privacy = { mode = "masked", epsilon = 1.0, colluders = 1, absent = 1, attempts = 2 }
 algorithm.name = "masked-learn"
 [[variant]]
 name = "open"
@@ -218,10 +218,10 @@ def test_a_masked_sum_states_colluders_attempts_and_what_more_of_them_cost() -> 
     assert numbers is not None
     said = words(sign_off(scenario(), "masked"))
     assert "one padded value in each attempt, with new noise and masks, 2 at most" in said
-    assert terms.guarantee.epsilon == numbers.tries * 0.5 == 1.0
+    assert terms.guarantee.epsilon == numbers.attempts * numbers.epsilon == 1.0
     assert "at most 2.72 times more likely" in said
     assert "up to 1 of the other members together" in said
-    worse = math.exp(numbers.tries * numbers.epsilon_against(2))
+    worse = math.exp(numbers.attempts * numbers.epsilon_against(2))
     found = re.search(r"2 of the other members together .*? at most ([\d.,]+) times", said)
     assert found is not None
     assert worse <= float(found[1].replace(",", "")) <= 1.02 * worse
@@ -376,11 +376,12 @@ file = "x.csv"
 [privacy]
 protect = "signal"
 mode = "masked"
-epsilon = 0.5
-delta = 1e-6
+epsilon = 1.0
+delta = 2e-6
 radius = inf
 colluders = 3
 absent = 1
+attempts = 2
 [algorithm]
 name = "masked-sum"
 rounds = 20

@@ -75,7 +75,7 @@ def own_line() -> int:
 
 @pytest.mark.parametrize("call", [vs.estimate, vs.sweep])
 def test_a_warning_points_at_the_line_of_the_caller(call: Any) -> None:
-    request, ring = vs.privacy.NetworkDP(epsilon=1.0), vs.networks.metropolis("ring:5")
+    request, ring = vs.privacy.NetworkDP(epsilon=1.0, radius=1.0), vs.networks.metropolis("ring:5")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         line = own_line() + 1

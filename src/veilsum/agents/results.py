@@ -259,15 +259,12 @@ manifest c0ffee11c0ff'
         )
 
     def _cost(self) -> str:
-        """What a reading costs; in masked sums a session, and all that its query may take."""
+        """What a reading costs; in masked sums all sessions of its query."""
         if math.isinf(self.epsilon):
             return "no guarantee"
         delta = f", delta {self.delta:g}" if self.delta else ""
-        if not self.attempts:
-            return f"epsilon {self.epsilon:g}{delta} per reading"
-        most = f", at most {self.attempts * self.epsilon:g}" if self.attempts > 1 else ""
-        most += f" and {self.attempts * self.delta:g}" if self.attempts > 1 and self.delta else ""
-        return f"epsilon {self.epsilon:g}{delta} a session{most} per reading"
+        most = f", at most, over {self.attempts} attempts" if self.attempts > 1 else ""
+        return f"epsilon {self.epsilon:g}{delta} per reading{most}"
 
     def _how(self) -> str:
         """How the estimate came about: rounds, or sums over rosters."""

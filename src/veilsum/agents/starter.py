@@ -119,8 +119,8 @@ def _budget(manifest: Manifest, problem: Problem, name: str) -> str:
 def _masked_budget(manifest: Manifest) -> str:
     """What all attempts of a masked sum cost; in a stream, for each reading."""
     tries, epsilon = manifest.attempts, manifest.epsilon
-    each = f"# {tries} attempts at {epsilon:g}" if tries > 1 else f"# one attempt at {epsilon:g}"
-    budget = f"epsilon = {tries * epsilon:<24g} {each}"
+    each = f"# a query of up to {tries} attempts" if tries > 1 else "# a query of one attempt"
+    budget = f"epsilon = {epsilon:<24g} {each}"
     if manifest.made_algorithm.online:
         budget += ', for each reading\nunit = "event"'
     return budget

@@ -7,7 +7,8 @@ import math
 from veilsum._html import Markup, bullets, element, table
 from veilsum.families.support import Metric
 from veilsum.privacy import Guarantee, MaskedParameters, Status
-from veilsum.privacy.odds import believed, in_words, times
+from veilsum.privacy.guarantee import group_cost
+from veilsum.privacy.odds import believed, in_words
 from veilsum.reports.exposure import amount, stated
 from veilsum.reports.terms import Mode, SignOffTerms
 
@@ -55,7 +56,7 @@ def _moves(terms: SignOffTerms) -> str:
     unit = terms.signals.unit
     if unit.metric is Metric.DISCRETE:
         return "(any two categories)"
-    if math.isinf(unit.radius):
+    if unit.whole:
         return "(any two values between the bounds)"
     norm = " in l1 norm" if unit.metric is Metric.L1 else ""
     return f"that differ by at most {amount(unit.radius, terms.job.unit)}{norm}"
@@ -68,7 +69,7 @@ def radius(terms: SignOffTerms) -> list[Markup]:
         return [element("p", "Nothing is hidden.", class_="stop")]
     size, unit = found.unit.radius, terms.job.unit
     why = element("p", "Why this radius: ", stated(spec.report.radius, "radius"))
-    everything = found.unit.metric is Metric.DISCRETE or math.isinf(size)
+    everything = found.unit.whole
     text = f"The noise is sized for it: {terms.problem.family.sensitivity(size).reason}."
     if terms.problem.privacy.reads_signals:
         text = (
@@ -81,7 +82,8 @@ def radius(terms: SignOffTerms) -> list[Markup]:
         return [element("p", text), why, noise]
     text = (
         f"The radius is {amount(size, unit)}. It is the difference that must not be noticed: an "
-        "appliance, a meal, a dose. Differences that are larger are hidden less, step by step:"
+        f"appliance, a meal, a dose. This {found.hides(unit)}. Differences that are larger are "
+        "hidden less, step by step:"
     )
     rows = [
         (f"{amount(k * size, unit)}", f"{steps * found.epsilon:.4g}", _after(found, steps))
@@ -95,11 +97,9 @@ def radius(terms: SignOffTerms) -> list[Markup]:
 
 
 def _after(found: Guarantee, steps: int) -> str:
-    """Group privacy in words: k epsilon, and delta (1 + e^epsilon + ... + e^((k-1) epsilon))."""
-    delta = sum(found.delta * times(k * found.epsilon) for k in range(steps)) if found.delta else 0
-    if delta >= 1:
-        return "not limited: delta would be 1"
-    return in_words(steps * found.epsilon, delta)
+    """Group privacy in words."""
+    epsilon, delta = group_cost(found.epsilon, found.delta, steps)
+    return "not limited: delta would be 1" if delta >= 1 else in_words(epsilon, delta)
 
 
 def _steps(terms: SignOffTerms, multiple: int) -> int | None:

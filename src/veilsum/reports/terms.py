@@ -54,6 +54,8 @@ class SignOffTerms:
         What the manifest lacks, if anything.
     site : AgentConfig or None
         The agent whose file was given, for its budget.
+    reason : str
+        Why an epsilon beyond 5 for the whole value is enough; empty if nobody says so.
 
     Examples
     --------
@@ -71,10 +73,15 @@ class SignOffTerms:
     manifest: str = ""
     lacking: str = ""
     site: AgentConfig | None = None
+    reason: str = ""
 
     @classmethod
     def of(
-        cls, scenario: Scenario, variant: str | None = None, agent: Path | None = None
+        cls,
+        scenario: Scenario,
+        variant: str | None = None,
+        agent: Path | None = None,
+        reason: str = "",
     ) -> SignOffTerms:
         """The terms of a variant.
 
@@ -86,6 +93,8 @@ class SignOffTerms:
             The name of the variant; the first without one.
         agent
             An agent.toml, for its [budget]; the variant is that of the agent, if it names one.
+        reason
+            Why an epsilon beyond 5 for the whole value is enough, in place of the scenario's.
 
         Returns
         -------
@@ -112,7 +121,8 @@ class SignOffTerms:
         spec = next(s for s in scenario.variants if s.name == spec.name)
         refused, manifest, lacking, stated = _agents(scenario, spec, job.problem)
         guarantee = stated or job.problem.guarantee
-        return cls(scenario, job, spec, guarantee, refused, manifest, lacking, site)
+        why = (reason or spec.report.whole_value).strip()
+        return cls(scenario, job, spec, guarantee, refused, manifest, lacking, site, why)
 
     @property
     def budget(self) -> BudgetTable | None:

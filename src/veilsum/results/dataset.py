@@ -183,10 +183,8 @@ def notes(problem: Problem, noise: str = SIMULATED) -> list[str]:
             f"A masked sum on this network takes {session.session_rounds} rounds of flooding{when}: "
             f"{session.floods} over {session.hops} hops."
         )
-    if problem.algorithm.diverges:
-        remarks.append(
-            f"Algorithm {problem.algorithm.name} diverges: {problem.algorithm.diverges}."
-        )
+    if problem.diverges:
+        remarks.append(f"Algorithm {problem.algorithm.name} diverges: {problem.diverges}.")
     if problem.source.measured:
         remarks.append(WITHHELD)
     if problem.source.measured and problem.seed_is_known and noise == SIMULATED:

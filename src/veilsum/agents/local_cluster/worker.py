@@ -80,9 +80,8 @@ class Worker:
         row = {str(label): i for i, label in enumerate(self.problem.network.labels)}
         unit = "stream" if plan.budget else "event"
         protected = self.manifest.adds_noise
-        attempts = max(self.manifest.attempts, 1)  # of a query of a masked sum
-        epsilon = plan.budget or attempts * self.manifest.epsilon
-        budget = Budget(epsilon, attempts * self.manifest.delta) if protected else None
+        epsilon = plan.budget or self.manifest.epsilon
+        budget = Budget(epsilon, self.manifest.delta) if protected else None
 
         def opened(agent: str) -> Ledger:
             path = Path(plan.folder) / "ledgers" / f"{row[agent]}.ledger"
