@@ -93,9 +93,8 @@ def estimate(
     --------
     >>> import veilsum as vs
     >>> readings = [9.0, 11.0, 10.0, 12.0, 8.0, 10.5, 9.5, 10.0, 10.0]
-    >>> result = vs.estimate(
-    ...     readings, "ring:9", vs.families.Normal(sigma=1.0), vs.privacy.SignalDP(epsilon=1.0), rng=1
-    ... )
+    >>> family = vs.families.Normal(sigma=1.0, bounds=(0.0, 20.0))  # public
+    >>> result = vs.estimate(readings, "ring:9", family, vs.privacy.SignalDP(epsilon=1.0), rng=1)
     >>> result.trace.mean.shape, str(result.guarantee.status)
     ((1, 1, 1), 'proved')
     """

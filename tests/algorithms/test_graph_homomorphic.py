@@ -78,7 +78,7 @@ def test_what_the_messages_show_is_one_noised_statistic_per_round() -> None:
 
 def loss(algorithm: Any, epsilon: Any = 1.0) -> Any:
     """Of all messages: Delta/b_0 for the start and c_t Delta/b_t for every round."""
-    made = calibrate(SignalDP(epsilon), algorithm, Normal(sigma=1.0), MIXING, ROUNDS)
+    made = calibrate(SignalDP(epsilon, radius=1.0), algorithm, Normal(sigma=1.0), MIXING, ROUNDS)
     ones = np.ones((MIXING.size, 1))
     shown = [1.0, *(1 - (1 - algorithm.eta) ** (t - 1) for t in range(1, ROUNDS + 1))]
     assert made is not None

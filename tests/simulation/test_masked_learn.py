@@ -26,7 +26,8 @@ def problem(privacy: Any = None, batches: Batches | None = None, **kwargs: Any) 
     options = {k: kwargs.pop(k) for k in ("missing", "restarts", "delay") if k in kwargs}
     made: Any = algorithms.get("masked-learn", RING, **options)
     source = SyntheticSignals(NORMAL, {"mu": 2.0}, RING.size, seed=1)
-    asked = privacy or MaskedDP(1.0, colluders=8, absent=4, attempts=2, batches=batches)
+    attempts = options.get("restarts", 0) + 1
+    asked = privacy or MaskedDP(1.0, colluders=8, absent=4, attempts=attempts, batches=batches)
     return Problem(RING, made, NORMAL, source, asked, kwargs.pop("rounds", 24), **kwargs)
 
 
@@ -210,8 +211,8 @@ def test_what_does_not_go_together_is_refused() -> None:
         _ = problem(SignalDP(1.0)).calibration
     with pytest.raises(PrivacyError, match="5 members are missing"):
         _ = problem(missing=5).calibration
-    with pytest.raises(PrivacyError, match="2 restarts need 3 attempts"):
-        _ = problem(restarts=2).calibration
+    with pytest.raises(PrivacyError, match="1 restarts need 2 attempts"):
+        _ = problem(MaskedDP(1.0, colluders=8, absent=4), restarts=1).calibration
     with pytest.raises(PrivacyError, match="uses one signal of each agent"):
         replace(problem(batches=DOUBLING), algorithm=algorithms.get("masked-sum", RING))
     with pytest.raises(AlgorithmError, match="delay must be"):

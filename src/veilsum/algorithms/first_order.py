@@ -57,9 +57,7 @@ class FirstOrder(Algorithm):
 
     def divergence(self, network: Network, hides_neighbours: bool) -> str | None:
         """A - eta I has the eigenvalues lambda - eta, none of which may be beyond -1: eta <= 1 + lambda_n."""
-        largest = 2.0  # lambda_n <= 1
-        if self.eta <= largest and hasattr(network, "lambda_n"):
-            largest = 1 + float(network.lambda_n)
+        largest = 1 + float(getattr(network, "lambda_n", 1.0))  # at most 2, whatever the network
         if self.eta <= largest:
             return super().divergence(network, hides_neighbours)
         return (

@@ -188,7 +188,7 @@ class MaskedParameters:
     --------
     >>> terms = MaskedParameters(1000, colluders=200, absent=100, epsilon=1.0, sensitivity_steps=4096)
     >>> terms.honest, terms.scale, terms.attempts, round(terms.error_factor(1000), 2)
-    (700, Fraction(4096, 1), 2, 1.2)
+    (700, Fraction(4096, 1), 1, 1.2)
     >>> round(terms.epsilon_against(400), 2)
     1.74
     """

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from veilsum._html import Markup, document, element, facts, section, table
 from veilsum.privacy import Status
-from veilsum.privacy.guarantee import MOST_USEFUL
+from veilsum.privacy.guarantee import MOST_USEFUL, in_digits
 from veilsum.privacy.odds import in_words
 from veilsum.reports import choices, exposure
 from veilsum.reports.audits import AuditedClaim, audit_jobs
@@ -185,10 +185,13 @@ def objections(terms: SignOffTerms, audited: list[AuditedClaim] | None = None) -
             f"{terms.guarantee.reason}."
         )
     if terms.holds and not terms.signals.useful and not terms.reason:
+        whole = terms.signals.for_whole_value()
+        found = "has no limit" if whole.status is Status.NONE else f"is {in_digits(whole.epsilon)}"
         why.append(
-            f"this {terms.signals.hides(terms.job.unit)}. Beyond epsilon = {MOST_USEFUL:g} a "
-            "guarantee is one on paper. Hide more (no radius, a smaller epsilon, a masked sum), or give "
-            "the reason why this is enough: --reason, or whole_value under [report]."
+            f"epsilon for the whole value of a signal {found} (this "
+            f"{terms.signals.hides(terms.job.unit)}), and beyond {MOST_USEFUL:g} a guarantee is one on "
+            "paper. Hide more (no radius, a smaller epsilon, a masked sum), or give the reason why this "
+            "is enough: --reason, or whole_value under [report]."
         )
     if audited and any(report.refuted for report, _ in audited):
         why.append("the audit refutes a claim.")
