@@ -10,7 +10,7 @@ import difflib
 import inspect
 import os
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,15 +26,18 @@ from veilsum.errors import (
 )
 from veilsum.families.base import ExponentialFamily
 
+if TYPE_CHECKING:
+    from veilsum.privacy import PrivacyRequest
+
 _NEEDED = ("size", "labels", "kind", "dynamic", "stationary", "at", "largest_neighbour_weight")
 
 
 def network_of(network: NetworkLike) -> Network:
-    """A network with weights; the name or file of a graph gets metropolis weights."""
+    """A network with weights; the name or file of a graph gets those of `networks.weigh`."""
     if isinstance(network, str | os.PathLike):
-        from veilsum.networks import load, metropolis
+        from veilsum.networks import load, weigh
 
-        return metropolis(load(network))
+        return weigh(load(network))
     if isinstance(network, type) or not all(hasattr(network, name) for name in _NEEDED):
         raise NetworkError(
             f"a network with weights is needed; found {_kind(network)}; try "
@@ -57,7 +60,7 @@ def family_of(family: FamilyLike) -> Family:
     return family
 
 
-def request_of(privacy: Any) -> Any:
+def request_of(privacy: Any) -> PrivacyRequest:
     """A privacy request, checked."""
     from veilsum.privacy import DifferentialPrivacy, NoPrivacy
 
@@ -69,7 +72,7 @@ def request_of(privacy: Any) -> Any:
     return privacy
 
 
-def epsilons_of(epsilons: Any) -> tuple[float, ...]:
+def epsilons_of(epsilons: Any, privacy: PrivacyRequest) -> tuple[float, ...]:
     """Several epsilons; a text is refused, although it can be iterated over."""
     wrong = isinstance(epsilons, str | bytes | bytearray | Mapping | set | frozenset)
     if wrong or not isinstance(epsilons, Iterable) or np.ndim(_listed(epsilons)) > 1:
@@ -78,6 +81,11 @@ def epsilons_of(epsilons: Any) -> tuple[float, ...]:
             f"{_validate.found(epsilons)}"
         )
     values = tuple(epsilons)
+    if values and not privacy.adds_noise:
+        raise PrivacyError(
+            "epsilons belong to a request that adds noise, and NoPrivacy adds none; leave epsilons "
+            "out, or ask for privacy.SignalDP(epsilon=1.0)"
+        )
     for place, value in enumerate(values):
         _validate.positive(PrivacyError, **{f"epsilons[{place}]": value})
     return tuple(map(float, values))

@@ -231,7 +231,8 @@ def _is_number(value: object) -> bool:
         return False
 
 
-def badge(status: Any) -> Markup:
+def badge(status: Any, useful: bool = True) -> Markup:
     """The status of a guarantee, with a colour that says whether to rely on it."""
     kind = {"proved": "good", "estimated": "mend", "claimed": "mend"}.get(str(status), "bad")
+    kind = "mend" if kind == "good" and not useful else kind
     return element("span", str(status), class_=f"badge {kind}")

@@ -50,8 +50,8 @@ def estimate(
         Anything that `veilsum.signals.as_signals` takes: an array (agents,) or (agents, rounds), a
         pandas object, a path to CSV or Parquet. Agents are matched to the network by label.
     network
-        Weights, such as `networks.metropolis(graph)`, or the name or file of a graph, which gets
-        metropolis weights: "ring:21", "grid.csv".
+        Weights, such as `networks.metropolis(graph)`, or the name or file of a graph, such as
+        "ring:21" or "grid.csv", which gets the weights of `networks.weigh`.
     family
         A family, such as `families.Normal(sigma=1.0)`, or the name of one without options.
     privacy
@@ -93,9 +93,8 @@ def estimate(
     --------
     >>> import veilsum as vs
     >>> readings = [9.0, 11.0, 10.0, 12.0, 8.0, 10.5, 9.5, 10.0, 10.0]
-    >>> result = vs.estimate(
-    ...     readings, "ring:9", vs.families.Normal(sigma=1.0), vs.privacy.SignalDP(epsilon=1.0), rng=1
-    ... )
+    >>> family = vs.families.Normal(sigma=1.0, bounds=(0.0, 20.0))  # public
+    >>> result = vs.estimate(readings, "ring:9", family, vs.privacy.SignalDP(epsilon=1.0), rng=1)
     >>> result.trace.mean.shape, str(result.guarantee.status)
     ((1, 1, 1), 'proved')
     """
@@ -207,8 +206,6 @@ def sweep(
     privacy = _edge.request_of(privacy)
     _edge.check_options(sweep, algorithm, options)
     built = algorithms.get(algorithm, network, **options)
-    if built.diverges:
-        warn(f"algorithm {built.name} diverges: {built.diverges}", DivergenceWarning)
     drawn = isinstance(signals, Mapping) and set(signals) == set(family.parameters)
     seed = seed_of(_seed(rng), measured=not drawn and getattr(signals, "measured", True))
     problem = Problem(
@@ -218,10 +215,12 @@ def sweep(
         source=_source(signals, network, family, seed),
         privacy=privacy,
         rounds=rounds,
-        epsilons=_edge.epsilons_of(epsilons),
+        epsilons=_edge.epsilons_of(epsilons, privacy),
         replicas=replicas,
         seed=seed,
     )
+    if problem.diverges:
+        warn(f"algorithm {built.name} diverges: {problem.diverges}", DivergenceWarning)
     if problem.guarantee.status is Status.NONE and not strict:
         _ = problem.calibration  # what cannot be run is an error, without a warning of the same
     announce(problem.guarantee, privacy, strict)

@@ -80,7 +80,7 @@ def test_what_the_messages_show_is_one_noised_statistic_per_round() -> None:
 
 def loss(algorithm: Any, epsilon: Any = 1.0) -> Any:
     """Of all messages: Delta/b_0 for the start and c_t Delta/b_t for every round."""
-    made = calibrate(SignalDP(epsilon), algorithm, Normal(sigma=1.0), MIXING, ROUNDS)
+    made = calibrate(SignalDP(epsilon, radius=1.0), algorithm, Normal(sigma=1.0), MIXING, ROUNDS)
     ones = np.ones((MIXING.size, 1))
     shown = [1.0, *(1 - (1 - algorithm.eta) ** (t - 1) for t in range(1, ROUNDS + 1))]
     assert made is not None
@@ -96,7 +96,8 @@ def test_the_guarantee_is_kept_and_a_weakened_twin_breaks_it(eta: Any) -> None:
             return algorithms.Sensitivities(signal=self.eta if t else 1.0, network=1.0)
 
     assert (
-        guarantee_of(SignalDP(1.0), algorithms.GraphHomomorphic(eta=eta), ROUNDS).status == "proved"
+        guarantee_of(SignalDP(1.0, radius=1.0), algorithms.GraphHomomorphic(eta=eta), ROUNDS).status
+        == "proved"
     )
     assert 1 / (ROUNDS + 1) < loss(algorithms.GraphHomomorphic(eta=eta)) <= 1 + 1e-12
     if eta < 1:
@@ -152,7 +153,7 @@ def test_all_messages_of_everyone_cost_at_most_epsilon(graph: Any, eta: Any) -> 
     mixing = networks.lazy_metropolis(networks.load(graph))
     family = Normal(sigma=1.0)
     source = SyntheticSignals(family, {"mu": 0.0}, mixing.size, seed=1)
-    privacy = SignalDP(1.0)
+    privacy = SignalDP(1.0, radius=1.0)
     todo = Problem(mixing, algorithms.GraphHomomorphic(eta=eta), family, source, privacy, 6)
     assert guarantee_of(privacy, todo.algorithm, 6, family).status == "proved"
     losses = [exact_loss_of_all_messages(todo, j, 1.0) for j in range(mixing.size)]

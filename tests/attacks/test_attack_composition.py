@@ -96,7 +96,7 @@ def test_windows_and_streams_cost_what_is_guaranteed(name: Any, request_of: Any)
 def test_an_epsilon_that_is_a_little_smaller_would_fall() -> None:
     """The weakened twin: with 0.97 of the tight epsilon, the delta is exceeded."""
     net, algorithm, family = NETWORKS[0], algorithms.Learn(), FAMILIES[0]
-    privacy = SignalDP(1.0)
+    privacy = SignalDP(1.0, radius=1.0)
     losses = losses_by_round(algorithm, net, family, privacy)[1]
     tight = guarantee_of(privacy, algorithm, ROUNDS, family).for_window(7, delta=1e-3)
     assert tight.epsilon < 7
@@ -116,7 +116,7 @@ def test_more_messages_cost_the_signals_nothing() -> None:
 def test_per_agent_budgets_compose_at_the_largest() -> None:
     """An agent with twice the budget pays twice: the guarantee is made at the largest fraction."""
     net, algorithm, family = NETWORKS[0], algorithms.Learn(), FAMILIES[0]
-    privacy = SignalDP(1.0, budget_fractions=(0.5, 2.0, 1.0, 1.0, 0.1))
+    privacy = SignalDP(1.0, budget_fractions=(0.5, 2.0, 1.0, 1.0, 0.1), radius=1.0)
     losses = losses_by_round(algorithm, net, family, privacy)[1]
     made = guarantee_of(privacy, algorithm, ROUNDS, family)
     for w in (1, 4, ROUNDS):

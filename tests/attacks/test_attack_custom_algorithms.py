@@ -83,10 +83,12 @@ def test_what_is_called_proved_holds_for_the_signals(request_of: Any) -> None:
     proved = refused = 0
     for seed in range(ALGORITHMS):
         algorithm, net = algorithm_of(seed), NETWORKS[seed % 3]
-        made = guarantee_of(request_of(1.0), algorithm, ROUNDS, FAMILY)
+        made = guarantee_of(request_of(1.0, radius=1.0), algorithm, ROUNDS, FAMILY)
         alone = made.signals or made
         source = Fixed(inside(FAMILY, net.size))
-        todo = Problem(net, algorithm, FAMILY, source, request_of(1.0), ROUNDS, (), REPLICAS)
+        todo = Problem(
+            net, algorithm, FAMILY, source, request_of(1.0, radius=1.0), ROUNDS, (), REPLICAS
+        )
         if alone.status == "proved":
             proved += 1
             assert losses(todo) <= alone.epsilon * (1 + 1e-9), seed

@@ -37,7 +37,9 @@ def loss(rounds: Any, horizon: Any) -> Any:
 
 @pytest.mark.parametrize("rounds", [1, 4, 12])
 def test_a_shared_budget_lasts(rounds: Any) -> None:
-    assert guarantee_of(SignalDP(1.0), Covered(eta=0.3), rounds, FAMILY).status == "proved"
+    assert (
+        guarantee_of(SignalDP(1.0, radius=1.0), Covered(eta=0.3), rounds, FAMILY).status == "proved"
+    )
     assert loss(rounds, None) == pytest.approx(1.0)
     assert loss(rounds, 20) < 1.0
     TRIED["shared budgets"] += 2

@@ -121,7 +121,7 @@ def test_several_messages_cost_at_most_what_is_stated_for_them(k: Any) -> None:
 
 def test_the_offline_average_is_not_called_proved() -> None:
     net, family = NETWORKS["path"], FAMILIES[0]
-    privacy = NetworkDP(1.0)
+    privacy = NetworkDP(1.0, radius=1.0)
     assert guarantee_of(privacy, algorithms.Average(), ROUNDS, family).status is Status.REFUTED
     todo = Problem(net, algorithms.Average(), family, Fixed(inside(family, 5)), privacy, ROUNDS)
     loss = exact_loss(todo, estimate_moves(todo, 3, 1), Transcript((4,), 2))

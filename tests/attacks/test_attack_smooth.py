@@ -89,7 +89,7 @@ def test_the_published_smooth_sensitivity_spends_far_more() -> None:
     pairs = np.array([[1.1, 0.1], [2.0, 1.0], [1.001, 0.001]])
     family = LogNormal(0.8)
     net = networks.lazy_metropolis(networks.load("ring:6"))
-    privacy = SignalDP(1.0, delta=0.01, sensitivity="smooth-as-published")
+    privacy = SignalDP(1.0, delta=0.01, sensitivity="smooth-as-published", radius=1.0)
     assert guarantee_of(privacy, algorithms.Average(), ROUNDS, family).status == "refuted"
     source = Fixed(pairs.ravel())
     todo = Problem(net, algorithms.Average(), family, source, privacy, ROUNDS, (), REPLICAS)

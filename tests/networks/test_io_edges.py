@@ -64,6 +64,9 @@ def test_a_file_that_is_not_there_or_not_text(tmp_path: Any) -> None:
     (tmp_path / "binary.csv").write_bytes(b"\xff\xfe\x00\x01")
     with pytest.raises(NetworkError, match="not a UTF-8 text file"):
         load(str(tmp_path / "binary.csv"))
+    (tmp_path / "nul.csv").write_bytes(b"source,target\na,b\nb\x00,c\n")
+    with pytest.raises(NetworkError, match=r"nul.csv, line 3: a label has a character .* NUL"):
+        load(str(tmp_path / "nul.csv"))
     with pytest.raises(NetworkError, match=r"option \(directed\); found 'size'"):
         load(tmp_path / "binary.csv", size=3)
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from veilsum.errors import NetworkError
+from veilsum.errors import LimitWarning, NetworkError
 from veilsum.networks import (
     SCHEMES,
     Graph,
@@ -135,3 +135,18 @@ def test_fastest_weights_where_the_interior_point_solver_stalls() -> None:
     assert mixing.beta_star <= metropolis(graph).beta_star
     W = mixing.weights.toarray()
     np.testing.assert_allclose(W.sum(axis=0), 1, atol=1e-12)
+
+
+@pytest.mark.parametrize("graph", ["ring:8", "hypercube:3", "torus:4x6", "path:2"])
+def test_the_usual_weights_are_lazy_where_metropolis_ones_are_periodic(graph: str) -> None:
+    with pytest.warns(LimitWarning, match="lazy-metropolis weights take their place"):
+        made = weigh(graph)
+    assert made.scheme == "lazy-metropolis"
+    with pytest.raises(NetworkError, match="periodic"):
+        weigh(graph, "metropolis")
+
+
+def test_the_usual_weights_are_metropolis_elsewhere() -> None:
+    assert weigh("ring:9").scheme == weigh("path:4").scheme == "metropolis"
+    with pytest.raises(NetworkError, match="must be connected"):
+        weigh(nx.Graph([(0, 1), (2, 3)]))

@@ -36,13 +36,13 @@ def scale(
 
 
 def test_global_signal_noise_is_delta_over_epsilon() -> None:
-    assert scale(SignalDP(0.5)) == pytest.approx(np.full((15, 1), math.log(2) / 0.5))
+    assert scale(SignalDP(0.5, radius=1.0)) == pytest.approx(np.full((15, 1), math.log(2) / 0.5))
     assert scale(SignalDP(0.5, radius=3.0)) == pytest.approx(np.full((15, 1), math.log(4) / 0.5))
 
 
 def test_published_smooth_noise_is_2_s_over_epsilon() -> None:
     """S = 1/(e gamma s) with gamma = eps/(2 ln(2/delta)), noise Lap(2 S/eps)."""
-    privacy = SignalDP(0.5, delta=0.01, sensitivity="smooth-as-published")
+    privacy = SignalDP(0.5, delta=0.01, sensitivity="smooth-as-published", radius=1.0)
     gamma = 0.5 / (2 * math.log(200))
     expected = 2 / (math.e * gamma * SIGNALS) / 0.5
     assert scale(privacy, family=LogNormal(sigma=1.0)) == pytest.approx(expected)
@@ -50,7 +50,7 @@ def test_published_smooth_noise_is_2_s_over_epsilon() -> None:
 
 def test_smooth_noise_is_that_of_the_mechanism() -> None:
     """Lap(m S*/eps) with the least m: what `SmoothLaplaceMechanism` adds, signal by signal."""
-    bounds, privacy = (0.3, 40.0), SignalDP(0.5, delta=0.01, sensitivity="smooth")
+    bounds, privacy = (0.3, 40.0), SignalDP(0.5, delta=0.01, sensitivity="smooth", radius=1.0)
     found = scale(privacy, family=LogNormal(sigma=1.0, bounds=bounds))
     bound = sensitivity.smooth_log(*bounds, smoothing=sensitivity.smoothing(0.5, 0.01))
     mechanism = mechanisms.SmoothLaplaceMechanism(0.5, np.log, bound, 0.01)
@@ -90,21 +90,24 @@ def test_an_infinite_radius_means_any_two_values_of_a_bounded_domain() -> None:
 
 def test_agents_may_have_budgets_of_their_own() -> None:
     fractions = tuple(np.linspace(0.5, 2.0, 15))
-    made = scale(SignalDP(0.5, budget_fractions=fractions))
+    made = scale(SignalDP(0.5, budget_fractions=fractions, radius=1.0))
     assert made[:, 0] == pytest.approx(math.log(2) / (0.5 * np.array(fractions)))
     hidden = scale(NetworkDP(0.5, radius=1e-9, budget_fractions=fractions))[:, 0]
     assert hidden == pytest.approx(MIXING.largest_neighbour_weight / (0.5 * np.array(fractions)))
     assert (
-        guarantee_of(SignalDP(0.5, budget_fractions=fractions), algorithms.Average()).epsilon == 1.0
+        guarantee_of(
+            SignalDP(0.5, budget_fractions=fractions, radius=1.0), algorithms.Average()
+        ).epsilon
+        == 1.0
     )
     with pytest.raises(
         PrivacyError, match="budget_fractions has 3 entries and the network 15 agents"
     ):
-        scale(SignalDP(1.0, budget_fractions=(1.0, 2.0, 3.0)))
+        scale(SignalDP(1.0, budget_fractions=(1.0, 2.0, 3.0), radius=1.0))
     with pytest.raises(PrivacyError, match="do not go together"):
-        SignalDP(1.0, 0.01, sensitivity="smooth", budget_fractions=(1.0,))
+        SignalDP(1.0, 0.01, sensitivity="smooth", budget_fractions=(1.0,), radius=1.0)
     with pytest.raises(PrivacyError, match="budget_fractions must be"):
-        SignalDP(1.0, budget_fractions=(1.0, -2.0))
+        SignalDP(1.0, budget_fractions=(1.0, -2.0), radius=1.0)
 
 
 def test_network_noise_covers_the_largest_neighbour_weight() -> None:
@@ -120,9 +123,9 @@ def test_network_noise_covers_the_largest_neighbour_weight() -> None:
 
 def test_the_first_order_method_splits_its_budget_over_the_rounds() -> None:
     """Lap(eta T Delta / eps) and Lap(T max(max_j a_ij, eta Delta) / eps) (App. B)."""
-    signal = scale(SignalDP(1.0), "first-order", t=3, rounds=40)
+    signal = scale(SignalDP(1.0, radius=1.0), "first-order", t=3, rounds=40)
     assert signal == pytest.approx(np.full((15, 1), 0.001 * 40 * math.log(2)))
-    network_wide = scale(NetworkDP(1.0), "first-order", t=3, rounds=40)[:, 0]
+    network_wide = scale(NetworkDP(1.0, radius=1.0), "first-order", t=3, rounds=40)[:, 0]
     assert network_wide == pytest.approx(40 * MIXING.largest_neighbour_weight)
 
 
@@ -149,9 +152,12 @@ def test_the_simulator_adds_the_calibrated_noise_and_a_weakened_twin_with_less_i
 
 def test_what_cannot_be_guaranteed_is_refused() -> None:
     with pytest.raises(PrivacyError, match="infinite global sensitivity"):
-        scale(SignalDP(1.0), family=NormalBoth())
+        scale(SignalDP(1.0, radius=1.0), family=NormalBoth())
     with pytest.raises(PrivacyError, match="is known where the statistic is log s"):
-        scale(SignalDP(1.0, delta=0.1, sensitivity="smooth-as-published"), family=Normal(sigma=1.0))
+        scale(
+            SignalDP(1.0, delta=0.1, sensitivity="smooth-as-published", radius=1.0),
+            family=Normal(sigma=1.0),
+        )
     none = calibrate(NoPrivacy(), algorithms.Average(), None, MIXING, 1)
     assert not none.scale(SIGNALS, 1.0, 0).any()
     assert none.mechanism(1.0, 0).release([0.5]).tolist() == [0.5]
@@ -179,5 +185,5 @@ def test_a_wish_that_makes_no_sense_is_refused(options: Any, message: Any) -> No
 
 def test_a_user_defined_network_needs_only_the_protocol() -> None:
     plain = SimpleNamespace(largest_neighbour_weight=np.ones(3), size=3)
-    found = calibrate(NetworkDP(1.0), algorithms.Average(), Normal(sigma=1.0), plain, 5)
+    found = calibrate(NetworkDP(1.0, radius=1.0), algorithms.Average(), Normal(sigma=1.0), plain, 5)
     assert found.scale(np.ones((3, 1)), 1.0, 0) == pytest.approx(np.ones((3, 1)))

@@ -97,15 +97,16 @@ def test_a_family_from_elsewhere_is_its_authors_word() -> None:
         def _xi(self, s: Any) -> Any:
             return 1000 * s
 
-    made = guarantee_of(SignalDP(1.0), algorithms.Average(), family=Steep(sigma=1.0))
+    made = guarantee_of(SignalDP(1.0, radius=1.0), algorithms.Average(), family=Steep(sigma=1.0))
     assert made.status is Status.CLAIMED
     assert (
-        guarantee_of(SignalDP(1.0), algorithms.Average(), family=Normal(1.0)).status
+        guarantee_of(SignalDP(1.0, radius=1.0), algorithms.Average(), family=Normal(1.0)).status
         is Status.PROVED
     )
     vouched = Custom(np.sin, Support(), 1.0)
     assert (
-        guarantee_of(SignalDP(1.0), algorithms.Average(), family=vouched).status is Status.CLAIMED
+        guarantee_of(SignalDP(1.0, radius=1.0), algorithms.Average(), family=vouched).status
+        is Status.CLAIMED
     )
 
 
@@ -138,9 +139,9 @@ def test_nothing_wanted_is_nothing_guaranteed() -> None:
 @pytest.mark.parametrize(
     ("privacy", "algorithm", "erratum"),
     [
-        (NetworkDP(1.0), "average", "erratum 5"),
-        (SignalDP(1.0), "first-order", "erratum 9"),
-        (NetworkDP(1.0), "jacobi", "No privacy"),
+        (NetworkDP(1.0, radius=1.0), "average", "erratum 5"),
+        (SignalDP(1.0, radius=1.0), "first-order", "erratum 9"),
+        (NetworkDP(1.0, radius=1.0), "jacobi", "No privacy"),
     ],
 )
 def test_what_is_not_proved_warns_and_is_refused_when_strict(

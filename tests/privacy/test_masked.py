@@ -117,13 +117,14 @@ def test_more_colluders_never_cost_less(eps: float, beta: float, less: float, st
 def terms(**changes: Any) -> MaskedParameters:
     given: dict[str, Any] = {
         "n": 20, "colluders": 5, "absent": 3, "epsilon": 0.5, "sensitivity_steps": 100,
+        "attempts": 2,
     }  # fmt: skip
     return MaskedParameters(**given | changes)
 
 
 def test_the_noise_of_any_honest_members_of_a_roster_holds_a_discrete_laplace() -> None:
     one = terms()
-    assert (one.honest, one.smallest_roster, one.scale, one.tries) == (12, 17, Fraction(200), 2)
+    assert (one.honest, one.smallest_roster, one.scale, one.attempts) == (12, 17, Fraction(200), 2)
     noise: Any = one.noise
     assert noise.order * (one.smallest_roster - one.colluders) == 1
     central = DiscreteLaplace(one.scale).variance
@@ -234,8 +235,8 @@ def test_without_colluders_no_member_is_covered_not_even_one_by_itself() -> None
 
 def test_an_accountant_charges_by_the_session() -> None:
     one = terms()
-    accountant = Accountant(Budget(spent([Release(one.event)] * one.tries).epsilon))
-    for attempt in range(one.tries):
+    accountant = Accountant(Budget(spent([Release(one.event)] * one.attempts).epsilon))
+    for attempt in range(one.attempts):
         accountant.charge(
             ReleaseEvent("a", 1, f"masked sum {attempt}", one.epsilon, 0.0, one.event.mechanism,
                          one.event.parameter)

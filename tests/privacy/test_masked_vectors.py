@@ -58,8 +58,8 @@ def test_the_guarantee_has_epsilon_and_delta_for_every_attempt() -> None:
     assert (one.status, one.epsilon, one.delta) == ("proved", 1.0, 1e-6)
     assert "one full Skellam draw" in one.reason
     assert "If 8 colluded, epsilon would be 1.1" in str(one)
-    twice = guarantee_of(replace(ASKED, attempts=None), made, 60, VECTOR)
-    assert (twice.epsilon, twice.delta) == (2.0, 2e-6)
+    twice = guarantee_of(replace(ASKED, attempts=2), made, 60, VECTOR)
+    assert (twice.epsilon, twice.delta) == (1.0, 1e-6)
     stream = guarantee_of(ASKED, algorithms.get("masked-learn", RING), 60, VECTOR)
     assert stream.for_window(3).delta == pytest.approx(3e-6)
     assert type(twice).from_dict(twice.to_dict()) == twice
@@ -117,7 +117,7 @@ def test_the_audit_takes_it() -> None:
 
 def test_what_delta_does_not_help_is_refused() -> None:
     made = algorithms.get("masked-sum", RING)
-    normal = families.Normal(1.0)
+    normal = families.Normal(1.0, bounds=(0.0, 1.0))
     number = guarantee_of(MaskedDP(1.0, 1e-6, colluders=0), made, 60, normal)
     assert number.status == "none"
     assert "Skellam noise has" in number.reason

@@ -104,7 +104,7 @@ def test_discrete_laplace_has_less_variance_for_counts(epsilon: float, times: fl
     ]
     for family in counts:
         one, other = (
-            mechanism_of(SignalDP(epsilon, mechanism=name), family).worst_variance
+            mechanism_of(SignalDP(epsilon, mechanism=name, radius=1.0), family).worst_variance
             for name in ("laplace", "discrete-laplace")
         )
         assert one / other == pytest.approx(times, rel=1e-3)
@@ -223,7 +223,7 @@ rounds = 3
     path = tmp_path / "s.toml"
     path.write_text(text.replace("MECHANISM", "hybrid"))
     made = Scenario.load(path).jobs()[0].problem
-    assert made.privacy == SignalDP(1.0, mechanism="hybrid")
+    assert made.privacy == SignalDP(1.0, radius=math.inf, mechanism="hybrid")
     path.write_text(text.replace("MECHANISM", "gauss"))
     with pytest.raises(VeilsumError, match="mechanism"):
         Scenario.load(path)
@@ -257,7 +257,7 @@ def test_a_request_that_does_not_fit_is_refused(make: Any, message: str) -> None
 def test_what_cannot_be_perturbed_is_refused_by_calibration_and_guarantee(
     name: str, algorithm: str, family: Any, message: str
 ) -> None:
-    request, made = SignalDP(1.0, mechanism=name), algorithms.get(algorithm, RING)
+    request, made = SignalDP(1.0, mechanism=name, radius=1.0), algorithms.get(algorithm, RING)
     with pytest.raises(PrivacyError, match=message):
         calibrate(request, made, family, RING, 10)
     stated = guarantee_of(request, made, 10, family)

@@ -271,8 +271,8 @@ def test_what_is_not_a_number_is_neither_guaranteed_nor_calibrated(
     """`nan < x` is false, so it used to pass as proved."""
     mixing = networks.metropolis(networks.load("florentine-families"))
     for ask in (
-        lambda: guarantee_of(SignalDP(1.0), algorithm, 5),
-        lambda: calibrate(SignalDP(1.0), algorithm, Normal(sigma=1.0), mixing, 5),
+        lambda: guarantee_of(SignalDP(1.0, radius=1.0), algorithm, 5),
+        lambda: calibrate(SignalDP(1.0, radius=1.0), algorithm, Normal(sigma=1.0), mixing, 5),
     ):
         with pytest.raises(AlgorithmError, match=f"{what} (is not|in round)"):
             ask()
@@ -312,7 +312,7 @@ def test_nothing_is_guaranteed_where_calibration_refuses(family: Any, privacy: A
 )
 def test_smooth_sensitivity_serves_every_logarithm(family: Any) -> None:
     """gamma-known-rate and pareto have the statistic log s up to a constant."""
-    privacy = SignalDP(1.0, 0.01, sensitivity="smooth")
+    privacy = SignalDP(1.0, 0.01, sensitivity="smooth", radius=1.0)
     assert guarantee_of(privacy, algorithms.Learn(), 5, family).status is Status.PROVED
     mixing = networks.metropolis(networks.load("florentine-families"))
     signals = np.full((15, 1), 3.0)
@@ -348,13 +348,13 @@ def test_the_unit_names_its_norm() -> None:
     """ "moves by at most 1" named no norm: 4 epsilon per coordinate for four of them."""
     vector = MultivariateNormal(sigma=np.eye(4))
     assert "l1 norm of the vector" in str(
-        guarantee_of(SignalDP(1.0), algorithms.Average(), family=vector)
+        guarantee_of(SignalDP(1.0, radius=1.0), algorithms.Average(), family=vector)
     )
     category = Categorical(categories=4)
     assert "between any two categories" in str(
-        guarantee_of(SignalDP(1.0), algorithms.Average(), family=category)
+        guarantee_of(SignalDP(1.0, radius=1.0), algorithms.Average(), family=category)
     )
-    hidden = guarantee_of(NetworkDP(1.0), algorithms.LearnNetwork(), family=vector)
+    hidden = guarantee_of(NetworkDP(1.0, radius=1.0), algorithms.LearnNetwork(), family=vector)
     assert "estimate that moves by at most 1 in l1 norm in one round" in str(hidden)
 
 

@@ -55,7 +55,7 @@ privacy.protect = "network"
 algorithm.name = "learn-network"
 [[variant]]
 name = "masked"
-privacy = { mode = "masked", colluders = 1, absent = 1 }
+privacy = { mode = "masked", epsilon = 1.0, colluders = 1, absent = 1, attempts = 2 }
 algorithm.name = "masked-learn"
 [[variant]]
 name = "open"
@@ -218,10 +218,10 @@ def test_a_masked_sum_states_colluders_attempts_and_what_more_of_them_cost() -> 
     assert numbers is not None
     said = words(sign_off(scenario(), "masked"))
     assert "one padded value in each attempt, with new noise and masks, 2 at most" in said
-    assert terms.guarantee.epsilon == numbers.tries * 0.5 == 1.0
+    assert terms.guarantee.epsilon == numbers.attempts * numbers.epsilon == 1.0
     assert "at most 2.72 times more likely" in said
     assert "up to 1 of the other members together" in said
-    worse = math.exp(numbers.tries * numbers.epsilon_against(2))
+    worse = math.exp(numbers.attempts * numbers.epsilon_against(2))
     found = re.search(r"2 of the other members together .*? at most ([\d.,]+) times", said)
     assert found is not None
     assert worse <= float(found[1].replace(",", "")) <= 1.02 * worse
@@ -380,11 +380,12 @@ file = "x.csv"
 [privacy]
 protect = "signal"
 mode = "masked"
-epsilon = 0.5
-delta = 1e-6
+epsilon = 1.0
+delta = 2e-6
 radius = inf
 colluders = 3
 absent = 1
+attempts = 2
 [algorithm]
 name = "masked-sum"
 rounds = 20
@@ -406,3 +407,73 @@ def test_the_page_of_skellam_noise_states_delta_wherever_epsilon_is_put_in_words
     local = sign_off(Scenario.parse(BASE), "masked")
     assert "with at least one full discrete Laplace noise" in words(local)
     assert "Except with probability" not in words(local)
+
+
+INCOMES = BASE.replace("[0.0, 10.0]", "[0.0, 300000.0]").replace('"mg"', '"CHF"')
+INCOMES = INCOMES.replace("radius = 2.0", "radius = 1.0").replace("epsilon = 0.5", "epsilon = 1.0")
+TWELVE = BASE.replace("radius = 2.0\n", "").replace("epsilon = 0.5", "epsilon = 12.0")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (INCOMES, "hides moves of 1 of 300,000 CHF; the whole value: epsilon 300,000"),
+        (TWELVE, "epsilon for the whole value of a signal is 12"),
+        (BASE.replace("bounds = [0.0, 10.0]\n", ""), "has no limit"),
+    ],
+)
+def test_a_guarantee_on_paper_is_not_to_be_signed_without_a_reason(
+    text: str, said: str, tmp_path: Path
+) -> None:
+    file, out = tmp_path / "ward.toml", tmp_path / "page.html"
+    file.write_text(text.partition("[[variant]]")[0])
+
+    def call(*more: str) -> Any:
+        return CliRunner().invoke(app, ["report", str(file), "--out", str(out), "--force", *more])
+
+    done = call()
+    assert done.exit_code == 1
+    assert said in " ".join(done.output.split())
+    assert f"Do not sign: {done.output.partition('do not sign: ')[2][:40]}" in words(
+        out.read_text()
+    )
+    lead = out.read_text().partition('id="collected"')[0]
+    assert 'badge good"' not in lead
+    done = call("--reason", "the council <agreed> on 3 May")
+    assert done.exit_code == 0, done.output
+    assert "The reason given: the council <agreed> on 3 May" in words(out.read_text())
+    assert 'badge good"' not in out.read_text().partition('id="collected"')[0]
+    file.write_text(file.read_text().replace("[report]", '[report]\nwhole_value = "agreed"'))
+    assert call().exit_code == 0
+    assert "The reason given: agreed" in words(out.read_text())
+
+
+def test_what_is_useful_has_a_green_box_and_no_objection() -> None:
+    page = sign_off(scenario(), "local")
+    assert 'badge good">proved' in page.partition('id="collected"')[0]
+    assert "hides moves of 2 of 10 mg; the whole value: epsilon 2.5" in words(page)
+    assert "Do not sign" not in page
+
+
+def test_the_page_says_where_readings_are_and_who_has_read_the_proofs() -> None:
+    """Of a CSV in one place it said that readings stay on the site that measured them."""
+    said = words(sign_off(scenario(), "local"))
+    assert "readings stay on the site" not in said
+    assert "those of all members in one file, doses.csv" in said
+    assert "Their readings are in one file" in said
+    assert "Whatever anyone sees" not in said, "the machine's owner sees the readings"
+    assert "Nobody outside the project has read these proofs yet" in said
+    assert (
+        "Files hold estimates with noise, figures and the guarantee; veilsum deletes none" in said
+    )
+    assert "Kept for Not stated" in said
+    drawn = BASE.replace('file = "doses.csv"', "draw = { mu = 5.0 }")
+    said = words(sign_off(scenario(drawn), "local"))
+    assert "on the site that measured them; veilsum sends none" in said
+    assert "its ledger: what was released" in said
+    kept = BASE.replace("[report]", '[report]\nkept = "two years"').replace(
+        "[agents]", "[record]\nevaluate = true\n[agents]"
+    )
+    said = words(sign_off(scenario(kept), "local"))
+    assert "Kept for two years" in said
+    assert "evaluation.secret files" in said

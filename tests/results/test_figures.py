@@ -34,7 +34,7 @@ def run(
     **options: Any,
 ) -> Any:
     signals = options.pop("signals", {"mu": 2.0})
-    privacy = privacy or SignalDP(epsilon=1.0)
+    privacy = privacy or SignalDP(epsilon=1.0, radius=1.0)
     rounds, replicas = options.pop("rounds", 12), options.pop("replicas", 3)
     return vs.sweep(
         signals,

@@ -119,12 +119,14 @@ def test_seven_variants_are_drawn_four_and_three(tmp_path: Any) -> None:
 
 
 def test_sweeps_and_measured_signals_are_refused() -> None:
-    one = run(SignalDP(1.0), "average")
-    sweep = run(SignalDP(1.0), "average", epsilons=(0.5, 1.0))
+    one = run(SignalDP(1.0, radius=1.0), "average")
+    sweep = run(SignalDP(1.0, radius=1.0), "average", epsilons=(0.5, 1.0))
     with pytest.raises(VeilsumError, match="draw others with compare"):
         overview.draw({"a": one, "b": sweep})
     with pytest.raises(VeilsumError, match="2 to 12 results"):
         overview.draw({"a": one})
-    measured = vs.estimate([float(k) for k in range(9)], RING, NORMAL, SignalDP(1.0), rounds=5)
+    measured = vs.estimate(
+        [float(k) for k in range(9)], RING, NORMAL, SignalDP(1.0, radius=1.0), rounds=5
+    )
     assert not overview.drawable({"a": measured, "b": measured})
     assert overview.drawable({"a": measured, "b": measured}, evaluation=True)

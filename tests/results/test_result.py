@@ -72,8 +72,8 @@ def test_a_file_never_holds_a_signal_or_a_private_scale(result: Any) -> None:
 def test_estimates_of_measured_signals_without_noise_stay_out_of_files(tmp_path: Any) -> None:
     values = np.arange(15.0)
     for algorithm, privacy in (
-        ("average", SignalDP(1.0)),
-        ("first-order", SignalDP(1.0)),
+        ("average", SignalDP(1.0, radius=1.0)),
+        ("first-order", SignalDP(1.0, radius=1.0)),
         ("average", NoPrivacy()),
     ):
         result = vs.estimate(
@@ -95,7 +95,7 @@ def test_errors_stay_out_of_files_where_the_scale_was_read_off_measured_signals(
     tmp_path: Any,
 ) -> None:
     family = vs.families.LogNormal(sigma=1.0, bounds=(0.5, None))
-    privacy = SignalDP(1.0, 0.01, sensitivity="smooth")
+    privacy = SignalDP(1.0, 0.01, sensitivity="smooth", radius=1.0)
     result = vs.estimate(np.arange(1.0, 16.0), MIXING, family, privacy)
     result.to_netcdf(tmp_path / "r.nc")
     with xr.open_dataset(tmp_path / "r.nc", engine="scipy") as back:
@@ -106,7 +106,11 @@ def test_errors_stay_out_of_files_where_the_scale_was_read_off_measured_signals(
 
 def test_neither_repr_shows_an_estimate() -> None:
     result = vs.estimate(
-        np.arange(15.0) + 0.25, MIXING, Normal(sigma=1.0), SignalDP(1.0), record=Record(every=1)
+        np.arange(15.0) + 0.25,
+        MIXING,
+        Normal(sigma=1.0),
+        SignalDP(1.0, radius=1.0),
+        record=Record(every=1),
     )
     for text in (repr(result), repr(result.trace), repr(result.problem)):
         assert "array" not in text
@@ -137,7 +141,7 @@ def test_any_labels_come_back(labels: Any, tmp_path: Any) -> None:
 
 def test_a_family_without_a_covariance_still_estimates_and_its_guarantee_is_its_authors() -> None:
     family = Custom(lambda s: np.minimum(s, 5.0), Support(low=0.0), 1.0)
-    result = vs.estimate(np.arange(15.0), MIXING, family, SignalDP(1.0))
+    result = vs.estimate(np.arange(15.0), MIXING, family, SignalDP(1.0, radius=1.0))
     assert np.isfinite(result.estimate["mean"])
     assert result.guarantee.status == "claimed"
     assert "stated by its author" in str(result)
@@ -149,10 +153,12 @@ def test_words(result: Any) -> None:
     assert "3 replicas" in text
     assert "differential privacy" in text
     assert "nothing here may be released" in text
-    one = vs.estimate(np.arange(15.0), MIXING, Normal(sigma=1.0), SignalDP(1.0), rounds=5)
+    one = vs.estimate(
+        np.arange(15.0), MIXING, Normal(sigma=1.0), SignalDP(1.0, radius=1.0), rounds=5
+    )
     assert "mu = " in str(one)
     assert "CoP" not in str(one)
-    drawn = vs.sweep({"mu": 2.0}, MIXING, Normal(sigma=1.0), SignalDP(1.0), rounds=5)
+    drawn = vs.sweep({"mu": 2.0}, MIXING, Normal(sigma=1.0), SignalDP(1.0, radius=1.0), rounds=5)
     assert "CoP" in str(drawn)
 
 
@@ -267,7 +273,7 @@ def test_estimates_that_are_not_messages_are_not_released() -> None:
     mixing = vs.networks.lazy_metropolis(vs.networks.load("ring:6"))
     signals = np.linspace(1.0, 2.0, 6)
     result = vs.estimate(
-        signals, mixing, vs.families.Normal(sigma=1.0), vs.privacy.SignalDP(0.01),
+        signals, mixing, vs.families.Normal(sigma=1.0), vs.privacy.SignalDP(0.01, radius=1.0),
         "graph-homomorphic", rounds=5, eta=0.2, record=vs.simulation.Record(every=1),
     )  # fmt: skip
     assert result.trace.private is not None

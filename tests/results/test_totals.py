@@ -34,7 +34,7 @@ def run(
 
 def test_replicas_over_measured_signals_add_up() -> None:
     """4,000 replicas at 0.1 average the noise away; they used to say epsilon = 0.1."""
-    result = run(SignalDP(0.1), replicas=4000, rng=1)
+    result = run(SignalDP(0.1, radius=1.0), replicas=4000, rng=1)
     assert np.abs(result.trace.mean.mean() - VALUES.mean()) < 0.1
     assert result.guarantee.epsilon == pytest.approx(400.0)
     assert result.run_guarantee().epsilon == 0.1
@@ -43,7 +43,7 @@ def test_replicas_over_measured_signals_add_up() -> None:
 
 
 def test_epsilons_add_up_and_one_can_be_asked_for() -> None:
-    result = run(SignalDP(1.0), epsilons=(0.25, 0.5), replicas=3)
+    result = run(SignalDP(1.0, radius=1.0), epsilons=(0.25, 0.5), replicas=3)
     assert result.guarantee.epsilon == 3 * 0.75
     assert result.run_guarantee(0.5).epsilon == 0.5
     assert result.run_guarantee(0.5, replicas=3).epsilon == 1.5
@@ -68,8 +68,8 @@ def test_deltas_add_up_until_nothing_is_left() -> None:
 
 def test_an_algorithm_that_shares_its_budget_over_rounds_pays_all_of_it_in_every_run() -> None:
     stream = np.tile(VALUES[:, None], 5)
-    one = run(SignalDP(1.0), "first-order-online", signals=stream)
-    several = run(SignalDP(1.0), "first-order-online", signals=stream, replicas=5)
+    one = run(SignalDP(1.0, radius=1.0), "first-order-online", signals=stream)
+    several = run(SignalDP(1.0, radius=1.0), "first-order-online", signals=stream, replicas=5)
     assert several.guarantee.epsilon == pytest.approx(5 * one.guarantee.epsilon)
     assert several.guarantee.for_stream(5).epsilon == pytest.approx(
         5 * one.guarantee.for_stream(5).epsilon
@@ -82,17 +82,17 @@ def made_once(privacy: Any, algorithm: Any) -> Any:
 
 def test_variants_that_state_nothing_for_neighbours_still_add_up_for_the_signals() -> None:
     """A total whose status is none would state the signals' guarantee of one run."""
-    made = run(NetworkDP(1.0), "jacobi", replicas=6).guarantee
+    made = run(NetworkDP(1.0, radius=1.0), "jacobi", replicas=6).guarantee
     assert made.status in ("none", "refuted")
     assert (made.signals.status, made.signals.epsilon) == ("proved", 6.0)
 
 
 def test_network_protection_adds_up_for_the_signals_alone_too() -> None:
     made = run(
-        NetworkDP(1.0), "learn-network", signals=np.tile(VALUES[:, None], 5), replicas=4
+        NetworkDP(1.0, radius=1.0), "learn-network", signals=np.tile(VALUES[:, None], 5), replicas=4
     ).guarantee
     assert (made.epsilon, made.signals.epsilon) == (4.0, 4.0)
-    one = made_once(NetworkDP(1.0), "learn-network")
+    one = made_once(NetworkDP(1.0, radius=1.0), "learn-network")
     assert made.for_messages(3).epsilon == pytest.approx(4 * one.for_messages(3).epsilon)
     assert made.transcript.epsilon == pytest.approx(4 * one.transcript.epsilon)
 
@@ -107,9 +107,9 @@ def test_variants_add_up_and_the_weakest_status_counts(tmp_path: Any) -> None:
     results = {
         "near": run(SignalDP(1.0, radius=1.0), replicas=2),
         "far": run(SignalDP(0.5, radius=3.0), "jacobi"),
-        "hidden": run(NetworkDP(0.25)),
+        "hidden": run(NetworkDP(0.25, radius=1.0)),
         "bare": run(NoPrivacy()),
-        "drawn": run(SignalDP(9.0), signals={"mu": 0.0}),
+        "drawn": run(SignalDP(9.0, radius=1.0), signals={"mu": 0.0}),
     }
     made = summary.combined_guarantee(results)
     assert made is not None
@@ -129,7 +129,10 @@ def test_variants_add_up_and_the_weakest_status_counts(tmp_path: Any) -> None:
 def test_the_table_takes_status_and_epsilon_from_one_guarantee() -> None:
     from veilsum.cli.display import guarantees, results_table
 
-    results = {"a": run(SignalDP(0.1), replicas=12), "b": run(SignalDP(0.1), "jacobi")}
+    results = {
+        "a": run(SignalDP(0.1, radius=1.0), replicas=12),
+        "b": run(SignalDP(0.1, radius=1.0), "jacobi"),
+    }
     table = results_table(results)
     cells = {column.header: list(column.cells) for column in table.columns}
     assert cells["eps"] == ["0.1", "0.1"]
@@ -144,36 +147,36 @@ def test_the_table_takes_status_and_epsilon_from_one_guarantee() -> None:
 
 def test_without_a_seed_measured_signals_get_entropy_and_drawn_ones_zero() -> None:
     """`rng` used to be 0 unless said otherwise: everyone could draw the noise again."""
-    one, two = run(SignalDP(1.0)), run(SignalDP(1.0))
+    one, two = run(SignalDP(1.0, radius=1.0)), run(SignalDP(1.0, radius=1.0))
     assert one.trace.mean != two.trace.mean
     assert not one.problem.seed_is_known
     assert isinstance(one.problem.seed, FreshSeed)
     number = str(int(one.problem.seed))
     for text in (repr(one.problem), f"{one.problem.seed} {one.problem.seed!r}", str(one)):
         assert number not in text
-    drawn = [run(SignalDP(1.0), signals={"mu": 0.0}) for _ in range(2)]
+    drawn = [run(SignalDP(1.0, radius=1.0), signals={"mu": 0.0}) for _ in range(2)]
     assert drawn[0].trace.mean == drawn[1].trace.mean
     assert drawn[0].problem.seed == 0
 
 
 def test_a_given_seed_is_said_and_not_shown() -> None:
-    given = run(SignalDP(1.0), rng=987_654_321)
+    given = run(SignalDP(1.0, radius=1.0), rng=987_654_321)
     assert "as secret as the signals; leave it out" in str(given)
     assert "987654321" not in f"{given} {given!r} {given.problem!r} {given.data.attrs}"
-    assert "A seed was given" not in str(run(SignalDP(1.0)))
+    assert "A seed was given" not in str(run(SignalDP(1.0, radius=1.0)))
 
 
 def test_epsilons_of_drawn_signals_share_their_draws_and_those_of_measured_ones_do_not() -> None:
     for signals, alike in (({"mu": 0.0}, True), (VALUES, False)):
         trace = run(
-            SignalDP(1.0), signals=signals, epsilons=(0.5, 1.0), record=Record(), rng=3
+            SignalDP(1.0, radius=1.0), signals=signals, epsilons=(0.5, 1.0), record=Record(), rng=3
         ).trace
         perturbed = trace.private[-1, :, :, 0, 0] - trace.noiseless[-1, :, 0]
         assert np.allclose(perturbed[:, 0], 2 * perturbed[:, 1]) == alike
 
 
 def test_write_is_what_the_command_line_does(tmp_path: Any) -> None:
-    result = run(SignalDP(1.0), record=Record(every=1))
+    result = run(SignalDP(1.0, radius=1.0), record=Record(every=1))
     names = {path.name for path in result.write(tmp_path / "a")}
     assert names == {
         "summary.json",
@@ -185,7 +188,7 @@ def test_write_is_what_the_command_line_does(tmp_path: Any) -> None:
     }
     more = {path.name for path in result.write(tmp_path / "b", evaluate=True, figures=False)}
     assert more == {"summary.json", "results.nc", "evaluation.secret.json", "evaluation.secret.nc"}
-    drawn = run(SignalDP(1.0), signals={"mu": 0.0})
+    drawn = run(SignalDP(1.0, radius=1.0), signals={"mu": 0.0})
     names = {p.name for p in drawn.write(tmp_path / "c", evaluate=True, figures=False)}
     assert names == {"summary.json", "results.nc"}
 
@@ -194,5 +197,5 @@ def test_an_earlier_file_that_others_could_read_does_not_lend_its_rights(tmp_pat
     path = tmp_path / "evaluation.secret.nc"
     path.write_text("")
     path.chmod(0o644)
-    run(SignalDP(1.0)).write(tmp_path, evaluate=True, figures=False)
+    run(SignalDP(1.0, radius=1.0)).write(tmp_path, evaluate=True, figures=False)
     assert path.stat().st_mode & 0o777 == 0o600

@@ -103,7 +103,7 @@ def _api() -> list[tuple[str, Callable[[], Any]]]:
         add(f"{kind.__name__} epsilon", NOT_POSITIVE, kind)
     add(
         "radius",
-        [v for v in NOT_POSITIVE if v is not INF and v != INF],
+        [v for v in NOT_POSITIVE if v is not None and v is not INF and v != INF],
         lambda v: p.SignalDP(1.0, radius=v),
     )
     add("delta", [NAN, INF, -1, 1.0, 2, "0", None, 1j, Thing()], lambda v: p.SignalDP(1.0, v))
@@ -134,6 +134,11 @@ def _api() -> list[tuple[str, Callable[[], Any]]]:
     add("epsilons", ["12", b"12", 1.0, None, {1: 2}, {1.0}, [NAN], [INF], [0], [-1], ["1"], [1j],
                      [[1, 2]], [True], [1, 1], Thing(), np.ones((2, 2)), [None]],
         lambda v: sweep(epsilons=v))  # fmt: skip
+    add("epsilons without noise", [[1.0], (0.5, 1.0)],
+        lambda v: sweep(epsilons=v, privacy=p.NoPrivacy()))  # fmt: skip
+    add("strict", ["no", 1, None, 0.0, []], lambda v: sweep(strict=v))
+    add("scenario text", [b"name = 1", None, 3, ["x"], {}], vs.Scenario.parse)
+    add("scenario path", [{}, b"x.toml", 3, None, ["x.toml"]], vs.run)
     add("family", [None, "norml", "normal", 3, f.Bernoulli, Thing(), ["normal"], {}],
         lambda v: sweep(family=v))  # fmt: skip
     add("privacy", [None, 1.0, "signal", p.SignalDP, Thing(), {}, []], lambda v: sweep(privacy=v))
@@ -145,7 +150,7 @@ def _api() -> list[tuple[str, Callable[[], Any]]]:
     add("coefficient", [NAN, INF, 1j, None, "1", [1.0]], lambda v: sweep(algorithm=Odd(v)))
     add("record", [5, "all", {"every": 1}, vs.Record, Thing(), []], lambda v: sweep(record=v))
     add("progress", [5, "bar", []], lambda v: sweep(progress=v))
-    add("network", [None, "rong:5", "ring:x", "ring:", "ring:6", 5, n.load("ring:5"), np.eye(5),
+    add("network", [None, "rong:5", "ring:x", "ring:", 5, n.load("ring:5"), np.eye(5),
                     Thing(), n.Mixing, "no-such-file.csv"], lambda v: sweep(network=v))  # fmt: skip
     add("rounds", [*NOT_COUNTS, 10**12, HUGE], lambda v: sweep(rounds=v))
     add("replicas", [*NOT_COUNTS, 2**32], lambda v: sweep(replicas=v))

@@ -35,9 +35,19 @@ def scenario(privacy: str = MASKED, algorithm: str = "masked-sum", more: str = "
 
 def test_a_masked_sum_runs_from_a_file() -> None:
     problem = scenario().build().problem
-    assert problem.privacy == MaskedDP(1.0, colluders=2, absent=1)
+    assert problem.privacy == MaskedDP(1.0, radius=1.0, colluders=2, absent=1)
     assert problem.algorithm.hops == 4
-    assert problem.guarantee.epsilon == 2.0  # two attempts
+    assert problem.guarantee.epsilon == 1.0
+
+
+def test_epsilon_is_that_of_the_query_whatever_the_attempts() -> None:
+    """`epsilon = 1` with `absent` set guaranteed 2: a second attempt came unasked, and cost as much."""
+    once = scenario().build().problem
+    again = scenario(f"{MASKED}\nattempts = 2").build().problem
+    assert (once.guarantee.epsilon, again.guarantee.epsilon) == (1.0, 1.0)
+    one, two = (p.calibration.mechanism(1.0, 1).terms for p in (once, again))
+    assert (one.attempts, one.epsilon, two.attempts, two.epsilon) == (1, 1.0, 2, 0.5)
+    assert two.noise.variance > 3.9 * one.noise.variance  # weakened: the noise of one session
 
 
 def test_a_variant_with_the_other_mode_takes_over_what_both_have() -> None:
@@ -45,7 +55,7 @@ def test_a_variant_with_the_other_mode_takes_over_what_both_have() -> None:
     more += 'algorithm = { name = "average" }\n'
     made = scenario(more=more)
     assert made.build("m").problem.privacy.masked
-    assert made.build("l").problem.privacy == SignalDP(1.0)
+    assert made.build("l").problem.privacy == SignalDP(1.0, radius=1.0)
 
 
 @pytest.mark.parametrize(

@@ -145,6 +145,7 @@ def test_paths_are_relative_to_the_file(tmp_path: Any, monkeypatch: Any) -> None
     (tmp_path / "deep" / "r.csv").write_text("agent,value\nc,3\nb,2\na,4\n")
     text = edited("ring:7", "links.csv")
     text = edited("draw = { mu = 3.0 }", 'file = "$DEEP/r.csv"\nclip = [2.5, inf]', text)
+    text = edited("epsilon = 1.0", "epsilon = 1.0\nradius = 1.0", text)
     (folder / "my file.toml").write_text(edited('name = "small"\n', "", text))
     monkeypatch.setenv("DEEP", "..")
     monkeypatch.chdir(tmp_path)
@@ -159,6 +160,7 @@ def test_readings_can_be_matched_by_order(tmp_path: Any) -> None:
     rows = "".join(f"h{k},{k + 1}\n" for k in range(7))
     (tmp_path / "r.csv").write_text("household,kwh\n" + rows)
     text = edited("draw = { mu = 3.0 }", 'file = "r.csv"\nmatch = "order"')
+    text = edited("epsilon = 1.0", "epsilon = 1.0\nradius = 1.0", text)
     job = Scenario.parse(text, folder=tmp_path).build()
     assert job.problem.source.signals(1, 1).ravel().tolist() == [1, 2, 3, 4, 5, 6, 7]
     assert list(job.problem.network.labels) == list(range(7))
@@ -215,8 +217,8 @@ def test_batches_are_part_of_the_request_and_a_variant_can_leave_them_out() -> N
         '\n[[variant]]\nname = "batches"\n[[variant]]\nname = "fresh"\nprivacy.batches.growth = 1.0'
     )
     batches, single = (job.problem.privacy for job in Scenario.parse(text + fresh).jobs())
-    assert batches == privacy.SignalDP(1.0, batches=privacy.Batches(1.5, 24))
-    assert single == privacy.SignalDP(1.0)
+    assert batches == privacy.SignalDP(1.0, radius=1.0, batches=privacy.Batches(1.5, 24))
+    assert single == privacy.SignalDP(1.0, radius=1.0)
 
 
 def test_the_remedy_for_a_network_in_parts_is_a_sentence(tmp_path: Any) -> None:

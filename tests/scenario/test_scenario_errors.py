@@ -193,6 +193,7 @@ def test_parts_that_do_not_fit_are_named_with_their_line(
 def test_readings_that_fail_keep_their_error_and_get_the_line(tmp_path: Any) -> None:
     (tmp_path / "r.csv").write_text("agent,value\n" + "".join(f"{k},0.5\n" for k in range(7)))
     text = edited("draw = { mu = 3.0 }", 'file = "r.csv"')
+    text = edited("epsilon = 1.0", "epsilon = 1.0\nradius = 1.0", text)
     scenario = Scenario.parse(text, "us.toml", folder=tmp_path)
     line = line_of("[signals]", text)
     with pytest.raises(SignalError, match=f"us.toml, line {line}: signals: .* outside the support"):

@@ -129,7 +129,7 @@ def test_masked_sums_of_a_stream_leave_sampling() -> None:
     results = run(Scenario.load(EXAMPLES / "masked-stream.toml").with_(replicas=20))
     masked, local = results["masked"], results["local"]
     assert (masked.guarantee.status, local.guarantee.status) == ("proved", "proved")
-    assert masked.guarantee.epsilon == local.guarantee.epsilon == 2.0  # both sessions of a query
+    assert masked.guarantee.epsilon == local.guarantee.epsilon == 1.0
     assert masked.errors.privacy < masked.errors.total / 5
     assert masked.errors.total < local.errors.total
 

@@ -93,7 +93,9 @@ def test_an_interval_allows_for_households_that_stay_apart(daily: Signals) -> No
     held = {1.0: 0, np.inf: 0}
     for run in range(200):
         some = clipped[rng.choice(len(clipped), 40, replace=False)]
-        found = estimate(some, mixing, family, SignalDP(1.0), "learn", rounds=49, rng=run)
+        found = estimate(
+            some, mixing, family, SignalDP(1.0, radius=1.0), "learn", rounds=49, rng=run
+        )
         for correlation in held:
             bar = found.intervals(correlation=correlation)["mu"]
             held[correlation] += bool(bar.low <= xi.mean() <= bar.high)

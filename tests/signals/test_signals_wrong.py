@@ -162,3 +162,27 @@ def test_readings_in_the_wrong_column_are_not_shown(tmp_path: Any, columns: Any)
             path, labels=[0, 1, 2], value="kwh", **{"agent": "agent", "time": "day"} | columns
         )
     assert ".3349" not in str(caught.value)
+
+
+@pytest.mark.parametrize("header", ["household,load,solar", "household,load_1,solar_1", "id,a,b,c"])
+def test_columns_of_several_quantities_are_not_rounds(tmp_path: Path, header: str) -> None:
+    """ "mu = 0.40 kWh" was the share of households with solar, read as a second round."""
+    cells = header.count(",")
+    path = tmp_path / "homes.csv"
+    path.write_text(header + "".join(f"\nh{k}" + f",{k}.25" * cells for k in range(3)) + "\n")
+    with pytest.raises(
+        SignalError, match=r"which column holds the readings\? .*pass value=\.\.\."
+    ) as e:
+        as_signals(path)
+    assert ".25" not in str(e.value)
+    chosen = as_signals(path, value=header.split(",")[1])
+    assert chosen.values.tolist() == [[0.25], [1.25], [2.25]]
+
+
+@pytest.mark.parametrize(
+    "names", [("1", "2"), ("day 1", "day 2"), ("h_00", "h_01"), ("2024-01-01", "2024-01-02")]
+)
+def test_columns_of_one_quantity_are_rounds(tmp_path: Path, names: Any) -> None:
+    path = tmp_path / "homes.csv"
+    path.write_text(f"household,{names[0]},{names[1]}\na,1,2\nb,3,4\n")
+    assert as_signals(path).values.tolist() == [[1, 2], [3, 4]]

@@ -2,14 +2,14 @@
 
 import inspect
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import pytest
 
 import veilsum as vs
 from veilsum.algorithms import Algorithm, Coefficients
-from veilsum.errors import AlgorithmError, LimitWarning, PrivacyWarning
+from veilsum.errors import AlgorithmError, DivergenceWarning, LimitWarning, PrivacyWarning
 from veilsum.testing import check_algorithm
 
 SIGNALS = [1.0, 2.0, 3.0, 4.0, 5.0]
@@ -75,7 +75,7 @@ def own_line() -> int:
 
 @pytest.mark.parametrize("call", [vs.estimate, vs.sweep])
 def test_a_warning_points_at_the_line_of_the_caller(call: Any) -> None:
-    request, ring = vs.privacy.NetworkDP(epsilon=1.0), vs.networks.metropolis("ring:5")
+    request, ring = vs.privacy.NetworkDP(epsilon=1.0, radius=1.0), vs.networks.metropolis("ring:5")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         line = own_line() + 1
@@ -96,3 +96,47 @@ def test_a_warning_of_limits_points_at_the_line_of_the_caller() -> None:
 def test_testing_is_an_attribute_of_the_package() -> None:
     assert vs.testing.check_algorithm is check_algorithm
     assert "testing" in dir(vs)
+
+
+def test_the_name_of_a_periodic_graph_gets_lazy_weights_and_a_warning() -> None:
+    with pytest.warns(LimitWarning, match="lazy-metropolis"):
+        result = vs.sweep({"mu": 1.0}, "ring:8", vs.families.Normal(1.0), vs.privacy.NoPrivacy())
+    assert "lazy-metropolis weights" in str(result)
+
+
+def test_learn_under_network_dp_warns_that_it_diverges() -> None:
+    """CoP grows like sqrt(t): more than twice as large after ten times the rounds."""
+    normal, asked = vs.families.Normal(1.0), vs.privacy.NetworkDP(1.0)
+    with pytest.warns(DivergenceWarning, match="the error grows like sqrt"):
+        result = vs.sweep({"mu": 1.0}, "ring:9", normal, asked, "learn", rounds=100)
+    assert any("diverges" in note for note in result.notes)
+    cop = vs.theory.expected(result.problem).privacy[:, 0]
+    assert cop[100] > 1.5 * cop[10]
+    later = vs.theory.expected(replace(result.problem, rounds=1000)).privacy[:, 0]
+    assert later[1000] > 2 * later[100]
+    vs.sweep({"mu": 1.0}, "ring:9", normal, asked, "learn-network", rounds=100)  # no warning
+    vs.sweep({"mu": 1.0}, "ring:9", normal, vs.privacy.SignalDP(1.0), "learn", rounds=100)
+
+
+@pytest.mark.parametrize("eta", [5.0, 2.1, 1.9])
+def test_a_learning_rate_that_diverges_is_warned_of(eta: float) -> None:
+    """3e62 after 100 rounds, and no warning."""
+    family, asked = vs.families.Normal(1.0), vs.privacy.NoPrivacy()
+    with pytest.warns(DivergenceWarning, match="eta must be at most 0.06"):
+        result = vs.sweep({"mu": 1.0}, "ring:9", family, asked, "first-order", rounds=100, eta=eta)
+    assert float(result.errors.total) > 1e9 or eta < 2
+
+
+def test_the_largest_learning_rate_that_converges_is_not() -> None:
+    family, asked = vs.families.Normal(1.0), vs.privacy.NoPrivacy()
+    made = vs.networks.metropolis("ring:9")
+    largest = 1 + made.lambda_n
+    quiet = vs.sweep(
+        {"mu": 1.0}, made, family, asked, "first-order", rounds=2000, eta=0.999 * largest
+    )
+    assert float(quiet.errors.total) < 10
+    with pytest.warns(DivergenceWarning):
+        loud = vs.sweep(
+            {"mu": 1.0}, made, family, asked, "first-order", rounds=2000, eta=1.1 * largest
+        )
+    assert float(loud.errors.total) > 10

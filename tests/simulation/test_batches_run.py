@@ -169,7 +169,7 @@ def test_measured_readings_enter_once_and_the_note_says_what_is_open() -> None:
     note = next(sentence for sentence in limits(problem) if "batches" in sentence)
     assert "lacks up to 4 readings of each agent" in note
     assert "those of rounds 1 to 8" in note
-    fresh = replace(problem, privacy=SignalDP(EPSILON))
+    fresh = replace(problem, privacy=SignalDP(EPSILON, radius=1.0))
     assert fresh.algorithm == algorithms.Learn()
     assert not any("batches" in sentence for sentence in limits(fresh))
 

@@ -260,15 +260,20 @@ def kind(todo: Problem) -> type[Run]:
 def test_scales_that_are_not_proportional_have_a_run_for_each_epsilon() -> None:
     bounded = LogNormal(sigma=1.0, bounds=(0.1, None))
     measured = RecordedSignals(as_signals(np.full((300, 2), 3.0)))
-    smooth = NetworkDP(epsilon=1.0, delta=0.01, sensitivity="smooth")
+    smooth = NetworkDP(epsilon=1.0, delta=0.01, sensitivity="smooth", radius=1.0)
     assert kind(problem()) is linear.LinearRun
     assert kind(problem(epsilons=EPSILONS[:2])) is Run
     assert kind(problem(family=bounded, privacy=smooth)) is Run
     assert (
-        kind(problem("learn", family=NORMAL, privacy=SignalDP(1.0, mechanism="staircase"))) is Run
+        kind(
+            problem(
+                "learn", family=NORMAL, privacy=SignalDP(1.0, mechanism="staircase", radius=1.0)
+            )
+        )
+        is Run
     )
     assert kind(problem("average", family=NORMAL, privacy=NoPrivacy(), epsilons=())) is Run
-    todo = problem("average", family=NORMAL, privacy=SignalDP(1.0), source=measured)
+    todo = problem("average", family=NORMAL, privacy=SignalDP(1.0, radius=1.0), source=measured)
     assert [kind(part) for part in todo.independent_runs] == [Run] * len(EPSILONS)
     plain = problem().calibration
     fields = {name: getattr(plain, name) for name in plain.__dataclass_fields__}

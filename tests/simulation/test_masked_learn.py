@@ -26,7 +26,8 @@ def problem(privacy: Any = None, batches: Batches | None = None, **kwargs: Any) 
     options = {k: kwargs.pop(k) for k in ("missing", "restarts", "delay") if k in kwargs}
     made: Any = algorithms.get("masked-learn", RING, **options)
     source = SyntheticSignals(NORMAL, {"mu": 2.0}, RING.size, seed=1)
-    asked = privacy or MaskedDP(1.0, colluders=8, absent=4, batches=batches)
+    attempts = options.get("restarts", 0) + 1
+    asked = privacy or MaskedDP(1.0, colluders=8, absent=4, attempts=attempts, batches=batches)
     return Problem(RING, made, NORMAL, source, asked, kwargs.pop("rounds", 24), **kwargs)
 
 
@@ -148,12 +149,12 @@ def test_sessions_have_noise_of_their_own() -> None:
 
 def test_the_guarantee_is_for_a_reading_and_groups_know_the_batches() -> None:
     made = algorithms.get("masked-learn", RING)
-    one = guarantee_of(MaskedDP(0.5, colluders=8, attempts=1), made, 24, NORMAL)
+    one = guarantee_of(MaskedDP(0.5, radius=1.0, colluders=8), made, 24, NORMAL)
     assert (one.status, one.epsilon, one.unit.online, one.assumes) == (
         "proved", 0.5, True, "computational",
     )  # fmt: skip
     assert "each reading is in one query" in one.reason
-    asked = MaskedDP(0.5, colluders=8, attempts=1, batches=Batches(2.0, 8))
+    asked = MaskedDP(0.5, radius=1.0, colluders=8, batches=Batches(2.0, 8))
     grouped = guarantee_of(asked, made, 24, NORMAL)
     assert grouped.epsilon == 0.5
     assert "at most 8 readings" in grouped.reason
@@ -163,8 +164,8 @@ def test_the_guarantee_is_for_a_reading_and_groups_know_the_batches() -> None:
     assert apart < together <= 12.0
     ungrouped = replace(grouped, runs=(replace(grouped.runs[0], batches=None),))
     assert ungrouped.for_stream(24, 1e-6).epsilon < together  # would understate
-    twice = guarantee_of(replace(asked, absent=2, attempts=None), made, 24, NORMAL)
-    assert (twice.epsilon, twice.for_window(3).epsilon) == (1.0, 3.0)
+    twice = guarantee_of(replace(asked, absent=2, attempts=2), made, 24, NORMAL)
+    assert (twice.epsilon, twice.for_window(3).epsilon) == (0.5, 1.5)
     assert "up to 8 of the other members" in str(grouped)
     assert type(grouped).from_dict(grouped.to_dict()) == grouped
 
@@ -209,8 +210,8 @@ def test_what_does_not_go_together_is_refused() -> None:
         _ = problem(SignalDP(1.0)).calibration
     with pytest.raises(PrivacyError, match="5 members are missing"):
         _ = problem(missing=5).calibration
-    with pytest.raises(PrivacyError, match="2 restarts need 3 attempts"):
-        _ = problem(restarts=2).calibration
+    with pytest.raises(PrivacyError, match="1 restarts need 2 attempts"):
+        _ = problem(MaskedDP(1.0, colluders=8, absent=4), restarts=1).calibration
     with pytest.raises(PrivacyError, match="uses one signal of each agent"):
         replace(problem(batches=DOUBLING), algorithm=algorithms.get("masked-sum", RING))
     with pytest.raises(AlgorithmError, match="delay must be"):

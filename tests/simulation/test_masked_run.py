@@ -27,7 +27,7 @@ def problem(
     options = {k: kwargs.pop(k) for k in ("missing", "restarts") if k in kwargs}
     made: Any = algorithms.get("masked-sum", net, **options)
     source = SyntheticSignals(family, draw or {"mu": 2.0}, net.size, seed=1)
-    asked = privacy or MaskedDP(1.0, colluders=8, absent=4)
+    asked = privacy or MaskedDP(1.0, colluders=8, absent=4, attempts=2)
     return Problem(net, made, family, source, asked, made.arrival + 5, **kwargs)
 
 
@@ -183,7 +183,8 @@ def test_what_does_not_go_together_is_refused() -> None:
 
 def test_the_guarantee_counts_attempts_and_names_colluders() -> None:
     made = algorithms.get("masked-sum", RING)
-    twice = guarantee_of(MaskedDP(0.5, colluders=8, absent=4), made, 120, NORMAL)
+    asked = MaskedDP(1.0, radius=1.0, colluders=8, absent=4, attempts=2)
+    twice = guarantee_of(asked, made, 120, NORMAL)
     assert (twice.epsilon, twice.status) == (1.0, "proved")
     text = str(twice)
     assert "up to 8 of the other members together" in text
@@ -212,7 +213,7 @@ def test_a_dynamic_network_is_refused_for_what_is_simulated() -> None:
 
 
 def test_restarts_are_counted_in_the_remark() -> None:
-    once = problem(MaskedDP(1.0, colluders=8, absent=1))
+    once = problem(MaskedDP(1.0, colluders=8, absent=1, attempts=2))
     made: Any = replace(once.algorithm, restarts=1)  # type: ignore[call-arg]
     again = replace(once, algorithm=made, rounds=200)
     for todo, said in (
@@ -242,21 +243,21 @@ def test_a_restart_costs_as_much_as_a_session_in_rounds_bytes_and_epsilon() -> N
     assert trace.private is not None
     assert np.all(trace.private[:200] == 0.0)
     assert np.all(trace.private[200] != 0.0)
-    guarantee = guarantee_of(MaskedDP(0.5, colluders=8, absent=4), again, 200, NORMAL)
-    assert guarantee.epsilon == 1.0
+    asked = MaskedDP(1.0, radius=1.0, colluders=8, absent=4, attempts=2)
+    assert guarantee_of(asked, again, 200, NORMAL).epsilon == 1.0
 
 
 def test_runs_at_several_epsilons_state_the_costliest_one() -> None:
     """The sentence of all runs together has the session and the caveat of the largest epsilon."""
     readings = np.linspace(0.0, 1.0, 41)
-    asked = MaskedDP(0.5, colluders=8, absent=1)
+    asked = MaskedDP(1.0, colluders=8, absent=1, attempts=2)
     result = vs.sweep(
         readings, RING, families.Normal(1.0, bounds=(0.0, 1.0)), asked, "masked-sum",
-        rounds=100, epsilons=(0.5, 1.0),
+        rounds=100, epsilons=(1.0, 2.0),
     )  # fmt: skip
     assert result.guarantee.epsilon == 3.0
     assert "sessions of epsilon = 1," in str(result.guarantee)
-    terms: Any = result.problem.calibration.mechanism(1.0, 1)
+    terms: Any = result.problem.calibration.mechanism(2.0, 1)
     assert f"epsilon would be {terms.terms.epsilon_against(16):.3g} a session" in str(
         result.guarantee
     )

@@ -62,7 +62,15 @@ def test_a_run_is_calibrated_and_its_guarantee_derived_once(
         usual(self)
 
     monkeypatch.setattr(Problem, "__post_init__", check)
-    vs.sweep(signals, RING, FAMILY, SignalDP(1.0), rounds=5, epsilons=[0.5, 1.0, 2.0], replicas=2)
+    vs.sweep(
+        signals,
+        RING,
+        FAMILY,
+        SignalDP(1.0, radius=1.0),
+        rounds=5,
+        epsilons=[0.5, 1.0, 2.0],
+        replicas=2,
+    )
     assert (len(checked), len(calibrated), len(derived)) == (1, 1, 1)
 
 
@@ -81,11 +89,13 @@ def test_another_request_brings_its_own_epsilon() -> None:
 
 def test_the_guarantee_is_of_the_largest_epsilon_that_is_run() -> None:
     """It was that of the request, which need not be run at all."""
-    todo = made(privacy=SignalDP(0.1), epsilons=(0.5, 4.0, 2.0))
+    todo = made(privacy=SignalDP(0.1, radius=1.0), epsilons=(0.5, 4.0, 2.0))
     assert todo.guarantee.epsilon == 4.0
     assert vs.api.solve(todo).guarantee_at(0.5).epsilon == 0.5
     recorded = made(
-        source=RecordedSignals(vs.signals.as_signals(np.arange(9.0))), epsilons=(0.5, 4.0)
+        source=RecordedSignals(vs.signals.as_signals(np.arange(9.0))),
+        privacy=SignalDP(1.0, radius=1.0),
+        epsilons=(0.5, 4.0),
     )
     assert recorded.guarantee.epsilon == 4.0
     assert [part.guarantee.epsilon for part in recorded.independent_runs] == [0.5, 4.0]

@@ -34,7 +34,7 @@ def problem(algorithm: Any = "learn-network", **changes: Any) -> Any:
         "algorithm": algorithms.get(algorithm, changes.get("network", MIXING)),
         "family": FAMILY,
         "source": SyntheticSignals(FAMILY, {"mu": 2.0}, MIXING.size, seed=1),
-        "privacy": NetworkDP(1.0),
+        "privacy": NetworkDP(1.0, radius=1.0),
         "rounds": 30,
         "seed": 4,
     }

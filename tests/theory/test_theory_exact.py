@@ -224,14 +224,14 @@ def test_clipped_signals_and_private_scales_are_drawn() -> None:
 
 def test_measured_signals_are_not_read() -> None:
     mixing = GRAPHS["ring"]
-    problem = run("average", mixing, SignalDP(1.0), replicas=1).problem
+    problem = run("average", mixing, SignalDP(1.0, radius=1.0), replicas=1).problem
     values = np.random.default_rng(1).lognormal(size=(9, 12))
     measured = replace(problem, source=RecordedSignals(as_signals(values, labels=mixing.labels)))
     with pytest.raises(SignalError, match="deviation"):
         theory.expected(measured)
     stated = theory.expected(measured, deviation=1.0)
     np.testing.assert_allclose(stated.total, theory.expected(problem).total)
-    private = SignalDP(1.0, delta=0.01, sensitivity="smooth-as-published")
+    private = SignalDP(1.0, delta=0.01, sensitivity="smooth-as-published", radius=1.0)
     with pytest.raises(PrivacyError, match="private"):
         theory.expected(
             replace(measured, privacy=private, family=LogNormal(sigma=1.0)), deviation=1.0

@@ -71,7 +71,8 @@ def test_an_epsilon_and_rounds_are_solved_for() -> None:
 
 def test_a_masked_request_is_compared_with_local_noise() -> None:
     made = algorithms.get("masked-sum", RING)
-    todo = Problem(RING, made, NORMAL, SOURCE, MaskedDP(1.0, colluders=4, absent=2), rounds=60)
+    asked = MaskedDP(1.0, colluders=4, absent=2, attempts=2)
+    todo = Problem(RING, made, NORMAL, SOURCE, asked, rounds=60)
     found = theory.plan(todo)
     assert found.best.algorithm == "masked-sum"
     assert "a query may take 2 sessions" in found.best.trust
@@ -83,7 +84,7 @@ def guaranteed(candidate: Any, todo: Problem) -> float:
     name, asked = candidate.algorithm, todo.privacy
     privacy = asked if name.startswith("masked") else SignalDP(1.0, batches=asked.batches)
     made = replace(todo, algorithm=algorithms.get(name, RING), privacy=privacy, rounds=60)
-    return replace(made, epsilons=(candidate.session_epsilon,)).guarantee.epsilon
+    return replace(made, epsilons=(candidate.epsilon,)).guarantee.epsilon
 
 
 @pytest.mark.parametrize("name", ["masked-sum", "masked-learn"])
@@ -91,14 +92,12 @@ def guaranteed(candidate: Any, todo: Problem) -> float:
 def test_all_candidates_guarantee_the_same_epsilon(name: str, attempts: int) -> None:
     asked = MaskedDP(0.5, colluders=4, absent=2, attempts=attempts)
     todo = Problem(RING, algorithms.get(name, RING), NORMAL, SOURCE, asked, rounds=60)
-    assert todo.guarantee.epsilon == 0.5 * attempts
-    for found in (theory.plan(todo), theory.plan(todo, epsilon=0.5 * attempts)):
-        assert {c.epsilon for c in found.candidates} == {0.5 * attempts}
-        assert {guaranteed(c, todo) for c in found.candidates} == {0.5 * attempts}
-        assert found.best.session_epsilon == 0.5
+    assert todo.guarantee.epsilon == 0.5
+    for found in (theory.plan(todo), theory.plan(todo, epsilon=0.5)):
+        assert {c.epsilon for c in found.candidates} == {0.5}
+        assert {guaranteed(c, todo) for c in found.candidates} == {0.5}
         assert "epsilon = 0.5\n" in found.toml()
     one, other = (theory.plan(todo, epsilon=1.0), theory.plan(todo, epsilon=2.0))
-    assert by_name(one)[name].session_epsilon == 1.0 / attempts
     assert by_name(other)[name].split.privacy < by_name(one)[name].split.privacy
     for candidate in theory.plan(todo, error=0.2).candidates:  # the smallest one of each
         if candidate.reached:
@@ -118,7 +117,7 @@ def test_two_attempts_double_the_noise_at_the_same_guarantee() -> None:
 
 def test_requests_that_guarantee_the_same() -> None:
     asked = MaskedDP(0.5, radius=2.0, colluders=4, absent=2, batches=Batches(2.0, 8))
-    assert asked.local() == SignalDP(1.0, radius=2.0, batches=Batches(2.0, 8))
+    assert asked.local() == SignalDP(0.5, radius=2.0, batches=Batches(2.0, 8))
     again = MaskedDP.like(asked.local(), colluders=4, absent=2, attempts=2)
     assert again == replace(asked, attempts=2)
     smooth = SignalDP(1.0, delta=0.01, sensitivity="smooth")
@@ -150,7 +149,7 @@ def test_a_stream_is_compared_with_a_session_for_every_reading_or_batch() -> Non
 
 def test_a_masked_stream_is_compared_with_local_noise_in_the_same_batches() -> None:
     made = algorithms.get("masked-learn", RING, restarts=1)
-    asked = MaskedDP(1.0, colluders=4, absent=2, batches=Batches(2.0, 8))
+    asked = MaskedDP(1.0, colluders=4, absent=2, attempts=2, batches=Batches(2.0, 8))
     todo = Problem(RING, made, NORMAL, SOURCE, asked, rounds=40)
     found = theory.plan(todo, error=0.1)
     assert found.best.algorithm == "masked-learn"
@@ -203,7 +202,8 @@ def test_without_colluders_nothing_changes_and_misfits_are_refused() -> None:
 
 def test_colluders_and_absentees_replace_those_of_a_masked_request() -> None:
     made = algorithms.get("masked-sum", RING)
-    todo = Problem(RING, made, NORMAL, SOURCE, MaskedDP(1.0, colluders=4, absent=2), rounds=60)
+    asked = MaskedDP(1.0, colluders=4, absent=2, attempts=2)
+    todo = Problem(RING, made, NORMAL, SOURCE, asked, rounds=60)
     more = theory.plan(todo, colluders=9)
     assert "at most 9 of the other members collude and 2 are" in more.best.trust
     assert more.best.error > theory.plan(todo).best.error

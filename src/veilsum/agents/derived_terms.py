@@ -113,7 +113,7 @@ class MaskedNumbers(NamedTuple):
         made = masked_mechanism(in_batches, family, problem.network.size)
         steps = asked.steps or (SCALAR_STEPS if family.dimension == 1 else VECTOR_STEPS)
         unit = max(0, -math.frexp(made.step)[1] + 1)
-        numbers = cls(asked.colluders, asked.absent, made.terms.tries, steps)
+        numbers = cls(asked.colluders, asked.absent, made.terms.attempts, steps)
         return numbers, Numbers(unit, float(ends.max()))
 
 

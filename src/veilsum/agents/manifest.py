@@ -555,7 +555,7 @@ class Manifest:
             mechanism=mechanism_of(asked, problem.family),
             epsilon=asked.epsilon,
             delta=privacy.delta,
-            radius=privacy.radius,
+            radius=privacy.reach,
             rounds=last,
             tolerance=tolerance,
             quorum=len(labels) - masked.absent if quorum is None else quorum,

@@ -22,8 +22,6 @@ from veilsum.agents.intervals import (
 )
 from veilsum.agents.manifest import Manifest
 from veilsum.agents.release.guarantees import guarantee
-from veilsum.privacy.accounting import PrivacyEvent, repeated
-from veilsum.privacy.odds import upward
 from veilsum.theory.accuracy import CONFIDENCE
 
 __all__ = [
@@ -261,18 +259,12 @@ manifest c0ffee11c0ff'
         )
 
     def _cost(self) -> str:
-        """What a reading costs; in masked sums a session, and all that its query may take."""
+        """What a reading costs; in masked sums all sessions of its query."""
         if math.isinf(self.epsilon):
             return "no guarantee"
         delta = f", delta {self.delta:g}" if self.delta else ""
-        if not self.attempts:
-            return f"epsilon {self.epsilon:g}{delta} per reading"
-        most = ""
-        if self.attempts > 1:
-            total = repeated(PrivacyEvent.of(self.epsilon, self.delta), self.attempts)
-            more = f" and {upward(total.delta, 6)}" if self.delta else ""
-            most = f", at most {upward(total.epsilon, 6)}{more}"
-        return f"epsilon {self.epsilon:g}{delta} a session{most} per reading"
+        most = f", at most, over {self.attempts} attempts" if self.attempts > 1 else ""
+        return f"epsilon {self.epsilon:g}{delta} per reading{most}"
 
     def _how(self) -> str:
         """How the estimate came about: rounds, or sums over rosters."""

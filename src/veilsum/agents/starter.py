@@ -9,7 +9,7 @@ from veilsum.agents.manifest import Manifest
 from veilsum.agents.membership.drafts import EPOCH_FILE, known_addresses
 from veilsum.agents.release import ReleaseMechanism
 from veilsum.agents.scenario_terms import problem_and_manifest
-from veilsum.privacy.accounting import PrivacyEvent, repeated
+from veilsum.privacy.accounting import repeated
 from veilsum.privacy.odds import upward
 from veilsum.scenario import Scenario
 from veilsum.simulation import Problem
@@ -111,7 +111,7 @@ def _budget(manifest: Manifest, problem: Problem, name: str) -> str:
     if endless:
         each = "# on each reading: the stream has no end"
     total = repeated(cost, readings)
-    budget = f"epsilon = {upward(total.epsilon, 6):<24} {each}"
+    budget = f"epsilon = {upward(total.epsilon, 6).replace(',', ''):<24} {each}"
     if endless:
         budget += '\nunit = "event"'
     if cost.delta:
@@ -122,9 +122,8 @@ def _budget(manifest: Manifest, problem: Problem, name: str) -> str:
 def _masked_budget(manifest: Manifest) -> str:
     """What all attempts of a masked sum cost; in a stream, for each reading."""
     tries, epsilon = manifest.attempts, manifest.epsilon
-    each = f"# {tries} attempts at {epsilon:g}" if tries > 1 else f"# one attempt at {epsilon:g}"
-    total = repeated(PrivacyEvent.of(epsilon, manifest.delta), tries)
-    budget = f"epsilon = {upward(total.epsilon, 6):<24} {each}"
+    each = f"# a query of up to {tries} attempts" if tries > 1 else "# a query of one attempt"
+    budget = f"epsilon = {epsilon:<24g} {each}"
     if manifest.made_algorithm.online:
         budget += ', for each reading\nunit = "event"'
     return budget

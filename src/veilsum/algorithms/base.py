@@ -203,6 +203,10 @@ class Algorithm(ABC):
         """Build the algorithm for a network; subclasses that need its spectrum read it here."""
         return cls(**options)
 
+    def divergence(self, network: Network, hides_neighbours: bool) -> str | None:  # noqa: ARG002 - algorithms that depend on them do
+        """Why its error grows without limit on a network, under Network DP or not; None if unknown."""
+        return self.diverges
+
     @property
     def starts_without_noise(self) -> bool:
         """Whether nu_0 carries the statistic without noise."""

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from veilsum import _validate
+from veilsum._types import Network
 from veilsum.algorithms.base import Algorithm, Coefficients, Sensitivities
 from veilsum.errors import AlgorithmError
 
@@ -53,6 +54,16 @@ class FirstOrder(Algorithm):
     def __post_init__(self) -> None:
         """Check the learning rate."""
         _validate.positive(AlgorithmError, eta=self.eta)
+
+    def divergence(self, network: Network, hides_neighbours: bool) -> str | None:
+        """A - eta I has the eigenvalues lambda - eta, none of which may be beyond -1: eta <= 1 + lambda_n."""
+        largest = 1 + float(getattr(network, "lambda_n", 1.0))  # at most 2, whatever the network
+        if self.eta <= largest:
+            return super().divergence(network, hides_neighbours)
+        return (
+            f"each round multiplies an error by up to {1 + self.eta - largest:.4g} with eta = "
+            f"{self.eta:g}; on this network eta must be at most {largest:.4g}"
+        )
 
     def coefficients(self, t: int) -> Coefficients:  # noqa: ARG002 - the same in every round
         """One gradient step of (m - xi)^2 / 2 after mixing."""

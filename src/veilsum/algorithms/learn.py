@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from veilsum._types import Network
 from veilsum.algorithms.base import Algorithm, Coefficients
 
 
@@ -29,6 +30,20 @@ class Learn(Algorithm):
     formula: ClassVar[str] = "nu_t = (t-1)/t A nu_{t-1} + 1/t (xi_t + d_t),  nu_0 = 0"
     start: ClassVar[Coefficients] = Coefficients()
     online: ClassVar[bool] = True
+
+    def divergence(self, network: Network, hides_neighbours: bool) -> str | None:
+        """Noise of round t must hide (t-1)/t A nu_{t-1} behind 1/t d_t, and so grows with t.
+
+        Its scale is (t - 1) max_j a_ij / eps. In sums S_t = S_{t-1} + xi_t + d_t on average, whose
+        variance is that of d_1 + ... + d_t, of the order of t^3: that of nu_t = S_t/t grows with t.
+        """
+        if not hides_neighbours:
+            return super().divergence(network, hides_neighbours)
+        return (
+            "under Network DP each round's noise must hide all of the neighbours' estimates, and the "
+            "mean of all agents keeps it: the error grows like sqrt(t); learn-network and "
+            "push-sum-learn converge"
+        )
 
     def coefficients(self, t: int) -> Coefficients:
         """Weigh the past by t - 1 rounds and the new signal by one."""

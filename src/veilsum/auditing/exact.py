@@ -460,7 +460,7 @@ def scales(problem: Problem) -> Floats:
     horizon = problem.horizon or problem.rounds
     made = calibrate(privacy, problem.algorithm, problem.family, problem.network, horizon)
     assert made is not None
-    signals = np.unique(adjacent(problem.family, privacy.radius)) if made.reads_signals else [1.0]
+    signals = np.unique(adjacent(problem.family, privacy.reach)) if made.reads_signals else [1.0]
     each = np.broadcast_to(signals, (problem.network.size, len(signals)))
     epsilon = min(problem.run_epsilons)
     b = np.zeros((problem.rounds + 1, problem.network.size))

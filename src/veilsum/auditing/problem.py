@@ -149,11 +149,9 @@ def audit_problem(
             f"drawn_exactly is for masked sums, and the noise of {todo.algorithm.name} is local; "
             "leave it out"
         )
-    pairs = adjacent(todo.family, todo.privacy.radius)
+    pairs = adjacent(todo.family, todo.privacy.reach)
     if not pairs:
-        raise PrivacyError(
-            f"no two signals of {todo.family.name} are {todo.privacy.radius:g} apart"
-        )
+        raise PrivacyError(f"no two signals of {todo.family.name} are {todo.privacy.reach:g} apart")
     agent = best_connected(todo)
     if todo.privacy.batches is not None:  # see a batch of more than one reading close
         rounds = max(rounds, todo.privacy.batches.first_of_several(todo.rounds))

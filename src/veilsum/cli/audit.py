@@ -81,6 +81,7 @@ def audit(
 def _guarantees(jobs: list[Job]) -> list[str]:
     """What each variant guarantees at the epsilon under attack, in the words of a run."""
     from veilsum.auditing.problem import at_smallest_epsilon
+    from veilsum.privacy import MaskedDP
 
     lines = []
     for job in jobs:
@@ -88,11 +89,11 @@ def _guarantees(jobs: list[Job]) -> list[str]:
             continue
         problem = at_smallest_epsilon(job.problem)
         lines.append(f"{job.name}: {problem.guarantee}")
-        sessions = problem.privacy.sessions
-        if sessions > 1:
+        asked = problem.privacy
+        if isinstance(asked, MaskedDP) and asked.attempts > 1:
             lines.append(
-                f"{job.name}: one session is attacked, epsilon = {problem.privacy.epsilon:.4g}; the "
-                f"guarantee is for the {sessions} that a query may take."
+                f"{job.name}: one session is attacked, epsilon = {asked.session_cost[0]:.4g}; the "
+                f"guarantee is for the {asked.attempts} that a query may take."
             )
     return lines
 

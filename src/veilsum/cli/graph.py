@@ -136,7 +136,7 @@ def _warnings(graph: Graph, rows: list[dict[str, Any]]) -> list[str]:
     elif graph.is_bipartite and graph.degrees.min() == graph.degrees.max():
         found.append(
             "The graph is regular and bipartite: metropolis weights are periodic and never agree "
-            "(erratum 4); use lazy-metropolis."
+            "(erratum 4); lazy-metropolis weights are the default there."
         )
     slow = [row["rounds"] for row in rows if "rounds" in row]
     if slow and min(slow) > SLOW:

@@ -149,7 +149,7 @@ def _print_plan(found: Plan, written: list[Path]) -> None:
         f"{', over sqrt(n)' if found.norm == 'agent' else ''}, root mean square over replicas.\n"
         "sampling: of the mean of all signals, against the truth (in TE for streams only);\n"
         "privacy: noise in the mean of all agents; disagreement: agents against their mean;\n"
-        "bytes: what a typical agent sends in all, about.\n" + _divided(found),
+        "bytes: what a typical agent sends in all, about.\n",
         soft_wrap=True,
     )
     flooding = max((c.flooding for c in found.candidates), default=0)
@@ -177,18 +177,6 @@ def _print_plan(found: Plan, written: list[Path]) -> None:
         show.print(found.toml())
     if written:
         show.print(f"Outputs: {', '.join(map(str, written))}", soft_wrap=True)
-
-
-def _divided(found: Plan) -> str:
-    """That epsilon is what is guaranteed, where a query may take several sessions."""
-    several = [c for c in found.candidates if c.sessions > 1 and c.epsilon is not None]
-    if not several:
-        return ""
-    one = several[0]
-    return (
-        "eps: what is guaranteed for each signal, the same for all; a query of "
-        f"{one.algorithm} may take {one.sessions} sessions of epsilon = {one.session_epsilon:g}.\n"
-    )
 
 
 def _trusted(found: Plan) -> dict[str, str]:
@@ -234,8 +222,7 @@ def _sentence(found: Plan) -> str:
     way = f"{best.algorithm} on {best.weights} weights"
     spent = f"{best.rounds} rounds"
     if best.epsilon is not None:
-        each = f" at most, {best.session_epsilon:g} a session," if best.sessions > 1 else ""
-        spent = f"epsilon = {best.epsilon:g}{each} and {spent}"
+        spent = f"epsilon = {best.epsilon:g} and {spent}"
     if not best.reached:
         return f"Not reached: the least error, with {way}, is {error}. Reason: {best.reason}."
     about = "about " if best.estimated else ""

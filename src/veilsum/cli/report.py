@@ -34,6 +34,14 @@ Trials = Annotated[
     int | None, typer.Option(min=1000, help="Runs per side of the audit; enough unless given.")
 ]
 
+Reason = Annotated[
+    str,
+    typer.Option(
+        help="Why an epsilon beyond 5 for the whole value is enough.",
+        show_default="whole_value under [report]",
+    ),
+]
+
 
 def report(
     scenario: File,
@@ -43,6 +51,7 @@ def report(
     per_day: PerDay = None,
     audit: Audit = False,
     trials: Trials = None,
+    reason: Reason = "",
     force: Force = False,
     debug: Debug = False,
 ) -> None:
@@ -65,7 +74,7 @@ def report(
         default = Path("veilsum-out") / f"{loaded.name}-report.html"
         path = page_file(out or default, force or out is None)
         site = None if agent is None else existing(agent, "agent's file")
-        terms = SignOffTerms.of(loaded, variant, site)
+        terms = SignOffTerms.of(loaded, variant, site, reason)
         audited = audited_claims(terms, trials) if audit else None
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(page(terms, per_day, audited), encoding="utf-8")

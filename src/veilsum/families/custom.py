@@ -271,7 +271,12 @@ class Custom(ExponentialFamily):
     def _modulus(self, key: str, radius: float) -> float:
         """What the author states for a radius."""
         L = self._given(key)
-        given = L(radius) if callable(L) else L * radius
+        width = math.prod(self.signal_shape) * (self.support.high - self.support.low)
+        radius = min(radius, width)  # no two signals are further apart
+        try:
+            given = L(radius) if callable(L) else L * radius
+        except OverflowError:  # such as that of floor(inf)
+            given = math.inf
         value = _validate.as_float(given)
         if not value > 0:
             raise FamilyError(

@@ -255,6 +255,11 @@ def _two(cells: list[str], path: Path, number: int) -> tuple[str, str]:
     source, target = cells[0].strip(), cells[1].split("#")[0].strip()
     if not source or not target:
         raise NetworkError(f"{path}, line {number}: an end is missing, expected source,target")
+    if not (source + target).isprintable():
+        raise NetworkError(
+            f"{path}, line {number}: a label has a character that cannot be printed, such as NUL; is "
+            "the file damaged? Expected source,target"
+        )
     return source, target
 
 

@@ -29,7 +29,8 @@ from veilsum import _extras
 from veilsum._extras import install_command
 from veilsum._types import Bools, Floats, GraphLike, Indices, Kind
 from veilsum._validate import at_least, one_of
-from veilsum.errors import MissingExtraError, NetworkError
+from veilsum._warn import warn
+from veilsum.errors import LimitWarning, MissingExtraError, NetworkError
 from veilsum.networks import kernels
 from veilsum.networks.graph import Graph, undirected
 from veilsum.networks.io import as_graph
@@ -286,14 +287,17 @@ SCHEMES: dict[str, Callable[[Any], Mixing]] = {
 }
 
 
-def weigh(graph: GraphLike, scheme: str = "metropolis") -> Mixing:
+def weigh(graph: GraphLike, scheme: str | None = None) -> Mixing:
     """The Mixing of a graph under a scheme of `SCHEMES`, by name.
+
+    Without a name the weights are metropolis, or lazy-metropolis on a graph on which metropolis
+    weights are periodic: regular and bipartite, such as an even ring. A warning says so.
 
     Parameters
     ----------
     graph : Graph, networkx graph, matrix, str or path
         What `as_graph` accepts.
-    scheme : str
+    scheme : str, optional
         "metropolis", "lazy-metropolis", "max-degree", "best-constant" or "fastest".
 
     Returns
@@ -305,15 +309,36 @@ def weigh(graph: GraphLike, scheme: str = "metropolis") -> Mixing:
     NetworkError
         For an unknown scheme.
 
+    Warns
+    -----
+    LimitWarning
+        If lazy weights take the place of periodic ones.
+
     Examples
     --------
     >>> from veilsum import networks
     >>> networks.weigh("ring:8", "lazy-metropolis")
     Mixing('lazy-metropolis' on 'ring', 8 agents)
     """
+    if scheme is None:
+        return _usual(undirected(as_graph(graph)))
     name = scheme.strip().lower().replace("_", "-").replace(" ", "-")
     one_of(NetworkError, SCHEMES, scheme=name)
     return SCHEMES[name](graph)
+
+
+def _usual(graph: Graph) -> Mixing:
+    """Metropolis weights; lazy ones where those are periodic and lazy ones are not."""
+    try:
+        return metropolis(graph)
+    except NetworkError:
+        lazy = lazy_metropolis(graph)  # the same error, unless periodicity was the problem
+    warn(
+        f"metropolis weights are periodic on {graph.name or 'this graph'}, and its agents would "
+        "never agree: lazy-metropolis weights take their place; name the weights to choose",
+        LimitWarning,
+    )
+    return lazy
 
 
 def _mixing(graph: Graph, scheme: str, ratio: float = 0.0, constant: float = 0.0) -> Mixing:

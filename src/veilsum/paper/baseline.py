@@ -130,9 +130,8 @@ def release_weights(network: Any, eta: float, rounds: int, sensitivity: float) -
     ndarray, shape (rounds + 1,)
         Release by release.
     """
-    sides = spectrum.parts(network, rounds)
-    values = np.concatenate([part.values for part in sides])
-    counts = np.concatenate([part.weights for part in sides]) / len(sides)
+    part = spectrum.part(network, rounds, probes=16)
+    values, counts = part.values, part.weights.mean(axis=0)
     t = np.arange(1, rounds + 1)
     start = (1 - eta) ** (2 * rounds) + counts @ (values - eta) ** (2 * rounds)
     gain, messages = counts * (1 - values) ** 2, np.empty(rounds)

@@ -155,7 +155,7 @@ def scales(problem: Problem) -> Floats:
         return np.concatenate([calibration.scale(ones, e, 1) for e in problem.run_epsilons], axis=1)
     epsilons, (mu, sigma, floor) = np.array(problem.run_epsilons), parameters(problem)
     a = calibration.network[:, None] * calibration.per_network(epsilons, 1)
-    c = calibration.privacy.radius * calibration.per_signal(epsilons, 1)[None]
+    c = calibration.privacy.reach * calibration.per_signal(epsilons, 1)[None]
     return np.sqrt(squared_scale(a, c, mu, sigma, floor))
 
 

@@ -170,15 +170,15 @@ class Calibration:
         log s moves by at least log(1 + r/high) where a whole radius fits on either side, and else by
         log(high/low)/2; the smooth sensitivity is no less. As published it is r/(e gamma s).
         """
-        (low, high), privacy = self.bounds, self.privacy
+        (low, high), privacy, radius = self.bounds, self.privacy, self.privacy.reach
         delta = privacy.delta / self.rounds_per_budget
         if privacy.sensitivity is SMOOTH_AS_PUBLISHED:
-            bound, factor = as_published(epsilon, delta, privacy.radius), 2.0
+            bound, factor = as_published(epsilon, delta, radius), 2.0
             least = float(bound.at(high)) if math.isfinite(high) else 0.0
         else:
             gamma = smoothing(epsilon, delta)
-            bound, factor = smooth_log(low, high, smoothing=gamma, radius=privacy.radius), None
-            least = min(math.log1p(privacy.radius / high), math.log(high / low) / 2)
+            bound, factor = smooth_log(low, high, smoothing=gamma, radius=radius), None
+            least = min(math.log1p(radius / high), math.log(high / low) / 2)
         xi = _first_coordinate(self.family)
         larger = replace(bound, rule=_LargerOfSignalAndWeight(bound, signal, weight), statistic=xi)
         return SmoothLaplaceMechanism(
@@ -217,7 +217,7 @@ class Calibration:
         if not self.privacy.adds_noise:
             return np.zeros((1, 1))
         if self.privacy.sensitivity is SMOOTH_AS_PUBLISHED:
-            found = self.privacy.radius / signals
+            found = self.privacy.reach / signals
             if self.privacy.budget_fractions is not None:
                 found /= self.fractions[:, None]
             return found
@@ -233,7 +233,7 @@ class Calibration:
             gamma = smoothing(
                 epsilon / self.rounds_per_budget, self.privacy.delta / self.rounds_per_budget
             )
-            bound = smooth_log(*self.bounds, smoothing=gamma, radius=self.privacy.radius)
+            bound = smooth_log(*self.bounds, smoothing=gamma, radius=self.privacy.reach)
             parts.append(np.broadcast_to(bound.at(signals), (len(signals), runs)))
         return np.concatenate(parts, axis=1)
 
@@ -333,6 +333,7 @@ def calibrate(
     4.0
     """
     agents, algorithm = network.size, in_batches(privacy, algorithm)
+    privacy = privacy.over(family)
     if not privacy.adds_noise:
         none, ones = np.broadcast_to(0.0, agents), np.broadcast_to(1.0, agents)
         return Calibration(privacy, algorithm, 1, 0.0, none, (0.0, math.inf), ones, family)
@@ -409,12 +410,13 @@ def refusal(privacy: PrivacyRequest, family: Any, algorithm: Algorithm | None = 
     --------
     >>> from veilsum import families
     >>> from veilsum.privacy import SignalDP
-    >>> refusal(SignalDP(1.0), families.LogNormal(1.0)).startswith("family log-normal has infinite")
-    True
+    >>> refusal(SignalDP(1.0, radius=1.0), families.LogNormal(1.0))[:42]
+    'family log-normal has infinite global sens'
     """
     if not privacy.adds_noise:
         return None
     try:
+        privacy = privacy.over(family)
         _statistic(privacy, family)
         if algorithm is not None:
             _check_algorithm(privacy, in_batches(privacy, algorithm))
@@ -455,7 +457,7 @@ def mechanism_of(privacy: PrivacyRequest, family: Any, released: bool = False) -
     """
     if not privacy.adds_noise:
         return IdentityMechanism()
-    domain = _domain(privacy, family)
+    domain = _domain(privacy := privacy.over(family), family)
     error = input_error(family, domain.sensitivity) if released else 0.0
     return make(privacy.mechanism, privacy.epsilon, domain, family.dimension, error)
 
@@ -490,10 +492,12 @@ def masked_mechanism(privacy: MaskedDP, family: Any, members: int) -> MaskedMech
     --------
     >>> from veilsum import families
     >>> from veilsum.privacy import MaskedDP
-    >>> made = masked_mechanism(MaskedDP(1.0, colluders=30), families.Normal(1.0), 100)
+    >>> normal = families.Normal(1.0, bounds=(0.0, 1.0))
+    >>> made = masked_mechanism(MaskedDP(1.0, colluders=30), normal, 100)
     >>> made.step == 2.0**-12, made.terms.sensitivity_steps, made.terms.honest
     (True, 4097, 70)
     """
+    privacy = privacy.over(family)
     delta = 1.0 if family is None else _finite(privacy, family)
     dimension = 1 if family is None else family.dimension
     whole = family is not None and family.statistic_is_integer
@@ -502,18 +506,19 @@ def masked_mechanism(privacy: MaskedDP, family: Any, members: int) -> MaskedMech
     moved = math.ceil(delta) if whole else math.floor(delta / step) + dimension
     longest = 1 if privacy.batches is None else privacy.batches.longest or LONGEST_BATCH
     terms: MaskedParameters
+    session_epsilon, session_delta = privacy.session_cost
     numbers = (
-        members, privacy.colluders, privacy.absent, privacy.epsilon, moved, privacy.attempts,
+        members, privacy.colluders, privacy.absent, session_epsilon, moved, privacy.attempts,
         _largest_steps(family, step), dimension, longest,
     )  # fmt: skip
     within = _range_steps(family, step)
     if privacy.delta:
         l2 = delta if family is None else family.l2_sensitivity(privacy.radius)
         l2 = min(float(moved), l2 / step + (0 if whole else math.sqrt(dimension)))
-        terms = SkellamParameters(*numbers, range_steps=within, delta=privacy.delta, l2_steps=l2)
+        terms = SkellamParameters(*numbers, range_steps=within, delta=session_delta, l2_steps=l2)
     else:
         terms = MaskedParameters(*numbers, range_steps=within)
-    return MaskedMechanism(privacy.epsilon, delta, step, terms, whole)
+    return MaskedMechanism(session_epsilon, delta, step, terms, whole)
 
 
 def _range_steps(family: Any, step: float) -> tuple[int, int] | None:
@@ -606,7 +611,7 @@ def domain_of(family: Any, radius: float) -> Domain:
 
 def _domain(privacy: PrivacyRequest, family: Any) -> Domain:
     """What goes into the mechanism of a request: sums of batches have no bounds of their own."""
-    domain = domain_of(family, privacy.radius)
+    domain = domain_of(family, privacy.reach)
     if privacy.batches is None or not isinstance(domain, BoundedSignal):
         return domain
     if domain.integer:
@@ -712,10 +717,10 @@ def _check_members(privacy: PrivacyRequest, family: Any, algorithm: Algorithm) -
             f"{session.missing} members are missing from the roster and absent = {terms.absent} "
             "is covered; cover more, or nobody may send"
         )
-    if session.restarts >= terms.tries:
+    if session.restarts >= terms.attempts:
         raise PrivacyError(
             f"{session.restarts} restarts need {session.restarts + 1} attempts, and a query has "
-            f"{terms.tries}; cover more absentees, and state attempts"
+            f"{terms.attempts}; cover more absentees, and state attempts"
         )
 
 
@@ -771,7 +776,7 @@ def _log_bounds(privacy: PrivacyRequest, family: Any) -> tuple[float, float]:
 
 def _finite(privacy: PrivacyRequest, family: Any) -> float:
     """Delta, which must be finite and above 0: noise of scale 0 hides nothing."""
-    found = family.sensitivity(privacy.radius)
+    found = family.sensitivity(privacy.reach)
     if math.isinf(found.value):
         raise PrivacyError(
             f"family {family.name} has infinite global sensitivity, so no finite noise hides a "
@@ -779,8 +784,7 @@ def _finite(privacy: PrivacyRequest, family: Any) -> float:
         )
     if not (found.value > 0 and found.value / privacy.epsilon > 0):
         raise PrivacyError(
-            f"family {family.name} has sensitivity {found.value:g} at radius {privacy.radius:g}, "
-            "and "
-            "noise of that scale would hide nothing; choose a larger radius or wider bounds"
+            f"family {family.name} has sensitivity {found.value:g} at radius {privacy.reach:g}, "
+            "and noise of that scale would hide nothing; choose a larger radius or wider bounds"
         )
     return float(found.value)

@@ -49,7 +49,9 @@ Stopping within a tolerance
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
+from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
@@ -151,10 +153,11 @@ def guarantee_of(
     try:
         algorithm = in_batches(privacy, algorithm)
     except PrivacyError as problem:
-        unit = Unit(privacy.radius, algorithm.online)
-        return Guarantee(
-            float("inf"), 0.0, unit, Adversary(Sees.EVERYONE), Status.NONE, str(problem)
-        )
+        return _nothing(privacy, algorithm, str(problem))
+    try:
+        privacy = privacy.over(family)
+    except PrivacyError as problem:
+        return _nothing(privacy, algorithm, str(problem))
     steps = coefficient_table(algorithm, rounds)
     if isinstance(privacy, MaskedDP):
         return _masked_guarantee(privacy, steps, family)
@@ -162,6 +165,47 @@ def guarantee_of(
     if not privacy.hides_neighbours:
         return signals
     return _network_guarantee(privacy, steps, family, signals)
+
+
+def _nothing(privacy: PrivacyRequest, algorithm: Algorithm, reason: str) -> Guarantee:
+    unit = unit_of(privacy, None, algorithm.online)
+    return Guarantee(float("inf"), 0.0, unit, Adversary(Sees.EVERYONE), Status.NONE, reason)
+
+
+def unit_of(privacy: PrivacyRequest, family: Family | None, online: bool) -> Unit:
+    """What may change under a request: how far a signal moves, and how much of its domain that is.
+
+    The steps from one end of the domain to the other follow from the noise. Where its scale is
+    Delta(r)/eps, two values of the statistic that are Delta(r) apart in l1 norm cost eps, so any two
+    values cost at most eps ceil(Delta(inf)/Delta(r)): points on the straight line between their
+    statistics are that far apart. (By subadditivity this is no more than eps ceil(width/r).) Where
+    the scale follows the signal, moves of r are chained: ceil(width/r).
+
+    Parameters
+    ----------
+    privacy
+        The request, stated for the family (`PrivacyRequest.over`).
+    family
+        The family of the signals; without it nothing is said of the domain.
+    online
+        Whether the signals are a stream of readings.
+    """
+    if family is None:
+        return Unit(privacy.reach, online)
+    if family.metric is Metric.DISCRETE:
+        return Unit(privacy.reach, online, metric=family.metric, steps=1)
+    radius = family.adjacency(privacy.reach)
+    width = math.prod(family.signal_shape) * (family.support.high - family.support.low)
+    if privacy.reads_signals:
+        whole, each = width, radius
+    else:
+        whole, each = (float(family.sensitivity(r).value) for r in (math.inf, radius))
+    steps: float = math.inf
+    if radius >= width:
+        steps = 1
+    elif math.isfinite(whole) and each > 0:
+        steps = math.ceil(Fraction(whole) / Fraction(each))
+    return Unit(radius, online, metric=family.metric, width=float(width), steps=steps)
 
 
 def announce(guarantee: Guarantee, privacy: PrivacyRequest, strict: bool = False) -> None:
@@ -179,7 +223,7 @@ def announce(guarantee: Guarantee, privacy: PrivacyRequest, strict: bool = False
     Raises
     ------
     PrivacyError
-        If strict, and the guarantee is not proved.
+        If strict, and the guarantee is not proved; or if strict is neither True nor False.
 
     Examples
     --------
@@ -187,6 +231,8 @@ def announce(guarantee: Guarantee, privacy: PrivacyRequest, strict: bool = False
     >>> privacy = SignalDP(epsilon=1.0)
     >>> announce(guarantee_of(privacy, Average()), privacy, strict=True)
     """
+    if not isinstance(strict, bool):
+        raise PrivacyError(f"strict must be True or False; found {_validate.found(strict)}")
     if not privacy.adds_noise or guarantee.status is Status.PROVED:
         return
     if strict:
@@ -319,11 +365,8 @@ def _signal_guarantee(
     return Guarantee(
         epsilon=cost.epsilon,
         delta=cost.delta,
-        unit=Unit(
-            privacy.radius,
-            steps.algorithm.online,
-            neighbours=privacy.hides_neighbours,
-            metric=getattr(family, "metric", Metric.ABSOLUTE),
+        unit=replace(
+            unit_of(privacy, family, steps.algorithm.online), neighbours=privacy.hides_neighbours
         ),
         adversary=Adversary(Sees.EVERYONE),
         status=found.status,
@@ -337,21 +380,19 @@ def _masked_guarantee(
     privacy: MaskedDP, steps: CoefficientTable, family: Family | None
 ) -> Guarantee:
     """The guarantee of a masked sum, for a query: A sessions at most, against c colluders."""
-    unit = Unit(
-        privacy.radius, steps.algorithm.online, metric=getattr(family, "metric", Metric.ABSOLUTE)
-    )
+    unit = unit_of(privacy, family, steps.algorithm.online)
     adversary = Adversary(Sees.MEMBERS, colluders=privacy.colluders)
     algorithm = steps.algorithm
     reason = _masked_refusal(privacy, algorithm, family)
     if reason or algorithm.session is None:
         return Guarantee(float("inf"), 0.0, unit, adversary, Status.NONE, reason.rstrip("."))
     terms = masked_mechanism(privacy, family, algorithm.session.members).terms
-    run = RunReleases(terms.event, privacy.batches, terms.tries)
+    run = RunReleases(terms.event, privacy.batches, terms.attempts)
     cost = compose(run.moved(1, 1))
     sessions = (
         "one session"
-        if terms.tries == 1
-        else f"at most {terms.tries} sessions of epsilon = {upward(terms.epsilon)}, one if the first "
+        if terms.attempts == 1
+        else f"at most {terms.attempts} sessions of epsilon = {upward(terms.epsilon)}, one if the first "
         "succeeds"
     )
     query = "a query takes"

@@ -20,9 +20,11 @@ from veilsum.families.support import Metric
 from veilsum.privacy.accounting import Composition, PrivacyEvent, Span, compose
 from veilsum.privacy.accounting.accountant import most
 from veilsum.privacy.accounting.composition import added
-from veilsum.privacy.accounting.events import DISCRETE_LAPLACE, LAPLACE
+from veilsum.privacy.accounting.events import DISCRETE_LAPLACE, LAPLACE, LARGEST_DELTA
 from veilsum.privacy.batches import Batches, window_starts
 from veilsum.privacy.odds import in_words, upward
+
+MOST_USEFUL = 5.0  # odds of 149: docs/sign-off.md calls a guarantee beyond it one on paper
 
 
 class Status(StrEnum):
@@ -92,6 +94,11 @@ class Unit:
         The number of readings of a window or a stream.
     metric : Metric
         In which the move of a signal is measured.
+    width : float, optional
+        How far apart the ends of a signal's domain are; infinite without bounds.
+    steps : float, optional
+        How many such moves any two values of the domain are apart at most, as the noise counts
+        them: 1 where the whole value may change, infinite without bounds, None if not known.
 
     Examples
     --------
@@ -105,6 +112,13 @@ class Unit:
     span: Span = Span.EVENT
     readings: int = 1
     metric: Metric = Metric.ABSOLUTE
+    width: float | None = None
+    steps: float | None = None
+
+    @property
+    def whole(self) -> bool:
+        """Whether the whole value may change: any two values of the domain."""
+        return self.steps == 1 or math.isinf(self.radius) or self.metric is Metric.DISCRETE
 
     def __str__(self) -> str:
         """Describe what may change."""
@@ -118,10 +132,15 @@ class Unit:
     def _moves(self) -> str:
         if self.metric is Metric.DISCRETE:
             return "between any two categories"
-        if math.isinf(self.radius):
+        if self.whole:
             return "between any two values of its domain"
         norm = " (l1 norm of the vector)" if self.metric is Metric.L1 else ""
-        return f"by at most {self.radius:g} in its own units{norm}"
+        return f"by at most {self.size()} in its own units{norm}"
+
+    def size(self, unit: str = "") -> str:
+        """The radius, and of how much: "1 of 300,000 CHF"."""
+        domain = "" if self.width is None or math.isinf(self.width) else f" of {self.width:,g}"
+        return f"{self.radius:,g}{domain}{unit and f' {unit}'}"
 
     def _signals(self) -> str:
         if not self.online:
@@ -315,7 +334,7 @@ class Guarantee:
         delta = f" and delta = {upward(self.delta, 3)}" if self.delta else ""
         statement = (
             f"differential privacy with epsilon = {upward(self.epsilon)}{delta} for {self.unit}, "
-            f"against {self.adversary}"
+            f"against {self.adversary}{self._whole_value()}"
         )
         if self.status is Status.REFUTED:
             return f"Refuted: {statement}, is claimed and does not hold; {self.reason}{see}."
@@ -331,10 +350,96 @@ class Guarantee:
         )
         return " ".join(f"{each[:1].upper()}{each[1:]}." for each in sentences if each)
 
+    def for_whole_value(self) -> Self:
+        """Return the guarantee for a signal that moves between any two values of its domain.
+
+        Such a move is at most `unit.steps` moves of the radius, one after the other, each of which
+        changes probabilities by (epsilon, delta) (`PrivacyEvent.times`).
+
+        Returns
+        -------
+        Guarantee
+            For the signals, with the status NONE where nothing limits what the whole value costs.
+
+        Examples
+        --------
+        >>> from veilsum.algorithms import Average
+        >>> from veilsum.families import Normal
+        >>> from veilsum.privacy import SignalDP, guarantee_of
+        >>> income = Normal(sigma=2e4, bounds=(0.0, 3e5))
+        >>> found = guarantee_of(SignalDP(epsilon=1.0, radius=1.0), Average(), family=income)
+        >>> found.for_whole_value().epsilon, found.hides("CHF")
+        (300000.0, 'hides moves of 1 of 300,000 CHF; the whole value: epsilon 300,000')
+        """
+        alone = self.signals or self
+        steps, unit = alone.unit.steps, replace(alone.unit, radius=math.inf, steps=1)
+        if alone.status is Status.NONE or alone.unit.whole:
+            return alone
+        if steps is None or math.isinf(steps):
+            why = (
+                "a signal has no public bounds" if steps else "the domain of a signal is not known"
+            )
+            return replace(
+                alone, epsilon=math.inf, unit=unit, status=Status.NONE, reason=why, runs=()
+            )
+        moves = int(steps)
+        cost = alone.cost.times(moves)
+        reason = f"{alone.reason}; any two values are at most {moves:,} moves of the radius apart"
+        if cost.delta >= LARGEST_DELTA:
+            return replace(alone, epsilon=math.inf, delta=1.0, unit=unit, status=Status.NONE,
+                           reason=f"{reason}, whose delta adds up to 1", runs=())  # fmt: skip
+        runs = tuple(replace(run, event=run.event.times(moves)) for run in alone.runs)
+        return replace(
+            alone, epsilon=cost.epsilon, delta=cost.delta, unit=unit, reason=reason, runs=runs
+        )
+
+    @property
+    def useful(self) -> bool:
+        """Whether the whole value is hidden with an epsilon of at most `MOST_USEFUL`."""
+        alone = self.signals or self
+        whole = alone if alone.unit.steps is None else alone.for_whole_value()
+        return whole.status is not Status.NONE and whole.epsilon <= MOST_USEFUL
+
+    @property
+    def badge(self) -> _html.Markup:
+        """The status for a page: green where it is proved and useful, nowhere else."""
+        return _html.badge(self.status, self.useful)
+
+    def hides(self, unit: str = "") -> str:
+        """What is hidden of a signal in a few words, to stand wherever epsilon does.
+
+        Parameters
+        ----------
+        unit : str
+            The unit of the signals.
+
+        Returns
+        -------
+        str
+            Such as "hides moves of 1 of 300,000 CHF; the whole value: epsilon 300,000".
+        """
+        if self.status in (Status.NONE, Status.REFUTED):
+            return "hides nothing"
+        if self.unit.metric is Metric.DISCRETE or self.unit.whole:
+            return "hides the whole value"
+        whole = self.for_whole_value()
+        said = f"hides moves of {self.unit.size(unit)}"
+        if self.unit.steps is None:
+            return said
+        if whole.status is Status.NONE:
+            return f"{said}; the whole value is not hidden: {whole.reason}"
+        delta = f", delta {upward(whole.delta, 2)}" if whole.delta else ""
+        return f"{said}; the whole value: epsilon {upward(whole.epsilon)}{delta}"
+
+    def _whole_value(self) -> str:
+        """What the whole value costs, for the sentence; empty where it is what is stated."""
+        said = self.hides().partition("; ")[2]
+        return f" ({said})" if said else ""
+
     def _repr_html_(self) -> str:
         """A table for notebooks: status, epsilon in odds, unit, adversary and reason."""
         see = f" (erratum {self.erratum})" if self.erratum else ""
-        rows: list[tuple[object, object]] = [("status", _html.badge(self.status))]
+        rows: list[tuple[object, object]] = [("status", self.badge)]
         if self.status is not Status.NONE:
             delta = f", delta = {upward(self.delta, 3)}" if self.delta else ""
             claimed = "" if self.status is Status.PROVED else f"{self.status}, not proved: "
@@ -345,6 +450,7 @@ class Guarantee:
                 ("epsilon", f"{upward(self.epsilon)}{delta}"),
                 ("what is seen is", seen),
                 ("for", self.unit),
+                ("hidden", self.hides()),
                 ("against", self.adversary),
                 ("noise", self.noise),
             ]
@@ -655,6 +761,7 @@ class Guarantee:
             "radius": float(unit["radius"]),
             "span": Span(unit["span"]),
             "metric": Metric(unit["metric"]),
+            **{name: unit[name] and float(unit[name]) for name in ("width", "steps")},
         }
         inner = {
             name: None if data[name] is None else cls.from_dict(data[name])

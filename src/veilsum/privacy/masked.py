@@ -154,11 +154,6 @@ def _weight(beta: float, k: int, t: float) -> tuple[float, float]:
     return total, weight * error + beyond + 1e-12 * total
 
 
-def default_attempts(absent: int) -> int:
-    """Sessions per query where none are stated: a second one if a member may be left out of it."""
-    return min(2, absent + 1)
-
-
 @dataclass(frozen=True)
 class MaskedParameters:
     """The public numbers of a masked sum.
@@ -175,8 +170,8 @@ class MaskedParameters:
         What one session costs.
     sensitivity_steps : int
         Delta, by how many grid steps a statistic may move (l1 norm, rounding included).
-    attempts : int, optional
-        A, sessions per query; min(2, d + 1) if left out.
+    attempts : int
+        A, sessions per query.
     largest_steps : int, optional
         The largest component of one reading's statistic in grid steps, absolute; Delta if left out.
     dimension : int
@@ -197,7 +192,7 @@ class MaskedParameters:
     --------
     >>> terms = MaskedParameters(1000, colluders=200, absent=100, epsilon=1.0, sensitivity_steps=4096)
     >>> terms.honest, terms.scale, terms.attempts, round(terms.error_factor(1000), 2)
-    (700, Fraction(4096, 1), 2, 1.2)
+    (700, Fraction(4096, 1), 1, 1.2)
     >>> round(terms.epsilon_against(400), 2)
     1.74
     """
@@ -207,7 +202,7 @@ class MaskedParameters:
     absent: int
     epsilon: float
     sensitivity_steps: int
-    attempts: int | None = None
+    attempts: int = 1
     largest_steps: int | None = None
     dimension: int = 1
     longest_batch: int = 1
@@ -222,11 +217,9 @@ class MaskedParameters:
             longest_batch=self.longest_batch,
         )  # fmt: skip
         _validate.positive(PrivacyError, epsilon=self.epsilon)
-        if self.attempts is None:
-            object.__setattr__(self, "attempts", default_attempts(self.absent))
         if self.largest_steps is None:
             object.__setattr__(self, "largest_steps", self.sensitivity_steps)
-        _validate.at_least(PrivacyError, 1, attempts=self.tries, largest_steps=self._largest)
+        _validate.at_least(PrivacyError, 1, attempts=self.attempts, largest_steps=self._largest)
         low, high = self._range
         if not -self._largest <= low <= high <= self._largest:
             raise PrivacyError(
@@ -255,9 +248,9 @@ class MaskedParameters:
                 f"2 x {self.absent} = {left}; two rosters must have two honest members in common, or "
                 "a restored ledger can leak; cover fewer colluders or absentees"
             )
-        if self.tries > self.absent + 1:
+        if self.attempts > self.absent + 1:
             raise PrivacyError(
-                f"attempts must be at most absent + 1 = {self.absent + 1}; found {self.tries}; each "
+                f"attempts must be at most absent + 1 = {self.absent + 1}; found {self.attempts}; each "
                 "further attempt leaves out at least one member"
             )
 
@@ -268,11 +261,6 @@ class MaskedParameters:
                 f"a sum of {self.n} times {self.longest_batch} statistics of up to {self._largest} "
                 "steps and its noise exceed 2^63; use a coarser grid (fewer steps) or shorter batches"
             )
-
-    @property
-    def tries(self) -> int:
-        """A, as a whole number."""
-        return self.attempts or 0
 
     @property
     def _largest(self) -> int:

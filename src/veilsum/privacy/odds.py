@@ -97,7 +97,7 @@ def in_words(epsilon: float, delta: float = 0.0) -> str:
     if odds > MOST_TIMES:
         return f"possibly more than {MOST_TIMES:,.0f} times more likely: no useful limit"
     except_for = f", except with probability {upward(delta, 3)}" if delta else ""
-    return f"at most {float(upward(odds, 3)):,.10g} times more likely{except_for}"
+    return f"at most {_ceiling(odds, 3):,.10g} times more likely{except_for}"
 
 
 def believed(epsilon: float, prior: float = 0.5) -> str:
@@ -135,14 +135,20 @@ def upward(value: float, digits: int = 4) -> str:
     Returns
     -------
     str
-        Decimal, or with an exponent where it is very small or very large.
+        Decimal, with an exponent where it is very small and its thousands marked where it is large.
 
     Examples
     --------
-    >>> upward(0.69314718), upward(1.0), upward(0.1 + 0.2), upward(1.234e-7, 3)
-    ('0.6932', '1', '0.3', '1.24e-07')
+    >>> upward(0.69314718), upward(1.0), upward(0.1 + 0.2), upward(1.234e-7, 3), upward(3e5)
+    ('0.6932', '1', '0.3', '1.24e-07', '300,000')
     """
     if not 0 < value < math.inf:
         return f"{value:g}"
-    decimal = Context(prec=digits, rounding=ROUND_CEILING).create_decimal(value * (1 - ROUNDING))
-    return f"{float(decimal):.{digits}g}"
+    if value >= 10**digits:
+        return f"{math.ceil(value * (1 - ROUNDING)):,}"
+    return f"{_ceiling(value, digits):.{digits}g}"
+
+
+def _ceiling(value: float, digits: int) -> float:
+    context = Context(prec=digits, rounding=ROUND_CEILING)
+    return float(context.create_decimal(value * (1 - ROUNDING)))

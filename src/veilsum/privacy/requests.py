@@ -2,7 +2,8 @@
 
 Two protections come from the paper. Signal DP hides each agent's signal; Network DP hides the
 signal and the estimates of the neighbours that an agent builds upon. Both are stated for signals
-that move by at most `radius` in their own units. `NoPrivacy` asks for nothing: it is a request like
+that move between any two values of their public domain, or by at most a stated `radius` in their own
+units. `NoPrivacy` asks for nothing: it is a request like
 the others, with epsilon = inf and a mechanism that releases its input.
 """
 
@@ -12,12 +13,12 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import KW_ONLY, dataclass, replace
 from enum import StrEnum
-from typing import ClassVar, Self
+from fractions import Fraction
+from typing import Any, ClassVar, Self
 
 from veilsum import _validate
 from veilsum.errors import PrivacyError
 from veilsum.privacy.batches import Batches
-from veilsum.privacy.masked import default_attempts
 from veilsum.privacy.mechanisms import (
     DuchiMechanism,
     HybridMechanism,
@@ -75,7 +76,7 @@ class PrivacyRequest(ABC):
 
     epsilon: float
     delta: float = 0.0
-    radius: float = 1.0
+    radius: float | None = None
     sensitivity: str = GLOBAL
     budget_fractions: tuple[float, ...] | None = None
     mechanism: str = LAPLACE
@@ -100,7 +101,7 @@ class PrivacyRequest(ABC):
 
     @property
     def sessions(self) -> int:
-        """How many times epsilon one signal may cost: the attempts of a masked sum, otherwise 1."""
+        """Releases that share epsilon: the attempts of a masked sum, otherwise 1."""
         return 1
 
     @property
@@ -113,6 +114,11 @@ class PrivacyRequest(ABC):
         """Whether M(xi) takes the place of xi, for any mechanism but Laplace noise."""
         return self.adds_noise and self.mechanism != LAPLACE
 
+    @property
+    def reach(self) -> float:
+        """The radius as a number: infinite for the whole domain."""
+        return math.inf if self.radius is None else self.radius
+
     def at(self, epsilon: float) -> Self:
         """Ask for the same protection with another epsilon.
 
@@ -122,6 +128,55 @@ class PrivacyRequest(ABC):
             The other epsilon.
         """
         return replace(self, epsilon=epsilon)
+
+    def over(self, family: Any, drawn: bool = False) -> Self:
+        """The same request with a number as its radius: what None stands for is decided here.
+
+        None is the whole domain of the family: an infinite radius, or the domain's width where the
+        noise follows the signal. Where no noise hides any two values, for the domain has no bounds,
+        signals that are drawn get a radius of 1, and any other signals an error that asks for bounds.
+
+        Parameters
+        ----------
+        family
+            The family of the signals; with None, for no family in particular, nothing is decided.
+        drawn
+            Whether the signals are drawn, and nobody's.
+
+        Returns
+        -------
+        PrivacyRequest
+            The request itself if it has a radius.
+
+        Raises
+        ------
+        PrivacyError
+            Where the whole domain has no bounds.
+
+        Examples
+        --------
+        >>> from veilsum import families
+        >>> SignalDP(1.0).over(families.Normal(1.0, bounds=(0.0, 5.0))).radius
+        inf
+        >>> SignalDP(1.0).over(families.Normal(1.0), drawn=True).radius
+        1.0
+        """
+        if self.radius is not None or family is None:
+            return self
+        support, whole = family.support, math.inf
+        if math.isfinite(family.sensitivity(math.inf).value):
+            if self.reads_signals:
+                whole = support.high - support.low
+            return replace(self, radius=whole)
+        if drawn:
+            return replace(self, radius=1.0)
+        raise PrivacyError(
+            f"the whole value of a signal is to be hidden, and family {family.name} has no bounds "
+            f"that limit it ({support.describe()}): between any two values no noise is enough. Give "
+            "the family public bounds: bounds=(low, high), in a scenario bounds = [low, high] under "
+            "[family]. To hide smaller moves only, state how far a signal may move: radius=..., in a "
+            "scenario radius = ... under [privacy]"
+        )
 
 
 @dataclass(frozen=True)
@@ -182,6 +237,8 @@ class DifferentialPrivacy(PrivacyRequest):
             )
 
     def _check_radius(self) -> None:
+        if self.radius is None:
+            return
         if self.radius != math.inf:
             _validate.positive(PrivacyError, radius=self.radius)
         elif self.sensitivity != GLOBAL:
@@ -249,7 +306,8 @@ class SignalDP(DifferentialPrivacy):
     epsilon, delta
         The privacy loss allowed, and the probability of exceeding it.
     radius
-        How far a signal may move, in its own units; infinite: any two values of a bounded domain.
+        How far a signal may move, in its own units. None, or infinite: any two values of its domain,
+        which needs bounds; signals that are drawn from a family without bounds move by 1.
     sensitivity
         "global", "smooth" or "smooth-as-published".
     budget_fractions
@@ -313,12 +371,12 @@ class MaskedDP(DifferentialPrivacy):
     Parameters
     ----------
     epsilon
-        What one session costs; a query costs at most `attempts` times that.
+        What a query costs, all of its attempts together.
     delta
         0: the noise is pure. Above 0: Skellam noise for vectors, by the l2 norm of a move; refused
         where pure noise is smaller, as it is for numbers.
     radius
-        How far a signal may move, in its own units; infinite: any two values of a bounded domain.
+        As for `SignalDP`.
     sensitivity
         "global".
     budget_fractions
@@ -333,7 +391,8 @@ class MaskedDP(DifferentialPrivacy):
     absent
         d, how many members a roster may lack.
     attempts
-        A, sessions per query; min(2, absent + 1) if left out.
+        A, sessions per query. A second one needs `absent` to be at least 1, and each has the noise
+        of epsilon/A.
     steps
         Grid steps that make up the sensitivity, at least; 2^12 for numbers and 2^24 for vectors if
         left out. Whole-number statistics have a step of 1.
@@ -347,7 +406,7 @@ class MaskedDP(DifferentialPrivacy):
     --------
     >>> from veilsum.algorithms import MaskedSum
     >>> from veilsum.privacy import guarantee_of
-    >>> request = MaskedDP(epsilon=1.0, colluders=20, absent=10, attempts=1)
+    >>> request = MaskedDP(epsilon=1.0, colluders=20, absent=10, attempts=2)
     >>> found = guarantee_of(request, MaskedSum(members=100, hops=4))
     >>> str(found.status), found.epsilon, found.assumes
     ('proved', 1.0, 'computational')
@@ -359,7 +418,7 @@ class MaskedDP(DifferentialPrivacy):
     _: KW_ONLY
     colluders: int
     absent: int = 0
-    attempts: int | None = None
+    attempts: int = 1
     steps: int | None = None
 
     @property
@@ -369,16 +428,21 @@ class MaskedDP(DifferentialPrivacy):
 
     @property
     def sessions(self) -> int:
-        """A, with its default: epsilon times A is guaranteed."""
-        return default_attempts(self.absent) if self.attempts is None else self.attempts
+        """A."""
+        return self.attempts
+
+    @property
+    def session_cost(self) -> tuple[float, float]:
+        """Epsilon and delta of one session, rounded down: A sessions cost no more than was asked."""
+        return _part(self.epsilon, self.attempts), _part(self.delta, self.attempts)
 
     def local(self) -> SignalDP:
-        """Local noise that guarantees as much: epsilon of all sessions of a query, and delta 0."""
-        return SignalDP(self.sessions * self.epsilon, radius=self.radius, batches=self.batches)
+        """Local noise that guarantees as much, with delta 0."""
+        return SignalDP(self.epsilon, radius=self.radius, batches=self.batches)
 
     @classmethod
     def like(cls, local: SignalDP, colluders: int, absent: int = 0, attempts: int = 1) -> Self:
-        """A masked sum that guarantees as much as local noise, epsilon divided among the attempts.
+        """A masked sum that guarantees as much as local noise.
 
         Parameters
         ----------
@@ -393,7 +457,7 @@ class MaskedDP(DifferentialPrivacy):
                 "follows the signal; use sensitivity global"
             )
         return cls(
-            local.epsilon / attempts, radius=local.radius, batches=local.batches,
+            local.epsilon, radius=local.radius, batches=local.batches,
             colluders=colluders, absent=absent, attempts=attempts,
         )  # fmt: skip
 
@@ -401,8 +465,7 @@ class MaskedDP(DifferentialPrivacy):
         """Check the numbers; what depends on the number of members is checked with the algorithm."""
         super().__post_init__()
         _validate.at_least(PrivacyError, 0, colluders=self.colluders, absent=self.absent)
-        if self.attempts is not None:
-            _validate.at_least(PrivacyError, 1, attempts=self.attempts)
+        _validate.at_least(PrivacyError, 1, attempts=self.attempts)
         if self.steps is not None:
             _validate.at_least(PrivacyError, 1, steps=self.steps)
 
@@ -471,7 +534,7 @@ def make_request(
     protect: str,
     epsilon: float = math.inf,
     delta: float = 0.0,
-    radius: float = 1.0,
+    radius: float | None = None,
     sensitivity: str = GLOBAL,
     mechanism: str = "laplace",
     batches: Batches | None = None,
@@ -505,3 +568,9 @@ def make_request(
     if protect not in kinds:
         return NoPrivacy()
     return kinds[protect](epsilon, delta, radius, sensitivity, mechanism=mechanism, batches=batches)
+
+
+def _part(whole: float, parts: int) -> float:
+    """The largest float of which so many are no more than the whole."""
+    found = whole / parts
+    return math.nextafter(found, 0.0) if Fraction(found) * parts > Fraction(whole) else found

@@ -56,7 +56,7 @@ def _moves(terms: SignOffTerms) -> str:
     unit = terms.signals.unit
     if unit.metric is Metric.DISCRETE:
         return "(any two categories)"
-    if math.isinf(unit.radius):
+    if unit.whole:
         return "(any two values between the bounds)"
     norm = " in l1 norm" if unit.metric is Metric.L1 else ""
     return f"that differ by at most {amount(unit.radius, terms.job.unit)}{norm}"
@@ -69,7 +69,7 @@ def radius(terms: SignOffTerms) -> list[Markup]:
         return [element("p", "Nothing is hidden.", class_="stop")]
     size, unit = found.unit.radius, terms.job.unit
     why = element("p", "Why this radius: ", stated(spec.report.radius, "radius"))
-    everything = found.unit.metric is Metric.DISCRETE or math.isinf(size)
+    everything = found.unit.whole
     text = f"The noise is sized for it: {terms.problem.family.sensitivity(size).reason}."
     if terms.problem.privacy.reads_signals:
         text = (
@@ -82,7 +82,8 @@ def radius(terms: SignOffTerms) -> list[Markup]:
         return [element("p", text), why, noise]
     text = (
         f"The radius is {amount(size, unit)}. It is the difference that must not be noticed: an "
-        "appliance, a meal, a dose. Differences that are larger are hidden less, step by step:"
+        f"appliance, a meal, a dose. This {found.hides(unit)}. Differences that are larger are "
+        "hidden less, step by step:"
     )
     rows = [
         (f"{amount(k * size, unit)}", upward(found.cost.times(steps).epsilon), _after(found, steps))

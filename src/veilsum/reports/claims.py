@@ -33,6 +33,10 @@ EXACT = ("privacy.md", "Exact noise", "tests/privacy")
 COMPOSITION = ("privacy.md", "Accounting", "tests/privacy")
 BUDGET = ("privacy.md", "Budgets of a stream", "tests/agents/ledger")
 SENT = ("threat-model.md", "What leaves a site", "tests/agents")
+OUTSIDE = (
+    "Nobody outside the project has read these proofs yet. The tests attack what they claim; that is "
+    "no substitute."
+)
 COLLUDERS = ("masked-sum.md", "What a wrong number of colluders costs", "tests/privacy")
 
 
@@ -85,7 +89,11 @@ def claim_table(terms: SignOffTerms) -> list[Markup]:
     erratum = terms.guarantee.erratum
     see = f" See docs/errata.md, erratum {erratum}." if erratum else ""
     full = units.in_sentence(str(terms.guarantee), terms.job.unit)
-    return [made, element("p", f"In full: {full}{see}", class_="faint")]
+    return [
+        made,
+        element("p", OUTSIDE, class_="missing"),
+        element("p", f"In full: {full}{see}", class_="faint"),
+    ]
 
 
 def _mark(status: str) -> Markup:

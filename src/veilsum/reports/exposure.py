@@ -46,7 +46,9 @@ def collected(terms: SignOffTerms) -> list[Markup]:
         ("How often", how_often),
         ("Members", f"{problem.network.size:,}"),
         ("Used for", f"the mean of {_of(family.formula)} over all members (family {family.name})"),
-        ("Kept", "readings stay on the site that measured them"),
+        ("Readings are", _kept(terms)),
+        ("Files hold", _files(terms)),
+        ("Kept for", stated(spec.report.kept, "kept")),
         ("Run by", stated(spec.report.operator, "operator")),
     ]
     said = [facts(rows)]
@@ -57,6 +59,34 @@ def collected(terms: SignOffTerms) -> list[Markup]:
         )
         said.append(element("p", text, class_="faint"))
     return said
+
+
+def _kept(terms: SignOffTerms) -> str:
+    """Where the readings are: in the scenario's file, or on the sites of agents."""
+    if terms.measured:
+        return (
+            f"those of all members in one file, {terms.spec.signals.file}, on the machine that runs "
+            "this scenario; it stays there until somebody deletes it"
+        )
+    return "on the site that measured them; veilsum sends none"
+
+
+def _files(terms: SignOffTerms) -> str:
+    """What is written, and what becomes of it."""
+    if not terms.measured:
+        return (
+            "on each site, its ledger: what was released, with its noise, and the cost; an agent "
+            "whose ledger is gone releases nothing. In its spool, encrypted, readings that are not "
+            "released yet. Results: estimates with noise. veilsum deletes readings from the spool when "
+            "they are released, and nothing else"
+        )
+    secret = (
+        "; and, as the scenario asks for it, evaluation.secret files: errors that follow from the "
+        "readings without noise, as secret as they are"
+        if terms.spec.record.evaluate
+        else ""
+    )
+    return f"estimates with noise, figures and the guarantee{secret}; veilsum deletes none of them"
 
 
 def _of(formula: str) -> str:
@@ -108,7 +138,7 @@ def leaves(terms: SignOffTerms) -> list[Markup]:
 
 def _attempts(terms: SignOffTerms) -> str:
     """How many padded values there are, where a query may take several sessions."""
-    tries = terms.masked.tries if terms.masked is not None else 1
+    tries = terms.masked.attempts if terms.masked is not None else 1
     return f" in each attempt, with new noise and masks, {tries} at most" if tries > 1 else ""
 
 
@@ -190,8 +220,8 @@ def _masked_rows(terms: SignOffTerms, limit: str) -> list[tuple[str, str, str]]:
             "padded values, their own masks and noise, and the noised sum of the rest"
             if numbers.colluders
             else "padded values, and the noised sum",
-            f"{limit}, over the {numbers.tries} sessions of a query"
-            if numbers.tries > 1
+            f"{limit}, over the {numbers.attempts} sessions of a query"
+            if numbers.attempts > 1
             else limit,
         )
     ]
@@ -226,7 +256,7 @@ def _masked_rows(terms: SignOffTerms, limit: str) -> list[tuple[str, str, str]]:
 
 def _against(terms: SignOffTerms, numbers: MaskedParameters, count: int) -> str:
     """What more colluders than covered could conclude, over all sessions of a query."""
-    return in_words(numbers.epsilon_against(count) * numbers.tries, terms.signals.delta)
+    return in_words(numbers.epsilon_against(count) * numbers.attempts, terms.signals.delta)
 
 
 def _duration(seconds: float) -> str:

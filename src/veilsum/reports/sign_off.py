@@ -9,9 +9,10 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
-from veilsum._html import Markup, badge, document, element, facts, section, table
+from veilsum._html import Markup, document, element, facts, section, table
 from veilsum.privacy import Status
 from veilsum.privacy.accounting import repeated
+from veilsum.privacy.guarantee import MOST_USEFUL
 from veilsum.privacy.odds import in_words, upward
 from veilsum.reports import choices, exposure
 from veilsum.reports.audits import AuditedClaim, audit_jobs
@@ -31,6 +32,7 @@ def sign_off(
     per_day: float | None = None,
     audit: bool = False,
     trials: int | None = None,
+    reason: str = "",
 ) -> str:
     """The page, as text.
 
@@ -48,6 +50,9 @@ def sign_off(
         Whether to attack the guarantee, which takes a while.
     trials
         Of the audit, a side; as many as find a tenth of the noise missing without it.
+    reason
+        Why an epsilon beyond 5 for the whole value is enough, in place of the scenario's
+        `whole_value` under [report]. Without either the page says not to sign.
 
     Returns
     -------
@@ -68,7 +73,7 @@ def sign_off(
     >>> "at most 2.72 times more likely" in page
     True
     """
-    terms = SignOffTerms.of(scenario, variant, agent)
+    terms = SignOffTerms.of(scenario, variant, agent, reason)
     return page(terms, per_day, audited_claims(terms, trials) if audit else None)
 
 
@@ -119,16 +124,25 @@ def _first(
         against = {
             Mode.MASKED: _colluding(found.adversary.colluders),
         }.get(terms.mode, "against all other members together")
+        where = (
+            "Their readings are in one file, and whoever controls the machine with it sees them all."
+            if terms.measured
+            else "There is no server; whoever controls a member's machine sees its readings."
+        )
         text = (
-            f"{terms.problem.network.size:,} members estimate together, without a server. Whatever "
-            f"anyone sees of it is {in_words(found.epsilon, found.delta)} under one value of a "
-            f"member's {unit} than under another within the radius, {against}."
+            f"{terms.problem.network.size:,} members estimate together. {where} The messages are "
+            f"{in_words(found.epsilon, found.delta)} under one value of a member's {unit} than under "
+            f"another{'' if found.unit.whole else ' within the radius'}, {against}. This "
+            f"{found.hides(terms.job.unit)}."
         )
         more = f"{_besides(terms)}{_together(terms, per_day)}"
-        parts.append(element("p", badge(found.status), f" {text}{more}", class_="lead"))
+        parts.append(element("p", found.badge, f" {text}{more}", class_="lead"))
+        if terms.reason and not found.useful:
+            text = f"Beyond what is called useful (epsilon {MOST_USEFUL:g}). The reason given: "
+            parts.append(element("p", text, terms.reason, class_="missing"))
     else:
         text = f"Not proved: {found.reason}."
-        parts.append(element("p", badge(found.status), f" {text}", class_="lead"))
+        parts.append(element("p", found.badge, f" {text}", class_="lead"))
     return parts + [
         element("p", f"Do not sign: {why}", class_="stop") for why in objections(terms, audited)
     ]
@@ -170,6 +184,15 @@ def objections(terms: SignOffTerms, audited: list[AuditedClaim] | None = None) -
         why.append(
             f"what is asked for besides signals is not proved ({terms.guarantee.status}): "
             f"{terms.guarantee.reason}."
+        )
+    if terms.holds and not terms.signals.useful and not terms.reason:
+        whole = terms.signals.for_whole_value()
+        found = "has no limit" if whole.status is Status.NONE else f"is {upward(whole.epsilon)}"
+        why.append(
+            f"epsilon for the whole value of a signal {found} (this "
+            f"{terms.signals.hides(terms.job.unit)}), and beyond {MOST_USEFUL:g} a guarantee is one on "
+            "paper. Hide more (no radius, a smaller epsilon, a masked sum), or give the reason why this "
+            "is enough: --reason, or whole_value under [report]."
         )
     if audited and any(report.refuted for report, _ in audited):
         why.append("the audit refutes a claim.")
@@ -243,10 +266,10 @@ def _totals(terms: SignOffTerms, per_day: float | None) -> list[Markup]:
         said.append(element("p", text))
     said.append(element("p", _budget(terms)))
     numbers = terms.masked
-    if numbers is not None and numbers.tries > 1:
+    if numbers is not None and numbers.attempts > 1:
         text = (
-            f"A query takes up to {numbers.tries} sessions, which are counted; where each first "
-            f"session succeeds, the cost is a {'half' if numbers.tries == 2 else 'fraction'} of it."
+            f"A query takes up to {numbers.attempts} sessions, which are counted; where the first "
+            f"session succeeds, the cost is 1/{numbers.attempts} of it."
         )
         said.append(element("p", text, class_="faint"))
     text = (

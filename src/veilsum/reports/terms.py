@@ -61,6 +61,8 @@ class SignOffTerms:
         What the manifest lacks, if anything.
     site : AgentConfig or None
         The agent whose file was given, for its budget.
+    reason : str
+        Why an epsilon beyond 5 for the whole value is enough; empty if nobody says so.
 
     Examples
     --------
@@ -78,10 +80,15 @@ class SignOffTerms:
     manifest: str = ""
     lacking: str = ""
     site: AgentConfig | None = None
+    reason: str = ""
 
     @classmethod
     def of(
-        cls, scenario: Scenario, variant: str | None = None, agent: Path | None = None
+        cls,
+        scenario: Scenario,
+        variant: str | None = None,
+        agent: Path | None = None,
+        reason: str = "",
     ) -> SignOffTerms:
         """The terms of a variant.
 
@@ -93,6 +100,8 @@ class SignOffTerms:
             The name of the variant; the first without one.
         agent
             An agent.toml, for its [budget]; the variant is that of the agent, if it names one.
+        reason
+            Why an epsilon beyond 5 for the whole value is enough, in place of the scenario's.
 
         Returns
         -------
@@ -122,7 +131,8 @@ class SignOffTerms:
         guarantee = stated or job.problem.guarantee
         if spec.signals.file is not None and len(epsilons) > 1:
             guarantee = _all_epsilons(job.problem, epsilons)
-        return cls(scenario, job, spec, guarantee, refused, manifest, lacking, site)
+        why = (reason or spec.report.whole_value).strip()
+        return cls(scenario, job, spec, guarantee, refused, manifest, lacking, site, why)
 
     @property
     def budget(self) -> BudgetTable | None:

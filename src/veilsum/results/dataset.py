@@ -184,10 +184,8 @@ def notes(problem: Problem, noise: str = SIMULATED) -> list[str]:
             f"A masked sum on this network takes {session.session_rounds} rounds of flooding{when}: "
             f"{session.floods} over {session.hops} hops."
         )
-    if problem.algorithm.diverges:
-        remarks.append(
-            f"Algorithm {problem.algorithm.name} diverges: {problem.algorithm.diverges}."
-        )
+    if problem.diverges:
+        remarks.append(f"Algorithm {problem.algorithm.name} diverges: {problem.diverges}.")
     if problem.source.measured and keeps_differences(problem.algorithm):
         remarks.append(
             f"Algorithm {problem.algorithm.name} does not lead agents that differ to their mean: a part of "

@@ -18,7 +18,6 @@ from veilsum import _extras
 from veilsum._html import (
     STYLE,
     Markup,
-    badge,
     bullets,
     document,
     element,
@@ -161,9 +160,9 @@ def _first(results: Mapping[str, Result]) -> list[Markup]:
             f" {name}: {size:,} agents find {said}. Take "
             f"{units.in_sentence(str(found.unit), result.unit)}: whatever is seen is "
             f"{in_words(found.epsilon, found.delta)} before the move than after it, against "
-            f"{found.adversary}."
+            f"{found.adversary}. This {found.hides(result.unit)}."
         )
-        made = [element("p", badge(found.status), text, class_="lead")]
+        made = [element("p", found.badge, text, class_="lead")]
         warned = NOT_RELEASABLE in result.notes  # at the top, too: "proved" is of ideal noise
         return [*made, element("p", NOT_RELEASABLE, class_="missing")] if warned else made
     return []
@@ -319,7 +318,7 @@ def _guarantees(results: Mapping[str, Result]) -> list[Markup]:
                 "p",
                 element("b", name),
                 " ",
-                badge(found.status),
+                found.badge,
                 f" {units.in_sentence(str(found), result.unit)}",
                 odds,
             )
@@ -328,7 +327,7 @@ def _guarantees(results: Mapping[str, Result]) -> list[Markup]:
     combined = combined_guarantee(results) if len(together) > 1 else None
     if combined is not None:
         names = f"All of {', '.join(together)} together: {combined}"
-        said.append(element("p", badge(combined.status), f" {names}"))
+        said.append(element("p", combined.badge, f" {names}"))
     return said
 
 
@@ -341,8 +340,7 @@ def _errors(compared: Mapping[str, Result], results: Mapping[str, Result]) -> li
                 "p",
                 "At the last round, mean over replicas, against the mean of the signals or, for a "
                 "stream, E ξ. Total error, cost of privacy and cost of decentralisation are l2 norms "
-                "over all agents; per agent is the total error over sqrt(agents). A masked sum is run at "
-                "the epsilon of one session, and guarantees that of all sessions of a query.",
+                "over all agents; per agent is the total error over sqrt(agents).",
                 class_="faint",
             )
         )

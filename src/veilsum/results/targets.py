@@ -92,7 +92,7 @@ def different_statistics(results: Mapping[str, Result]) -> list[str]:
         problem = results[names[0]].problem
         if not problem.run_epsilons:
             continue
-        sensitivity = problem.family.sensitivity(problem.privacy.radius)
+        sensitivity = problem.family.sensitivity(problem.privacy.reach)
         if math.isinf(sensitivity.value):
             why, *_ = sensitivity.reason.partition(": ")
             floored = problem.family.statistic_is_log and not problem.family.support.low > 0

@@ -144,8 +144,8 @@ class Job:
         """
         self.check_plain()
         problem = self.problem
-        if problem.algorithm.diverges:
-            text = f"algorithm {problem.algorithm.name} diverges: {problem.algorithm.diverges}"
+        if problem.diverges:
+            text = f"algorithm {problem.algorithm.name} diverges: {problem.diverges}"
             warn(text, DivergenceWarning)
         announce(problem.guarantee, problem.privacy, strict)
 
@@ -187,9 +187,11 @@ class Builder:
             if signals
             else SyntheticSignals(family, {}, net.size, spec.seed or 0)
         )
+        with self._at(index, "privacy"):
+            request = spec.privacy.request.over(family, drawn=spec.signals.draw is not None)
         with self._at(index, "signals", keep=SignalError):
             problem = Problem(
-                net, algorithm, family, source, spec.privacy.request, spec.algorithm.rounds,
+                net, algorithm, family, source, request, spec.algorithm.rounds,
                 spec.privacy.epsilon, spec.replicas, seed_of(spec.seed, source.measured),
             )  # fmt: skip
         with self._at(index, "privacy"):
@@ -289,7 +291,7 @@ def _check_noise(calibration: Calibration, spec: Spec) -> None:
     if not scale <= LARGEST_NOISE:
         raise ScenarioError(
             f"found {format_value(min(spec.privacy.epsilon))}; with radius = "
-            f"{format_value(spec.privacy.radius)} it needs noise of a scale beyond "
+            f"{format_value(calibration.privacy.radius)} it needs noise of a scale beyond "
             f"{LARGEST_NOISE:g}, the most that is computed with; choose a larger epsilon"
         )
 
@@ -324,7 +326,7 @@ def _weighted(graph: networks.Graph, spec: Spec) -> Network:
         return networks.row_stochastic(graph)
     if section.weights == "column-stochastic":
         return networks.column_stochastic(graph)
-    return networks.weigh(graph, section.weights or "metropolis")
+    return networks.weigh(graph, section.weights)
 
 
 def _readings(spec: Spec, path: Path, labels: Sequence[Hashable]) -> Signals:

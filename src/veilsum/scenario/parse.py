@@ -77,6 +77,11 @@ class Scenario:
         ScenarioError
             If the file cannot be read or is wrong; the message names every wrong line.
         """
+        if not isinstance(path, str | PathLike):
+            raise ScenarioError(
+                f"a scenario is read from the path of a TOML file; found a {type(path).__name__}; "
+                "Scenario.parse takes the text itself"
+            )
         file = Path(path)
         text = read_text(path, "scenario")
         stem = re.sub(r"[^A-Za-z0-9._-]+", "-", file.stem).strip("-._")[:64]
@@ -113,6 +118,11 @@ class Scenario:
         ScenarioError
             If the text is wrong; the message names every wrong line.
         """
+        if not isinstance(text, str):
+            raise ScenarioError(
+                f"a scenario is text in TOML; found a {type(text).__name__}; decode bytes as UTF-8, or "
+                "give Scenario.load the path of a file"
+            )
         base = read_toml(text, where)
         variants = base.pop("variant", [])
         source_map = SourceMap(where, lines(text))

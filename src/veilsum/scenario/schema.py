@@ -232,7 +232,7 @@ class PrivacySection(Section):
     protect: Literal["signal", "network", "nothing"]
     epsilon: Epsilons = ()
     delta: float = Field(default=0.0, ge=0, lt=1)
-    radius: float = Field(default=1.0, gt=0)  # inf: any two values of the bounded domain
+    radius: float | None = Field(default=None, gt=0)  # None, or inf: any two values of the domain
     sensitivity: Literal["global", "smooth", "smooth-as-published"] = "global"
     mechanism: Literal[
         "laplace", "staircase", "discrete-laplace", "duchi", "piecewise", "hybrid", "best"
@@ -241,7 +241,7 @@ class PrivacySection(Section):
     mode: Literal["local", "masked"] = "local"  # masked: masked-sum, or masked-learn for a stream
     colluders: int | None = Field(default=None, ge=0)  # that may collude, stated if masked
     absent: int = Field(default=0, ge=0)  # members that a roster may lack, likewise
-    attempts: int | None = Field(default=None, ge=1)  # sessions per query, likewise
+    attempts: int = Field(default=1, ge=1)  # sessions that share epsilon, likewise
     steps: int | None = Field(default=None, ge=1)  # of the grid, per sensitivity, likewise
 
     @property
@@ -349,8 +349,10 @@ class ReportSection(Section):
     purpose: str = ""  # what the answer is for
     signal: str = ""  # what is measured of whom, such as "daily consumption of a household"
     operator: str = ""  # who runs the network, and answers questions
+    kept: str = ""  # how long readings, ledgers and results are kept
     radius: str = ""  # why this radius: what it hides
     epsilon: str = ""  # why this epsilon
+    whole_value: str = ""  # why it is enough that the whole value has an epsilon beyond 5
     colluders: str = ""  # why no more members will collude, in a masked sum
     independence: str = ""  # why other members' signals say little of this one's
 

@@ -38,6 +38,7 @@ KNOWN: dict[str, tuple[str, ...]] = {
     ),
 }
 """Names that are recognised by themselves, whatever their case."""
+_NUMBERED = re.compile(r"(.*?)[+-]?\d+(?:\.\d+)?")  # "day 1", "h_07", "12"
 _WHOLE = re.compile(r"0|-?[1-9]\d{0,17}")
 _ROOM, _SPARSE = 10_000_000, 20  # cells of a table, and cells for each reading, at most
 _OTHER = {"M", "m", "c"}  # dates, spans of time and complex numbers
@@ -137,6 +138,18 @@ def agent_column(names: Sequence[Hashable], requested: ColumnNames) -> Hashable 
     return requested.agent if requested.agent is not None else _match("agent", names, requested)
 
 
+def are_rounds(names: Sequence[Hashable]) -> bool:
+    """Whether columns are one quantity at several times: 1, 2, 3; 2024-01-01, ...; day 1, day 2, ...
+
+    Columns of other names are several quantities, and reading them as rounds would mix them up.
+    """
+    if not all(isinstance(name, str) for name in names):
+        return True  # numbers and dates
+    words = [_NUMBERED.fullmatch(str(name).strip()) for name in names]
+    stems = {match[1].strip(" _-.").lower() for match in words if match}
+    return (all(words) and len(stems) == 1) or all(ISO.fullmatch(str(n).strip()) for n in names)
+
+
 def looks_like_time(name: Hashable) -> bool:
     """Whether a column of that name holds times."""
     return str(name).strip().lower() in KNOWN["time"]
@@ -222,6 +235,11 @@ def from_wide(frame: Any, requested: ColumnNames, source: TableSource) -> Signal
     names = list(body.columns)
     if not names or not len(body):
         raise SignalError(f"{source.name} holds no readings")
+    if len(names) > 1 and not are_rounds(names):
+        raise SignalError(
+            f"which column holds the readings? {columns_of(names)}; pass value=..., or, if "
+            "each column is a round, name them so: 1, 2, ..., or day 1, day 2, ..., or by dates"
+        )
     values = np.stack([_numbers(body.iloc[:, j], source) for j in range(len(names))], axis=-1)
     rows = np.broadcast_to(source.rows[:, None], values.shape)
     times = _tidy(names) if source.text else names

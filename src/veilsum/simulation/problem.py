@@ -44,7 +44,8 @@ class Problem:
     source
         `SyntheticSignals`, `RecordedSignals`, or any other `SignalSource`.
     privacy
-        `SignalDP`, `NetworkDP`, `MaskedDP` or `NoPrivacy`.
+        `SignalDP`, `NetworkDP`, `MaskedDP` or `NoPrivacy`. A radius of None becomes a number
+        (`PrivacyRequest.over`).
     rounds
         The number of rounds T.
     epsilons
@@ -93,6 +94,8 @@ class Problem:
         """Choose a seed if none is given; check counts and signals before anything is drawn."""
         object.__setattr__(self, "seed", seed_of(self.seed, self.source.measured))
         object.__setattr__(self, "algorithm", in_batches(self.privacy, self.algorithm))
+        drawn = not self.source.measured
+        object.__setattr__(self, "privacy", self.privacy.over(self.family, drawn))
         _validate.at_least(VeilsumError, 1, rounds=self.rounds, replicas=self.replicas)
         check_rounds(self.rounds)
         if self.horizon is not None and self.horizon < self.rounds:
@@ -124,6 +127,11 @@ class Problem:
         """The scale of every agent's noise; 0 without privacy."""
         horizon = self.horizon or self.rounds
         return calibrate(self.privacy, self.algorithm, self.family, self.network, horizon)
+
+    @cached_property
+    def diverges(self) -> str | None:
+        """Why the error grows without limit from round to round, if it is known to."""
+        return self.algorithm.divergence(self.network, self.privacy.hides_neighbours)
 
     @property
     def mass(self) -> Floats:

@@ -57,8 +57,6 @@ class Precision:
     agents, readings, epsilon
         How many agents, how many readings of each, or which epsilon give a half width of a tenth
         of the range, the others unchanged; None where none does.
-    sessions
-        Sessions that a query may take, each with that epsilon.
 
     Examples
     --------
@@ -83,7 +81,6 @@ buys nothing; for +- 10 you need about n = 770 agents or epsilon = 16.01
     agents: int | None
     readings: int | None
     epsilon: float | None
-    sessions: int = 1
 
     @property
     def useful(self) -> bool:
@@ -96,11 +93,10 @@ buys nothing; for +- 10 you need about n = 770 agents or epsilon = 16.01
             return ""
         whole = self.high - self.low
         much = "all" if self.half_width >= whole / 2 else "most"
-        each = "" if self.sessions == 1 else " a session"
         ways = [
             *([f"n = {self.agents:,} agents"] if self.agents else []),
             *([f"{self.readings:,} readings of each agent"] if self.readings else []),
-            *([f"epsilon = {self.epsilon:g}{each}"] if self.epsilon else []),
+            *([f"epsilon = {self.epsilon:g}"] if self.epsilon else []),
         ]
         remedy = (
             f"you need about {' or '.join(ways)}" if ways else "add rounds, or narrow the bounds"
@@ -149,7 +145,6 @@ def precision(problem: Problem) -> Precision | None:
         agents=_agents(problem, found, wanted),
         readings=_readings(problem, found, wanted) if problem.algorithm.online else None,
         epsilon=_epsilon(problem, found, wanted),
-        sessions=problem.privacy.sessions,
     )
 
 

@@ -95,7 +95,7 @@ class Candidate:
     flooding
         Rounds of flooding that a query takes between two readings of a stream.
     sessions
-        Sessions that a query may take; each has epsilon/sessions.
+        Sessions that a query may take, which share epsilon.
 
     Examples
     --------
@@ -127,11 +127,6 @@ class Candidate:
     trust: str = ""
     flooding: int = 0
     sessions: int = 1
-
-    @property
-    def session_epsilon(self) -> float | None:
-        """Epsilon of one session, as a scenario states it."""
-        return None if self.epsilon is None else self.epsilon / self.sessions
 
 
 class LeftOut(NamedTuple):
@@ -263,7 +258,7 @@ class Plan:
         best, scheme = self.best, self.best.weights.partition(",")[0]
         lines = ["[network]", f'weights = "{scheme}"', ""] if scheme != "custom" else []
         if best.epsilon is not None:
-            lines += ["[privacy]", f"epsilon = {best.session_epsilon}"]
+            lines += ["[privacy]", f"epsilon = {best.epsilon}"]
             lines += [] if best.batches is None else [_batches_line(best.batches)]
             lines += _mode_lines(self.problem.privacy)
             lines += [""]
@@ -306,7 +301,6 @@ def _batches_line(batches: Batches) -> str:
 def _plain(candidate: Candidate) -> dict[str, Any]:
     return asdict(candidate) | {
         "split": candidate.split._asdict(),
-        "session_epsilon": candidate.session_epsilon,
     }
 
 
@@ -426,7 +420,7 @@ def _nothing_left(problem: Problem, left_out: list[LeftOut]) -> str:
 
 def _ready(best: Candidate, made: Problem) -> Problem:
     """The problem of a candidate, ready to run."""
-    epsilons = () if best.session_epsilon is None else (best.session_epsilon,)
+    epsilons = () if best.epsilon is None else (best.epsilon,)
     return replace(made, rounds=best.rounds, epsilons=epsilons)
 
 
@@ -604,7 +598,7 @@ class _Request:
         if no_privacy:
             own = None
         elif own is None:
-            own = problem.run_epsilons[0] * problem.privacy.sessions
+            own = problem.run_epsilons[0]
         return _Request(solved, unit * (error or 0.0), own, limit, unit, norm, deviation)
 
     def expect(self, problem: Problem, epsilons: tuple[float, ...], rounds: int) -> Expected:
@@ -612,8 +606,7 @@ class _Request:
         data = getattr(problem.source, "data", None)
         if problem.algorithm.online and data is not None:
             rounds = min(rounds, data.values.shape[1])
-        each = tuple(epsilon / problem.privacy.sessions for epsilon in epsilons)
-        made = replace(problem, rounds=rounds, epsilons=each, horizon=None)
+        made = replace(problem, rounds=rounds, epsilons=epsilons, horizon=None)
         return expected(made, deviation=self.deviation, exact_up_to=PROMPT_UP_TO)
 
     def answer(self, problem: Problem) -> Candidate:

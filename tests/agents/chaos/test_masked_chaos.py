@@ -106,7 +106,7 @@ class Chaos:
         terms = MaskedTerms.of(manifest, self.problem.family)
         attempts = {
             terms.sid(1, attempt, view).hex(): attempt
-            for attempt in range(terms.parameters.tries)
+            for attempt in range(terms.parameters.attempts)
             for view in range(terms.most_views)
         }
         sent: defaultdict[tuple[str, int], set[Any]] = defaultdict(set)

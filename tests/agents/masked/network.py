@@ -220,7 +220,7 @@ class MaskedNetwork(SimulatedNetwork):
 
     def place_of(self, sid: bytes) -> tuple[int, int, int]:
         for query in range(1, max(self.queries, 1) + 3):
-            for attempt in range(self.terms.parameters.tries):
+            for attempt in range(self.terms.parameters.attempts):
                 for view in range(60):
                     if self.terms.sid(query, attempt, view) == sid:
                         return query, attempt, view

@@ -194,7 +194,7 @@ class World:
         return dict(found)
 
     def attempt_of(self, sid: bytes) -> int:
-        for attempt in range(self.terms.parameters.tries):
+        for attempt in range(self.terms.parameters.attempts):
             for view in range(40):
                 if self.terms.sid(QUERY, attempt, view) == sid:
                     return attempt
@@ -214,7 +214,7 @@ class World:
             assert set(sent) <= kept, "a value that the ledger does not know"
             refunded = sum(entry.stage is Stage.REFUNDED for entry in entries)
             assert ledger.charged == Fraction(EPSILON) * (len(kept) - refunded), "a wrong charge"
-            assert ledger.charged <= Fraction(EPSILON) * self.terms.parameters.tries
+            assert ledger.charged <= Fraction(EPSILON) * self.terms.parameters.attempts
             for one in self.concluded[label]:
                 if one.result is not None:
                     known = results.setdefault(one.result.attempt, one.result)

@@ -57,7 +57,7 @@ def test_the_cost_and_the_noise_are_those_of_the_masked_terms() -> None:
     manifest, problem = terms()
     made = ContributionMechanism(manifest, problem, "1")
     assert made.event().epsilon == 1.0
-    assert (made.terms.n, made.terms.honest, made.terms.tries) == (4, 3, 1)
+    assert (made.terms.n, made.terms.honest, made.terms.attempts) == (4, 3, 1)
     assert "up to 1 of the other members together" in str(made.guarantee)
 
 

@@ -11,9 +11,9 @@ from pathlib import Path
 from veilsum.agents.config import Setup
 from veilsum.agents.pki import Credentials
 from veilsum.agents.release import ReleaseMechanism, check_guarantee, guarantee
+from veilsum.agents.release.guarantees import request_of
 from veilsum.agents.transport.zenoh_config import Endpoint
-from veilsum.privacy import Guarantee, PrivacyEvent
-from veilsum.privacy.accounting import repeated
+from veilsum.privacy import Guarantee, MaskedDP, PrivacyEvent
 
 
 class CheckOutcome(StrEnum):
@@ -138,18 +138,16 @@ class ExaminedAgent:
         """Of a reading, or of all attempts of a query that it is in; None without a guarantee."""
         if not self.masked:
             return self._mechanism.event(1)
-        one, attempts = self.cost_of_attempt, self.setup.manifest.attempts
-        assert one is not None
-        total = repeated(one, attempts)
-        return PrivacyEvent.of(total.epsilon, total.delta)
+        manifest = self.setup.manifest
+        return PrivacyEvent.of(manifest.epsilon, manifest.delta)
 
     @cached_property
     def cost_of_attempt(self) -> PrivacyEvent | None:
         """Of one attempt of a query, or of a reading with local noise."""
-        manifest = self.setup.manifest
-        if not self.masked:
+        asked = request_of(self.setup.manifest)
+        if not isinstance(asked, MaskedDP):
             return self.cost
-        return PrivacyEvent.of(manifest.epsilon, manifest.delta)
+        return PrivacyEvent.of(*asked.session_cost)
 
     def endpoint(self, text: str) -> Endpoint:
         """An endpoint of the file, parsed as the transport does."""

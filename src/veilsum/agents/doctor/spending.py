@@ -165,8 +165,8 @@ def _enough(agent: ExaminedAgent) -> str:
     assert cost is not None
     delta = f" and delta = {cost.delta:g}" if cost.delta else ""
     return (
-        f"raise [budget] to epsilon = {cost.epsilon:g}{delta}: attempts x epsilon = "
-        f"{manifest.attempts} x {manifest.epsilon:g}; {less}, or for fewer attempts"
+        f"raise [budget] to epsilon = {cost.epsilon:g}{delta}, what a query of up to "
+        f"{manifest.attempts} attempts costs; {less}"
     )
 
 

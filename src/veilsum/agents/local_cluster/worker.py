@@ -38,7 +38,7 @@ from veilsum.agents.release import make_mechanism
 from veilsum.agents.runtime import IterableReadings, Log, Node
 from veilsum.agents.transport.ending import leave
 from veilsum.agents.transport.zenoh import ZenohTransport
-from veilsum.privacy.accounting import Budget, PrivacyEvent, repeated
+from veilsum.privacy.accounting import Budget
 from veilsum.scenario import Scenario
 from veilsum.simulation import Problem
 
@@ -80,12 +80,8 @@ class Worker:
         row = {str(label): i for i, label in enumerate(self.problem.network.labels)}
         unit = "stream" if plan.budget else "event"
         protected = self.manifest.adds_noise
-        attempts = max(self.manifest.attempts, 1)  # of a query of a masked sum
-        budget = None
-        if protected:
-            one = PrivacyEvent.of(self.manifest.epsilon, self.manifest.delta)
-            query = repeated(one, attempts)
-            budget = Budget(plan.budget or query.epsilon, query.delta)
+        epsilon = plan.budget or self.manifest.epsilon
+        budget = Budget(epsilon, self.manifest.delta) if protected else None
 
         def opened(agent: str) -> Ledger:
             path = Path(plan.folder) / "ledgers" / f"{row[agent]}.ledger"

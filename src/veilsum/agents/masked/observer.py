@@ -102,7 +102,7 @@ class Observer:
     def _look_for_result(self) -> SumResult | None:
         """The sum of the earliest attempt that is complete here, if it was not known."""
         numbers = self.terms.parameters
-        best = self.result.attempt if self.result else numbers.tries
+        best = self.result.attempt if self.result else numbers.attempts
         for sid, (attempt, view) in sorted(self._views, key=lambda one: one[1]):
             enough = self.records.count(sid, "Masked") >= numbers.smallest_roster
             if attempt < best and enough:

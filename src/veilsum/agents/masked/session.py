@@ -153,7 +153,7 @@ class Session:
     def start(self) -> list[SessionAction]:
         """Begin, or go on with what the ledger remembers."""
         numbers = self.terms.parameters
-        self.ledger.begin(self.query, numbers.noise_cost, numbers.tries)
+        self.ledger.begin(self.query, numbers.noise_cost, numbers.attempts)
         self._actions = []
         self._entries = self.ledger.entries(self.query)
         for entry in self._entries:
@@ -391,7 +391,7 @@ class Session:
             self._written()
 
     def _has_attempt(self, attempt: int) -> bool:
-        return attempt < self.terms.parameters.tries
+        return attempt < self.terms.parameters.attempts
 
     def _give_up_view(self, entry: SessionEntry) -> None:
         self._pairs.drop(entry.sid)
@@ -427,7 +427,7 @@ class Session:
 
     def _look_for_result(self) -> None:
         """The sum of the earliest attempt that is complete here."""
-        best = self.result.attempt if self.result else self.terms.parameters.tries
+        best = self.result.attempt if self.result else self.terms.parameters.attempts
         for sid, (attempt, view) in self._views:
             enough = self.records.count(sid, "Masked") >= self.terms.parameters.smallest_roster
             if attempt < best and enough:

@@ -49,7 +49,7 @@ class ViewWindow:
     def follow(self, attempt: int, view: int) -> bytes:
         """Accept records of an attempt up to the view after this one, and of the next attempt."""
         for a, top in ((attempt, view + 1), (attempt + 1, 0)):
-            if a < self._terms.parameters.tries:
+            if a < self._terms.parameters.attempts:
                 for v in range(self._tops.get(a, -1) + 1, top + 1):
                     self._places[self._terms.sid(self._query, a, v)] = a, v
                     self.records.widened += 1
@@ -125,7 +125,7 @@ class ViewWindow:
         numbers, records = self._terms.parameters, self.records
         if self.furthest() > place:
             return True
-        if attempt + 1 < numbers.tries and self.count_senders(attempt) > numbers.absent:
+        if attempt + 1 < numbers.attempts and self.count_senders(attempt) > numbers.absent:
             return True
         gone = self.gone(sid) if running else set()
         proposer = self._terms.proposer(self._query, attempt, view)

@@ -127,7 +127,7 @@ class MaskedQueries:
         sessions_of(agent).begin_query(
             query,
             mechanism.event(),
-            mechanism.terms.tries,
+            mechanism.terms.attempts,
             readings=len(records),
             last=records[-1].position,
             origins=origins_of(records),

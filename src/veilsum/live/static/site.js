@@ -172,7 +172,7 @@ function drawBudget() {
     label: `${number(used)} of ${number(epsilon)} ${part}, ${number(reserved)} reserved`,
   });
   const each = status.attempts
-    ? `${number(status.epsilon)} a session, at most ${number(status.attempts * status.epsilon)} a query`
+    ? `${number(status.epsilon)} a query, all attempts together`
     : `${number(status.epsilon)} a reading`;
   const refills = budget.refills_at ? `from ${moment(budget.refills_at)}` : budget.period ? "nothing to refill yet" : "never";
   facts("budget-facts", [

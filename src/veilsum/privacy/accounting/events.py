@@ -40,6 +40,7 @@ from veilsum import _validate
 from veilsum.errors import PrivacyError
 
 ROUNDING = 1e-15  # of a logarithm of a sum: a divergence is never stated too small
+LARGEST_DELTA = math.nextafter(1.0, 0.0)  # of an event: nothing is limited
 STEPS = 1024  # of a discrete Laplace, before its grid is made coarser
 PURE, APPROXIMATE, LAPLACE, DISCRETE_LAPLACE = "pure", "approximate", "laplace", "discrete-laplace"
 
@@ -217,7 +218,7 @@ class _Approximate(EventKind):
     def times(self, event: PrivacyEvent, readings: int) -> PrivacyEvent:
         eps = event.epsilon
         growth = math.expm1(min(readings * eps, 700.0)) / math.expm1(min(eps, 700.0))
-        delta = min(math.nextafter(event.delta * growth, math.inf), math.nextafter(1.0, 0.0))
+        delta = min(math.nextafter(event.delta * growth, math.inf), LARGEST_DELTA)
         return PrivacyEvent(readings * eps, delta, self.name)
 
 
