@@ -130,7 +130,7 @@ def release_weights(network: Any, eta: float, rounds: int, sensitivity: float) -
     ndarray, shape (rounds + 1,)
         Release by release.
     """
-    part = spectrum.part(network, rounds, probes=16)
+    part = spectrum.part(network, rounds, spectrum.PROBES)
     values, counts = part.values, part.weights.mean(axis=0)
     t = np.arange(1, rounds + 1)
     start = (1 - eta) ** (2 * rounds) + counts @ (values - eta) ** (2 * rounds)
