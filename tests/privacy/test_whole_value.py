@@ -85,7 +85,7 @@ def test_a_whole_value_costs_the_moves_that_its_statistic_is_wide() -> None:
     request = SignalDP(0.5, radius=1.0)
     stated = found(request, family).for_whole_value().epsilon
     made = calibrate(request, algorithms.Average(), family, RING, 10).mechanism(0.5, 0)
-    spent = math.log1p(3e5) / made.scale  # type: ignore[attr-defined]
+    spent = math.log1p(3e5) / made.scale
     assert stated - 0.5 < spent <= stated == 0.5 * 19  # weakened: one move less does not cover it
 
 
