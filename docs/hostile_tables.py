@@ -28,7 +28,7 @@ def claimed_terms(graph: str, rounds: int = ROUNDS, clip: float = 0.0) -> Any:
         network = {{graph = "{graph}", weights = "lazy-metropolis"}}
         family = {{name = "normal", sigma = 1.0, bounds = [0.0, 100.0]}}
         signals = {{draw = {{mu = 50.0}}}}
-        privacy = {{protect = "signal", epsilon = 1.0}}
+        privacy = {{protect = "signal", epsilon = 1.0, radius = 1.0}}
         algorithm = {{name = "average", rounds = {rounds}}}
     """)
     return Manifest.of(scenario.build().problem, clip=clip)

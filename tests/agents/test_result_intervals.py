@@ -36,6 +36,7 @@ def manifest_of(
     algorithm: str = "average",
     rounds: int = 60,
     more: str = "",
+    radius: float = 1.0,
     **terms: Any,
 ) -> Any:
     problem = (
@@ -43,7 +44,7 @@ def manifest_of(
         network = {{graph = "{graph}", weights = "lazy-metropolis"}}
         family = {{name = "normal", sigma = 1.0, bounds = [0.0, 10.0]}}
         signals = {{draw = {{mu = 5.0}}}}
-        privacy = {{protect = "signal", epsilon = 2.0 {more}}}
+        privacy = {{protect = "signal", epsilon = 2.0, radius = {radius} {more}}}
         algorithm = {{name = "{algorithm}", rounds = {rounds}}}
     """)
         .build()
@@ -153,7 +154,7 @@ def test_long_ago_releases_are_counted_together_and_add_up_to_one() -> None:
 def test_the_interval_covers_the_mean_of_the_readings_and_one_without_mixing_does_not(
     algorithm: str, rounds: int
 ) -> None:
-    manifest, family = manifest_of("ring:6", algorithm, rounds, ", radius = 0.05")
+    manifest, family = manifest_of("ring:6", algorithm, rounds, radius=0.05)
     W, size = weights_matrix(manifest), 6
     found = interval(manifest, family, label="0")
     times = rounds if algorithm == "learn" else 1

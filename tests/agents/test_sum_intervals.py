@@ -20,7 +20,7 @@ SCENARIO = """
 network = {graph = "complete:3", weights = "lazy-metropolis"}
 family = {name = "normal", sigma = 1.0, bounds = [0.0, 10.0]}
 signals = {draw = {mu = 5.0}}
-privacy = {protect = "signal", mode = "masked", epsilon = 1.0, colluders = 1}
+privacy = {protect = "signal", mode = "masked", epsilon = 1.0, radius = 1.0, colluders = 1}
 algorithm = {name = "masked-sum", rounds = 10}
 """
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from veilsum.agents.manifest import Manifest
 from veilsum.agents.membership.signed_epoch import SignedEpoch
 from veilsum.agents.pins import Pins, check_pinned, pins_of
-from veilsum.errors import AgentError, VeilsumError
+from veilsum.errors import AgentError, PrivacyError, VeilsumError
 from veilsum.scenario import Scenario
-from veilsum.scenario.errors import SourceMap, attribute, raise_
+from veilsum.scenario.errors import Issue, SourceMap, attribute, raise_
 from veilsum.scenario.schema import Spec
 from veilsum.simulation import Problem
 
@@ -55,6 +55,10 @@ def problem_and_manifest(
     index = next(k for k, spec in enumerate(scenario.variants) if spec.name == job.name)
     spec, source_map = scenario.variants[index], scenario.source_map
     place = index if source_map.variants else None
+    try:
+        spec.privacy.request.over(job.problem.family)  # a radius of 1 is for signals that are drawn
+    except PrivacyError as problem:
+        raise AgentError(source_map.message(Issue(("privacy",), str(problem)), place)) from None
     try:
         pins = pins_of(spec.agents, scenario.folder)
         manifest = manifest_of(job.problem, spec, scenario.name, pins)

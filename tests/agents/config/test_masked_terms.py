@@ -25,7 +25,7 @@ name = "ring"
 network = {{graph = "ring:9", weights = "metropolis"}}
 family = {{name = "normal", sigma = 1.0{bounds}}}
 signals = {{draw = {{mu = 0.5}}}}
-privacy = {{protect = "signal", epsilon = 0.5, mode = "masked", colluders = 2, absent = 2{more}}}
+privacy = {{protect = "signal", epsilon = 0.5, radius = 1.0, mode = "masked", colluders = 2, absent = 2{more}}}
 algorithm = {{name = "masked-sum", rounds = 40{options}}}
 """
 
@@ -41,7 +41,7 @@ def scenario(
     return Scenario.parse(text.replace("masked-sum", name))
 
 
-PROBLEM = scenario().build().problem
+PROBLEM = scenario(more=", attempts = 2").build().problem
 KEYS = {str(label): f"{k:064x}" for k, label in enumerate(PROBLEM.network.labels)}
 
 
@@ -84,7 +84,7 @@ def test_the_request_and_the_guarantee_are_those_of_the_problem() -> None:
     assert str(found).startswith("Proved: differential privacy")
     assert "as long as nobody breaks X25519" in str(found)
     assert found.caveat
-    assert found.epsilon == 1.0  # two attempts of 0.5
+    assert found.epsilon == 0.5  # two attempts of 0.25
     assert found == guarantee(PROBLEM)
     check_guarantee(manifest, PROBLEM.family)
 
@@ -203,7 +203,7 @@ def test_terms_of_a_masked_sum_do_not_go_with_local_noise() -> None:
 
 def test_a_masked_sum_without_privacy_is_refused() -> None:
     text = TEXT.replace(
-        '"signal", epsilon = 0.5, mode = "masked", colluders = 2, absent = 2', '"nothing"'
+        '"signal", epsilon = 0.5, radius = 1.0, mode = "masked", colluders = 2, absent = 2', '"nothing"'
     )
     bare = Scenario.parse(text.format(bounds=", bounds = [0.0, 1.0]", more="", options=""))
     with pytest.raises(AgentError, match="shows the sum as it is"):

@@ -177,4 +177,4 @@ def test_the_first_file_of_a_site_needs_no_pins_yet(site: Path) -> None:
 
 def test_the_budget_of_the_first_file_covers_all_attempts() -> None:
     text = starter(Path(__file__).parents[3] / "examples" / "masked-feeder.toml", "0")
-    assert re.search(r"^epsilon = 2 +# 2 attempts at 1$", text, re.M)
+    assert re.search(r"^epsilon = 1 +# a query of one attempt$", text, re.M)

@@ -171,45 +171,45 @@ def test_a_denied_neighbour_is_removed_by_commands_that_are_named(
 
 
 def test_all_attempts_of_a_masked_sum_are_to_be_paid_for(masked: Path) -> None:
-    """Two attempts at 20 need a budget of 40: one of 39 is refused before anything is drawn."""
+    """A query of two attempts at 10 each needs 20: a budget of 19 is refused before any draw."""
     replace_in(masked / "links.csv", "east,west\n", "east,west\nwest,south\n")
-    replace_in(masked / "scenario.toml", "colluders = 1", "colluders = 0\nabsent = 1")
+    replace_in(masked / "scenario.toml", "colluders = 1", "colluders = 0\nabsent = 1\nattempts = 2")
     more = f'south = "{"cd" * 32}"\n'
     (masked / "signing-keys.toml").write_text((masked / "signing-keys.toml").read_text() + more)
-    replace_in(masked / "agent.toml", "epsilon = 20.0", "epsilon = 39.0")
+    replace_in(masked / "agent.toml", "epsilon = 20.0", "epsilon = 19.0")
     (named,) = bad(results(masked))
-    assert "a query of up to 2 attempts costs epsilon = 40" in str(named)
-    assert "raise [budget] to epsilon = 40: attempts x epsilon = 2 x 20" in named.remedy
-    replace_in(masked / "agent.toml", "epsilon = 39.0", "epsilon = 40.0")
+    assert "a query of up to 2 attempts costs epsilon = 20" in str(named)
+    assert "raise [budget] to epsilon = 20, what a query of up to 2 attempts costs" in named.remedy
+    replace_in(masked / "agent.toml", "epsilon = 19.0", "epsilon = 20.0")
     assert bad(results(masked)) == []
 
 
 def test_the_next_query_must_be_paid_for_by_what_the_ledger_has_left(masked: Path) -> None:
-    """What `begin_query` would say: a query of another run has left 21 of 41, and 40 are needed."""
+    """What `begin_query` would say: a query of another run has left 11 of 21, and 20 are needed."""
     test_all_attempts_of_a_masked_sum_are_to_be_paid_for(masked)
-    replace_in(masked / "agent.toml", "epsilon = 40.0", "epsilon = 41.0")
+    replace_in(masked / "agent.toml", "epsilon = 20.0", "epsilon = 21.0")
     setup = AgentSetup.load(masked / "agent.toml")
-    budget, nonce = Budget(41.0), setup.manifest.nonce
+    budget, nonce = Budget(21.0), setup.manifest.nonce
     earlier = replace(setup.manifest, nonce="0" * len(nonce))
     with Ledger.open(
         masked / "north.ledger", earlier, "north", budget, key=setup.ledger_key(),
         device=setup.device_secret(),
     ) as made:  # fmt: skip
         terms = MaskedTerms.of(earlier, setup.problem.family)
-        sessions, cost = made.sessions(terms), PrivacyEvent(20.0)
+        sessions, cost = made.sessions(terms), PrivacyEvent(10.0)
         sessions.begin_query(1, cost, 2, last=1)
         sessions.open(1, entry(terms, 1))
         sessions.prepare(1, value(entry(terms, 1)))
         sessions.ready(1, bytes(32))
         sessions.send(1)
         sessions.conclude_query(1, "sum", None)
-        assert made.remaining.epsilon == 21.0
+        assert made.remaining.epsilon == 11.0
         with pytest.raises(BudgetExceeded):
             sessions.begin_query(2, cost, 2, last=2)
     (named,) = bad(results(masked))
     assert (named.check, named.outcome) == ("budget", FAILURE)
     assert "the ledger does not admit the next query" in named.found
-    assert "has spent epsilon = 20" in named.found
+    assert "has spent epsilon = 10" in named.found
     assert "veilsum ledger amend agent.toml --raise" in named.found
     replace_in(masked / "scenario.toml", f'nonce = "{nonce}"', f'nonce = "{"0" * len(nonce)}"')
     assert bad(results(masked)) == []  # of the run that has its sum, nothing more is asked

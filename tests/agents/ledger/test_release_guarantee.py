@@ -46,7 +46,7 @@ def test_network_protection_is_for_as_many_messages_as_rounds(problem_of: Any) -
 def test_the_epsilon_that_runs_is_the_one_that_is_stated(problem_of: Any) -> None:
     problem = replace(problem_of("learn", SignalDP(0.5)), epsilons=(2.0,))
     assert guarantee(problem).epsilon == 2.0
-    assert request_of(Manifest.of(problem)) == SignalDP(2.0)
+    assert request_of(Manifest.of(problem)) == SignalDP(2.0, radius=float("inf"))
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,7 @@ def terms_of(manifest: Manifest, colluders: int = 1, absent: int = 1, **more: An
     labels = manifest.labels
     numbers = MaskedParameters(
         len(labels), colluders, absent, EPSILON, sensitivity_steps=100, largest_steps=1000,
-        **({"dimension": 2, "longest_batch": 4} | more),
+        **({"dimension": 2, "longest_batch": 4, "attempts": min(2, absent + 1)} | more),
     )  # fmt: skip
     members = tuple((one, key_of(one).public_key().public_bytes_raw()) for one in labels)
     return MaskedTerms(manifest.digest, bytes([2]) * 16, members, numbers)

@@ -22,7 +22,7 @@ SCENARIO = """
 network = {{graph = "complete:{size}"}}
 family = {{name = "normal", sigma = 1.0, bounds = [0.0, 10.0]}}
 signals = {{draw = {{mu = 5.0}}}}
-privacy = {{protect = "signal", mode = "masked", epsilon = 1.0, colluders = 1{privacy}}}
+privacy = {{protect = "signal", mode = "masked", epsilon = 1.0, radius = 1.0, colluders = 1{privacy}}}
 algorithm = {{{algorithm}}}
 """
 OPTIONS = Options(deadline=0.3, resend=0.05, tick=0.005)
