@@ -10,12 +10,14 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from veilsum import algorithms
+from veilsum import algorithms, networks
+from veilsum.agents import guarantee
 from veilsum.families import LogNormal, Pareto
-from veilsum.privacy import NetworkDP, SignalDP, Status, guarantee_of
+from veilsum.privacy import NetworkDP, SignalDP, Status, calibrate, guarantee_of
 from veilsum.privacy.mechanisms import laplace_delta
 from veilsum.privacy.published import worst_pair
 from veilsum.privacy.sensitivity.smooth_sensitivity import factor_as_published
+from veilsum.simulation import Problem, SyntheticSignals
 
 AVERAGE = algorithms.Average()
 
@@ -139,6 +141,45 @@ def test_the_delta_is_that_of_the_integral() -> None:
     cuts = [-300.0, -60.0, -20.0, 0.0, 20.0, 60.0, 300.0]
     whole = sum(quad(excess, u, v, limit=400)[0] for u, v in pairwise(cuts))
     assert found.delta == pytest.approx(whole, abs=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "t", "parts", "fraction"),
+    [
+        (AVERAGE, 0, 1, 1.0),
+        (AVERAGE, 0, 1, 0.25),
+        (algorithms.FirstOrderOnline(eta=0.1), 3, 20, 1.0),
+    ],
+)
+def test_it_is_what_the_calibrated_noise_spends(
+    algorithm: Any, t: int, parts: int, fraction: float
+) -> None:
+    """The scale that a run has at the two signals, over what the statistic is multiplied by."""
+    epsilon, ring, family = 4.0, networks.metropolis("ring:5"), LogNormal(1.0, bounds=(2.0, None))
+    privacy = SignalDP(
+        epsilon, 0.01, sensitivity="smooth-as-published", budget_fractions=(fraction,) * 5
+    )
+    found = worst_pair(2.0, epsilon, 0.01, parts=parts, fraction=fraction)
+    made = calibrate(privacy, algorithm, family, ring, 20)
+    signals = np.array([found.s, found.other, 9.0, 9.0, 9.0])[:, None]
+    step = algorithm.at(t)
+    one, other = made.scale(signals, epsilon, t)[:2, 0] * abs(step.noise / step.innovation)
+    own, h = epsilon * fraction / parts, math.log(found.s / found.other)
+    spent = max(laplace_delta(h, one, other, own), laplace_delta(h, other, one, own))
+    assert spent == pytest.approx(found.delta, rel=1e-9)
+    assert one == pytest.approx(found.scale, rel=1e-12)
+    stated = guarantee_of(privacy, algorithm, 20, family)
+    assert stated.status == ("refuted" if spent > 0.01 / parts else "proved")
+
+
+def test_agents_which_draw_on_a_grid_claim_no_proof() -> None:
+    ring, family = networks.metropolis("ring:5"), LogNormal(1.0, bounds=(3.0, 50.0))
+    source = SyntheticSignals(family, {"mu": 2.0}, 5, seed=1)
+    privacy = SignalDP(1.0, 0.01, sensitivity="smooth-as-published")
+    todo = Problem(ring, AVERAGE, family, source, privacy, 10)
+    assert todo.guarantee.status == "proved"
+    assert guarantee(todo).status == "claimed"
+    assert "rounding to a grid" in guarantee(todo).reason
 
 
 def test_half_of_the_noise_is_not_proved(monkeypatch: pytest.MonkeyPatch) -> None:
