@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from veilsum import algorithms, networks, simulation
+from veilsum import algorithms, networks, paper, simulation
 from veilsum.families import LogNormal
 from veilsum.paper.heterogeneous import simulate
 from veilsum.privacy import NetworkDP, SignalDP, allocation
@@ -65,3 +65,10 @@ def test_optimal_budgets_cost_less_and_spend_no_more() -> None:
     assert len(overheads) == 12 * 2
     assert all(row["overhead"] < row["equal"] for row in overheads)
     assert all(row["spent"] <= 1 + 1e-12 for row in overheads)
+
+
+def test_the_curves_have_the_papers_rounds_and_as_many_replicas_online_as_offline() -> None:
+    """T = 1,096 days, ten draws, for every task and allocation."""
+    jobs = paper.EXPERIMENTS["fig-mse-budgets"].jobs(paper.Context())
+    assert {(job.problem.rounds, job.problem.replicas) for job in jobs} == {(1096, 10)}
+    assert len(jobs) == 12

@@ -56,10 +56,10 @@ def made(
 
     said = claims or (Claim("It holds.", always(Finding(Verdict.CONFIRMED, "It is 1."))),)
 
-    class Told(Experiment):
+    class Stating(Experiment):
         claims = said
 
-    return Told(id, "Title", "Figure 1", measure, draw, (SCENARIO,), **more)
+    return Stating(id, "Title", "Figure 1", measure, draw, (SCENARIO,), **more)
 
 
 def test_outputs_and_record(tmp_path: Any) -> None:

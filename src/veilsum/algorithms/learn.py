@@ -2,7 +2,8 @@
 
     nu_0 = 0,    nu_t = (t-1)/t A nu_{t-1} + 1/t (xi_t + d_t)
 
-In sums, S_t = t nu_t obeys S_t = A S_{t-1} + xi_t + d_t: the total of S is the total released.
+In sums, S_t = t nu_t obeys S_t = A S_{t-1} + xi_t + d_t: the total of S is the total released. With
+A_t in place of A it is the rule for streams on changing networks, and agents may differ.
 """
 
 from __future__ import annotations

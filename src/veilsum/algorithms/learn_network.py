@@ -5,6 +5,9 @@
 Neighbours enter with weight 1/t, like the signal, so noise of a constant scale hides both and
 still averages out. In sums, S_t = t nu_t obeys S_t = ((t-2) I + A)/(t-1) S_{t-1} + xi_t + d_t.
 
+Agents must be alike: with means m_i of their own nu_t tends to (2I - A)^-1 m, not to their mean, for
+every number of readings (erratum 20); `learn` tends to the mean.
+
 With A_t in place of A this is also the online rule for dynamic networks. The rule published for
 them (App. C.1, eq. time_varying) keeps (t-1)/t instead of (t-2)/t; its weights add up to 1 + 1/t,
 and it grows like the harmonic numbers (erratum 1). It is included to show that it diverges.

@@ -192,10 +192,11 @@ class Claim:
     def finding(self, measured: Measurement) -> dict[str, Any]:
         """The row as it is recorded: words, verdict, numbers."""
         found = self.check(measured)
+        line = list(self.threshold) if isinstance(self.threshold, tuple) else self.threshold
         return {
             "id": self.id, "statement": self.statement, "source": str(self.source),
             "verdict": str(found.verdict), "sentence": f"{found.sentence} {self.line}".rstrip(),
-            "quote": self.quote, "where": self.where, "threshold": self.threshold,
+            "quote": self.quote, "where": self.where, "threshold": line,
             "threshold_by": self.threshold_by, "can_fail": self.can_fail,
             "erratum": list(self.erratum),
         }  # fmt: skip

@@ -70,7 +70,8 @@ class Bound:
 def theorem_1(size: int, beta_star: float, rounds: int, noise: float, largest: float) -> Bound:
     """(1 + sqrt(n-1) beta*^t) sqrt(noise) + sqrt(n(n-1)) beta*^t M_n   (Theorem 1, offline).
 
-    It holds. The paper calls it tight on the complete graph, which it is not: there TE is
+    It holds for every A. Its cost of privacy is at least sqrt(noise), that of agents which never
+    communicate. The paper calls it tight on the complete graph, which it is not: there TE is
     sqrt(noise/n), smaller by sqrt(n). The theorem's second part, O(... + Delta/eps), lacks that
     sqrt(n) and is attained, up to sqrt(2) (`corollary_1`).
 
@@ -152,7 +153,8 @@ def theorem_2(size: int, beta_star: float, rounds: int, noise: float, variance: 
     """1/t (sqrt(n t Var xi) + sqrt(noise)) (1 + sqrt((n-1)/(1-beta*^2)))   (Theorem 2, online).
 
     It holds, and so does its proof: the principal eigenvalue contributes max_tau 1 = 1 times the
-    sum of the variances.
+    sum of the variances. It is above the error of agents that never communicate,
+    1/t sqrt(n t Var xi + noise).
 
     Parameters
     ----------
@@ -187,7 +189,8 @@ def theorem_2(size: int, beta_star: float, rounds: int, noise: float, variance: 
 def theorem_3(size: int, beta_star: float, rounds: int, noise: float, variance: float) -> Bound:
     """1/t (sqrt(n t Var xi) + sqrt(noise)) (1 + sqrt((n-1)/(3-2 beta*)))   (Theorem 3, online).
 
-    It holds, since the rounds are contractions, although its proof does not: it bounds the sum of
+    It holds, since the rounds are contractions, and is above the error of agents that never
+    communicate, 1/t sqrt(n t Var xi + noise). Its proof does not hold: it bounds the sum of
     the squared responses at an eigenvalue by 1/(3-2 lambda), and the sum is about t/(3-2 lambda).
     So disagreement under Algorithm 5 is a fixed fraction of the error at every t: CoP^2 tends to
     V/t sum_i 1/(3-2 lambda_i).
