@@ -167,8 +167,7 @@ class Calibration:
     ) -> Mechanism:
         """Laplace noise of scale m max(signal S(s), weight)/eps, on a grid that follows the bounds.
 
-        log s moves by at least log(1 + r/high) where a whole radius fits on either side, and else by
-        log(high/low)/2; the smooth sensitivity is no less. As published it is r/(e gamma s).
+        The least S on the bounds is derived with it; as published, S = r/(e gamma s), it is at the top.
         """
         (low, high), privacy = self.bounds, self.privacy
         delta = privacy.delta / self.rounds_per_budget
@@ -178,16 +177,18 @@ class Calibration:
         else:
             gamma = smoothing(epsilon, delta)
             bound, factor = smooth_log(low, high, smoothing=gamma, radius=privacy.radius), None
-            least = min(math.log1p(privacy.radius / high), math.log(high / low) / 2)
+            least = bound.least
         xi = _first_coordinate(self.family)
-        larger = replace(bound, rule=_LargerOfSignalAndWeight(bound, signal, weight), statistic=xi)
+        larger = replace(
+            bound, rule=_LargerOfSignalAndWeight(bound, signal, weight), statistic=xi,
+            least=max(least * signal, weight) if least else 0.0,
+        )  # fmt: skip
         return SmoothLaplaceMechanism(
             epsilon,
             xi,
             larger,
             delta,
             factor,
-            max(least * signal, weight) if least else None,
             input_error(self.family, least) if released and least else 0.0,
         )
 
