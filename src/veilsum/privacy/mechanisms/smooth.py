@@ -233,7 +233,7 @@ def _check_bound(statistic: Callable[[Array], ArrayLike], bound: SensitivityBoun
 
 def _check_least(bound: SensitivityBound) -> None:
     """Refuse a least sensitivity that the bound goes below: the grid would be too coarse for it."""
-    if not bound.least:
+    if not bound.least or bound.status is Status.REFUTED:  # of which nothing holds
         return
     below = bound.at(_spread(bound)) < bound.least * (1 - 1e-9)
     if not 0 <= bound.least < math.inf or below.any():
