@@ -153,8 +153,7 @@ def _of_manifest(manifest: _Identical, family: _Identical, fraction: float) -> G
 
 
 REFUTED_OF_AGENTS = (
-    "Network DP does not hold for real agents: noise is on a grid and what neighbours push is not, so "
-    "that the low 25 bits of each message have no noise and show a neighbour's estimate"
+    "Network DP does not hold for real agents: the low 25 bits of each message have no noise"
 )
 
 
