@@ -94,7 +94,7 @@ def test_samples_of_the_real_mechanisms_do_not_refute_them(epsilon: Any) -> None
     for made, pairs, delta in sampled(epsilon):
         report = audit(released(made), pairs, epsilon, delta, rng=5, name=made.name)
         assert not report.refuted, str(report)
-        assert report.smallest_fault <= 0.101
+        assert report.smallest_fault is None if delta else (report.smallest_fault or 1.0) <= 0.101
         TRIED["mechanisms, samples"] += len(pairs)
 
 

@@ -139,7 +139,7 @@ def test_a_stream_is_beyond_its_claim_where_more_collude_than_it_covers() -> Non
     assert "5 colluders are beyond the 2 covered, so that nothing is claimed; epsilon = " in str(
         weak
     )
-    assert "would have been found" not in str(weak)
+    assert "would have found it" not in str(weak)
     assert replace(weak, lower_bound=weak.epsilon + 0.1).verdict == "REFUTED"  # what is stated, too
     covered = audit_problem(todo, trials=2_000, colluders=2)
     assert (covered.verdict, covered.beyond, covered.epsilon) == ("not refuted", "", 1.0)

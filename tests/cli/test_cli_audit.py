@@ -92,7 +92,7 @@ def test_neighbours_are_attacked_where_something_is_claimed_for_them(
 
 def test_the_smallest_fault_and_the_exact_loss_are_printed(tmp_path: Any) -> None:
     done = call(tmp_path, "--no-figures")
-    assert "would have been found with probability 0.95" in done.output
+    assert "this test would have found it 95 times in 100" in " ".join(done.output.split())
     assert (
         "the smallest missing fraction of the noise that the samples would have found"
         in done.output

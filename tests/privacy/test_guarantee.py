@@ -3,11 +3,16 @@
 import json
 from typing import Any
 
+import numpy as np
 import pytest
 
-from veilsum import algorithms, families
+from veilsum import algorithms, families, networks
 from veilsum.algorithms.table import coefficient_table
-from veilsum.privacy import NetworkDP, NoPrivacy, SignalDP, guarantee_of
+from veilsum.auditing import PlantedSignal
+from veilsum.errors import AlgorithmError
+from veilsum.privacy import Batches, NetworkDP, NoPrivacy, SignalDP, guarantee_of
+from veilsum.privacy.calibration import in_batches
+from veilsum.simulation import Problem, Record, simulate
 
 PUBLISHED: Any = {"epsilon": 1.0, "delta": 0.01, "sensitivity": "smooth-as-published"}
 CHEBYSHEV = algorithms.Chebyshev(lambda_2=0.5, lambda_n=0.0)
@@ -100,6 +105,56 @@ class Shared(algorithms.Average):
 
     def coefficients(self, t: Any) -> Any:  # noqa: ARG002 - the same in every round
         return algorithms.Coefficients(mixing=0.5, innovation=0.5, noise=0.5)
+
+
+class Held(algorithms.Learn):
+    """A weakened twin in which every reading is used twice."""
+
+    def latest(self, t: Any) -> Any:
+        return (t + 1) // 2
+
+
+class Window(algorithms.Learn):
+    """A weakened twin in which a reading stays for five rounds."""
+
+    def readings(self, t: Any) -> Any:
+        return min(t, 5)
+
+
+class Foreseen(algorithms.Learn):
+    """Uses the reading of the next round."""
+
+    def latest(self, t: Any) -> Any:
+        return t + 1
+
+
+@pytest.mark.parametrize(("algorithm", "times"), [(Held(), 2), (Window(), 5)])
+def test_a_reading_that_enters_several_rounds_is_not_proved(algorithm: Any, times: int) -> None:
+    """What is released of one reading, counted in the simulator: the loss of all rounds together."""
+    for request in (SignalDP(1.0), NetworkDP(1.0)):
+        found = guarantee_of(request, algorithm)
+        assert found.status == "none"
+        assert f"of a stream in {times} rounds" in found.reason
+    assert guarantee_of(SignalDP(1.0), algorithms.Learn()).status == "proved"
+    batched = in_batches(SignalDP(1.0, batches=Batches(2.0)), algorithms.Learn())
+    assert coefficient_table(batched, 100).reused is None
+    assert guarantee_of(SignalDP(1.0, batches=Batches(2.0)), algorithms.Learn()).status == "proved"
+    ring = networks.metropolis("ring:5")
+    family = families.Normal(1.0, bounds=(0.0, 1.0))
+    entered = []
+    for value in (0.0, 1.0):
+        source = PlantedSignal(np.zeros(5), 0, value, reading=2)
+        problem = Problem(ring, algorithm, family, source, SignalDP(1.0), 12)
+        trace: Any = simulate(problem, Record(every=1)).noiseless
+        entered.append(trace[:, :, 0, 0] @ np.ones(5))
+    means = np.diff(entered, axis=0)[0] * np.arange(13)  # learn divides by t: each entry adds 1
+    assert np.unique(np.diff(means).round(9)).tolist() == [0.0, 1.0]
+    assert np.diff(means).sum() == pytest.approx(times)
+
+
+def test_a_reading_that_is_not_there_yet_is_refused() -> None:
+    with pytest.raises(AlgorithmError, match="up to that of the round"):
+        guarantee_of(SignalDP(1.0), Foreseen())
 
 
 def test_readings_and_fractions_are_counted() -> None:

@@ -17,6 +17,7 @@ messages carry has `Algorithm.noise_gain` at 1 in place of noise_tau: 0 where it
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -62,6 +63,33 @@ class CoefficientTable:
     def releases(self) -> int:
         """How many rounds have noise, the start included."""
         return int(np.count_nonzero(self.noise))
+
+    @cached_property
+    def reused(self) -> tuple[int, int] | None:
+        """The reading of a stream that enters most often, and in how many rounds; None if once at most.
+
+        Round t adds up readings latest(t) - readings(t) + 1 .. latest(t), as the simulator does. A
+        reading that is not there yet, or that no round has, is as wrong as one that enters twice.
+        """
+        algorithm = self.algorithm
+        if not algorithm.online:
+            return None
+        rounds = [t for t in np.flatnonzero(self.innovation).tolist() if t]
+        ends = np.array([algorithm.latest(t) for t in rounds], dtype=np.int64)
+        counts = np.array([algorithm.readings(t) for t in rounds], dtype=np.int64)
+        wrong = (counts < 0) | (ends > rounds) | ((counts > 0) & (ends - counts < 0))
+        if wrong.any():
+            raise AlgorithmError(
+                f"algorithm {algorithm.name} adds up {counts[wrong][0]} readings up to reading "
+                f"{ends[wrong][0]} in round {np.array(rounds)[wrong][0]}; readings are 1, 2, ... up "
+                "to that of the round"
+            )
+        starts = np.zeros(self.rounds + 2, dtype=np.int64)
+        np.add.at(starts, ends - counts + 1, counts > 0)
+        np.add.at(starts, ends + 1, -(counts > 0).astype(np.int64))
+        entered = np.cumsum(starts)
+        most = int(entered.argmax())
+        return (most, int(entered[most])) if entered[most] > 1 else None
 
 
 def coefficient_table(algorithm: Algorithm, rounds: int) -> CoefficientTable:

@@ -119,14 +119,18 @@ class DistinguishingTest:
 
 
 def learn(
-    first: Floats, second: Floats, bound: LowerBound, scores: Sequence[Score] = ()
+    first: Floats,
+    second: Floats,
+    bound: LowerBound,
+    scores: Sequence[Score] = (),
+    alone: bool = False,
 ) -> DistinguishingTest:
-    """Find the test that certifies the most; `scores` are tried beside those of the outputs."""
+    """Find the test that certifies the most; `scores` are tried beside the outputs, or `alone`."""
     half = len(first) // 2
     fit, check = (first[:half], second[:half]), (first[half:], second[half:])
     candidates = [
         (counts.certify(bound, test.pooled), test)
-        for name, score in _scores(*fit, scores)
+        for name, score in _scores(*fit, scores, alone)
         for test, counts in _tests(name, score, fit, check, bound)
     ]
     best = max(candidates, key=lambda found: found[0])[1]
@@ -149,8 +153,14 @@ def _tests(
     yield from ((DistinguishingTest(e, f), n.plus(m)) for e, n in one for f, m in two)
 
 
-def _scores(first: Floats, second: Floats, given: Sequence[Score]) -> Iterator[tuple[str, Score]]:
+def _scores(
+    first: Floats, second: Floats, given: Sequence[Score], alone: bool
+) -> Iterator[tuple[str, Score]]:
     """The outputs that differ most, their linear discriminant if there are several, the given."""
+    for score in given:
+        yield "the likelihood ratio", score
+    if alone:
+        return
     width = first.shape[1]
     gap = first.mean(axis=0) - second.mean(axis=0)
     spread = np.cov(np.concatenate([first, second]).T).reshape(width, width)
@@ -161,8 +171,6 @@ def _scores(first: Floats, second: Floats, given: Sequence[Score]) -> Iterator[t
         ridge = 1e-9 * np.trace(spread) / width + 1e-300
         direction = np.linalg.solve(spread + ridge * np.eye(width), gap)
         yield "a linear combination of outputs", _linear(direction)
-    for score in given:
-        yield "the likelihood ratio", score
 
 
 def _linear(direction: Floats) -> Score:

@@ -13,20 +13,26 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veilsum import _validate
+from veilsum.auditing.attack import RandomisedMechanism, Ratio
+from veilsum.auditing.events import Score
 from veilsum.auditing.lower_bound import FAULT
 from veilsum.auditing.mechanism import AuditReport, audit
 from veilsum.errors import PrivacyError
 from veilsum.privacy import MaskedParameters
+from veilsum.privacy.masked import IntegerNoise
+from veilsum.privacy.masked_vectors import SkellamParameters
 
 ONE_BY_ONE = 32  # members up to which every draw is made; beyond, the sum of the unknown ones
 FAST, EXACT = "floating-point", "exact"
 FEWEST, MOST = 1000, 20_000  # runs a side with exact draws
+POINTS, WIDEST = 2**17, 2048.0  # of a table of probabilities; standard deviation in steps
+RAREST = 1e-13
 LONGEST = 20.0  # seconds for which exact draws are made member by member, about
 
 
@@ -91,16 +97,15 @@ def audit_masked(
     if drawn_exactly:
         return _audit_exact_draws(terms, known, trials, rng, name, fault)
     exact = terms.epsilon_against(known) if terms.dimension == 1 else None
-    steps = terms.sensitivity_steps
-    pairs = [(0, steps), (0, max(1, steps // 2))]
+    law = terms.noise_of(terms.smallest_roster - known)
 
-    def seen(moved: int, runs: int, source: np.random.Generator) -> NDArray[np.int64]:
-        unknown = _unknown_noise(terms, known, runs, source)
-        return unknown + spread(moved, terms.dimension)
+    def seen(moved: Shift, runs: int, source: np.random.Generator) -> NDArray[np.int64]:
+        return np.asarray(_unknown_noise(terms, known, runs, source) + np.array(moved.steps))
 
     report = audit(
-        seen, pairs, terms.epsilon, terms.event.delta, trials, rng, name=name, fault=fault,
-        scores=(_untouched,), exact=exact,
+        seen, _pairs(terms), terms.epsilon, terms.event.delta, trials, rng, name=name, fault=fault,
+        scores=(_untouched,), exact=exact, ratio=_ratio(law),
+        weakened=lambda missing: _drawn(law.shrunk(1 - missing)),
     )  # fmt: skip
     return replace(report, sampler=FAST)
 
@@ -118,15 +123,17 @@ def _audit_exact_draws(
     noise.draw(unknown)
     if 2 * trials * (time.perf_counter() - began) > LONGEST:
         noise, each = terms.noise_of(unknown), 1  # their sum in one draw
-    moved = int(spread(terms.sensitivity_steps, terms.dimension)[0])
+    moved = max(one.steps[0] for _, one in _pairs(terms))
 
-    def seen(move: int, runs: int, _: np.random.Generator) -> NDArray[np.int64]:
+    def seen(move: Shift, runs: int, _: np.random.Generator) -> NDArray[np.int64]:
         drawn = np.asarray(noise.draw(runs * each)).reshape(runs, each)
-        return np.asarray(drawn.sum(axis=1) + move, dtype=np.int64)
+        return np.asarray(drawn.sum(axis=1) + move.steps[0], dtype=np.int64)
 
+    law = terms.noise_of(unknown)
     report = audit(
-        seen, [(0, moved)], terms.epsilon, terms.event.delta, trials, rng, name=name, fault=fault,
-        scores=(_untouched,),
+        seen, [(Shift((0,)), Shift((moved,)))], terms.epsilon, terms.event.delta, trials, rng,
+        name=name, fault=fault, scores=(_untouched,),
+        weakened=lambda missing: _drawn(law.shrunk(1 - missing)),
     )  # fmt: skip
     return replace(report, sampler=EXACT if each > 1 else f"{EXACT} (parts at once)")
 
@@ -136,11 +143,81 @@ def _untouched(outputs: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray((outputs == 0).sum(axis=1), dtype=np.float64)
 
 
-def spread(moved: int, dimension: int) -> NDArray[np.int64]:
+def spread(moved: int, dimension: int) -> tuple[int, ...]:
     """A move of that many steps in l1 norm over all components, as evenly as it goes."""
-    each = np.full(dimension, moved // dimension, dtype=np.int64)
-    each[: moved % dimension] += 1
-    return each
+    each, more = divmod(moved, dimension)
+    return (each + 1,) * more + (each,) * (dimension - more)
+
+
+@dataclass(frozen=True)
+class Shift:
+    """By how many grid steps each component moves, and which of them do in the pair that it is of."""
+
+    steps: tuple[int, ...]
+    moving: tuple[int, ...] = (0,)
+
+    def __str__(self) -> str:
+        """The steps in all, and over how many components."""
+        several = len(self.moving) > 1 and any(self.steps)
+        over = f" over {len(self.moving)} components" if several else ""
+        return f"{sum(map(abs, self.steps)):,}{over}"
+
+
+def _pairs(terms: MaskedParameters) -> list[tuple[Shift, Shift]]:
+    """No move, and the largest that the claim covers: of one component, of all of them, half of it."""
+    l1, size = terms.sensitivity_steps, terms.dimension
+    l2 = terms.l2_steps if isinstance(terms, SkellamParameters) else float(l1)
+    one, over_all = min(l1, max(1, math.floor(l2))), l1
+    while sum(k * k for k in spread(over_all, size)) > max(l2 * l2, 1.0):
+        over_all -= 1
+    moves = {spread(over_all, size), spread(max(1, over_all // 2), size), (one, *(0,) * (size - 1))}
+    pairs = []
+    for move in sorted(moves, reverse=True):
+        moving = tuple(k for k, by in enumerate(move) if by)
+        pairs.append((Shift((0,) * size, moving), Shift(move, moving)))
+    return pairs
+
+
+def _drawn(law: IntegerNoise) -> RandomisedMechanism:
+    """A member's value with noise of this law, drawn in floating point where something moves."""
+
+    def seen(moved: Shift, runs: int, rng: np.random.Generator) -> NDArray[np.int64]:
+        values = np.zeros((runs, len(moved.steps)), dtype=np.int64)
+        values[:, moved.moving] = law.sample((runs, len(moved.moving)), rng)
+        return np.asarray(values + np.array(moved.steps))
+
+    return seen
+
+
+def _ratio(law: IntegerNoise) -> Ratio:
+    """The exact log-likelihood ratio: components have independent noise, so their ratios add up."""
+
+    def ratio(first: Shift, second: Shift) -> Score:
+        log, grain = _log_probabilities(law)
+        a, b = (np.array(one.steps) for one in (first, second))
+        moving = list(first.moving)
+
+        def at(outputs: NDArray[np.float64], shift: NDArray[np.int64]) -> NDArray[np.float64]:
+            places = np.abs(np.rint((outputs[:, moving] - shift[moving]) / grain)).astype(np.int64)
+            return np.asarray(log[np.minimum(places, len(log) - 1)].sum(axis=1))
+
+        return lambda outputs: np.round(at(outputs, a) - at(outputs, b), 9)
+
+    return ratio
+
+
+def _log_probabilities(law: IntegerNoise) -> tuple[NDArray[np.float64], float]:
+    """log P(X = 0), log P(X = 1), ..., from its characteristic function; and the steps of a place.
+
+    N points give P(X = k) + P(X = k +- N) + ..., by a Fourier transform. A law that is wider than the
+    table is taken in larger steps, where it has the same form. What is too rare for a float to know
+    ends the table: nobody will see it.
+    """
+    grain = max(1.0, math.sqrt(float(law.variance)) / WIDEST)
+    u = 2 * np.pi * np.arange(POINTS) / POINTS
+    found = np.fft.ifft(np.exp(law.shrunk(1 / grain).log_characteristic(u))).real[: POINTS // 2]
+    seen = int(np.argmax(found < RAREST)) or len(found)
+    return np.log(found[:seen]), grain
 
 
 def _unknown_noise(

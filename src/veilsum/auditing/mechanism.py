@@ -5,42 +5,39 @@
 2. Learn: fresh samples of that pair; on a part of them, the test that separates it best.
 3. Certify: on the rest, a lower bound on epsilon with the stated confidence.
 
-A lower bound above the claim refutes the claim. One below it proves nothing, but every report
-states the smallest fault that would have been found (`lower_bound`), and the number of runs is
-chosen for one.
+A lower bound above the claim refutes the claim. One below it proves nothing, but a report states how
+much too small the noise must be for this very attack to find it (`attack`). Where nobody says what
+less noise would be, that is known for one number without delta, taken to have Laplace noise
+(`lower_bound`), and else not at all.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from veilsum import _validate
-from veilsum.auditing.events import NOTHING, DistinguishingTest, Score, learn
-from veilsum.auditing.lower_bound import (
-    FAULT,
-    POWER,
-    DeltaBound,
-    EpsilonBound,
-    LowerBound,
-    certifying,
-    runs,
-    smallest_fault,
+from veilsum.auditing.attack import (
+    Attack,
+    Pair,
+    RandomisedMechanism,
+    Ratio,
+    Weakened,
+    sample,
 )
+from veilsum.auditing.events import Score
+from veilsum.auditing.lower_bound import FAULT, POWER, runs, smallest_fault
 from veilsum.errors import PrivacyError
 
 Floats = NDArray[np.float64]
-RandomisedMechanism = Callable[[Any, int, np.random.Generator], ArrayLike]
-Pair = tuple[Any, Any]
 
-SEARCH_TRIALS = 20_000
-BATCH = 250_000  # runs in memory at once while they are counted
 CONFIDENCE = 1 - 1e-6
+MOST_EPSILON = 700.0  # that every mechanism takes
 ROUNDING = 1e-9  # of an exact loss
 
 
@@ -64,8 +61,9 @@ class AuditReport:
         Runs a side; 0 where nothing was sampled.
     pair, event : str
         The inputs attacked, and the event that distinguishes them best.
-    smallest_fault : float
-        The least missing fraction of the noise that would have been found; 1 if none.
+    smallest_fault : float or None
+        The least missing fraction of the noise that this attack finds 95 times in 100; 1 if none, and
+        None if it is not known.
     asked_fault : float or None
         The fault that the number of runs was chosen for.
     exact : float or None
@@ -92,7 +90,7 @@ class AuditReport:
     trials: int
     pair: str
     event: str
-    smallest_fault: float = 1.0
+    smallest_fault: float | None = 1.0
     asked_fault: float | None = None
     exact: float | None = None
     sampler: str = ""
@@ -115,7 +113,7 @@ class AuditReport:
     def __str__(self) -> str:
         """State the verdict, and what the audit could have found."""
         claim = f"epsilon = {self.epsilon:.4g}" + (f", delta = {self.delta:g}" * bool(self.delta))
-        verdict, found = self.verdict, f"; {self.found}"
+        verdict, found = self.verdict, "" if self.refuted else f"; {self.found}"
         if self.beyond:
             claim, found = f"{self.beyond}, so that nothing is claimed; {claim} is stated", ""
             verdict = "and REFUTED" if self.refuted else "and not refuted"
@@ -145,15 +143,17 @@ class AuditReport:
             return "nothing was sampled, and an exact loss at delta = 0 refutes no delta"
         if not self.trials:
             return "any fault would have been found: nothing was sampled"
+        if self.smallest_fault is None:
+            return "how much too small the noise must be for this test to find it is not known"
         if self.smallest_fault >= 1:
             return "no fault of the noise could have been found by sampling"
         found = (
-            f"a fault of {self.smallest_fault:.1%} or more of the noise that the claim needs would "
-            f"have been found with probability {POWER:g}"
+            f"if the noise were {self.smallest_fault:.1%} too small, this test would have found it "
+            f"{100 * POWER:.0f} times in 100"
         )
-        if self.asked_fault is None or self.smallest_fault <= self.asked_fault * (1 + 1e-2):
+        if self.asked_fault is None or self.smallest_fault <= self.asked_fault * (1 + 2e-2):
             return found
-        return f"{found} (the number of runs is capped: {self.asked_fault:.0%} was asked for)"
+        return f"{found} ({self.asked_fault:.0%} was asked for, which takes more runs)"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as plain data; JSON has no infinity, which becomes a string."""
@@ -176,6 +176,8 @@ def audit(
     fault: float = FAULT,
     scores: Sequence[Score] = (),
     exact: float | None = None,
+    ratio: Ratio | None = None,
+    weakened: Weakened | None = None,
 ) -> AuditReport:
     """Attack a mechanism by samples, and certify a lower bound on epsilon.
 
@@ -188,7 +190,8 @@ def audit(
     epsilon, delta : float
         The claim.
     trials : int, optional
-        Runs a side; without it, as many as find a `fault` with probability 0.95, up to a cap.
+        Runs a side; without it, as many as find a `fault` of Laplace noise in one number with
+        probability 0.95, up to a cap.
     rng : int or numpy.random.Generator
         The seed, or the source of randomness.
     confidence : float
@@ -201,6 +204,12 @@ def audit(
         Of the outputs, tried beside those that are learnt.
     exact : float, optional
         The exact loss, where it is known without sampling.
+    ratio : callable, optional
+        (input, other) -> the log-likelihood ratio of outputs, as a score. Outputs of several components
+        need it: no component, and no sum of them, shows what all of them show together.
+    weakened : callable, optional
+        fault -> the mechanism with that fraction of its noise missing. The report states the power of
+        this attack against it. Without it the power is known for one number and delta = 0 only.
 
     Returns
     -------
@@ -227,10 +236,11 @@ def audit(
     trials = runs(fault, epsilon, delta, confidence) if trials is None else trials
     _validate.at_least(PrivacyError, 100, trials=trials)
     rng = np.random.default_rng(rng)
-    pair = _worst(mechanism, pairs, delta, min(trials, SEARCH_TRIALS), rng)
-    tests, bounds = _learnt(mechanism, pair, epsilon, delta, confidence, trials, rng, scores)
-    epsilon_bound, delta_bound = _certified(mechanism, pair, tests, bounds, certifying(trials), rng)
-    return AuditReport(
+    attack = Attack(epsilon, delta, confidence, trials, scores, ratio)
+    pair = attack.worst(mechanism, pairs, rng)
+    tests = attack.learnt(mechanism, pair, rng)
+    epsilon_bound, delta_bound = attack.certified(mechanism, pair, tests, rng)
+    report = AuditReport(
         name=name,
         epsilon=epsilon,
         delta=delta,
@@ -240,77 +250,43 @@ def audit(
         trials=trials,
         pair=f"inputs {pair[0]!s} and {pair[1]!s}",
         event=f"events on {tests[0].name}",
-        smallest_fault=smallest_fault(trials, epsilon, delta, confidence),
+        smallest_fault=None,
         asked_fault=asked,
         exact=exact,
     )
+    if report.refuted and weakened is not None:
+        return report  # what else it would have found is of no interest
+    return replace(report, smallest_fault=_power(attack, mechanism, pair, weakened))
 
 
-def _worst(
-    mechanism: RandomisedMechanism,
-    pairs: Sequence[Pair],
-    delta: float,
-    trials: int,
-    rng: np.random.Generator,
-) -> Pair:
-    """The pair that a small sample distinguishes best."""
-    if len(pairs) == 1:
-        return pairs[0]
-    bound, half, found = EpsilonBound(delta, 0.95), trials // 2, []
-    for pair in pairs:
-        first, second = (_sample(mechanism, side, trials, rng) for side in pair)
-        test = learn(first[:half], second[:half], bound)
-        found.append(test.certify(first[half:], second[half:], bound))
-    return pairs[int(np.argmax(found))]
+def _power(
+    attack: Attack, mechanism: RandomisedMechanism, pair: Pair, weakened: Weakened | None
+) -> float | None:
+    """The smallest fault that the attack finds; None where nobody says what a fault is."""
+    if weakened is not None:
+        return attack.smallest_fault(weakened, pair)
+    if attack.delta or sample(mechanism, pair[0], 1, np.random.default_rng(0)).shape[1] > 1:
+        return None
+    return smallest_fault(attack.trials, attack.epsilon, 0.0, attack.confidence)
 
 
-def _learnt(
-    mechanism: RandomisedMechanism,
-    pair: Pair,
-    epsilon: float,
-    delta: float,
-    confidence: float,
-    trials: int,
-    rng: np.random.Generator,
-    scores: Sequence[Score],
-) -> tuple[tuple[DistinguishingTest, DistinguishingTest], tuple[LowerBound, LowerBound]]:
-    """A test for each bound; without delta one test serves both, with all of the error."""
-    first, second = (_sample(mechanism, side, trials - certifying(trials), rng) for side in pair)
-    sure = confidence if delta == 0 else (1 + confidence) / 2
-    on_epsilon, on_delta = EpsilonBound(delta, sure), DeltaBound(epsilon, sure)
-    best = learn(first, second, on_epsilon, scores)
-    other = best if delta == 0 else learn(first, second, on_delta, scores)
-    return (best, other), (on_epsilon, on_delta)
+def additive(mechanism: RandomisedMechanism, centre: Callable[[Any], Any]) -> Weakened:
+    """A mechanism of additive noise around `centre(input)`, with a fraction of its noise missing.
 
+    A fault is tried on the same runs as the one before: drawn once, shrunk as often as needed.
+    """
+    drawn: dict[tuple[str, int, str], tuple[Floats, Any]] = {}
 
-def _certified(
-    mechanism: RandomisedMechanism,
-    pair: Pair,
-    tests: tuple[DistinguishingTest, DistinguishingTest],
-    bounds: tuple[LowerBound, LowerBound],
-    trials: int,
-    rng: np.random.Generator,
-) -> tuple[float, float]:
-    """Count the tests in fresh runs, a batch at a time."""
-    counts = [NOTHING, NOTHING]
-    for start in range(0, trials, BATCH):
-        runs = min(BATCH, trials - start)
-        first, second = (_sample(mechanism, side, runs, rng) for side in pair)
-        counts = [
-            done.plus(test.counts(first, second)) for test, done in zip(tests, counts, strict=True)
-        ]
-    each = zip(tests, counts, bounds, strict=True)
-    on_epsilon, on_delta = (done.certify(bound, test.pooled) for test, done, bound in each)
-    return on_epsilon, on_delta
+    def weakened(fault: float) -> RandomisedMechanism:
+        def less(side: Any, trials: int, rng: np.random.Generator) -> Floats:
+            source = rng.bit_generator
+            key = (str(side), trials, str(source.state))
+            if key not in drawn:
+                outputs = np.asarray(mechanism(side, trials, rng), dtype=np.float64)
+                drawn[key] = (outputs - centre(side), source.state)
+            noise, source.state = drawn[key]
+            return np.asarray(centre(side) + (1 - fault) * noise)
 
+        return less
 
-def _sample(
-    mechanism: RandomisedMechanism, side: Any, trials: int, rng: np.random.Generator
-) -> Floats:
-    outputs = np.asarray(mechanism(side, trials, rng), dtype=np.float64)
-    outputs = outputs.reshape(len(outputs), -1)
-    if len(outputs) != trials or not np.isfinite(outputs).all():
-        raise PrivacyError(
-            f"the mechanism must return {trials} finite outputs; found {len(outputs)}"
-        )
-    return outputs
+    return weakened

@@ -9,7 +9,7 @@ loss over the claim for that adversary.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -17,6 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from veilsum.auditing.attack import Ratio
+from veilsum.auditing.events import Score
 from veilsum.auditing.exact import (
     Messages,
     Transcript,
@@ -25,12 +27,19 @@ from veilsum.auditing.exact import (
     estimate_moves,
     exact_loss,
     ratio_score,
+    scales,
     signal_moves,
 )
 from veilsum.auditing.lower_bound import FAULT
 from veilsum.auditing.masked import audit_masked
-from veilsum.auditing.mechanism import ROUNDING, AuditReport, audit
-from veilsum.auditing.transcripts import heaviest_neighbour, transcript_mechanism, view_mechanism
+from veilsum.auditing.mechanism import MOST_EPSILON, ROUNDING, AuditReport, additive, audit
+from veilsum.auditing.transcripts import (
+    TranscriptMechanism,
+    heaviest_neighbour,
+    moved_messages,
+    transcript_mechanism,
+    view_mechanism,
+)
 from veilsum.errors import PrivacyError
 from veilsum.privacy import (
     BoundedSignal,
@@ -157,13 +166,52 @@ def audit_problem(
         rounds = max(rounds, todo.privacy.batches.first_of_several(todo.rounds))
     rounds = min(rounds, todo.rounds)
     reading = 1 if todo.privacy.batches is None else _latest(todo, rounds)
-    seen = transcript_mechanism(
-        todo, agent, rounds, background=pairs[len(pairs) // 2][0], reading=reading
-    )
+    background = pairs[len(pairs) // 2][0]
+
+    def seen(what: Problem, bare: bool = False) -> TranscriptMechanism:
+        return transcript_mechanism(what, agent, rounds, background, reading=reading, bare=bare)
+
+    def at_more(fault: float) -> TranscriptMechanism:
+        epsilon = min(todo.privacy.epsilon / (1 - fault), MOST_EPSILON)
+        return seen(replace(todo, privacy=todo.privacy.at(epsilon)))
+
+    bare, whole = seen(todo, bare=True), seen(todo)
+
+    def centre(signal: float) -> Floats:
+        return np.asarray(bare(signal, 1, np.random.default_rng(0))[0])
+
+    known = todo.family.dimension > 1 and not todo.privacy.perturbs_input
     return audit(
-        seen, pairs, signal_claim(todo, agent), todo.privacy.delta, trials, rng,
+        whole, pairs, signal_claim(todo, agent), todo.privacy.delta, trials, rng,
         name=name or todo.algorithm.name, fault=fault, exact=_exact_signal(todo, agent, pairs),
+        ratio=_message_ratio(todo, agent, reading, centre) if known else None,
+        weakened=at_more if todo.privacy.perturbs_input else additive(whole, centre),
     )  # fmt: skip
+
+
+def _message_ratio(
+    problem: Problem, agent: int, reading: int, centre: Callable[[float], Floats]
+) -> Ratio:
+    """The exact log-likelihood ratio of the message in which a signal enters, of several components.
+
+    Each has its own Laplace noise around what would be sent without it, so that their ratios add up:
+    sum over components of (|e - r| - |e|)/b.
+    """
+    t = signal_moves(problem, agent, 1.0, reading).first
+    b = abs(problem.algorithm.at(t).noise) * scales(problem)[t, agent]
+    size = problem.family.dimension
+    entered = slice(t * size, (t + 1) * size)
+
+    def ratio(first: float, second: float) -> Score:
+        here, there = (centre(side)[entered] for side in (first, second))
+
+        def score(outputs: Floats) -> Floats:
+            e, r = outputs[:, entered] - here, there - here
+            return np.asarray(np.round(((np.abs(e - r) - np.abs(e)) / b).sum(axis=1), 6))
+
+        return score
+
+    return ratio
 
 
 def _as_covered(report: AuditReport, terms: MaskedParameters, colluders: int | None) -> AuditReport:
@@ -244,11 +292,14 @@ def audit_neighbour(
         neighbour = heaviest_neighbour(todo, view.agents[0], moved + 1)
     _check(todo, moved, view, neighbour)
     move = estimate_moves(todo, neighbour, moved)
-    scores = [ratio_score(todo, move, view)] if isinstance(view, Transcript) else []
+    known = ratio_score(todo, move, view) if isinstance(view, Transcript) else None
+    seen, moves = view_mechanism(todo, move, view), moved_messages(todo, move, view)
     return audit(
-        view_mechanism(todo, move, view), [(0.0, 1.0)], claim_for(todo, moved, view),
+        seen, [(0.0, 1.0)], claim_for(todo, moved, view),
         todo.privacy.delta, trials, rng, name=name or f"{problem.algorithm.name}, neighbour",
-        fault=fault, scores=scores, exact=exact_loss(todo, move, view),
+        fault=fault, exact=exact_loss(todo, move, view),
+        ratio=None if known is None else lambda *_: known,
+        weakened=additive(seen, lambda part: part * moves),
     )  # fmt: skip
 
 

@@ -7,13 +7,14 @@ included), and its guarantee. A guarantee that the audit refutes is a defect of 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from veilsum.auditing.mechanism import AuditReport, Pair, RandomisedMechanism, audit
+from veilsum.auditing.attack import Pair, RandomisedMechanism, Weakened
+from veilsum.auditing.mechanism import MOST_EPSILON, AuditReport, additive, audit
 from veilsum.privacy import mechanisms, sensitivity
 from veilsum.privacy.mechanisms import DiscreteLaplaceMechanism, LaplaceMechanism, Mechanism
 
@@ -35,6 +36,8 @@ class AuditCase:
         Adjacent inputs.
     epsilon, delta : float
         The guarantee.
+    weakened : callable, optional
+        fault -> the mechanism with that fraction of its noise missing.
 
     Examples
     --------
@@ -47,6 +50,7 @@ class AuditCase:
     pairs: tuple[Pair, ...]
     epsilon: float = EPSILON
     delta: float = 0.0
+    weakened: Weakened | None = None
 
     def audit(self, trials: int | None = None, rng: int = 0) -> AuditReport:
         """Attack the mechanism.
@@ -64,8 +68,9 @@ class AuditCase:
             The claim beside the evidence.
         """
         return audit(
-            self.mechanism, self.pairs, self.epsilon, self.delta, trials, rng, name=self.name
-        )
+            self.mechanism, self.pairs, self.epsilon, self.delta, trials, rng, name=self.name,
+            weakened=self.weakened,
+        )  # fmt: skip
 
 
 def proved() -> list[AuditCase]:
@@ -111,13 +116,21 @@ def released_exactly(mechanism: Mechanism) -> RandomisedMechanism:
     return lambda value, trials, _rng: mechanism.release(np.full(trials, float(value)))
 
 
+def _at_more(mechanism: Mechanism) -> Weakened:
+    """A mechanism at epsilon/(1 - fault), sampled: what less noise is for any of them."""
+    return lambda fault: released(
+        replace(mechanism, epsilon=min(mechanism.epsilon / (1 - fault), MOST_EPSILON))
+    )
+
+
 def _additive() -> Iterator[AuditCase]:
     for made in (
         mechanisms.LaplaceMechanism(EPSILON, 2.0),
         mechanisms.StaircaseMechanism(EPSILON, 2.0),
         mechanisms.DiscreteLaplaceMechanism(EPSILON, 2),
     ):
-        yield AuditCase(made.name, released(made), ((0.0, 2.0), (0.0, 1.0), (5.0, 7.0)))
+        pairs = ((0.0, 2.0), (0.0, 1.0), (5.0, 7.0))
+        yield AuditCase(made.name, released(made), pairs, weakened=_at_more(made))
 
 
 def _local() -> Iterator[AuditCase]:
@@ -127,36 +140,44 @@ def _local() -> Iterator[AuditCase]:
         mechanisms.PiecewiseMechanism(EPSILON),
         mechanisms.HybridMechanism(EPSILON),
     ):
-        yield AuditCase(made.name, released(made), pairs)
+        yield AuditCase(made.name, released(made), pairs, weakened=_at_more(made))
 
 
 def _smooth() -> Iterator[AuditCase]:
     pairs = ((FLOOR, FLOOR + 1), (1.0, 2.0), (3.0, 4.0), (CEILING - 1, CEILING))
     gentle = sensitivity.smooth_log(FLOOR, CEILING, smoothing=EPSILON / 10)
     heavy = mechanisms.StudentTMechanism(EPSILON, np.log, gentle)
-    yield AuditCase(heavy.name, released(heavy), pairs)
+    less = additive(released(heavy), np.log)
+    yield AuditCase(heavy.name, released(heavy), pairs, weakened=less)
     bound = sensitivity.smooth_log(FLOOR, CEILING, smoothing=sensitivity.smoothing(EPSILON, DELTA))
     made = mechanisms.SmoothLaplaceMechanism(EPSILON, np.log, bound, DELTA)
-    yield AuditCase(made.name, released(made), pairs, delta=DELTA)
+    less = additive(released(made), np.log)
+    yield AuditCase(made.name, released(made), pairs, delta=DELTA, weakened=less)
 
 
 def _exact() -> Iterator[AuditCase]:
     real, whole = LaplaceMechanism(EPSILON, 1.0), DiscreteLaplaceMechanism(EPSILON, 1)
     pairs = ((0.0, 1.0), (0.3, 1.3), (1e6, 1e6 + 1))
-    yield AuditCase("exact laplace", released_exactly(real), pairs)
+    yield AuditCase("exact laplace", released_exactly(real), pairs, weakened=_at_more(real))
     yield AuditCase(
         "exact discrete laplace",
         lambda value, trials, _rng: whole.release(np.full(trials, int(value))),
         ((0, 1), (1000, 1001)),
+        weakened=_at_more(whole),
     )
     stairs = mechanisms.StaircaseMechanism(EPSILON, 1.0)
-    yield AuditCase("exact staircase", released_exactly(stairs), ((0.0, 1.0), (0.3, 1.3)))
+    yield AuditCase(
+        "exact staircase", released_exactly(stairs), pairs[:2], weakened=_at_more(stairs)
+    )
     for made in (
         mechanisms.DuchiMechanism(EPSILON),
         mechanisms.PiecewiseMechanism(EPSILON),
         mechanisms.HybridMechanism(EPSILON),
     ):
-        yield AuditCase(f"exact {made.name}", released_exactly(made), ((-1.0, 1.0), (-0.3, 1.0)))
+        yield AuditCase(
+            f"exact {made.name}", released_exactly(made), ((-1.0, 1.0), (-0.3, 1.0)),
+            weakened=_at_more(made),
+        )  # fmt: skip
 
 
 def broken() -> list[AuditCase]:
@@ -176,7 +197,11 @@ def broken() -> list[AuditCase]:
     return [
         AuditCase("laplace with 0.9 of its noise", released(weak), ((0.0, 1.0),)),
         AuditCase(
-            "published smooth sensitivity", _as_published, ((1.1, 0.1), (2.0, 1.0)), delta=DELTA
+            "published smooth sensitivity",
+            _as_published,
+            ((1.1, 0.1), (2.0, 1.0)),
+            delta=DELTA,
+            weakened=additive(_as_published, np.log),
         ),
     ]
 

@@ -196,6 +196,7 @@ def transcript_mechanism(
     background: float,
     everyone: bool = False,
     reading: int = 1,
+    bare: bool = False,
 ) -> TranscriptMechanism:
     """Return a mechanism for `audit`: planted signal -> messages of rounds 0..rounds, a row per run.
 
@@ -213,6 +214,8 @@ def transcript_mechanism(
         Whether the messages of all agents are seen, or the agent's only.
     reading : int
         Which reading is planted; offline there is the first only.
+    bare : bool
+        Whether the messages are what would be sent without noise.
 
     Returns
     -------
@@ -262,7 +265,7 @@ def transcript_mechanism(
                 replicas=min(batch, trials - first),
                 seed=int(rng.integers(2**63)),
             )
-            parts.append(_sent(run, record)[:, : rounds + 1].reshape(run.replicas, -1))
+            parts.append(_sent(run, record, bare)[:, : rounds + 1].reshape(run.replicas, -1))
         return np.concatenate(parts)
 
     return mechanism
@@ -275,11 +278,12 @@ def among(privacy: PrivacyRequest, members: NDArray[np.int64]) -> PrivacyRequest
     return replace(privacy, budget_fractions=tuple(privacy.budget_fractions[i] for i in members))
 
 
-def _sent(run: Problem, record: Record) -> Floats:
+def _sent(run: Problem, record: Record, bare: bool) -> Floats:
     """The messages, as (run, round, agent, component)."""
-    sent = simulate(run, record).private
+    found = simulate(run, record)
+    sent = found.noiseless if bare else found.private
     assert sent is not None
-    return np.moveaxis(sent[:, :, 0], 2, 0)
+    return np.moveaxis(sent if bare else sent[:, :, 0], 2, 0)
 
 
 def view_mechanism(problem: Problem, move: Move, view: View) -> TranscriptMechanism:
@@ -332,6 +336,14 @@ def view_mechanism(problem: Problem, move: Move, view: View) -> TranscriptMechan
         return np.concatenate(rows)
 
     return mechanism
+
+
+def moved_messages(problem: Problem, move: Move, view: View) -> Floats:
+    """By how much the messages of `view_mechanism` move, without noise."""
+    problem, move, view = _near(problem, move, view)
+    seen = view.since(move.first) if isinstance(view, Transcript) else view.messages
+    silent = np.zeros_like(_unknown(problem, move, view))
+    return np.asarray(_run(problem, move.impulses, silent, seen, 1, np.random.default_rng(0))[0])
 
 
 def message_mechanism(problem: Problem, agent: int, t: int) -> TranscriptMechanism:

@@ -140,4 +140,6 @@ def _fault(report: AuditReport) -> str:
         return ""
     if not report.trials:
         return "any"
+    if report.smallest_fault is None:
+        return "unknown"
     return f"{report.smallest_fault:.1%}" if report.smallest_fault < 1 else "none"

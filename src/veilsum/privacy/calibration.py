@@ -167,8 +167,7 @@ class Calibration:
     ) -> Mechanism:
         """Laplace noise of scale m max(signal S(s), weight)/eps, on a grid that follows the bounds.
 
-        log s moves by at least log(1 + r/high) where a whole radius fits on either side, and else by
-        log(high/low)/2; the smooth sensitivity is no less. As published it is r/(e gamma s).
+        The least S on the bounds is derived with it; as published, S = r/(e gamma s), it is at the top.
         """
         (low, high), privacy, radius = self.bounds, self.privacy, self.privacy.reach
         delta = privacy.delta / self.rounds_per_budget
@@ -178,16 +177,18 @@ class Calibration:
         else:
             gamma = smoothing(epsilon, delta)
             bound, factor = smooth_log(low, high, smoothing=gamma, radius=radius), None
-            least = min(math.log1p(radius / high), math.log(high / low) / 2)
+            least = bound.least
         xi = _first_coordinate(self.family)
-        larger = replace(bound, rule=_LargerOfSignalAndWeight(bound, signal, weight), statistic=xi)
+        larger = replace(
+            bound, rule=_LargerOfSignalAndWeight(bound, signal, weight), statistic=xi,
+            least=max(least * signal, weight) if least else 0.0,
+        )  # fmt: skip
         return SmoothLaplaceMechanism(
             epsilon,
             xi,
             larger,
             delta,
             factor,
-            max(least * signal, weight) if least else None,
             input_error(self.family, least) if released and least else 0.0,
         )
 
@@ -513,7 +514,7 @@ def masked_mechanism(privacy: MaskedDP, family: Any, members: int) -> MaskedMech
     )  # fmt: skip
     within = _range_steps(family, step)
     if privacy.delta:
-        l2 = delta if family is None else family.l2_sensitivity(privacy.radius)
+        l2 = delta if family is None else family.l2_sensitivity(privacy.reach)
         l2 = min(float(moved), l2 / step + (0 if whole else math.sqrt(dimension)))
         terms = SkellamParameters(*numbers, range_steps=within, delta=session_delta, l2_steps=l2)
     else:

@@ -383,7 +383,7 @@ def _masked_guarantee(
     unit = unit_of(privacy, family, steps.algorithm.online)
     adversary = Adversary(Sees.MEMBERS, colluders=privacy.colluders)
     algorithm = steps.algorithm
-    reason = _masked_refusal(privacy, algorithm, family)
+    reason = _masked_refusal(privacy, algorithm, family) or _again(steps)
     if reason or algorithm.session is None:
         return Guarantee(float("inf"), 0.0, unit, adversary, Status.NONE, reason.rstrip("."))
     terms = masked_mechanism(privacy, family, algorithm.session.members).terms
@@ -619,6 +619,9 @@ def _broken(steps: CoefficientTable) -> Assessment | None:
         return Assessment(
             Status.NONE, f"algorithm {algorithm.name} uses the first reading in rounds 0 and 1"
         )
+    again = _again(steps)
+    if again:
+        return Assessment(Status.NONE, again)
     if (
         not algorithm.online
         and not algorithm.splits_budget
@@ -630,6 +633,17 @@ def _broken(steps: CoefficientTable) -> Assessment | None:
             "budget over them",
         )
     return None
+
+
+def _again(steps: CoefficientTable) -> str:
+    """Which reading of a stream enters more than one round; empty where none does."""
+    if steps.reused is None:
+        return ""
+    reading, times = steps.reused
+    return (
+        f"algorithm {steps.algorithm.name} uses reading {reading} of a stream in {times} rounds, and "
+        "each of them releases it again; a guarantee is derived where each reading enters once"
+    )
 
 
 def _understated(steps: CoefficientTable) -> int | None:

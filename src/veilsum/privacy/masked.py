@@ -64,6 +64,12 @@ class IntegerNoise(Protocol):
     def variance(self) -> float | Fraction:
         """In grid steps squared."""
 
+    def shrunk(self, part: float) -> IntegerNoise:
+        """The same law with that part of its deviation."""
+
+    def log_characteristic(self, u: Floats) -> Floats:
+        """log E e^(iuX)."""
+
     def tail(self, probability: float) -> int:
         """x with P(|X| >= x) <= probability, in grid steps."""
 

@@ -77,6 +77,14 @@ class Skellam:
     def _half(self) -> PoissonSampler:
         return PoissonSampler(self.variance / 2)
 
+    def shrunk(self, part: float) -> Skellam:
+        """The same law with that part of its deviation."""
+        return Skellam(self.variance * Fraction(part) ** 2)
+
+    def log_characteristic(self, u: NDArray[np.float64]) -> NDArray[np.float64]:
+        """log E e^(iuX) = -v (1 - cos u)."""
+        return np.asarray(-2 * float(self.variance) * np.sin(u / 2) ** 2)
+
     def tail(self, probability: float) -> int:
         """x with P(|X| >= x) <= probability, by Bernstein's inequality for jumps of 1.
 

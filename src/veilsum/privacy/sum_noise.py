@@ -17,7 +17,6 @@ about its integral, which is known. The cost depends on a alone, not on t or v.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
@@ -80,8 +79,8 @@ class _Points:
 
     Parameters
     ----------
-    log_phi : callable
-        Of sin(u/2).
+    noise : GeneralizedDiscreteLaplace or Skellam
+        X.
     most : int
         Where the quantile is at most.
     tail : int
@@ -91,7 +90,7 @@ class _Points:
     """
 
     def __init__(
-        self, log_phi: Callable[[Floats], Floats], most: int, tail: int, furthest: float
+        self, noise: GeneralizedDiscreteLaplace | Skellam, most: int, tail: int, furthest: float
     ) -> None:
         self.most, self._count = most, 2 * most + tail + 2
         last = min(self._count // 2, math.ceil(self._count * furthest / (2 * math.pi)))
@@ -99,7 +98,7 @@ class _Points:
             raise PrivacyError(f"an interval of this noise would need {last:,} points")
         half = math.pi / self._count * np.arange(1, last + 1, dtype=np.float64)  # u/2
         sine = np.sin(half)
-        phi = np.exp(log_phi(sine))
+        phi = np.exp(noise.log_characteristic(2 * half))
         if 2 * last == self._count:
             phi[-1] /= 2  # the point at pi counts once
         self._half: Floats = half
@@ -122,17 +121,10 @@ def _laplace(noise: GeneralizedDiscreteLaplace, outside: float) -> _Points:
     if r > 0.1:  # otherwise there are few points in any case
         reach = math.pi * rest / (2 * math.sqrt(r))
         furthest = reach * (2 * order * ERROR) ** (-0.5 / order)
-
-    def log_phi(sine: Floats) -> Floats:
-        """1 - 2 r cos u + r^2 = (1 - r)^2 + 4 r sin(u/2)^2."""
-        return np.asarray(-order * np.log1p(4 * r * (sine / rest) ** 2))
-
-    return _Points(log_phi, noise.tail(outside), noise.tail(ERROR), furthest)
+    return _Points(noise, noise.tail(outside), noise.tail(ERROR), furthest)
 
 
 def _skellam(noise: Skellam, outside: float) -> _Points:
     variance = float(noise.variance)
     furthest = math.pi * math.sqrt(math.log(1 / ERROR) / (2 * variance))
-    return _Points(
-        lambda sine: -2 * variance * sine**2, noise.tail(outside), noise.tail(ERROR), furthest
-    )
+    return _Points(noise, noise.tail(outside), noise.tail(ERROR), furthest)

@@ -61,13 +61,14 @@ def evidence(reports: Sequence[AuditReport]) -> Figure:
 
 def _detectable(report: AuditReport) -> float:
     """The epsilon over the claim that the smallest detectable fault would cost: 1/(1 - fault)."""
-    return 1 / (1 - report.smallest_fault) if report.smallest_fault < 1 else math.inf
+    fault = report.smallest_fault
+    return math.inf if fault is None or fault >= 1 else 1 / (1 - fault)
 
 
 def _reach(report: AuditReport) -> float:
     """How far to the right a row reaches; what is infinite ends at the frame."""
     known = [1.0, report.lower_bound / report.epsilon, (report.exact or 0.0) / report.epsilon]
-    if report.smallest_fault <= LARGEST_FAULT:
+    if report.smallest_fault is not None and report.smallest_fault <= LARGEST_FAULT:
         known.append(_detectable(report))
     return max(value for value in known if math.isfinite(value))
 

@@ -66,6 +66,11 @@ class Errors(NamedTuple):
     decentralisation: Any
 
 
+ESTIMATES_LEFT_OUT = (
+    "the estimates of agents: Network DP hides them message by message, not in all rounds at once"
+)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Result:
     """The outcome of one algorithm on one network, for one or more epsilons and replicas.
@@ -417,12 +422,19 @@ class Result:
     def to_netcdf(self, path: str | PathLike[str]) -> None:
         """Write `data` as netCDF, readable by xarray, R, Julia and MATLAB.
 
+        Of measured signals under Network DP without the estimates of agents: it hides them from
+        neighbours message by message, and a file with those of all rounds would show them together.
+
         Parameters
         ----------
         path
             The file.
         """
-        self.data.to_netcdf(path, engine="scipy")
+        data = self.data
+        if self.measured and self.problem.privacy.hides_neighbours and "private" in data:
+            data = data.drop_dims(["agent", "recorded"])
+            data.attrs["left_out"] = ESTIMATES_LEFT_OUT
+        data.to_netcdf(path, engine="scipy")
 
     def to_pandas(self, evaluation: bool = False) -> pd.DataFrame:
         """Errors in long form.

@@ -38,7 +38,6 @@ rounds = 12
 MECHANISMS = ("laplace", "staircase", "duchi", "piecewise", "hybrid", "best")
 CASES = [
     *(("signal", mechanism, name, "") for mechanism in MECHANISMS for name in ("jacobi", "learn")),
-    ("network", "laplace", "learn-network", ""),
     ("signal", "laplace", "learn", "asynchronous = true\nopen_ended = true"),
     ("signal", "laplace", "average", "tolerance = 0.01"),
 ]

@@ -236,7 +236,7 @@ def test_a_private_scale_does_not_show_in_the_grid(problem_of: Any, kind: Any) -
     noise = calibrate(problem.privacy, problem.algorithm, LOG, problem.network, 50)
     scales = noise.scale(np.linspace(0.5, 8.0, 6)[:, None], 1.0, 1)
     smooth = release_mechanism.mechanism(1)
-    assert smooth.multiple * smooth.least <= scales.min()
+    assert smooth.multiple * smooth.sensitivity.least <= scales.min()
     assert release_mechanism.event(1).delta == 0.01
     assert smooth.status is (Status.PROVED if kind == "smooth" else Status.REFUTED)
 

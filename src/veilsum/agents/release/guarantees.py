@@ -121,7 +121,7 @@ def guarantee(terms: Problem | Manifest, family: Any = None, fraction: float = 1
     if isinstance(terms, Problem):
         asked = terms.privacy.at(terms.run_epsilons[0]) if terms.run_epsilons else terms.privacy
         made = guarantee_of(asked, terms.algorithm, terms.rounds, terms.family)
-        return _for_agents(_on_a_grid(asked, made), terms.rounds).released_exactly()
+        return _for_agents(_on_a_grid(asked, made)).released_exactly()
     return _of_manifest(_Identical(terms), _Identical(family), fraction)
 
 
@@ -150,7 +150,12 @@ def _of_manifest(manifest: _Identical, family: _Identical, fraction: float) -> G
         asked.at(asked.epsilon * fraction), terms.made_algorithm, last, family.value
     )
     made = _on_a_grid(asked, made)
-    return _for_agents(made, terms.rounds, terms.asynchronous).released_exactly()
+    return _for_agents(made, terms.asynchronous).released_exactly()
+
+
+REFUTED_OF_AGENTS = (
+    "Network DP does not hold for real agents: the low 25 bits of each message have no noise"
+)
 
 
 def _on_a_grid(asked: PrivacyRequest, made: Guarantee) -> Guarantee:
@@ -184,38 +189,26 @@ def covers_estimates(manifest: Manifest, stated: Guarantee) -> bool:
     return proved and manifest.adds_noise and not manifest.hides_neighbours
 
 
-def _for_agents(made: Guarantee, rounds: int, asynchronous: bool = False) -> Guarantee:
+def _for_agents(made: Guarantee, asynchronous: bool = False) -> Guarantee:
+    """The guarantee as agents keep it; Network DP they do not."""
     if asynchronous:
         made = _of_stream(made)
-    if not made.unit.neighbours:
+    if not made.unit.neighbours or made.status is Status.NONE:
         return made
-    if asynchronous:
-        return _nothing(made, "without common rounds no noise is tied to what neighbours push")
-    if rounds == 0:
-        return _nothing(
-            made,
-            "an estimate that moves in round s costs up to s/u times epsilon in each later round "
-            "u, and without a last round there is no end to s",
-        )
-    whole = made.for_transcript()
-    if whole.status is Status.NONE:
-        return whole
-    reason = (
-        f"{whole.reason}; a message carries running totals, so the last one counts for all, and "
-        "every round must have a release"
+    advice = f"{REFUTED_OF_AGENTS}; ask for signal protection, which holds"
+    return replace(
+        made,
+        status=Status.REFUTED,
+        reason=advice,
+        event=None,
+        transcript=None,
     )
-    return replace(whole, reason=reason)
 
 
 def _of_stream(made: Guarantee) -> Guarantee:
     """The same guarantee for one reading of a stream: every reading is noised and released once."""
     signals = None if made.signals is None else _of_stream(made.signals)
     return replace(made, unit=replace(made.unit, online=True), signals=signals)
-
-
-def _nothing(made: Guarantee, reason: str) -> Guarantee:
-    advice = f"{reason}; ask for signal protection, which holds"
-    return replace(made, status=Status.NONE, reason=advice, runs=(), transcript=None)
 
 
 def check_guarantee(

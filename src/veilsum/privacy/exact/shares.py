@@ -111,6 +111,19 @@ class GeneralizedDiscreteLaplace:
         r = math.exp(-1 / self.scale)
         return float(self.order) * 2 * r / math.expm1(-1 / self.scale) ** 2
 
+    def shrunk(self, part: float) -> GeneralizedDiscreteLaplace:
+        """The same law at that part of its scale, or at the least scale that there is."""
+        scale = max(self.scale * Fraction(part), SMALLEST_SCALE)
+        return GeneralizedDiscreteLaplace(self.order, scale)
+
+    def log_characteristic(self, u: NDArray[np.float64]) -> NDArray[np.float64]:
+        """log E e^(iuX) = a log((1-r)^2/(1 - 2 r cos u + r^2)), in which the denominator is
+
+        (1 - r)^2 + 4 r sin(u/2)^2.
+        """
+        r, rest = math.exp(-1 / self.scale), -math.expm1(-1 / self.scale)
+        return np.asarray(-float(self.order) * np.log1p(4 * r * (np.sin(u / 2) / rest) ** 2))
+
     def tail(self, probability: float) -> int:
         """x with P(|X| >= x) <= probability: Chernoff's bound, z = e^(s/t) with the best s in (0, 1).
 

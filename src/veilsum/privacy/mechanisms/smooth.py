@@ -231,6 +231,18 @@ def _check_bound(statistic: Callable[[Array], ArrayLike], bound: SensitivityBoun
             )
 
 
+def _check_least(bound: SensitivityBound) -> None:
+    """Refuse a least sensitivity that the bound goes below: the grid would be too coarse for it."""
+    if not bound.least or bound.status is Status.REFUTED:  # of which nothing holds
+        return
+    below = bound.at(_spread(bound)) < bound.least * (1 - 1e-9)
+    if not 0 <= bound.least < math.inf or below.any():
+        raise PrivacyError(
+            f"the sensitivity is stated to be at least {bound.least:g} and is less on its domain; leave "
+            "`least` to whoever derives the bound (sensitivity.smooth_log)"
+        )
+
+
 def _spread(bound: SensitivityBound) -> Array:
     """Signals all over the domain of a bound: evenly, and ever closer to its ends."""
     low = bound.domain.low if bound.domain else -math.inf
@@ -380,7 +392,8 @@ class SmoothLaplaceMechanism(SmoothMechanism):
     more than delta (0.022 at eps = 15), and is refused.
 
     The exact release is xi(s), rounded to a grid g = 2^exponent, plus discrete Laplace noise. The
-    grid must not show the scale, so it follows from `least`, a public lower bound on S. Rounding
+    grid must not show the scale, so it follows from the least S on the domain, which whoever derives
+    the bound derives with it (`SensitivityBound.least`); a bound that goes below it is refused. Rounding
     moves xi by up to one step more, and floats by up to 2 `input_error`: the noise is that of the
     bound S + g + 2 input_error, which is as smooth as S, so both facts above hold for it. For any
     shift and dilation the delta of discrete Laplace noise of scale t >= 2^39 steps is within 4/t of
@@ -401,8 +414,6 @@ class SmoothLaplaceMechanism(SmoothMechanism):
         The probability with which the loss may exceed epsilon.
     factor
         m, the scale in units of S/epsilon; the least one by default.
-    least
-        A public lower bound on S(s), for the grid of a release.
     input_error
         How far, at most, the computed statistic is from the true one.
 
@@ -410,14 +421,13 @@ class SmoothLaplaceMechanism(SmoothMechanism):
     --------
     >>> from veilsum.privacy.sensitivity import smooth_log, smoothing
     >>> bound = smooth_log(0.5, 20.0, smoothing=smoothing(1.0, 0.01))
-    >>> mechanism = SmoothLaplaceMechanism(1.0, np.log, bound, 0.01, least=0.04)
+    >>> mechanism = SmoothLaplaceMechanism(1.0, np.log, bound, 0.01)
     >>> round(mechanism.factor, 3), mechanism.release([1.0, 3.0]).shape
     (1.058, (2,))
     """
 
     delta: float
     factor: float | None = None
-    least: float | None = None
     input_error: float = 0.0
 
     name: ClassVar[str] = "smooth-laplace"
@@ -425,6 +435,7 @@ class SmoothLaplaceMechanism(SmoothMechanism):
     def __post_init__(self) -> None:
         """Work out the least factor, or refuse one that spends more than delta."""
         super().__post_init__()
+        _check_least(self.sensitivity)
         _validate.positive(PrivacyError, epsilon=self.epsilon, delta=self.delta)
         _validate.probability(PrivacyError, delta=self.delta)
         if self.sensitivity.status is Status.REFUTED and self.factor is not None:
@@ -455,10 +466,10 @@ class SmoothLaplaceMechanism(SmoothMechanism):
 
     @property
     def exponent(self) -> int | None:
-        """A grid of 2^-40 of the least scale that any signal can have; None without `least`."""
-        if self.least is None:
+        """A grid of 2^-40 of the least scale that any signal can have; None where none is derived."""
+        if not self.sensitivity.least:
             return None
-        return floor_log2(Fraction(self.multiple * self.least)) - GRID
+        return floor_log2(Fraction(self.multiple * self.sensitivity.least)) - GRID
 
     @property
     def release_factor(self) -> float:
@@ -475,7 +486,10 @@ class SmoothLaplaceMechanism(SmoothMechanism):
     def release_steps(self, signal: float) -> Fraction:
         """The scale of a release in grid steps, rounding paid for: as private as the signal."""
         if self.exponent is None:
-            raise PrivacyError("a release needs `least`, a public lower bound on the sensitivity")
+            raise PrivacyError(
+                "an exact release needs a lower bound on the sensitivity over the whole domain, and none "
+                "is derived for this one; use smooth_log with bounds=(low, high)"
+            )
         per = Fraction(self.release_factor) / Fraction(float(self.epsilon))
         g = Fraction(2) ** self.exponent
         bound = Fraction(float(self.sensitivity.at(signal))) * ROUND_UP

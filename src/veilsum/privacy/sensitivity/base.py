@@ -69,6 +69,8 @@ class SensitivityBound:
         (low, high), where `largest` is an estimate.
     statistic : callable, optional
         The function that is bounded.
+    least : float
+        The minimum over the domain, or less, for the grid of an exact release; 0 where none is derived.
 
     Raises
     ------
@@ -93,6 +95,7 @@ class SensitivityBound:
     domain: Support | None = None
     spread: tuple[float, float] | None = None
     statistic: Callable[[Array], ArrayLike] | None = None
+    least: float = 0.0
 
     def __post_init__(self) -> None:
         """Check every field."""

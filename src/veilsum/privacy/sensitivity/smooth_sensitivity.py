@@ -209,7 +209,17 @@ def smooth_log(
         smoothing=smoothing,
         domain=domain,
         statistic=np.log,
+        least=_least_log(low, high, radius),
     )
+
+
+def _least_log(low: float, high: float, radius: float) -> float:
+    """The local sensitivity of log s, which the smooth one is no less than, is no less than this.
+
+    Where a whole radius fits above or below s, log s moves by at least log(1 + r/high); where none
+    does, both ends are within reach, and one of them is log(high/low)/2 away.
+    """
+    return min(math.log1p(radius / high), math.log(high / low) / 2)
 
 
 def _log_points(low: float, high: float, radius: float, rate: float) -> Array:
