@@ -12,7 +12,7 @@ from veilsum import networks
 from veilsum.errors import VeilsumError
 from veilsum.families import Bernoulli, Categorical, Custom, Normal, Support
 from veilsum.privacy import NetworkDP, NoPrivacy, SignalDP
-from veilsum.results.intervals import agent_interval
+from veilsum.results.intervals import Asked, interval_asked
 from veilsum.simulation import Record
 
 pytestmark = pytest.mark.filterwarnings("ignore::veilsum.errors.PrivacyWarning")
@@ -220,7 +220,8 @@ def test_intervals_cover_the_truth_for_a_random_agent(
     assert result.trace.private is not None
     for r, i in enumerate(pick):
         own = result.trace.private[-1][i, 0, r]
-        bar = agent_interval(result.problem, result.trace, 0, r, estimates=own)["mu"]
+        asked = Asked(replica=r, of="population", whose="agent")
+        bar = interval_asked(result.problem, result.trace, asked, own)["mu"]
         hits += bool(bar.low <= mu <= bar.high)
     assert 0.90 <= hits / COVERAGE_RUNS <= 0.99
 

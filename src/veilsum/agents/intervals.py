@@ -4,7 +4,7 @@
                       noise             mixing
 
 p_k are the weights of the releases (`mixing`), d_k is the noise of the manifest's mechanism
-(`quantiles`), N is the number of readings covered. Readings within public bounds make the second
+(`privacy.noise_quantile`), N is the number of readings covered. Readings within public bounds make the second
 part at most (high - low)/2 sum_k |p_k - 1/N|. Without bounds, readings of one distribution with a
 known variance give it a standard deviation. The interval says nothing about the parameter of a
 distribution that the readings may be drawn from: that error is `sampling`, apart from it.
@@ -38,12 +38,12 @@ from numpy.typing import NDArray
 from veilsum import _validate
 from veilsum.agents.manifest import Manifest
 from veilsum.agents.mixing import ReleaseWeights, release_weights
-from veilsum.agents.quantiles import quantile
 from veilsum.agents.release.guarantees import AgentNeighbourhood, request_of
 from veilsum.errors import AgentError
 from veilsum.families import statistic_bounds
 from veilsum.privacy import Batches, Calibration, MaskedDP, calibrate
 from veilsum.privacy.calibration import masked_mechanism
+from veilsum.privacy.noise_quantile import noise_quantile
 from veilsum.theory.accuracy import CONFIDENCE, MOST_AGENTS
 
 MOST_READINGS = 10**8  # of a member, and rounds: beyond, an interval is not computed
@@ -326,7 +326,7 @@ def _interval(
         mixing = width * weights.unevenness if math.isfinite(width) else 0.0
         if not math.isfinite(width):
             spread = math.inf if variance is None else variance[k] * weights.deviation
-        noise = quantile(
+        noise = noise_quantile(
             mechanism if scales is None else scales,
             weights.largest,
             weights.releases,
