@@ -46,6 +46,7 @@ class Streams:
         return family.columns(self.values[:, :rounds]).mean(axis=(0, 1, 2))
 
     def check(self, family: Any, rounds: int) -> None:
+        del family
         assert rounds <= self.values.shape[1]
 
 
@@ -115,8 +116,8 @@ FEW: list[tuple[Any, Any, Any, str]] = [
     (LOADS, Normal(bounds=(0.0, 1.0)), SignalDP(1.0, mechanism="staircase"), "average"),
     (COUNTS, Poisson(bounds=(0, 5)), SignalDP(0.5, mechanism="discrete-laplace"), "average"),
     (LOADS, Normal(bounds=(0.0, 1.0)), MaskedDP(1.0, colluders=0, attempts=1), "masked-sum"),
-    (LOADS, Normal(bounds=(0.0, 1.0)), NetworkDP(1.0), "naive-network"),
-    (np.tile(LOADS, (4, 1)).T, Normal(), SignalDP(1.0, batches=Batches(2.0)), "learn"),
+    (np.tile(LOADS, (5, 1)).T, Normal(), NetworkDP(1.0), "learn-network"),
+    (np.tile(LOADS, (5, 1)).T, Normal(), SignalDP(1.0, batches=Batches(2.0)), "learn"),
 ]
 
 
@@ -129,35 +130,29 @@ def test_noise_of_few_draws_is_covered_exactly(
 ) -> None:
     """Two agents, 99%: 20,000 runs within 5 standard errors (alarm below 6e-7); a lattice may add.
 
-    A normal quantile, which was the default, covers 0.9 to 1.6% less, and fails.
+    Of one reading each, a normal quantile, which was the default, covers less, and fails.
     """
-    runs, rounds = 20_000, 4
+    runs, rounds = 20_000, 5
     network = vs.networks.lazy_metropolis("complete:2")
     result = vs.sweep(signals, network, family, privacy, algorithm, rounds, replicas=runs, rng=5)
-    bar = result.intervals(confidence=0.99)
-    low, value, high = (
-        float(getattr(bar[next(iter(bar))], end)) for end in ("low", "value", "high")
-    )
-    epsilon = result.problem.run_epsilons[0]
-    width = noise_half_width(result.problem, epsilon, 0.99)
-    if value > 0 and not hasattr(family, "bounds"):
-        assert (high - low) / 2 == pytest.approx(width)
+    width = noise_half_width(result.problem, result.problem.run_epsilons[0], 0.99)
     away = np.abs(result.trace.mean[0, :, 0] - np.mean(signals))
     slack = 5 * math.sqrt(0.01 * 0.99 / runs)
     lattice = 0.003 if privacy.mechanism == "discrete-laplace" else 0.0
     assert -slack < (away <= width).mean() - 0.99 < slack + lattice
     normal = stats.norm.ppf(0.995) * math.sqrt(float(result.trace.noise_variance[0, 0, 0]))
-    if privacy.batches is None and algorithm != "naive-network":  # many draws are nearly normal
+    if not result.problem.algorithm.online or result.problem.algorithm.masked:
         assert (away <= normal).mean() < 0.99 - slack
 
 
-def loads(rounds: int = 1, spread: float = 1.0) -> Any:
-    """Twelve agents around 5, whatever the spread."""
+def loads(algorithm: str = "average", spread: float = 1.0) -> Any:
+    """Twelve agents around 5, whatever the spread; a stream of eight readings each, to learn from."""
+    rounds = 8 if "learn" in algorithm else 1
     return 5 + spread * np.linspace(-2, 2, 12)[:, None] * np.ones(rounds)
 
 
 def measured(privacy: Any, family: Any, algorithm: str = "average", **options: Any) -> Result:
-    signals = options.pop("signals", loads(8))
+    signals = options.pop("signals", loads(algorithm))
     return vs.estimate(signals, "complete:12", family, privacy, algorithm, 8, rng=6, **options)
 
 
@@ -197,12 +192,20 @@ def test_releases_that_are_drawn_again_are_those_of_the_run(
     network = vs.networks.lazy_metropolis("complete:12")
     epsilons = [0.5, 1.0] if privacy.adds_noise else []
     result = vs.sweep(
-        loads(8), network, family, privacy, algorithm, 8, epsilons=epsilons, replicas=3, rng=6
+        loads(algorithm),
+        network,
+        family,
+        privacy,
+        algorithm,
+        8,
+        epsilons=epsilons,
+        replicas=3,
+        rng=6,
     )
     assert releases_once(result.problem)
-    for e, replica in np.ndindex(result.trace.mean.shape[:2]):
-        parts = released_parts(result.problem, e, replica)
-        assert parts.mean(axis=0) == pytest.approx(result.trace.mean[e, replica], abs=1e-12)
+    for e, mean in enumerate(result.trace.mean):
+        found = released_parts(result.problem, e).mean(axis=0)
+        assert found[: len(mean)] == pytest.approx(mean, abs=1e-12)  # all alike without noise
 
 
 @pytest.mark.parametrize(
@@ -217,7 +220,7 @@ def test_where_no_agent_releases_its_own_value_its_spread_is_not_read(
     assert not releases_once(measured(privacy, BOUNDED, algorithm).problem)
     widths = []
     for spread in (1.0, 2.0):
-        result = measured(privacy, BOUNDED, algorithm, signals=loads(8, spread))
+        result = measured(privacy, BOUNDED, algorithm, signals=loads(algorithm, spread))
         mean = np.full_like(result.trace.mean, 5.0)
         asked = intervals.Asked(of="population")
         bar = intervals.interval_asked(result.problem, result.trace, asked, mean[0, 0])["mu"]
@@ -272,7 +275,7 @@ def test_no_success_in_any_stream_is_no_certainty() -> None:
 @pytest.mark.filterwarnings("ignore::veilsum.errors.DivergenceWarning")
 def test_what_is_no_mean_of_the_readings_has_no_interval() -> None:
     result = measured(SignalDP(1.0), Normal(), "learn-dynamic-as-published")
-    with pytest.raises(VeilsumError, match="add up to 2.718, not to 1"):
+    with pytest.raises(VeilsumError, match=r"add up to 2\.7\d+, not to 1"):
         result.intervals()
     assert not result.named_intervals()
 

@@ -183,12 +183,7 @@ def _population(
         if reads_releases(problem, asked.noise):
             special = _extras.load("scipy.special")
             student = special.stdtrit(problem.network.size - 1, (1 + confidence) / 2)
-            spread = (
-                remembered(
-                    problem, ("spread", place), lambda: released_variance(problem, trace, place)
-                )
-                * (student / z) ** 2
-            )
+            spread = released_variance(problem, trace, place) * (student / z) ** 2
             found = interval_of(family, centre, 0.0, spread + apart, confidence)
             if family.variance_in_mean is None:
                 return found
@@ -204,14 +199,20 @@ def released_variance(problem: Problem, trace: Trace, place: tuple[int, int]) ->
     E S^2 is the mean of Var z_i for independent z_i with one mean, equal variances or not, and that
     over n is Var of their mean.
     """
-    parts = released_parts(problem, *place)
-    off = np.abs(parts.mean(axis=0) - trace.mean[place])
-    if (off > CLOSE * np.abs(parts).max(axis=0)).any():
+    e, replica = place
+    means, variances = remembered(problem, ("releases", e), lambda: _moments(problem, e))
+    if (np.abs(means[replica] - trace.mean[place]) > CLOSE * np.sqrt(variances[replica])).any():
         raise VeilsumError(
             "the noise of this run is not the one that its problem draws (another calibration?), so "
             "what agents released is not known; state correlation=... for an interval of the population"
         )
-    return np.asarray(parts.var(axis=0, ddof=1) / len(parts))
+    return np.asarray(variances[replica] / problem.network.size)
+
+
+def _moments(problem: Problem, e: int) -> tuple[Floats, Floats]:
+    """(replicas, components): mean and variance over agents of what they released."""
+    parts = released_parts(problem, e)
+    return parts.mean(axis=0), parts.var(axis=0, ddof=1)
 
 
 def _hull(one: dict[str, Interval], two: dict[str, Interval]) -> dict[str, Interval]:

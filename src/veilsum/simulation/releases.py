@@ -35,40 +35,42 @@ def releases_once(problem: Problem) -> bool:
     return np.array_equal(gains.statistic, gains.noise)
 
 
-def released_parts(problem: Problem, e: int = 0, replica: int = 0) -> Floats:
-    """(agents, components): z_i of one run, for problems of which `releases_once` holds."""
-    gains = response(problem.algorithm, problem.rounds)
+def released_parts(problem: Problem, e: int = 0) -> Floats:
+    """(agents, replicas, components): z_i at one epsilon, where `releases_once` holds."""
+    gains = response(problem.algorithm, problem.rounds).statistic
     runs = problem.independent_runs
     run = runs[e] if len(runs) > 1 else problem
     epsilon = problem.run_epsilons[e] if problem.run_epsilons else None
     key = noise_key(run)
-    found = np.zeros((problem.network.size, problem.family.dimension))
-    for t in np.flatnonzero(gains.statistic).tolist():
-        found += gains.statistic[t] * _released(run, key, epsilon, replica, t)
+    found = np.zeros((problem.network.size, problem.replicas, problem.family.dimension))
+    for t in np.flatnonzero(gains).tolist():
+        found += gains[t] * _released(run, key, epsilon, t)
     return found
 
 
-def _released(problem: Problem, key: int, epsilon: float | None, replica: int, t: int) -> Floats:
-    """(agents, components): xi_t with its noise, as the kernel draws it."""
+def _released(problem: Problem, key: int, epsilon: float | None, t: int) -> Floats:
+    """(agents, replicas or 1, components): xi_t with its noise, as the kernel draws it."""
     from veilsum.simulation import noise  # loading the compiler takes a while
 
-    n, d, calibration = problem.network.size, problem.family.dimension, problem.calibration
-    last = max(problem.algorithm.latest(t), 1) if problem.algorithm.online else 1
-    count = problem.algorithm.readings(t) if problem.algorithm.online else 1
-    xi = np.zeros((n, d))
-    for reading in range(last - count + 1, last + 1):
-        drawn = problem.source.signals(reading, problem.replicas)
-        place = min(replica, drawn.shape[1] - 1)
-        signals = drawn[:, place : place + 1]
-        xi += problem.family.columns(signals)[:, 0]
+    algorithm, calibration = problem.algorithm, problem.calibration
+    last = max(algorithm.latest(t), 1) if algorithm.online else 1
+    first = last - (algorithm.readings(t) if algorithm.online else 1) + 1
+    signals = problem.source.signals(first, problem.replicas)
+    xi = problem.family.columns(signals)
+    for reading in range(first + 1, last + 1):
+        signals = problem.source.signals(reading, problem.replicas)
+        xi = xi + problem.family.columns(signals)
     if epsilon is None:
         return xi
-    agents, streams = np.arange(n, dtype=np.uint32), replica * d + np.arange(d)
+    n, d = problem.network.size, problem.family.dimension
+    agents, streams = np.arange(n, dtype=np.uint32), np.arange(problem.replicas * d)
     if not calibration.perturbs_input:
         scale = calibration.scale(signals, epsilon, t)
-        return np.asarray(xi + scale * noise.laplace(key, t, agents[:, None], streams))
+        drawn = noise.laplace(key, t, agents[:, None], streams).reshape(n, -1, d)
+        return np.asarray(xi + scale[:, :, None] * drawn)
     made = calibration.mechanism(epsilon, 1)
-    domain, at = made.domain, t if problem.algorithm.online else 1
+    domain, at = made.domain, t if algorithm.online else 1
     inside = np.clip(xi, domain.low, domain.high) if isinstance(domain, BoundedSignal) else xi
-    u = noise.uniforms(made.uniforms, at, agents, int(streams[-1]) + 1, noise.key_of(key))
-    return np.asarray(made.from_uniforms(inside, u[:, :, streams]))
+    u = noise.uniforms(made.uniforms, at, agents, len(streams), noise.key_of(key))
+    u = u.reshape(len(u), n, -1, d)
+    return np.asarray(made.from_uniforms(np.broadcast_to(inside, u.shape[1:]), u))
