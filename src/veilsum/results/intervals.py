@@ -18,8 +18,9 @@ releases
     that S^2/n, S^2 the variance of the z_i over agents, estimates the variance of the mean without bias,
     noise included, whatever the readings of one agent have to do with one another. Student's quantile with
     n - 1 degrees of freedom stands for the normal one. It is computed from released values: it costs no
-    privacy. It is never narrower than what the family itself says of independent readings, if it says
-    anything: 0 successes of n leave no width to S^2.
+    privacy. Where the scale of the noise is public, it is never narrower than the noise, nor than what
+    the family itself says of independent readings, if it says anything: 0 successes of n leave no width
+    to S^2.
 one reading an agent
     where no agent releases a value of its own (masked sums, Network DP, runs by real agents), with the
     family's variance: all readings of an agent count as one, Var(mean of T readings) <= Var(one). If
@@ -185,9 +186,9 @@ def _population(
             student = special.stdtrit(problem.network.size - 1, (1 + confidence) / 2)
             spread = released_variance(problem, trace, place) * (student / z) ** 2
             found = interval_of(family, centre, 0.0, spread + apart, confidence)
-            if family.variance_in_mean is None:
+            if problem.privacy.reads_signals:  # then the scale of the noise must not show
                 return found
-            gain = trace.statistic_gain
+            gain = 0.0 if family.variance_in_mean is None else trace.statistic_gain
             return _hull(found, interval_of(family, centre, gain, noise + apart, confidence))
     factor = _variance_factor(problem, trace, 1.0 if correlation is None else correlation)
     return interval_of(family, centre, factor, noise + apart, confidence)

@@ -316,12 +316,12 @@ class Result:
         >>> import veilsum as vs
         >>> loads = [9.0, 11.0, 10.0, 12.0, 8.0, 10.5, 9.5, 10.0, 10.0]
         >>> family = vs.families.Normal(bounds=(0.0, 20.0))
-        >>> result = vs.estimate(loads, "ring:9", family, vs.privacy.SignalDP(8.0, radius=20.0), rng=1)
+        >>> result = vs.estimate(loads, "ring:9", family, vs.privacy.SignalDP(40.0, radius=20.0), rng=1)
         >>> for of in ("readings", "population"):
         ...     found = result.intervals(of=of)["mu"]
         ...     print(of, round(float(found.high - found.low), 1))
-        readings 4.5
-        population 5.1
+        readings 0.9
+        population 2.1
         """
         if unknown:
             raise VeilsumError(
