@@ -16,7 +16,6 @@ from veilsum import families, networks
 from veilsum.agents import Manifest, mixing
 from veilsum.agents.coverage import Coverage
 from veilsum.agents.mixing import release_weights
-from veilsum.agents.quantiles import quantile
 from veilsum.agents.results import AgentResult, half_width, interval, project
 from veilsum.errors import AgentError
 from veilsum.privacy import (
@@ -25,6 +24,7 @@ from veilsum.privacy import (
     LaplaceMechanism,
     StaircaseMechanism,
 )
+from veilsum.privacy.noise_quantile import noise_quantile
 from veilsum.scenario import Scenario
 
 RUNS = 200_000
@@ -69,7 +69,7 @@ def weights_matrix(manifest: Any) -> Any:
 @pytest.mark.parametrize("count", [1, 2, 3, 10])
 def test_a_sum_of_few_laplace_draws_lies_within_its_quantile_as_often_as_stated(count: int) -> None:
     mechanism = LaplaceMechanism(1.0, 1.0)
-    found = quantile(mechanism, np.full(count, 1 / count), np.ones(count), 0.95)
+    found = noise_quantile(mechanism, np.full(count, 1 / count), np.ones(count), 0.95)
     noise = np.random.default_rng(count).laplace(size=(RUNS, count)).mean(axis=1)
     covered = int((np.abs(noise) <= found).sum())
     assert not too_few(covered)
@@ -82,9 +82,9 @@ def test_a_sum_of_few_laplace_draws_lies_within_its_quantile_as_often_as_stated(
 def test_the_quantile_is_the_closed_form_for_one_laplace_draw_and_the_normal_one_for_many() -> None:
     mechanism = LaplaceMechanism(1.0, 1.0)
     for confidence in (0.5, 0.95, 0.999):
-        one = quantile(mechanism, np.ones(1), np.ones(1), confidence)
+        one = noise_quantile(mechanism, np.ones(1), np.ones(1), confidence)
         assert one == pytest.approx(-math.log(1 - confidence), rel=1e-4)
-    many = quantile(mechanism, np.array([1e-4]), np.array([1e4]), 0.95)
+    many = noise_quantile(mechanism, np.array([1e-4]), np.array([1e4]), 0.95)
     assert many == pytest.approx(1.959964 * math.sqrt(2 / 1e4), rel=1e-4)
 
 
@@ -98,7 +98,7 @@ def test_the_quantile_is_the_closed_form_for_one_laplace_draw_and_the_normal_one
 )  # fmt: skip
 @pytest.mark.parametrize("weights", [[1.0], [0.5, 0.3, 0.2], [1 / 12] * 12])
 def test_other_additive_noise_lies_within_its_quantile(mechanism: Any, weights: Any) -> None:
-    found = quantile(mechanism, np.array(weights), np.ones(len(weights)), 0.95)
+    found = noise_quantile(mechanism, np.array(weights), np.ones(len(weights)), 0.95)
     noise = mechanism.noise((RUNS // 4, len(weights)), np.random.default_rng(7)) @ weights
     covered = int((np.abs(noise) <= found * (1 + 1e-9)).sum())
     assert not too_few(covered, runs=RUNS // 4)
@@ -109,7 +109,7 @@ def test_other_additive_noise_lies_within_its_quantile(mechanism: Any, weights: 
 @pytest.mark.parametrize("count", [1, 3, 1000])
 def test_bounded_noise_lies_within_its_bound(count: int) -> None:
     mechanism = DuchiMechanism(1.0, 0.0, 10.0)
-    found = quantile(mechanism, np.full(count, 1 / count), np.ones(count), 0.95)
+    found = noise_quantile(mechanism, np.full(count, 1 / count), np.ones(count), 0.95)
     rng, runs = np.random.default_rng(count), 20_000 if count < 10 else 2_000
     values = np.full((runs, count), 5.0)
     noise = mechanism.sample(values, rng).mean(axis=1) - 5.0

@@ -100,7 +100,8 @@ def test_results_say_how_they_came_about() -> None:
     coverage = Coverage(labels, labels, (1, 1, 1), draws=3, attempt=1)
     found = AgentResult.of(manifest, problem.family, "0", 1, "sum", (4.5,), coverage)
     assert found.sentence().startswith(
-        "0: 4.5 +- 1.2 (95%) from a masked sum in attempt 1 of 1 over a roster of 3 of 3"
+        "0: 4.5 +- 1.2 (95% of the mean of these readings) from a masked sum in attempt 1 of 1 over a "
+        "roster of 3 of 3"
     )
     assert found.exit_code == 0
     assert found.to_json()["coverage"]["draws"] == 3

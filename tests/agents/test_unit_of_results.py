@@ -60,4 +60,4 @@ def test_the_sentence_of_a_result_has_it_behind_the_number() -> None:
         "a", "pair", "c0" * 32, 20, "rounds", (0.5,), (0.51,), (0.25,), None, 0.95,
         Coverage(("a", "b"), ("a", "b"), (1, 1)), 2, 1.0, 0.0, "", unit="kW",
     )  # fmt: skip
-    assert "0.5 +- 0.25 kW (95%)" in found.sentence()
+    assert "0.5 +- 0.25 kW (95% of the mean of these readings)" in found.sentence()

@@ -89,7 +89,7 @@ def test_the_summary_says_what_ran_and_what_came_out(small: Any) -> None:
     assert one["network"].startswith("ring (7 agents")
     row = one["results"][0]
     assert set(row["errors"]) == {"total", "privacy", "decentralisation"}
-    low, high = row["interval"]["mu"]
+    low, high = row["intervals"]["population"]["network"]["mu"]
     assert low < row["estimate"]["mu"] < high
     assert one["seconds"] >= 0
 

@@ -106,8 +106,8 @@ def test_four_sites_end_with_the_same_sum(sites: Path, running: dict[str, Any]) 
         out, _ = process.communicate(timeout=PATIENCE)
         assert process.returncode == 0, (sites / f"{site}.log").read_text()
         result = re.match(
-            rf"{site}: ([\d.]+) \+- ([\d.]+) \(95%\) from a masked sum in attempt 1 of 1 over a "
-            "roster of 4 of 4, "
+            rf"{site}: ([\d.]+) \+- ([\d.]+) \(95% of the mean of these readings\) from a masked sum in "
+            "attempt 1 of 1 over a roster of 4 of 4, "
             "readings of 4 of 4 members, epsilon 1 a session per reading",
             out,
         )
@@ -115,7 +115,7 @@ def test_four_sites_end_with_the_same_sum(sites: Path, running: dict[str, Any]) 
         found.add((result[1], result[2]))
     ((estimate, width),) = found
     assert abs(float(estimate) - sum(PEAKS.values()) / 4) < 7 * float(width)
-    assert f"+- {width} (95%)" in PAGE
+    assert f"+- {width} (95% of the mean of these readings)" in PAGE
     for site in SITES:
         path = sites / site / f"{site}.ledger"
         assert verify(path).ok

@@ -259,7 +259,7 @@ def test_registry() -> None:
     with pytest.raises(FamilyError, match="known: normal"):
         f.get("zzz")
     with pytest.raises(FamilyError, match="takes the options sigma, bounds; it needs sigma"):
-        f.get("normal")
+        f.get("log-normal-1p")
     with pytest.raises(FamilyError, match="it has no mu"):
         f.get("poisson", mu=1)
 

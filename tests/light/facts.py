@@ -8,12 +8,12 @@ import numpy as np
 from veilsum import families, networks
 from veilsum.agents.derived_terms import hops_of
 from veilsum.agents.mixing import release_weights
-from veilsum.agents.quantiles import quantile
 from veilsum.agents.release import guarantee
 from veilsum.agents.scenario_terms import manifest_of
 from veilsum.networks import kernels
 from veilsum.privacy import LaplaceMechanism
 from veilsum.privacy.masked import effective_epsilon
+from veilsum.privacy.noise_quantile import noise_quantile
 from veilsum.scenario import Scenario
 
 SCENARIO = """
@@ -64,7 +64,7 @@ def facts() -> dict[str, Any]:
     return {
         "terms": [terms(*case) for case in CASES],
         "networks": [network(name) for name in GRAPHS],
-        "quantile": [quantile(one, np.ones(k), np.ones(k), 0.95) for k in (1, 5)],
+        "quantile": [noise_quantile(one, np.ones(k), np.ones(k), 0.95) for k in (1, 5)],
         "epsilon": [effective_epsilon(1.0, beta, 2**12) for beta in (0.25, 0.5, 0.9, 0.999)],
         "log-normal-1p": families.LogNormal1p(sigma=1.0).parameter(means)["mu"].tolist(),
         "gamma": families.GammaKnownRate(rate=1.0).parameter(means - 2.0)["shape"].tolist(),

@@ -11,7 +11,6 @@ import pytest
 import veilsum as vs
 from veilsum.errors import VeilsumError
 from veilsum.results import Result, intervals
-from veilsum.simulation import Problem, RecordedSignals, simulate
 
 RING = vs.networks.metropolis(vs.networks.load("ring:41"))
 REPLICAS = 2000
@@ -61,19 +60,22 @@ def test_the_network_and_its_agents_have_intervals_of_their_own(
     assert LEAST - 0.01 < coverage(network, truth) < MOST + 0.03
     assert result.trace.final is not None
     one = [
-        intervals.agent_interval(
-            result.problem, result.trace, 0, r, estimates=result.trace.final[:, 0, r]
+        intervals.interval_asked(
+            result.problem,
+            result.trace,
+            intervals.Asked(replica=r, of="population", whose="agent"),
+            result.trace.final[:, 0, r],
         )[name]
         for r in range(0, REPLICAS, 4)
     ]
     assert coverage(one, truth) > 0.93
-    both = result.intervals(of="agent")[name], result.intervals(of="network")[name]
+    both = result.intervals(whose="agent")[name], result.intervals(whose="network")[name]
     assert both[0].high - both[0].low > both[1].high - both[1].low
 
 
 def test_agreement_makes_them_one() -> None:
     result = run(*FAMILIES[0], vs.privacy.NoPrivacy(), rounds=3000)
-    agent, network = (result.intervals(of=of)["mu"] for of in ("agent", "network"))
+    agent, network = (result.intervals(whose=whose)["mu"] for whose in ("agent", "network"))
     assert agent.low == pytest.approx(network.low, rel=1e-6)
 
 
@@ -82,7 +84,7 @@ def test_no_success_is_no_certainty(p: float) -> None:
     """Wilson's interval for 0 of n: up to z^2/(n + z^2). It used to be 0 to 0."""
     signals = np.full(41, p)
     result = vs.estimate(signals, RING, "bernoulli", vs.privacy.NoPrivacy(), rounds=5)
-    found = result.intervals()["p"]
+    found = result.intervals(of="population")["p"]
     z2 = 1.959963984540054**2
     width = z2 / (41 + z2)
     assert (found.low, found.high) == pytest.approx((0, width) if p == 0 else (1 - width, 1))
@@ -100,40 +102,6 @@ def test_noise_far_out_leaves_a_width(family: Any, mean: float) -> None:
     assert (np.asarray(scored.high - scored.low) > 0.1).all()
 
 
-def stream(memory: float, rounds: int, seed: int) -> Result:
-    """AR(1) readings: tau = (1 + memory)/(1 - memory) times fewer than independent ones."""
-    rng, n = np.random.default_rng(seed), RING.size
-    x = np.empty((n, rounds))
-    x[:, 0] = rng.normal(size=n)
-    for t in range(1, rounds):
-        x[:, t] = memory * x[:, t - 1] + math.sqrt(1 - memory**2) * rng.normal(size=n)
-    source = RecordedSignals(vs.signals.as_signals(x))
-    made = Problem(RING, vs.algorithms.get("learn", RING), vs.families.Normal(1.0), source,
-                   vs.privacy.NoPrivacy(), rounds)  # fmt: skip
-    return Result(made, simulate(made, vs.Record(every=1)))
-
-
-def test_streams_that_remember() -> None:
-    """With memory 0.8 a reading is worth a ninth: 150 streams, 0 as the truth.
-
-    At a coverage of 0.95, fewer than 127 of 150 hits has a probability of 1e-6; the interval for
-    independent readings, whose coverage is 0.49, has 127 or more once in 10^20.
-    """
-    hits = dict.fromkeys(("independent", "correlation", "batches"), 0)
-    for seed in range(150):
-        result = stream(0.8, 400, seed)
-        made = {
-            "independent": result.intervals(),
-            "correlation": result.intervals(correlation=9.0),
-            "batches": result.intervals(of="batches"),
-        }
-        for name, bars in made.items():
-            hits[name] += bool(bars["mu"].low <= 0 <= bars["mu"].high)
-    assert hits["independent"] < 110
-    assert hits["correlation"] >= 127
-    assert hits["batches"] >= 127
-
-
 def test_what_cannot_be_asked() -> None:
     """A replica out of range used to be an IndexError, and replica = -1 the last one."""
     result = vs.sweep(
@@ -147,9 +115,10 @@ def test_what_cannot_be_asked() -> None:
         ({"epsilon": 3.0}, "epsilon 3.0 was not run"),
         ({"confidence": "x"}, "confidence must lie strictly between 0 and 1"),
         ({"confidence": 1.0}, "confidence must lie strictly between 0 and 1"),
-        ({"of": "everyone"}, "of must be one of network, agent, batches"),
+        ({"of": "everyone"}, "of must be one of readings, population"),
+        ({"whose": "everyone"}, "whose must be one of network, agent"),
         ({"correlation": 0.5}, "correlation must be a number of at least 1"),
-        ({"of": "batches"}, "batch means need an algorithm that adds up a stream"),
+        ({"of": "readings", "correlation": 2.0}, "correlation is of readings that are drawn"),
     ):
         with pytest.raises(VeilsumError, match=message):
             result.intervals(**options)

@@ -12,7 +12,7 @@ from veilsum import networks
 from veilsum.errors import VeilsumError
 from veilsum.families import Bernoulli, Categorical, Custom, Normal, Support
 from veilsum.privacy import NetworkDP, NoPrivacy, SignalDP
-from veilsum.results.intervals import agent_interval
+from veilsum.results.intervals import Asked, interval_asked
 from veilsum.simulation import Record
 
 pytestmark = pytest.mark.filterwarnings("ignore::veilsum.errors.PrivacyWarning")
@@ -169,8 +169,8 @@ def test_estimates_come_back_under_the_agents_labels() -> None:
     assert list(table.index) == list(GRAPH.labels)
     assert table.loc["Medici", "mu"] == pytest.approx(7.0, abs=1e-3)
     assert result.estimate["mu"] == pytest.approx(7.0)
-    low, high = result.interval["mu"]
-    assert low < 7 < high
+    found = result.intervals(of="population")["mu"]
+    assert found.low < 7 < found.high
     assert result.errors.privacy == 0.0
 
 
@@ -204,7 +204,6 @@ COVERAGE_RUNS = 1000
         ("jacobi", SignalDP(1.0), 10),
         ("learn", SignalDP(1.0), 20),
         ("learn-network", NetworkDP(1.0), 20),
-        ("first-order-online", SignalDP(4.0), 20),
     ],
 )
 def test_intervals_cover_the_truth_for_a_random_agent(
@@ -226,7 +225,8 @@ def test_intervals_cover_the_truth_for_a_random_agent(
     assert result.trace.private is not None
     for r, i in enumerate(pick):
         own = result.trace.private[-1][i, 0, r]
-        bar = agent_interval(result.problem, result.trace, 0, r, estimates=own)["mu"]
+        asked = Asked(replica=r, of="population", whose="agent")
+        bar = interval_asked(result.problem, result.trace, asked, own)["mu"]
         hits += bool(bar.low <= mu <= bar.high)
     assert 0.90 <= hits / COVERAGE_RUNS <= 0.99
 

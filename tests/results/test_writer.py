@@ -200,8 +200,8 @@ def test_a_result_knows_where_it_comes_from() -> None:
     [
         ({"level": 95}, "no option 'level'.* try confidence=0.95"),
         ({"confidence": 95}, "confidence must lie strictly between 0 and 1; found 95; try 0.95"),
-        ({"confidence": 95, "of": "batches"}, "confidence must lie strictly between 0 and 1"),
-        ({"of": "agents"}, "of must be one of network, agent, batches"),
+        ({"confidence": 95, "of": "readings"}, "confidence must lie strictly between 0 and 1"),
+        ({"of": "agents"}, "of must be one of readings, population"),
     ],
 )
 def test_wrong_options_of_intervals_are_named(options: dict[str, Any], words: str) -> None:

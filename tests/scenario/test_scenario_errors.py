@@ -61,7 +61,7 @@ MISTAKES = [
     ('name = "log-normal"', 'name = "lognormals"', 'name = "lognormals"',
      ["family.name: ", 'did you mean "log-normal"?']),
     ("sigma = 1.0", "sigm = 1.0", "sigm =", ["family.sigm: there is no such key", '"sigma"?']),
-    ("sigma = 1.0\n", "", "[family]", ["family: ", "it needs sigma"]),
+    ("sigma = 1.0\n", "", "[family]", ["family: ", "to draw signals, log-normal needs sigma"]),
     ("sigma = 1.0", "sigma = -1.0", "sigma =", ["family.sigma: "]),
     ("sigma = 1.0", 'sigma = "one"', "sigma =", ['found "one"; allowed: a number']),
     ("bounds = [1.0, inf]", "bounds = [2.0, 1.0]", "bounds =", ["family.bounds: "]),

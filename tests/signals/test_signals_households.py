@@ -8,10 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from veilsum import estimate, networks
 from veilsum import families as f
 from veilsum.errors import SignalError
-from veilsum.privacy import SignalDP
 from veilsum.signals import Signals, as_signals
 
 BESIDE = Path(__file__).resolve().parents[3] / "shared" / "data"
@@ -77,27 +75,3 @@ def test_daily_readings_fit_log1p_as_they_are(daily: Signals) -> None:
     xi = family.columns(daily.check(family).values)
     mu = family.parameter(xi.mean(axis=(0, 1)))["mu"]
     assert 1 < mu < 4
-
-
-@pytest.mark.thorough
-def test_an_interval_allows_for_households_that_stay_apart(daily: Signals) -> None:
-    """Days of one household resemble one another: as if independent, 0.36 of intervals cover.
-
-    Forty of the households at a time estimate the mean of all; with all readings of an agent worth
-    one, 95% intervals hold it. Data and seeds are fixed: the counts are the same in every run.
-    """
-    clipped = daily.clip(0.0, 200.0).values
-    xi = np.log1p(clipped)
-    family, rng = f.LogNormal1p(sigma=float(xi.std())), np.random.default_rng(5)
-    mixing = networks.lazy_metropolis(networks.load("complete:40"))
-    held = {1.0: 0, np.inf: 0}
-    for run in range(200):
-        some = clipped[rng.choice(len(clipped), 40, replace=False)]
-        found = estimate(
-            some, mixing, family, SignalDP(1.0, radius=1.0), "learn", rounds=49, rng=run
-        )
-        for correlation in held:
-            bar = found.intervals(correlation=correlation)["mu"]
-            held[correlation] += bool(bar.low <= xi.mean() <= bar.high)
-    assert held[1.0] < 100
-    assert held[np.inf] >= 180

@@ -13,10 +13,9 @@ import pytest
 import veilsum as vs
 from veilsum import algorithms, networks, theory
 from veilsum.algorithms import Batched, Sensitivities
-from veilsum.errors import PrivacyError, VeilsumError
+from veilsum.errors import PrivacyError
 from veilsum.families import Normal, Poisson
 from veilsum.privacy import Batches, NoPrivacy, SignalDP
-from veilsum.results.intervals import batch_interval
 from veilsum.simulation import Problem, Record, RecordedSignals, SyntheticSignals, simulate
 from veilsum.simulation.limits import limits
 
@@ -180,8 +179,6 @@ def test_sweeps_and_summaries_work() -> None:
     few, many = found.trace.privacy[-1].mean(axis=-1)
     assert few == pytest.approx(4 * many)
     assert "batches" in str(found.guarantee)
-    with pytest.raises(VeilsumError, match="growing batches"):
-        batch_interval(found.problem, found.trace)
 
 
 @pytest.mark.parametrize("mechanism", ["discrete-laplace", "best", "staircase", "laplace"])

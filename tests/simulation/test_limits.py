@@ -73,9 +73,11 @@ def test_what_was_clipped_of_measured_signals_is_reported_on_request_alone() -> 
 
 
 def test_the_assumed_spread_is_stated_and_the_seen_one_is_not() -> None:
-    """sd 50 under Normal(sigma=1): the interval of -+0.31 said nothing of either."""
+    """sd 50 under Normal(sigma=1): of measured signals no interval takes sigma for granted."""
+    drawn = vs.sweep({"mu": 0.0}, RING, NORMAL, NONE, rounds=5)
+    assert any("assumes normal signals with sigma = 1 as given" in note for note in drawn.notes)
     result = vs.estimate(readings(1, sd=50.0), RING, NORMAL, NONE, rounds=5)
-    assert any("Intervals assume normal signals with sigma = 1 as given" in n for n in result.notes)
+    assert any("drawn from it at random, and nothing else" in note for note in result.notes)
     found = spread(result.problem)
     assert found is not None
     assert 20 < found.ratio < 80

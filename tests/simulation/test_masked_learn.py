@@ -13,7 +13,6 @@ from veilsum.api import solve
 from veilsum.errors import AlgorithmError, PrivacyError
 from veilsum.privacy import Batches, MaskedDP, NoPrivacy, SignalDP, calibration, guarantee_of
 from veilsum.privacy.calibration import masked_mechanism
-from veilsum.results.intervals import batch_means
 from veilsum.simulation import Problem, Record, SyntheticSignals, simulate
 
 RING = networks.metropolis("ring:41")
@@ -194,15 +193,6 @@ def test_estimate_sweep_and_intervals() -> None:
     assert stats.binomtest(inside, 400, 0.95).pvalue > 1e-6
     width = found.high - found.low
     assert width == pytest.approx(2 * 1.96 / np.sqrt(41 * 32), rel=0.1)  # of all readings
-
-
-def test_batch_means_see_what_sessions_released() -> None:
-    todo = problem(rounds=60)
-    trace = simulate(todo, Record(every=1))
-    assert batch_means(todo, trace, 0, 0, 5).mean() == pytest.approx(2.0, abs=0.2)
-    late = problem(rounds=60, delay=1)
-    with pytest.raises(vs.errors.VeilsumError, match="adds up a stream"):
-        batch_means(late, simulate(late, Record(every=1)), 0, 0, 5)
 
 
 def test_what_does_not_go_together_is_refused() -> None:

@@ -13,7 +13,7 @@ from veilsum.api import solve
 from veilsum.errors import AlgorithmError, PrivacyError
 from veilsum.families import LogNormal1p
 from veilsum.privacy import MaskedDP, NoPrivacy, SignalDP, guarantee_of
-from veilsum.results.intervals import network_interval
+from veilsum.results import Result
 from veilsum.simulation import Problem, Record, SyntheticSignals, simulate
 
 RING = networks.metropolis("ring:41")
@@ -148,7 +148,7 @@ def test_intervals_cover_noise_that_is_not_normal() -> None:
     """95% of 20,000 draws of the noise alone: within 5 standard errors above (alarm below 3e-7)."""
     todo = problem(MaskedDP(0.01, colluders=0, attempts=1))  # the noise is all that counts
     trace = simulate(todo)
-    found = network_interval(todo, trace)["mu"]
+    found = Result(todo, trace).intervals(of="readings")["mu"]
     half = float(found.high - found.low) / 2
     made = todo.calibration.mechanism(0.01, 1)
     drawn = made.sum_noise(41, np.random.default_rng(4), 20_000) * made.step / 41  # type: ignore[attr-defined]

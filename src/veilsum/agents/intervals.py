@@ -4,10 +4,11 @@
                       noise             mixing
 
 p_k are the weights of the releases (`mixing`), d_k is the noise of the manifest's mechanism
-(`quantiles`), N is the number of readings covered. Readings within public bounds make the second
+(`privacy.noise_quantile`), N is the number of readings covered. Readings within public bounds make the second
 part at most (high - low)/2 sum_k |p_k - 1/N|. Without bounds, readings of one distribution with a
-known variance give it a standard deviation. The interval says nothing about the parameter of a
-distribution that the readings may be drawn from: that error is `sampling`, apart from it.
+known variance give it a standard deviation. The interval is that "of the mean of these readings"
+(`theory.noise.NAMES`), as in simulated results. It says nothing about a population that members may be
+drawn from: that error is `sampling`, apart from it, where all readings of a member count as one.
 
 An estimate from masked sums is a sum over rosters, the same everywhere: there is no mixing, and all
 noise together is that of as many draws as the rosters have members (`privacy.sum_noise`). Rounding
@@ -38,11 +39,11 @@ from numpy.typing import NDArray
 from veilsum import _validate
 from veilsum.agents.manifest import Manifest
 from veilsum.agents.mixing import ReleaseWeights, release_weights
-from veilsum.agents.quantiles import quantile
 from veilsum.agents.release.guarantees import AgentNeighbourhood, request_of
 from veilsum.errors import AgentError
 from veilsum.privacy import Batches, Calibration, MaskedDP, calibrate
 from veilsum.privacy.calibration import masked_mechanism
+from veilsum.privacy.noise_quantile import noise_quantile
 from veilsum.theory.accuracy import CONFIDENCE, MOST_AGENTS
 
 MOST_READINGS = 10**8  # of a member, and rounds: beyond, an interval is not computed
@@ -62,8 +63,8 @@ class ResultInterval(NamedTuple):
     noise, mixing : tuple of float
         The two parts.
     sampling : tuple of float or None
-        Half widths of what readings add that are drawn from a distribution of known variance, for
-        its parameter instead of the mean of the readings; None where it is not known.
+        Half widths of what members add that are drawn from a population whose readings have a known
+        variance, for its mean instead of that of these readings; None where it is not known.
     confidence : float
         The probability with which an interval covers the mean of the readings.
     """
@@ -325,7 +326,7 @@ def _interval(
         mixing = width * weights.unevenness if math.isfinite(width) else 0.0
         if not math.isfinite(width):
             spread = math.inf if variance is None else variance[k] * weights.deviation
-        noise = quantile(
+        noise = noise_quantile(
             mechanism if scales is None else scales,
             weights.largest,
             weights.releases,
@@ -337,7 +338,9 @@ def _interval(
         parts.append((min(noise + mixing, width), noise, mixing))
     z = NormalDist().inv_cdf((1 + confidence) / 2)
     sampling = (
-        None if variance is None else tuple(z * math.sqrt(v * weights.squares) for v in variance)
+        None
+        if variance is None
+        else tuple(z * math.sqrt(v * weights.squares_of_members) for v in variance)
     )
     whole, noises, mixings = (tuple(column) for column in zip(*parts, strict=True))
     return ResultInterval(whole, noises, mixings, sampling, confidence)
@@ -363,7 +366,8 @@ def _of_sums(
     low, high = family.statistic_range
     widths = tuple(min(noise, float(top - end)) for end, top in zip(low, high, strict=True))
     z, variance = NormalDist().inv_cdf((1 + confidence) / 2), _variance(family, estimate)
-    sampling = None if variance is None else tuple(z * math.sqrt(v / total) for v in variance)
+    squares = sum(count**2 for count in counts) / total**2  # readings of a member are worth one
+    sampling = None if variance is None else tuple(z * math.sqrt(v * squares) for v in variance)
     return ResultInterval(widths, (noise,) * size, (0.0,) * size, sampling, confidence)
 
 

@@ -127,8 +127,15 @@ class ReleaseWeights(NamedTuple):
 
     @property
     def squares(self) -> float:
-        """sum_k m_k p_k^2: the variance of the estimate per variance of a reading."""
+        """sum_k m_k p_k^2: the variance of the estimate per variance of an independent reading."""
         return float((self.readings * self.releases * self.largest**2).sum())
+
+    @property
+    def squares_of_members(self) -> float:
+        """The same if all readings of a member are worth one: the squares of the members' weights."""
+        return float(
+            (np.bincount(self.member, self.readings * self.releases * self.largest) ** 2).sum()
+        )
 
 
 def release_weights(

@@ -23,6 +23,7 @@ from veilsum.agents.intervals import (
 from veilsum.agents.manifest import Manifest
 from veilsum.agents.release.guarantees import guarantee
 from veilsum.theory.accuracy import CONFIDENCE
+from veilsum.theory.noise import NAMES, READINGS
 
 __all__ = [
     "CONFIDENCE",
@@ -115,8 +116,8 @@ class AgentResult:
     ...     covered, 2, 1.0, 0.0, "(1, 0)-DP for one reading",
     ... )
     >>> found.sentence()
-    'a: 0.5 +- 0.25 (95%) after 20 rounds, readings of 2 of 2 members, epsilon 1 per reading, \
-manifest c0ffee11c0ff'
+    'a: 0.5 +- 0.25 (95% of the mean of these readings) after 20 rounds, readings of 2 of 2 members, \
+epsilon 1 per reading, manifest c0ffee11c0ff'
     >>> found.exit_code
     0
     """
@@ -250,7 +251,7 @@ manifest c0ffee11c0ff'
             f"{value:.6g}{'' if unknown else f' +- {width:.3g}'}{f' {self.unit}' if self.unit else ''}"
             for value, width in zip(self.estimate, self.half_width, strict=True)
         )
-        sure = f"({NO_INTERVAL})" if unknown else f"({self.confidence:.0%})"
+        sure = f"({NO_INTERVAL})" if unknown else f"({self.confidence:.0%} {NAMES[READINGS]})"
         below = "" if self.complete else f", below the quorum of {self.quorum}"
         ended = "" if self.reason in ("rounds", "running", "sum") else f" ({self.reason})"
         return (

@@ -23,6 +23,7 @@ from veilsum.results.targets import different_statistics, duration_of, target_of
 if TYPE_CHECKING:
     from rich.progress import Progress
 
+    from veilsum.families.base import Interval
     from veilsum.results import Result
 
 PIPE_WIDTH = 120
@@ -57,22 +58,27 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]], numbers: int = 
 def errors_table(results: Mapping[str, Result]) -> Table:
     """A row for each variant and epsilon: rounds, target, the three errors, and the guarantee."""
     columns = (
-        "variant", "algorithm", "guarantee", "run at eps", "rounds", "error against", "TE", "CoP", "CoD",
+        "variant", "algorithm", "guarantee", "eps", "rounds", "error against", "TE", "CoP", "CoD",
         "per agent",
     )  # fmt: skip
     return table(columns, (row for n, r in results.items() for row in _error_rows(n, r)), numbers=7)
 
 
 def results_table(results: Mapping[str, Result]) -> Table:
-    """A row for each variant and epsilon: the answer, its intervals and the guarantee.
+    """A row for each variant and epsilon: the answer and the guarantee.
 
     The answer is the mean of all agents' estimates in the first replica, at epsilon `eps`; `in all`
     is the epsilon of all replicas at it, where each is a release of measured signals.
     """
-    columns = (*_HEADS, "estimate", "95% interval", "any one agent's")
-    return table(
-        columns, (row for n, r in results.items() for row in _estimate_rows(n, r)), numbers=5
-    )
+    rows = (row for n, r in results.items() for row in _estimate_rows(n, r))
+    return table((*_HEADS, "estimate"), rows, numbers=3)
+
+
+def intervals_table(results: Mapping[str, Result]) -> Table:
+    """A row for each interval that the results state, with what it is of."""
+    columns = ("variant", "95% interval of", "eps", "all agents' mean", "any one agent's")
+    rows = (row for n, r in results.items() for row in _interval_rows(n, r))
+    return table(columns, rows, numbers=3)
 
 
 def guarantees(results: Mapping[str, Result]) -> list[str]:
@@ -101,7 +107,7 @@ def _error_rows(name: str, result: Result) -> Iterable[tuple[str, ...]]:
     root, unit = math.sqrt(result.problem.network.size), units.of_statistic(result)
     for epsilon in result.problem.run_epsilons or (None,):
         total, privacy, away = final_errors(result, epsilon).values()
-        label = "-" if epsilon is None else f"{epsilon:.4g}"
+        label = "-" if epsilon is None else f"{result.run_guarantee(epsilon).epsilon:.4g}"
         target = _ascii(target_of(result).replace("the ", ""))
         own = units.behind(f"{total / root:.4g}", unit)
         numbers = (*(f"{value:.4g}" for value in (total, privacy, away)), own)
@@ -121,19 +127,16 @@ def _estimate_rows(name: str, result: Result) -> Iterable[tuple[str, ...]]:
             )
             for key, value in scalars.items()
         )
-        per_agent = result.intervals(epsilon, of="agent") if bars else {}
-        yield (
-            *_leading_cells(name, result, epsilon),
-            estimate or "-",
-            _interval_text([bars[key] for key in scalars if key in bars]),
-            _interval_text(
-                [
-                    (float(per_agent[key].low), float(per_agent[key].high))
-                    for key in scalars
-                    if key in per_agent
-                ]
-            ),
-        )
+        yield (*_leading_cells(name, result, epsilon), estimate or "-")
+
+
+def _interval_rows(name: str, result: Result) -> Iterable[tuple[str, ...]]:
+    for epsilon in result.problem.run_epsilons or (None,):
+        size = _leading_cells(name, result, epsilon)[4]
+        for found in result.named_intervals(epsilon):
+            own, any_agent = (_interval_text(bars) for bars in (found.network, found.agent))
+            if own:
+                yield name, found.name.removeprefix("of "), size, own, any_agent
 
 
 def _ascii(text: str) -> str:
@@ -141,8 +144,9 @@ def _ascii(text: str) -> str:
     return text.replace("ξ", "xi")
 
 
-def _interval_text(intervals: Sequence[tuple[float, float]]) -> str:
-    return ", ".join(units.interval(low, high) for low, high in intervals) or "-"
+def _interval_text(intervals: Mapping[str, Interval]) -> str:
+    found = [i for i in intervals.values() if np.ndim(i.low) == 0]
+    return ", ".join(units.interval(float(i.low), float(i.high)) for i in found)
 
 
 def show_results(
@@ -158,6 +162,9 @@ def show_results(
     out.print(f"{title}: {'; '.join(networks)}\n", soft_wrap=True)
     synthetic = {name: result for name, result in results.items() if not result.measured}
     out.print(results_table(results), "")
+    bars = intervals_table(results)
+    if bars.row_count:
+        out.print(bars, "")
     if any(result.problem.replicas > 1 for result in results.values()):
         out.print("Estimates and intervals are those of the first replica.\n", soft_wrap=True)
     if synthetic:

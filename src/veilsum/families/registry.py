@@ -135,7 +135,7 @@ def options(name: str) -> dict[str, bool]:
     Examples
     --------
     >>> from veilsum import families
-    >>> families.options("normal")
+    >>> families.options("log-normal-1p")
     {'sigma': True, 'bounds': False}
     """
     return _options_of(_class(_closest(name)))

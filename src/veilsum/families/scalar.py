@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -112,8 +112,8 @@ class Normal(ScalarFamily):
 
     Parameters
     ----------
-    sigma : float
-        The known standard deviation.
+    sigma : float, optional
+        The known standard deviation: needed to draw signals and to plan, not for measured ones.
     bounds : (float or None, float or None), optional
         Public bounds on a signal.
 
@@ -124,7 +124,7 @@ class Normal(ScalarFamily):
     1.0
     """
 
-    sigma: float
+    sigma: float | None = None
 
     name: ClassVar[str] = "normal"
     _proved: ClassVar[bool] = True
@@ -137,12 +137,23 @@ class Normal(ScalarFamily):
     def __post_init__(self) -> None:
         """Refuse a spread that is not positive."""
         super().__post_init__()
-        _validate.positive(FamilyError, sigma=self.sigma)
+        if self.sigma is not None:
+            _validate.positive(FamilyError, sigma=self.sigma)
 
     @property
-    def variance_in_mean(self) -> tuple[float, float, float]:
-        """Var xi = sigma^2."""
-        return (self.sigma**2, 0.0, 0.0)
+    def variance_in_mean(self) -> tuple[float, float, float] | None:
+        """Var xi = sigma^2, if it is known."""
+        return None if self.sigma is None else (self.sigma**2, 0.0, 0.0)
+
+    @property
+    def spread(self) -> float:
+        """Sigma, where something depends on it."""
+        if self.sigma is None:
+            raise FamilyError(
+                f"{self.name} has no sigma, which this needs: give the standard deviation of "
+                f"{self.formula}, such as sigma = 1.0"
+            )
+        return self.sigma
 
     def _xi(self, s: Array) -> Array:
         return s.copy()
@@ -154,7 +165,7 @@ class Normal(ScalarFamily):
         return theta.copy()
 
     def _variance(self, theta: Array) -> Array:
-        return self.sigma**2 + 0 * theta
+        return self.spread**2 + 0 * theta
 
     def _inverse(self, m: Array) -> Array:
         return m
@@ -163,11 +174,11 @@ class Normal(ScalarFamily):
         return moduli.linear(self.support, radius)
 
     def _draw(self, rng: np.random.Generator, size: Size, theta: Array) -> Array:
-        return rng.normal(theta, self.sigma, size)
+        return rng.normal(theta, self.spread, size)
 
     def _marginals(self, mu: Array) -> list[Any]:  # type: ignore[override]
         stats = _extras.load("scipy.stats")
-        return [stats.norm(mu, self.sigma)]
+        return [stats.norm(mu, self.spread)]
 
 
 @dataclass(frozen=True)
@@ -179,8 +190,8 @@ class LogNormal(Normal):
 
     Parameters
     ----------
-    sigma : float
-        The known standard deviation of log s.
+    sigma : float, optional
+        The known standard deviation of log s, as for `Normal`.
     bounds : (float or None, float or None), optional
         Public bounds on a signal.
 
@@ -221,11 +232,11 @@ class LogNormal(Normal):
         return moduli.log(self.support, radius, instead=", or use LogNormal1p (log(1 + s))")
 
     def _draw(self, rng: np.random.Generator, size: Size, theta: Array) -> Array:
-        return rng.lognormal(theta, self.sigma, size)
+        return rng.lognormal(theta, self.spread, size)
 
     def _marginals(self, mu: Array) -> list[Any]:  # type: ignore[override]
         stats = _extras.load("scipy.stats")
-        return [stats.lognorm(self.sigma, scale=np.exp(mu))]
+        return [stats.lognorm(self.spread, scale=np.exp(mu))]
 
 
 @dataclass(frozen=True)
@@ -253,6 +264,8 @@ class LogNormal1p(Normal):
     0.693147
     """
 
+    sigma: float = field()  # needed here, as it is not for `Normal`
+
     name: ClassVar[str] = "log-normal-1p"
     _proved: ClassVar[bool] = True
     formula: ClassVar[str] = "log(1 + s)"
@@ -260,13 +273,18 @@ class LogNormal1p(Normal):
     modulus: ClassVar[str] = "log(1 + min(radius, high - low)/(1 + low)), low >= 0"
     natural_support: ClassVar[Support] = Support(low=0.0)
 
+    def __post_init__(self) -> None:
+        """Refuse to go without sigma: mu is the location before truncation, and depends on it."""
+        super().__post_init__()
+        _ = self.spread
+
     @property
     def mean_domain(self) -> tuple[float, float]:
         """E xi > 0."""
         return (0.0, math.inf)
 
     @property
-    def variance_in_mean(self) -> None:  # type: ignore[override]
+    def variance_in_mean(self) -> None:
         """Var xi is no polynomial of E xi."""
         return
 
@@ -277,13 +295,13 @@ class LogNormal1p(Normal):
         return self._at_ends()
 
     def _expectation(self, theta: Array) -> Array:
-        return self.sigma * excess(-theta / self.sigma)[0]
+        return self.spread * excess(-theta / self.spread)[0]
 
     def _variance(self, theta: Array) -> Array:
-        return self.sigma**2 * excess(-theta / self.sigma)[1]
+        return self.spread**2 * excess(-theta / self.spread)[1]
 
     def _inverse(self, m: Array) -> Array:
-        return np.where(m == 0, -math.inf, -self.sigma * inverse_excess(m / self.sigma))
+        return np.where(m == 0, -math.inf, -self.spread * inverse_excess(m / self.spread))
 
     def _sensitivity(self, radius: float) -> Sensitivity:
         return moduli.log1p(self.support, radius)
@@ -292,13 +310,13 @@ class LogNormal1p(Normal):
         """expm1(mu - sigma Phi^{-1}(u Phi(mu/sigma))), in logarithms so that no tail underflows."""
         special = _extras.load("scipy.special")
         log_u = np.log1p(-rng.random(size))
-        log_p = log_u + special.log_ndtr(theta / self.sigma)
-        x = theta - self.sigma * special.ndtri_exp(log_p)
+        log_p = log_u + special.log_ndtr(theta / self.spread)
+        x = theta - self.spread * special.ndtri_exp(log_p)
         return np.asarray(np.expm1(np.maximum(x, 0.0)))
 
     def _marginals(self, mu: Array) -> list[Any]:  # type: ignore[override]
         stats = _extras.load("scipy.stats")
-        return [_Expm1(stats.truncnorm(-mu / self.sigma, np.inf, loc=mu, scale=self.sigma))]
+        return [_Expm1(stats.truncnorm(-mu / self.spread, np.inf, loc=mu, scale=self.spread))]
 
 
 @dataclass(frozen=True)

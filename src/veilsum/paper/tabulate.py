@@ -109,7 +109,7 @@ def parameters(problem: Problem) -> tuple[float, float, float]:
     assert isinstance(family, LogNormal)
     assert isinstance(source, SyntheticSignals)
     floor = family.bounds[0] if family.bounds is not None else None
-    return float(source.parameters["mu"]), float(family.sigma), float(floor or 0.0)
+    return float(source.parameters["mu"]), family.spread, float(floor or 0.0)
 
 
 def moments(problem: Problem) -> tuple[float, float]:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from veilsum import _extras
 from veilsum.algorithms import keeps_differences
 from veilsum.privacy import mechanism_name
+from veilsum.results.intervals import SIMULATED, assumption
 from veilsum.simulation import Problem, Trace
 from veilsum.simulation.limits import limits
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 
-SIMULATED, EXACT = "simulated", "exact"
+EXACT = "exact"
 SECRET = "as secret as the signals: this is measured against the truth"
 NOT_RELEASABLE = "The noise is simulated in floating point: nothing here may be released."
 WITHHELD = (
@@ -197,6 +198,7 @@ def notes(problem: Problem, noise: str = SIMULATED) -> list[str]:
     if problem.source.measured and problem.seed_is_known and noise == SIMULATED:
         remarks.append(KNOWN_SEED)
     remarks.extend(limits(problem))
+    remarks.append(assumption(problem, noise))
     if problem.run_epsilons and noise == SIMULATED:
         remarks.append(NOT_RELEASABLE)
     return remarks

@@ -518,7 +518,8 @@ def draw_estimates(result: Result, ax: Axes, colour: str = style.INK, shift: flo
     ends[~np.isfinite(ends)] = np.nan
     ax.errorbar(x, y, ends, color=colour, fmt="o", markersize=3.5, capsize=2)
     style.scale(ax, x="log")
-    label = units.in_brackets(f"estimate of {name}, 95% interval", units.of_parameter(result, name))
+    what = f"estimate of {name}, 95% interval\n{result.interval_of}"
+    label = units.in_brackets(what, units.of_parameter(result, name))
     ax.set(xlabel="privacy budget ε", ylabel=label)
 
 

@@ -33,12 +33,25 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from veilsum import _extras, _validate
-from veilsum.errors import FamilyError, VeilsumError
+from veilsum.errors import VeilsumError
 from veilsum.families.base import Interval, quantile
 from veilsum.privacy import Guarantee, guarantee_of
-from veilsum.results import dataset, intervals
+from veilsum.results import dataset
+from veilsum.results.intervals import (
+    AGENT,
+    NETWORK,
+    SIMULATED,
+    Asked,
+    NamedIntervals,
+    check_run,
+    default_of,
+    interval_asked,
+    name_of,
+    reads_releases,
+)
 from veilsum.results.summary import Provenance, compose, protects_signals
 from veilsum.simulation import Problem, Trace
+from veilsum.theory.noise import NAMES, POPULATION, READINGS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -110,7 +123,7 @@ class Result:
     problem: Problem
     trace: Trace
     name: str = "run"
-    noise: str = dataset.SIMULATED
+    noise: str = SIMULATED
     stated: Guarantee | None = None
     provenance: Provenance | None = None
     seconds: float | None = None
@@ -245,14 +258,19 @@ class Result:
 
     @property
     def interval(self) -> dict[str, tuple[Any, Any]]:
-        """95% intervals for them: sampling and privacy noise, of the mean of all agents."""
+        """95% intervals for them, of the mean of all agents: `interval_of` says what they are of."""
         return {n: (_plain(i.low), _plain(i.high)) for n, i in self.intervals().items()}
 
     @property
-    def interval_is_private(self) -> bool:
-        """Whether the width of an interval depends on measured signals, through the noise's scale.
+    def interval_of(self) -> str:
+        """What `interval` is of: the mean of these readings if they are measured, else the population's."""
+        return name_of(self.problem, default_of(self.problem))
 
-        Such an interval is as secret as the signals and is written to no file.
+    @property
+    def interval_is_private(self) -> bool:
+        """Whether the scale of the noise depends on measured signals, as under smooth sensitivity.
+
+        An interval made from it is as secret as the signals and is written to no file.
         """
         return self.problem.privacy.reads_signals and self.problem.source.measured
 
@@ -261,11 +279,12 @@ class Result:
         epsilon: float | None = None,
         replica: int = 0,
         confidence: float = 0.95,
-        of: str = "network",
-        correlation: float = 1.0,
+        of: str | None = None,
+        whose: str = "network",
+        correlation: float | None = None,
         **unknown: Any,
     ) -> dict[str, Interval]:
-        """Parameters with confidence intervals, sampling and privacy noise included.
+        """Parameters with confidence intervals, privacy noise included.
 
         Parameters
         ----------
@@ -274,14 +293,18 @@ class Result:
         replica
             Counted from 0.
         confidence
-            The probability that an interval contains the parameter, such as 0.95.
+            The probability that an interval contains what it is of, such as 0.95.
         of
-            "network", the mean of all agents' estimates; "agent", the estimate of any one agent,
-            which adds the variance between agents; "batches", the mean again, with its variance
-            estimated from batches of a stream.
+            "readings", the mean of these readings: noise alone; "population", the mean that they are
+            drawn from: sampling too. By default "readings" if they were measured, else "population".
+        whose
+            "network", around the mean of all agents' estimates; "agent", around the estimate of any
+            one agent, which adds what agents still disagree by.
         correlation
-            How many correlated readings of a stream are worth one independent reading
-            (`veilsum.results.intervals`).
+            Of the population, with the family's variance as given: how many correlated readings of a
+            stream are worth one independent reading, inf if all readings of an agent are worth one. By
+            default nothing is assumed of measured readings: how far the agents' releases are apart
+            decides (`veilsum.results.intervals`).
 
         Returns
         -------
@@ -291,20 +314,97 @@ class Result:
         Raises
         ------
         VeilsumError
-            If an argument is wrong or unknown.
+            If an argument is wrong or unknown, or there is no such interval.
+
+        Examples
+        --------
+        >>> import veilsum as vs
+        >>> loads = [9.0, 11.0, 10.0, 12.0, 8.0, 10.5, 9.5, 10.0, 10.0]
+        >>> family = vs.families.Normal(bounds=(0.0, 20.0))
+        >>> result = vs.estimate(loads, "ring:9", family, vs.privacy.SignalDP(40.0, radius=20.0), rng=1)
+        >>> for of in ("readings", "population"):
+        ...     found = result.intervals(of=of)["mu"]
+        ...     print(of, round(float(found.high - found.low), 1))
+        readings 0.9
+        population 2.1
         """
         if unknown:
             raise VeilsumError(
                 f"intervals has no option {next(iter(unknown))!r}; its options are epsilon, "
-                "replica, confidence, of and correlation; try confidence=0.95"
+                "replica, confidence, of, whose and correlation; try confidence=0.95"
+            )
+        asked = self._asked(epsilon, replica, confidence, of, whose, correlation)
+        return interval_asked(self.problem, self.trace, asked)
+
+    def _asked(
+        self,
+        epsilon: float | None,
+        replica: int,
+        confidence: float,
+        of: str | None = None,
+        whose: str = NETWORK,
+        correlation: float | None = None,
+    ) -> Asked:
+        quantile(confidence)
+        target = default_of(self.problem) if of is None else of
+        _validate.one_of(VeilsumError, tuple(NAMES), of=target)
+        _validate.one_of(VeilsumError, (NETWORK, AGENT), whose=whose)
+        if correlation is not None and target == READINGS:
+            raise VeilsumError(
+                "correlation is of readings that are drawn from a population; the interval of these "
+                'readings has none: leave it out, or ask for of="population"'
             )
         e = self._epsilon_index(epsilon)
-        quantile(confidence)
-        _validate.one_of(VeilsumError, ("network", "agent", "batches"), of=of)
-        if of == "batches":
-            return intervals.batch_interval(self.problem, self.trace, e, replica, confidence)
-        interval = intervals.network_interval if of == "network" else intervals.agent_interval
-        return interval(self.problem, self.trace, e, replica, confidence, correlation)
+        return Asked(e, replica, confidence, target, whose, correlation, self.noise)
+
+    def named_intervals(self, epsilon: float | None = None) -> list[NamedIntervals]:
+        """All 95% intervals that may be shown to anyone, with their names: what outputs show.
+
+        Parameters
+        ----------
+        epsilon
+            One that was run; the first without it.
+
+        Returns
+        -------
+        list of NamedIntervals
+            `of`, `name`, and intervals by parameter: `network` and `agent`, as in `intervals`. The
+            default comes first. One that does not exist is left out, and so is one whose width
+            depends on measured signals; without a guarantee for measured signals there is none.
+
+        Examples
+        --------
+        >>> import veilsum as vs
+        >>> result = vs.estimate([1.0, 2.0, 6.0], "complete:3", vs.families.Normal(),
+        ...                      vs.privacy.SignalDP(epsilon=1.0, radius=1.0), rng=1)
+        >>> [found.name for found in result.named_intervals()]
+        ['of the mean of these readings', 'of the population mean']
+        """
+        if not self.releasable:
+            return []
+        e = self._epsilon_index(epsilon)
+        if e not in self._named:
+            first = default_of(self.problem)
+            both = sorted(NAMES, key=lambda of: of != first)
+            self._named[e] = [found for of in both if (found := self._named_interval(epsilon, of))]
+        return self._named[e]
+
+    @cached_property
+    def _named(self) -> dict[int, list[NamedIntervals]]:
+        return {}
+
+    def _named_interval(self, epsilon: float | None, of: str) -> NamedIntervals | None:
+        released = of == POPULATION and reads_releases(self.problem, self.noise)
+        if self.interval_is_private and not released:
+            return None
+        try:
+            network, agent = (
+                self.intervals(epsilon, of=of, whose=whose) for whose in (NETWORK, AGENT)
+            )
+        except VeilsumError:
+            return None
+        name = name_of(self.problem, of)
+        return NamedIntervals(of, name, network, agent)
 
     def agents(
         self, epsilon: float | None = None, replica: int = 0, confidence: float = 0.95
@@ -319,8 +419,9 @@ class Result:
         Returns
         -------
         pandas.DataFrame
-            A row for each agent: `mu`, `mu_low`, `mu_high`. The interval is left out where its
-            width depends on measured signals (`interval_is_private`).
+            A row for each agent: `mu`, `mu_low`, `mu_high`; `attrs["interval"]` says what the interval
+            is of. It is left out where its width depends on measured signals
+            (`interval_is_private`).
 
         Raises
         ------
@@ -332,12 +433,10 @@ class Result:
             raise VeilsumError(
                 "this run recorded error norms only; run it with Record(), which keeps estimates"
             )
-        e = self._epsilon_index(epsilon)
-        intervals.check_run(self.trace, e, replica)
-        found = intervals.agent_interval(
-            self.problem, self.trace, e, replica, confidence,
-            estimates=self.trace.final[:, e, replica],
-        )  # fmt: skip
+        asked = self._asked(epsilon, replica, confidence, whose=AGENT)
+        place = check_run(self.trace, asked.e, replica)
+        own = self.trace.final[:, *place]
+        found = interval_asked(self.problem, self.trace, asked, own)
         table: dict[str, Any] = {}
         for name, i in found.items():
             if np.ndim(i.value) > 1:
@@ -347,7 +446,9 @@ class Result:
             else:
                 table |= {name: i.value, f"{name}_low": i.low, f"{name}_high": i.high}
         index = pd.Index(list(self.problem.network.labels), name="agent", tupleize_cols=False)
-        return pd.DataFrame(table, index=index)
+        frame = pd.DataFrame(table, index=index)
+        frame.attrs["interval"] = f"{confidence:.0%} {self.interval_of}"
+        return frame
 
     def released(self, epsilon: float | None = None) -> tuple[dict[str, Any], dict[str, Any]]:
         """Estimates and intervals that may be shown to anyone.
@@ -360,19 +461,16 @@ class Result:
         Returns
         -------
         tuple of dict
-            Estimates by name, and (low, high) by name. Both are empty where nothing protects
-            measured signals. There is no interval where its width depends on measured signals, or
-            where the family does not know its covariance.
+            Estimates by name, and (low, high) by name: the first of `named_intervals`. Both are empty
+            where nothing protects measured signals.
         """
         if not self.releasable:
             return {}, {}
         mean = self.trace.mean[self._epsilon_index(epsilon), 0]
         parameters = self.problem.family.parameter(mean)
         values = {name: _plain(value) for name, value in parameters.items()}
-        try:
-            found = {} if self.interval_is_private else self.intervals(epsilon)
-        except FamilyError:
-            found = {}
+        default = default_of(self.problem)
+        found = next((i.network for i in self.named_intervals(epsilon) if i.of == default), {})
         return values, {name: (_plain(i.low), _plain(i.high)) for name, i in found.items()}
 
     def _epsilon_index(self, epsilon: float | None) -> int:

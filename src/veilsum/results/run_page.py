@@ -27,7 +27,6 @@ from veilsum._html import (
     section,
     table,
 )
-from veilsum.errors import FamilyError
 from veilsum.privacy import Status
 from veilsum.privacy.odds import believed, in_words, upward
 from veilsum.results import units
@@ -39,6 +38,7 @@ from veilsum.results.writer import SECRET_SUFFIX, evaluated, private_file
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from veilsum.families.base import Interval
     from veilsum.results.result import Result
 
 MORE = """
@@ -152,7 +152,7 @@ def _first(results: Mapping[str, Result]) -> list[Markup]:
             continue
         said = " and ".join(
             f"{key} = {units.behind(_number(value, bars[key]), units.of_parameter(result, key))} (95% "
-            f"interval {_interval(*bars[key])})"
+            f"interval {_named(result, key)})"
             for key, value in known.items()
         )
         found, size = result.run_guarantee(), result.problem.network.size
@@ -166,6 +166,13 @@ def _first(results: Mapping[str, Result]) -> list[Markup]:
         warned = NOT_RELEASABLE in result.notes  # at the top, too: "proved" is of ideal noise
         return [*made, element("p", NOT_RELEASABLE, class_="missing")] if warned else made
     return []
+
+
+def _named(result: Result, parameter: str) -> str:
+    """Each interval of a parameter, with what it is of."""
+    return "; ".join(
+        f"{found.name} {_interval(found.network[parameter])}" for found in result.named_intervals()
+    )
 
 
 def fragment(result: Result) -> str:
@@ -196,7 +203,7 @@ def fragment(result: Result) -> str:
 
 
 def _answers(results: Mapping[str, Result]) -> list[Markup]:
-    heads = ("variant", "algorithm", "epsilon", "estimate", "95% interval", "any one agent's")
+    heads = ("variant", "algorithm", "epsilon", "estimate", "95% interval", "any one agent's", "of")
     rows = [row for name, result in results.items() for row in _answer_rows(name, result)]
     said = [table(heads, rows, stacked=True)]
     if any(result.problem.replicas > 1 for result in results.values()):
@@ -219,10 +226,10 @@ def _answer_rows(name: str, result: Result) -> Iterable[tuple[object, ...]]:
         size = "none" if epsilon is None else upward(result.run_guarantee(epsilon).epsilon)
         if not result.releasable:
             withheld = "withheld: nothing protects the signals"
-            yield name, problem.algorithm.name, size, withheld, "-", "-"
+            yield name, problem.algorithm.name, size, withheld, "-", "-", "-"
             continue
         values, bars = result.released(epsilon)
-        per_agent = _per_agent(result, epsilon) if bars else {}
+        stated = result.named_intervals(epsilon)
         unit = {key: units.of_parameter(result, key) for key in values}
         yield (
             name,
@@ -231,17 +238,10 @@ def _answer_rows(name: str, result: Result) -> Iterable[tuple[object, ...]]:
             _lines(
                 f"{k} = {units.behind(_number(v, bars.get(k)), unit[k])}" for k, v in values.items()
             ),
-            _lines(_interval(*ends) for ends in bars.values()),
-            _lines(_interval(*ends) for ends in per_agent.values()),
+            _lines(_interval(i) for found in stated for i in found.network.values()),
+            _lines(_interval(i) for found in stated for i in found.agent.values()),
+            _lines(found.name.removeprefix("of ") for found in stated for _ in found.network),
         )
-
-
-def _per_agent(result: Result, epsilon: float | None) -> dict[str, tuple[Any, Any]]:
-    try:
-        found = result.intervals(epsilon, of="agent")
-    except FamilyError:
-        return {}
-    return {name: (i.low, i.high) for name, i in found.items()}
 
 
 def _lines(texts: Iterable[str]) -> object:
@@ -249,11 +249,11 @@ def _lines(texts: Iterable[str]) -> object:
     return join(found, "; ") if found else "-"
 
 
-def _interval(low: Any, high: Any) -> str:
+def _interval(bar: Interval) -> str:
     """Both ends; of a number with as many digits as the interval supports."""
-    if np.ndim(low) == 0:
-        return units.interval(float(low), float(high))
-    return f"{_number(low)} to {_number(high)}"
+    if np.ndim(bar.low) == 0:
+        return units.interval(float(bar.low), float(bar.high))
+    return f"{_number(bar.low)} to {_number(bar.high)}"
 
 
 def _number(value: Any, ends: tuple[Any, Any] | None = None) -> str:
@@ -356,7 +356,7 @@ def _errors(compared: Mapping[str, Result], results: Mapping[str, Result]) -> li
 
 def _error_table(results: Mapping[str, Result]) -> Markup:
     heads = (
-        "variant", "run at epsilon", "rounds", "against", "per agent", "total", "privacy",
+        "variant", "epsilon", "rounds", "against", "per agent", "total", "privacy",
         "decentralisation",
     )  # fmt: skip
     rows = []
@@ -364,7 +364,7 @@ def _error_table(results: Mapping[str, Result]) -> Markup:
         root, unit = math.sqrt(result.problem.network.size), units.of_statistic(result)
         for epsilon in result.problem.run_epsilons or (None,):
             total, privacy, away = final_errors(result, epsilon).values()
-            size = "-" if epsilon is None else f"{epsilon:.4g}"
+            size = "-" if epsilon is None else f"{result.run_guarantee(epsilon).epsilon:.4g}"
             errors = (total / root, total, privacy, away)
             numbers = (units.behind(f"{value:.4g}", unit) for value in errors)
             rows.append((name, size, duration_of(result), target_of(result), *numbers))

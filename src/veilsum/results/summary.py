@@ -29,6 +29,8 @@ from veilsum.results.dataset import SECRET, describe_network, mechanisms_of
 from veilsum.simulation.limits import clipping, spread
 
 if TYPE_CHECKING:
+    from veilsum.families.base import Interval
+    from veilsum.results.intervals import NamedIntervals
     from veilsum.results.result import Result
 
 Runs = Sequence[tuple[Guarantee, int]]  # the guarantee of a run, and how many such runs
@@ -200,6 +202,8 @@ def variant_summary(result: Result) -> dict[str, Any]:
 def epsilon_summary(result: Result, epsilon: float | None) -> dict[str, Any]:
     """Estimates at one epsilon, which is null without protection; of synthetic signals errors too.
 
+    `intervals` are 95% intervals, by what they are of; the default comes first.
+
     `guarantee` is that of the first replica, whose estimate it is; `all_replicas` that of all
     replicas, each of which is a release of measured signals. Errors are norms over agents, and per
     agent.
@@ -218,13 +222,23 @@ def epsilon_summary(result: Result, epsilon: float | None) -> dict[str, Any]:
         row["errors"] = final_errors(result, epsilon)
         root = math.sqrt(result.problem.network.size)
         row["errors_per_agent"] = {n: v / root for n, v in row["errors"].items()}
-    values, bars = result.released(epsilon)
-    per_agent = result.intervals(epsilon, of="agent") if bars else {}
+    values, _ = result.released(epsilon)
     return row | {
         "estimate": values or None,
-        "interval": bars or None,
-        "agent_interval": {name: [i.low, i.high] for name, i in per_agent.items()} or None,
+        "intervals": {
+            found.of: {
+                "name": found.name,
+                "network": _ends(found.network),
+                "any_one_agent": _ends(found.agent),
+            }
+            for found in result.named_intervals(epsilon)
+        }
+        or None,
     }
+
+
+def _ends(found: Mapping[str, Interval]) -> dict[str, list[Any]]:
+    return {name: [i.low, i.high] for name, i in found.items()}
 
 
 def final_errors(result: Result, epsilon: float | None) -> dict[str, float]:
@@ -242,7 +256,8 @@ def _compared(result: Result, epsilon: float | None) -> dict[str, Any]:
         "epsilon": epsilon,
         "errors": final_errors(result, epsilon),
         "estimate": {name: i.value for name, i in intervals.items()},
-        "interval": {name: [i.low, i.high] for name, i in intervals.items()},
+        "interval": _ends(intervals),
+        "interval_of": result.interval_of,
     }
 
 
@@ -307,33 +322,33 @@ def _estimates(result: Result) -> str:
         return "Nothing protects the signals: estimates belong to the evaluation."
     if result.problem.family.dimension > 1:
         return ""
-    values, bars = result.released()
+    values, _ = result.released()
+    stated = result.named_intervals()
     terms = [
         units.behind(f"{name} = {_number(value)}", units.of_parameter(result, name))
-        + _bar(bars.get(name))
+        + _bars(stated, name)
         for name, value in values.items()
     ]
-    one_agent = _one_agent(result) if bars else ""
     at = (
         f"At epsilon = {epsilons[0]:g} the"
         if len(epsilons := result.problem.run_epsilons) > 1
         else "The"
     )
-    return f"{at} average agent estimates {', '.join(terms)}{one_agent}."
+    return f"{at} average agent estimates {', '.join(terms)}."
 
 
-def _one_agent(result: Result) -> str:
-    """The interval of any one agent's estimate, where agents do not agree yet."""
-    bars = result.intervals(of="agent")
-    terms = [f"{_number(i.low)} to {_number(i.high)}" for i in bars.values()]
-    return f"; any one agent's interval is {', '.join(terms)}"
+def _bars(stated: Sequence[NamedIntervals], parameter: str) -> str:
+    """The intervals of a parameter with their names, and those of any one agent."""
+    said = [
+        f"95% interval {found.name} {_between(found.network[parameter])}, any one agent's "
+        f"{_between(found.agent[parameter])}"
+        for found in stated
+    ]
+    return f" ({'; '.join(said)})" if said else ""
 
 
-def _bar(ends: tuple[Any, Any] | None) -> str:
-    """The interval, where there is one to show."""
-    if ends is None:
-        return ""
-    return f" (95% interval {_number(ends[0])} to {_number(ends[1])})"
+def _between(bar: Interval) -> str:
+    return f"{_number(bar.low)} to {_number(bar.high)}"
 
 
 def _error_sentence(result: Result) -> str:

@@ -98,7 +98,9 @@ def _family(spec: Spec) -> Iterator[Issue]:
     except REFUSALS as error:
         yield attribute("family", asked.options, error)
         return
-    if spec.signals.draw is not None:
+    if spec.signals.draw is not None and getattr(family, "sigma", 0.0) is None:
+        yield Issue(("family",), f"to draw signals, {family.name} needs sigma; add sigma = 1.0")
+    elif spec.signals.draw is not None:
         yield from _draw(family, spec.signals.draw)
 
 

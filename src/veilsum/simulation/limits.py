@@ -1,4 +1,4 @@
-"""What an answer leaves out or assumes, in numbers and in sentences.
+"""What an answer leaves out, in numbers and in sentences.
 
 `limits` may be shown to anyone: it says nothing that depends on a measured signal. `clipping` and
 `spread` of measured signals are facts about private data: print them where the signals are, on
@@ -7,7 +7,6 @@ request, and write them to no file.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -47,13 +46,12 @@ class Spread:
 
 
 def limits(problem: Problem) -> list[str]:
-    """Sentences for everyone: readings left out, bounds that bite, what the interval assumes."""
+    """Sentences for everyone: readings left out, bounds that bite."""
     found = (
         _readings(problem),
         _open_batch(problem),
         _bias(problem),
         _clipped(problem),
-        _assumption(problem),
     )
     return [sentence for sentence in found if sentence]
 
@@ -161,24 +159,3 @@ def _noticeable(problem: Problem, bias: Any) -> bool:
         scale = np.ones_like(bias)
     draws = problem.network.size * (problem.rounds if problem.algorithm.online else 1)
     return bool((np.abs(bias) > NEGLIGIBLE * scale / math.sqrt(draws)).any())
-
-
-def _assumption(problem: Problem) -> str:
-    """What the family assumes as known, and that signals are independent."""
-    family: Any = problem.family
-    known = {
-        field.name: getattr(family, field.name)
-        for field in dataclasses.fields(family)
-        if field.name != "bounds"
-    }
-    given = ", ".join(f"{name} = {_short(value)}" for name, value in known.items())
-    taken = f" with {given} as given" if given else ""
-    streams = " and from reading to reading" if problem.algorithm.online else ""
-    return (
-        f"Intervals assume {problem.family.name} signals{taken}, independent from agent to agent"
-        f"{streams}."
-    )
-
-
-def _short(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, int | float) else "the matrix"

@@ -37,7 +37,7 @@ REACH, STEPS = 400.0, 6400  # the integral, in units of one over the standard de
 WIDEST = 60.0  # standard deviations
 
 
-def quantile(
+def noise_quantile(
     mechanism: Mechanism | Floats | None,
     weights: Floats,
     times: Floats,
@@ -66,7 +66,7 @@ def quantile(
     --------
     >>> from veilsum.privacy import LaplaceMechanism
     >>> one = LaplaceMechanism(epsilon=1.0, sensitivity=1.0)
-    >>> round(quantile(one, np.ones(1), np.ones(1), 0.95), 3)  # log 20
+    >>> round(noise_quantile(one, np.ones(1), np.ones(1), 0.95), 3)  # log 20
     2.996
     """
     z = NormalDist().inv_cdf((1 + confidence) / 2)
