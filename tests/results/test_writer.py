@@ -224,7 +224,12 @@ def test_notes_are_computed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     )
     counted: list[Any] = []
     of = dataset.notes
-    monkeypatch.setattr(dataset, "notes", lambda *given: counted.append(given) or of(*given))
+
+    def counting(*given: Any) -> list[str]:
+        counted.append(given)
+        return of(*given)
+
+    monkeypatch.setattr(dataset, "notes", counting)
     result.write(tmp_path, figures=False)
     result.notes.append("not everyone's")
     assert result.notes == of(result.problem, result.noise)
