@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import NamedTuple
 
@@ -41,7 +42,11 @@ class Resources(NamedTuple):
 
 
 def _children() -> Iterator[str]:
-    """Numbers of children, of whichever thread, ended ones too if nobody waited for them."""
+    """Numbers of children, of whichever thread, ended ones too if nobody waited for them.
+
+    Not multiprocessing's resource tracker, which Python starts once and ends with this process.
+    """
+    tracker = str(getattr(resource_tracker._resource_tracker, "_pid", None))
     try:
         tasks = os.listdir(TASKS)
     except OSError:
@@ -49,9 +54,10 @@ def _children() -> Iterator[str]:
     for task in tasks:
         try:
             with open(f"{TASKS}/{task}/children", "rb") as listed:
-                yield from listed.read().decode().split()
+                numbers = listed.read().decode().split()
         except OSError:  # the thread has just ended
             continue
+        yield from (number for number in numbers if number != tracker)
 
 
 def _sockets() -> Iterator[str]:
