@@ -4,7 +4,7 @@ import os
 import socket
 import subprocess
 from collections import Counter
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -12,6 +12,8 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 import pytest
 from hypothesis import settings
+
+from tests.leaks import nothing_left
 
 # Fixed examples: a run that passes here passes everywhere. `--hypothesis-profile=search` looks on.
 settings.register_profile("fixed", derandomize=True, deadline=None)
@@ -24,7 +26,11 @@ ROOT = Path(__file__).resolve().parents[1]
 THOROUGH = (
     "tests/agents/chaos",
     "tests/agents/doctor",
+    "tests/agents/config/test_keys_folder.py",
+    "tests/agents/config/test_outputs.py",
     "tests/agents/local_cluster",
+    "tests/agents/membership",
+    "tests/agents/observers",
     "tests/agents/readings",
     "tests/agents/runtime",
     "tests/agents/transport",
@@ -106,6 +112,13 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         for name, count in sorted(tried.items()):
             terminalreporter.line(f"{count:>8,}  {name}")
         terminalreporter.line(f"{tried.total():>8,}  in all")
+
+
+@pytest.fixture(autouse=True)
+def _leaves_nothing_behind() -> Iterator[None]:
+    """A test that leaves a thread, a child process or a socket fails itself, and no later one."""
+    with nothing_left():
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -1,5 +1,8 @@
 """What benchmarks divide by and what they say: the yardstick, the peers, the missed targets, growth."""
 
+import json
+import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -90,3 +93,24 @@ def test_all_sizes_are_covered_once() -> None:
     assert {c["degree"] for c in cases} >= {2, 64}
     assert {c["runs"] for c in cases} >= {1, 512}
     assert {c["graph"] for c in cases} == {"random geometric", "power law"}
+
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_the_baseline_of_the_fleet_is_complete() -> None:
+    """All that `make bench-agents` and `make soak` measure, of one commit and one machine."""
+    kept = json.loads((ROOT / "benchmarks" / "fleet-baseline.json").read_text())
+    assert re.fullmatch(r"[0-9a-f]{40}", kept["commit"])
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", kept["date"])
+    assert all(kept[name] for name in ("machine", "conditions"))
+    rows = json.loads((ROOT / "benchmarks" / "agents.json").read_text())["rows"]
+    assert [row["what"] for row in kept["agents"]] == [row["what"] for row in rows]
+    for row in kept["agents"]:
+        assert set(row) == {"what", "measured", "target", "met", "detail"}
+        assert np.isfinite(row["measured"])
+    soak = json.loads((ROOT / "tests" / "soak" / "soak.json").read_text())
+    for part in ("year", "sockets"):
+        assert list(kept["soak"][part]) == list(soak[part])
+        assert all(np.isfinite(value) for value in kept["soak"][part].values())
+    assert kept["soak"]["year"]["readings lost"] == 0

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 import veilsum
 from veilsum.cli.app import app
 from veilsum.errors import CommandError, PrivacyError, VeilsumError
-from veilsum.results import Result, write_all
+from veilsum.results import Result, dataset, write_all
 from veilsum.scenario import ExecutionOptions, Scenario, run
 
 SYNTHETIC = """\
@@ -207,3 +207,30 @@ def test_a_result_knows_where_it_comes_from() -> None:
 def test_wrong_options_of_intervals_are_named(options: dict[str, Any], words: str) -> None:
     with pytest.raises(VeilsumError, match=words):
         one().intervals(**options)
+
+
+def test_notes_are_computed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a large network they take seconds; the dataset, the summary and the page have them."""
+    family = veilsum.families.Normal(sigma=1.0, bounds=(0.0, 4.0))
+    result = veilsum.sweep(
+        {"mu": 2.0},
+        "ring:9",
+        family,
+        veilsum.privacy.SignalDP(1.0),
+        "average",
+        5,
+        replicas=2,
+        rng=1,
+    )
+    counted: list[Any] = []
+    of = dataset.notes
+
+    def counting(*given: Any) -> list[str]:
+        counted.append(given)
+        return of(*given)
+
+    monkeypatch.setattr(dataset, "notes", counting)
+    result.write(tmp_path, figures=False)
+    result.notes.append("not everyone's")
+    assert result.notes == of(result.problem, result.noise)
+    assert len(counted) == 1

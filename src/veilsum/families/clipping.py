@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -74,11 +75,20 @@ def _tail(xi: Callable[[Array], Array], quantile: Any, end: Any, q: float) -> Ar
     """int_0^q (xi(end) - xi(quantile(p))) dp with p = q e^-v."""
     if q <= 0:
         return np.zeros(1)
-    v, weights = np.polynomial.legendre.leggauss(POINTS)
-    v, weights = (v + 1) * DEPTH / 2, weights * DEPTH / 2
+    v, weights = _rule()
     p = q * np.exp(-v)
     gap = xi(np.array([end]))[0] - xi(np.asarray(quantile(p)))
     return np.asarray((gap * (weights * p)[:, None]).sum(axis=0))
+
+
+@cache
+def _rule() -> tuple[Array, Array]:
+    """Nodes and weights of a Gauss rule on (0, DEPTH); they take a while to compute."""
+    nodes, weights = np.polynomial.legendre.leggauss(POINTS)
+    rule = np.asarray((nodes + 1) * DEPTH / 2), np.asarray(weights * DEPTH / 2)
+    for each in rule:
+        each.setflags(write=False)
+    return rule
 
 
 def _summed(xi: Callable[[Array], Array], distribution: Any, end: Any, step: int) -> Array:

@@ -487,7 +487,12 @@ class Result:
     @property
     def notes(self) -> list[str]:
         """What a reader must know besides the numbers."""
-        return dataset.notes(self.problem, self.noise)
+        return list(self._notes)
+
+    @cached_property
+    def _notes(self) -> tuple[str, ...]:
+        """Once: expected errors on a large network take seconds, and files, tables and pages ask."""
+        return tuple(dataset.notes(self.problem, self.noise))
 
     def write(
         self, folder: str | PathLike[str], *, evaluate: bool = False, figures: bool = True

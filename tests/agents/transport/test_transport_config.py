@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from typing import Any
 
@@ -11,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.agents.transport.transport_cases import totals
+from veilsum._extras import install_command
 from veilsum.agents.transport import zenoh_config as names
 from veilsum.agents.transport.zenoh import Presence, ZenohTransport, load_zenoh
 from veilsum.agents.transport.zenoh_config import Endpoint, access_control, settings
@@ -148,5 +150,5 @@ def test_an_agent_is_up_while_one_of_its_sessions_is() -> None:
 
 def test_a_missing_package_is_named(monkeypatch: Any) -> None:
     monkeypatch.setitem(sys.modules, "zenoh", None)
-    with pytest.raises(MissingExtraError, match=r"veilsum\[agents\]"):
+    with pytest.raises(MissingExtraError, match=re.escape(install_command("agents"))):
         load_zenoh()
