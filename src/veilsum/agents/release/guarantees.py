@@ -200,7 +200,7 @@ def _for_agents(made: Guarantee, asynchronous: bool = False) -> Guarantee:
         made,
         status=Status.REFUTED,
         reason=advice,
-        event=None,
+        runs=(),
         transcript=None,
     )
 
