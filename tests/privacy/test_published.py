@@ -23,6 +23,7 @@ AVERAGE = algorithms.Average()
 
 
 def status(low: float | None, epsilon: float, request: Any = SignalDP, **more: Any) -> Status:
+    more = {"radius": 1.0} | more
     privacy = request(epsilon, 0.01, sensitivity="smooth-as-published", **more)
     return guarantee_of(privacy, AVERAGE, 100, LogNormal(1.0, bounds=(low, None))).status
 
@@ -48,7 +49,7 @@ def test_the_status_follows_the_public_floor_and_epsilon(
 
 def test_the_sentence_has_the_delta_that_is_spent() -> None:
     def said(epsilon: float, low: float | None) -> str:
-        privacy = SignalDP(epsilon, 0.01, sensitivity="smooth-as-published")
+        privacy = SignalDP(epsilon, 0.01, radius=1.0, sensitivity="smooth-as-published")
         return str(guarantee_of(privacy, AVERAGE, 100, LogNormal(1.0, bounds=(low, None))))
 
     assert "for s >= 100 the noise as published spends delta = 2.7e-41 (between 100" in said(1, 100)
@@ -60,7 +61,7 @@ def test_the_unit_is_the_radius_and_every_log_statistic_is_read() -> None:
     """A floor of 10 at radius 10 is a floor of 1 at radius 1; a Pareto's floor is its minimum."""
     assert status(10.0, 1.0, radius=10.0) == "refuted"
     assert status(10.0, 1.0, radius=1.0) == "proved"
-    privacy = SignalDP(1.0, 0.01, sensitivity="smooth-as-published")
+    privacy = SignalDP(1.0, 0.01, radius=1.0, sensitivity="smooth-as-published")
     statuses = [guarantee_of(privacy, AVERAGE, 9, Pareto(m)).status for m in (1.0, 3.0)]
     assert statuses == ["refuted", "proved"]
 
@@ -80,7 +81,7 @@ def test_under_network_dp_only_what_covers_every_weight_is_proved() -> None:
         (3.0, 1.0, "proved"),
         (100.0, 10.0, "claimed"),
     ):
-        privacy = NetworkDP(epsilon, 0.01, sensitivity="smooth-as-published")
+        privacy = NetworkDP(epsilon, 0.01, radius=1.0, sensitivity="smooth-as-published")
         made = guarantee_of(privacy, learn, 20, LogNormal(1.0, bounds=(low, None)))
         assert (made.status, made.signals and made.signals.status) == (whole, whole)
     assert status(100.0, 1.0, NetworkDP) == "refuted"  # of neighbours' estimates: erratum 5
@@ -157,7 +158,11 @@ def test_it_is_what_the_calibrated_noise_spends(
     """The scale that a run has at the two signals, over what the statistic is multiplied by."""
     epsilon, ring, family = 4.0, networks.metropolis("ring:5"), LogNormal(1.0, bounds=(2.0, None))
     privacy = SignalDP(
-        epsilon, 0.01, sensitivity="smooth-as-published", budget_fractions=(fraction,) * 5
+        epsilon,
+        0.01,
+        radius=1.0,
+        sensitivity="smooth-as-published",
+        budget_fractions=(fraction,) * 5,
     )
     found = worst_pair(2.0, epsilon, 0.01, parts=parts, fraction=fraction)
     made = calibrate(privacy, algorithm, family, ring, 20)
@@ -175,7 +180,7 @@ def test_it_is_what_the_calibrated_noise_spends(
 def test_agents_which_draw_on_a_grid_claim_no_proof() -> None:
     ring, family = networks.metropolis("ring:5"), LogNormal(1.0, bounds=(3.0, 50.0))
     source = SyntheticSignals(family, {"mu": 2.0}, 5, seed=1)
-    privacy = SignalDP(1.0, 0.01, sensitivity="smooth-as-published")
+    privacy = SignalDP(1.0, 0.01, radius=1.0, sensitivity="smooth-as-published")
     todo = Problem(ring, AVERAGE, family, source, privacy, 10)
     assert todo.guarantee.status == "proved"
     assert guarantee(todo).status == "claimed"

@@ -555,10 +555,6 @@ def _published(
     domain = Support(0.0, open_low=True) if family is None else family.support
     parts = max(steps.releases, 1) if steps.algorithm.splits_budget else 1
     fraction = max(privacy.budget_fractions or (1.0,))
-    worst = worst_pair(
-        domain.low, privacy.epsilon, privacy.delta, domain.high, privacy.radius,
-        parts=parts, fraction=fraction,
-    )  # fmt: skip
     claimed = privacy.delta / parts
     if not domain.low > 0:
         return Assessment(
@@ -567,6 +563,10 @@ def _published(
             f"signal nears 0, where {claimed:.3g} is claimed",
             2,
         )
+    worst = worst_pair(
+        domain.low, privacy.epsilon, privacy.delta, domain.high, privacy.reach,
+        parts=parts, fraction=fraction,
+    )  # fmt: skip
     pair = f"between {number(worst.other)} and {number(worst.s)}"
     spends = (
         f"for {domain.describe()} the noise as published spends delta = {worst.delta:.3g} ({pair})"

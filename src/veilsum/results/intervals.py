@@ -53,7 +53,6 @@ from veilsum import _extras, _validate
 from veilsum._types import Family
 from veilsum.algorithms.table import response
 from veilsum.errors import FamilyError, VeilsumError
-from veilsum.families import statistic_bounds
 from veilsum.families.base import Interval, quantile
 from veilsum.simulation import Problem, Trace
 from veilsum.simulation.releases import released_parts, releases_once
@@ -245,7 +244,7 @@ def assumption(problem: Problem, noise: str) -> str:
         return f"{drawn}, and nothing else: it follows from how far what they released is apart."
     streams = ", and counts the readings of one agent as one" if problem.algorithm.online else ""
     known = law if _knows_variance(problem.family) else "that the public bounds hold"
-    low, high = statistic_bounds(problem.family)
+    low, high = problem.family.statistic_range
     if not _knows_variance(problem.family) and not np.isfinite(high - low).all():
         return (
             f"There is no interval {NAMES[POPULATION]}: no agent releases a value of its own here, and "
@@ -288,7 +287,7 @@ def interval_of(
     try:
         covariance = family.covariance(**parameters) * factor if factor else 0.0
     except FamilyError:
-        low, high = (float(end[0]) for end in statistic_bounds(family))
+        low, high = (float(end[0]) for end in family.statistic_range)
         if family.dimension > 1 or not math.isfinite(high - low):
             raise
         between = (-low * high, low + high, -1.0)  # (high - mu)(mu - low) is at least Var xi
