@@ -116,8 +116,8 @@ FEW: list[tuple[Any, Any, Any, str]] = [
     (LOADS, Normal(bounds=(0.0, 1.0)), SignalDP(1.0, mechanism="staircase"), "average"),
     (COUNTS, Poisson(bounds=(0, 5)), SignalDP(0.5, mechanism="discrete-laplace"), "average"),
     (LOADS, Normal(bounds=(0.0, 1.0)), MaskedDP(1.0, colluders=0, attempts=1), "masked-sum"),
-    (np.tile(LOADS, (5, 1)).T, Normal(), NetworkDP(1.0), "learn-network"),
-    (np.tile(LOADS, (5, 1)).T, Normal(), SignalDP(1.0, batches=Batches(2.0)), "learn"),
+    (np.tile(LOADS, (5, 1)).T, Normal(), NetworkDP(1.0, radius=1.0), "learn-network"),
+    (np.tile(LOADS, (5, 1)).T, Normal(), SignalDP(1.0, radius=1.0, batches=Batches(2.0)), "learn"),
 ]
 
 
@@ -252,12 +252,12 @@ def test_a_scale_that_follows_the_signals_gives_no_interval_of_the_readings() ->
 
 def test_sigma_is_for_drawing_signals() -> None:
     with pytest.raises(FamilyError, match="normal has no sigma"):
-        vs.sweep({"mu": 5.0}, "ring:9", Normal(), SignalDP(1.0), rounds=3)
+        vs.sweep({"mu": 5.0}, "ring:9", Normal(), SignalDP(1.0, radius=1.0), rounds=3)
     with pytest.raises(FamilyError, match="log-normal-1p has no sigma"):
         LogNormal1p(sigma=None)  # type: ignore[arg-type]
-    found = measured(SignalDP(1.0), Normal()).named_intervals()
+    found = measured(SignalDP(1.0, radius=1.0), Normal()).named_intervals()
     assert [each.of for each in found] == ["readings", "population"]
-    without = measured(NetworkDP(1.0), Normal(), "learn-network")
+    without = measured(NetworkDP(1.0, radius=1.0), Normal(), "learn-network")
     assert [each.of for each in without.named_intervals()] == ["readings"]
     assert any("There is no interval of the population mean" in note for note in without.notes)
     with pytest.raises(FamilyError, match="no sigma"):
@@ -265,7 +265,7 @@ def test_sigma_is_for_drawing_signals() -> None:
 
 
 def test_a_correlation_that_is_stated_is_taken() -> None:
-    result = measured(SignalDP(50.0), Normal(sigma=1.0), "learn")
+    result = measured(SignalDP(50.0, radius=1.0), Normal(sigma=1.0), "learn")
     one, four, most = (
         np.ptp([(bar := result.intervals(of="population", correlation=c)["mu"]).low, bar.high])
         for c in (1.0, 4.0, math.inf)
@@ -284,14 +284,14 @@ def test_no_success_in_any_stream_is_no_certainty() -> None:
 
 @pytest.mark.filterwarnings("ignore::veilsum.errors.DivergenceWarning")
 def test_what_is_no_mean_of_the_readings_has_no_interval() -> None:
-    result = measured(SignalDP(1.0), Normal(), "learn-dynamic-as-published")
+    result = measured(SignalDP(1.0, radius=1.0), Normal(), "learn-dynamic-as-published")
     with pytest.raises(VeilsumError, match=r"add up to 2\.7\d+, not to 1"):
         result.intervals()
     assert not result.named_intervals()
 
 
 def test_a_run_with_other_noise_is_not_taken_for_this_one() -> None:
-    result = measured(SignalDP(1.0), Normal())
+    result = measured(SignalDP(1.0, radius=1.0), Normal())
     problem = result.problem
     other = simulate(problem, calibration=problem.calibration)  # another key
     with pytest.raises(VeilsumError, match="another calibration"):
