@@ -25,7 +25,7 @@ name = "ring"
 network = {{graph = "ring:9", weights = "metropolis"}}
 family = {{name = "normal", sigma = 1.0{bounds}}}
 signals = {{draw = {{mu = 0.5}}}}
-privacy = {{protect = "signal", epsilon = 0.5, radius = 1.0, mode = "masked", colluders = 2, absent = 2{more}}}
+privacy = {{protect = "signal", epsilon = 0.5, radius = 1, mode = "masked", colluders = 2, absent = 2{more}}}
 algorithm = {{name = "masked-sum", rounds = 40{options}}}
 """
 
@@ -203,7 +203,8 @@ def test_terms_of_a_masked_sum_do_not_go_with_local_noise() -> None:
 
 def test_a_masked_sum_without_privacy_is_refused() -> None:
     text = TEXT.replace(
-        '"signal", epsilon = 0.5, radius = 1.0, mode = "masked", colluders = 2, absent = 2', '"nothing"'
+        '"signal", epsilon = 0.5, radius = 1, mode = "masked", colluders = 2, absent = 2',
+        '"nothing"',
     )
     bare = Scenario.parse(text.format(bounds=", bounds = [0.0, 1.0]", more="", options=""))
     with pytest.raises(AgentError, match="shows the sum as it is"):
