@@ -21,7 +21,7 @@ name = "pair"
 network = {graph = "complete:2", weights = "lazy-metropolis"}
 family = {name = "normal", sigma = 1.0, bounds = [0.0, 100.0]}
 signals = {draw = {mu = 50.0}}
-privacy = {protect = "signal", epsilon = 1.0}
+privacy = {protect = "signal", epsilon = 1.0, radius = 1.0}
 algorithm = {name = "ALGORITHM", rounds = 40}
 AGENTS
 """

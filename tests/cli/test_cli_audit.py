@@ -163,7 +163,8 @@ def test_agents_that_would_draw_no_noise_are_found(
 
 def test_a_masked_audit_states_what_a_run_states_and_takes_no_rounds(tmp_path: Any) -> None:
     path = tmp_path / "s.toml"
-    path.write_text(SCENARIO.format(**{**PROVED, **MASKED}).replace("rounds = 10", "rounds = 30"))
+    text = SCENARIO.format(**{**PROVED, **MASKED}).replace("rounds = 10", "rounds = 30")
+    path.write_text(text.replace("absent = 2", "absent = 2\nattempts = 2"))
     words = ["audit", str(path), "--trials", "1000", "--no-figures"]
     done = CliRunner().invoke(app, [*words, "--colluders", "9"])
     assert done.exit_code == 4, done.output
@@ -171,7 +172,8 @@ def test_a_masked_audit_states_what_a_run_states_and_takes_no_rounds(tmp_path: A
     (job,) = Scenario.load(path).jobs()
     assert str(job.problem.guarantee) in said
     assert (
-        "one session is attacked, epsilon = 1; the guarantee is for the 2 that a query may" in said
+        "one session is attacked, epsilon = 0.5; the guarantee is for the 2 that a query may"
+        in said
     )
     assert "9 colluders are beyond the 4 covered" in said
     assert "REFUTED" not in said

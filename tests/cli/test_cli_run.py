@@ -146,7 +146,12 @@ def test_init_writes_a_scenario_that_runs() -> None:
     [
         ('"average"', '"avarage"', 2, 'line 15: algorithm.name: found "avarage"'),
         ('protect = "signal"', "protect = ", 2, "line 12: not valid TOML"),
-        ("ring:7", "ring:8", 1, "line 4: network.weights: weights are periodic"),
+        (
+            '"ring:7"',
+            '"ring:8"\nweights = "metropolis"',
+            1,
+            "line 6: network.weights: weights are periodic",
+        ),
         ("ring:7", "nowhere.csv", 2, "there is no file"),
         ("log-normal-1p", "log-normal", 2, "infinite global sensitivity"),
         ("draw = { mu = 3.0 }", 'file = "r.csv"', 1, "signals"),

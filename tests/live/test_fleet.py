@@ -61,7 +61,7 @@ def test_the_terms_of_a_manifest() -> None:
     assert (found.bounds, found.rounds, found.quorum) == ((0.0, 1.0), 20, 4)
     assert found.manifest == manifest.digest.hex()
     assert found.placed == "layout"
-    assert "moves by at most 1 kW" in found.guarantee
+    assert "between any two values of its domain" in found.guarantee
     rounds = [t for t, _ in found.expected]
     assert rounds[0] == 1
     assert rounds[-1] == 20

@@ -203,7 +203,7 @@ def test_terms_of_a_masked_sum_do_not_go_with_local_noise() -> None:
 
 def test_a_masked_sum_without_privacy_is_refused() -> None:
     text = TEXT.replace(
-        '"signal", epsilon = 0.5, radius = 1.0, mode = "masked", colluders = 2, absent = 2',
+        '"signal", epsilon = 0.5, radius = 1, mode = "masked", colluders = 2, absent = 2',
         '"nothing"',
     )
     bare = Scenario.parse(text.format(bounds=", bounds = [0.0, 1.0]", more="", options=""))

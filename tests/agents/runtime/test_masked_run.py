@@ -93,12 +93,12 @@ def test_what_an_open_query_reserves_is_shown_and_raises_no_alarm(tmp_path: Any)
 def test_a_member_without_budget_takes_no_part_and_has_the_result_of_the_others(
     tmp_path: Any,
 ) -> None:
-    """Two attempts are reserved before anything is drawn, so 1.5 is not enough for epsilon = 1."""
+    """Both attempts are reserved before anything is drawn: 0.75 is enough for one, at 0.5."""
     readings = READINGS | {"4": [3.0]}
-    made = terms(5, ", absent = 1", gathering=0.3)
+    made = terms(5, ", absent = 1, attempts = 2", gathering=0.3)
     sites = Sites(tmp_path, made, readings)
     for label in readings:
-        sites.start(label, budget=1.5 if label == "4" else 2.0)
+        sites.start(label, budget=0.75 if label == "4" else 1.0)
     sites.finish()
     assert len(estimates(sites)) == 1
     assert sites.agent("0").done.coverage.readings == (1, 1, 1, 1, 0)

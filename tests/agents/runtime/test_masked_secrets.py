@@ -30,8 +30,15 @@ name = "secrets"
 network = { graph = "ring:6", weights = "lazy-metropolis" }
 family = { name = "normal", sigma = 1.0, bounds = [0.0, 2e9] }
 signals = { file = "meters.csv" }
-privacy = { protect = "signal", mode = "masked", epsilon = 1e-7, colluders = 1, absent = 1 }
 algorithm = { name = "masked-sum", rounds = 100 }
+[privacy]
+protect = "signal"
+mode = "masked"
+epsilon = 2e-7
+radius = 1.0
+colluders = 1
+absent = 1
+attempts = 2
 """
 
 
