@@ -107,7 +107,7 @@ class Shared(algorithms.Average):
         return algorithms.Coefficients(mixing=0.5, innovation=0.5, noise=0.5)
 
 
-class Held(algorithms.Learn):
+class KeepsReadings(algorithms.Learn):
     """A weakened twin in which every reading is used twice."""
 
     def latest(self, t: Any) -> Any:
@@ -128,7 +128,7 @@ class Foreseen(algorithms.Learn):
         return t + 1
 
 
-@pytest.mark.parametrize(("algorithm", "times"), [(Held(), 2), (Window(), 5)])
+@pytest.mark.parametrize(("algorithm", "times"), [(KeepsReadings(), 2), (Window(), 5)])
 def test_a_reading_that_enters_several_rounds_is_not_proved(algorithm: Any, times: int) -> None:
     """What is released of one reading, counted in the simulator: the loss of all rounds together."""
     for request in (SignalDP(1.0), NetworkDP(1.0)):
