@@ -201,7 +201,7 @@ class Fleet:
     >>> sorted(path for path in fleet.files() if path.startswith("sites/north/"))
     ... # doctest: +NORMALIZE_WHITESPACE
     ['sites/north/README.md', 'sites/north/agent.toml', 'sites/north/kubernetes.yaml',
-     'sites/north/veilsum-agent.service', 'sites/north/readings.csv']
+     'sites/north/readings.csv', 'sites/north/veilsum-agent.service']
     """
 
     name: str
