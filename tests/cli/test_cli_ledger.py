@@ -3,6 +3,7 @@
 import json
 import re
 import sqlite3
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -169,7 +170,8 @@ def test_export_has_every_release_and_no_value(path: Any, tmp_path: Any) -> None
     said = json.loads((tmp_path / "out.json").read_text())
     assert (said["agent"], said["budget"]) == ("0", "epsilon = 1 per stream")
     assert [row["epsilon"] for row in said["releases"]] == [0.25] * 3
-    value = sqlite3.connect(path).execute("SELECT sums FROM releases").fetchone()[0]
+    with closing(sqlite3.connect(path)) as db:
+        value = db.execute("SELECT sums FROM releases").fetchone()[0]
     assert value not in done.output + (tmp_path / "out.json").read_text()
 
 

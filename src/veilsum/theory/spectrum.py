@@ -14,7 +14,7 @@ rounds has degree 2t. For orthonormal columns W and random signs s,
 The second term is random, and several probes measure by how much (Hutchinson 1990). W is chosen to have
 most of B (Meyer et al. 2021): after many rounds a few eigenvalues near 1 are all that is left, and signs
 alone would miss their sum by a tenth. On the US power grid the standard error of any error is at most
-1.2% in every round up to 100, in a hundredth of the time of all its eigenvalues.
+1.2% in every round up to 100, in about a hundredth of the time of all its eigenvalues.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 import os
 import signal
 import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
@@ -284,7 +285,8 @@ def test_the_secret_is_in_every_copy_and_nowhere_to_be_seen(
     ledger.new_incarnation()
     ledger.close()
     assert open_ledger().secret == secret
-    _, held, _ = check_store(Store(tmp_path / "a.ledger", read_only=True), None, None)
+    with closing(Store(tmp_path / "a.ledger", read_only=True)) as store:
+        _, held, _ = check_store(store, None, None)
     assert secret.hex() not in repr(held)
 
 

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -206,4 +207,5 @@ def test_one_sync_for_each_step(open_ledger: Any, manifest: Any, tmp_path: Any) 
         call()
         assert commits.count("COMMIT") == 1
         assert "PRAGMA" not in commits
-    assert Store(tmp_path / "b.ledger").db.execute("PRAGMA secure_delete").fetchone() == (1,)
+    with closing(Store(tmp_path / "b.ledger")) as store:
+        assert store.db.execute("PRAGMA secure_delete").fetchone() == (1,)

@@ -132,9 +132,9 @@ def test_a_roster_with_a_name_of_no_member_reads_nobody(weakened: bool) -> None:
     terms = made_terms(1, 0, THREE)
     if weakened:
         extra = "z", signing_key("z").public_key().public_bytes_raw()
+        named = (*terms.members, extra)
         tried = (
-            OpenTerms(terms.manifest, bytes([k]) * 16, (*terms.members, extra), terms.parameters)
-            for k in count()
+            OpenTerms(terms.manifest, bytes([k]) * 16, named, terms.parameters) for k in count()
         )
         terms = next(made for made in tried if made.proposer(QUERY, 0, 0) in THREE)
     world, puppet, victim = trio(AnyNumber if weakened else Session, terms)
