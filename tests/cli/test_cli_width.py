@@ -92,9 +92,8 @@ def test_no_table_loses_a_digit_or_a_column(
     done = CliRunner().invoke(app, [verb, "narrow.toml", *options])
     assert done.exit_code == 0, done.output
     lines, words = shown.printed.splitlines(), shown.printed.split()
-    assert shown.tables
+    assert any("guarantee" in columns for columns, _, _ in shown.tables)
     for columns, rows, numbers in shown.tables:
-        assert "guarantee" in columns
         for row in (columns, *rows):
             assert all(any(cell in line for line in lines) for cell in row[len(row) - numbers :])
             assert {word for cell in row for word in cell.split()} <= set(words)

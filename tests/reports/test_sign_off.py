@@ -202,14 +202,14 @@ def test_a_page_of_a_larger_epsilon_says_larger_odds() -> None:
     assert "1.65 times" not in said
 
 
-def test_network_dp_states_both_the_signals_and_the_estimates() -> None:
+def test_network_dp_of_agents_is_not_to_be_signed() -> None:
     terms = SignOffTerms.of(scenario(), "network")
     said = words(sign_off(scenario(), "network"))
     assert terms.mode is Mode.NETWORK
-    assert terms.signals.epsilon == 0.5 < terms.guarantee.epsilon
-    assert "neighbour's estimate that moved by 1" in said
-    assert "an observer that a site allows who takes part" in said, "it is sent no estimates"
-    assert f"epsilon = {terms.guarantee.epsilon:.4g}" in said
+    assert terms.signals.epsilon == 0.5
+    assert "the low 25 bits of each message have no noise" in terms.refused
+    assert any("real agents cannot run this" in why for why in objections(terms))
+    assert "Do not sign" in said
 
 
 def test_a_masked_sum_states_colluders_attempts_and_what_more_of_them_cost() -> None:

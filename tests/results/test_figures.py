@@ -233,7 +233,7 @@ def test_what_compares_with_the_truth_about_measured_signals_must_be_asked_for()
 def test_sweeps_over_measured_signals_show_estimates_with_their_intervals(tmp_path: Any) -> None:
     result = run(signals=np.arange(9.0), epsilons=(0.5, 1.0))
     ax: Any = figures.compare({"a": result}).axes[0]
-    assert ax.get_ylabel() == "estimate of mu, 95% interval"
+    assert ax.get_ylabel() == "estimate of mu, 95% interval\nof the mean of these readings"
     for k, epsilon in enumerate((0.5, 1.0)):
         x, y = (part[k] for part in ax.containers[0].lines[0].get_data())
         assert (x, y) == (epsilon, result.released(epsilon)[0]["mu"])

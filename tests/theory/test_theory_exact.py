@@ -153,7 +153,7 @@ def test_probes_agree_with_all_eigenvalues(algorithm: str) -> None:
 def test_what_a_few_eigenvalues_leave_is_captured(monkeypatch: Any) -> None:
     """After many rounds signs alone are 50 times as far off."""
     mixing = networks.metropolis(networks.grid(20, 20))
-    problem = run("average", mixing, NoPrivacy(), rounds=100, replicas=1).problem
+    problem = run("average", mixing, NoPrivacy(), 100, epsilons=None, replicas=1).problem
     captured = theory.expected(problem, exact_up_to=100).standard_error[-1, 0]
     spectrum._PROBED.clear()
     monkeypatch.setattr(spectrum, "CAPTURED", 0)

@@ -94,7 +94,7 @@ def worst_pair(
     --------
     >>> floor_of_1, floor_of_3 = worst_pair(1.0, 1.0, 0.01), worst_pair(3.0, 1.0, 0.01)
     >>> round(floor_of_1.delta, 4), round(floor_of_3.delta, 4)
-    (0.0934, 0.0057)
+    (0.0934, 0.0058)
     """
     _validate.positive(PrivacyError, epsilon=epsilon, delta=delta, radius=radius)
     if not low > 0:

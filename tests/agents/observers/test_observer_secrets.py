@@ -32,16 +32,12 @@ from veilsum.agents.transport.zenoh_config import Endpoint
 from veilsum.scenario import Scenario
 
 LOCAL = (
-    SCENARIO.replace(
-        ', mode = "masked", epsilon = 1e-7, colluders = 1, absent = 1', ", epsilon = 1e-7"
-    )
+    SCENARIO.replace('mode = "masked"\n', "")
+    .replace("colluders = 1\nabsent = 1\nattempts = 2\n", "")
     .replace("masked-sum", "average")
     .replace("rounds = 100", "rounds = 12")
 )
-NETWORK = LOCAL.replace('protect = "signal"', 'protect = "network"').replace(
-    "average", "learn-network"
-)
-NOTHING = LOCAL.replace('{ protect = "signal", epsilon = 1e-7 }', '{ protect = "nothing" }')
+NOTHING = LOCAL[: LOCAL.index("[privacy]")] + '[privacy]\nprotect = "nothing"\n'
 
 
 class LocalSecrets(Secrets):
@@ -163,20 +159,6 @@ def test_without_a_guarantee_an_observer_receives_no_estimate(
     received = observed(tmp_path, NOTHING, monkeypatch)
     assert secrets.found_in({"frames": received}) == set()
     assert _estimates(received) == set()
-
-
-def test_under_network_dp_an_observer_receives_no_estimate(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The guarantee is for one agent's messages; an observer would have the estimates of all."""
-    assert _estimates(observed(tmp_path, NETWORK, monkeypatch)) == set()
-
-
-def test_a_weakened_twin_sends_the_estimates_of_network_dp(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(reporter, "covers_estimates", lambda *_: True)
-    assert _estimates(observed(tmp_path, NETWORK, monkeypatch)) != set()
 
 
 def _estimates(received: bytes) -> set[float]:

@@ -20,7 +20,7 @@ from veilsum.agents.release import (
 )
 from veilsum.agents.release.reserve import DEPTH
 from veilsum.errors import AgentError, SignalError
-from veilsum.privacy import Batches, MaskedDP, Noise
+from veilsum.privacy import Batches, MaskedDP, Noise, Release, spent
 from veilsum.privacy.calibration import masked_mechanism
 from veilsum.scenario import Scenario
 from veilsum.testing import PredictableEntropy
@@ -86,7 +86,10 @@ def test_what_is_composed_is_a_query_with_all_its_attempts(
     found, event = made.guarantee, made.guarantee.event
     assert event is not None
     assert (made.event().epsilon, found.epsilon) == (0.5, 1.0), "the ledger charges by the session"
-    assert (event.epsilon, event.delta) == (found.epsilon, found.delta)
+    (run,) = found.runs
+    assert (run.event, run.times) == (event, 2)
+    query = spent([Release(event)] * 2)
+    assert (query.epsilon, query.delta) == (found.epsilon, found.delta)
     assert found.noise is Noise.EXACT
     if not problem.algorithm.online:
         return
@@ -94,7 +97,7 @@ def test_what_is_composed_is_a_query_with_all_its_attempts(
         assert one.epsilon >= found.epsilon
         assert one.delta >= found.delta
     assert found.for_stream(4).epsilon >= 4 * found.epsilon
-    session = found.released_exactly(made.event())  # the weakened variant composes sessions
+    session = replace(found, runs=(replace(run, times=1),))  # weakened: one session of a query
     assert session.for_stream(1).epsilon < found.epsilon
 
 

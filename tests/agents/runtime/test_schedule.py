@@ -20,7 +20,6 @@ from veilsum.agents.release import ReleaseMechanism
 from veilsum.agents.runtime import IterableReadings, Log, Node
 from veilsum.agents.runtime.scheduler import ReadingScheduler
 from veilsum.agents.transport.memory import MemoryNetwork
-from veilsum.privacy import NetworkDP
 from veilsum.privacy.accounting import Budget
 
 ROUNDS, DAY = 12, 86_400.0
@@ -296,15 +295,6 @@ def test_readings_that_come_within_the_grace_are_not_surplus_after_a_restart(
     again.node.close()
     assert again.counts("0").passed_over == (0 if remembered else 1)
     assert (found == [1, 2, 3, 4, 5, 6]) is remembered
-
-
-def test_network_dp_ends_where_a_slot_stays_empty(sites: Any) -> None:
-    """Every round needs noise of its own: a round without a release would show neighbours."""
-    made = problem("learn-network", NetworkDP(1.0), rounds=ROUNDS)
-    run = sites([hourly(), hourly(leave_out=[3]), hourly()], made=made)
-    run.run(5)
-    assert run.node.agents["1"].done.reason == "readings"
-    assert run.numbers("1") == [1, 2]
 
 
 def test_a_budget_by_the_day_passes_over_what_it_does_not_cover_and_goes_on(sites: Any) -> None:
