@@ -193,7 +193,11 @@ def test_the_search_for_leaks_finds_one(tmp_path: Path) -> None:
 
 def sentence(out: str) -> tuple[float, float, str]:
     """Estimate, half width and coverage of the line with the result."""
-    found = re.search(r"^\w+: ([\d.]+) \+- ([\d.]+) \(95%\) after 168 rounds, (.*?), epsilon", out)
+    found = re.search(
+        r"^\w+: ([\d.]+) \+- ([\d.]+) \(95% of the mean of these readings\) "
+        r"after 168 rounds, (.*?), epsilon",
+        out,
+    )
     assert found, out
     return float(found[1]), float(found[2]), found[3]
 

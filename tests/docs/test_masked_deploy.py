@@ -108,7 +108,7 @@ def test_four_sites_end_with_the_same_sum(sites: Path, running: dict[str, Any]) 
         result = re.match(
             rf"{site}: ([\d.]+) \+- ([\d.]+) \(95% of the mean of these readings\) from a masked sum in "
             "attempt 1 of 1 over a roster of 4 of 4, "
-            "readings of 4 of 4 members, epsilon 1 a session per reading",
+            "readings of 4 of 4 members, epsilon 1 per reading",
             out,
         )
         assert result, out

@@ -411,7 +411,7 @@ rounds = 9
         ("push-sum", "signal"),
         ("push-sum-learn", "signal"),
         ("learn", "signal"),
-        ("learn-network", "network"),
+        ("learn-network", "signal"),
     ],
 )
 def test_up_leaves_nothing_that_tells_of_a_signal(

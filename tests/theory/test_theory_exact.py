@@ -10,7 +10,7 @@ import veilsum as vs
 from tests.theory.theory_cases import GRAPHS, mean_square, run
 from veilsum import algorithms, networks, theory
 from veilsum.errors import NetworkError, PrivacyError, SignalError, VeilsumError
-from veilsum.families import LogNormal
+from veilsum.families import LogNormal, Normal
 from veilsum.privacy import NetworkDP, NoPrivacy, SignalDP
 from veilsum.signals import as_signals
 from veilsum.simulation import Problem, RecordedSignals, SyntheticSignals
@@ -153,7 +153,9 @@ def test_probes_agree_with_all_eigenvalues(algorithm: str) -> None:
 def test_what_a_few_eigenvalues_leave_is_captured(monkeypatch: Any) -> None:
     """After many rounds signs alone are 50 times as far off."""
     mixing = networks.metropolis(networks.grid(20, 20))
-    problem = run("average", mixing, NoPrivacy(), 100, epsilons=None, replicas=1).problem
+    problem = vs.sweep(
+        {"mu": 2.0}, mixing, Normal(sigma=1.0), NoPrivacy(), rounds=100, rng=1
+    ).problem
     captured = theory.expected(problem, exact_up_to=100).standard_error[-1, 0]
     spectrum._PROBED.clear()
     monkeypatch.setattr(spectrum, "CAPTURED", 0)

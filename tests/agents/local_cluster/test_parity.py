@@ -33,7 +33,7 @@ bounds = [0.0, 10.0]
 draw = {{ mu = 5.0 }}
 
 [privacy]
-protect = "{protect}"
+protect = "signal"
 epsilon = 1.0
 
 [algorithm]
@@ -47,8 +47,7 @@ def scenario(folder: Any, network: Any, algorithm: Any) -> Any:
 
     lines = ["source,target", *(f"{a},{b}" for a, b in nx.florentine_families_graph().edges)]
     (folder / "links.csv").write_text("\n".join(lines))
-    protect = "network" if algorithm == "learn-network" else "signal"
-    text = SCENARIO.format(network=network, algorithm=algorithm, protect=protect)
+    text = SCENARIO.format(network=network, algorithm=algorithm)
     return Scenario.parse(text, folder=folder, name="parity")
 
 
