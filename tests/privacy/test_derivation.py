@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from veilsum import algorithms, families, networks
 from veilsum.errors import PrivacyError, PrivacyWarning
 from veilsum.families import Custom, Normal, Support
 from veilsum.privacy import (
+    Batches,
     Guarantee,
     NetworkDP,
     NoPrivacy,
@@ -199,3 +201,24 @@ def test_neighbours_are_guaranteed_where_the_noise_covers_them() -> None:
         protects = Protects.SIGNAL
 
     assert not guarantee_of(SignalsOnly(1.0), algorithms.LearnNetwork()).unit.neighbours
+
+
+def test_a_custom_algorithm_is_asked_again_every_time() -> None:
+    """Its coefficients may follow from what no cache can know, such as a global of a notebook."""
+    noise = [1.0]
+
+    @dataclass(frozen=True)
+    class Mine(algorithms.Algorithm):
+        name = "mine"
+        start = algorithms.Coefficients()
+        online = True
+
+        def coefficients(self, t: int) -> algorithms.Coefficients:
+            return algorithms.Coefficients(mixing=1 - 1 / t, innovation=1 / t, noise=noise[0] / t)
+
+    for batches in (None, Batches(2.0)):
+        noise[0] = 1.0
+        request = SignalDP(1.0, radius=1.0, batches=batches)
+        assert guarantee_of(request, Mine(), 20).status is Status.PROVED
+        noise[0] = 0.0
+        assert guarantee_of(request, Mine(), 20).status is Status.NONE

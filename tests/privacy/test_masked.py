@@ -22,6 +22,7 @@ from veilsum.privacy import (
     effective_epsilon,
 )
 from veilsum.privacy.accounting import Release, spent
+from veilsum.privacy.odds import upward
 from veilsum.privacy.exact import DiscreteLaplace
 
 BETAS = (0.95, 0.9, 0.8, 0.6, 0.5, 0.3)
@@ -210,7 +211,7 @@ def test_the_cost_of_a_wrong_number_of_colluders_is_printed() -> None:
     assert one.epsilon_against(5) == one.epsilon_against(0) == 0.5
     assert one.epsilon_against(10) == effective_epsilon(0.5, 7 / 12, 100)
     assert one.epsilon_against(19) == effective_epsilon(0.5, 1 / 12, 100)
-    assert f"{one.epsilon_against(10):.3g}" in one.caveat
+    assert upward(one.epsilon_against(10), 3) in one.caveat
     assert one.assumes == "computational"
 
 
@@ -226,7 +227,7 @@ def test_without_colluders_no_member_is_covered_not_even_one_by_itself() -> None
         alone = MaskedParameters(n, 0, 0, epsilon=1.0, sensitivity_steps=64)
         assert alone.epsilon_against(1) > 1.05
         assert alone.caveat.startswith("against any one of the other members, epsilon would be ")
-        assert f"{alone.epsilon_against(1):.3g}" in alone.caveat
+        assert upward(alone.epsilon_against(1), 3) in alone.caveat
     outsiders = str(Adversary(Sees.MEMBERS))
     assert "is no member (any one member may learn more)" in outsiders
     assert "up to 0" not in outsiders

@@ -16,6 +16,7 @@ from veilsum.errors import PrivacyError
 from veilsum.privacy import MaskedDP, NetworkDP, NoPrivacy, SignalDP, calibrate, guarantee_of
 from veilsum.privacy.accounting import PrivacyEvent
 from veilsum.privacy.accounting.events import LARGEST_DELTA
+from veilsum.privacy.derivation import unit_of
 from veilsum.privacy.guarantee import Guarantee
 from veilsum.privacy.odds import upward
 from veilsum.results.summary import summary
@@ -191,3 +192,29 @@ def test_recorded_and_drawn_signals_have_requests_of_their_own() -> None:
 def test_epsilons_in_words_round_up(epsilon: float, said: str) -> None:
     assert upward(epsilon) == said
     assert float(said.replace(",", "")) >= epsilon
+
+
+@pytest.mark.parametrize("radius", [0.5, 2.5])
+def test_whole_values_of_a_window_are_those_of_all_its_readings(radius: float) -> None:
+    """Under Network DP as under Signal DP: the signals alone are restated for the window first."""
+    family = families.Normal(1.0, bounds=(0.0, 5.0))
+    made = algorithms.LearnNetwork()
+    hidden = guarantee_of(NetworkDP(0.5, radius=radius), made, family=family)
+    signals = guarantee_of(SignalDP(0.5, radius=radius), made, family=family)
+    for each in ("for_window", "for_stream"):
+        asked, plain = (getattr(one, each)(7) for one in (hidden, signals))
+        assert asked.for_whole_value().epsilon == plain.for_whole_value().epsilon == 17.5 / radius
+        assert not asked.useful
+        assert asked.hides() == plain.hides()
+
+
+def test_noise_that_follows_the_l2_norm_counts_its_own_steps() -> None:
+    """x -> (x, x^2): at radius 1.1 of 1.2 the l1 norm says that the whole value is hidden."""
+    family = families.NormalBoth(bounds=(-0.6, 0.6))
+    assert family.sensitivity(1.1).value == pytest.approx(family.sensitivity(math.inf).value)
+    assert family.l2_sensitivity(1.1) < 0.95 * family.l2_sensitivity(math.inf)
+    pure, skellam = (
+        unit_of(MaskedDP(1.0, delta=delta, radius=1.1, colluders=2), family, False)
+        for delta in (0.0, 1e-6)
+    )
+    assert (pure.steps, skellam.steps) == (1, 2)

@@ -93,7 +93,10 @@ class CoefficientTable:
 
 
 def coefficient_table(algorithm: Algorithm, rounds: int) -> CoefficientTable:
-    """The coefficients of all rounds as arrays, cached.
+    """The coefficients of all rounds as arrays, cached for the algorithms of this package.
+
+    What a custom algorithm's coefficients follow from, such as a global, cannot be known: it is asked
+    every time.
 
     Parameters
     ----------
@@ -118,6 +121,8 @@ def coefficient_table(algorithm: Algorithm, rounds: int) -> CoefficientTable:
     >>> coefficient_table(Learn(), 4).mixing
     array([0.        , 0.        , 0.5       , 0.66666667, 0.75      ])
     """
+    if not _of_this_package(algorithm):
+        return _tabulate(algorithm, rounds)
     key = (type(algorithm), rounds, *sorted(getattr(algorithm, "__dict__", {"": []}).items()))
     try:
         found = _cache.get(key)
@@ -130,6 +135,18 @@ def coefficient_table(algorithm: Algorithm, rounds: int) -> CoefficientTable:
                 _cache.pop(next(iter(_cache)), None)
             _cache[key] = found
     return found
+
+
+def _of_this_package(algorithm: Algorithm) -> bool:
+    """Whether its class, and those of the algorithms that it wraps, are defined in veilsum."""
+    parts = (
+        [algorithm, *vars(algorithm).values()] if hasattr(algorithm, "__dict__") else [algorithm]
+    )
+    return all(
+        type(part).__module__.startswith("veilsum.")
+        for part in parts
+        if isinstance(part, Algorithm)
+    )
 
 
 _cache: dict[

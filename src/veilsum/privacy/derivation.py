@@ -178,8 +178,9 @@ def unit_of(privacy: PrivacyRequest, family: Family | None, online: bool) -> Uni
     The steps from one end of the domain to the other follow from the noise. Where its scale is
     Delta(r)/eps, two values of the statistic that are Delta(r) apart in l1 norm cost eps, so any two
     values cost at most eps ceil(Delta(inf)/Delta(r)): points on the straight line between their
-    statistics are that far apart. (By subadditivity this is no more than eps ceil(width/r).) Where
-    the scale follows the signal, moves of r are chained: ceil(width/r).
+    statistics are that far apart. (By subadditivity this is no more than eps ceil(width/r).) Noise
+    with a delta follows the l2 norm too: the larger of both numbers counts. Where the scale follows
+    the signal, moves of r are chained: ceil(width/r).
 
     Parameters
     ----------
@@ -197,14 +198,17 @@ def unit_of(privacy: PrivacyRequest, family: Family | None, online: bool) -> Uni
     radius = family.adjacency(privacy.reach)
     width = math.prod(family.signal_shape) * (family.support.high - family.support.low)
     if privacy.reads_signals:
-        whole, each = width, radius
+        norms = [(width, radius)]
     else:
-        whole, each = (float(family.sensitivity(r).value) for r in (math.inf, radius))
+        l1, l2 = family.sensitivity, family.l2_sensitivity
+        norms = [(float(l1(math.inf).value), float(l1(radius).value))]
+        if privacy.masked and privacy.delta:
+            norms.append((float(l2(math.inf)), float(l2(radius))))
     steps: float = math.inf
     if radius >= width:
         steps = 1
-    elif math.isfinite(whole) and each > 0:
-        steps = math.ceil(Fraction(whole) / Fraction(each))
+    elif all(math.isfinite(whole) and each > 0 for whole, each in norms):
+        steps = max(math.ceil(Fraction(whole) / Fraction(each)) for whole, each in norms)
     return Unit(radius, online, metric=family.metric, width=float(width), steps=steps)
 
 
@@ -568,14 +572,13 @@ def _published(
         parts=parts, fraction=fraction,
     )  # fmt: skip
     pair = f"between {number(worst.other)} and {number(worst.s)}"
-    spends = (
-        f"for {domain.describe()} the noise as published spends delta = {worst.delta:.3g} ({pair})"
-    )
+    most = upward(worst.at_most, 3)
+    spends = f"for {domain.describe()} the noise as published spends delta = {most} ({pair})"
     if (worst.with_weights if weighted else worst.at_most) <= claimed:
         reason = f"{spends} of the {claimed:.3g} that is claimed"
         return Assessment(Status.PROVED, reason if weighted else f"{reason}; {POST_PROCESSING}")
-    most = steps.network * parts / (privacy.epsilon * fraction)  # of weights, which are at most 1
-    larger = weighted and bool((most > steps.signal * worst.scale).any())
+    weights = steps.network * parts / (privacy.epsilon * fraction)  # they are at most 1
+    larger = weighted and bool((weights > steps.signal * worst.scale).any())
     if larger or not worst.delta > claimed:
         noise = "without the noise for the neighbours' weights, " if larger else ""
         return Assessment(Status.CLAIMED, f"{noise}{spends}, where {claimed:.3g} is claimed", 2)
@@ -592,7 +595,9 @@ def _divided(privacy: PrivacyRequest, steps: CoefficientTable) -> str:
         )
     if steps.algorithm.online:
         whole = _largest_epsilon(privacy)
-        return f"each of {parts} readings uses a fraction of epsilon = {whole:.4g} for all of them"
+        return (
+            f"each of {parts} readings uses a fraction of epsilon = {upward(whole)} for all of them"
+        )
     return f"each of {parts} rounds uses a fraction of the budget, and they compose"
 
 

@@ -371,7 +371,7 @@ class Guarantee:
         >>> found.for_whole_value().epsilon, found.hides("CHF")
         (300000.0, 'hides moves of 1 of 300,000 CHF; the whole value: epsilon 300,000')
         """
-        alone = self.signals or self
+        alone = self._of_signals()
         steps, unit = alone.unit.steps, replace(alone.unit, radius=math.inf, steps=1)
         if alone.status is Status.NONE or alone.unit.whole:
             return alone
@@ -396,7 +396,7 @@ class Guarantee:
     @property
     def useful(self) -> bool:
         """Whether the whole value is hidden with an epsilon of at most `MOST_USEFUL`."""
-        alone = self.signals or self
+        alone = self._of_signals()
         whole = alone if alone.unit.steps is None else alone.for_whole_value()
         return whole.status is not Status.NONE and whole.epsilon <= MOST_USEFUL
 
@@ -715,6 +715,12 @@ class Guarantee:
             f"together, at {together} times the cost of one,"
         )
 
+    def _of_signals(self) -> Self:
+        """The guarantee for the signals, for as many readings as this one is for."""
+        if self.signals is None or self.unit.span is Span.EVENT:
+            return self.signals or self
+        return self.signals._readings(self.unit.span, self.unit.readings, self.delta or None)
+
     def _signals_alone(self) -> Self:
         if self.signals is None:
             raise PrivacyError(
@@ -744,7 +750,7 @@ class Guarantee:
 
     def _stating(self, total: Composition, what: str, **changes: Any) -> Self:
         if total.delta >= 1:
-            why = f"{what.rstrip(',')} add up to a delta of {total.delta:.3g}; state a smaller one"
+            why = f"{what.rstrip(',')} add up to a delta of {upward(total.delta, 3)}; state a smaller one"
             return replace(self, status=Status.NONE, reason=why, delta=1.0, **changes)
         reason = f"{self.reason}; {what} composed ({total.method})"
         return replace(self, epsilon=total.epsilon, delta=total.delta, reason=reason, **changes)

@@ -48,6 +48,7 @@ from veilsum.privacy.accounting.events import DISCRETE_LAPLACE
 from veilsum.privacy.exact.discrete import Integers
 from veilsum.privacy.exact.entropy import Entropy
 from veilsum.privacy.exact.shares import LARGEST_SCALE, SMALLEST_SCALE, GeneralizedDiscreteLaplace
+from veilsum.privacy.odds import upward
 from veilsum.privacy.quadrature import integral
 
 MODULUS_BITS = 64
@@ -392,7 +393,7 @@ class MaskedParameters:
         who = str(twice) if twice < self.n - 1 else f"all {twice} others"
         more = f"if {who} colluded" if self.colluders else "against any one of the other members"
         return (
-            f"{more}, epsilon would be {self.epsilon_against(twice):.3g} a session; a "
+            f"{more}, epsilon would be {upward(self.epsilon_against(twice), 3)} a session; a "
             "member that omits its noise counts as a colluder"
         )
 

@@ -41,6 +41,8 @@ from veilsum.errors import PrivacyError
 
 ROUNDING = 1e-15  # of a logarithm of a sum: a divergence is never stated too small
 LARGEST_DELTA = math.nextafter(1.0, 0.0)  # of an event: nothing is limited
+LARGEST_EXPONENT = 700.0  # e^700 is near the largest float
+GROUP_ROUNDING = 1e-12  # of exponentials of up to 700: a group's delta is never stated too small
 STEPS = 1024  # of a discrete Laplace, before its grid is made coarser
 PURE, APPROXIMATE, LAPLACE, DISCRETE_LAPLACE = "pure", "approximate", "laplace", "discrete-laplace"
 
@@ -216,9 +218,10 @@ class _Approximate(EventKind):
         return None
 
     def times(self, event: PrivacyEvent, readings: int) -> PrivacyEvent:
-        eps = event.epsilon
-        growth = math.expm1(min(readings * eps, 700.0)) / math.expm1(min(eps, 700.0))
-        delta = min(math.nextafter(event.delta * growth, math.inf), LARGEST_DELTA)
+        eps, delta = event.epsilon, LARGEST_DELTA
+        if (readings - 1) * eps < LARGEST_EXPONENT:  # the sum is a float
+            growth = _powers(readings, eps)
+            delta = min(event.delta * growth * (1 + GROUP_ROUNDING), LARGEST_DELTA)
         return PrivacyEvent(readings * eps, delta, self.name)
 
 
@@ -328,6 +331,12 @@ def event_kinds() -> tuple[EventKind, ...]:
 
 for _kind in (EventKind(), _Approximate(), _Laplace(), _DiscreteLaplace()):
     add_kind(_kind)
+
+
+def _powers(count: int, eps: float) -> float:
+    """1 + e^eps + ... + e^((count - 1) eps), which does not overflow where the last one does not."""
+    last = math.exp((count - 1) * eps)
+    return last * -math.expm1(-count * eps) / -math.expm1(-eps)
 
 
 def _log_sum(one: float, other: float) -> float:
