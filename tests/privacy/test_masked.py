@@ -22,8 +22,8 @@ from veilsum.privacy import (
     effective_epsilon,
 )
 from veilsum.privacy.accounting import Release, spent
-from veilsum.privacy.odds import upward
 from veilsum.privacy.exact import DiscreteLaplace
+from veilsum.privacy.odds import upward
 
 BETAS = (0.95, 0.9, 0.8, 0.6, 0.5, 0.3)
 TABLE = {  # of the design: the grid has 2^20 steps in Delta

@@ -208,8 +208,32 @@ def test_network_dp_of_agents_is_not_to_be_signed() -> None:
     assert terms.mode is Mode.NETWORK
     assert terms.signals.epsilon == 0.5
     assert "the low 25 bits of each message have no noise" in terms.refused
-    assert any("real agents cannot run this" in why for why in objections(terms))
+    drawn = BASE.replace('file = "doses.csv"', "draw = { mu = 3.0 }")  # as the files of a fleet say
+    for text in (BASE, drawn):
+        asked = SignOffTerms.of(scenario(text), "network")
+        assert any("real agents refuse this" in why for why in objections(asked))
     assert "Do not sign" in said
+    whole = terms.guarantee.for_transcript()
+    assert whole.epsilon > terms.guarantee.epsilon
+    assert f"all messages of one agent are {in_words(whole.epsilon)}" in said
+
+
+def test_other_variants_on_the_same_signals_add_up() -> None:
+    said = words(sign_off(scenario(), "local"))
+    assert "other variants on the same signals (network, masked)" in said
+    assert "together epsilon = 2." in said
+    alone = BASE.partition("[[variant]]")[0]
+    assert "other variants" not in words(sign_off(scenario(alone)))
+
+
+def test_no_difference_costs_more_than_the_whole_value() -> None:
+    """log(1 + s) on 0 .. 200 at radius 10 is 3 steps wide, not 20."""
+    text = BASE.replace('"normal"', '"log-normal-1p"').replace("[0.0, 10.0]", "[0.0, 200.0]")
+    text = text.replace("radius = 2.0", "radius = 10.0").partition("[[variant]]")[0]
+    said = words(sign_off(scenario(text)))
+    assert "the whole value: epsilon 1.5" in said
+    assert "50 mg 1.5 at most" in said
+    assert "100 mg 1.5 at most" in said
 
 
 def test_a_masked_sum_states_colluders_attempts_and_what_more_of_them_cost() -> None:

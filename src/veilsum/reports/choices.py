@@ -112,9 +112,13 @@ def _steps(terms: SignOffTerms, multiple: int) -> int | None:
         and multiple * size > support.high - support.low
     ):
         return None
-    if not support.integer:
-        return multiple
-    return math.ceil(multiple * size / math.floor(size)) if size >= 1 else None
+    steps = multiple
+    if support.integer:
+        if size < 1:
+            return None
+        steps = math.ceil(multiple * size / math.floor(size))
+    whole = terms.signals.unit.steps  # between any two values there are no more than these
+    return steps if whole is None else int(min(steps, whole))
 
 
 def assumptions(terms: SignOffTerms) -> list[Markup]:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from veilsum._html import Markup, document, element, facts, section, table
 from veilsum.privacy import Status
-from veilsum.privacy.accounting import repeated
+from veilsum.privacy.accounting import compose, repeated
 from veilsum.privacy.guarantee import MOST_USEFUL
 from veilsum.privacy.odds import in_words, upward
 from veilsum.reports import choices, exposure
@@ -157,7 +157,7 @@ def _colluding(members: int) -> str:
 
 def _besides(terms: SignOffTerms) -> str:
     """What Network DP says of neighbours' estimates, beside the signals."""
-    whole = terms.guarantee
+    whole = terms.guarantee.for_transcript()
     if terms.mode is not Mode.NETWORK or whole.status is not Status.PROVED:
         return ""
     return (
@@ -191,12 +191,14 @@ def objections(terms: SignOffTerms, audited: list[AuditedClaim] | None = None) -
         why.append(
             f"epsilon for the whole value of a signal {found} (this "
             f"{terms.signals.hides(terms.job.unit)}), and beyond {MOST_USEFUL:g} a guarantee is one on "
-            "paper. Hide more (no radius, a smaller epsilon, a masked sum), or give the reason why this "
-            "is enough: --reason, or whole_value under [report]."
+            f"paper. Hide more ({'' if terms.signals.unit.whole else 'no radius, '}a smaller epsilon), or "
+            "give the reason why this is enough: --reason, or whole_value under [report]."
         )
     if audited and any(report.refuted for report, _ in audited):
         why.append("the audit refutes a claim.")
-    if terms.measured and terms.refused and terms.mode is not Mode.NOTHING:
+    if terms.refused and terms.mode is Mode.NETWORK:
+        why.append(f"real agents refuse this ({terms.refused.rstrip('.')}).")
+    elif terms.measured and terms.refused and terms.mode is not Mode.NOTHING:
         why.append(
             f"real agents cannot run this ({terms.refused.rstrip('.')}), and the noise of a simulation "
             "is in floating point: its results may not be released."
@@ -265,6 +267,14 @@ def _totals(terms: SignOffTerms, per_day: float | None) -> list[Markup]:
         )
         said.append(element("p", text))
     said.append(element("p", _budget(terms)))
+    others = terms.other_variants
+    if others:
+        total = compose([found.cost, *(cost for _, cost in others)])
+        text = (
+            f"The scenario has other variants on the same signals ({', '.join(n for n, _ in others)}). "
+            f"Where they are run too, all costs add up: together epsilon = {upward(total.epsilon)}."
+        )
+        said.append(element("p", text, class_="missing"))
     numbers = terms.masked
     if numbers is not None and numbers.attempts > 1:
         text = (

@@ -17,6 +17,7 @@ from veilsum.privacy import (
     Guarantee,
     MaskedMechanism,
     MaskedParameters,
+    PrivacyEvent,
     Status,
     guarantee_of,
 )
@@ -158,6 +159,21 @@ class SignOffTerms:
     def signals(self) -> Guarantee:
         """What is guaranteed for a member's own signals, against whoever sees all messages."""
         return self.guarantee.signals or self.guarantee
+
+    @property
+    def other_variants(self) -> list[tuple[str, PrivacyEvent]]:
+        """The other variants that release the same measured signals, and what each costs."""
+        if not self.measured:
+            return []
+        found = []
+        for spec in self.scenario.variants:
+            if spec.name == self.spec.name or spec.signals.file != self.spec.signals.file:
+                continue
+            stated = self.scenario.build(spec.name, signals=False).problem.guarantee
+            alone = stated.signals or stated
+            if alone.status not in (Status.NONE, Status.REFUTED):
+                found.append((spec.name, alone.cost))
+        return found
 
     @property
     def holds(self) -> bool:
