@@ -239,8 +239,11 @@ def _from_csv(path: Path, requested: ColumnNames) -> Signals:
     blank = frame.isna() | (frame == "")
     empty = blank.all(axis=1).to_numpy()
     _check_comments(frame, blank, path)
+    if len(names) == 1:  # a blank is a missing reading there, except behind the last one
+        last = int(np.flatnonzero(~empty)[-1]) if (~empty).any() else -1
+        empty = np.arange(len(empty)) > last
     if empty.any():
-        frame, lines = frame[~empty], lines[~empty]
+        frame, lines = frame[~empty].reset_index(drop=True), lines[~empty]
     if not len(frame):
         raise SignalError(f"{path.name} has a header and no readings")
     return from_frame(frame, requested, TableSource(path.name, "line", lines, text=True))

@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from veilsum import _validate
 from veilsum.algorithms import Algorithm, State, init, step
-from veilsum.errors import PrivacyError, SignalError, VeilsumError
+from veilsum.errors import MissingExtraError, PrivacyError, SignalError, VeilsumError
 from veilsum.families.clipping import drawn_clipping
 from veilsum.networks.rows import first_rows
 from veilsum.privacy import Calibration, calibrate
@@ -73,7 +73,10 @@ def statistic_moments(problem: Problem, deviation: float | None = None) -> Stati
 
 def _clips(family: Any, parameters: Any) -> bool:
     """Whether bounds move drawn signals, except for a fraction that no float shows."""
-    clipped = drawn_clipping(family, parameters)
+    try:
+        clipped = drawn_clipping(family, parameters)
+    except MissingExtraError:  # without scipy the fraction is not known
+        return True
     if clipped is None:
         return False
     return family.marginals(**parameters) is None or clipped.fraction > UNSEEN
