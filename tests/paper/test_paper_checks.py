@@ -281,18 +281,20 @@ def test_efficient_means_a_tenth_of_the_mean(cop: Any, verdict: Any) -> None:
     assert judge("real-efficient", Measurement({"": pd.DataFrame([row])})).verdict == verdict
 
 
-def test_a_cost_is_judged_against_what_is_to_be_learned() -> None:
-    """Against E xi; the error about the day's own mean tends to 0, and any noise is huge beside it."""
+def test_a_cost_is_judged_against_both_targets() -> None:
+    """The MVUE, from which the error without noise tends to 0, and E xi."""
 
-    def at(truth: float) -> Measurement:
-        row = {"variant": "offline-signal", "round": 1, "te": 0.06, "cod": 2e-5, "truth": truth,
+    def at(truth: float, te: float = 0.06) -> Measurement:
+        row = {"variant": "offline-signal", "round": 1, "te": te, "cod": 2e-5, "truth": truth,
                "truth_noiseless": 1.04}  # fmt: skip
         return Measurement({"expected": pd.DataFrame([row])})
 
     assert judge("households-costly", at(2.0)).verdict is Verdict.CONFIRMED
     found = judge("households-costly", at(1.0418))
-    assert found.verdict is Verdict.REFUTED
+    assert found.verdict is Verdict.CORRECTED
+    assert "0.06 with noise and 2e-05 without" in found.sentence
     assert "noise adds 0.17%" in found.sentence
+    assert judge("households-costly", at(1.04, te=2e-5)).verdict is Verdict.REFUTED
 
 
 def test_theorems_are_held_against_agents_that_never_communicate() -> None:

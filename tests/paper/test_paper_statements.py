@@ -53,8 +53,13 @@ def test_agents_that_differ_must_come_to_their_mean(left: float, verdict: str) -
     row = {"network": "n", "agents": 9, "differ": 1.0, "limit": 0.5, "learn": 0.001,
            "learn_network": left}  # fmt: skip
     assert judge("agents-that-differ", differ=[row]) == verdict
-    rows = [{"variant": f"x.online-{k}", "cod": c} for k, c in (("signal", 0.1), ("network", left))]
-    fixed = [{"differ": 1.0, "limit": 0.5}]
+
+
+@pytest.mark.parametrize(("alike", "verdict"), [(0.4, "confirmed"), (0.1, "corrected")])
+def test_a_stream_is_judged_beside_agents_that_are_alike(alike: float, verdict: str) -> None:
+    """Alg. 4 mixes faster on identical agents too, and does not decide."""
+    rows = [{"variant": f"x.online-{k}", "cod": c} for k, c in (("signal", 0.01), ("network", 0.5))]
+    fixed = [{"differ": 1.0, "limit": 0.5, "alike": alike}]
     assert judge("real-average-consumption", main=rows, fixed=fixed) == verdict
 
 
@@ -193,4 +198,6 @@ def test_real_households_stay_apart_under_alg_5() -> None:
             nu = now.own * nu + now.mixing * (A @ nu) + now.innovation * xi[t - 1]
         found[algorithm.name] = float(np.linalg.norm(nu - xi.mean()))
     assert found == pytest.approx({"learn": 1.54, "learn-network": 12.27}, abs=0.01)
-    assert sample_paths.fixed_points(problem)["limit"] == pytest.approx(12.2, abs=0.1)
+    fixed = sample_paths.fixed_points(problem)
+    assert fixed["limit"] == pytest.approx(12.2, abs=0.1)
+    assert fixed["alike"] < found["learn-network"] / 4
