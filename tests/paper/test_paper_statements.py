@@ -122,10 +122,15 @@ def test_the_fastest_weights_must_help(messages: int, error: float, verdict: str
     assert judge("fastest-weights", main=rows) == verdict
 
 
-@pytest.mark.parametrize(("relative", "verdict"), [(0.02, "refuted"), (0.2, "confirmed")])
-def test_reconciled_is_accurate_and_proved(relative: float, verdict: str) -> None:
-    rows = [{"task": "online-network", "noise": noise, "epsilon": 1.0, "relative": relative}
-            for noise in ("as published", "s >= 1, proved")]  # fmt: skip
+@pytest.mark.parametrize(
+    ("relative", "bias", "verdict"),
+    [(0.02, 0.01, "corrected"), (0.2, 0.0, "confirmed"), (0.02, 0.2, "confirmed")],
+)
+def test_reconciled_is_accurate_and_proved(relative: float, bias: float, verdict: str) -> None:
+    """With a public floor only, and what clipping does to the mean counts."""
+    kinds = ("as published", "s >= 1, as published", "s >= 1, proved")
+    rows = [{"task": "online-network", "noise": noise, "epsilon": 1.0, "relative": relative,
+             "bias": bias} for noise in kinds]  # fmt: skip
     assert judge("cannot-be-reconciled", main=rows) == verdict
 
 

@@ -122,7 +122,7 @@ def test_the_statements_in_passing_have_verdicts() -> None:
         "non-private-rate": "confirmed", "variance-over-t": "confirmed",
         "graph-homomorphic": "refuted", "k-messages": "corrected",
         "simultaneous-access": "confirmed", "fastest-weights": "corrected",
-        "cannot-be-reconciled": "refuted", "no-meaningful-protection": "corrected",
+        "cannot-be-reconciled": "corrected", "no-meaningful-protection": "corrected",
         "not-sacrificed": "corrected", "budgets-converge-faster": "corrected",
         "alg-4-under-network-dp": "confirmed", "local-constraints": "confirmed",
         "central-and-local": "corrected", "real-average-consumption": "corrected",
