@@ -53,8 +53,13 @@ def test_agents_that_differ_must_come_to_their_mean(left: float, verdict: str) -
     row = {"network": "n", "agents": 9, "differ": 1.0, "limit": 0.5, "learn": 0.001,
            "learn_network": left}  # fmt: skip
     assert judge("agents-that-differ", differ=[row]) == verdict
-    rows = [{"variant": f"x.online-{k}", "cod": c} for k, c in (("signal", 0.1), ("network", left))]
-    fixed = [{"differ": 1.0, "limit": 0.5}]
+
+
+@pytest.mark.parametrize(("alike", "verdict"), [(0.4, "confirmed"), (0.1, "corrected")])
+def test_a_stream_is_judged_beside_agents_that_are_alike(alike: float, verdict: str) -> None:
+    """Alg. 4 mixes faster on identical agents too, and does not decide."""
+    rows = [{"variant": f"x.online-{k}", "cod": c} for k, c in (("signal", 0.01), ("network", 0.5))]
+    fixed = [{"differ": 1.0, "limit": 0.5, "alike": alike}]
     assert judge("real-average-consumption", main=rows, fixed=fixed) == verdict
 
 
@@ -117,10 +122,15 @@ def test_the_fastest_weights_must_help(messages: int, error: float, verdict: str
     assert judge("fastest-weights", main=rows) == verdict
 
 
-@pytest.mark.parametrize(("relative", "verdict"), [(0.02, "refuted"), (0.2, "confirmed")])
-def test_reconciled_is_accurate_and_proved(relative: float, verdict: str) -> None:
-    rows = [{"task": "online-network", "noise": noise, "epsilon": 1.0, "relative": relative}
-            for noise in ("as published", "s >= 1, proved")]  # fmt: skip
+@pytest.mark.parametrize(
+    ("relative", "bias", "verdict"),
+    [(0.02, 0.01, "corrected"), (0.2, 0.0, "confirmed"), (0.02, 0.2, "confirmed")],
+)
+def test_reconciled_is_accurate_and_proved(relative: float, bias: float, verdict: str) -> None:
+    """With a public floor only, and what clipping does to the mean counts."""
+    kinds = ("as published", "s >= 1, as published", "s >= 1, proved")
+    rows = [{"task": "online-network", "noise": noise, "epsilon": 1.0, "relative": relative,
+             "bias": bias} for noise in kinds]  # fmt: skip
     assert judge("cannot-be-reconciled", main=rows) == verdict
 
 
@@ -193,4 +203,6 @@ def test_real_households_stay_apart_under_alg_5() -> None:
             nu = now.own * nu + now.mixing * (A @ nu) + now.innovation * xi[t - 1]
         found[algorithm.name] = float(np.linalg.norm(nu - xi.mean()))
     assert found == pytest.approx({"learn": 1.54, "learn-network": 12.27}, abs=0.01)
-    assert sample_paths.fixed_points(problem)["limit"] == pytest.approx(12.2, abs=0.1)
+    fixed = sample_paths.fixed_points(problem)
+    assert fixed["limit"] == pytest.approx(12.2, abs=0.1)
+    assert fixed["alike"] < found["learn-network"] / 4

@@ -10,7 +10,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from veilsum import _extras
+from veilsum import _extras, theory
+from veilsum.algorithms import LearnNetwork
 from veilsum.paper.experiment import (
     Claim,
     Context,
@@ -41,7 +42,11 @@ def measure_real(experiment: Experiment, context: Context) -> Measurement:
 
 
 def fixed_points(problem: Problem) -> dict[str, float]:
-    """Distance of (2I - A)^-1 m from the mean, m the agents' own means over the rounds, and of m."""
+    """Distance of (2I - A)^-1 m from the mean, m the agents' own means over the rounds, and of m.
+
+    `alike` is the expected error of Alg. 5 on agents with one distribution and the variance of all
+    readings.
+    """
     xi = np.stack([
         problem.family.columns(problem.source.signals(t, 1))[:, 0, 0]
         for t in range(1, problem.rounds + 1)
@@ -49,7 +54,12 @@ def fixed_points(problem: Problem) -> dict[str, float]:
     means = xi.mean(axis=0) - xi.mean()
     A = problem.network.at(1).toarray()
     limit = np.linalg.solve(2 * np.eye(len(A)) - A, means)
-    return {"limit": float(np.linalg.norm(limit)), "differ": float(np.linalg.norm(means))}
+    same = replace(problem, algorithm=LearnNetwork(), privacy=NoPrivacy(), epsilons=())
+    alike = theory.expected(same, deviation=float(xi.std())).decentralisation[-1]
+    return {
+        "limit": float(np.linalg.norm(limit)), "differ": float(np.linalg.norm(means)),
+        "alike": float(alike),
+    }  # fmt: skip
 
 
 def measure(experiment: Experiment, context: Context) -> Measurement:
@@ -124,25 +134,26 @@ def unaffected(measured: Measurement, claim: Claim) -> Finding:
 
 
 def costly(measured: Measurement, claim: Claim) -> Finding:
-    """Offline, Signal DP: what noise adds to the error against E xi, and what small signals cause.
+    """Offline, Signal DP: what noise adds to the error, and what small signals cause.
 
-    Against the mean of the signals themselves the error without noise tends to 0, and any noise at
-    all is huge beside it; what is to be learned is E xi.
+    Against the MVUE, the paper's offline target, the error without noise tends to 0 and any noise
+    is many times that; against E xi the sampling error counts too. A cost on both is confirmed.
     """
     table = measured.tables["expected"]
     te, cod, truth, without = (
         last(table, kind, "offline-signal") for kind in ("te", "cod", "truth", "truth_noiseless")
     )
     below, fraction = small_signals()
-    added = truth / without
+    costs = [te > claim.threshold * cod, truth > claim.threshold * without]
     sentence = (
-        f"Expected at the last round, epsilon = 10: the error against E xi is {truth:.4g} with noise "
-        f"and {without:.4g} without: noise adds {100 * (added - 1):.2g}%. Against the mean of the day "
-        f"itself it is {te:.3g}, {100 * relative(te):.2g}% of the mean per agent ({cod:.2g} without "
-        f"noise, which tends to 0). {100 * fraction:.0f}% of the noise's variance comes from the "
-        f"{100 * below:.1f}% of signals below 1."
+        f"Expected at the last round, epsilon = 10: against the MVUE, the paper's target, the error is "
+        f"{te:.3g} with noise and {cod:.2g} without, which tends to 0. But {te:.3g} is "
+        f"{100 * relative(te):.2g}% of the mean per agent, and against E xi the error is {truth:.4g} "
+        f"with noise and {without:.4g} without: noise adds {100 * (truth / without - 1):.2g}%. "
+        f"{100 * fraction:.0f}% of the noise's variance comes from the {100 * below:.1f}% of signals "
+        "below 1."
     )
-    return judged(added > claim.threshold, sentence)
+    return judged(all(costs), sentence, Verdict.CORRECTED if any(costs) else Verdict.REFUTED)
 
 
 def small_signals() -> tuple[float, float]:
@@ -256,17 +267,18 @@ def _over_rounds(table: Any, column: str, name: str) -> Any:
 
 
 def households_differ(measured: Measurement, claim: Claim) -> Finding:
-    """Alg. 4 and 5 on recorded readings, without noise: households are not alike."""
+    """Alg. 5 on recorded readings, without noise, against Alg. 5 on households that are alike."""
     cods = measured.table.groupby("variant", sort=False).cod.last()
     fast, slow = (float(cods[name]) for name in cods.index if "online" in name)
     row = measured.tables["fixed"].iloc[0]
     sentence = (
-        f"Without noise Alg. 5 ends {slow:.4g} from the mean of all readings and Alg. 4 {fast:.3g}. The "
-        f"households' own means are {row.differ:.3g} from it, and the fixed point of Alg. 5, "
-        f"(2I - A)^-1 m, {row.limit:.3g}: with agents that differ it does not lead to the mean, with "
-        "any number of readings (erratum 20)."
+        f"Without noise Alg. 5 ends {slow:.4g} from the mean of all readings, and Alg. 4 {fast:.3g}. "
+        f"With one distribution for all, as the paper has it, {row.alike:.3g} would be expected of Alg. 5, "
+        f"and less with every reading. But the households' own means are {row.differ:.3g} from the mean, "
+        f"and the fixed point of Alg. 5, (2I - A)^-1 m, {row.limit:.3g}: with agents that differ no "
+        "number of readings leads to the mean (erratum 20)."
     )
-    return judged(slow < claim.threshold * fast, sentence)
+    return judged(slow < claim.threshold * row.alike, sentence, Verdict.CORRECTED)
 
 
 def cheap(measured: Measurement, claim: Claim) -> Finding:
@@ -278,8 +290,12 @@ def cheap(measured: Measurement, claim: Claim) -> Finding:
         te = float(np.hypot(exact_noise(result)[0], cod))
         ratios[task] = te / cod
         words.append(f"{task} TE {te:.3g}, without noise {cod:.3g}")
-    sentence = f"Expected on the last day, at epsilon = 1: {'; '.join(words)}."
-    return judged(ratios["online-signal"] < claim.threshold, sentence)
+    ratio = ratios["online-signal"]
+    sentence = (
+        f"Expected on the last day, at epsilon = 1: {'; '.join(words)}. Of Alg. 4 that is {ratio:.3f} "
+        "times the error without noise."
+    )
+    return judged(ratio < claim.threshold, sentence)
 
 
 EXPERIMENTS = (

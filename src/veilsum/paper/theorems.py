@@ -128,12 +128,15 @@ def draw(measured: Measurement) -> Figure:
 
 
 def bounds(measured: Measurement, claim: Claim) -> Finding:
-    """Whether a theorem bounds the error, term by term, and whether agents alone err less."""
+    """Whether a theorem bounds the error, term by term, and whether agents alone always err less.
+
+    The bound is on the total error, so it is empty if it is nowhere below theirs.
+    """
     (title,) = claim.of
     part = measured.table[measured.table.theorem == title]
     terms = ("privacy", "decentralisation")
     holds = all((part[t] <= part[f"bound_{t}"] * (1 + 1e-9)).all() for t in terms)
-    empty = bool((part.bound_privacy >= part.alone_privacy * (1 - 1e-9)).all())
+    empty = bool((part.bound >= part.alone * (1 - 1e-9)).all())
     ratio, alone = part.bound / part.exact, part.bound / part.alone
     noise = part.bound_privacy / part.alone_privacy
     sentence = (
