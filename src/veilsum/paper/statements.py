@@ -32,7 +32,9 @@ from veilsum.algorithms import (
     Jacobi,
     Learn,
     LearnNetwork,
+    init,
     response,
+    step,
 )
 from veilsum.families import LogNormal, Normal
 from veilsum.paper import extensions, sample_paths, theorems
@@ -272,12 +274,30 @@ def local_budgets() -> list[dict[str, Any]]:
 
 
 def central() -> list[dict[str, Any]]:
-    """Error of the mean with noise at every agent and with noise on the aggregate, in Delta/eps."""
+    """What a collector changes that adds the agents' noise for them, and one that noises the mean.
+
+    `apart` is the largest difference between the messages of agents that add noise to their statistics and of
+    agents that are given them noised, with the same draws; `local` and `one_noise` are errors of the
+    mean with noise at every agent and with one noise on the aggregate, in Delta/eps.
+    """
     deviation = math.sqrt(laplace_variance(1.0))
     return [
-        {"agents": n, "local": deviation / math.sqrt(n), "central": deviation / n}
-        for n in (969, 4941)
-    ]
+        {"agents": n, "apart": _apart(graph), "local": deviation / math.sqrt(n), "one_noise": deviation / n}
+        for n, graph in ((969, "random-geometric:969,0.1,0"), (4941, "us-power-grid"))
+    ]  # fmt: skip
+
+
+def _apart(graph: str) -> float:
+    """Messages of Alg. 3 with noise added by the agents, less those with noise added before."""
+    A, rng = networks.metropolis(graph).at(1), np.random.default_rng(0)
+    xi, d = rng.normal(size=A.shape[0]), rng.laplace(size=A.shape[0])
+    zero, algorithm, worst = np.zeros_like(d), Average(), 0.0
+    local, given = init(algorithm, xi, d), init(algorithm, xi + d, zero)
+    for t in range(1, ROUNDS[0] + 1):
+        worst = max(worst, float(np.abs(local.nu - given.nu).max()))
+        local = step(algorithm, t, local, A @ local.nu, xi, zero)
+        given = step(algorithm, t, given, A @ given.nu, xi + d, zero)
+    return worst
 
 
 def draw_messages(measured: Measurement) -> Figure:
@@ -297,7 +317,10 @@ def draw_messages(measured: Measurement) -> Figure:
 
 
 def composed(measured: Measurement, _claim: Claim) -> Finding:
-    """k messages at eps/k each: at most eps together, where one message is protected at all."""
+    """If each of k messages is eps/k-DP, they are eps-DP together: at most k times the cost of one.
+
+    Whether a message of Alg. 3 is eps/k-DP is another statement, `network-dp-for-all-t`.
+    """
     table = measured.table
     online = bool((table.cost <= table.messages * (1 + 1e-12)).all())
     words = [
@@ -307,11 +330,11 @@ def composed(measured: Measurement, _claim: Claim) -> Finding:
     ]
     status = measured.tables["offline"].status.iloc[0]
     sentence = (
-        f"Alg. 5: {'; '.join(words)}, so eps/k each is enough and more than is needed. Alg. 3: "
-        f"one message is {status} as it is (erratum 5), and no eps/k mends that."
+        f"Alg. 5: {'; '.join(words)}, so eps/k each is enough and more than is needed. That each "
+        f"message is eps/k-DP is the condition; the guarantee of Alg. 3 for one has the status {status} "
+        "(erratum 5)."
     )
-    whole = online and status == "proved"
-    return judged(whole, sentence, Verdict.CORRECTED if online else Verdict.REFUTED)
+    return judged(online, sentence)
 
 
 def simultaneous(measured: Measurement, claim: Claim) -> Finding:
@@ -355,17 +378,19 @@ def global_budget(measured: Measurement, claim: Claim) -> Finding:
 
 
 def schemes(measured: Measurement, claim: Claim) -> Finding:
-    """Noise at the agents against noise on the aggregate."""
+    """Noise that agents add against the same noise, added by a collector before beliefs are exchanged."""
     table = measured.tables["central"]
-    ratios = table.local / table.central
+    ratios = table.local / table.one_noise
     words = [f"{n} agents {r:.3g}" for n, r in zip(table.agents, ratios, strict=True)]
+    same = bool((table.apart < claim.threshold).all())
     sentence = (
-        "Error of the mean with noise at every agent over that with one noise on the aggregate: "
-        f"{', '.join(words)} times, sqrt(n). If central means the same noise, added by a collector "
-        "before beliefs are exchanged, the messages are the same and so is what they tell; noise on "
-        "the aggregate, which is what central privacy is elsewhere, protects no message at all."
+        "With the same noise, added by the agents or by a collector before beliefs are exchanged, the "
+        f"messages are {'' if same else 'not '}the same, and so is what they tell. What differs is "
+        "accuracy, of which the sentence does not speak: error of the mean with noise at every agent "
+        f"over that with one noise on the aggregate, which is what central privacy is elsewhere and "
+        f"protects no message: {', '.join(words)} times, sqrt(n)."
     )
-    return judged(bool((ratios < claim.threshold).all()), sentence, Verdict.CORRECTED)
+    return judged(same, sentence)
 
 
 def mixing(experiment: Experiment, context: Context) -> Measurement:
@@ -419,13 +444,14 @@ def fastest(measured: Measurement, claim: Claim) -> Finding:
     sentence = (
         "Florentine families, messages until a tenth of the first disagreement is left; least error, "
         f"and with how many messages, when epsilon = {listed} is divided over them. "
-        f"{'. '.join(words)}. The fastest weights are fastest in the end and not in the few rounds "
-        "that a divided budget allows; Jacobi gossip is post-processing and needs no other weights."
+        f"{'. '.join(words)}. The fastest weights can help, and do where the budget allows many "
+        "messages: they are fastest in the end and not in the first few rounds. Jacobi gossip is "
+        "post-processing and needs no other weights."
     )
     fewer = rounds["fastest", "average"] < claim.threshold * rounds["metropolis", "average"]
-    better = least["fastest", "average"] < least["metropolis", "average"]
-    partly = Verdict.CORRECTED if fewer or better.any() else Verdict.REFUTED
-    return judged(bool(fewer and better.all()), sentence, partly)
+    better = bool((least["fastest", "average"] < least["metropolis", "average"]).any())
+    partly = Verdict.CORRECTED if fewer or better else Verdict.REFUTED
+    return judged(fewer and better, sentence, partly)
 
 
 def accuracy(experiment: Experiment, context: Context) -> Measurement:
