@@ -208,8 +208,8 @@ def masked_scaling() -> str:
                 _seconds(n * pair), _seconds(4 * n * signature), *(sparse if k else ["-"] * 3),
             ]
         )  # fmt: skip
-    heads = ["n", "bytes per link", "over a link", "masks", "signatures"]
-    heads += ["sparse: masks", "signatures", "bytes per link"]
+    heads = ["n", "bytes per link, one way", "over a link", "masks", "signatures"]
+    heads += ["sparse: masks", "signatures", "bytes per link, one way"]
     about = (
         f"Measured: {1e6 * pair:.0f} µs for a pair's mask, {1e6 * signature:.0f} µs to verify a "
         f"signature, on one core; {each} bytes for the four records of a member (labels of {LABEL} bytes)."
@@ -273,15 +273,16 @@ def overlay_isolated() -> str:
 
 def masked_comparison() -> str:
     """Error, rounds and bytes of other ways to the same mean, by stated formulas."""
-    from veilsum import networks
+    from veilsum import algorithms, networks
     from veilsum.theory.planning import MESSAGE_BYTES
 
     graph = networks.load("us-power-grid")
     n, links, rounds = graph.size, len(graph.links), 300
+    session = algorithms.MaskedSum.for_network(networks.metropolis(graph))
     c = round(0.3 * n)
-    degree, hops = 2 * links / n, networks.metropolis(graph).diameter
+    degree = 2 * links / n
     factor, local = math.sqrt(n / (n - c)), math.sqrt(n)
-    each = sum(record_bytes().values())
+    sent = f"up to {_bytes(links / n * session.bytes_per_link())}"
     rows = [
         ["trusted server", "1", "1", "8 B"],
         ["local noise, gossip", f"{local:.1f}", str(rounds), _bytes(rounds * degree * MESSAGE_BYTES)],
@@ -290,7 +291,7 @@ def masked_comparison() -> str:
         ["GOPA", f"{factor:.2f}", "2", "8 B for each of some log n neighbours, and proofs"],
         ["secure aggregation 2017", f"{factor:.2f}", "4", _bytes(secure_aggregation_bytes(n))],
         ["secure aggregation 2020", f"{factor:.2f}", "4", _bytes(secure_aggregation_bytes(300))],
-        ["masked sum", f"{factor:.2f}", f"5 floods, {5 * hops} hops", _bytes(each * links)],
+        ["masked sum", f"{factor:.2f}", f"5 floods, {session.session_rounds} hops", sent],
     ]  # fmt: skip
     return table(["", "error over a trusted server's", "rounds", "bytes sent by an agent"], rows)
 

@@ -105,6 +105,9 @@ def test_results_say_how_they_came_about() -> None:
     )
     assert found.exit_code == 0
     assert found.to_json()["coverage"]["draws"] == 3
+    two = Coverage(labels, labels[:2], (1, 1, 0), draws=2, attempt=1)
+    partly = AgentResult.of(manifest, problem.family, "0", 1, "sum", (4.5,), two)
+    assert "(95% of the mean of the readings present) from a masked sum" in partly.sentence()
     for reason, word in (("attempts", "silent"), ("views", "roster"), ("cloned", "signing key")):
         none = AgentResult.of(manifest, problem.family, "0", 1, reason, (), Coverage.none(labels))
         assert word in none.sentence()

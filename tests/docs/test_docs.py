@@ -143,12 +143,15 @@ def test_the_readme_is_short_and_its_first_table_and_picture_are_of_make_run() -
 
 
 def test_the_short_table_has_the_errors_of_the_long_one() -> None:
-    """Along a row the algorithm changes, down a column the noise; and what absence costs is said."""
+    """Errors, and what is sent for them; and what absence costs is said."""
     long, short = (
         [[cell.strip() for cell in line.strip("|").split("|")] for line in made.splitlines()[2:]]
         for made in (GENERATE.main_job(), GENERATE.short_table(GENERATE.main_results()))
     )
-    measured = {row[0]: (float(row[4]), row[-1]) for row in long}
+    measured = {row[0]: (float(row[5]), row[-1]) for row in long}
+    sent = {row[0]: row[3] for row in long}
+    assert sent["masked"] in short[-1][0]
+    assert sent["masked-online"] == "923,160 kB"  # 100 sums
     paper, proved, masked = short
     for row, status, names in (
         (paper, "refuted", ("offline-signal", "offline-jacobi")),
@@ -168,3 +171,5 @@ def test_the_readme_says_where_the_papers_noise_holds() -> None:
     assert "no noise can be proved private without a public floor" in said
     assert "it would spend delta = 2.7e-41 and be proved" in said
     assert "delta = 0.763 with a floor of 100" in said
+    assert "changes noise, rounds, bytes and trust at once" in said
+    assert "If who is absent does not depend on the load" in said

@@ -1,6 +1,7 @@
 """The figure and the tables of docs/masked-sum.md: what they show is computed, and adds up."""
 
 import math
+import re
 from itertools import combinations
 from pathlib import Path
 
@@ -53,6 +54,16 @@ def test_a_member_without_a_jump_is_what_the_sampler_finds() -> None:
     zero = float((noise.sample(draws, np.random.default_rng(4)) == 0).mean())
     claimed = masked_tables._no_jump(order, 2.0**12)
     assert abs(zero - claimed) < 6 * math.sqrt(claimed * (1 - claimed) / draws) + 2e-3
+
+
+def test_the_comparison_has_the_bytes_of_the_main_table() -> None:
+    """It counted one crossing of a link: half as many."""
+    from docs.generate import kilobytes, main_results
+
+    sent = kilobytes(main_results()["masked"].problem)
+    found = re.search(r"hops \| up to ([\d.]+) MB", masked_tables.masked_comparison())
+    assert found
+    assert float(found[1]) == pytest.approx(float(sent[:-3].replace(",", "")) / 1e3, abs=0.005)
 
 
 def test_records_on_a_link_are_those_of_the_encoder() -> None:

@@ -6,8 +6,9 @@
 p_k are the weights of the releases (`mixing`), d_k is the noise of the manifest's mechanism
 (`privacy.noise_quantile`), N is the number of readings covered. Readings within public bounds make the second
 part at most (high - low)/2 sum_k |p_k - 1/N|. Without bounds, readings of one distribution with a
-known variance give it a standard deviation. The interval is that "of the mean of these readings"
-(`theory.noise.NAMES`), as in simulated results. It says nothing about a population that members may be
+known variance give it a standard deviation. The interval is that "of the mean of these readings",
+or, if some members have none in it, "of the mean of the readings present" (`theory.noise.interval_name`), as
+in simulated results. It says nothing about a population that members may be
 drawn from: that error is `sampling`, apart from it, where all readings of a member count as one.
 
 An estimate from masked sums is a sum over rosters, the same everywhere: there is no mixing, and all
@@ -30,7 +31,6 @@ from __future__ import annotations
 import math
 from collections.abc import Container, Iterable, Sequence
 from functools import lru_cache
-from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,6 +41,7 @@ from veilsum.agents.manifest import Manifest
 from veilsum.agents.mixing import ReleaseWeights, release_weights
 from veilsum.agents.release.guarantees import AgentNeighbourhood, request_of
 from veilsum.errors import AgentError
+from veilsum.families.base import quantile
 from veilsum.privacy import Batches, Calibration, MaskedDP, calibrate
 from veilsum.privacy.calibration import masked_mechanism
 from veilsum.privacy.noise_quantile import noise_quantile
@@ -336,7 +337,7 @@ def _interval(
         mixing = math.inf if math.isinf(spread) and weights.unevenness > 0 else mixing
         mixing = apart if manifest.clip else mixing
         parts.append((min(noise + mixing, width), noise, mixing))
-    z = NormalDist().inv_cdf((1 + confidence) / 2)
+    z = quantile(confidence)
     sampling = (
         None
         if variance is None
@@ -365,7 +366,7 @@ def _of_sums(
     noise = made.half_width(draws, total, confidence)
     low, high = family.statistic_range
     widths = tuple(min(noise, float(top - end)) for end, top in zip(low, high, strict=True))
-    z, variance = NormalDist().inv_cdf((1 + confidence) / 2), _variance(family, estimate)
+    z, variance = quantile(confidence), _variance(family, estimate)
     squares = sum(count**2 for count in counts) / total**2  # readings of a member are worth one
     sampling = None if variance is None else tuple(z * math.sqrt(v * squares) for v in variance)
     return ResultInterval(widths, (noise,) * size, (0.0,) * size, sampling, confidence)

@@ -22,8 +22,9 @@ from veilsum.agents.intervals import (
 )
 from veilsum.agents.manifest import Manifest
 from veilsum.agents.release.guarantees import guarantee
+from veilsum.privacy.odds import upward
 from veilsum.theory.accuracy import CONFIDENCE
-from veilsum.theory.noise import NAMES, READINGS
+from veilsum.theory.noise import READINGS, interval_name
 
 __all__ = [
     "CONFIDENCE",
@@ -251,7 +252,8 @@ epsilon 1 per reading, manifest c0ffee11c0ff'
             f"{value:.6g}{'' if unknown else f' +- {width:.3g}'}{f' {self.unit}' if self.unit else ''}"
             for value, width in zip(self.estimate, self.half_width, strict=True)
         )
-        sure = f"({NO_INTERVAL})" if unknown else f"({self.confidence:.0%} {NAMES[READINGS]})"
+        name = interval_name(READINGS, len(self.coverage.missing))
+        sure = f"({NO_INTERVAL})" if unknown else f"({self.confidence:.0%} {name})"
         below = "" if self.complete else f", below the quorum of {self.quorum}"
         ended = "" if self.reason in ("rounds", "running", "sum") else f" ({self.reason})"
         return (
@@ -263,9 +265,9 @@ epsilon 1 per reading, manifest c0ffee11c0ff'
         """What a reading costs; in masked sums all sessions of its query."""
         if math.isinf(self.epsilon):
             return "no guarantee"
-        delta = f", delta {self.delta:g}" if self.delta else ""
+        delta = f", delta {upward(self.delta, 6)}" if self.delta else ""
         most = f", at most, over {self.attempts} attempts" if self.attempts > 1 else ""
-        return f"epsilon {self.epsilon:g}{delta} per reading{most}"
+        return f"epsilon {upward(self.epsilon, 6)}{delta} per reading{most}"
 
     def _how(self) -> str:
         """How the estimate came about: rounds, or sums over rosters."""

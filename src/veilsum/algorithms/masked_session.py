@@ -24,7 +24,7 @@ from veilsum.errors import AlgorithmError
 
 FLOODS = 5  # Present, Roster, Commit, Ready, Masked
 RECORD_BYTES = 700  # of a member's Present, Commit, Ready and Masked, with a label of 3 bytes
-CROSSINGS = 2  # a flooded record crosses a link in both directions, as a rule
+CROSSINGS = 2  # a flooded record crosses a link at most once in each direction
 COMPONENT_BYTES = 8  # of each further component, once
 
 
@@ -138,7 +138,7 @@ class MaskedAlgorithm(Algorithm):
         return np.asarray(present / self.roster)
 
     def bytes_per_link(self, dimension: int = 1) -> int:
-        """What all sessions of a query send over one link, both directions together."""
+        """What all sessions of a query send over one link at most, both directions together."""
         one = RECORD_BYTES + COMPONENT_BYTES * (dimension - 1)
         return (self.restarts + 1) * self.roster * CROSSINGS * one
 

@@ -82,6 +82,7 @@ def _guarantees(jobs: list[Job]) -> list[str]:
     """What each variant guarantees at the epsilon under attack, in the words of a run."""
     from veilsum.auditing.problem import at_smallest_epsilon
     from veilsum.privacy import MaskedDP
+    from veilsum.privacy.odds import upward
 
     lines = []
     for job in jobs:
@@ -92,7 +93,7 @@ def _guarantees(jobs: list[Job]) -> list[str]:
         asked = problem.privacy
         if isinstance(asked, MaskedDP) and asked.attempts > 1:
             lines.append(
-                f"{job.name}: one session is attacked, epsilon = {asked.session_cost[0]:.4g}; the "
+                f"{job.name}: one session is attacked, epsilon = {upward(asked.session_cost[0])}; the "
                 f"guarantee is for the {asked.attempts} that a query may take."
             )
     return lines
@@ -108,12 +109,13 @@ def _show(
     reports: list[AuditReport], statuses: list[str], guarantees: list[str], written: list[Path]
 ) -> None:
     from veilsum.cli.display import console, table
+    from veilsum.privacy.odds import epsilon_cell, upward
 
     out = console()
     rows = [
-        (r.name, status, r.verdict, f"{r.epsilon:.4g}",
-         f"{max(r.lower_bound, 0):.4g}" if r.trials else "", "" if r.exact is None else f"{r.exact:.4g}",
-         f"{r.delta:g}", f"{max(r.delta_lower_bound, 0):.3g}", _fault(r))
+        (r.name, status, r.verdict, epsilon_cell(r.epsilon),
+         f"{max(r.lower_bound, 0):.4g}" if r.trials else "", "" if r.exact is None else upward(r.exact),
+         upward(r.delta, 3), f"{max(r.delta_lower_bound, 0):.3g}", _fault(r))
         for r, status in zip(reports, statuses, strict=True)
     ]  # fmt: skip
     heads = (

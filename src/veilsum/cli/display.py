@@ -15,7 +15,7 @@ from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Column, Table
 
-from veilsum.privacy.odds import upward
+from veilsum.privacy.odds import epsilon_cell
 from veilsum.results import units
 from veilsum.results.dataset import describe_network
 from veilsum.results.summary import combined_guarantee, evaluated_limits, final_errors
@@ -163,7 +163,7 @@ def _leading_cells(name: str, result: Result, epsilon: float | None) -> tuple[st
     """Status of the guarantee, its epsilon for the run that is shown, and for all replicas."""
     problem, one = result.problem, result.run_guarantee(epsilon)
     replicas = result.guarantee_at(epsilon)
-    epsilons = (upward(g.epsilon) if math.isfinite(g.epsilon) else "-" for g in (one, replicas))
+    epsilons = (epsilon_cell(g.epsilon) for g in (one, replicas))
     return name, problem.algorithm.name, problem.privacy.protects, str(replicas.status), *epsilons
 
 
@@ -171,7 +171,7 @@ def _error_rows(name: str, result: Result) -> Iterable[tuple[str, ...]]:
     root, unit = math.sqrt(result.problem.network.size), units.of_statistic(result)
     for epsilon in result.problem.run_epsilons or (None,):
         total, privacy, away = final_errors(result, epsilon).values()
-        label = "-" if epsilon is None else f"{result.run_guarantee(epsilon).epsilon:.4g}"
+        label = epsilon_cell(result.run_guarantee(epsilon).epsilon)
         target = _ascii(target_of(result).replace("the ", ""))
         own = units.behind(f"{total / root:.4g}", unit)
         numbers = (*(f"{value:.4g}" for value in (total, privacy, away)), own)

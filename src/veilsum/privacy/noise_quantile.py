@@ -15,12 +15,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from veilsum.families.base import quantile
 from veilsum.privacy.mechanisms import (
     DiscreteLaplaceMechanism,
     LaplaceMechanism,
@@ -69,7 +69,7 @@ def noise_quantile(
     >>> round(noise_quantile(one, np.ones(1), np.ones(1), 0.95), 3)  # log 20
     2.996
     """
-    z = NormalDist().inv_cdf((1 + confidence) / 2)
+    z = quantile(confidence)
     if mechanism is None or not len(weights):
         return z * math.sqrt(normal_variance)
     if isinstance(mechanism, LaplaceMechanism):
@@ -115,7 +115,7 @@ def _additive(
     sd = math.sqrt(variance)
     kurtosis = fourth * float((times * weights**4).sum()) / variance**2
     if kurtosis < NEARLY_NORMAL:
-        z = NormalDist().inv_cdf((1 + confidence) / 2)
+        z = quantile(confidence)
         return sd * (z + kurtosis * (z**3 - 3 * z) / 24 + kurtosis**2)
     order = np.argsort(-weights * times**0.25)[:MOST_TERMS]
     rest = variance - second * float((times[order] * weights[order] ** 2).sum())
@@ -194,7 +194,7 @@ def _bounded(
 ) -> float:
     """Bernstein's inequality, or the normal distribution where corrections to it are small."""
     largest = (mechanism.reach + 1) * mechanism.half_width
-    z = NormalDist().inv_cdf((1 + confidence) / 2)
+    z = quantile(confidence)
     log = math.log(2 / (1 - confidence))
     most = largest * float(weights.max())
     found = log * most / 3 + math.sqrt((log * most / 3) ** 2 + 2 * log * variance)

@@ -97,7 +97,7 @@ def in_words(epsilon: float, delta: float = 0.0) -> str:
     if odds > MOST_TIMES:
         return f"possibly more than {MOST_TIMES:,.0f} times more likely: no useful limit"
     except_for = f", except with probability {upward(delta, 3)}" if delta else ""
-    return f"at most {_ceiling(odds, 3):,.10g} times more likely{except_for}"
+    return f"at most {rounded_up(odds, 3):,.10g} times more likely{except_for}"
 
 
 def believed(epsilon: float, prior: float = 0.5) -> str:
@@ -146,9 +146,49 @@ def upward(value: float, digits: int = 4) -> str:
         return f"{value:g}"
     if value >= 10**digits:
         return f"{math.ceil(value * (1 - ROUNDING)):,}"
-    return f"{_ceiling(value, digits):.{digits}g}"
+    return f"{rounded_up(value, digits):.{digits}g}"
 
 
-def _ceiling(value: float, digits: int) -> float:
+def epsilon_cell(epsilon: float) -> str:
+    """An epsilon as a table has it: rounded up, a dash for none.
+
+    Parameters
+    ----------
+    epsilon : float
+        At least 0; infinite where nothing is guaranteed.
+
+    Returns
+    -------
+    str
+        The text of the cell.
+
+    Examples
+    --------
+    >>> epsilon_cell(0.69314718), epsilon_cell(math.inf)
+    ('0.6932', '-')
+    """
+    return upward(epsilon) if math.isfinite(epsilon) else "-"
+
+
+def rounded_up(value: float, digits: int = 4) -> float:
+    """So many significant digits, and never less than the value but for rounding in sums.
+
+    Parameters
+    ----------
+    value : float
+        At least 0.
+    digits : int
+        How many significant digits.
+
+    Returns
+    -------
+    float
+        What `upward` prints.
+
+    Examples
+    --------
+    >>> rounded_up(0.69314718), rounded_up(0.1 + 0.2)
+    (0.6932, 0.3)
+    """
     context = Context(prec=digits, rounding=ROUND_CEILING)
     return float(context.create_decimal(value * (1 - ROUNDING)))

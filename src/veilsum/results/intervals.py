@@ -1,6 +1,7 @@
 """Intervals, named by what they are intervals of: one place decides, and every output asks it.
 
-    readings     of the mean of these readings: noise alone, no sigma and no assumption
+    readings     of the mean of these readings: noise alone, no sigma and no assumption. Where members are
+                 missing from a masked sum, of the mean of the readings present: theirs are not in it
     population   of the population mean: sampling too
 
 Each is stated for the mean of all agents' estimates, and for any one agent's estimate, which adds the
@@ -60,6 +61,7 @@ from veilsum.theory.noise import (
     NAMES,
     POPULATION,
     READINGS,
+    interval_name,
     noise_half_width,
     own_noise_variance,
     remembered,
@@ -105,7 +107,9 @@ def name_of(problem: Problem, of: str) -> str:
     """What an interval is of, in words."""
     even = problem.algorithm.ratio or problem.algorithm.session is not None
     weighted = not even and problem.network.kind == "row-stochastic"
-    return NAMES[of] + (", weighted by the network" if weighted else "")
+    session = problem.algorithm.session
+    name = interval_name(of, 0 if session is None else session.missing)
+    return name + (", weighted by the network" if weighted else "")
 
 
 def interval_asked(

@@ -263,7 +263,7 @@ class Result:
 
     @property
     def interval_of(self) -> str:
-        """What `interval` is of: the mean of these readings if they are measured, else the population's."""
+        """What `interval` is of: the mean of the readings if they are measured, else the population's."""
         return name_of(self.problem, default_of(self.problem))
 
     @property
@@ -295,8 +295,9 @@ class Result:
         confidence
             The probability that an interval contains what it is of, such as 0.95.
         of
-            "readings", the mean of these readings: noise alone; "population", the mean that they are
-            drawn from: sampling too. By default "readings" if they were measured, else "population".
+            "readings", the mean of these readings (in a masked sum, of those present): noise alone;
+            "population", the mean that they are drawn from: sampling too. By default "readings" if
+            they were measured, else "population".
         whose
             "network", around the mean of all agents' estimates; "agent", around the estimate of any
             one agent, which adds what agents still disagree by.

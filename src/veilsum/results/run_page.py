@@ -28,7 +28,7 @@ from veilsum._html import (
     table,
 )
 from veilsum.privacy import Status
-from veilsum.privacy.odds import believed, in_words, upward
+from veilsum.privacy.odds import believed, epsilon_cell, in_words
 from veilsum.results import units
 from veilsum.results.dataset import NOT_RELEASABLE, SECRET, describe_network
 from veilsum.results.summary import combined_guarantee, final_errors, versions
@@ -223,7 +223,7 @@ def _statistic(result: Result) -> str:
 def _answer_rows(name: str, result: Result) -> Iterable[tuple[object, ...]]:
     problem = result.problem
     for epsilon in problem.run_epsilons or (None,):
-        size = "none" if epsilon is None else upward(result.run_guarantee(epsilon).epsilon)
+        size = epsilon_cell(result.run_guarantee(epsilon).epsilon)
         if not result.releasable:
             withheld = "withheld: nothing protects the signals"
             yield name, problem.algorithm.name, size, withheld, "-", "-", "-"
@@ -364,7 +364,7 @@ def _error_table(results: Mapping[str, Result]) -> Markup:
         root, unit = math.sqrt(result.problem.network.size), units.of_statistic(result)
         for epsilon in result.problem.run_epsilons or (None,):
             total, privacy, away = final_errors(result, epsilon).values()
-            size = "-" if epsilon is None else f"{result.run_guarantee(epsilon).epsilon:.4g}"
+            size = epsilon_cell(result.run_guarantee(epsilon).epsilon)
             errors = (total / root, total, privacy, away)
             numbers = (units.behind(f"{value:.4g}", unit) for value in errors)
             rows.append((name, size, duration_of(result), target_of(result), *numbers))

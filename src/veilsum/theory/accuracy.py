@@ -29,6 +29,7 @@ from veilsum.errors import NetworkError
 from veilsum.families.base import quantile
 from veilsum.networks.kernels import for_products
 from veilsum.networks.rows import first_rows
+from veilsum.privacy.odds import rounded_up
 from veilsum.simulation import Problem
 from veilsum.theory import moments
 from veilsum.theory.exact import expected
@@ -281,12 +282,6 @@ def _epsilon(problem: Problem, now: EstimateError, wanted: float) -> float | Non
     tried = tuple(np.geomspace(own, LARGEST_EPSILON, EPSILONS).tolist())
     found = EstimateError.of(problem, tried, now.deviation).noise[-1]
     return next((rounded_up(e) for e, v in zip(tried, found, strict=True) if v <= room), None)
-
-
-def rounded_up(value: float) -> float:
-    """Four significant digits, never less than the value."""
-    unit = 10.0 ** (math.floor(math.log10(value)) - 3)
-    return float(f"{math.ceil(value / unit - 1e-9) * unit:.4g}")
 
 
 def _about(value: float) -> int:

@@ -27,9 +27,15 @@ from veilsum.simulation import Problem
 
 READINGS, POPULATION = "readings", "population"
 NAMES = {READINGS: "of the mean of these readings", POPULATION: "of the population mean"}
+PRESENT = "of the mean of the readings present"
 
 Floats = NDArray[np.float64]
 _known: WeakKeyDictionary[Problem, dict[Any, Any]] = WeakKeyDictionary()
+
+
+def interval_name(of: str, missing: int) -> str:
+    """What an interval is of, in words: noise alone reaches the mean of those that took part only."""
+    return PRESENT if of == READINGS and missing else NAMES[of]
 
 
 def remembered(problem: Problem, key: Any, compute: Callable[[], Any]) -> Any:

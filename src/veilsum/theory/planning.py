@@ -38,8 +38,9 @@ from veilsum.errors import AlgorithmError, NetworkError, PrivacyError, VeilsumEr
 from veilsum.networks.rows import coordinates, first_rows
 from veilsum.privacy import Batches, MaskedDP, PrivacyRequest, SignalDP, Status, guarantee_of
 from veilsum.privacy.mechanisms.base import COMPUTABLE
+from veilsum.privacy.odds import rounded_up
 from veilsum.simulation import Problem
-from veilsum.theory.accuracy import LARGEST_EPSILON, Precision, precision, rounded_up
+from veilsum.theory.accuracy import LARGEST_EPSILON, Precision, precision
 from veilsum.theory.exact import Expected, expected
 from veilsum.theory.spectrum import PROMPT_UP_TO
 
@@ -504,7 +505,7 @@ def sent_bytes(problem: Problem, rounds: int) -> int:
     links = entries / problem.network.size
     algorithm, d = problem.algorithm, problem.family.dimension
     session = algorithm.session
-    if session is not None:  # a record crosses a link once
+    if session is not None:  # a link is that of two agents
         queries = sum(1 for t in range(1, rounds + 1) if algorithm.at(t).noise)
         return round(links / 2 * queries * session.bytes_per_link(d))
     return round(links * rounds * (MESSAGE_BYTES + 8 * (d - 1)))

@@ -44,6 +44,7 @@ from veilsum import _validate
 from veilsum.errors import PrivacyError
 from veilsum.privacy.accounting.composition import BASIC, BEST, Composition, spent
 from veilsum.privacy.accounting.events import PrivacyEvent, Release, ReleaseEvent, Span
+from veilsum.privacy.odds import upward
 
 SLACK = 1e-12  # relative: three releases of 0.1 fit a budget of 0.3, whatever binary makes of them
 
@@ -571,4 +572,5 @@ def _way_out(final: bool, refills_at: float | None) -> str:
 
 
 def _cost_text(cost: Budget | Composition | ReleaseEvent) -> str:
-    return f"epsilon = {cost.epsilon:g}" + (f" and delta = {cost.delta:g}" if cost.delta else "")
+    delta = f" and delta = {upward(cost.delta, 6)}" if cost.delta else ""
+    return f"epsilon = {upward(cost.epsilon, 6)}{delta}"
