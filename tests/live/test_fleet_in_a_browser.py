@@ -100,7 +100,7 @@ def test_a_run_by_processes_that_are_frozen_and_killed(
         until(lambda: number(page, "spread") < wide / 2)  # and the fan closes
         expect(page.locator("#fan polyline.one")).to_have_count(8)
         expect(page.locator("#run")).to_have_text("2 processes are running")
-        expect(page.locator("#guarantee")).to_contain_text("at most 1 kW")
+        expect(page.locator("#guarantee")).to_contain_text("between any two values of its domain")
         screenshot(page, "running")
 
         frozen = workers(process.pid)[-1]

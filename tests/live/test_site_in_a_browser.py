@@ -59,7 +59,7 @@ def test_values_appear_and_change_and_a_killed_neighbour_turns_grey(
     expect(page).to_have_title(re.compile(r"^\d+(\.\d+)? ± \d+(\.\d+)? kWh · north$"))
     expect(page.locator("#coverage")).to_have_text("3 of 3 members, quorum 2", timeout=PATIENCE)
     expect(page.locator("#guarantee")).to_contain_text("epsilon = 0.5")
-    expect(page.locator("#guarantee")).to_contain_text("10 kWh")
+    expect(page.locator("#guarantee")).to_contain_text("10 of 100 kWh")
     expect(page.locator("#certificate")).to_have_text("89 days left")
     expect(page.locator("#certificate")).to_have_attribute("data-state", "good")
     expect(page.locator("#reading-age")).to_have_text(re.compile(r"ago|just now"))
