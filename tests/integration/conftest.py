@@ -17,9 +17,26 @@ from tests.agents.readings.released import entries
 from tests.integration.servers import Mosquitto, Postgres
 from veilsum.agents.ledger import ReadingOrigin
 from veilsum.agents.ledger.records import OriginHasher
+from veilsum.agents.readings.polled import QueuedReadings
 
 AGENT = Path(__file__).with_name("agent_process.py")
 STAGES = ("checked", "drawn", "written", "committed")
+
+
+@pytest.fixture(autouse=True)
+def _closes_its_sources(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Sources read in threads of their own; what a test opens is closed with it."""
+    made: list[QueuedReadings] = []
+    begin = QueuedReadings.__init__
+
+    def recorded(source: QueuedReadings, *arguments: Any, **options: Any) -> None:
+        begin(source, *arguments, **options)
+        made.append(source)
+
+    monkeypatch.setattr(QueuedReadings, "__init__", recorded)
+    yield
+    for source in made:
+        source.close()
 
 
 @pytest.fixture
