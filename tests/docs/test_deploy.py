@@ -194,7 +194,7 @@ def test_the_search_for_leaks_finds_one(tmp_path: Path) -> None:
 def sentence(out: str) -> tuple[float, float, str]:
     """Estimate, half width and coverage of the line with the result."""
     found = re.search(
-        r"^\w+: ([\d.]+) \+- ([\d.]+) \(95% of the mean of these readings\) "
+        r"^\w+: ([\d.]+) \+- ([\d.]+) \(95% of the mean of (?:these readings|the readings present)\) "
         r"after 168 rounds, (.*?), epsilon",
         out,
     )
