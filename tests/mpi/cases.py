@@ -79,56 +79,65 @@ def custom(held: Any) -> Any:
 
 
 CASES: dict[str, Callable[[], Problem]] = {
-    "average": lambda: _made(mixing(), "average", SignalDP(1.0)),
-    "average-network": lambda: _made(mixing(), "average", NetworkDP(1.0), replicas=11),
-    "learn": lambda: _made(mixing(), "learn", SignalDP(1.0), replicas=3),
-    "learn-network": lambda: _made(mixing(), "learn-network", NetworkDP(1.0)),
-    "measured": lambda: _made(mixing(), "learn", SignalDP(1.0), source=readings()),
+    "average": lambda: _made(mixing(), "average", SignalDP(1.0, radius=1.0)),
+    "average-network": lambda: _made(mixing(), "average", NetworkDP(1.0, radius=1.0), replicas=11),
+    "learn": lambda: _made(mixing(), "learn", SignalDP(1.0, radius=1.0), replicas=3),
+    "learn-network": lambda: _made(mixing(), "learn-network", NetworkDP(1.0, radius=1.0)),
+    "measured": lambda: _made(mixing(), "learn", SignalDP(1.0, radius=1.0), source=readings()),
     "bare": lambda: _made(mixing(), "average", NoPrivacy(), epsilons=(), replicas=1),
     # its spectrum is given: Lanczos on another number of threads differs in the last digit
     "chebyshev": lambda: _made(
-        mixing(), "chebyshev", SignalDP(1.0), lambda_2=0.99, lambda_n=-0.4, replicas=1
+        mixing(), "chebyshev", SignalDP(1.0, radius=1.0), lambda_2=0.99, lambda_n=-0.4, replicas=1
     ),
-    "dealt": lambda: _made(mixing(), "learn", SignalDP(1.0), source=blocked),
+    "dealt": lambda: _made(mixing(), "learn", SignalDP(1.0, radius=1.0), source=blocked),
     "together": lambda: _made(
-        mixing(), "learn", NetworkDP(1.0), epsilons=(0.5, 1.0, 2.0), replicas=3
+        mixing(), "learn", NetworkDP(1.0, radius=1.0), epsilons=(0.5, 1.0, 2.0), replicas=3
     ),
     "together-momentum": lambda: _made(
         mixing(),
         "chebyshev",
-        SignalDP(1.0),
+        SignalDP(1.0, radius=1.0),
         lambda_2=0.99,
         lambda_n=-0.4,
         replicas=1,
         epsilons=(0.5, 1.0, 2.0),
     ),
-    "long": lambda: _made(mixing(), "learn", SignalDP(1.0), rounds=60),
-    "carried": lambda: _made(mixing(), "graph-homomorphic", SignalDP(1.0)),
-    "edges": lambda: _made(mixing(), "first-order-edges", NetworkDP(1.0)),
-    "push-sum": lambda: _made(networks.column_stochastic(graph()), "push-sum", SignalDP(1.0)),
-    "row": lambda: _made(networks.row_stochastic(graph()), "average", SignalDP(1.0)),
-    "failures": lambda: _made(networks.link_failures(graph(), 0.3), "average", SignalDP(1.0)),
+    "long": lambda: _made(mixing(), "learn", SignalDP(1.0, radius=1.0), rounds=60),
+    "carried": lambda: _made(mixing(), "graph-homomorphic", SignalDP(1.0, radius=1.0)),
+    "edges": lambda: _made(mixing(), "first-order-edges", NetworkDP(1.0, radius=1.0)),
+    "push-sum": lambda: _made(
+        networks.column_stochastic(graph()), "push-sum", SignalDP(1.0, radius=1.0)
+    ),
+    "row": lambda: _made(networks.row_stochastic(graph()), "average", SignalDP(1.0, radius=1.0)),
+    "failures": lambda: _made(
+        networks.link_failures(graph(), 0.3), "average", SignalDP(1.0, radius=1.0)
+    ),
     "sequence": lambda: _made(
-        networks.sequence([graph(), networks.ring(SIZE)]), "learn-dynamic", NetworkDP(1.0)
+        networks.sequence([graph(), networks.ring(SIZE)]),
+        "learn-dynamic",
+        NetworkDP(1.0, radius=1.0),
     ),
     "measured-failures": lambda: _made(
-        networks.link_failures(graph(), 0.3), "learn-dynamic", SignalDP(1.0), source=readings()
+        networks.link_failures(graph(), 0.3),
+        "learn-dynamic",
+        SignalDP(1.0, radius=1.0),
+        source=readings(),
     ),
     "measured-sequence": lambda: _made(
         networks.sequence([graph(), networks.ring(SIZE)]),
         "average",
-        SignalDP(1.0),
+        SignalDP(1.0, radius=1.0),
         source=readings(),
     ),
     "measured-custom": lambda: _made(
-        mixing(), "average", SignalDP(1.0), source=readings(), family=custom(2.0)
+        mixing(), "average", SignalDP(1.0, radius=1.0), source=readings(), family=custom(2.0)
     ),
-    "perturbed": lambda: _made(mixing(), "learn", SignalDP(1.0, mechanism="staircase")),
-    "batches": lambda: _made(mixing(), "learn", SignalDP(1.0, batches=Batches(2.0, 3))),
+    "perturbed": lambda: _made(mixing(), "learn", SignalDP(1.0, radius=1.0, mechanism="staircase")),
+    "batches": lambda: _made(mixing(), "learn", SignalDP(1.0, radius=1.0, batches=Batches(2.0, 3))),
     "measured-batches": lambda: _made(
         networks.column_stochastic(graph()),
         "push-sum-learn",
-        SignalDP(1.0, mechanism="staircase", batches=Batches(2.0, 5)),
+        SignalDP(1.0, radius=1.0, mechanism="staircase", batches=Batches(2.0, 5)),
         source=readings(),
     ),
     "masked": lambda: _made(
@@ -142,7 +151,9 @@ CASES: dict[str, Callable[[], Problem]] = {
         delay=1,
     ),
     "budget-fractions": lambda: _made(
-        mixing(), "average", SignalDP(1.0, budget_fractions=tuple(1.0 + k % 3 for k in range(SIZE)))
+        mixing(),
+        "average",
+        SignalDP(1.0, radius=1.0, budget_fractions=tuple(1.0 + k % 3 for k in range(SIZE))),
     ),
 }
 
@@ -158,9 +169,13 @@ def unreadable(measured: bool) -> Problem:
     """Its family cannot be described: each rank alone would draw a key of its own."""
     source = readings() if measured else None
     family = custom(iter(range(3)))
-    return _made(mixing(), "average", SignalDP(1.0), source=source, family=family, epsilons=())
+    return _made(
+        mixing(), "average", SignalDP(1.0, radius=1.0), source=source, family=family, epsilons=()
+    )
 
 
 def arranged() -> Problem:
     """Large enough for one machine to put the agents in an order of its own."""
-    return _made(networks.metropolis(networks.torus(250, 201)), "average", SignalDP(1.0), 4)
+    return _made(
+        networks.metropolis(networks.torus(250, 201)), "average", SignalDP(1.0, radius=1.0), 4
+    )
