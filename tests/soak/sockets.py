@@ -51,7 +51,7 @@ name = "soak"
 network = {{graph = "links.csv", weights = "lazy-metropolis"}}
 family = {{name = "normal", sigma = 1.0, bounds = [0.0, 100.0]}}
 signals = {{draw = {{mu = 50.0}}}}
-privacy = {{protect = "signal", epsilon = {EPSILON}}}
+privacy = {{protect = "signal", epsilon = {EPSILON}, radius = 1.0}}
 algorithm = {{name = "learn", rounds = 1}}
 
 [agents]

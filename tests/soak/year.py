@@ -80,7 +80,7 @@ def terms(members: list[str], epoch: int, seed: int) -> tuple[Problem, Manifest]
     family = families.Normal(sigma=1.0, bounds=(0.0, 100.0))
     source = SyntheticSignals(family, {"mu": 50.0}, network.size, 0)
     algorithm = algorithms.get("learn", network)
-    problem = Problem(network, algorithm, family, source, SignalDP(EPSILON), rounds=1)
+    problem = Problem(network, algorithm, family, source, SignalDP(EPSILON, radius=1.0), rounds=1)
     manifest = Manifest.of(
         problem, "soak", epoch=epoch, asynchronous=True, rounds=0, every=HOUR, grace=30 * MINUTE,
     )  # fmt: skip
