@@ -67,7 +67,7 @@ def test_the_order_of_the_kinds_of_an_output_does_not_count() -> None:
 @pytest.mark.integration
 @pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
 def test_a_notebook_runs_and_shows_what_is_stored(source: Path) -> None:
-    """In a process of its own: the kernel's client keeps sockets open for as long as it lives."""
+    """In a process of its own: the kernel's client keeps its sockets open."""
     done = subprocess.run(
         [sys.executable, notebooks.__file__, "--check", source.stem], capture_output=True, text=True
     )
