@@ -65,7 +65,6 @@ draw = { mu = 5.0 }
 [privacy]
 protect = "signal"
 epsilon = 1.0
-radius = 1.0
 [algorithm]
 name = "average"
 rounds = 20
@@ -139,7 +138,7 @@ def core(env: CleanEnvironment, folder: Path) -> None:
         ("init --fleet demo north east", "agents"),
     ):
         said = env.run("veilsum", *line.split(), cwd=folder, code=1)
-        assert f"veilsum[{extra}]" in said
+        assert f"[{extra}]" in said
         assert "Traceback" not in said
 
 
@@ -147,7 +146,7 @@ def sim(env: CleanEnvironment, folder: Path) -> None:
     assert "proved" in env.run("python", "-c", ESTIMATE, cwd=folder)
     env.run("veilsum", "run", "ring.toml", "--no-figures", "--out", "results", cwd=folder)
     assert (folder / "results" / "summary.json").exists()
-    assert "veilsum[plot]" in env.run("veilsum", "run", "ring.toml", cwd=folder, code=1)
+    assert "[plot]" in env.run("veilsum", "run", "ring.toml", cwd=folder, code=1)
 
 
 def plot(env: CleanEnvironment, folder: Path) -> None:
