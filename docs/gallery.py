@@ -112,7 +112,7 @@ def draw(example: Path, table_of: Callable[[Any], str]) -> None:
     with warnings.catch_warnings():
         for known in (DivergenceWarning, PrivacyWarning):  # the picture and its table show it
             warnings.simplefilter("ignore", known)
-        results = run(example)
+        results = run(example).results
     drawn = figures.compare(results) if len(results) < 4 else overview.draw(results)
     facts = {"Description": table_of(results), "Source": hash_of(example)}
     picture = picture_of(example)

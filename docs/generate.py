@@ -177,7 +177,7 @@ def main_results() -> Any:
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyWarning)  # tables say how the guarantees stand
-        return run(ROOT / "examples" / "us-power-grid.toml")
+        return run(ROOT / "examples" / "us-power-grid.toml").results
 
 
 def main_job() -> str:

@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from veilsum.results import style
+from veilsum.front import style
 
 MODULUS = 100
 LABELS = "abcde"

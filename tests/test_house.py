@@ -29,7 +29,7 @@ HEAVY = {
 ORDER = (  # each part imports those before it at most; top-level modules are parts too
     "errors", "_extras", "_lazy", "_warn", "_html", "_validate", "_memory", "_types", "networks",
     "families", "signals", "algorithms", "privacy", "simulation", "auditing", "theory", "results",
-    "_edge", "api",
+    "front", "_edge", "api",
     "scenario", "agents", "reports", "live", "testing", "paper", "cli",
 )  # fmt: skip
 ALONE = {  # and these less than that
@@ -112,16 +112,21 @@ def sources() -> list[Path]:
     return sorted(SOURCE.rglob("*.py"))
 
 
-def imports(path: Path) -> set[str]:
-    """First-level parts of veilsum that a file imports when it runs, type checking aside."""
-    found = set()
-    typing = {
+def only_for_types(path: Path) -> set[ast.AST]:
+    """What is below `if TYPE_CHECKING`."""
+    return {
         inner
         for node in ast.walk(tree(path))
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
         for statement in node.body
         for inner in ast.walk(statement)
     }
+
+
+def imports(path: Path) -> set[str]:
+    """First-level parts of veilsum that a file imports when it runs, type checking aside."""
+    found = set()
+    typing = only_for_types(path)
     for node in ast.walk(tree(path)):
         names = []
         if node in typing:
@@ -132,6 +137,31 @@ def imports(path: Path) -> set[str]:
             names = [a.name for a in node.names]
         found |= {n.split(".")[1] for n in names if n.startswith("veilsum.")}
     return found
+
+
+FOR_PEOPLE = {"rich", "jinja2", "markupsafe", "matplotlib"}
+SHOWS = {"front", "live", "agents"}  # agents until they are rebuilt
+
+
+def packages(path: Path) -> set[str]:
+    """Packages that a file imports when it runs, type checking aside."""
+    typing = only_for_types(path)
+    found: set[str] = set()
+    for node in ast.walk(tree(path)):
+        if node in typing:
+            continue
+        if isinstance(node, ast.ImportFrom) and node.module:
+            found.add(node.module.partition(".")[0])
+        elif isinstance(node, ast.Import):
+            found |= {a.name.partition(".")[0] for a in node.names}
+    return found
+
+
+def test_only_the_front_makes_text_pages_and_pictures_for_people() -> None:
+    for path in sources():
+        if part_of(path) not in SHOWS:
+            wrong = packages(path) & FOR_PEOPLE
+            assert not wrong, f"{path.relative_to(SOURCE)} imports {sorted(wrong)}"
 
 
 def test_every_part_has_a_place_in_the_order() -> None:

@@ -2,9 +2,9 @@
 
     import veilsum as vs
     mixing = vs.networks.metropolis(vs.networks.load("us-power-grid"))
-    result = vs.estimate(signals, mixing, vs.families.LogNormal1p(sigma=1.0),
-                         vs.privacy.SignalDP(epsilon=1.0), algorithm="jacobi", rounds=100, rng=7)
-    print(result)
+    answers = vs.estimate(signals, mixing, vs.families.LogNormal1p(sigma=1.0),
+                          vs.privacy.SignalDP(epsilon=1.0), algorithm="jacobi", rounds=100, rng=7)
+    print(answers)
 
 Names are imported when they are first used, so that `import veilsum` is quick.
 """
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         auditing,
         errors,
         families,
+        front,
         networks,
         paper,
         privacy,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
         theory,
     )
     from veilsum.api import estimate, sweep
+    from veilsum.front import Answers
     from veilsum.results.result import Result
     from veilsum.scenario import Scenario, run
     from veilsum.simulation.recording import Record
@@ -39,10 +41,11 @@ if TYPE_CHECKING:
 __version__ = "0.2.0.dev0"
 
 _MODULES = (
-    "agents", "auditing", "simulation", "errors", "families", "algorithms", "networks", "paper",
+    "agents", "auditing", "simulation", "errors", "families", "front", "algorithms", "networks", "paper",
     "privacy", "results", "scenario", "signals", "testing", "theory",
 )  # fmt: skip
 _NAMES = {
+    "Answers": "veilsum.front",
     "Record": "veilsum.simulation.recording",
     "Result": "veilsum.results.result",
     "Scenario": "veilsum.scenario",
@@ -52,6 +55,7 @@ _NAMES = {
 }
 
 __all__ = [
+    "Answers",
     "Record",
     "Result",
     "Scenario",
@@ -61,6 +65,7 @@ __all__ = [
     "errors",
     "estimate",
     "families",
+    "front",
     "networks",
     "paper",
     "privacy",

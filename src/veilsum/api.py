@@ -12,6 +12,7 @@ from veilsum import _edge, _extras, _validate, algorithms
 from veilsum._types import Family, FamilyLike, Network, NetworkLike
 from veilsum._warn import warn
 from veilsum.errors import DivergenceWarning, VeilsumError
+from veilsum.front import Answers, of_runs
 from veilsum.privacy import PrivacyRequest, Status, announce
 from veilsum.results import Result
 from veilsum.simulation import (
@@ -41,7 +42,7 @@ def estimate(
     record: Record | None = None,
     strict: bool = False,
     **options: Any,
-) -> Result:
+) -> Answers:
     """Run one algorithm once over measured signals.
 
     Parameters
@@ -74,8 +75,8 @@ def estimate(
 
     Returns
     -------
-    Result
-        The estimate, its confidence interval, errors and the guarantee.
+    Answers
+        The estimate, its interval and what is promised; `result` has the estimates of all agents.
 
     Raises
     ------
@@ -94,9 +95,9 @@ def estimate(
     >>> import veilsum as vs
     >>> readings = [9.0, 11.0, 10.0, 12.0, 8.0, 10.5, 9.5, 10.0, 10.0]
     >>> family = vs.families.Normal(sigma=1.0, bounds=(0.0, 20.0))  # public
-    >>> result = vs.estimate(readings, "ring:9", family, vs.privacy.SignalDP(epsilon=1.0), rng=1)
-    >>> result.trace.mean.shape, str(result.guarantee.status)
-    ((1, 1, 1), 'proved')
+    >>> answers = vs.estimate(readings, "ring:9", family, vs.privacy.SignalDP(epsilon=1.0), rng=1)
+    >>> answers.low < answers.value < answers.high, str(answers.guarantee.status)
+    (True, 'proved')
     """
     return sweep(
         signals, network, family, privacy, algorithm, rounds, rng=rng,
@@ -123,7 +124,7 @@ def sweep(
     every: int | None = None,
     resume: bool = False,
     **options: Any,
-) -> Result:
+) -> Answers:
     """Run one algorithm for several epsilons and replicas at once.
 
     All runs advance together, so that a sweep costs little more than one run. The numbers of a run
@@ -163,9 +164,9 @@ def sweep(
 
     Returns
     -------
-    Result
-        Errors by round, epsilon and replica (`result.trace`, `result.errors`), recorded estimates,
-        figures and the guarantee.
+    Answers
+        An answer for each epsilon; `result` has errors by round, epsilon and replica
+        (`result.trace`, `result.errors`) and recorded estimates.
 
     Raises
     ------
@@ -193,7 +194,7 @@ def sweep(
     >>> result = vs.sweep(
     ...     {"mu": 10.0}, "ring:21", vs.families.Normal(sigma=1.0), vs.privacy.SignalDP(epsilon=1.0),
     ...     algorithm="learn", rounds=200, epsilons=[0.5, 1.0, 2.0], replicas=10,
-    ... )
+    ... ).result
     >>> result.trace.total.shape  # (round, epsilon, replica)
     (201, 3, 10)
     >>> errors = result.trace.total[-1].mean(axis=-1)  # more privacy costs accuracy
@@ -226,10 +227,11 @@ def sweep(
     announce(problem.guarantee, privacy, strict)
     if problem.source is not signals:  # of a source that was passed, its maker knows the limits
         warn_of_limits(problem)
-    return solve(
+    found = solve(
         problem, record, progress, name, engine=engine, checkpoint=checkpoint, every=every,
         resume=resume,
     )  # fmt: skip
+    return of_runs({name: found})
 
 
 def solve(

@@ -101,7 +101,7 @@ def test_estimate_follows_the_page() -> None:
         result = veilsum.estimate(
             [1.0, 2.0, 3.0, 4.0, 5.0], "ring:5", veilsum.families.Normal(sigma=1.0),
             veilsum.privacy.SignalDP(epsilon=1.0, radius=1.0), rounds=4,
-        )  # fmt: skip
+        ).result  # fmt: skip
         assert str(result)
         assert result.guarantee.epsilon == 1.0
     assert calls == listed("veilsum.estimate")

@@ -120,7 +120,7 @@ def test_numbers_of_a_picture_are_those_of_a_run() -> None:
     from veilsum.scenario import run
 
     example = ROOT / "examples" / "feeder.toml"
-    assert gallery.numbers_of(gallery.picture_of(example)) == main_table(run(example))
+    assert gallery.numbers_of(gallery.picture_of(example)) == main_table(run(example).results)
 
 
 def write_site(folder: Path, **pages: str) -> check_site.Links:

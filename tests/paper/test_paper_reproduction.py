@@ -16,7 +16,7 @@ from veilsum.errors import ScenarioError
 from veilsum.paper import baseline, reproduction, sweeps
 from veilsum.paper.data import MissingDataError
 from veilsum.paper.experiment import Claim, Experiment, Finding, Measurement, Verdict, judged, worst
-from veilsum.results import style
+from veilsum.front import style
 from veilsum.scenario import Scenario
 
 SCENARIO = """

@@ -33,7 +33,7 @@ def found(request: Any, family: Any = INCOMES, algorithm: Any = None) -> Guarant
 
 def test_measured_signals_are_hidden_whole() -> None:
     """With a radius of 1 by default the noise of an income had the scale of 1 CHF."""
-    result = vs.estimate(READINGS, RING, INCOMES, SignalDP(1.0), rounds=10)
+    result = vs.estimate(READINGS, RING, INCOMES, SignalDP(1.0), rounds=10).result
     assert result.guarantee.unit.whole
     assert result.guarantee.for_whole_value().epsilon == 1.0
     assert result.problem.calibration.sensitivity == 3e5
@@ -44,33 +44,33 @@ def test_measured_signals_are_hidden_whole() -> None:
 @pytest.mark.parametrize("request_of", [SignalDP, NetworkDP])
 def test_measured_signals_without_bounds_are_an_error_that_asks_for_them(request_of: Any) -> None:
     with pytest.raises(PrivacyError) as caught:
-        vs.estimate(READINGS, RING, families.Normal(2e4), request_of(1.0), rounds=10)
+        vs.estimate(READINGS, RING, families.Normal(2e4), request_of(1.0), rounds=10).result
     for said in ("bounds=(low, high)", "bounds = [low, high] under [family]", "radius = ..."):
         assert said in str(caught.value)
     assert "50000" not in str(caught.value)
     half = families.LogNormal1p(1.0, bounds=(0.0, None))
     with pytest.raises(PrivacyError, match="has no bounds that limit it"):
-        vs.estimate(READINGS, RING, half, request_of(1.0), rounds=10)
+        vs.estimate(READINGS, RING, half, request_of(1.0), rounds=10).result
     assert found(request_of(1.0), families.Normal(2e4)).status == "none"
     with pytest.raises(PrivacyError, match="public bounds"):
         calibrate(request_of(1.0), algorithms.Average(), families.Normal(2e4), RING, 10)
 
 
 def test_drawn_signals_without_bounds_move_by_one_and_it_is_printed() -> None:
-    result = vs.sweep({"mu": 1.0}, RING, families.Normal(1.0), SignalDP(1.0), rounds=10)
+    result = vs.sweep({"mu": 1.0}, RING, families.Normal(1.0), SignalDP(1.0), rounds=10).result
     assert result.problem.privacy.radius == 1.0
     assert "moves by at most 1 in its own units" in str(result)
     assert "the whole value is not hidden: a signal has no public bounds" in str(result)
     bounded = families.Normal(1.0, bounds=(0.0, 5.0))
-    assert vs.sweep({"mu": 2.0}, RING, bounded, SignalDP(1.0), rounds=10).problem.privacy.reach == (
-        math.inf
-    )
-    none = vs.sweep({"mu": 1.0}, RING, families.Normal(1.0), NoPrivacy(), rounds=10)
+    assert vs.sweep(
+        {"mu": 2.0}, RING, bounded, SignalDP(1.0), rounds=10
+    ).result.problem.privacy.reach == (math.inf)
+    none = vs.sweep({"mu": 1.0}, RING, families.Normal(1.0), NoPrivacy(), rounds=10).result
     assert none.guarantee.hides() == "hides nothing"
 
 
 def test_a_radius_is_shown_wherever_epsilon_is(tmp_path: Any) -> None:
-    result = vs.estimate(READINGS, RING, INCOMES, SignalDP(1.0, radius=1.0), rounds=10)
+    result = vs.estimate(READINGS, RING, INCOMES, SignalDP(1.0, radius=1.0), rounds=10).result
     said = "the whole value: epsilon 300,000"
     assert result.guarantee.hides("CHF") == f"hides moves of 1 of 300,000 CHF; {said}"
     assert "by at most 1 of 300,000 in its own units" in str(result.guarantee)

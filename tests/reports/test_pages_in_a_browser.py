@@ -15,7 +15,7 @@ from veilsum.results.run_page import page
 from veilsum.scenario import Scenario, run
 
 PAGES = {
-    "run": lambda: page(run(Scenario.parse(SYNTHETIC))),
+    "run": lambda: page(run(Scenario.parse(SYNTHETIC)).results),
     "local": lambda: sign_off(Scenario.parse(BASE), "local"),
     "masked": lambda: sign_off(Scenario.parse(BASE), "masked"),
 }

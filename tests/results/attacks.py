@@ -296,7 +296,7 @@ def _maps(problem: Any) -> np.ndarray:
         run = vs.estimate(
             unit, problem.network, Normal(sigma=1.0), NoPrivacy(), problem.algorithm, problem.rounds,
             record=Record(every=1),
-        )  # fmt: skip
+        ).result  # fmt: skip
         assert run.trace.noiseless is not None
         columns.append(run.trace.noiseless[:, :, 0, 0])
     return np.stack(columns, axis=-1)

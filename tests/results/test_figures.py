@@ -46,7 +46,7 @@ def run(
         replicas=replicas,
         record=record,
         **options,
-    )
+    ).result
 
 
 def categorical(**options: Any) -> Any:

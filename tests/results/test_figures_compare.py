@@ -33,7 +33,7 @@ def run(
     signals, privacy = signals or {"mu": 2.0}, privacy or SignalDP(epsilon=1.0)
     return vs.sweep(
         signals, RING, family, privacy, algorithm, 8, replicas=2, record=record, **options
-    )
+    ).result
 
 
 @pytest.fixture(scope="module")

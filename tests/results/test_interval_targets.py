@@ -166,7 +166,9 @@ def test_noise_of_few_draws_is_covered_exactly(
     """
     runs, rounds = 20_000, 5
     network = vs.networks.lazy_metropolis("complete:2")
-    result = vs.sweep(signals, network, family, privacy, algorithm, rounds, replicas=runs, rng=5)
+    result = vs.sweep(
+        signals, network, family, privacy, algorithm, rounds, replicas=runs, rng=5
+    ).result
     width = noise_half_width(result.problem, result.problem.run_epsilons[0], 0.99)
     away = np.abs(result.trace.mean[0, :, 0] - np.mean(signals))
     slack = 5 * math.sqrt(0.01 * 0.99 / runs)
@@ -185,7 +187,9 @@ def loads(algorithm: str = "average", spread: float = 1.0) -> Any:
 
 def measured(privacy: Any, family: Any, algorithm: str = "average", **options: Any) -> Result:
     signals = options.pop("signals", loads(algorithm))
-    return vs.estimate(signals, "complete:12", family, privacy, algorithm, 8, rng=6, **options)
+    return vs.estimate(
+        signals, "complete:12", family, privacy, algorithm, 8, rng=6, **options
+    ).result
 
 
 def test_the_population_interval_is_computed_from_what_was_sent() -> None:
@@ -230,7 +234,7 @@ def test_releases_that_are_drawn_again_are_those_of_the_run(
         epsilons=epsilons,
         replicas=3,
         rng=6,
-    )
+    ).result
     assert releases_once(result.problem)
     for e, mean in enumerate(result.trace.mean):
         found = released_parts(result.problem, e).mean(axis=0)
@@ -281,7 +285,7 @@ def test_a_scale_that_follows_the_signals_gives_no_interval_of_the_readings() ->
 
 def test_sigma_is_for_drawing_signals() -> None:
     with pytest.raises(FamilyError, match="normal has no sigma"):
-        vs.sweep({"mu": 5.0}, "ring:9", Normal(), SignalDP(1.0, radius=1.0), rounds=3)
+        vs.sweep({"mu": 5.0}, "ring:9", Normal(), SignalDP(1.0, radius=1.0), rounds=3).result
     with pytest.raises(FamilyError, match="log-normal-1p has no sigma"):
         LogNormal1p(sigma=None)  # type: ignore[arg-type]
     found = measured(SignalDP(1.0, radius=1.0), Normal()).named_intervals()
@@ -356,7 +360,7 @@ def test_tables_of_errors_round_epsilon_up() -> None:
 
     result = vs.sweep(
         {"mu": 5.0}, "ring:9", Normal(1.0), SignalDP(math.log(2), radius=1.0), rounds=3
-    )
+    ).result
     (column,) = (c for c in errors_table({"run": result}).columns if c.header == "eps")
     assert set(column.cells) == {"0.6932"}
     assert "0.6931<" not in page({"run": result}, figures=False)
@@ -367,7 +371,7 @@ def test_one_epsilon_is_shown() -> None:
     from veilsum.cli.display import errors_table, results_table
 
     request = MaskedDP(1.0, colluders=2, absent=2, attempts=2)
-    result = vs.sweep({"mu": 5.0}, "complete:12", Normal(1.0), request, "masked-sum", 8)
+    result = vs.sweep({"mu": 5.0}, "complete:12", Normal(1.0), request, "masked-sum", 8).result
     stated = f"{result.guarantee.epsilon:.4g}"
     tables = [make({"run": result}) for make in (results_table, errors_table, intervals_table)]
     for made in tables:

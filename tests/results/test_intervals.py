@@ -37,7 +37,7 @@ def run(
         replicas=REPLICAS,
         record=vs.Record(),
         rng=3,
-    )
+    ).result
 
 
 def coverage(bars: list[Any], truth: float) -> float:
@@ -83,7 +83,7 @@ def test_agreement_makes_them_one() -> None:
 def test_no_success_is_no_certainty(p: float) -> None:
     """Wilson's interval for 0 of n: up to z^2/(n + z^2). It used to be 0 to 0."""
     signals = np.full(41, p)
-    result = vs.estimate(signals, RING, "bernoulli", vs.privacy.NoPrivacy(), rounds=5)
+    result = vs.estimate(signals, RING, "bernoulli", vs.privacy.NoPrivacy(), rounds=5).result
     found = result.intervals(of="population")["p"]
     z2 = 1.959963984540054**2
     width = z2 / (41 + z2)
@@ -106,7 +106,7 @@ def test_what_cannot_be_asked() -> None:
     """A replica out of range used to be an IndexError, and replica = -1 the last one."""
     result = vs.sweep(
         {"mu": 0.0}, RING, vs.families.Normal(1.0), vs.privacy.SignalDP(1.0), rounds=2
-    )
+    ).result
     for options, message in (
         ({"replica": 5}, "replica 5 was not run; there are 1"),
         ({"replica": -1}, "replica must be a whole number of at least 0"),
@@ -129,6 +129,6 @@ def test_errors_per_agent_are_norms_over_root_n() -> None:
     result = vs.sweep(
         {"mu": 0.0}, RING, vs.families.Normal(1.0), vs.privacy.SignalDP(1.0), rounds=4,
         epsilons=[0.5, 1.0], replicas=3,
-    )  # fmt: skip
+    ).result  # fmt: skip
     for norm, own in zip(result.errors, result.errors_per_agent, strict=True):
         assert np.allclose(own * math.sqrt(41), norm)

@@ -20,7 +20,7 @@ def test_estimates_of_neighbours_stay_out_of_files(
     readings = np.linspace(0.1, 0.9, 35).reshape(7, 5)
     found = vs.estimate(
         readings, "ring:7", family=family, privacy=privacy, algorithm="learn-network", rounds=5
-    )
+    ).result
     found.to_netcdf(tmp_path / "results.nc")
     with xr.open_dataset(tmp_path / "results.nc", engine="scipy") as data:
         assert ("private" in data) is kept

@@ -17,7 +17,7 @@ MASKED = MaskedDP(1.0, colluders=2, attempts=1)
 def run(privacy: Any, algorithm: str, rounds: int = 20, **kwargs: Any) -> Any:
     return vs.sweep(
         {"mu": 2.0}, RING, NORMAL, privacy, algorithm, rounds=rounds, replicas=3, rng=1, **kwargs
-    )
+    ).result
 
 
 def several() -> dict[str, Any]:
@@ -79,7 +79,7 @@ def test_errors_of_different_statistics_say_so() -> None:
     with pytest.warns(vs.errors.PrivacyWarning, match="Refuted"):
         paper = vs.sweep(
             {"mu": 2.0}, RING, families.LogNormal(sigma=1.0), published, "average", rounds=5, rng=1
-        )
+        ).result
     ours = vs.sweep(
         {"mu": 2.0},
         RING,
@@ -88,7 +88,7 @@ def test_errors_of_different_statistics_say_so() -> None:
         "average",
         rounds=5,
         rng=1,
-    )
+    ).result
     several_statistics = {"paper": paper, "ours": ours, "again": ours}
     which, why = targets.different_statistics(several_statistics)
     assert which.startswith("The statistic ξ is log s in paper; log(1 + s) in ours and again:")
@@ -99,7 +99,7 @@ def test_errors_of_different_statistics_say_so() -> None:
     assert targets.different_statistics({"ours": ours, "again": ours}) == []
     unprotected = vs.sweep(
         {"mu": 2.0}, RING, families.LogNormal(sigma=1.0), NoPrivacy(), "average", rounds=5, rng=1
-    )
+    ).result
     assert len(targets.different_statistics({"ours": ours, "none": unprotected})) == 1
 
 
@@ -127,6 +127,6 @@ def test_sweeps_and_measured_signals_are_refused() -> None:
         overview.draw({"a": one})
     measured = vs.estimate(
         [float(k) for k in range(9)], RING, NORMAL, SignalDP(1.0, radius=1.0), rounds=5
-    )
+    ).result
     assert not overview.drawable({"a": measured, "b": measured})
     assert overview.drawable({"a": measured, "b": measured}, evaluation=True)

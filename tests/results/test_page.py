@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.browsing import PHONE, width_on_a_phone
-from veilsum.results import style
+from veilsum.front import style
 from veilsum.results.page import BADGES, PageSection, Statement, render, verdict_badge
 
 

@@ -26,7 +26,7 @@ def result() -> Any:
     return vs.sweep(
         {"mu": 2.0}, MIXING, Normal(sigma=1.0), SignalDP(1.0), "learn", 20,
         epsilons=(0.5, 1.0), replicas=3, rng=1, record=Record(every=5),
-    )  # fmt: skip
+    ).result  # fmt: skip
 
 
 def test_axes_and_labels(result: Any) -> None:
@@ -78,7 +78,7 @@ def test_estimates_of_measured_signals_without_noise_stay_out_of_files(tmp_path:
     ):
         result = vs.estimate(
             values, MIXING, Normal(sigma=1.0), privacy, algorithm, rounds=4, record=Record(every=1)
-        )
+        ).result
         truth = result.evaluation()
         assert np.array_equal(np.sort(truth.clean.isel(recorded=0).values), values)
         assert next(iter(truth.attrs)) == "secret"
@@ -96,7 +96,7 @@ def test_errors_stay_out_of_files_where_the_scale_was_read_off_measured_signals(
 ) -> None:
     family = vs.families.LogNormal(sigma=1.0, bounds=(0.5, None))
     privacy = SignalDP(1.0, 0.01, sensitivity="smooth", radius=1.0)
-    result = vs.estimate(np.arange(1.0, 16.0), MIXING, family, privacy)
+    result = vs.estimate(np.arange(1.0, 16.0), MIXING, family, privacy).result
     result.to_netcdf(tmp_path / "r.nc")
     with xr.open_dataset(tmp_path / "r.nc", engine="scipy") as back:
         assert not {"total_error", "cost_of_privacy", "clean"} & set(back.variables)
@@ -111,7 +111,7 @@ def test_neither_repr_shows_an_estimate() -> None:
         Normal(sigma=1.0),
         SignalDP(1.0, radius=1.0),
         record=Record(every=1),
-    )
+    ).result
     for text in (repr(result), repr(result.trace), repr(result.problem)):
         assert "array" not in text
         assert ".25" not in text
@@ -132,7 +132,7 @@ def test_any_labels_come_back(labels: Any, tmp_path: Any) -> None:
     result = vs.sweep(
         {"mu": 1.0}, networks.metropolis(graph), Normal(sigma=1.0), SignalDP(1.0), rounds=3,
         record=Record(),
-    )  # fmt: skip
+    ).result  # fmt: skip
     assert list(result.agents().index) == labels
     result.to_netcdf(tmp_path / "r.nc")
     with xr.open_dataset(tmp_path / "r.nc", engine="scipy") as back:
@@ -141,7 +141,7 @@ def test_any_labels_come_back(labels: Any, tmp_path: Any) -> None:
 
 def test_a_family_without_a_covariance_still_estimates_and_its_guarantee_is_its_authors() -> None:
     family = Custom(lambda s: np.minimum(s, 5.0), Support(low=0.0), 1.0)
-    result = vs.estimate(np.arange(15.0), MIXING, family, SignalDP(1.0, radius=1.0))
+    result = vs.estimate(np.arange(15.0), MIXING, family, SignalDP(1.0, radius=1.0)).result
     assert np.isfinite(result.estimate["mean"])
     assert result.guarantee.status == "claimed"
     assert "stated by its author" in str(result)
@@ -155,16 +155,18 @@ def test_words(result: Any) -> None:
     assert "nothing here may be released" in text
     one = vs.estimate(
         np.arange(15.0), MIXING, Normal(sigma=1.0), SignalDP(1.0, radius=1.0), rounds=5
-    )
+    ).result
     assert "mu = " in str(one)
     assert "CoP" not in str(one)
-    drawn = vs.sweep({"mu": 2.0}, MIXING, Normal(sigma=1.0), SignalDP(1.0, radius=1.0), rounds=5)
+    drawn = vs.sweep(
+        {"mu": 2.0}, MIXING, Normal(sigma=1.0), SignalDP(1.0, radius=1.0), rounds=5
+    ).result
     assert "CoP" in str(drawn)
 
 
 def test_estimates_come_back_under_the_agents_labels() -> None:
     values = pd.Series(np.arange(15.0), index=list(GRAPH.labels)[::-1])
-    result = vs.estimate(values, MIXING, Normal(sigma=1.0), NoPrivacy(), rounds=0 + 300)
+    result = vs.estimate(values, MIXING, Normal(sigma=1.0), NoPrivacy(), rounds=0 + 300).result
     table = result.agents()
     assert list(table.index) == list(GRAPH.labels)
     assert table.loc["Medici", "mu"] == pytest.approx(7.0, abs=1e-3)
@@ -178,7 +180,7 @@ def test_several_components_have_an_axis_and_a_table() -> None:
     family = Categorical(categories=3)
     result = vs.sweep(
         {"p": [0.2, 0.3, 0.5]}, MIXING, family, SignalDP(2.0), "learn", 50, record=Record()
-    )
+    ).result
     assert result.data.private.dims[-1] == "component"
     assert result.data.target.dims == ("replica", "component")
     assert len(result.agents()) == 15
@@ -188,7 +190,7 @@ def test_several_components_have_an_axis_and_a_table() -> None:
 def test_what_was_not_run_or_kept_is_said(result: Any) -> None:
     with pytest.raises(VeilsumError, match=r"epsilon 3.0 was not run; there are \[0.5, 1.0\]"):
         result.intervals(epsilon=3.0)
-    bare = vs.sweep({"mu": 0.0}, MIXING, Normal(sigma=1.0), SignalDP(1.0), rounds=3)
+    bare = vs.sweep({"mu": 0.0}, MIXING, Normal(sigma=1.0), SignalDP(1.0), rounds=3).result
     with pytest.raises(VeilsumError, match="error norms only"):
         bare.agents()
 
@@ -219,7 +221,7 @@ def test_intervals_cover_the_truth_for_a_random_agent(
     result = vs.sweep(
         {"mu": mu}, networks.metropolis(graph), family, privacy, algorithm, rounds,
         replicas=COVERAGE_RUNS, rng=8, record=Record(),
-    )  # fmt: skip
+    ).result  # fmt: skip
     pick = np.random.default_rng(1).integers(0, 80, COVERAGE_RUNS)
     hits = 0
     assert result.trace.private is not None
@@ -242,7 +244,7 @@ def test_intervals_cover_on_directed_networks_too() -> None:
         result = vs.sweep(
             {"mu": 0.0}, weigh(arcs), Normal(sigma=1.0), SignalDP(1.0), algorithm, 200,
             replicas=COVERAGE_RUNS, rng=5,
-        )  # fmt: skip
+        ).result  # fmt: skip
         trace = result.trace
         variance = (
             trace.statistic_gain + trace.noise_variance[0, :, 0] + trace.disagreement[0, :, 0]
@@ -257,7 +259,7 @@ def test_an_interval_without_the_privacy_noise_would_not_cover() -> None:
     """The weakened twin: leave the noise out of the error bar and coverage collapses."""
     result = vs.sweep(
         {"p": 0.4}, MIXING, Bernoulli(), SignalDP(0.5), "learn", 60, replicas=400, rng=3
-    )
+    ).result
     trace, hits = result.trace, {True: 0, False: 0}
     for r in range(400):
         for keep in (True, False):
@@ -275,7 +277,7 @@ def test_estimates_that_are_not_messages_are_not_released() -> None:
     result = vs.estimate(
         signals, mixing, vs.families.Normal(sigma=1.0), vs.privacy.SignalDP(0.01, radius=1.0),
         "graph-homomorphic", rounds=5, eta=0.2, record=vs.simulation.Record(every=1),
-    )  # fmt: skip
+    ).result  # fmt: skip
     assert result.trace.private is not None
     path = result.trace.private[:, :, 0, 0, 0].mean(axis=1)
     leaked = (path[2] - 0.8 * path[1]) / 0.2  # y_t = (1 - eta) y_{t-1} + eta mean(xi)

@@ -21,7 +21,8 @@ from tests.results.test_writer import MEASURED, SYNTHETIC, scenario_file
 from veilsum import _html
 from veilsum.cli.app import app
 from veilsum.networks import Graph
-from veilsum.results import Result, style
+from veilsum.front import style
+from veilsum.results import Result
 from veilsum.results.inline_svg import inline
 from veilsum.results.run_page import page, write_page
 from veilsum.scenario import Scenario, run
@@ -59,7 +60,7 @@ def hostile_result(measured: bool = False) -> Result:
     request = vs.privacy.SignalDP(1.0, radius=1.0)
     made = vs.sweep(
         signals, net, vs.families.Normal(sigma=1.0), request, "average", rounds=8, rng=1
-    )
+    ).result
     return replace(made, name=HOSTILE, unit="$\\frac<&")
 
 
@@ -106,7 +107,7 @@ def test_a_notebook_shows_of_measured_signals_what_may_be_released() -> None:
 
 
 def test_the_page_of_a_run_is_self_contained() -> None:
-    results = run(Scenario.parse(SYNTHETIC, "a/b/small.toml"))
+    results = run(Scenario.parse(SYNTHETIC, "a/b/small.toml")).results
     text = page(results)
     check_harmless(text)
     assert not re.findall(r'(?:src|href)="(?!#|data:image/png)', text)
@@ -121,13 +122,13 @@ def test_the_page_of_a_run_is_self_contained() -> None:
         assert f'<section id="{part}">' in text
     assert "veilsum run small.toml --seed 3 --replicas 2" in text
     assert "a/b" not in text
-    assert text == page(run(Scenario.parse(SYNTHETIC, "a/b/small.toml")))
+    assert text == page(run(Scenario.parse(SYNTHETIC, "a/b/small.toml")).results)
     assert "<svg" not in page(results, figures=False)
 
 
 def test_what_was_simulated_says_so_beside_the_answer() -> None:
     """A badge that says "proved" must not be taken for leave to publish."""
-    text = page(run(Scenario.parse(SYNTHETIC)), figures=False)
+    text = page(run(Scenario.parse(SYNTHETIC)).results, figures=False)
     before_the_answer = text.partition('id="answer"')[0]
     assert '">proved' in before_the_answer
     assert "nothing here may be released" in before_the_answer
@@ -164,7 +165,7 @@ def test_measured_signals_are_compared_with_the_truth_on_request_only(tmp_path: 
 
 def test_unprotected_measured_signals_have_no_answer(tmp_path: Path) -> None:
     text = MEASURED.replace('"signal"\nepsilon = 1.0', '"nothing"')
-    results = run(Scenario.load(scenario_file(tmp_path, text)))
+    results = run(Scenario.load(scenario_file(tmp_path, text))).results
     (path,) = write_page(results, tmp_path / "deep" / "p.html")
     shown = path.read_text()
     assert "withheld: nothing protects the signals" in shown

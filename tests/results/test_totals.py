@@ -29,7 +29,7 @@ def run(
     family: Any = FAMILY,
     **more: Any,
 ) -> Any:
-    return vs.sweep(signals, MIXING, family, privacy, algorithm, rounds, **more)
+    return vs.sweep(signals, MIXING, family, privacy, algorithm, rounds, **more).result
 
 
 def test_replicas_over_measured_signals_add_up() -> None:

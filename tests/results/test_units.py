@@ -17,7 +17,8 @@ from tests.results.test_writer import SYNTHETIC
 from veilsum import families
 from veilsum.cli.display import errors_table
 from veilsum.errors import ScenarioError
-from veilsum.results import Result, figures, units
+from veilsum.front import paths
+from veilsum.results import Result, units
 from veilsum.results.run_page import page
 from veilsum.results.summary import paragraph, summary
 from veilsum.scenario import Scenario, run
@@ -27,12 +28,12 @@ WITH_UNIT = SYNTHETIC.replace("sigma = 1.0", 'sigma = 1.0\nunit = "kWh"')
 
 def result_of(family: Any, parameters: dict[str, float], unit: str = "kWh") -> Result:
     request = vs.privacy.SignalDP(1.0)
-    made = vs.sweep(parameters, "ring:7", family, request, "average", rounds=30, rng=1)
+    made = vs.sweep(parameters, "ring:7", family, request, "average", rounds=30, rng=1).result
     return replace(made, unit=unit)
 
 
 def test_a_scenario_s_unit_reaches_results_files_and_figures() -> None:
-    results = run(Scenario.parse(WITH_UNIT))
+    results = run(Scenario.parse(WITH_UNIT)).results
     result = results["private"]
     assert {r.unit for r in results.values()} == {"kWh"}
     assert result.data.attrs["unit"] == "kWh"
@@ -42,13 +43,13 @@ def test_a_scenario_s_unit_reaches_results_files_and_figures() -> None:
     assert result.plot_errors().get_ylabel().endswith("(kWh)")
     bar = figures.network(result).figure.axes[1]
     assert "(kWh)" in bar.get_ylabel()
-    plain = run(Scenario.parse(SYNTHETIC))["private"]
+    plain = run(Scenario.parse(SYNTHETIC)).results["private"]
     assert "unit" not in plain.data.attrs
     assert "kWh" not in paragraph(plain)
 
 
 def test_errors_have_the_unit_in_the_terminal_and_on_the_page() -> None:
-    results = run(Scenario.parse(WITH_UNIT))
+    results = run(Scenario.parse(WITH_UNIT)).results
     shown = Console(width=200, file=StringIO())
     shown.print(errors_table(results))
     assert isinstance(shown.file, StringIO)

@@ -110,7 +110,7 @@ def by_command(file: Path, out: Path, *words: str) -> None:
 def test_python_writes_the_folder_of_the_command(tmp_path: Path, text: str) -> None:
     file = scenario_file(tmp_path, text)
     by_command(file, tmp_path / "command")
-    veilsum.run(file, out=tmp_path / "python")
+    veilsum.run(file, out=tmp_path / "python").results
     names = assert_same_folder(tmp_path / "command", tmp_path / "python")
     expected = {"summary.json", "compare.png", "compare.svg", "network.png", "network.svg"}
     assert expected <= names
@@ -121,7 +121,7 @@ def test_python_writes_the_folder_of_the_command(tmp_path: Path, text: str) -> N
 def test_a_result_writes_the_folder_of_a_command_with_one_variant(tmp_path: Path) -> None:
     file = scenario_file(tmp_path, MEASURED)
     by_command(file, tmp_path / "command")
-    (result,) = run(file).values()
+    (result,) = run(file).results.values()
     written = result.write(tmp_path / "python", evaluate=True)
     names = assert_same_folder(tmp_path / "command", tmp_path / "python")
     assert {str(path.relative_to(tmp_path / "python")) for path in written} == names
@@ -130,11 +130,11 @@ def test_a_result_writes_the_folder_of_a_command_with_one_variant(tmp_path: Path
 def test_figures_and_evaluations_can_be_left_out(tmp_path: Path) -> None:
     file = scenario_file(tmp_path, MEASURED.replace("evaluate = true", ""))
     by_command(file, tmp_path / "command", "--no-figures")
-    results = run(file)
+    results = run(file).results
     write_all(results, tmp_path / "python", figures=False)
     names = assert_same_folder(tmp_path / "command", tmp_path / "python")
     assert names == {"summary.json", "results.nc"}
-    run(file, out=tmp_path / "evaluated", figures=False, evaluate=True)
+    run(file, out=tmp_path / "evaluated", figures=False, evaluate=True).results
     by_command(file, tmp_path / "asked", "--no-figures", "--evaluate")
     names |= {"evaluation.secret.json", "evaluation.secret.nc"}
     assert assert_same_folder(tmp_path / "asked", tmp_path / "evaluated") == names
@@ -142,8 +142,10 @@ def test_figures_and_evaluations_can_be_left_out(tmp_path: Path) -> None:
 
 def test_several_processes_give_the_results_of_one(tmp_path: Path) -> None:
     file = scenario_file(tmp_path, SYNTHETIC)
-    alone = run(file)
-    pooled = run(file, options=ExecutionOptions(jobs=2), out=tmp_path / "out", figures=False)
+    alone = run(file).results
+    pooled = run(
+        file, options=ExecutionOptions(jobs=2), out=tmp_path / "out", figures=False
+    ).results
     for name, result in alone.items():
         assert np.array_equal(result.trace.total, pooled[name].trace.total)
     assert not (tmp_path / "out" / "tasks").exists()
@@ -167,9 +169,9 @@ def test_execution_options_that_contradict_one_another(options: dict[str, Any], 
 def test_a_run_resumes_only_where_something_was_stored(tmp_path: Path) -> None:
     scenario = Scenario.parse(SYNTHETIC)
     with pytest.raises(CommandError, match="stores nothing"):
-        run(scenario, options=ExecutionOptions(resume=True), out=tmp_path)
+        run(scenario, options=ExecutionOptions(resume=True), out=tmp_path).results
     with pytest.raises(CommandError, match="folder of the interrupted run"):
-        run(scenario, options=ExecutionOptions(jobs=2, resume=True))
+        run(scenario, options=ExecutionOptions(jobs=2, resume=True)).results
 
 
 def test_strict_refuses_before_anything_runs() -> None:
@@ -178,12 +180,12 @@ def test_strict_refuses_before_anything_runs() -> None:
     text = text.replace('name = "normal"', 'name = "log-normal"\nbounds = [1.0, inf]')
     seen: list[str] = []
     with pytest.raises(PrivacyError, match="proved guarantees only"):
-        run(Scenario.parse(text), progress=lambda name, *_: seen.append(name), strict=True)
+        run(Scenario.parse(text), progress=lambda name, *_: seen.append(name), strict=True).results
     assert seen == []
 
 
 def one() -> Result:
-    return run(Scenario.parse(SYNTHETIC))["private"]
+    return run(Scenario.parse(SYNTHETIC)).results["private"]
 
 
 def test_a_result_knows_where_it_comes_from() -> None:
@@ -221,7 +223,7 @@ def test_notes_are_computed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         5,
         replicas=2,
         rng=1,
-    )
+    ).result
     counted: list[Any] = []
     of = dataset.notes
 

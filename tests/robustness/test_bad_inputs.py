@@ -71,7 +71,7 @@ def on_network(algorithm: str, network: Any) -> Any:
 
 def sweep(**changed: Any) -> Any:
     asked = {"signals": SIGNALS, "network": RING, "family": NORMAL, "privacy": REQUEST, "rounds": 3}
-    return vs.sweep(**{**asked, **changed})
+    return vs.sweep(**{**asked, **changed}).result
 
 
 def custom(statistic: Any, **options: Any) -> Any:

@@ -83,7 +83,7 @@ def test_specifications_are_frozen() -> None:
 
 
 def test_a_scenario_gives_the_numbers_of_sweep() -> None:
-    found = run(Scenario.parse(BASE))["small"]
+    found = run(Scenario.parse(BASE)).results["small"]
     expected = veilsum.sweep(
         {"mu": 3.0},
         networks.metropolis(networks.ring(7)),
@@ -94,7 +94,7 @@ def test_a_scenario_gives_the_numbers_of_sweep() -> None:
         replicas=2,
         rng=3,
         record=Record(1, [0, 3, 6]),
-    )
+    ).result
     assert np.array_equal(found.trace.total, expected.trace.total)
     assert found.trace.private is not None
     assert expected.trace.private is not None
@@ -103,8 +103,8 @@ def test_a_scenario_gives_the_numbers_of_sweep() -> None:
 
 def test_seeds_reproduce_and_differ() -> None:
     scenario = Scenario.parse(BASE)
-    first, second = (run(scenario)["small"].errors for _ in range(2))
-    other = run(scenario.with_(seed=4))["small"].errors
+    first, second = (run(scenario).results["small"].errors for _ in range(2))
+    other = run(scenario.with_(seed=4)).results["small"].errors
     assert first == second
     assert first != other
 
@@ -120,7 +120,9 @@ def test_with_replaces_in_every_variant_and_leaves_the_original() -> None:
 
 
 def test_several_epsilons_in_the_text_make_a_sweep() -> None:
-    result = run(Scenario.parse(edited("epsilon = 1.0", "epsilon = [0.5, 1, 4.0]")))["small"]
+    result = run(Scenario.parse(edited("epsilon = 1.0", "epsilon = [0.5, 1, 4.0]"))).results[
+        "small"
+    ]
     assert result.problem.run_epsilons == (0.5, 1.0, 4.0)
     assert len(result.errors.total) == 3
 
@@ -134,7 +136,7 @@ def test_variants_share_what_is_the_same() -> None:
 
 def test_progress_receives_the_variant_and_the_round() -> None:
     reported = []
-    run(Scenario.parse(BASE), epsilons=[1.0], progress=lambda *step: reported.append(step))
+    run(Scenario.parse(BASE), epsilons=[1.0], progress=lambda *step: reported.append(step)).results
     assert reported == [("small", t, 5) for t in range(6)]
 
 
@@ -194,20 +196,20 @@ def test_all_agents_can_be_recorded() -> None:
 )
 def test_every_kind_of_network_runs(weights: Any, algorithm: Any, kind: Any) -> None:
     text = edited('name = "average"', f'name = "{algorithm}"')
-    result = run(Scenario.parse(edited('weights = "metropolis"', weights, text)))["small"]
+    result = run(Scenario.parse(edited('weights = "metropolis"', weights, text))).results["small"]
     assert result.problem.network.kind == kind
     assert result.problem.network.dynamic == ("link" in weights or "asleep" in weights)
     assert np.isfinite(result.errors.total)
 
 
 def test_the_template_runs_as_it_is() -> None:
-    results = run(Scenario.parse(template()).with_(replicas=2))
+    results = run(Scenario.parse(template()).with_(replicas=2)).results
     assert list(results) == ["jacobi", "average", "no-privacy"]
 
 
 def test_run_takes_a_path(tmp_path: Any) -> None:
     (tmp_path / "s.toml").write_text(BASE)
-    assert list(veilsum.run(tmp_path / "s.toml")) == ["small"]
+    assert list(veilsum.run(tmp_path / "s.toml").results) == ["small"]
 
 
 def test_batches_are_part_of_the_request_and_a_variant_can_leave_them_out() -> None:

@@ -84,7 +84,7 @@ def test_each_run_of_the_main_example_changes_one_thing() -> None:
 
 def test_the_main_example_runs() -> None:
     with pytest.warns(PrivacyWarning, match="Refuted"):
-        results = run(Scenario.load(EXAMPLES / "us-power-grid.toml").with_(replicas=1))
+        results = run(Scenario.load(EXAMPLES / "us-power-grid.toml").with_(replicas=1)).results
     for name, result in results.items():
         proved = "local" in name or "masked" in name
         assert result.data.sizes["agent"] == 12
@@ -120,13 +120,13 @@ def test_what_absence_costs_the_main_example_is_sampling() -> None:
 
 
 def test_bounds_make_the_guarantee_proved_and_jacobi_makes_it_quick() -> None:
-    results = run(Scenario.load(EXAMPLES / "bounded-loads.toml").with_(replicas=1))
+    results = run(Scenario.load(EXAMPLES / "bounded-loads.toml").with_(replicas=1)).results
     assert {result.guarantee.status for result in results.values()} == {"proved"}
     assert results["jacobi"].errors.total < results["average"].errors.total / 2
 
 
 def test_masked_sums_of_a_stream_leave_sampling() -> None:
-    results = run(Scenario.load(EXAMPLES / "masked-stream.toml").with_(replicas=20))
+    results = run(Scenario.load(EXAMPLES / "masked-stream.toml").with_(replicas=20)).results
     masked, local = results["masked"], results["local"]
     assert (masked.guarantee.status, local.guarantee.status) == ("proved", "proved")
     assert masked.guarantee.epsilon == local.guarantee.epsilon == 1.0
@@ -137,13 +137,13 @@ def test_masked_sums_of_a_stream_leave_sampling() -> None:
 def test_failing_links_and_the_rule_that_diverges() -> None:
     scenario = Scenario.load(EXAMPLES / "ring-with-failing-links.toml").with_(replicas=2)
     with pytest.warns(DivergenceWarning, match="learn-dynamic-as-published"):
-        results = run(scenario)
+        results = run(scenario).results
     assert results["corrected"].errors.total < results["as-published"].errors.total / 10
     assert results["alg-4"].errors.total < results["corrected"].errors.total
 
 
 def test_one_way_links_need_push_sum() -> None:
-    results = run(Scenario.load(EXAMPLES / "one-way-links.toml"))
+    results = run(Scenario.load(EXAMPLES / "one-way-links.toml")).results
     apart = {name: result.errors.decentralisation for name, result in results.items()}
     assert apart["push-sum"] < 1e-3 < apart["weighted-mean"]
 
@@ -154,10 +154,10 @@ def test_households_come_from_a_file_of_the_user(tmp_path: Any, monkeypatch: Any
         ScenarioError,
         match=r"signals\.file: .* there is no file .*set the environment variable VEILSUM_DATA$",
     ):
-        run(EXAMPLES / "households.toml")
+        run(EXAMPLES / "households.toml").results
     kwh = np.random.default_rng(0).lognormal(2, 1, (537, 49)).round(3)
     rows = (f"{1000 + h},{d},{kwh[h, d]}\n" for h in range(537) for d in range(49))
     (tmp_path / "households_daily_kwh.csv").write_text("household,day,kwh\n" + "".join(rows))
     monkeypatch.setenv("VEILSUM_DATA", str(tmp_path))
-    results = run(Scenario.load(EXAMPLES / "households.toml").with_(seed=11, replicas=1))
+    results = run(Scenario.load(EXAMPLES / "households.toml").with_(seed=11, replicas=1)).results
     assert results["signals"].errors.total < results["signals-and-neighbours"].errors.total

@@ -41,7 +41,7 @@ def run(algorithm: Any = "average", **options: Any) -> Any:
     return vs.estimate(
         SIGNALS, "ring:5", vs.families.Normal(sigma=1.0), vs.privacy.SignalDP(1.0), algorithm,
         rounds=5, rng=1, **options,
-    )  # fmt: skip
+    ).result  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_a_warning_of_limits_points_at_the_line_of_the_caller() -> None:
     family = vs.families.Normal(sigma=1.0, bounds=(0.0, 1.5))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        vs.sweep({"mu": 2.0}, "ring:5", family, vs.privacy.SignalDP(1.0), rounds=5, rng=1)
+        vs.sweep({"mu": 2.0}, "ring:5", family, vs.privacy.SignalDP(1.0), rounds=5, rng=1).result
     (warning,) = [one for one in caught if issubclass(one.category, LimitWarning)]
     assert warning.filename == __file__
 
@@ -100,7 +100,9 @@ def test_testing_is_an_attribute_of_the_package() -> None:
 
 def test_the_name_of_a_periodic_graph_gets_lazy_weights_and_a_warning() -> None:
     with pytest.warns(LimitWarning, match="lazy-metropolis"):
-        result = vs.sweep({"mu": 1.0}, "ring:8", vs.families.Normal(1.0), vs.privacy.NoPrivacy())
+        result = vs.sweep(
+            {"mu": 1.0}, "ring:8", vs.families.Normal(1.0), vs.privacy.NoPrivacy()
+        ).result
     assert "lazy-metropolis weights" in str(result)
 
 
@@ -108,14 +110,14 @@ def test_learn_under_network_dp_warns_that_it_diverges() -> None:
     """CoP grows like sqrt(t): more than twice as large after ten times the rounds."""
     normal, asked = vs.families.Normal(1.0), vs.privacy.NetworkDP(1.0)
     with pytest.warns(DivergenceWarning, match="the error grows like sqrt"):
-        result = vs.sweep({"mu": 1.0}, "ring:9", normal, asked, "learn", rounds=100)
+        result = vs.sweep({"mu": 1.0}, "ring:9", normal, asked, "learn", rounds=100).result
     assert any("diverges" in note for note in result.notes)
     cop = vs.theory.expected(result.problem).privacy[:, 0]
     assert cop[100] > 1.5 * cop[10]
     later = vs.theory.expected(replace(result.problem, rounds=1000)).privacy[:, 0]
     assert later[1000] > 2 * later[100]
-    vs.sweep({"mu": 1.0}, "ring:9", normal, asked, "learn-network", rounds=100)  # no warning
-    vs.sweep({"mu": 1.0}, "ring:9", normal, vs.privacy.SignalDP(1.0), "learn", rounds=100)
+    vs.sweep({"mu": 1.0}, "ring:9", normal, asked, "learn-network", rounds=100).result  # no warning
+    vs.sweep({"mu": 1.0}, "ring:9", normal, vs.privacy.SignalDP(1.0), "learn", rounds=100).result
 
 
 @pytest.mark.parametrize("eta", [5.0, 2.1, 1.9])
@@ -123,7 +125,9 @@ def test_a_learning_rate_that_diverges_is_warned_of(eta: float) -> None:
     """3e62 after 100 rounds, and no warning."""
     family, asked = vs.families.Normal(1.0), vs.privacy.NoPrivacy()
     with pytest.warns(DivergenceWarning, match="eta must be at most 0.06"):
-        result = vs.sweep({"mu": 1.0}, "ring:9", family, asked, "first-order", rounds=100, eta=eta)
+        result = vs.sweep(
+            {"mu": 1.0}, "ring:9", family, asked, "first-order", rounds=100, eta=eta
+        ).result
     assert float(result.errors.total) > 1e9 or eta < 2
 
 
@@ -133,10 +137,10 @@ def test_the_largest_learning_rate_that_converges_is_not() -> None:
     largest = 1 + made.lambda_n
     quiet = vs.sweep(
         {"mu": 1.0}, made, family, asked, "first-order", rounds=2000, eta=0.999 * largest
-    )
+    ).result
     assert float(quiet.errors.total) < 10
     with pytest.warns(DivergenceWarning):
         loud = vs.sweep(
             {"mu": 1.0}, made, family, asked, "first-order", rounds=2000, eta=1.1 * largest
-        )
+        ).result
     assert float(loud.errors.total) > 10

@@ -175,7 +175,9 @@ def test_measured_readings_enter_once_and_the_note_says_what_is_open() -> None:
 
 def test_sweeps_and_summaries_work() -> None:
     request = SignalDP(1.0, batches=Batches(2.0, 8))
-    found = vs.sweep({"mu": 2.0}, RING, FAMILY, request, "learn", rounds=32, epsilons=(0.5, 2.0))
+    found = vs.sweep(
+        {"mu": 2.0}, RING, FAMILY, request, "learn", rounds=32, epsilons=(0.5, 2.0)
+    ).result
     few, many = found.trace.privacy[-1].mean(axis=-1)
     assert few == pytest.approx(4 * many)
     assert "batches" in str(found.guarantee)

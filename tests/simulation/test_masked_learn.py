@@ -184,7 +184,7 @@ def test_estimate_sweep_and_intervals() -> None:
     result = vs.sweep(
         {"mu": 2.0}, RING, NORMAL, MaskedDP(1.0, colluders=8, attempts=1, batches=DOUBLING),
         "masked-learn", rounds=32, epsilons=(0.5, 1.0), replicas=400, rng=3,
-    )  # fmt: skip
+    ).result  # fmt: skip
     assert result.guarantee.status == "proved"
     inside = 0
     for replica in range(400):

@@ -133,7 +133,7 @@ def test_estimate_sweep_intervals_and_the_guarantee_in_a_result() -> None:
     result = vs.sweep(
         {"mu": 2.0}, RING, NORMAL, MaskedDP(1.0, colluders=8, attempts=1), "masked-sum",
         rounds=120, epsilons=(0.5, 1.0), replicas=400, rng=3,
-    )  # fmt: skip
+    ).result  # fmt: skip
     assert result.guarantee.status == "proved"
     assert result.guarantee.assumes == "computational"
     inside = 0
@@ -202,7 +202,7 @@ def test_what_cannot_be_run_is_an_error_and_no_warning_of_the_same() -> None:
         (MaskedDP(1.0, colluders=1, attempts=2), "attempts must be at most"),
     ):
         with pytest.raises(PrivacyError, match=said):
-            vs.sweep({"mu": 2.0}, RING, NORMAL, asked, "masked-sum", rounds=100, rng=1)
+            vs.sweep({"mu": 2.0}, RING, NORMAL, asked, "masked-sum", rounds=100, rng=1).result
 
 
 def test_a_dynamic_network_is_refused_for_what_is_simulated() -> None:
@@ -254,7 +254,7 @@ def test_runs_at_several_epsilons_state_the_costliest_one() -> None:
     result = vs.sweep(
         readings, RING, families.Normal(1.0, bounds=(0.0, 1.0)), asked, "masked-sum",
         rounds=100, epsilons=(1.0, 2.0),
-    )  # fmt: skip
+    ).result  # fmt: skip
     assert result.guarantee.epsilon == 3.0
     assert "sessions of epsilon = 1," in str(result.guarantee)
     terms: Any = result.problem.calibration.mechanism(2.0, 1)

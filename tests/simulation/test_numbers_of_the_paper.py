@@ -27,7 +27,7 @@ def sweep(algorithm: Any, privacy: Any, rounds: Any, epsilons: Any = (1.0, 0.125
     return vs.sweep(
         {"mu": 10.0}, MIXING, LogNormal(sigma=1.0), protection, algorithm, rounds,
         epsilons=epsilons, replicas=10, rng=1,
-    )  # fmt: skip
+    ).result  # fmt: skip
 
 
 @pytest.mark.parametrize("name", COST_OF_PRIVACY)
@@ -70,6 +70,6 @@ def test_expected_cost_of_decentralisation(algorithm: Any, at_100: Any, at_300: 
 def test_measured_cost_of_decentralisation(algorithm: Any, rounds: Any, expected: Any) -> None:
     result = vs.sweep(
         {"mu": 0.0}, MIXING, Normal(sigma=1.0), NoPrivacy(), algorithm, rounds, replicas=60, rng=2
-    )
+    ).result
     root_mean_square = np.sqrt((result.trace.decentralisation[-1] ** 2).mean())
     assert root_mean_square == pytest.approx(expected, rel=0.15)

@@ -150,8 +150,8 @@ def test_a_directed_average_reaches_the_stationary_mean_and_push_sum_the_uniform
     row, column = networks.row_stochastic(arcs), networks.column_stochastic(arcs)
     xi = np.array([1.0, 2.0, 3.0, 10.0])
     kept: Any = {"rounds": 300, "record": Record()}
-    plain: Any = vs.estimate(xi, row, FAMILY, NoPrivacy(), "average", **kept)
-    ratio: Any = vs.estimate(xi, column, FAMILY, NoPrivacy(), "push-sum", **kept)
+    plain: Any = vs.estimate(xi, row, FAMILY, NoPrivacy(), "average", **kept).result
+    ratio: Any = vs.estimate(xi, column, FAMILY, NoPrivacy(), "push-sum", **kept).result
     assert plain.trace.noiseless[-1].ravel() == pytest.approx(np.full(4, row.stationary @ xi))
     assert ratio.trace.noiseless[-1].ravel() == pytest.approx(np.full(4, xi.mean()))
     assert abs(row.stationary @ xi - xi.mean()) > 0.3
@@ -162,7 +162,9 @@ def test_a_directed_average_reaches_the_stationary_mean_and_push_sum_the_uniform
 def test_push_sum_learns_online() -> None:
     arcs = networks.as_graph(np.array([[0, 1, 1], [0, 0, 1], [1, 0, 0]]))
     column = networks.column_stochastic(arcs)
-    result = vs.sweep({"mu": 2.0}, column, FAMILY, SignalDP(1.0), "push-sum-learn", rounds=1000)
+    result = vs.sweep(
+        {"mu": 2.0}, column, FAMILY, SignalDP(1.0), "push-sum-learn", rounds=1000
+    ).result
     # sd of the mean of 3 x 1000 statistics plus noise: sqrt((1 + 2) / 3000) = 0.032; 6 sd
     assert abs(result.trace.mean[0, 0, 0] - 2) < 0.19
     assert np.isfinite(result.trace.total).all()
@@ -173,8 +175,8 @@ def test_the_published_dynamic_rule_diverges_and_the_corrected_one_learns() -> N
     net = networks.link_failures(networks.load("florentine-families"), 0.3, seed=2)
     setting = ({"mu": 3.0}, net, Normal(sigma=0.1), NoPrivacy())
     with pytest.warns(DivergenceWarning, match="erratum 1"):
-        published = vs.sweep(*setting, "learn-dynamic-as-published", rounds=5000, rng=1)
-    fixed = vs.sweep(*setting, "learn-dynamic", rounds=5000, rng=1)
+        published = vs.sweep(*setting, "learn-dynamic-as-published", rounds=5000, rng=1).result
+    fixed = vs.sweep(*setting, "learn-dynamic", rounds=5000, rng=1).result
     # sd of the mean: 0.1 sqrt(1.64/15) = 0.033 as published, 0.1/sqrt(75000) corrected; 6 sd
     assert published.trace.mean[0, 0, 0] == pytest.approx(3 * 9.0945, abs=0.2)
     assert fixed.trace.mean[0, 0, 0] == pytest.approx(3.0, abs=0.0022)
@@ -185,7 +187,7 @@ def test_noise_in_every_round_grows_like_the_root_of_t() -> None:
     with pytest.warns(DivergenceWarning, match="accumulates"):
         result = vs.sweep(
             {"mu": 0.0}, MIXING, FAMILY, NetworkDP(1.0), "naive-network", rounds=800, replicas=400
-        )
+        ).result
     square = (result.trace.privacy[:, 0] ** 2).mean(axis=-1)
     early, late = square[400] - square[200], square[800] - square[400]
     assert np.sqrt(square[800] / square[200]) == pytest.approx(1.6, abs=0.24)
@@ -222,19 +224,19 @@ def test_signals_that_are_used_again_count_once_in_the_sampling_error() -> None:
 def test_drawn_signals_are_clipped_to_the_support() -> None:
     family = vs.families.Poisson(bounds=(0.5, 10.5))
     with pytest.warns(vs.errors.LimitWarning, match=r"move 5\.01% .* off by \+0\.0494"):
-        result = vs.sweep({"rate": 3.0}, MIXING, family, SignalDP(1.0), rounds=3)
+        result = vs.sweep({"rate": 3.0}, MIXING, family, SignalDP(1.0), rounds=3).result
     assert np.isfinite(result.errors.total)
 
 
 def test_misuse_is_answered() -> None:
     with pytest.raises(NetworkError, match=r"found Graph; try networks.metropolis\(graph\)"):
-        vs.sweep({"mu": 0.0}, MIXING.graph, FAMILY, SignalDP(1.0))  # type: ignore[arg-type]
+        vs.sweep({"mu": 0.0}, MIXING.graph, FAMILY, SignalDP(1.0)).result  # type: ignore[arg-type]
     with pytest.raises(
         AlgorithmError, match="algorithm jacobi has no option eta; it takes dimension"
     ):
-        vs.sweep({"mu": 0.0}, MIXING, FAMILY, SignalDP(1.0), "jacobi", eta=1)
+        vs.sweep({"mu": 0.0}, MIXING, FAMILY, SignalDP(1.0), "jacobi", eta=1).result
     with pytest.raises(VeilsumError, match="rng must be a whole number of at least 0"):
-        vs.sweep({"mu": 0.0}, MIXING, FAMILY, SignalDP(1.0), rng=-3)
+        vs.sweep({"mu": 0.0}, MIXING, FAMILY, SignalDP(1.0), rng=-3).result
     with pytest.raises(VeilsumError, match="empty list of agents"):
         Record(agents=[])
 
@@ -242,8 +244,8 @@ def test_misuse_is_answered() -> None:
 def test_no_finite_noise_for_an_infinite_sensitivity() -> None:
     family = vs.families.LogNormal(sigma=1.0)
     with pytest.raises(PrivacyError, match="infinite global sensitivity"):
-        vs.sweep({"mu": 0.0}, MIXING, family, SignalDP(1.0), rounds=3)
-    assert vs.sweep({"mu": 1.0}, MIXING, LogNormal1p(sigma=1.0), SignalDP(1.0), rounds=3)
+        vs.sweep({"mu": 0.0}, MIXING, family, SignalDP(1.0), rounds=3).result
+    assert vs.sweep({"mu": 1.0}, MIXING, LogNormal1p(sigma=1.0), SignalDP(1.0), rounds=3).result
 
 
 @pytest.mark.parametrize(("field", "value"), [("rounds", 0), ("replicas", 0)])

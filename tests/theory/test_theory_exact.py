@@ -155,7 +155,7 @@ def test_what_a_few_eigenvalues_leave_is_captured(monkeypatch: Any) -> None:
     mixing = networks.metropolis(networks.grid(20, 20))
     problem = vs.sweep(
         {"mu": 2.0}, mixing, Normal(sigma=1.0), NoPrivacy(), rounds=100, rng=1
-    ).problem
+    ).result.problem
     captured = theory.expected(problem, exact_up_to=100).standard_error[-1, 0]
     spectrum._PROBED.clear()
     monkeypatch.setattr(spectrum, "CAPTURED", 0)
@@ -217,7 +217,7 @@ def test_clipped_signals_and_private_scales_are_drawn() -> None:
     bounded = LogNormal(sigma=1.0, bounds=(1.0, None))
     result = vs.sweep(
         {"mu": 1.0}, GRAPHS["torus"], bounded, privacy, "learn", 10, replicas=3000, rng=3
-    )
+    ).result
     found = theory.expected(result.problem)
     assert found.estimated
     mean, error = mean_square(result.trace.total[-1])

@@ -34,7 +34,7 @@ def run(
     return vs.sweep(
         {"mu": mu}, mixing, Normal(sigma=1.0), privacy, algorithm, rounds, epsilons=epsilons,
         replicas=replicas, rng=rng,
-    )  # fmt: skip
+    ).result  # fmt: skip
 
 
 def mean_square(errors: Any) -> Any:

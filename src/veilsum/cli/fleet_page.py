@@ -54,7 +54,7 @@ class UpPage:
 
     def planned(self, plan: DeploymentPlan, problem: Problem) -> None:
         """Serve the page of what is planned, and say where."""
-        from veilsum.results.layout import STORED, positions
+        from veilsum.networks.layout import STORED, positions
 
         manifest, graph = Manifest.from_json(plan.manifest), problem.network.graph
         located = graph is not None and graph.positions is not None

@@ -84,17 +84,11 @@ def existing(path: Path, what: str) -> Path:
     return path
 
 
-def needs_simulator(verb: str, figures: bool, *more: str) -> None:
-    """Raise before a verb starts anything it could not end: it simulates, and may draw."""
+def needs_simulator(verb: str, plot: Path | None = None, *more: str) -> None:
+    """Raise before a verb starts anything it could not end: it simulates, and may draw a figure."""
     _extras.require(verb, "sim", *more)
-    needs_to_draw(verb, figures)
-
-
-def needs_to_draw(verb: str, figures: bool) -> None:
-    """Raise before a verb starts what it could not draw."""
-    if figures:
-        without = "add --no-figures" if verb != "veilsum reproduce" else ""
-        _extras.require(f"drawing the figures of {verb}", "plot", otherwise=without)
+    if plot is not None:
+        _extras.require("--plot", "plot", otherwise="leave it out")
 
 
 def print_json(value: Any) -> None:

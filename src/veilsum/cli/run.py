@@ -13,19 +13,15 @@ from veilsum.cli.options import (
     CheckpointEvery,
     Engine,
     EngineOption,
-    Evaluate,
     File,
-    Force,
-    Html,
     Jobs,
-    NoFigures,
     Out,
+    Plot,
     Replicas,
     Resume,
     Seed,
     Strict,
-    output_folder,
-    page_file,
+    Truth,
 )
 from veilsum.errors import PrivacyWarning
 
@@ -41,86 +37,87 @@ def run(
     replicas: Replicas = None,
     strict: Strict = False,
     as_json: AsJson = False,
-    no_figures: NoFigures = False,
-    evaluate: Evaluate = False,
-    html: Html = None,
+    truth: Truth = False,
+    plot: Plot = None,
     engine: EngineOption = Engine.LOCAL,
     jobs: Jobs = 1,
     checkpoint_every: CheckpointEvery = None,
     resume: Resume = False,
-    force: Force = False,
     debug: Debug = False,
 ) -> None:
-    """Run every variant of a scenario; print errors and guarantees, write figures and data."""
+    """Run every variant of a scenario; print answers and promises, write a page and a table."""
     with guarded(debug):
-        needs_simulator("veilsum run", figures=not no_figures)
+        needs_simulator("veilsum run", plot)
         from veilsum.scenario import ExecutionOptions, Scenario
 
         options = ExecutionOptions(engine.value, jobs, checkpoint_every, resume)
         options.silence_other_ranks()
         loaded = Scenario.load(scenario).with_(seed=seed, replicas=replicas)
-        folder = output_folder(out, Path("veilsum-out") / loaded.name, force, resume)
-        page = None if html is None else page_file(html, force)
-        execute_and_report(
-            loaded, folder, options, strict, as_json, not no_figures, evaluate, html=page
-        )
+        execute_and_report(loaded, out, options, strict, as_json, truth, plot)
 
 
 def execute_and_report(
     scenario: Scenario,
-    folder: Path,
+    out: Path | None,
     options: ExecutionOptions,
     strict: bool,
     as_json: bool,
-    figures: bool,
-    evaluate: bool,
-    separate: bool = False,
-    html: Path | None = None,
+    truth: bool,
+    plot: Path | None,
+    name: str | None = None,
 ) -> None:
-    """Run every variant, write files, and print tables or a JSON object."""
-    from veilsum.cli.display import Bar
-    from veilsum.scenario.execute import execute
+    """Run every variant, write files, and print the screen or a JSON object."""
+    from veilsum.front.files import places
+    from veilsum.front.terminal import Bar
+    from veilsum.scenario.execute import execute, parts_folder
 
-    with options.session(folder) as leads:
+    stem = out or Path(name or scenario.name)
+    for secret in (False, True)[: 1 + truth]:
+        places(scenario.name, stem, secret)
+    with options.session(parts_folder(stem)) as leads:
         with warnings.catch_warnings(), Bar() as bar:
-            if not as_json:  # the guarantees are printed below the tables
+            if not as_json:  # the promises are printed below the answers
                 warnings.simplefilter("ignore", PrivacyWarning)
             results = execute(
-                scenario, options, folder, strict=strict, separate=separate, progress=bar.step
-            )
+                scenario, options, parts_folder(stem), strict=strict, separate=name is not None,
+                progress=bar.step,
+            )  # fmt: skip
+            if leads:
+                bar.step("page", 0, 1)
         if leads:
-            report(scenario, results, folder, as_json, figures, evaluate, html)
+            report(scenario, results, stem, as_json, truth, plot)
 
 
 def report(
     scenario: Scenario,
     results: Mapping[str, Result],
-    folder: Path,
+    stem: Path,
     as_json: bool,
-    figures: bool,
-    evaluate: bool,
-    html: Path | None = None,
+    truth: bool,
+    plot: Path | None = None,
 ) -> None:
-    """Write the files of results, and print tables or a JSON object.
+    """Write the files of results, and print the screen or a JSON object.
 
-    Evaluations of measured signals are written to separate files and printed as a table; the JSON
-    object does not contain them.
+    What compares measured signals with the truth is in secret files of its own, and is printed; the
+    JSON object does not contain it.
     """
-    from veilsum.cli.display import show_results
-    from veilsum.results import write_all
-    from veilsum.results.summary import summary
-    from veilsum.results.writer import evaluated, stale_secrets
-    from veilsum.scenario.execute import evaluated_variants
+    from veilsum.front.files import stale_secrets
+    from veilsum.front.terminal import show
+    from veilsum.scenario.execute import sheet
 
-    chosen = evaluate or evaluated_variants(scenario)
-    outputs = write_all(results, folder, evaluate=chosen, figures=figures)
-    if html is not None:
-        from veilsum.results.run_page import write_page
-
-        outputs += write_page(results, html, scenario.title, evaluate=chosen, figures=figures)
+    answers = sheet(scenario, results)
+    written = answers.save(stem)
+    secret = sheet(scenario, results, truth=True) if truth else None
+    hidden = secret.save(stem) if secret is not None and secret.secret else []
+    if plot is not None:
+        answers.plot().get_figure(root=True).savefig(plot)  # type: ignore[union-attr]
+        written.append(plot)
     if as_json:
-        print_json(summary(results) | {"outputs": [str(path) for path in outputs]})
+        print_json(answers.to_dict() | {"files": [str(path) for path in written + hidden]})
     else:
-        show_results(scenario.title, results, evaluated(results, chosen), folder, outputs)
-    for path in stale_secrets(folder, outputs):
+        show(answers, written)
+        if hidden and secret is not None:
+            print()
+            show(secret, hidden)
+    for path in stale_secrets(written + hidden):
         print(f"note: {path} is of an earlier run, and secret", file=sys.stderr)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -12,17 +11,15 @@ from veilsum.cli.guard import AsJson, Debug, guarded, needs_simulator
 from veilsum.cli.options import (
     Engine,
     EngineOption,
-    Evaluate,
     File,
-    Force,
     Jobs,
-    NoFigures,
     Out,
+    Plot,
     Replicas,
     Resume,
     Seed,
     Strict,
-    output_folder,
+    Truth,
 )
 from veilsum.cli.run import execute_and_report
 
@@ -45,27 +42,24 @@ def sweep(
     replicas: Replicas = None,
     strict: Strict = False,
     as_json: AsJson = False,
-    no_figures: NoFigures = False,
-    evaluate: Evaluate = False,
+    truth: Truth = False,
+    plot: Plot = None,
     engine: EngineOption = Engine.LOCAL,
     jobs: Jobs = 1,
     resume: Resume = False,
-    force: Force = False,
     debug: Debug = False,
 ) -> None:
     """Run a scenario at several epsilons: errors against epsilon."""
     epsilons = parse(epsilon)
     with guarded(debug):
-        needs_simulator("veilsum sweep", figures=not no_figures)
+        needs_simulator("veilsum sweep", plot)
         from veilsum.scenario import ExecutionOptions, Scenario
 
         options = ExecutionOptions(engine.value, jobs, None, resume)
         options.silence_other_ranks()
         loaded = Scenario.load(scenario).with_(seed, replicas, epsilons)
-        default = Path("veilsum-out") / f"{loaded.name}-sweep"
-        folder = output_folder(out, default, force, resume)
         execute_and_report(
-            loaded, folder, options, strict, as_json, not no_figures, evaluate, separate=True
+            loaded, out, options, strict, as_json, truth, plot, name=f"{loaded.name}-sweep"
         )
 
 

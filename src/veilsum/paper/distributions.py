@@ -20,7 +20,8 @@ from veilsum.paper.experiment import (
     shipped,
 )
 from veilsum.paper.tabulate import frame, parameters
-from veilsum.results import layout, style
+from veilsum.front import style
+from veilsum.networks import layout
 from veilsum.simulation import Problem
 
 BINS = 40

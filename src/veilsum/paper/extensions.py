@@ -24,7 +24,7 @@ from veilsum.paper.experiment import (
     shipped,
 )
 from veilsum.paper.tabulate import expected, expected_rows, frame, last, round_rows
-from veilsum.results import style
+from veilsum.front import style
 
 EVERY, ONCE = "noise in every round", "noise at the start"
 AS_PUBLISHED = f"{EVERY}, as published"

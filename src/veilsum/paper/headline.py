@@ -44,7 +44,7 @@ from veilsum.paper.tabulate import error_rows, expected, frame, moments, paramet
 from veilsum.privacy import guarantee_of
 from veilsum.privacy.mechanisms import laplace_delta
 from veilsum.privacy.published import worst_pair
-from veilsum.results import style
+from veilsum.front import style
 from veilsum.simulation import Problem, RecordedSignals
 
 if TYPE_CHECKING:

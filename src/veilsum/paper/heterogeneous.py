@@ -39,7 +39,8 @@ from veilsum.paper.sweeps import TASKS, key, panel
 from veilsum.paper.tabulate import error_rows, frame, path_rows, round_rows, value
 from veilsum.privacy import Calibration, allocation, calibrate
 from veilsum.privacy.allocation import AgentSensitivities, Allocation
-from veilsum.results import Result, figures, style
+from veilsum.front import paths, style
+from veilsum.results import Result
 from veilsum.simulation import Problem, Record, Trace
 
 if TYPE_CHECKING:
@@ -205,8 +206,8 @@ def draw_paths(measured: Measurement) -> Figure:
     figure = style.figure(11.0, 5.4)
     grid, paths = figure.subplots(2, 3), measured.tables["paths"]
     for column, (name, result) in zip(grid.T, measured.results.items(), strict=False):
-        figures.draw_paths(result, column[0])
-        figures.draw_errors(result, column[1])
+        paths.draw_paths(result, column[0])
+        paths.draw_errors(result, column[1])
         column[0].set_title(f"{name.split('.')[1]}, ε = {result.problem.run_epsilons[0]:g}")
         zoom([column[0]], paths[paths.variant == name])
         early(column, result)

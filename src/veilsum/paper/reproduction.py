@@ -294,7 +294,7 @@ def _attempt(
 
 def _outputs(experiment: Experiment, measured: Measurement, out: Path) -> list[str]:
     """Write the figure twice and a CSV for every table; the names of the files."""
-    from veilsum.results import style
+    from veilsum.front import style
 
     drawn = experiment.draw(measured)
     written = style.write(drawn, out / experiment.id)
@@ -307,7 +307,7 @@ def _outputs(experiment: Experiment, measured: Measurement, out: Path) -> list[s
 
 def _panels(drawn: Figure, out: Path, id: str) -> list[str]:
     """Write the legend and the columns of a figure that has several; their names below `out`."""
-    from veilsum.results.panels import cut
+    from veilsum.front.panels import cut
 
     parts = cut(drawn)
     names = [f"{id}-{k}" for k in range(len(parts))]

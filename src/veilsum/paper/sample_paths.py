@@ -26,7 +26,8 @@ from veilsum.paper.experiment import (
 from veilsum.paper.sweeps import TITLES, exact_noise
 from veilsum.paper.tabulate import expected, expected_rows, frame, last, path_rows, round_rows
 from veilsum.privacy import NoPrivacy
-from veilsum.results import Result, figures
+from veilsum.front import paths
+from veilsum.results import Result
 from veilsum.simulation import Problem
 
 SETTLED, LONG = 5, 300  # rounds
@@ -98,7 +99,7 @@ def expected_paths(result: Result) -> list[dict[str, Any]]:
 
 def draw(measured: Measurement) -> Figure:
     """Paths above, errors below, a column per algorithm."""
-    figure = figures.compare(measured.results, evaluation=True)
+    figure = paths.compare(measured.results, evaluation=True)
     grid = np.array(figure.axes[: 2 * len(measured.results)]).reshape(2, -1)
     zoom(grid[0], measured.tables["paths"])
     for column, result in zip(grid.T, measured.results.values(), strict=True):

@@ -57,7 +57,7 @@ from veilsum.privacy import (
     network_cost,
 )
 from veilsum.privacy.allocation import AgentSensitivities
-from veilsum.results import style
+from veilsum.front import style
 from veilsum.simulation import Problem, SyntheticSignals
 from veilsum.theory.moments import laplace_variance
 

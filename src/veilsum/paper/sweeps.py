@@ -30,7 +30,8 @@ from veilsum.paper.experiment import (
     shipped,
 )
 from veilsum.paper.tabulate import error_rows, expected, frame, value
-from veilsum.results import Result, style
+from veilsum.front import style
+from veilsum.results import Result
 from veilsum.simulation import Problem
 
 TASKS = ("offline-signal", "offline-network", "online-signal", "online-network")

@@ -24,7 +24,7 @@ from veilsum.paper.experiment import (
 from veilsum.paper.sweeps import predicted
 from veilsum.paper.tabulate import error_rows, expected, frame, largest, moments, scales
 from veilsum.privacy import NoPrivacy
-from veilsum.results import style
+from veilsum.front import style
 from veilsum.simulation import Problem
 from veilsum.theory import bounds
 from veilsum.theory.moments import laplace_variance

@@ -36,7 +36,7 @@ from veilsum.paper.experiment import (
 )
 from veilsum.paper.tabulate import frame
 from veilsum.privacy.mechanisms import StaircaseMechanism
-from veilsum.results import style
+from veilsum.front import style
 from veilsum.simulation import Problem
 from veilsum.theory.moments import laplace_variance
 

@@ -1,9 +1,8 @@
-"""Results of a run: estimates, errors, guarantees, files and figures."""
+"""Results of a run: estimates, errors, intervals and guarantees."""
 
 from __future__ import annotations
 
+from veilsum.results.combined import Provenance
 from veilsum.results.result import Errors, Result
-from veilsum.results.summary import Provenance
-from veilsum.results.writer import write_all
 
-__all__ = ["Errors", "Provenance", "Result", "write_all"]
+__all__ = ["Errors", "Provenance", "Result"]

@@ -1,24 +1,13 @@
 """The outcome of a run: estimates, errors and the guarantee, under the agents' labels.
 
-`result.data` is an xarray dataset:
-
-    private (agent, recorded, replica, epsilon)    the estimates of agents
-    clean   (agent, recorded, replica)             the same without noise
-    target  (replica)                              the value to estimate
-    total_error, cost_of_privacy (round, replica, epsilon)
-    cost_of_decentralisation     (round, replica)
-
-Errors are l2 norms over all agents and exist for every round; estimates exist for the rounds that
-were recorded. A statistic of several components adds the axis `component`.
-
-Of measured signals `data` contains what the agents would know: `private`, and its `mean` over
-agents. What compares with the truth is in `evaluation()`, and in a file only on request.
-
-Errors come in two units: `errors` are norms over all agents, `errors_per_agent` root mean squares,
+Errors are l2 norms over all agents and exist for every round (`trace`); estimates exist for the rounds
+that were recorded. They come in two units: `errors` are norms over all agents, `errors_per_agent` root
+mean squares,
 
     RMS error per agent = l2 norm over agents / sqrt(n)
 
-Both are of the statistic xi, all components together; neither is an MSE.
+Both are of the statistic xi, all components together; neither is an MSE. What people see of a run is
+its sheet, `veilsum.front.of_runs`.
 """
 
 from __future__ import annotations
@@ -26,8 +15,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -36,7 +23,8 @@ from veilsum import _extras, _validate
 from veilsum.errors import VeilsumError
 from veilsum.families.base import Interval, quantile
 from veilsum.privacy import Guarantee, guarantee_of
-from veilsum.results import dataset
+from veilsum.results import describe
+from veilsum.results.combined import Provenance, compose, protects_signals
 from veilsum.results.intervals import (
     AGENT,
     NETWORK,
@@ -49,14 +37,11 @@ from veilsum.results.intervals import (
     name_of,
     reads_releases,
 )
-from veilsum.results.summary import Provenance, compose, protects_signals
 from veilsum.simulation import Problem, Trace
 from veilsum.theory.noise import NAMES, POPULATION, READINGS
 
 if TYPE_CHECKING:
     import pandas as pd
-    import xarray as xr
-    from matplotlib.axes import Axes
 
 
 class Errors(NamedTuple):
@@ -77,11 +62,6 @@ class Errors(NamedTuple):
     total: Any
     privacy: Any
     decentralisation: Any
-
-
-ESTIMATES_LEFT_OUT = (
-    "the estimates of agents: Network DP hides them message by message, not in all rounds at once"
-)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -113,7 +93,7 @@ class Result:
     >>> result = veilsum.sweep(
     ...     {"mu": 3.0}, "ring:9", veilsum.families.Normal(sigma=1.0),
     ...     veilsum.privacy.SignalDP(epsilon=1.0), "average", rounds=50, replicas=2, rng=1,
-    ... )
+    ... ).result
     >>> result.guarantee.status
     <Status.PROVED: 'proved'>
     >>> sorted(result.estimate)
@@ -128,21 +108,6 @@ class Result:
     provenance: Provenance | None = None
     seconds: float | None = None
     unit: str = ""
-
-    @cached_property
-    def data(self) -> xr.Dataset:
-        """What may be released, as one labelled dataset: of synthetic signals, everything."""
-        return dataset.build(
-            self.problem, self.trace, str(self.guarantee), self.notes, self.noise, self.releasable,
-            self.unit,
-        )  # fmt: skip
-
-    def evaluation(self) -> xr.Dataset:
-        """What compares with the truth: targets, errors, and estimates without noise.
-
-        Of measured signals it is as secret as they are: its attribute `secret` says so.
-        """
-        return dataset.evaluation(self.problem, self.trace)
 
     @property
     def measured(self) -> bool:
@@ -322,7 +287,7 @@ class Result:
         >>> import veilsum as vs
         >>> loads = [9.0, 11.0, 10.0, 12.0, 8.0, 10.5, 9.5, 10.0, 10.0]
         >>> family = vs.families.Normal(bounds=(0.0, 20.0))
-        >>> result = vs.estimate(loads, "ring:9", family, vs.privacy.SignalDP(40.0, radius=20.0), rng=1)
+        >>> result = vs.estimate(loads, "ring:9", family, vs.privacy.SignalDP(40.0, radius=20.0), rng=1).result
         >>> for of in ("readings", "population"):
         ...     found = result.intervals(of=of)["mu"]
         ...     print(of, round(float(found.high - found.low), 1))
@@ -377,7 +342,7 @@ class Result:
         --------
         >>> import veilsum as vs
         >>> result = vs.estimate([1.0, 2.0, 6.0], "complete:3", vs.families.Normal(),
-        ...                      vs.privacy.SignalDP(epsilon=1.0, radius=1.0), rng=1)
+        ...                      vs.privacy.SignalDP(epsilon=1.0, radius=1.0), rng=1).result
         >>> [found.name for found in result.named_intervals()]
         ['of the mean of these readings', 'of the population mean']
         """
@@ -485,136 +450,21 @@ class Result:
             )
         return int(found[0])
 
-    @property
-    def notes(self) -> list[str]:
-        """What a reader must know besides the numbers."""
-        return list(self._notes)
+    @cached_property
+    def warnings(self) -> tuple[str, ...]:
+        """What a reader must know before using a number. Computed once: it may take seconds."""
+        return tuple(describe.warnings_of(self.problem, self.noise))
 
     @cached_property
-    def _notes(self) -> tuple[str, ...]:
-        """Once: expected errors on a large network take seconds, and files, tables and pages ask."""
-        return tuple(dataset.notes(self.problem, self.noise))
-
-    def write(
-        self, folder: str | PathLike[str], *, evaluate: bool = False, figures: bool = True
-    ) -> list[Path]:
-        """Write summary.json, results.nc and figures: what `veilsum run` writes.
-
-        Parameters
-        ----------
-        folder
-            Created if it does not exist; files of the same names are replaced.
-        evaluate
-            Of measured signals: also write what compares with the truth, in files that are named
-            secret and that their owner only can read.
-        figures
-            Whether to draw figures.
-
-        Returns
-        -------
-        list of Path
-            The files that were written.
-
-        See Also
-        --------
-        veilsum.results.write_all : several results into one folder.
-        """
-        from veilsum.results.writer import write_all
-
-        return write_all({self.name: self}, folder, evaluate=evaluate, figures=figures)
-
-    def to_netcdf(self, path: str | PathLike[str]) -> None:
-        """Write `data` as netCDF, readable by xarray, R, Julia and MATLAB.
-
-        Of measured signals under Network DP without the estimates of agents: it hides them from
-        neighbours message by message, and a file with those of all rounds would show them together.
-
-        Parameters
-        ----------
-        path
-            The file.
-        """
-        data = self.data
-        if self.measured and self.problem.privacy.hides_neighbours and "private" in data:
-            data = data.drop_dims(["agent", "recorded"])
-            data.attrs["left_out"] = ESTIMATES_LEFT_OUT
-        data.to_netcdf(path, engine="scipy")
-
-    def to_pandas(self, evaluation: bool = False) -> pd.DataFrame:
-        """Errors in long form.
-
-        Parameters
-        ----------
-        evaluation
-            Needed for measured signals: their errors compare with the truth.
-
-        Returns
-        -------
-        pandas.DataFrame
-            One row per round, replica and epsilon.
-
-        Raises
-        ------
-        VeilsumError
-            If the signals are measured and `evaluation` is not set.
-        """
-        self.check_evaluation("errors", evaluation)
-        return dataset.errors_frame(self.evaluation())
-
-    def plot_paths(
-        self, ax: Axes | None = None, agents: int = 10, evaluation: bool = False
-    ) -> Axes:
-        """Draw estimates over rounds, with and without noise, and the target.
-
-        Of measured signals, the estimates alone unless `evaluation` is asked for.
-        """
-        _extras.require("Result.plot_paths", "plot")
-        from veilsum.results import figures
-
-        return figures.paths(self, ax, agents, evaluation)
-
-    def plot_errors(self, ax: Axes | None = None, evaluation: bool = False) -> Axes:
-        """Draw the errors over rounds; over epsilon, for a sweep."""
-        _extras.require("Result.plot_errors", "plot")
-        from veilsum.results import figures
-
-        return figures.errors(self, ax, evaluation)
-
-    def plot_network(self, ax: Axes | None = None, evaluation: bool = False) -> Axes:
-        """Draw the network, each agent coloured by how far its estimate is from the target.
-
-        Of measured signals, from the mean of all estimates unless `evaluation` is asked for.
-        """
-        _extras.require("Result.plot_network", "plot")
-        from veilsum.results import figures
-
-        return figures.network(self, ax, evaluation)
-
-    def check_evaluation(self, what: str, asked: bool) -> None:
-        """Raise if what compares with the truth is wanted of measured signals and not asked for."""
-        if self.measured and not asked:
-            raise VeilsumError(
-                f"{what} of measured signals compare with the truth and are as secret as the "
-                "signals; ask for them with evaluation=True, and show them to nobody else"
-            )
+    def notes(self) -> tuple[str, ...]:
+        """What is worth knowing besides."""
+        return tuple(describe.notes_of(self.problem, self.noise))
 
     def __repr__(self) -> str:
         """Algorithm, network and guarantee; no estimate, which may reveal a signal."""
-        network = dataset.describe_network(self.problem.network)
+        network = describe.describe_network(self.problem.network)
         name, status = self.problem.algorithm.name, self.guarantee.status
         return f"Result({self.name!r}, {name} on {network}, {status})"
-
-    def _repr_html_(self) -> str:
-        """Answer, errors and guarantee for notebooks; of measured signals what may be released."""
-        from veilsum.results.run_page import fragment
-
-        return fragment(self)
-
-    def __str__(self) -> str:
-        """What was run, the estimates, the errors and the guarantee, as one paragraph."""
-        from veilsum.results.summary import paragraph
-
-        return paragraph(self)
 
 
 def _plain(value: Any) -> Any:

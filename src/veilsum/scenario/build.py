@@ -57,8 +57,6 @@ class Job:
         What to run; it is run as it is.
     record
         Which estimates to record.
-    evaluate
-        Whether the scenario asks for an evaluation of measured signals.
     provenance
         The scenario that the result comes from.
     unit
@@ -78,7 +76,6 @@ class Job:
     title: str
     problem: Problem
     record: Record
-    evaluate: bool = False
     provenance: Provenance | None = None
     unit: str = ""
     clipped: str = ""
@@ -201,7 +198,7 @@ class Builder:
         with self._at(index, "record", "agents"):
             record = _record(spec, net.labels)
         return Job(
-            spec.name, spec.title or spec.name, problem, record, spec.record.evaluate,
+            spec.name, spec.title or spec.name, problem, record,
             self.scenario.provenance, spec.family.unit, self._clipped(spec, index),
         )  # fmt: skip
 

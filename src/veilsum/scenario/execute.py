@@ -1,6 +1,6 @@
 """Run the variants of a scenario: in this process, in several processes, or over MPI.
 
-    run("scenario.toml", out="results")      # what `veilsum run scenario.toml --out results` does
+    run("study.toml", out="study")      # what `veilsum run study.toml --out study` does
 
 Everything is built and checked before the first variant runs.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +18,8 @@ from typing import Any
 
 from veilsum import _validate
 from veilsum.errors import CommandError
-from veilsum.results import Result, write_all
+from veilsum.front import Answers, of_runs
+from veilsum.results import Result
 from veilsum.scenario.build import Job
 from veilsum.scenario.parse import Scenario
 from veilsum.simulation.runner import Progress
@@ -133,11 +134,10 @@ def run(
     progress: VariantProgress | None = None,
     *,
     out: str | os.PathLike[str] | None = None,
-    figures: bool = True,
-    evaluate: bool = False,
+    truth: bool = False,
     strict: bool = False,
     options: ExecutionOptions | None = None,
-) -> dict[str, Result]:
+) -> Answers:
     """Run every variant of a scenario, and write the files that `veilsum run` writes.
 
     Parameters
@@ -150,12 +150,10 @@ def run(
         Called with the variant, the round and the number of rounds; with several processes, with
         the task, the number of tasks done and the number of tasks.
     out
-        The folder for summary.json, netCDF files and figures; without it nothing is written.
-    figures
-        Whether to draw figures into `out`.
-    evaluate
-        Whether to write evaluations of measured signals, in secret files, also for variants that
-        do not ask for it.
+        Where the page and the table go, without .html and .csv; without it nothing is written.
+    truth
+        Whether to show errors of measured signals against the truth, also for variants that do not
+        ask for it; the sheet is as secret as the signals then, and so are its files.
     strict
         Whether a guarantee that is not proved is an error; otherwise it is a warning.
     options
@@ -163,8 +161,8 @@ def run(
 
     Returns
     -------
-    dict of str to Result
-        The result of each variant by name; empty on ranks other than 0.
+    Answers
+        The answers of all variants; `results` has the runs by name. Empty on ranks other than 0.
 
     Raises
     ------
@@ -177,25 +175,48 @@ def run(
     --------
     >>> import veilsum
     >>> scenario = veilsum.Scenario.parse(veilsum.scenario.template()).with_(replicas=1)
-    >>> results = veilsum.run(scenario)
-    >>> results["average"].guarantee.status
+    >>> answers = veilsum.run(scenario)
+    >>> answers["average"].guarantee.status
     <Status.PROVED: 'proved'>
     """
     loaded = scenario if isinstance(scenario, Scenario) else Scenario.load(scenario)
     loaded = loaded if epsilons is None else loaded.with_(epsilons=epsilons)
-    options, folder = options or ExecutionOptions(), None if out is None else Path(out)
+    options, folder = options or ExecutionOptions(), None if out is None else parts_folder(out)
     with options.session(folder) as leads:
         results = execute(loaded, options, folder, strict=strict, progress=progress)
-        if leads and folder is not None:
-            write_all(
-                results, folder, evaluate=evaluate or evaluated_variants(loaded), figures=figures
-            )
-    return results
+        answers = sheet(loaded, results, truth)
+        if leads and out is not None:
+            sheet(loaded, results).save(out)
+            if answers.secret:
+                answers.save(out)
+    return answers
 
 
-def evaluated_variants(scenario: Scenario) -> list[str]:
-    """The names of the variants that ask for an evaluation."""
-    return [spec.name for spec in scenario.variants if spec.record.evaluate]
+def sheet(scenario: Scenario, results: Mapping[str, Result], truth: bool = False) -> Answers:
+    """The sheet of a scenario's runs; compared with the truth only where that is asked for.
+
+    Parameters
+    ----------
+    scenario
+        What was run.
+    results
+        Its runs by name.
+    truth
+        Whether errors of measured signals are shown, too.
+
+    Returns
+    -------
+    Answers
+        With the scenario's title, and its text unless that has the seed of measured signals.
+    """
+    known = any(r.measured and r.problem.seed_is_known for r in results.values())
+    return of_runs(results, scenario.title, truth, "" if known else scenario.text)
+
+
+def parts_folder(out: str | os.PathLike[str]) -> Path:
+    """Where checkpoints and finished tasks of a run are, beside its files until it is complete."""
+    stem = Path(out)
+    return stem.with_name(f"{stem.name}.parts")
 
 
 def execute(

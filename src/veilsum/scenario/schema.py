@@ -306,7 +306,6 @@ class RecordSection(Section):
         _rule(_is_agents, '"all", a whole number of at least 1, or a list of agents'),
     ] = 12
     estimates: bool = True
-    evaluate: bool = False  # for measured signals: write an evaluation, in a secret file
 
 
 class AgentsSection(Section):

@@ -124,7 +124,7 @@ class Trace:
     >>> import veilsum as vs
     >>> family = vs.families.Normal(sigma=1.0)
     >>> trace = vs.sweep({"mu": 2.0}, "ring:9", family, vs.privacy.SignalDP(1.0),
-    ...                  rounds=20, epsilons=[0.5, 1.0], replicas=3).trace
+    ...                  rounds=20, epsilons=[0.5, 1.0], replicas=3).result.trace
     >>> trace.total.shape, trace.decentralisation.shape, trace.mean.shape
     ((21, 2, 3), (21, 3), (2, 3, 1))
     """

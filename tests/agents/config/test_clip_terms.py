@@ -143,7 +143,7 @@ def test_the_guarantee_is_the_same_with_and_without() -> None:
 def test_nothing_simulates_plain_rounds_in_its_place(tmp_path: Path) -> None:
     where = r"line 18: agents\.clip: found 5; agents clip .*use `veilsum up`"
     for call in (
-        lambda: veilsum.run(scenario()),
+        lambda: veilsum.run(scenario()).results,
         lambda: scenario().build().run(),
         lambda: scenario().build().solve(),
     ):

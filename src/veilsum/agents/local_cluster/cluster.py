@@ -42,7 +42,7 @@ from veilsum.agents.scenario_terms import manifest_of, spec_of
 from veilsum.errors import AgentError
 from veilsum.privacy import Batches
 from veilsum.results import Result
-from veilsum.results.dataset import EXACT
+from veilsum.results.describe import EXACT
 from veilsum.scenario import Scenario
 from veilsum.simulation import Problem, Record, Trace, clipped_gossip, simulate
 

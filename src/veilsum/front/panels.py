@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.transforms import Bbox
 
-from veilsum.results import style
+from veilsum.front import style
 
 MARGIN = 0.04  # inches around a column
 LEGEND_WIDTH, ENTRY_HEIGHT = 4.4, 0.24  # inches

@@ -22,8 +22,6 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import LogFormatterSciNotation, ScalarFormatter
 from numpy.typing import NDArray
 
-from veilsum.results.writer import SECRET_SUFFIX, private_file
-
 Floats = NDArray[np.float64]
 # Every colour of a figure has its name here. Those of Okabe and Ito (2008), without the yellow, which
 # white paper swallows, and of Paul Tol's muted scheme: for the colour-blind.
@@ -148,15 +146,9 @@ def key_of_errors(private: bool, band: bool) -> list[Artist]:
     return entries
 
 
-def write(drawn: Figure, stem: Path, secret: bool = False) -> list[Path]:
-    """Save as PNG and SVG; the same figure gives the same bytes, whenever it is saved.
-
-    A secret one says so in its name, and its owner alone can read it.
-    """
-    name = f"{stem.name}{SECRET_SUFFIX}" if secret else stem.name
-    png, svg = (stem.with_name(f"{name}.{kind}") for kind in ("png", "svg"))
-    for path in (png, svg) if secret else ():
-        private_file(path)
+def write(drawn: Figure, stem: Path) -> list[Path]:
+    """Save as PNG and SVG; the same figure gives the same bytes, whenever it is saved."""
+    png, svg = (stem.with_name(f"{stem.name}.{kind}") for kind in ("png", "svg"))
     drawn.savefig(png, dpi=DOTS_PER_INCH)
     with matplotlib.rc_context({"svg.hashsalt": "veilsum"}):
         drawn.savefig(svg, dpi=DOTS_PER_INCH, metadata={"Date": None})

@@ -28,9 +28,10 @@ from numpy.typing import NDArray
 
 from veilsum import _validate
 from veilsum.errors import VeilsumError
+from veilsum.front import style
+from veilsum.networks import layout, units
 from veilsum.privacy import Status
 from veilsum.privacy.odds import upward
-from veilsum.results import layout, style, units
 from veilsum.results.dataset import SECRET
 
 if TYPE_CHECKING:

@@ -1,0 +1,79 @@
+"""The two files of a sheet, NAME.html and NAME.csv, beside each other.
+
+Earlier ones are replaced. A file of that name which veilsum did not write, such as the readings
+themselves, is never touched. What compares with the truth of measured signals is in files that are named
+secret and that only their owner can read, from the first byte on.
+"""
+
+from __future__ import annotations
+
+import os
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from veilsum.errors import CommandError
+from veilsum.front.page import GENERATOR, document
+from veilsum.front.table import COLUMNS, as_csv
+
+if TYPE_CHECKING:
+    from veilsum.front.sheet import Answers
+
+SECRET = ".secret"
+OWNER_ONLY = 0o600
+MARKS = {".html": GENERATOR, ".csv": ",".join(COLUMNS)}  # what the beginning of our files has
+BEGINNING = 2000
+
+
+def save(answers: Answers, stem: str | PathLike[str] | None = None) -> list[Path]:
+    """Write both; see `Answers.save`."""
+    page, table = places(answers.name, stem, answers.secret)
+    page.parent.mkdir(parents=True, exist_ok=True)
+    for path, text in ((page, document(answers)), (table, as_csv(answers))):
+        _write(path, text, answers.secret)
+    return [page, table]
+
+
+def places(name: str, stem: str | PathLike[str] | None, secret: bool = False) -> list[Path]:
+    """Where both files go; an error before anything is computed if something else is there."""
+    base = Path(name if stem is None else stem)
+    base = base / name if base.is_dir() else base
+    if base.suffix in MARKS:
+        base = base.with_suffix("")
+    found = [base.with_name(f"{base.name}{SECRET if secret else ''}{kind}") for kind in MARKS]
+    for path in found:
+        check_ours(path)
+    return found
+
+
+def check_ours(path: Path) -> None:
+    """Raise if a file is there that veilsum did not write."""
+    if path.is_dir():
+        raise CommandError(f"{path} is a folder; name another file with --out STEM")
+    if not path.exists():
+        return
+    with path.open(encoding="utf-8", errors="replace") as file:
+        beginning = file.read(BEGINNING)
+    if beginning and MARKS[path.suffix] not in beginning:
+        raise CommandError(
+            f"{path} is there already and is no {path.suffix[1:]} file of veilsum, so it is not "
+            "replaced; name other files with --out STEM, or move it away"
+        )
+
+
+def _write(path: Path, text: str, secret: bool) -> None:
+    """Through a new file that takes the place of the old one in one step."""
+    mode = OWNER_ONLY if secret else 0o666
+    new = path.with_name(f".{path.name}.new")
+    new.unlink(missing_ok=True)
+    with os.fdopen(
+        os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w", encoding="utf-8"
+    ) as file:
+        file.write(text)
+    new.replace(path)
+
+
+def stale_secrets(written: list[Path]) -> list[Path]:
+    """Secret files beside these that an earlier run has left."""
+    beside = {path.with_name(f"{path.stem}{SECRET}{path.suffix}") for path in written}
+    return sorted(path for path in beside - set(written) if path.exists())

@@ -1,0 +1,89 @@
+"""The terminal: its width, colours on a sheet's headings, and one progress bar.
+
+What is not a terminal gets plain text of 80 columns.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from veilsum.front.screen import WIDTH, screen
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+    from veilsum.front.sheet import Answers
+
+PATIENCE = 2.0  # seconds before a bar is shown
+NARROWEST = 40
+COLOURS = {"PROVED": "32", "ESTIMATED": "33", "CLAIMED": "33", "REFUTED": "31", "NO PROMISE": "31"}
+HEADING = re.compile(rf"^({'|'.join(COLOURS)})", re.M)
+
+
+def width() -> int:
+    """Columns of the terminal; 80 where there is none."""
+    if not sys.stdout.isatty():
+        return WIDTH
+    return max(NARROWEST, shutil.get_terminal_size((WIDTH, 24)).columns)
+
+
+def show(answers: Answers, files: Sequence[Path] = ()) -> None:
+    """Print the screen of a sheet; verdicts in colour where there is a terminal."""
+    text = screen(answers, width(), files)
+    if _coloured():
+        text = HEADING.sub(lambda found: f"\x1b[1;{COLOURS[found[1]]}m{found[1]}\x1b[0m", text)
+    say(text)
+
+
+def say(text: str) -> None:
+    """Print lines."""
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+def _coloured() -> bool:
+    return (
+        sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    )
+
+
+class Bar:
+    """A progress bar on stderr: shown after two seconds, and never in a pipe.
+
+    with Bar() as bar: bar.step("offline", 3, 100)
+    """
+
+    def __init__(self) -> None:
+        """Start the clock."""
+        self.began = time.monotonic()
+        self.display: Progress | None = None
+        self.task: Any = None
+
+    def __enter__(self) -> Self:
+        """Show nothing yet."""
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Remove the bar."""
+        if self.display is not None:
+            self.display.stop()
+
+    def step(self, name: str, done: int, total: int) -> None:
+        """`done` of `total` steps of `name` are done."""
+        late = time.monotonic() - self.began > PATIENCE
+        if self.display is None and late and sys.stderr.isatty():
+            from rich.console import Console
+            from rich.progress import Progress
+
+            self.display = Progress(console=Console(stderr=True), transient=True)
+            self.task = self.display.add_task("")
+            self.display.start()
+        if self.display is not None:
+            self.display.update(self.task, completed=done, total=total, description=name)

@@ -1,0 +1,163 @@
+"""Promises and numbers in plain words: what the screen and the page say of a guarantee."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from veilsum.privacy import Status
+from veilsum.privacy.guarantee import Sees, Span
+from veilsum.privacy.odds import epsilon_cell, in_words, upward
+from veilsum.results import units
+
+if TYPE_CHECKING:
+    from veilsum.privacy import Guarantee
+
+EVEN = 0.05  # of the width: ends that are as far from the number as that are written as one bar
+BRACKETS = re.compile(r" \([^()]*\)")  # details, which the page has in full
+CRYPTOGRAPHY = ", if standard cryptography holds"
+
+
+def with_bar(value: Any, low: Any = None, high: Any = None, unit: str = "") -> str:
+    """A number with its interval, with the digits that this supports; both ends where it is uneven."""
+    if value is None or not np.size(value):
+        return "-"
+    number = float(np.reshape(value, ()))
+    if (
+        low is None
+        or high is None
+        or not (math.isfinite(float(low)) and math.isfinite(float(high)))
+    ):
+        return units.behind(f"{number:.4g}", unit)
+    below, above = number - float(low), float(high) - number
+    width = below + above
+    if width <= 0:
+        return units.behind(f"{number:.4g}", unit)
+    if abs(below - above) > EVEN * width:
+        return units.behind(units.interval(float(low), float(high)), unit)
+    half = max(below, above)
+    digits = units.rounded(number, half)
+    places = len(digits.partition(".")[2]) if "e" not in digits else None
+    bar = f"{half:.2g}" if places is None else f"{half:.{places}f}"
+    return units.behind(f"{digits} ± {bar}", unit)
+
+
+def small(value: float) -> str:
+    """An error in two digits."""
+    return f"{value:.2g}" if math.isfinite(value) else "-"
+
+
+def budget(epsilon: float, delta: float = 0.0) -> str:
+    """Epsilon, and delta where there is one, rounded up."""
+    return f"{epsilon_cell(epsilon)}{f', delta {upward(delta, 2)}' if delta else ''}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names as a phrase: a, b and c."""
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def promises(found: Mapping[str, Guarantee], unit: str = "") -> list[str]:
+    """What guarantees say, by verdict: each move and its odds once, with whom it holds against.
+
+    Parameters
+    ----------
+    found
+        Guarantees by the name of the run.
+    unit
+        Of the signals.
+
+    Returns
+    -------
+    list of str
+        Sentences, those of the best verdict first.
+    """
+    said: dict[str, dict[str, dict[str, list[str]]]] = {}
+    for name, promise in found.items():
+        start, statement, whom = _parts(promise, unit)
+        said.setdefault(start, {}).setdefault(statement, {}).setdefault(whom, []).append(name)
+    order = [*STARTS.values(), *said]
+    return [
+        f"{start}: {_sentence(statement, against, named=len(said[start]) > 1)}"
+        for start in sorted(said, key=order.index)
+        for statement, against in said[start].items()
+    ]
+
+
+def _sentence(statement: str, against: Mapping[str, Sequence[str]], named: bool) -> str:
+    """Names are left out where a heading of the sheet has said them: all of one verdict."""
+    if len(against) == 1 and not named:
+        (who,) = against
+        return f"{statement}{who and f', {who}'}."
+    parts = [f"{', '.join(names)}{who and f': {who}'}" for who, names in against.items()]
+    return f"{statement}: {'; '.join(parts)}."
+
+
+STARTS = {
+    Status.PROVED: "Proved",
+    Status.ESTIMATED: "Estimated, not proved",
+    Status.CLAIMED: "Claimed, not proved",
+    Status.REFUTED: "Refuted",
+    Status.NONE: "No promise",
+}
+
+
+def _parts(promise: Guarantee, unit: str) -> tuple[str, str, str]:
+    start = STARTS[promise.status]
+    see = f" (erratum {promise.erratum})" if promise.erratum else ""
+    if promise.status in (Status.REFUTED, Status.NONE):
+        return start, f"{BRACKETS.sub('', promise.reason)}{see}", ""
+    odds = in_words(promise.epsilon, promise.delta)
+    return (
+        start,
+        f"if {move(promise, unit)}, anything seen is {odds}{_whole(promise)}",
+        whom(promise),
+    )
+
+
+def move(promise: Guarantee, unit: str = "") -> str:
+    """What may be different, in words."""
+    known = promise.unit
+    subject, verb = "one value", "were"
+    if known.online and known.span is not Span.EVENT:
+        row = f"{known.readings} readings in a row"
+        subject = row if known.span is Span.WINDOW else f"all {known.readings} readings"
+        verb = "each were"
+    size = "any other" if known.whole else f"up to {known.size(unit)} different"
+    near = ", or a neighbour's estimate up to 1" if known.neighbours else ""
+    return f"{subject} {verb} {size}{near}"
+
+
+def _whole(promise: Guarantee) -> str:
+    """What the whole value costs, where that is not what is promised."""
+    if promise.unit.whole or promise.unit.steps is None:
+        return ""
+    whole = promise.for_whole_value()
+    limit = (
+        "no limit"
+        if whole.status is Status.NONE
+        else f"epsilon {budget(whole.epsilon, whole.delta)}"
+    )
+    return f" (the whole value: {limit})"
+
+
+def whom(promise: Guarantee) -> str:
+    """To whom, in words."""
+    known = promise.adversary
+    more = CRYPTOGRAPHY if promise.assumes else ""
+    if known.sees is Sees.EVERYONE:
+        return f"to all others together{more}"
+    if known.sees is Sees.MEMBERS and not known.colluders:
+        return f"to all who are no members{more}"
+    if known.sees is Sees.MEMBERS:
+        return f"to any {known.colluders:,} members together{more}"
+    return f"to {known}{more}"
+
+
+def sentences(texts: Iterable[str]) -> tuple[str, ...]:
+    """Each once, in order."""
+    return tuple(dict.fromkeys(text for text in texts if text))
