@@ -296,6 +296,7 @@ def _origin(results: Mapping[str, Result]) -> dict[str, str]:
             found["sha256 of the study"] = origin.scenario_sha256
     if not measured:
         found["seed"] = listed(sorted({str(r.problem.seed) for r in results.values()}) or ["0"])
+    families = [r.problem.family for r in results.values()]
     found["family"] = "; ".join(
         dict.fromkeys(
             f"{r.problem.family.name}, mean of {r.problem.family.formula}" for r in results.values()

@@ -127,8 +127,6 @@ def _hidden_by(rows: list[Answer]) -> list[str]:
 
 
 def _number(row: Answer) -> str:
-    if row.size > 1:
-        return f"{row.size} components"
     return with_bar(row.value, row.low, row.high, row.unit)
 
 

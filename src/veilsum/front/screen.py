@@ -87,12 +87,9 @@ def _chosen(rows: Sequence[Answer]) -> tuple[list[Answer], int]:
 
 def _line(row: Answer) -> Line:
     heading = row.quantity or "answer"
-    if row.size > 1:
-        number = f"{row.size} components"
-    else:
-        number = with_bar(row.value, row.low, row.high, row.unit)
+    number = with_bar(row.value, row.low, row.high, row.unit)
     cells = {heading: number} if row.quantity or row.size else {}
-    return Line(row.name, cells | {k: v for k, v in row.cells.items()})
+    return Line(row.name, cells | dict(row.cells))
 
 
 def headings(rows: Iterable[Answer]) -> Lines:

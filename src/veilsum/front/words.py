@@ -26,6 +26,8 @@ def with_bar(value: Any, low: Any = None, high: Any = None, unit: str = "") -> s
     """A number with its interval, with the digits that this supports; both ends where it is uneven."""
     if value is None or not np.size(value):
         return "-"
+    if np.size(value) > 1:
+        return f"{np.size(value)} components"
     number = float(np.reshape(value, ()))
     if (
         low is None

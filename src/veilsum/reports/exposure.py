@@ -9,7 +9,7 @@ from veilsum.families.base import SIGNAL
 from veilsum.privacy import MaskedParameters
 from veilsum.privacy.odds import in_words
 from veilsum.reports.terms import Mode, SignOffTerms
-from veilsum.results.dataset import mechanisms_of
+from veilsum.results.describe import mechanisms_of
 
 NOTHING, EVERYTHING = "nothing from the contents", "everything: the readings are there"
 

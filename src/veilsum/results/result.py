@@ -286,8 +286,8 @@ class Result:
         --------
         >>> import veilsum as vs
         >>> loads = [9.0, 11.0, 10.0, 12.0, 8.0, 10.5, 9.5, 10.0, 10.0]
-        >>> family = vs.families.Normal(bounds=(0.0, 20.0))
-        >>> result = vs.estimate(loads, "ring:9", family, vs.privacy.SignalDP(40.0, radius=20.0), rng=1).result
+        >>> family, privacy = vs.families.Normal(bounds=(0.0, 20.0)), vs.privacy.SignalDP(40.0, radius=20.0)
+        >>> result = vs.estimate(loads, "ring:9", family, privacy, rng=1).result
         >>> for of in ("readings", "population"):
         ...     found = result.intervals(of=of)["mu"]
         ...     print(of, round(float(found.high - found.low), 1))
