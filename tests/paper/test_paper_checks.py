@@ -20,7 +20,9 @@ from veilsum.paper.experiment import (
     shipped,
 )
 from veilsum.paper.sweeps import EPSILONS, US
+from veilsum.privacy.mechanisms import laplace_delta
 from veilsum.privacy.published import worst_pair
+from veilsum.privacy.sensitivity.smooth_sensitivity import factor_as_published
 from veilsum.scenario import Scenario
 
 FAIR = pd.DataFrame(
@@ -228,14 +230,12 @@ def test_what_is_spent_is_held_against_the_claim(low: Any, floor: Any, verdict: 
 def test_what_is_spent_is_exact() -> None:
     """Against the integral on a fine grid, and the numbers of erratum 2, both domains said."""
     for s, other in ((1.0, 2.0), (2.0, 1.0), (0.1, 1.1), (7.0, 8.0)):
-        one, two = (headline.published(x, 1.0, 0.01) for x in (s, other))
+        noise = float(factor_as_published(np.array(1.0), 0.01))  # 1/epsilon is 1
         y = np.linspace(-900.0, 900.0, 4_000_001)
-        f, g = (
-            np.exp(-np.abs(y - density.mode) / density.scale) / (2 * density.scale)
-            for density in (one, two)
-        )
+        f, g = (np.exp(-np.abs(y - np.log(x)) * x / noise) * x / (2 * noise) for x in (s, other))
         grid = np.maximum(f - np.e * g, 0).sum() * (y[1] - y[0])
-        assert headline.spent_delta(one, two, 1.0) == pytest.approx(grid, abs=1e-4)
+        found = laplace_delta(np.log(other / s), noise / s, noise / other, 1.0)
+        assert found == pytest.approx(grid, abs=1e-4)
     assert worst_pair(1.0, 1.0, 0.01).delta == pytest.approx(0.0934, abs=1e-4)
     sentence = judge(
         "published-is-private", Measurement({"spent": pd.DataFrame(headline.spent())})
