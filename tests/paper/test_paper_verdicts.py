@@ -320,3 +320,5 @@ def test_the_fair_baseline_is_tuned_and_has_the_noise_of_alg_3() -> None:
     for k, row in enumerate(rows):
         assert row["average"] <= row["tuned"] <= 1.005 * row["average"] < row["equal"]
         assert row["average"] == pytest.approx(exact.total[-1, k], rel=1e-9)
+    equally = baseline._expected(theirs, algorithms.GraphHomomorphic(eta=1e-9))
+    assert equally.privacy[-1] == pytest.approx(21 * exact.privacy[-1], rel=1e-3)  # T + 1 times
