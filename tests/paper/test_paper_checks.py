@@ -20,11 +20,13 @@ from veilsum.paper.experiment import (
     shipped,
 )
 from veilsum.paper.sweeps import EPSILONS, US
+from veilsum.privacy.mechanisms import laplace_delta
 from veilsum.privacy.published import worst_pair
+from veilsum.privacy.sensitivity.smooth_sensitivity import factor_as_published
 from veilsum.scenario import Scenario
 
 FAIR = pd.DataFrame(
-    [{"epsilon": 1.0, "rounds": 100, "ours": 1.0, "equal": 2.0, "eta_equal": 0.1, "tuned": 1.0,
+    [{"epsilon": 1.0, "rounds": 100, "average": 1.0, "equal": 2.0, "eta_equal": 0.1, "tuned": 1.0,
       "eta": 1e-9}]
 )  # fmt: skip
 
@@ -76,8 +78,60 @@ def test_a_thousandfold_is_at_least_hundreds(times: Any, verdict: Any) -> None:
     assert finding.verdict == verdict
     assert f"offline-signal {times:.3g}," in finding.sentence
     assert "ratios of norms" in finding.sentence
-    assert "their error is 2 times ours with the budget divided equally" in finding.sentence
-    assert "1.000 times ours with its own best division (eta = 1e-09)" in finding.sentence
+    assert "over T + 1 = 101 releases the noise of the start is T + 1 times" in finding.sentence
+    assert "their error 2 times that of Alg. 3" in finding.sentence
+    assert "1.000 times that of Alg. 3 (eta = 1e-09, the least that was tried)" in finding.sentence
+    assert "ours" not in finding.sentence.partition(" The line is ours: ")[0]
+
+
+@pytest.mark.parametrize(
+    ("published", "coded", "verdict", "met"),
+    [
+        (1000, 1, "confirmed", "with App. B as published."),
+        (1, 1000, "confirmed", "with the authors' code."),
+        (1000, 1000, "confirmed", "with App. B as published and with the authors' code."),
+        (20, 20, "corrected", "With neither reading of App. B is"),
+    ],
+)
+@pytest.mark.parametrize("id", ["us-thousandfold", "us-up-to-thousandfold"])
+def test_either_reading_of_the_baseline_may_be_a_thousandfold(
+    id: Any, published: Any, coded: Any, verdict: Any, met: Any
+) -> None:
+    """And the sentence says which one is."""
+    finding = judge(id, times_ours(dict.fromkeys(sweeps.TASKS, published), coded))
+    assert finding.verdict == verdict
+    assert met in finding.sentence
+
+
+@pytest.mark.parametrize(
+    ("offline", "online", "every", "mvue"),
+    [((1.0, 1000.0), 1000.0, "corrected", "confirmed"), ((1.0, 20.0), 1e3, "corrected", "corrected"),
+     ((1e5, 1e5), 1e5, "confirmed", "corrected")],
+)  # fmt: skip
+def test_up_to_is_a_maximum_and_for_the_mvue_task_alone(
+    offline: Any, online: Any, every: Any, mvue: Any
+) -> None:
+    """Sec. 5 speaks of all tasks, Sec. 1.2 of the largest offline ratio, which 1e5 exceeds."""
+    ratios = dict(zip(sweeps.TASKS, (*offline, online, online), strict=True))
+    measured = times_ours(ratios, 1.0)
+    assert judge("us-thousandfold", measured).verdict == every
+    assert judge("us-up-to-thousandfold", measured).verdict == mvue
+
+
+def times_ours(published: dict[str, float], coded: float) -> Measurement:
+    """Errors of the paper's algorithms that are 1, and those of the first-order method, by task."""
+    ratios = {
+        sweeps.OURS: dict.fromkeys(published, 1.0),
+        sweeps.PUBLISHED: published,
+        sweeps.CODED: dict.fromkeys(published, coded),
+    }
+    rows = [
+        {"method": method, "task": task, "epsilon": 1.0, "expected_te": ratio,
+         "expected_cop": ratio, "expected_cod": ratio}
+        for method, each in ratios.items()
+        for task, ratio in each.items()
+    ]  # fmt: skip
+    return Measurement({"": pd.DataFrame(rows), "fair": FAIR})
 
 
 @pytest.mark.parametrize(("scale", "verdict"), [(1.1, "confirmed"), (4.0, "refuted")])
@@ -228,14 +282,12 @@ def test_what_is_spent_is_held_against_the_claim(low: Any, floor: Any, verdict: 
 def test_what_is_spent_is_exact() -> None:
     """Against the integral on a fine grid, and the numbers of erratum 2, both domains said."""
     for s, other in ((1.0, 2.0), (2.0, 1.0), (0.1, 1.1), (7.0, 8.0)):
-        one, two = (headline.published(x, 1.0, 0.01) for x in (s, other))
+        noise = float(factor_as_published(np.array(1.0), 0.01))  # 1/epsilon is 1
         y = np.linspace(-900.0, 900.0, 4_000_001)
-        f, g = (
-            np.exp(-np.abs(y - density.mode) / density.scale) / (2 * density.scale)
-            for density in (one, two)
-        )
+        f, g = (np.exp(-np.abs(y - np.log(x)) * x / noise) * x / (2 * noise) for x in (s, other))
         grid = np.maximum(f - np.e * g, 0).sum() * (y[1] - y[0])
-        assert headline.spent_delta(one, two, 1.0) == pytest.approx(grid, abs=1e-4)
+        found = laplace_delta(np.log(other / s), noise / s, noise / other, 1.0)
+        assert found == pytest.approx(grid, abs=1e-4)
     assert worst_pair(1.0, 1.0, 0.01).delta == pytest.approx(0.0934, abs=1e-4)
     sentence = judge(
         "published-is-private", Measurement({"spent": pd.DataFrame(headline.spent())})

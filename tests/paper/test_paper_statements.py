@@ -137,10 +137,32 @@ def test_reconciled_is_accurate_and_proved(relative: float, bias: float, verdict
 
 @pytest.mark.parametrize(("falls", "verdict"), [(0.5, "corrected"), (0.9, "confirmed")])
 def test_no_meaningful_protection_is_the_price_of_convergence(falls: float, verdict: str) -> None:
-    rows = [{"task": "online-signal", "noise": "as published", "epsilon": e, "error": falls,
-             "quarter": 1.0, "relative": 0.01} for e in (1.0, 10.0)]  # fmt: skip
+    """By noise that is proved: what published noise on s > 0 does is no evidence of protection."""
+    rows = [{"task": "online-signal", "noise": noise, "epsilon": e, "error": error, "quarter": 1.0,
+             "relative": 0.01, "bias": 0.01} for e in (1.0, 10.0)
+            for noise, error in (("as published", 1.4 - falls), ("s >= 1, proved", falls))]  # fmt: skip
     odds = [{"epsilon": e, "odds": np.exp(e), "guess": 0.9} for e in (1.0, 5.0, 10.0)]
     assert judge("no-meaningful-protection", main=rows, odds=odds) == verdict
+
+
+def test_noise_that_is_called_proved_is() -> None:
+    """The guarantee of every case, and how fast errors fall online, which no epsilon changes."""
+    measured = statements.accuracy(paper.EXPERIMENTS["accuracy"], Context(quick=True))
+    table = measured.table
+    proved = table[table.noise == statements.PROVED]
+    assert set(proved.guarantee) == {"proved"}
+    assert set(proved.task) == {"offline-signal", "online-signal", "online-network"}
+    assert set(table[table.noise == "as published"].guarantee) == {"refuted"}
+    for _, part in table[table.task == "online-signal"].groupby("noise"):
+        falls = (part.error / part.quarter).to_numpy()
+        assert falls == pytest.approx(falls[0], rel=1e-6)
+    odds = measured.tables["odds"].set_index("epsilon")
+    assert odds.guess[1.0] == pytest.approx(np.e / (1 + np.e))
+
+
+def test_network_dp_of_alg_3_is_refuted_and_not_merely_without_bounds() -> None:
+    """As in the paper signals move by 1: without that radius no noise at all would be enough."""
+    assert statements.offline_guarantee() == {"status": "refuted"}
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
+from veilsum.front import style
+from veilsum.networks import layout
 from veilsum.paper.experiment import (
     Claim,
     Context,
@@ -20,8 +22,6 @@ from veilsum.paper.experiment import (
     shipped,
 )
 from veilsum.paper.tabulate import frame, parameters
-from veilsum.front import style
-from veilsum.networks import layout
 from veilsum.simulation import Problem
 
 BINS = 40

@@ -12,6 +12,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from veilsum.front import style
 from veilsum.paper.experiment import (
     Claim,
     Context,
@@ -24,7 +25,6 @@ from veilsum.paper.experiment import (
     shipped,
 )
 from veilsum.paper.tabulate import expected, expected_rows, frame, last, round_rows
-from veilsum.front import style
 
 EVERY, ONCE = "noise in every round", "noise at the start"
 AS_PUBLISHED = f"{EVERY}, as published"

@@ -13,14 +13,14 @@ gamma = eps/(2 ln(2/delta)), spends
 
     delta' = max over events of P_s(E) - e^eps P_s'(E) = integral of (f_s - e^eps f_s')+
 
-between s and s', which `laplace_delta` has in closed form.
+between s and s', of which `veilsum.privacy.published` finds the largest.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -28,6 +28,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from veilsum.families import LogNormal
+from veilsum.front import style
 from veilsum.paper import data
 from veilsum.paper.experiment import (
     Claim,
@@ -42,9 +43,7 @@ from veilsum.paper.experiment import (
 )
 from veilsum.paper.tabulate import error_rows, expected, frame, moments, parameters, value
 from veilsum.privacy import guarantee_of
-from veilsum.privacy.mechanisms import laplace_delta
 from veilsum.privacy.published import worst_pair
-from veilsum.front import style
 from veilsum.simulation import Problem, RecordedSignals
 
 if TYPE_CHECKING:
@@ -56,23 +55,6 @@ CLIPPED = 0.01  # of an error: less bias than that is not mentioned
 SPENT_AT = (*EPSILONS, 10.0)
 # Where the paper's signals are drawn, where 1 + kWh would be, and where the loads of the US grid are.
 DOMAINS = {"s > 0": 0.0, "s >= 1": 1.0, "s >= 100": 100.0}
-
-
-class LaplaceDensity(NamedTuple):
-    """The Laplace distribution with this mode and scale."""
-
-    mode: float
-    scale: float
-
-
-def published(s: float, epsilon: float, delta: float) -> LaplaceDensity:
-    """The distribution of the release for a signal s."""
-    return LaplaceDensity(math.log(s), 4 * math.log(2 / delta) / (math.e * epsilon**2 * s))
-
-
-def spent_delta(one: LaplaceDensity, other: LaplaceDensity, epsilon: float) -> float:
-    """The integral of (f - e^epsilon g)+."""
-    return laplace_delta(other.mode - one.mode, one.scale, other.scale, epsilon)
 
 
 def add_one(job: Job) -> Job:

@@ -24,6 +24,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from veilsum import simulation
+from veilsum.front import paths, style
 from veilsum.paper.experiment import (
     Claim,
     Context,
@@ -39,7 +40,6 @@ from veilsum.paper.sweeps import TASKS, key, panel
 from veilsum.paper.tabulate import error_rows, frame, path_rows, round_rows, value
 from veilsum.privacy import Calibration, allocation, calibrate
 from veilsum.privacy.allocation import AgentSensitivities, Allocation
-from veilsum.front import paths, style
 from veilsum.results import Result
 from veilsum.simulation import Problem, Record, Trace
 

@@ -11,7 +11,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from veilsum import _extras, theory
+from veilsum._types import Network
 from veilsum.algorithms import LearnNetwork
+from veilsum.front import paths
 from veilsum.paper.experiment import (
     Claim,
     Context,
@@ -26,7 +28,6 @@ from veilsum.paper.experiment import (
 from veilsum.paper.sweeps import TITLES, exact_noise
 from veilsum.paper.tabulate import expected, expected_rows, frame, last, path_rows, round_rows
 from veilsum.privacy import NoPrivacy
-from veilsum.front import paths
 from veilsum.results import Result
 from veilsum.simulation import Problem
 
@@ -53,14 +54,19 @@ def fixed_points(problem: Problem) -> dict[str, float]:
         for t in range(1, problem.rounds + 1)
     ])  # fmt: skip
     means = xi.mean(axis=0) - xi.mean()
-    A = problem.network.at(1).toarray()
-    limit = np.linalg.solve(2 * np.eye(len(A)) - A, means)
+    limit = fixed_point(problem.network, means)
     same = replace(problem, algorithm=LearnNetwork(), privacy=NoPrivacy(), epsilons=())
     alike = theory.expected(same, deviation=float(xi.std())).decentralisation[-1]
     return {
         "limit": float(np.linalg.norm(limit)), "differ": float(np.linalg.norm(means)),
         "alike": float(alike),
     }  # fmt: skip
+
+
+def fixed_point(network: Network, means: Any) -> Any:
+    """(2I - A)^-1 m, to which Alg. 5 tends where the agents' means are m (erratum 20)."""
+    A = network.at(1).toarray()
+    return np.linalg.solve(2 * np.eye(len(A)) - A, means)
 
 
 def measure(experiment: Experiment, context: Context) -> Measurement:

@@ -17,6 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from veilsum import theory
+from veilsum.front import style
 from veilsum.paper import baseline
 from veilsum.paper.experiment import (
     Claim,
@@ -30,11 +31,11 @@ from veilsum.paper.experiment import (
     shipped,
 )
 from veilsum.paper.tabulate import error_rows, expected, frame, value
-from veilsum.front import style
 from veilsum.results import Result
 from veilsum.simulation import Problem
 
-TASKS = ("offline-signal", "offline-network", "online-signal", "online-network")
+OFFLINE = ("offline-signal", "offline-network")
+TASKS = (*OFFLINE, "online-signal", "online-network")
 WIDTHS = (3.2, 2.2, 1.6, 1.0)
 OURS, PUBLISHED, CODED = "ours", "first-order", "first-order-as-coded"
 PANELS = {OURS: "ours", PUBLISHED: "first-order, App. B", CODED: "first-order, as coded"}
@@ -76,7 +77,13 @@ NORMS = (
 WHY_ONLINE = "Alg. 5 covers a neighbour's weight too, and mixes more slowly."
 WHY_OFFLINE = (
     "Offline the noise is that of the larger of two sensitivities, and where signals come near 0 "
-    "their own is the larger. What Network DP guarantees offline is refuted (erratum 5)."
+    "their own is the larger. What is claimed there for neighbours' estimates is "
+    "refuted (erratum 5)."
+)
+READINGS = {PUBLISHED: "App. B as published", CODED: "the authors' code"}
+HOW_READ = (
+    "App. B scales the noise by eta T S/eps, here with S at the whole budget; the authors' code takes "
+    "S at eps/T, which is T times larger."
 )
 HALF_NORMAL = math.sqrt(2 / math.pi)  # E |Z|, Z standard normal
 
@@ -183,31 +190,56 @@ def agrees(measured: Measurement, claim: Claim) -> Finding:
 
 
 def thousandfold(measured: Measurement, claim: Claim) -> Finding:
-    """How many times the error of Rizk et al. is ours at epsilon 1: as published, and fairly."""
+    """The error of Rizk et al. over that of Alg. 3 to 5 at epsilon 1, in every task; and fairly.
+
+    One reading of App. B must reach the line in all tasks.
+    """
     table = measured.table
-    ratios = {
-        f"{label} of {method}": [
-            value(table, f"expected_{error}", method, name, 1.0)
-            / value(table, f"expected_{error}", OURS, name, 1.0)
-            for name in TASKS
-        ]
-        for label, error, method in (
-            ("TE", "te", PUBLISHED),
-            ("CoP", "cop", PUBLISHED),
-            ("TE", "te", CODED),
-        )
+    found = {method: times(table, "te", method, TASKS) for method in READINGS}
+    noise = {f"CoP of {PUBLISHED}": times(table, "cop", PUBLISHED, TASKS)}
+    holds = [method for method, each in found.items() if min(each.values()) > claim.threshold]
+    sentence = (
+        f"{_listed({f'TE of {method}': each for method, each in found.items()} | noise, 'Alg. 3, 4 and 5')} "
+        f"{_met(holds, 'in every task')} {HOW_READ} {NORMS} {_slow_start(table)} "
+        f"{baseline.described(measured.tables['fair'])}"
+    )
+    return judged(bool(holds), sentence, Verdict.CORRECTED)
+
+
+def up_to_thousandfold(measured: Measurement, claim: Claim) -> Finding:
+    """The largest such ratio of the offline (MVUE) tasks, with either reading of App. B."""
+    found = {method: times(measured.table, "te", method, OFFLINE) for method in READINGS}
+    low, high = claim.threshold
+    holds = [method for method, each in found.items() if low < max(each.values()) < high]
+    sentence = (
+        f"{_listed({f'TE of {method}': each for method, each in found.items()}, 'Alg. 3')} "
+        f"{_met(holds, 'by the larger ratio')} {HOW_READ} {NORMS}"
+    )
+    return judged(bool(holds), sentence, Verdict.CORRECTED)
+
+
+def times(table: Any, error: str, method: str, tasks: Iterable[str]) -> dict[str, float]:
+    """An error of the first-order method over that of the paper's algorithms at epsilon 1, by task."""
+    return {
+        name: value(table, f"expected_{error}", method, name, 1.0)
+        / value(table, f"expected_{error}", OURS, name, 1.0)
+        for name in tasks
     }
+
+
+def _listed(ratios: dict[str, dict[str, float]], of: str) -> str:
     words = [
-        f"{what}: " + ", ".join(f"{n} {r:.3g}" for n, r in zip(TASKS, each, strict=True))
+        f"{what}: " + ", ".join(f"{name} {ratio:.3g}" for name, ratio in each.items())
         for what, each in ratios.items()
     ]
-    sentence = (
-        f"Times ours at epsilon = 1, {'; '.join(words)}. App. B scales the noise by eta T S/eps, "
-        "here with S at the whole budget; the authors' code takes S at eps/T, which is T times "
-        f"larger. {NORMS} {_slow_start(table)} {baseline.described(measured.tables['fair'])}"
-    )
-    holds = min(ratios[f"TE of {PUBLISHED}"]) > claim.threshold
-    return judged(holds, sentence, Verdict.CORRECTED)
+    return f"Times that of {of} at epsilon = 1, {'; '.join(words)}."
+
+
+def _met(holds: list[str], how: str) -> str:
+    """Which readings of App. B the verdict rests on."""
+    if not holds:
+        return f"With neither reading of App. B is the line met {how}."
+    return f"The line is met {how} with {' and with '.join(READINGS[m] for m in holds)}."
 
 
 def _slow_start(table: Any) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from veilsum._types import symmetric
+from veilsum.front import style
 from veilsum.paper import heterogeneous
 from veilsum.paper.experiment import (
     Claim,
@@ -24,7 +25,6 @@ from veilsum.paper.experiment import (
 from veilsum.paper.sweeps import predicted
 from veilsum.paper.tabulate import error_rows, expected, frame, largest, moments, scales
 from veilsum.privacy import NoPrivacy
-from veilsum.front import style
 from veilsum.simulation import Problem
 from veilsum.theory import bounds
 from veilsum.theory.moments import laplace_variance

@@ -24,6 +24,7 @@ from matplotlib.figure import Figure
 
 from veilsum import _extras, networks, theory
 from veilsum._types import symmetric
+from veilsum.front import style
 from veilsum.paper.experiment import (
     Claim,
     Context,
@@ -36,7 +37,6 @@ from veilsum.paper.experiment import (
 )
 from veilsum.paper.tabulate import frame
 from veilsum.privacy.mechanisms import StaircaseMechanism
-from veilsum.front import style
 from veilsum.simulation import Problem
 from veilsum.theory.moments import laplace_variance
 

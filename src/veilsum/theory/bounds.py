@@ -265,9 +265,14 @@ def rounds_to_accuracy(
     _validate.positive(VeilsumError, accuracy=accuracy, epsilon=epsilon)
     n, _ = _checked(size, beta_star, 1)
     start = n * (largest + reach / epsilon)
+    return rounds_to_decay(start, accuracy, beta_star)
+
+
+def rounds_to_decay(start: float, accuracy: float, rate: float) -> int:
+    """The least t with start rate^t <= accuracy, one decision for a bound and for an exact rate."""
     if start <= accuracy:
         return 0
-    return 1 if beta_star < 1e-14 else math.ceil(math.log(start / accuracy) / -math.log(beta_star))
+    return 1 if rate < 1e-14 else math.ceil(math.log(start / accuracy) / -math.log(rate))
 
 
 def dynamic_rounds(
