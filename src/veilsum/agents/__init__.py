@@ -14,6 +14,7 @@ from veilsum._lazy import lazily
 if TYPE_CHECKING:
     from veilsum.agents.config import Setup
     from veilsum.agents.ledger import Ledger, verify
+    from veilsum.agents.ledger.page import ledger_page
     from veilsum.agents.local_cluster.cluster import LaunchOptions, up
     from veilsum.agents.manifest import Manifest
     from veilsum.agents.pki import Authority, Credentials
@@ -60,6 +61,7 @@ _WHERE = {
     "decode": "wire",
     "encode": "wire",
     "guarantee": "release",
+    "ledger_page": "ledger.page",
     "up": "local_cluster.cluster",
     "verify": "ledger",
 }
@@ -89,6 +91,7 @@ __all__ = [
     "decode",
     "encode",
     "guarantee",
+    "ledger_page",
     "up",
     "verify",
 ]

@@ -17,18 +17,16 @@ def algorithms(as_json: AsJson = False, debug: Debug = False) -> None:
         if as_json:
             print_json({"algorithms": rows})
             return
-        from veilsum.cli.display import console, table
+        from veilsum.front.screen import table
+        from veilsum.front.terminal import say, width
 
-        out, columns = console(), ("name", "formula", "reference", "weights", "options", "diverges")
-        out.print(table(columns, map(_cells, rows)), "")
-        for row in rows:
-            if row["diverges"]:
-                out.print(f"{row['name']} diverges: {row['diverges']}", soft_wrap=True)
+        columns = ("name", "formula", "reference", "weights", "options", "diverges")
+        say(table(columns, map(_cells, rows), width()))
 
 
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:
     kinds = ", ".join(kind.removesuffix("-stochastic") for kind in row["kinds"])
-    options, diverges = ", ".join(row["options"]), "yes" if row["diverges"] else "no"
+    options, diverges = ", ".join(row["options"]), row["diverges"] or ""
     return row["name"], row["formula"], row["reference"], kinds, options, diverges
 
 

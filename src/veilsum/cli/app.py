@@ -13,7 +13,7 @@ from veilsum.cli.audit import audit
 from veilsum.cli.doctor import doctor
 from veilsum.cli.families import families
 from veilsum.cli.graph import graph
-from veilsum.cli.guard import VerbGroup
+from veilsum.cli.guard import PlainGroup, VerbGroup
 from veilsum.cli.init import init
 from veilsum.cli.keys import keys
 from veilsum.cli.ledger import ledger
@@ -37,6 +37,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # which would take words in brackets for colours
 )
 
 
@@ -65,4 +66,4 @@ for verb in (
 ):  # fmt: skip
     app.command()(verb)
 for name, group in (("keys", keys), ("ledger", ledger), ("members", members)):
-    app.add_typer(group, name=name)
+    app.add_typer(group, name=name, cls=PlainGroup)

@@ -16,7 +16,8 @@ def families(as_json: AsJson = False, debug: Debug = False) -> None:
         if as_json:
             print_json({"families": [dataclasses.asdict(row) for row in rows]})
             return
-        from veilsum.cli.display import console, table
+        from veilsum.front.screen import table
+        from veilsum.front.terminal import say, width
 
         columns = ("name", "statistic", "estimates", "options", "support", "sensitivity")
         cells = (
@@ -24,4 +25,4 @@ def families(as_json: AsJson = False, debug: Debug = False) -> None:
              r.sensitivity)
             for r in rows
         )  # fmt: skip
-        console().print(table(columns, cells))
+        say(table(columns, cells, width()))

@@ -17,6 +17,17 @@ ACCURACY = 1e-3
 FASTEST_AGENTS, FASTEST_LINKS = 50, 1000  # some seconds; sixty took 15, a hundred minutes
 SLOW = 10_000  # rounds
 DIRECTED = ("row-stochastic", "column-stochastic")
+NUMBERS = {  # of weights, directed or not: heading, key and format
+    True: (
+        ("least weight", "least_weight", ".4g"),
+        ("largest weight", "largest_weight", ".4g"),
+    ),
+    False: (
+        ("beta*", "beta_star", ".8f"),
+        ("spectral gap", "spectral_gap", ".3e"),
+        (f"rounds to {ACCURACY:g}", "rounds", ",d"),
+    ),
+}
 
 
 def graph(
@@ -149,10 +160,10 @@ def _warnings(graph: Graph, rows: list[dict[str, Any]]) -> list[str]:
 
 
 def _show(facts: dict[str, Any]) -> None:
-    from veilsum.cli.display import console, table
+    from veilsum.front.screen import table
+    from veilsum.front.terminal import say, say_sentence, width
 
-    out, degrees = console(), facts["degrees"]
-    yes = {True: "yes", False: "no"}
+    degrees, yes = facts["degrees"], {True: "yes", False: "no"}
     kind = "in-degree" if facts["directed"] else "degree"
     rows = (
         ("agents", f"{facts['agents']:,}"),
@@ -161,41 +172,20 @@ def _show(facts: dict[str, Any]) -> None:
         ("connected", yes[facts["connected"]]),
         ("bipartite", yes[facts["bipartite"]]),
     )
-    out.print(table((facts["name"], ""), rows), "")
-    out.print(_weights_table(facts["weights"]), "")
-    for row in facts["weights"]:
-        if "error" in row:
-            out.print(f"{row['scheme']}: {row['error']}", soft_wrap=True)
-    for warning in facts["warnings"]:
-        out.print(f"warning: {warning}", soft_wrap=True)
-
-
-def _weights_table(rows: list[dict[str, Any]]) -> Any:
-    if any("least_weight" in row for row in rows):
-        columns = (
-            ("least weight", "least_weight", ".4g"),
-            ("largest weight", "largest_weight", ".4g"),
-        )
-        return _table_of(rows, columns)
-    return _table_of(
-        rows,
-        (
-            ("beta*", "beta_star", ".8f"),
-            ("spectral gap", "spectral_gap", ".3e"),
-            (f"rounds to {ACCURACY:g}", "rounds", ",d"),
-        ),
-    )
-
-
-def _table_of(rows: list[dict[str, Any]], numbers: tuple[tuple[str, str, str], ...]) -> Any:
-    """Weights against numbers, each a title, a key and a format; a dash where there is none."""
-    from veilsum.cli.display import table
-
+    say(table((facts["name"], ""), rows, width()))
+    say("")
+    columns = NUMBERS[any("least_weight" in row for row in facts["weights"])]
     cells = (
         (
             row["scheme"],
-            *(format(row[key], form) if key in row else "-" for _, key, form in numbers),
+            *(format(row[key], form) if key in row else "-" for _, key, form in columns),
         )
-        for row in rows
+        for row in facts["weights"]
     )
-    return table(("weights", *(title for title, _, _ in numbers)), cells, numbers=len(numbers))
+    say(table(("weights", *(title for title, _, _ in columns)), cells, width()))
+    say("")
+    for row in facts["weights"]:
+        if "error" in row:
+            say_sentence(f"{row['scheme']}: {row['error']}")
+    for warning in facts["warnings"]:
+        say_sentence(f"warning: {warning}")

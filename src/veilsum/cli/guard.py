@@ -33,7 +33,21 @@ ClickException: Any = typer.BadParameter.__mro__[2]  # which typer does not expo
 _json_errors: ContextVar[bool] = ContextVar("json_errors", default=False)
 
 
-class VerbGroup(TyperGroup):
+class PlainGroup(TyperGroup):
+    """A group whose help names every command with all of its first paragraph."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """The commands, wrapped where typer would cut them."""
+        rows = [
+            (name, " ".join((command.help or "").split("\n\n")[0].split()))
+            for name in self.list_commands(ctx)
+            if (command := self.get_command(ctx, name)) is not None and not command.hidden
+        ]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+
+class VerbGroup(PlainGroup):
     """The verbs; with --json an error is also a JSON object on stdout."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

@@ -333,7 +333,7 @@ def denied(
     """Check the signature of a deny list, and show what is on it."""
     with guarded(debug):
         from veilsum.agents.pki import DenyList
-        from veilsum.cli.display import console, table
+        from veilsum.agents.screens.tables import console, table
 
         found = DenyList.read(file, ca or file.with_name("ca.pem"))
         if as_json:
@@ -430,7 +430,7 @@ def _plain(entry: DirectoryEntry) -> dict[str, Any]:
 
 
 def _print(entries: list[DirectoryEntry], signing: dict[str, str]) -> None:
-    from veilsum.cli.display import console, table
+    from veilsum.agents.screens.tables import console, table
 
     if not entries and not signing:
         typer.echo("no certificates yet; sign a site's request with `veilsum keys sign`")

@@ -144,7 +144,7 @@ def _amounts(status: BudgetStatus | None) -> dict[str, Any]:
 
 
 def _print(summary: dict[str, Any], values: bool) -> None:
-    from veilsum.cli.display import console, table
+    from veilsum.agents.screens.tables import console, table
 
     out = console()
     unit = summary["period"] or (
@@ -178,7 +178,7 @@ def _print(summary: dict[str, Any], values: bool) -> None:
 
 
 def _releases(rows: list[dict[str, Any]], values: bool) -> Any:
-    from veilsum.cli.display import table
+    from veilsum.agents.screens.tables import table
 
     if "query" in rows[0]:
         names = ("query", "attempt", "members", "readings", "epsilon", "delta", "refunded")
@@ -203,7 +203,7 @@ def _releases(rows: list[dict[str, Any]], values: bool) -> Any:
 
 
 def _report(path: Path, found: Verification) -> None:
-    from veilsum.cli.display import console
+    from veilsum.agents.screens.tables import console
 
     out = console()
     if found.ok and found.status is not None:

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import typer
 
 from veilsum.cli.guard import FAILED, AsJson, Debug, existing, guarded, print_json
-from veilsum.cli.options import Force, page_file
+from veilsum.errors import CommandError
 
 Place = Annotated[Path, typer.Argument(metavar="PATH", help="The ledger's file.")]
 Key = Annotated[
@@ -56,7 +56,7 @@ def report(
     html: Annotated[
         Path | None, typer.Option("--html", help="Write a page to print and to sign instead.")
     ] = None,
-    force: Force = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an earlier page.")] = False,
     debug: Debug = False,
 ) -> None:
     """Print what was released when, what is left, and the guarantee in words; 1 if not intact."""
@@ -68,12 +68,21 @@ def report(
         if html is None:
             typer.echo(text_of(read_ledger(path), found), nl=False)
         else:
-            from veilsum.reports import ledger_page
+            from veilsum.agents.ledger.page import ledger_page
 
-            page_file(html, force).write_text(ledger_page(read_ledger(path), found), "utf-8")
+            _page_file(html, force).write_text(ledger_page(read_ledger(path), found), "utf-8")
             typer.echo(f"{html}: a page to print and to sign; a browser makes a PDF of it")
         if not found.ok:
             raise typer.Exit(FAILED)
+
+
+def _page_file(path: Path, force: bool) -> Path:
+    """The path of a page to write; one that exists is replaced with `force` only."""
+    if path.is_dir():
+        raise CommandError(f"{path} is a folder; name a file, such as {path / 'page.html'}")
+    if path.exists() and not force:
+        raise CommandError(f"{path} exists; choose another file, or replace it with --force")
+    return path
 
 
 def amend(

@@ -240,7 +240,7 @@ def _plain(terms: EpochFiles) -> dict[str, Any]:
 
 
 def _print(terms: EpochFiles) -> None:
-    from veilsum.cli.display import console, table
+    from veilsum.agents.screens.tables import console, table
 
     manifest = terms.manifest
     typer.echo(

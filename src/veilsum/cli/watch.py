@@ -18,8 +18,6 @@ from veilsum.cli.guard import FAILED, Debug, existing, guarded
 from veilsum.errors import CommandError
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from veilsum.agents.observers import Watch
     from veilsum.agents.observers.watcher import StatusWatcher, WatchEvent
     from veilsum.agents.runtime.status import StatusReport
@@ -78,7 +76,9 @@ def watch(
                     break
             found = reports(watcher)
         if once and not as_json:
-            _print(found, former(watcher))
+            from veilsum.agents.screens.statuses import print_watched
+
+            print_watched(found, former(watcher))
         codes = {report.exit_code for report in found} - {0}
         if codes:
             raise typer.Exit(FAILED if FAILED in codes else codes.pop())
@@ -222,13 +222,10 @@ def _line_of_text(event: WatchEvent) -> None:
 
 def _live(watcher: StatusWatcher, running: ExitStack) -> Show:
     """A table in the terminal that is drawn again when something happened."""
-    from rich.console import Console
-    from rich.live import Live
+    from veilsum.agents.screens.statuses import LiveStatuses
 
-    console = Console(markup=False, highlight=False)
-    first = _table(reports(watcher), former(watcher))
-    live = running.enter_context(Live(first, console=console, auto_refresh=False))
-    return lambda _: live.update(_table(reports(watcher), former(watcher)), refresh=True)
+    live = running.enter_context(LiveStatuses(reports(watcher), former(watcher)))
+    return lambda _: live.show(reports(watcher), former(watcher))
 
 
 def former(watcher: StatusWatcher) -> list[str]:
@@ -245,24 +242,6 @@ def former(watcher: StatusWatcher) -> list[str]:
             "address of its [observers]"
         )
     return lines
-
-
-def _table(found: list[StatusReport], gone: list[str]) -> RenderableType:
-    from rich.console import Group
-    from rich.text import Text
-
-    from veilsum.cli.status import behind, status_table
-
-    silent = [Text(f"{report.path}: {report.problem}") for report in found if report.problem]
-    late = [Text(line) for line in behind(found)]
-    return Group(status_table(found), *late, *silent, *(Text(line) for line in gone))
-
-
-def _print(found: list[StatusReport], gone: list[str]) -> None:
-    from rich.console import Console
-
-    width = None if Console().is_terminal else 140
-    Console(width=width, markup=False, highlight=False).print(_table(found, gone))
 
 
 def _clock(at: float) -> str:

@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import sys
+import textwrap
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -46,6 +47,15 @@ def say(text: str) -> None:
     """Print lines."""
     sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
+
+
+def say_sentence(text: str) -> None:
+    """Print a sentence, wrapped between words."""
+    say(
+        textwrap.fill(
+            text, width(), subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+        )
+    )
 
 
 def _coloured() -> bool:

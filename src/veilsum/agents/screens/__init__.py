@@ -1,0 +1,1 @@
+"""What the verbs of agents show in a terminal."""
