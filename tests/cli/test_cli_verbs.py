@@ -48,9 +48,10 @@ def test_the_program_itself(tmp_path: Any) -> None:
     file = tmp_path / "s.toml"
     assert program("init", str(file)).returncode == 0
     out = tmp_path / "out"
-    done = program("run", str(file), "--json", "--no-figures", "--replicas=1", f"--out={out}")
+    done = program("run", str(file), "--json", "--replicas=1", f"--out={out}")
     assert (done.returncode, done.stderr) == (0, "")
-    assert set(json.loads(done.stdout)["variants"]) == {"jacobi", "average", "no-privacy"}
+    answers = json.loads(done.stdout)["answers"]
+    assert {answer["name"] for answer in answers} == {"jacobi", "average", "no-privacy"}
     file.write_text("name = ")
     wrong = program("run", str(file))
     assert (wrong.returncode, wrong.stdout) == (2, "")
@@ -74,28 +75,79 @@ def verbs() -> Iterator[tuple[str, Any]]:
             yield f"{name} {verb}".strip(), one
 
 
-@pytest.mark.parametrize(("verb", "command"), list(verbs()), ids=lambda v: str(v))
-def test_help_of_every_verb_shows_all_its_text(verb: str, command: Any) -> None:
-    """Markup in a help text, such as [all], would vanish when it is rendered."""
-    done = CliRunner().invoke(app, [*verb.split(), "--help"], env={"COLUMNS": "500"})
+def joined(text: str) -> str:
+    """Without spaces and line breaks: long words are broken at hyphens."""
+    return "".join(text.split())
+
+
+def helped(width: int, *words: str) -> str:
+    done = CliRunner().invoke(app, [*words, "--help"], terminal_width=width)
     assert done.exit_code == 0
-    shown = " ".join(done.stdout.split())
+    assert max(map(len, done.stdout.splitlines())) <= width
+    return done.stdout
+
+
+@pytest.mark.parametrize("width", [60, 80])
+@pytest.mark.parametrize(("verb", "command"), list(verbs()), ids=lambda v: str(v))
+def test_help_of_every_verb_shows_all_its_text(verb: str, command: Any, width: int) -> None:
+    """Markup in a help text, such as [all], would vanish when it is rendered."""
+    shown = joined(helped(width, *verb.split()))
+    assert command.help
+    assert joined(command.help) in shown
     for parameter in command.params:
-        text = " ".join((getattr(parameter, "help", None) or "").split())
-        assert text in shown, parameter.name
+        assert joined(getattr(parameter, "help", None) or "") in shown, parameter.name
         if isinstance(default := getattr(parameter, "show_default", None), str):
-            assert f"[default: ({default})]" in shown, parameter.name
+            assert joined(f"[default: ({default})") in shown, parameter.name
         if parameter.param_type_name == "argument":
-            assert (parameter.metavar or parameter.name.upper()) in shown
+            assert joined(parameter.metavar or parameter.name.upper()) in shown
+
+
+@pytest.mark.parametrize("width", [60, 80])
+def test_help_of_a_group_names_its_verbs_with_whole_sentences(width: int) -> None:
+    groups: dict[str, Any] = {"": typer.main.get_command(app)}
+    groups |= {name: c for name, c in groups[""].commands.items() if hasattr(c, "commands")}
+    assert len(groups) > 3
+    for name, group in groups.items():
+        shown = joined(helped(width, *name.split()))
+        for verb, command in group.commands.items():
+            assert joined(verb + command.help.split("\n\n")[0]) in shown
+
+
+def test_help_shows_words_in_brackets() -> None:
+    assert "whole_value under [report]" in " ".join(helped(80, "report").split())
+    assert "the changed [budget] of an agent's file" in " ".join(helped(80, "ledger").split())
 
 
 def test_help_names_the_defaults_that_depend_on_the_scenario() -> None:
     for verb, default in (
-        (["run"], "veilsum-out/NAME"), (["plan"], "the scenario's"), (["plan"], "the first"),
-        (["up"], "all"), (["reproduce"], "all"), (["ledger", "verify"], "PATH.key, if it exists"),
+        ("run", "NAME"), ("plan", "the scenario's"), ("plan", "the first"), ("up", "all"),
+        ("up", "NAME-agents"), ("reproduce", "all"), ("ledger verify", "PATH.key, if it exists"),
     ):  # fmt: skip
-        done = CliRunner().invoke(app, [*verb, "--help"], env={"COLUMNS": "500"})
-        assert f"[default: ({default})]" in done.stdout
+        assert joined(f"[default: ({default})") in joined(helped(80, *verb.split()))
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+@pytest.mark.parametrize("words", [["families"], ["algorithms"], ["graph", "ring:20"]])
+def test_lists_cut_nothing_and_keep_to_the_width(
+    words: list[str], width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("veilsum.front.terminal.width", lambda: width)
+    done = call(*words)
+    assert done.exit_code == 0, done.output
+    assert max(map(len, done.stdout.splitlines())) <= width
+    shown = joined(done.stdout)
+    for text in texts(json.loads(call(*words, "--json").stdout)):
+        assert joined(text) in shown, text
+
+
+def texts(found: Any) -> Iterator[str]:
+    """The texts of a JSON object; kinds of weights are shown by a shorter name."""
+    for key, value in found.items():
+        for one in value if isinstance(value, list) else [value]:
+            if isinstance(one, dict):
+                yield from texts(one)
+            elif isinstance(one, str):
+                yield one.removesuffix("-stochastic") if key == "kinds" else one
 
 
 @pytest.mark.parametrize(
@@ -145,7 +197,7 @@ def test_graph_says_which_weights_do_not_work_and_what_does() -> None:
     done = call("graph", "ring:20")
     assert done.exit_code == 0
     assert "metropolis: weights are periodic" in done.stdout
-    assert "try lazy-metropolis" in done.stdout
+    assert "try lazy-metropolis" in " ".join(done.stdout.split())
     assert "warning: The graph is regular and bipartite" in done.stdout
     assert "fastest" in done.stdout
 

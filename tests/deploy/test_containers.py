@@ -121,7 +121,7 @@ def test_the_image_has_the_agents_extras_and_no_more() -> None:
     (lock,) = [text for path, text in deploy_files.locks().items() if path.name == "agent.lock"]
     names = set(re.findall(r"^([\w-]+)==", lock, re.M))
     assert {"eclipse-zenoh", "cryptography", "prometheus-client", "starlette", "uvicorn"} <= names
-    assert not names & {"scipy", "numba", "pandas", "pyarrow", "xarray", "matplotlib", "opendp"}
+    assert not names & {"scipy", "numba", "pandas", "pyarrow", "matplotlib", "opendp"}
     assert all("--hash=sha256:" in entry for entry in re.split(r"\n(?=\w)", lock))
 
 

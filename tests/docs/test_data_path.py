@@ -108,7 +108,7 @@ def test_estimate_follows_the_page() -> None:
 
 
 def test_veilsum_up_follows_the_page(tmp_path: Path) -> None:
-    words = command(tmp_path, "up", "--insecure", "--processes", "1", "--no-figures")
+    words = command(tmp_path, "up", "--insecure", "--processes", "1")
     with traced(listed("veilsum up")) as calls:
         done = CliRunner().invoke(app, words)
     assert done.exit_code == 0, done.output

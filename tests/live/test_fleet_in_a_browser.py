@@ -45,7 +45,7 @@ def running(folder: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
     (folder / "scenario.toml").write_text(SCENARIO)
     command = ["up", "scenario.toml", "--processes", "2", "--page", "127.0.0.1:0"]
     process = subprocess.Popen(
-        [sys.executable, "-m", "veilsum.cli", *command, "--page-for", "60", "--no-figures"],
+        [sys.executable, "-m", "veilsum.cli", *command, "--page-for", "60"],
         cwd=folder,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,

@@ -254,13 +254,13 @@ def test_scenarios(section: str, key: str, value: str, tmp_path: Path) -> None:
     """Exit code 2 (1 for a graph, weights or data that fail), one message with file and line."""
     path = tmp_path / "wrong.toml"
     path.write_text(text_of(section, key, value))
-    done = CliRunner().invoke(app, ["run", str(path), "--no-figures", "--out", str(tmp_path / "o")])
+    done = CliRunner().invoke(app, ["run", str(path), "--out", str(tmp_path / "o")])
     data = (section, key) in {("network", "graph"), ("network", "weights"), ("signals", "file")}
     assert done.exit_code == 2 or (data and done.exit_code == 1), done.output
     assert isinstance(done.exception, SystemExit)
     assert re.match(r"error: .*wrong\.toml", done.stderr), done.stderr
     assert EXPECTED.search(done.stderr), done.stderr
-    assert not (tmp_path / "o").exists()
+    assert not list(tmp_path.glob("o*"))
 
 
 COMMANDS = [
@@ -311,24 +311,25 @@ def test_there_are_hundreds() -> None:
     assert len(API) + len(SCENARIOS) + len(COMMANDS) >= 600
 
 
-def test_earlier_results_are_not_overwritten(
+def test_only_files_of_veilsum_are_overwritten(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`run` twice used to replace the first results without a word."""
+    """The page and the table of a study are made again freely; readings of that name are not touched."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "s.toml").write_text(text_of("algorithm", "rounds", "5"))
 
     def call(*words: str) -> Any:
-        return CliRunner().invoke(app, ["run", "s.toml", "--no-figures", *words])
+        return CliRunner().invoke(app, ["run", "s.toml", *words])
 
     assert call().exit_code == call().exit_code == 0
-    folders = sorted(path.name for path in (tmp_path / "veilsum-out").iterdir())
-    assert folders == ["s", "s-2"]
-    assert call("--out", "here").exit_code == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["s.csv", "s.html", "s.toml"]
+    (tmp_path / "here.csv").write_text("kwh\n1.5\n")
     refused = call("--out", "here")
     assert refused.exit_code == 2
-    assert "--force" in refused.stderr
-    assert call("--out", "here", "--force").exit_code == 0
+    assert "here.csv" in refused.stderr
+    assert "--out STEM" in refused.stderr
+    assert (tmp_path / "here.csv").read_text() == "kwh\n1.5\n"
+    assert not (tmp_path / "here.html").exists()
 
 
 def test_an_interrupted_sweep_is_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -347,10 +348,10 @@ def test_an_interrupted_sweep_is_resumed(tmp_path: Path, monkeypatch: pytest.Mon
         done.append(problem.epsilons)
         return whole(problem, record)
 
-    words = ["sweep", "s.toml", "--epsilon", "1,2,4", "--no-figures", "--out", "o"]
+    words = ["sweep", "s.toml", "--epsilon", "1,2,4", "--out", "o"]
     monkeypatch.setattr(sweeps, "simulate", counted)
     assert CliRunner().invoke(app, words).exit_code == 130
-    assert len(list((tmp_path / "o" / "tasks").glob("*.npz"))) == 2
+    assert len(list((tmp_path / "o.parts" / "tasks").glob("*.npz"))) == 2
     asked: list[Any] = []
 
     def noted(problem: Any, record: Any) -> Any:
@@ -360,5 +361,5 @@ def test_an_interrupted_sweep_is_resumed(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(sweeps, "simulate", noted)
     assert CliRunner().invoke(app, [*words, "--resume"]).exit_code == 0
     assert asked == [(1.0,), (2.0,), (4.0,)]  # those of the third variant
-    assert CliRunner().invoke(app, [*words, "--force"]).exit_code == 0
-    assert not (tmp_path / "o" / "tasks").exists()
+    assert CliRunner().invoke(app, words).exit_code == 0
+    assert not (tmp_path / "o.parts").exists()

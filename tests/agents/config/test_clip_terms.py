@@ -152,7 +152,7 @@ def test_nothing_simulates_plain_rounds_in_its_place(tmp_path: Path) -> None:
     (tmp_path / "clipped.toml").write_text(scenario().text)
     for verb in ("run", "plan", "sweep"):
         out = ["--out", str(tmp_path / verb)]
-        said = CliRunner().invoke(app, [verb, str(tmp_path / "clipped.toml"), "--no-figures", *out])
+        said = CliRunner().invoke(app, [verb, str(tmp_path / "clipped.toml"), *out])
         assert said.exit_code == 2, verb
         assert "agents.clip: found 5" in said.output.replace("\n", " "), verb
     assert scenario(agents="").build().run().guarantee

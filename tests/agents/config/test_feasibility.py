@@ -115,7 +115,7 @@ def test_the_command_says_what_was_left_out_and_that_a_budget_buys_nothing(tmp_p
     path = tmp_path / "s.toml"
     text = TEXT.format(protect="signal", mechanism="laplace", algorithm="average", mode="")
     path.write_text(text)
-    words = ["plan", str(path), "--agents", "--no-figures"]
+    words = ["plan", str(path), "--agents"]
     done = CliRunner().invoke(app, words)
     assert done.exit_code == 0, done.output
     said = " ".join(done.output.split())

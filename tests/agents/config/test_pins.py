@@ -77,7 +77,7 @@ def test_a_masked_sum_is_planned_and_simulated_without_pins(site: Path) -> None:
     _, manifest = problem_and_manifest(loaded, pinned=False)
     assert manifest.masked
     assert not manifest.pinned
-    words = ["plan", str(site / "scenario.toml"), "--epsilon", "1", "--agents", "--no-figures"]
+    words = ["plan", str(site / "scenario.toml"), "--epsilon", "1", "--agents"]
     done = CliRunner().invoke(app, [*words, "--colluders", "1"])
     assert done.exit_code == 0, done.output
     assert "masked-sum" in done.output

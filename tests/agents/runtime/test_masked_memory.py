@@ -109,7 +109,7 @@ def test_status_shows_the_stage_and_who_is_missing(tmp_path: Any) -> None:
 
 def shown(folder: Any, status: Any) -> tuple[str, str]:
     """The session's cell in the table of `veilsum status`, and all that it prints."""
-    from veilsum.cli.status import _session
+    from veilsum.agents.screens.statuses import _session
 
     path = folder / "0.ledger.status.json"
     StatusFile(path)(status)

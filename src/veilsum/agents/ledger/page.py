@@ -104,7 +104,7 @@ def _period(contents: LedgerContents, name: str) -> tuple[str, list[tuple[str, .
     rows = period_totals(contents, name)
     shown = rows[-LISTED[name] :]
     left = f", the last {len(shown)} of {len(rows)}" if len(shown) < len(rows) else ""
-    cells = [
+    cells: list[tuple[str, ...]] = [
         (
             moment(row.start, contents.identity.zone)[:10],
             f"{row.releases:,}",
