@@ -216,6 +216,7 @@ def from_file(path: str | Path, requested: ColumnNames) -> Signals:
 
 def _from_parquet(path: Path, requested: ColumnNames) -> Signals:
     pd = _extras.load("pandas")
+    _extras.load("pyarrow")
     try:
         frame = pd.read_parquet(path)
     except (OSError, ValueError):
