@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from veilsum.front.sheet import groups
-from veilsum.front.words import listed, with_bar
+from veilsum.front.words import listed, undrawn, with_bar
 
 if TYPE_CHECKING:
     from veilsum.front.sheet import Answer, Answers
@@ -180,7 +180,8 @@ def _last(files: Sequence[Path], left: Lines, width: int) -> Lines:
     if not files:
         return _wrap(f"Left out for want of room: {listed(left)}.", width) if left else []
     also = f" (also there: {', '.join(left)})" if left else ""
-    return _wrap(f"Page {', '.join(map(str, files[:1]))}{also}", width)
+    missing = undrawn()
+    return [*_wrap(f"Page {files[0]}{also}", width), *(_wrap(missing, width) if missing else [])]
 
 
 def _wrap(text: str, width: int, indent: str = "  ") -> Lines:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from veilsum import _extras
 from veilsum.privacy import Status
 from veilsum.privacy.guarantee import Sees, Span
 from veilsum.privacy.odds import epsilon_cell, in_words, upward
@@ -158,6 +159,13 @@ def whom(promise: Guarantee) -> str:
     if known.sees is Sees.MEMBERS:
         return f"to any {known.colluders:,} members together{more}"
     return f"to {known}{more}"
+
+
+def undrawn() -> str:
+    """That pages have no pictures, and what draws them; empty if they have."""
+    if _extras.available("matplotlib"):
+        return ""
+    return f"No pictures were drawn: matplotlib is not installed ({_extras.install_command('plot')})."
 
 
 def sentences(texts: Iterable[str]) -> tuple[str, ...]:
