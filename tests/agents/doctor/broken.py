@@ -343,8 +343,8 @@ CASES = [
            agent('column = "load"', 'time = "load"')),
     Broken("values as keys", "readings", WARNING, "the second of two equal readings counts as a repet",
            agent('column = "load"', 'column = "load"\nkey = "load"')),
-    Broken("repeated keys", "readings", WARNING, "line 20: readings.key: 2 of the first 4 readings repeat the "
-           "key of an earlier one and are left out: row 3 that of row 1, row 4 that of row 1",
+    Broken("repeated keys", "readings", WARNING, "line 20: readings.key: 2 of the first 4 readings repeat "
+           "the key of an earlier one and are left out: row 3 that of row 1, row 4 that of row 1",
            both(rows("hour,load\n7,42.5\n8,43.5\n7,44.5\n7,42.5\n"),
                 agent('column = "load"', 'column = "load"\nkey = "hour"'))),
     Broken("a row without end", "readings", WARNING, "the last row of readings.csv has no end of line",
