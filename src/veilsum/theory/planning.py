@@ -174,6 +174,8 @@ class Plan:
         Candidates that cannot be used, and why.
     unit
         Of the errors, for tables and figures; a scenario states it.
+    deviation
+        Standard deviation of the statistic that was assumed, if any.
 
     Examples
     --------
@@ -203,15 +205,16 @@ class Plan:
     offer: Candidate | None = None
     left_out: tuple[LeftOut, ...] = ()
     unit: str = ""
+    deviation: float | None = None
 
     @cached_property
     def precision(self) -> Precision | None:
         """The interval of an estimate of the best candidate; None if it is not reached, or has none."""
-        return precision(self.problem) if self.best.reached else None
+        return precision(self.problem, self.deviation) if self.best.reached else None
 
     @property
     def warning(self) -> str:
-        """That the budget of the plan buys nothing, and what would; empty if it does."""
+        """That the plan buys nothing, and what would; empty if it does."""
         return "" if self.precision is None else self.precision.warning()
 
     def __repr__(self) -> str:
@@ -735,5 +738,5 @@ def _with_surface(
     target = asked.error / asked.unit if asked.solved != "error" else None
     return Plan(
         asked.solved, asked.norm, target, best, all_, ready, grid, rounds,
-        found.total[rounds] / asked.unit, left_out=left_out,
+        found.total[rounds] / asked.unit, left_out=left_out, deviation=asked.deviation,
     )  # fmt: skip
