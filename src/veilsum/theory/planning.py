@@ -189,8 +189,8 @@ class Plan:
     >>> found = plan(problem, error=0.5)
     >>> found.solved, found.target, len(found.candidates)
     ('epsilon', 0.5, 6)
-    >>> print(found.toml().splitlines()[1])
-    weights = "best-constant"
+    >>> print(found.toml().splitlines()[2])
+    network.weights = "best-constant"
     """
 
     solved: str
@@ -258,15 +258,16 @@ class Plan:
         }
 
     def toml(self) -> str:
-        """The lines of a scenario that follow the plan."""
+        """A variant that follows the plan, for the end of its scenario."""
         best, scheme = self.best, self.best.weights.partition(",")[0]
-        lines = ["[network]", f'weights = "{scheme}"', ""] if scheme != "custom" else []
+        lines = ["[[variant]]", 'name = "planned"']
+        lines += [] if scheme == "custom" else [f'network.weights = "{scheme}"']
+        privacy = ['protect = "nothing"']
         if best.epsilon is not None:
-            lines += ["[privacy]", f"epsilon = {best.epsilon}"]
-            lines += [] if best.batches is None else [_batches_line(best.batches)]
-            lines += _mode_lines(self.problem.privacy)
-            lines += [""]
-        lines += ["[algorithm]", f'name = "{best.algorithm}"', f"rounds = {best.rounds}"]
+            privacy = [f"epsilon = {best.epsilon}", *_mode_lines(self.problem.privacy)]
+            privacy += [] if best.batches is None else [_batches_line(best.batches)]
+        lines += [f"privacy.{line}" for line in privacy]
+        lines += [f'algorithm.name = "{best.algorithm}"', f"algorithm.rounds = {best.rounds}"]
         return "\n".join(lines) + "\n"
 
     def offered(self) -> str:
@@ -290,9 +291,9 @@ class Plan:
 
 
 def _mode_lines(privacy: PrivacyRequest) -> list[str]:
-    """What a masked sum needs in [privacy]; nothing for local noise."""
+    """The mode, and what a masked sum needs besides."""
     if not isinstance(privacy, MaskedDP):
-        return []
+        return ['mode = "local"']
     lines = [f"delta = {privacy.delta}"] if privacy.delta else []
     lines += ['mode = "masked"', f"colluders = {privacy.colluders}", f"absent = {privacy.absent}"]
     return lines if privacy.attempts is None else [*lines, f"attempts = {privacy.attempts}"]
