@@ -127,7 +127,7 @@ def _figure(found: Plan, folder: Path) -> list[Path]:
 def _kept(scenario: Scenario, variant: str | None) -> str:
     """That the planned variant changes keys, which the printed one needs too; empty if it does not."""
     tables = tomllib.loads(scenario.text).get("variant", [])
-    chosen = next((table for table in tables if variant in (None, table["name"])), {})
+    chosen: dict[str, Any] = next((t for t in tables if variant in (None, t["name"])), {})
     return f", with what else {chosen['name']} changes" if chosen.keys() - {"name", "title"} else ""
 
 
