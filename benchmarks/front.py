@@ -29,12 +29,13 @@ bounds = [0.0, 40.0]
 [signals]
 file = "readings.csv"
 [privacy]
-protect = "masked"
+protect = "signal"
+mode = "masked"
 epsilon = 1.0
 colluders = 60
 [algorithm]
 name = "masked-sum"
-rounds = 20
+rounds = 5
 """
 
 
@@ -55,7 +56,7 @@ def waited(study: Path, folder: str) -> tuple[float, float]:
 
 def readings() -> str:
     """A table of 300 rows: no two alike, and no randomness."""
-    return "household,kwh\n" + "".join(f"h{k},{5 + (k * 37 % 101) / 10:.1f}\n" for k in range(ROWS))
+    return "household,kwh\n" + "".join(f"{k},{5 + (k * 37 % 101) / 10:.1f}\n" for k in range(ROWS))
 
 
 def measure() -> Any:
