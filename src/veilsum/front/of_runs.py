@@ -19,7 +19,12 @@ from veilsum.front.table import Row, rows_of
 from veilsum.front.words import budget, listed, promises, sentences, small, with_bar
 from veilsum.results import units
 from veilsum.results.combined import combined_guarantee
-from veilsum.results.describe import describe_network, duration_of, versions
+from veilsum.results.describe import (
+    describe_network,
+    duration_of,
+    evaluated_limits,
+    versions,
+)
 
 if TYPE_CHECKING:
     from veilsum.front.plot import Picture
@@ -70,7 +75,8 @@ def of_runs(
     """
     known = set(results) if truth is True else set(truth or ())
     compared = {n for n, r in results.items() if not r.measured or n in known}
-    secret = any(results[name].measured for name in compared)
+    checked = {name: results[name] for name in compared if results[name].measured}
+    secret = bool(checked)
     origin = next((r.provenance for r in results.values() if r.provenance is not None), None)
     name = origin.name if origin is not None else "answers"
     rows = [row for n, r in results.items() for row in _answers(n, r, n in compared, results)]
@@ -83,7 +89,9 @@ def of_runs(
         about=about,
         rows=ordered(rows, _ranks(rows, results, compared)),
         promises=tuple(_promised(results)),
-        warnings=sentences(w for r in results.values() for w in r.warnings),
+        warnings=sentences(
+            [*evaluated_limits(checked), *(w for r in results.values() for w in r.warnings)]
+        ),
         legend=(" ".join(_legend(rows, compared)),),
         notes=sentences(n for r in results.values() for n in r.notes),
         text=text,

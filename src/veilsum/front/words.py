@@ -165,7 +165,9 @@ def undrawn() -> str:
     """That pages have no pictures, and what draws them; empty if they have."""
     if _extras.available("matplotlib"):
         return ""
-    return f"No pictures were drawn: matplotlib is not installed ({_extras.install_command('plot')})."
+    return (
+        f"No pictures were drawn: matplotlib is not installed ({_extras.install_command('plot')})."
+    )
 
 
 def sentences(texts: Iterable[str]) -> tuple[str, ...]:
