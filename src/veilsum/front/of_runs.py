@@ -305,11 +305,8 @@ def _origin(results: Mapping[str, Result]) -> dict[str, str]:
     if not measured:
         found["seed"] = listed(sorted({str(r.problem.seed) for r in results.values()}) or ["0"])
     families = [r.problem.family for r in results.values()]
-    found["family"] = "; ".join(
-        dict.fromkeys(
-            f"{r.problem.family.name}, mean of {r.problem.family.formula}" for r in results.values()
-        )
-    )
+    named = dict.fromkeys(f"{family.name}, mean of {family.formula}" for family in families)
+    found["family"] = "; ".join(named)
     found["noise"] = ", ".join(dict.fromkeys(r.noise for r in results.values()))
     return found | versions()
 
