@@ -85,7 +85,7 @@ def of_runs(
     about = "; ".join(networks) + (f", errors: mean of {runs} runs" if runs > 1 else "")
     return Answers(
         name=name,
-        title=(f"{SECRET} " if secret else "") + (title or (origin.title if origin else name)),
+        title=(f"{SECRET} " if secret else "") + (title or _title(results)),
         about=about,
         rows=ordered(rows, _ranks(rows, results, compared)),
         promises=tuple(_promised(results)),
@@ -104,6 +104,15 @@ def of_runs(
         remake=lambda names: of_runs({n: results[n] for n in names}, title, truth, text),
         secret=secret,
     )
+
+
+def _title(results: Mapping[str, Result]) -> str:
+    """That of the study, or what is estimated."""
+    for result in results.values():
+        if result.provenance is not None:
+            return result.provenance.title
+        return f"Estimate of {listed(list(result.problem.family.parameters))}"
+    return "No runs"
 
 
 def _pictures(answers: Answers) -> list[Picture]:

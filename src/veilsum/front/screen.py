@@ -157,11 +157,13 @@ def _components(row: Answer, width: int) -> Lines:
     if row.size <= 1:
         return []
     values = np.ravel(row.value)[:MOST_COMPONENTS]
-    ends = [np.ravel(e)[:MOST_COMPONENTS] if e is not None else None for e in (row.low, row.high)]
+    low, high = (
+        None if e is None else np.broadcast_to(e, (row.size,)) for e in (row.low, row.high)
+    )
     largest = max(float(np.max(np.abs(np.ravel(row.value)))), 1e-300)
     heads = [f"{row.quantity}[{k}]" for k in range(len(values))]
     cells = [
-        with_bar(v, *(None if e is None else e[k] for e in ends), row.unit)
+        with_bar(v, None if low is None else low[k], None if high is None else high[k], row.unit)
         for k, v in enumerate(values)
     ]
     first, second = _widest(heads), _widest(cells)
