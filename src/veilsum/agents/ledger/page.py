@@ -13,6 +13,7 @@ from veilsum.agents.ledger.contents import LedgerContents
 from veilsum.agents.ledger.limits import budget_limits
 from veilsum.agents.ledger.report import (
     LISTED,
+    amount_words,
     change_words,
     guarantee_words,
     moment,
@@ -92,8 +93,8 @@ def _spent(contents: LedgerContents) -> list[tuple[str, str]]:
             ("All readings together", _cost(everything.epsilon, everything.delta)),
         ]
     if any(status.reserved):
-        rows.append(("Reserved by the open query", _amount(*status.reserved)))
-    rows.append(("Left for the next reading", _amount(*status.remaining)))
+        rows.append(("Reserved by the open query", amount_words(*status.reserved)))
+    rows.append(("Left for the next reading", amount_words(*status.remaining)))
     if status.refills_at is not None:
         rows.append(("Refilled from", moment(status.refills_at, zone)))
     return rows
@@ -126,22 +127,19 @@ def _limits(contents: LedgerContents) -> list[dict[str, str]]:
         epsilon, delta = limits[f"a {name}"]
         row = {
             "span": name,
-            "allowed": "no limit" if contents.identity.budget is None else _amount(epsilon, delta),
+            "allowed": "no limit"
+            if contents.identity.budget is None
+            else amount_words(epsilon, delta),
             "words": in_words(epsilon, delta)
             if math.isfinite(epsilon)
             else "not limited in number",
         }
         for key, one in (("most", max(found, key=lambda row: row.epsilon)), ("last", found[-1])):
-            row[key] = _amount(one.epsilon, one.delta)
+            row[key] = amount_words(one.epsilon, one.delta)
             row[f"{key}_from"] = moment(one.start, contents.identity.zone)[:10]
         rows.append(row)
     return rows
 
 
 def _cost(epsilon: float, delta: float) -> str:
-    return f"{_amount(epsilon, delta)}: whatever is seen is {in_words(epsilon, delta)}"
-
-
-def _amount(epsilon: float, delta: float) -> str:
-    size = "no limit" if math.isinf(epsilon) else f"epsilon = {upward(epsilon, 6)}"
-    return size + (f" and delta = {upward(delta, 3)}" if delta else "")
+    return f"{amount_words(epsilon, delta)}: whatever is seen is {in_words(epsilon, delta)}"
