@@ -61,7 +61,7 @@ def test_a_year_touches_as_many_weeks_and_months_as_stated() -> None:
     """Every month and year of 28 years, the cycle of the calendar, against the table."""
     from datetime import date, timedelta
 
-    from veilsum.reports.periods import _TOUCHED
+    from veilsum.agents.ledger.limits import _TOUCHED
 
     first, days = date(2001, 1, 1), 28 * 365 + 7
     calendar = [first + timedelta(k) for k in range(days)]

@@ -15,9 +15,9 @@ from tests.cli.test_cli_ledger import call
 from tests.reports.test_sign_off import words
 from veilsum.agents import Ledger, Manifest
 from veilsum.agents.config_tables import BudgetTable
+from veilsum.agents.ledger.limits import budget_limits
 from veilsum.agents.ledger.report import _bounds
 from veilsum.privacy import Budget
-from veilsum.reports.periods import budget_limits
 
 ledger_file = test_cli_ledger.path  # a fixture
 
