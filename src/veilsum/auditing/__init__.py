@@ -16,6 +16,7 @@ from veilsum.auditing.lower_bound import FAULT, runs_for, smallest_fault
 from veilsum.auditing.masked import audit_masked
 from veilsum.auditing.mechanism import AuditReport, audit
 from veilsum.auditing.problem import (
+    audit_likelihoods,
     audit_neighbour,
     audit_problem,
     best_connected,
@@ -40,6 +41,7 @@ __all__ = [
     "Transcript",
     "adjacent",
     "audit",
+    "audit_likelihoods",
     "audit_masked",
     "audit_neighbour",
     "audit_problem",

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from veilsum.auditing import (
     AuditReport,
     Transcript,
+    audit_likelihoods,
     audit_neighbour,
     audit_problem,
     best_connected,
@@ -19,6 +20,8 @@ from veilsum.scenario import Job
 from veilsum.simulation import Problem
 
 FAULT, ROUNDS = 0.1, 3
+MOST_NUMBERS = 1_000_000  # agents times rounds whose likelihoods every page has: a few seconds
+MOST_OF_NEIGHBOURS = 100_000  # where thousands of adversaries are tried
 
 
 class AuditedClaim(NamedTuple):
@@ -95,6 +98,21 @@ def audit_jobs(
         if guarantee.unit.neighbours and guarantee.status is not Status.NONE:
             more = _neighbours(problem, trials, rounds, f"{job.name}: neighbour", fault)
             found += [AuditedClaim(each, guarantee.status) for each in more]
+    return found
+
+
+def likelihoods(job: Job) -> list[AuditedClaim]:
+    """What likelihoods alone find of a variant, the same each time; nothing where they cost too much."""
+    problem, guarantee = job.problem, job.problem.guarantee
+    neighbours = guarantee.unit.neighbours and guarantee.status is not Status.NONE
+    if problem.network.size * problem.rounds > (MOST_OF_NEIGHBOURS if neighbours else MOST_NUMBERS):
+        return []
+    alone = guarantee.signals or guarantee
+    report = audit_likelihoods(problem, job.name)
+    found = [] if report is None else [AuditedClaim(report, alone.status)]
+    if found and neighbours:
+        more = worst_neighbours(problem, f"{job.name}: neighbour")
+        found += [AuditedClaim(each, guarantee.status) for each in more]
     return found
 
 
