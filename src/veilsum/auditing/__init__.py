@@ -13,7 +13,7 @@ from veilsum.auditing.exact import (
     signal_moves,
 )
 from veilsum.auditing.lower_bound import FAULT, runs_for, smallest_fault
-from veilsum.auditing.masked import audit_masked
+from veilsum.auditing.masked import audit_masked, masked_likelihoods
 from veilsum.auditing.mechanism import AuditReport, audit
 from veilsum.auditing.problem import (
     audit_likelihoods,
@@ -50,6 +50,7 @@ __all__ = [
     "estimate_moves",
     "estimate_off",
     "exact_loss",
+    "masked_likelihoods",
     "message_mechanism",
     "runs_for",
     "signal_moves",

@@ -31,7 +31,7 @@ from veilsum.auditing.exact import (
     signal_moves,
 )
 from veilsum.auditing.lower_bound import FAULT
-from veilsum.auditing.masked import audit_masked
+from veilsum.auditing.masked import audit_masked, masked_likelihoods
 from veilsum.auditing.mechanism import MOST_EPSILON, ROUNDING, AuditReport, additive, audit
 from veilsum.auditing.transcripts import (
     TranscriptMechanism,
@@ -192,7 +192,8 @@ def audit_problem(
 def audit_likelihoods(problem: Problem, name: str = "") -> AuditReport | None:
     """Attack the signal of the best-connected agent by the likelihoods of all messages of all agents.
 
-    Nothing is sampled: the loss of the worst pair of signals is exact, and the same each time.
+    Nothing is sampled: the loss of the worst pair of signals is exact, and the same each time. A masked
+    sum is attacked as `masked_likelihoods` does, one session of it.
 
     Parameters
     ----------
@@ -227,8 +228,12 @@ def audit_likelihoods(problem: Problem, name: str = "") -> AuditReport | None:
     ('not refuted', 1.0)
     """
     todo = at_smallest_epsilon(problem)
-    if todo.privacy.masked or todo.privacy.delta:
+    if todo.privacy.delta:
         return None
+    if todo.privacy.masked:
+        made = todo.calibration.mechanism(todo.privacy.epsilon, 1)
+        assert isinstance(made, MaskedMechanism)
+        return masked_likelihoods(made.terms, name=name or todo.algorithm.name)
     pairs, agent = adjacent(todo.family, todo.privacy.reach), best_connected(todo)
     loss = _exact_signal(todo, agent, pairs) if pairs else None
     if loss is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from veilsum import _extras
 from veilsum.auditing import (
     AuditReport,
     Transcript,
@@ -102,10 +103,15 @@ def audit_jobs(
 
 
 def likelihoods(job: Job) -> list[AuditedClaim]:
-    """What likelihoods alone find of a variant, the same each time; nothing where they cost too much."""
+    """What likelihoods alone find of a variant, the same each time.
+
+    Nothing where they are not known or cost too much, or where a network needs scipy and there is none.
+    """
     problem, guarantee = job.problem, job.problem.guarantee
     neighbours = guarantee.unit.neighbours and guarantee.status is not Status.NONE
-    if problem.network.size * problem.rounds > (MOST_OF_NEIGHBOURS if neighbours else MOST_NUMBERS):
+    most = MOST_OF_NEIGHBOURS if neighbours else MOST_NUMBERS
+    large = problem.network.size * problem.rounds > most
+    if not problem.privacy.masked and (large or not _extras.available("scipy")):
         return []
     alone = guarantee.signals or guarantee
     report = audit_likelihoods(problem, job.name)
