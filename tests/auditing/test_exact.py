@@ -1,6 +1,7 @@
 """The exact loss of linear algorithms: known numbers, brute force over densities, and sampling."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from scipy.optimize import linprog
 
 from veilsum import algorithms, networks
 from veilsum.auditing import (
+    AuditReport,
     Messages,
     Transcript,
     audit,
@@ -294,3 +296,23 @@ def test_what_has_no_exact_loss_says_so() -> None:
     object.__setattr__(todo, "family", family)
     with pytest.raises(PrivacyError, match="changes the scale too"):
         signal_moves(todo, 0, 1.0)
+
+
+def test_the_last_digit_of_an_exact_loss_refutes_nothing() -> None:
+    """12 x 10 / 10 is 12.000000000000002 in floats, and a claim of 12 holds."""
+    report = AuditReport(
+        "laplace",
+        12.0,
+        0.0,
+        12 * (1 + 1e-15),
+        0.0,
+        1.0,
+        0,
+        "0 and 10",
+        "all",
+        exact=12 * (1 + 1e-15),
+    )
+    assert report.epsilon < report.lower_bound
+    assert not report.refuted
+    assert replace(report, lower_bound=12.0001).refuted
+    assert replace(report, exact=12.0001).refuted

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from veilsum import algorithms, families, networks
-from veilsum.auditing import audit_masked, audit_problem, masked
+from veilsum.auditing import audit_masked, audit_problem, masked, masked_likelihoods
 from veilsum.errors import PrivacyError
 from veilsum.privacy import Batches, MaskedDP, MaskedParameters, SignalDP
 from veilsum.privacy.exact.shares import GeneralizedDiscreteLaplace
@@ -33,6 +33,49 @@ def test_half_of_the_noise_is_refuted_by_samples_alone() -> None:
     assert report.exact is not None
     assert report.exact > report.lower_bound
     assert report.refuted
+
+
+def test_likelihoods_of_all_draws_together_agree_with_the_claim_and_with_its_quadrature() -> None:
+    """By the characteristic function of what each member draws; the quadrature starts from the sum."""
+    for terms in (TERMS, replace(TERMS, epsilon=0.25, sensitivity_steps=4096)):
+        covered = masked_likelihoods(terms)
+        assert covered is not None
+        assert covered.exact == pytest.approx(terms.epsilon, rel=1e-9)
+        assert not covered.refuted
+        for count in (5, 9, 13):
+            more = masked_likelihoods(terms, count)
+            assert more is not None
+            assert more.refuted
+            assert more.exact == pytest.approx(terms.epsilon_against(count), rel=1e-9)
+
+
+def test_likelihoods_of_a_vector_are_those_of_its_components_together() -> None:
+    vector = MaskedParameters(16, 4, 2, epsilon=1.0, sensitivity_steps=8, dimension=2)
+    found = masked_likelihoods(vector)
+    assert found is not None
+    assert found.exact == pytest.approx(1.0, rel=1e-9)
+    assert masked_likelihoods(VECTOR) is None, "a loss says nothing of a delta"
+
+
+def test_likelihoods_refute_a_law_that_is_a_hundredth_of_a_percent_too_narrow(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    law = TERMS.noise.shrunk(0.9999)
+    monkeypatch.setattr(MaskedParameters, "noise", law)
+    found = masked_likelihoods(replace(TERMS))
+    assert found is not None
+    assert found.refuted
+
+
+@pytest.mark.parametrize("epsilon", [1e-3, 14.9, 16.0])
+def test_likelihoods_beyond_what_floats_resolve_are_left_out(epsilon: float) -> None:
+    """A rounding error must not refute a claim that holds."""
+    found = masked_likelihoods(replace(TERMS, epsilon=epsilon, sensitivity_steps=4096))
+    assert (found is None) == (epsilon != 14.9)
+    assert found is None or not found.refuted
+    most = masked_likelihoods(TERMS, TERMS.smallest_roster - 1)
+    assert most is not None
+    assert most.refuted
 
 
 def zeros(_: Any, count: int, entropy: Any = None) -> Any:  # noqa: ARG001

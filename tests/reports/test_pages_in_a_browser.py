@@ -9,13 +9,10 @@ import pytest
 
 from tests.browsing import COMPLAINTS, PHONE, browse, width_on_a_phone
 from tests.reports.test_sign_off import BASE
-from tests.results.test_writer import SYNTHETIC
 from veilsum.reports import sign_off
-from veilsum.results.run_page import page
-from veilsum.scenario import Scenario, run
+from veilsum.scenario import Scenario
 
 PAGES = {
-    "run": lambda: page(run(Scenario.parse(SYNTHETIC)).results),
     "local": lambda: sign_off(Scenario.parse(BASE), "local"),
     "masked": lambda: sign_off(Scenario.parse(BASE), "masked"),
 }

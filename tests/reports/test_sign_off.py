@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import math
 import re
 from pathlib import Path
@@ -10,13 +11,15 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from veilsum.auditing import exact as problem_audits
 from veilsum.cli.app import app
 from veilsum.errors import AgentError, ScenarioError
 from veilsum.privacy import Status
 from veilsum.privacy.odds import in_words, upward
 from veilsum.reports import SignOffTerms, sign_off
 from veilsum.reports.claims import claims
-from veilsum.reports.sign_off import objections, page
+from veilsum.reports.objections import Objection, objections
+from veilsum.reports.sign_off import attacks, page
 from veilsum.reports.terms import Mode
 from veilsum.scenario import Scenario, template
 
@@ -130,7 +133,6 @@ def test_odds_radius_and_unit_of_local_noise() -> None:
     assert "one tablet" in said
     assert "stock & safety" in said
     assert 'Set epsilon = "..." under [report]' in said, "what is not stated is asked for"
-    assert "Not run. `veilsum report --audit`" in said
     assert "against all other members together" in said
     assert "an observer that a site allows estimates, who takes part" in said
 
@@ -366,7 +368,7 @@ def test_every_proof_is_where_the_page_says(variant: str) -> None:
         assert claim.status in {*map(str, Status), "tested", "assumed"}
 
 
-def test_the_command_writes_the_page_and_refuses_to_replace_it(tmp_path: Path) -> None:
+def test_the_command_replaces_its_own_page_and_no_other_file(tmp_path: Path) -> None:
     file, out = tmp_path / "ward.toml", tmp_path / "page.html"
     file.write_text(BASE)
     (tmp_path / "agent.toml").write_text(AGENT.format(budget='per = "day"'))
@@ -378,17 +380,95 @@ def test_the_command_writes_the_page_and_refuses_to_replace_it(tmp_path: Path) -
     assert done.exit_code == 0, done.output
     said = words(out.read_text())
     assert "a day 2 1 at most 2.72 times more likely the budget" in said, "4 readings would cost 2"
-    again = call()
-    assert again.exit_code == 2
-    assert "exists; choose another file, or replace it with --force" in again.output
-    refused = call("--variant", "open", "--force")
+    refused = call("--variant", "open")
     assert refused.exit_code == 1
     assert "do not sign: the guarantee is not proved" in refused.output
-    assert call("--trials", "5000", "--force").exit_code == 2
-    assert call("--per-day", "0", "--force").exit_code == 2
-    audited = call("--audit", "--trials", "5000", "--force")
+    assert "nothing to audit" in words(out.read_text()), "the page of the other variant is gone"
+    assert call("--trials", "5000").exit_code == 2
+    assert call("--per-day", "0").exit_code == 2
+    audited = call("--audit", "--trials", "5000")
     assert audited.exit_code == 0, audited.output
-    assert "not refuted 0.5" in words(out.read_text())
+    assert re.search(r"local not refuted 0.5 [0-9.]+ 0.5 5,000", words(out.read_text()))
+    out.write_text("a letter")
+    other = call()
+    assert other.exit_code == 2
+    assert "is there already and is no html file of veilsum" in " ".join(other.output.split())
+    assert out.read_text() == "a letter"
+
+
+def test_the_page_is_written_into_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "ward.toml").write_text(BASE)
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(app, ["report", "ward.toml"])
+    assert done.exit_code == 0, done.output
+    assert done.output.startswith("ward-report.html: a page to print")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["ward-report.html", "ward.toml"]
+
+
+def audit_section(page: str) -> str:
+    found = re.search(r'<section id="audit">.*?</section>', page, re.DOTALL)
+    assert found is not None
+    return words(f"</style>{found[0]}")
+
+
+def test_the_verdict_of_the_likelihoods_is_on_the_page() -> None:
+    said = audit_section(sign_off(scenario(), "local"))
+    assert "local not refuted 0.5 - 0.5 -" in said
+    assert "veilsum report ward.toml --variant local --audit also attacks by samples" in said
+    masked = audit_section(sign_off(scenario(), "masked"))
+    assert "masked not refuted 0.5 - 0.5 -" in masked, "one of the two sessions of a query"
+    assert "attacked session by session" in masked
+    network = audit_section(sign_off(scenario(), "network"))
+    assert network.count("not refuted") == 5, "the signal, and four kinds of views of neighbours"
+
+
+@pytest.mark.filterwarnings("ignore::veilsum.errors.PrivacyWarning")
+def test_the_page_says_where_no_attack_was_run_and_how_to_run_one() -> None:
+    text = BASE.replace('"normal"', '"log-normal"').replace("[0.0, 10.0]", "[0.5, 100.0]")
+    text = text.replace("radius = 2.0", 'radius = 1.0\ndelta = 0.01\nsensitivity = "smooth"')
+    said = audit_section(sign_off(scenario(text.partition("[[variant]]")[0])))
+    assert "No attack was run. veilsum report ward.toml --audit attacks" in said
+    assert "refuted" not in said
+
+
+def test_noise_that_is_too_small_is_refuted_by_likelihoods_and_not_to_be_signed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The weakened variant: 1% of the noise is missing."""
+    exact = problem_audits.transcript_loss
+    monkeypatch.setattr(problem_audits, "transcript_loss", lambda *given: exact(*given) / 0.99)
+    terms = SignOffTerms.of(scenario(), "local")
+    found = attacks(terms)
+    assert [report.verdict for report, _ in found] == ["REFUTED"]
+    assert "the audit refutes a claim." in objections(terms, found)
+    shown = page(terms, audited=found)
+    assert 'badge bad">refuted' in shown
+    assert "Do not sign: the audit refutes a claim." in words(shown)
+
+
+def test_every_objection_has_words() -> None:
+    source = (ROOT / "src/veilsum/front/templates/sign/objections.txt").read_text("utf-8")
+    assert set(re.findall(r'why == "([^"]+)"', source)) == set(map(str, Objection))
+
+
+def test_every_claim_has_words() -> None:
+    for variant in ("local", "network", "masked", "open"):
+        rows = sign_off(scenario(), variant).partition('id="claims"')[2].partition("</table>")[0]
+        assert "<td></td>" not in rows
+        assert rows.count("<tr><td>") == len(claims(SignOffTerms.of(scenario(), variant)))
+
+
+def test_the_words_are_in_templates_and_not_in_python() -> None:
+    """A lawyer reviews the templates: no element and no paragraph is assembled elsewhere."""
+    for file in (ROOT / "src/veilsum/reports").glob("*.py"):
+        strings = [
+            node.value
+            for node in ast.walk(ast.parse(file.read_text("utf-8")))
+            if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        ]
+        assert not [text for text in strings if re.search(r"</?(p|td|tr|li|span|h\d)\b", text)]
 
 
 SKELLAM = """\
@@ -453,14 +533,13 @@ def test_a_guarantee_on_paper_is_not_to_be_signed_without_a_reason(
     file.write_text(text.partition("[[variant]]")[0])
 
     def call(*more: str) -> Any:
-        return CliRunner().invoke(app, ["report", str(file), "--out", str(out), "--force", *more])
+        return CliRunner().invoke(app, ["report", str(file), "--out", str(out), *more])
 
     done = call()
     assert done.exit_code == 1
     assert said in " ".join(done.output.split())
-    assert f"Do not sign: {done.output.partition('do not sign: ')[2][:40]}" in words(
-        out.read_text()
-    )
+    said = " ".join(done.output.partition("do not sign: ")[2].split())
+    assert f"Do not sign: {said}" in words(out.read_text())
     lead = out.read_text().partition('id="collected"')[0]
     assert 'badge good"' not in lead
     done = call("--reason", "the council <agreed> on 3 May")
@@ -487,17 +566,12 @@ def test_the_page_says_where_readings_are_and_who_has_read_the_proofs() -> None:
     assert "Their readings are in one file" in said
     assert "Whatever anyone sees" not in said, "the machine's owner sees the readings"
     assert "Nobody outside the project has read these proofs yet" in said
-    assert (
-        "Files hold estimates with noise, figures and the guarantee; veilsum deletes none" in said
-    )
+    assert "Files hold estimates with noise, figures and the guarantee; with --truth also" in said
+    assert "as secret as they are; veilsum deletes none of them" in said
     assert "Kept for Not stated" in said
     drawn = BASE.replace('file = "doses.csv"', "draw = { mu = 5.0 }")
     said = words(sign_off(scenario(drawn), "local"))
     assert "on the site that measured them; veilsum sends none" in said
     assert "its ledger: what was released" in said
-    kept = BASE.replace("[report]", '[report]\nkept = "two years"').replace(
-        "[agents]", "[record]\nevaluate = true\n[agents]"
-    )
-    said = words(sign_off(scenario(kept), "local"))
-    assert "Kept for two years" in said
-    assert "evaluation.secret files" in said
+    kept = BASE.replace("[report]", '[report]\nkept = "two years"')
+    assert "Kept for two years" in words(sign_off(scenario(kept), "local"))

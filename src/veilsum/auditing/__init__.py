@@ -13,9 +13,10 @@ from veilsum.auditing.exact import (
     signal_moves,
 )
 from veilsum.auditing.lower_bound import FAULT, runs_for, smallest_fault
-from veilsum.auditing.masked import audit_masked
+from veilsum.auditing.masked import audit_masked, masked_likelihoods
 from veilsum.auditing.mechanism import AuditReport, audit
 from veilsum.auditing.problem import (
+    audit_likelihoods,
     audit_neighbour,
     audit_problem,
     best_connected,
@@ -40,6 +41,7 @@ __all__ = [
     "Transcript",
     "adjacent",
     "audit",
+    "audit_likelihoods",
     "audit_masked",
     "audit_neighbour",
     "audit_problem",
@@ -48,6 +50,7 @@ __all__ = [
     "estimate_moves",
     "estimate_off",
     "exact_loss",
+    "masked_likelihoods",
     "message_mechanism",
     "runs_for",
     "signal_moves",

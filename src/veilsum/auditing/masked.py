@@ -33,6 +33,11 @@ FAST, EXACT = "floating-point", "exact"
 FEWEST, MOST = 1000, 20_000  # runs a side with exact draws
 POINTS, WIDEST = 2**17, 2048.0  # of a table of probabilities; standard deviation in steps
 RAREST = 1e-13
+MOST_POINTS, BEYOND = 2**21, 1e-18  # of a law's characteristic function; what it leaves out
+MOST_LOSS, FLOOR = (
+    15.0,
+    1e-9,
+)  # a claim, and a mass over that at 0, that rounding leaves 9 digits of
 LONGEST = 20.0  # seconds for which exact draws are made member by member, about
 
 
@@ -108,6 +113,69 @@ def audit_masked(
         weakened=lambda missing: _drawn(law.shrunk(1 - missing)),
     )  # fmt: skip
     return replace(report, sampler=FAST)
+
+
+def masked_likelihoods(
+    terms: MaskedParameters, colluders: int | None = None, name: str = "masked sum"
+) -> AuditReport | None:
+    """Attack one session by the likelihoods of a class sum, from which colluders subtract their draws.
+
+    The law of what remains is computed from what each member draws, by its characteristic function, and
+    not from the theorem that the claim rests on. Nothing is sampled.
+
+    Parameters
+    ----------
+    terms : MaskedParameters
+        The claim.
+    colluders : int, optional
+        How many members collude; as many as the claim covers without it.
+    name : str
+        Of the report.
+
+    Returns
+    -------
+    AuditReport or None
+        The claim beside the evidence; None if the claim has a delta, or its epsilon or the law of the
+        noise is beyond what floats resolve.
+
+    Examples
+    --------
+    >>> from veilsum.privacy import MaskedParameters
+    >>> terms = MaskedParameters(14, colluders=4, absent=2, epsilon=1.0, sensitivity_steps=16)
+    >>> round(masked_likelihoods(terms).exact, 9)
+    1.0
+    >>> masked_likelihoods(terms, colluders=8).refuted
+    True
+    """
+    known = terms.colluders if colluders is None else colluders
+    unknown = terms.smallest_roster - known
+    points = 2 ** math.ceil(math.log2(2 * terms.noise_of(unknown).tail(BEYOND)))
+    if terms.event.delta or points > MOST_POINTS or terms.epsilon > MOST_LOSS:
+        return None
+    moves = [shift.steps for _, shift in _pairs(terms)]
+    log = _log_masses(terms.noise, unknown, points, {0, *(by for move in moves for by in move)})
+    loss = max(sum(log[0] - log[by] for by in move) for move in moves)
+    return AuditReport(
+        name=name, epsilon=terms.epsilon, delta=0.0, lower_bound=loss, delta_lower_bound=0.0,
+        confidence=1.0, trials=0, pair=f"no move, and one of {terms.sensitivity_steps:,} grid steps",
+        event=f"the sum of {unknown:,} members' noise", smallest_fault=0.0, exact=loss,
+    )  # fmt: skip
+
+
+def _log_masses(law: IntegerNoise, draws: int, points: int, places: set[int]) -> dict[int, float]:
+    """log N P(X = k) of so many draws together: N P(X = k) = sum_j phi(2 pi j/N) cos(2 pi j k/N).
+
+    phi is real and even, so that half of the points do; the angles are reduced in whole numbers. Masses
+    below a floor are raised to it, which makes a loss smaller, never larger.
+    """
+    j = np.arange(points // 2 + 1)
+    phi = np.exp(draws * law.log_characteristic(2 * np.pi * j / points))
+    phi[1:-1] *= 2
+    whole = phi.sum()
+    return {
+        k: math.log(max((phi * np.cos(2 * np.pi * (j * k % points) / points)).sum(), FLOOR * whole))
+        for k in places
+    }
 
 
 def _audit_exact_draws(

@@ -107,8 +107,8 @@ class AuditReport:
     def refuted(self) -> bool:
         """Whether the evidence exceeds the claim; a loss at delta = 0 says nothing of a delta."""
         pure = 0.0 if self.exact is None or self.delta else self.exact
-        known = pure > self.epsilon * (1 + ROUNDING)
-        return known or self.lower_bound > self.epsilon or self.delta_lower_bound > self.delta
+        found = max(pure, self.lower_bound)
+        return found > self.epsilon * (1 + ROUNDING) or self.delta_lower_bound > self.delta
 
     def __str__(self) -> str:
         """State the verdict, and what the audit could have found."""

@@ -31,7 +31,7 @@ from veilsum.auditing.exact import (
     signal_moves,
 )
 from veilsum.auditing.lower_bound import FAULT
-from veilsum.auditing.masked import audit_masked
+from veilsum.auditing.masked import audit_masked, masked_likelihoods
 from veilsum.auditing.mechanism import MOST_EPSILON, ROUNDING, AuditReport, additive, audit
 from veilsum.auditing.transcripts import (
     TranscriptMechanism,
@@ -187,6 +187,70 @@ def audit_problem(
         ratio=_message_ratio(todo, agent, reading, centre) if known else None,
         weakened=at_more if todo.privacy.perturbs_input else additive(whole, centre),
     )  # fmt: skip
+
+
+def audit_likelihoods(problem: Problem, name: str = "") -> AuditReport | None:
+    """Attack the signal of the best-connected agent by the likelihoods of all messages of all agents.
+
+    Nothing is sampled: the loss of the worst pair of signals is exact, and the same each time. A masked
+    sum is attacked as `masked_likelihoods` does, one session of it.
+
+    Parameters
+    ----------
+    problem : Problem
+        The problem, audited at its smallest epsilon.
+    name : str
+        Of the report; the algorithm's without it.
+
+    Returns
+    -------
+    AuditReport or None
+        The claim beside the evidence; None where the likelihoods are not known, or there is a delta,
+        of which a loss at delta = 0 says nothing.
+
+    Raises
+    ------
+    PrivacyError
+        If nothing is guaranteed.
+
+    Examples
+    --------
+    >>> from veilsum import algorithms, families, networks, simulation
+    >>> from veilsum.privacy import SignalDP
+    >>> mixing = networks.metropolis(networks.load("path:5"))
+    >>> family = families.Normal(sigma=1.0)
+    >>> source = simulation.SyntheticSignals(family, {"mu": 0.0}, mixing.size, seed=1)
+    >>> problem = simulation.Problem(
+    ...     mixing, algorithms.Learn(), family, source, SignalDP(1.0, radius=0.5), rounds=3
+    ... )
+    >>> report = audit_likelihoods(problem)
+    >>> report.verdict, round(report.exact, 6)
+    ('not refuted', 1.0)
+    """
+    todo = at_smallest_epsilon(problem)
+    if todo.privacy.delta:
+        return None
+    if todo.privacy.masked:
+        made = todo.calibration.mechanism(todo.privacy.epsilon, 1)
+        assert isinstance(made, MaskedMechanism)
+        return masked_likelihoods(made.terms, name=name or todo.algorithm.name)
+    pairs, agent = adjacent(todo.family, todo.privacy.reach), best_connected(todo)
+    loss = _exact_signal(todo, agent, pairs) if pairs else None
+    if loss is None:
+        return None
+    return AuditReport(
+        name=name or todo.algorithm.name,
+        epsilon=signal_claim(todo, agent),
+        delta=0.0,
+        lower_bound=loss,
+        delta_lower_bound=0.0,
+        confidence=1.0,
+        trials=0,
+        pair=f"the worst of {len(pairs):,} pairs of signals of agent {agent}",
+        event="all messages of all agents",
+        smallest_fault=0.0,
+        exact=loss,
+    )
 
 
 def _message_ratio(

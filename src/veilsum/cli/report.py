@@ -8,11 +8,13 @@ from typing import Annotated
 import typer
 
 from veilsum.cli.guard import FAILED, Debug, existing, guarded
-from veilsum.cli.options import File, Force, page_file
+from veilsum.cli.options import File
 
 Page = Annotated[
     Path | None,
-    typer.Option(help="The page to write.", show_default="veilsum-out/NAME-report.html"),
+    typer.Option(
+        "--out", "-o", metavar="FILE", help="The page to write.", show_default="NAME-report.html"
+    ),
 ]
 Variant = Annotated[
     str | None,
@@ -28,7 +30,7 @@ PerDay = Annotated[
     ),
 ]
 Audit = Annotated[
-    bool, typer.Option("--audit", help="Attack the guarantee and state what that proves.")
+    bool, typer.Option("--audit", help="Attack by samples, too, and state what that proves.")
 ]
 Trials = Annotated[
     int | None, typer.Option(min=1000, help="Runs per side of the audit; enough unless given.")
@@ -52,7 +54,6 @@ def report(
     audit: Audit = False,
     trials: Trials = None,
     reason: Reason = "",
-    force: Force = False,
     debug: Debug = False,
 ) -> None:
     """Write a page to print and to sign: what leaves, who could learn what, and what is assumed.
@@ -60,9 +61,14 @@ def report(
     No reading is opened for it. The exit code is 1 if the page says not to sign.
     """
     with guarded(debug):
+        import textwrap
+
         from veilsum import _validate
         from veilsum.errors import CommandError
-        from veilsum.reports.sign_off import audited_claims, objections, page
+        from veilsum.front import terminal
+        from veilsum.front.files import check_ours, save_page
+        from veilsum.reports.objections import objections
+        from veilsum.reports.sign_off import attacks, page
         from veilsum.reports.terms import SignOffTerms
         from veilsum.scenario import Scenario
 
@@ -71,16 +77,16 @@ def report(
         if trials is not None and not audit:
             raise CommandError("--trials belongs to the audit; add --audit, or leave it out")
         loaded = Scenario.load(scenario)
-        default = Path("veilsum-out") / f"{loaded.name}-report.html"
-        path = page_file(out or default, force or out is None)
+        path = (out or Path(f"{loaded.name}-report.html")).with_suffix(".html")
+        check_ours(path)
         site = None if agent is None else existing(agent, "agent's file")
         terms = SignOffTerms.of(loaded, variant, site, reason)
-        audited = audited_claims(terms, trials) if audit else None
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(page(terms, per_day, audited), encoding="utf-8")
-        typer.echo(f"{path}: a page to print and to sign; a browser makes a PDF of it")
+        with terminal.Bar() as bar:
+            audited = attacks(terms, audit, trials, bar.step)
+        save_page(path, page(terms, per_day, audited))
+        terminal.say(f"{path}: a page to print and to sign; a browser makes a PDF of it")
         why = objections(terms, audited)
-        for reason in why:
-            typer.echo(f"do not sign: {reason}")
+        for each in why:
+            terminal.say(textwrap.fill(f"do not sign: {each}", terminal.width()))
     if why:
         raise typer.Exit(FAILED)

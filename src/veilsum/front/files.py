@@ -46,6 +46,13 @@ def places(name: str, stem: str | PathLike[str] | None, secret: bool = False) ->
     return found
 
 
+def save_page(path: Path, text: str) -> None:
+    """Write a page that has no table beside it, in place of an earlier one."""
+    check_ours(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    _write(path, text, secret=False)
+
+
 def check_ours(path: Path) -> None:
     """Raise if a file is there that veilsum did not write."""
     if path.is_dir():

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from veilsum import _extras
 from veilsum.auditing import (
     AuditReport,
     Transcript,
+    audit_likelihoods,
     audit_neighbour,
     audit_problem,
     best_connected,
@@ -19,6 +21,8 @@ from veilsum.scenario import Job
 from veilsum.simulation import Problem
 
 FAULT, ROUNDS = 0.1, 3
+MOST_NUMBERS = 1_000_000  # agents times rounds whose likelihoods every page has: a few seconds
+MOST_OF_NEIGHBOURS = 100_000  # where thousands of adversaries are tried
 
 
 class AuditedClaim(NamedTuple):
@@ -95,6 +99,26 @@ def audit_jobs(
         if guarantee.unit.neighbours and guarantee.status is not Status.NONE:
             more = _neighbours(problem, trials, rounds, f"{job.name}: neighbour", fault)
             found += [AuditedClaim(each, guarantee.status) for each in more]
+    return found
+
+
+def likelihoods(job: Job) -> list[AuditedClaim]:
+    """What likelihoods alone find of a variant, the same each time.
+
+    Nothing where they are not known or cost too much, or where a network needs scipy and there is none.
+    """
+    problem, guarantee = job.problem, job.problem.guarantee
+    neighbours = guarantee.unit.neighbours and guarantee.status is not Status.NONE
+    most = MOST_OF_NEIGHBOURS if neighbours else MOST_NUMBERS
+    large = problem.network.size * problem.rounds > most
+    if not problem.privacy.masked and (large or not _extras.available("scipy")):
+        return []
+    alone = guarantee.signals or guarantee
+    report = audit_likelihoods(problem, job.name)
+    found = [] if report is None else [AuditedClaim(report, alone.status)]
+    if found and neighbours:
+        more = worst_neighbours(problem, f"{job.name}: neighbour")
+        found += [AuditedClaim(each, guarantee.status) for each in more]
     return found
 
 

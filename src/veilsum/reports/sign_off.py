@@ -1,27 +1,35 @@
 """The page for the one who signs: one printable HTML document from a scenario's public terms.
 
-The same scenario and version of veilsum give the same page, byte for byte, so that what was signed
-can be compared with what is there.
+Its sentences are in front/templates/sign; here are the numbers in them. The same scenario and version of
+veilsum give the same page, byte for byte, so that what was signed can be compared with what is there.
 """
 
 from __future__ import annotations
 
 import math
+import shlex
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
-from veilsum._html import Markup, document, element, facts, section, table
-from veilsum.privacy import Status
-from veilsum.privacy.accounting import compose, repeated
+from veilsum.families.base import SIGNAL
+from veilsum.families.support import Metric
+from veilsum.front.page import page as rendered
+from veilsum.privacy import Guarantee, PrivacyEvent, Status
+from veilsum.privacy.accounting import Composition, compose, repeated
 from veilsum.privacy.guarantee import MOST_USEFUL
-from veilsum.privacy.odds import in_words, upward
-from veilsum.reports import choices, exposure
-from veilsum.reports.audits import AuditedClaim, audit_jobs
-from veilsum.reports.claims import audit_table, claim_table
+from veilsum.privacy.odds import believed, in_words, upward
+from veilsum.reports.audits import AuditedClaim, audit_jobs, likelihoods
+from veilsum.reports.claims import claims
+from veilsum.reports.objections import objections
 from veilsum.reports.periods import PeriodCost, period_costs
 from veilsum.reports.terms import Mode, SignOffTerms
-from veilsum.results.describe import describe_network
-from veilsum.results.describe import versions
+from veilsum.results import units
+from veilsum.results.describe import describe_network, mechanisms_of, versions
 from veilsum.scenario import Scenario
+
+PRIORS = (0.5, 0.1, 0.01)
+MULTIPLES = (2, 5, 10)
 
 
 def sign_off(
@@ -47,7 +55,8 @@ def sign_off(
     per_day
         Readings or runs a day, where [agents] has no schedule.
     audit
-        Whether to attack the guarantee, which takes a while.
+        Whether to attack the guarantee by samples, too, which takes a while. Without it the page has
+        the verdict of the likelihoods, where these are known and cheap.
     trials
         Of the audit, a side; as many as find a tenth of the noise missing without it.
     reason
@@ -74,147 +83,162 @@ def sign_off(
     True
     """
     terms = SignOffTerms.of(scenario, variant, agent, reason)
-    return page(terms, per_day, audited_claims(terms, trials) if audit else None)
+    return page(terms, per_day, attacks(terms, audit, trials))
 
 
-def audited_claims(terms: SignOffTerms, trials: int | None = None) -> list[AuditedClaim]:
-    """What attacks on the guarantee found; nothing where nothing is guaranteed."""
-    return [] if terms.signals.status is Status.NONE else audit_jobs([terms.job], trials)
+def attacks(
+    terms: SignOffTerms,
+    sampled: bool = False,
+    trials: int | None = None,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> list[AuditedClaim]:
+    """What attacks on the guarantee found; nothing where nothing is guaranteed, or none was run."""
+    if terms.signals.status is Status.NONE:
+        return []
+    if sampled:
+        return audit_jobs([terms.job], trials, progress=progress)
+    return likelihoods(terms.job)
 
 
 def page(
-    terms: SignOffTerms, per_day: float | None = None, audited: list[AuditedClaim] | None = None
+    terms: SignOffTerms, per_day: float | None = None, audited: Sequence[AuditedClaim] = ()
 ) -> str:
-    """The page of terms, with what an audit found; None if there was none."""
-    title = f"{terms.scenario.title}: what it reveals at most"
-    body = [
-        element("h1", title),
-        element("p", _what(terms), class_="faint"),
-        *_first(terms, per_day, audited),
-        section("What is collected", *exposure.collected(terms), name="collected"),
-        section("What leaves a site", *exposure.leaves(terms), name="leaves"),
-        section("Who could learn what", *exposure.learns(terms), name="who"),
-        section("Epsilon in odds", *choices.odds(terms), name="epsilon"),
-        section("The radius, and what it hides", *choices.radius(terms), name="radius"),
-        section("What is assumed", *choices.assumptions(terms), name="assumed"),
-        section("A day, a month, a year", *_totals(terms, per_day), name="totals"),
-        section("Claims and their proofs", *claim_table(terms), name="claims"),
-        section("Audit", *audit_table(audited), name="audit"),
-        section("Versions and hashes", *_versions(terms), name="versions"),
-        section("Signature", signature(), name="signature"),
-    ]
-    return document(title, body)
-
-
-def _what(terms: SignOffTerms) -> str:
-    variant = "" if terms.spec.name == terms.scenario.name else f", variant {terms.spec.name}"
-    return (
-        f"Scenario {terms.scenario.name}{variant}: {describe_network(terms.problem.network)}, "
-        f"algorithm {terms.problem.algorithm.name}, {terms.mode}"
+    """The page of terms, with what attacks found."""
+    values = _exposure(terms) | _choices(terms) | _totals(terms, per_day) | _attacks(terms, audited)
+    return rendered(
+        "sign/page.html",
+        terms.scenario.title,
+        terms=terms,
+        mode=terms.mode.name.lower(),
+        signals=terms.signals,
+        guarantee=terms.guarantee,
+        proved=terms.signals.status is Status.PROVED,
+        report=terms.spec.report,
+        family=terms.problem.family,
+        unit=terms.job.unit,
+        unit_word="reading" if terms.online else "signal",
+        members=terms.problem.network.size,
+        network=describe_network(terms.problem.network),
+        most_useful=f"{MOST_USEFUL:g}",
+        objections=objections(terms, audited),
+        claims=claims(terms),
+        in_full=units.in_sentence(str(terms.guarantee), terms.job.unit),
+        file=Path(terms.scenario.source_map.file).name,
+        seed_inside=terms.measured and terms.spec.seed is not None,
+        versions=versions(),
+        odds=in_words,
+        upward=upward,
+        count="{:,}".format,
+        **values,
     )
 
 
-def _first(
-    terms: SignOffTerms, per_day: float | None, audited: list[AuditedClaim] | None
-) -> list[Markup]:
-    """The page in a paragraph, and reasons not to sign."""
-    found, unit = terms.signals, "reading" if terms.online else "signal"
-    parts = []
-    if found.status is Status.PROVED:
-        against = {
-            Mode.MASKED: _colluding(found.adversary.colluders),
-        }.get(terms.mode, "against all other members together")
-        where = (
-            "Their readings are in one file, and whoever controls the machine with it sees them all."
-            if terms.measured
-            else "There is no server; whoever controls a member's machine sees its readings."
-        )
-        text = (
-            f"{terms.problem.network.size:,} members estimate together. {where} The messages are "
-            f"{in_words(found.epsilon, found.delta)} under one value of a member's {unit} than under "
-            f"another{'' if found.unit.whole else ' within the radius'}, {against}. This "
-            f"{found.hides(terms.job.unit)}."
-        )
-        more = f"{_besides(terms)}{_together(terms, per_day)}"
-        parts.append(element("p", found.badge, f" {text}{more}", class_="lead"))
-        if terms.reason and not found.useful:
-            text = f"Beyond what is called useful (epsilon {MOST_USEFUL:g}). The reason given: "
-            parts.append(element("p", text, terms.reason, class_="missing"))
-    else:
-        text = f"Not proved: {found.reason}."
-        parts.append(element("p", found.badge, f" {text}", class_="lead"))
-    return parts + [
-        element("p", f"Do not sign: {why}", class_="stop") for why in objections(terms, audited)
+def _exposure(terms: SignOffTerms) -> dict[str, Any]:
+    """What is collected and sent, and what observers can conclude."""
+    formula, every = terms.problem.family.formula, terms.spec.agents.every
+    name, _, more = formula.partition(", ")
+    plain = formula in SIGNAL
+    return {
+        "every": _duration(every) if every else "",
+        "bounded": terms.spec.family.options.get("bounds") is not None,
+        "plain": plain,
+        "vector": plain and formula != "s",
+        "statistic": f"{name} ({more})" if plain and more else formula,
+        "noise": ", ".join(dict.fromkeys(mechanisms_of(terms.problem))) or "no",
+        "masked": terms.masked,
+        "attempts": 1 if terms.masked is None else terms.masked.attempts,
+        "more_colluders": _more_colluders(terms),
+        "all_messages": _all_messages(terms),
+    }
+
+
+def _duration(seconds: float) -> str:
+    for name, length in (("day", 86_400.0), ("hour", 3600.0), ("minute", 60.0)):
+        if seconds >= length and seconds % length == 0:
+            count = int(seconds // length)
+            return name if count == 1 else f"{count} {name}s"
+    return f"{seconds:g} seconds"
+
+
+def _more_colluders(terms: SignOffTerms) -> list[tuple[int, Composition]]:
+    """More colluders than are covered, and what all sessions of a query cost against them."""
+    numbers = terms.masked
+    if numbers is None:
+        return []
+    others = numbers.smallest_roster - 1
+    counts = sorted({min(c, others) for c in (2 * numbers.colluders, numbers.colluders + 1)})
+    delta = numbers.event.delta
+    return [
+        (count, repeated(PrivacyEvent.of(numbers.epsilon_against(count), delta), numbers.attempts))
+        for count in counts
+        if count > numbers.colluders
     ]
 
 
-def _colluding(members: int) -> str:
-    """Whom a masked sum holds against: with no colluders, outsiders alone."""
-    if not members:
-        return "for whoever is no member; any one member may learn more"
-    return f"against up to {members} colluding members"
-
-
-def _besides(terms: SignOffTerms) -> str:
-    """What Network DP says of neighbours' estimates, beside the signals."""
+def _all_messages(terms: SignOffTerms) -> Guarantee | None:
+    """What Network DP states of all messages of an agent; None where it limits nothing."""
     whole = terms.guarantee.for_transcript()
-    if terms.mode is not Mode.NETWORK or whole.status is not Status.PROVED:
-        return ""
-    return (
-        " For a neighbour's estimate that moves by 1 in one round, all messages of one agent are "
-        f"{in_words(whole.epsilon, whole.delta)}."
-    )
+    proved = whole.status is Status.PROVED and not math.isinf(whole.epsilon)
+    return whole if terms.mode is Mode.NETWORK and proved else None
 
 
-def _together(terms: SignOffTerms, per_day: float | None) -> str:
-    """What the readings of a year say together: one reading is not what a habit shows in."""
-    if not terms.online:
-        return ""
-    year = _costs(terms, per_day)[-1]
-    words = in_words(year.epsilon, year.delta)
-    return f" That is for one reading; for all readings of a year together it is {words}."
+def _choices(terms: SignOffTerms) -> dict[str, Any]:
+    """Epsilon and the radius."""
+    found, metric = terms.signals, terms.signals.unit.metric
+    return {
+        "categories": metric is Metric.DISCRETE,
+        "in_l1": metric is Metric.L1,
+        "beliefs": [(f"{p:.0%}", believed(found.epsilon, p)) for p in PRIORS if terms.holds],
+        "larger": _larger(terms) if terms.holds and not found.unit.whole else [],
+        "sensitivity": terms.problem.family.sensitivity(found.unit.radius).reason
+        if terms.holds
+        else "",
+    }
 
 
-def objections(terms: SignOffTerms, audited: list[AuditedClaim] | None = None) -> list[str]:
-    """What speaks against a signature, whatever the numbers are; empty if nothing does."""
-    why = []
-    if terms.signals.status is not Status.PROVED:
-        why.append(f"the guarantee is not proved (its status is {terms.signals.status}).")
-    elif terms.guarantee.status is not Status.PROVED:
-        why.append(
-            f"what is asked for besides signals is not proved ({terms.guarantee.status}): "
-            f"{terms.guarantee.reason}."
-        )
-    if terms.holds and not terms.signals.useful and not terms.reason:
-        whole = terms.signals.for_whole_value()
-        found = "has no limit" if whole.status is Status.NONE else f"is {upward(whole.epsilon)}"
-        why.append(
-            f"epsilon for the whole value of a signal {found} (this "
-            f"{terms.signals.hides(terms.job.unit)}), and beyond {MOST_USEFUL:g} a guarantee is one on "
-            f"paper. Hide more ({'' if terms.signals.unit.whole else 'no radius, '}a smaller epsilon), or "
-            "give the reason why this is enough: --reason, or whole_value under [report]."
-        )
-    if audited and any(report.refuted for report, _ in audited):
-        why.append("the audit refutes a claim.")
-    if terms.refused and terms.mode is Mode.NETWORK:
-        why.append(f"real agents refuse this ({terms.refused.rstrip('.')}).")
-    elif terms.measured and terms.refused and terms.mode is not Mode.NOTHING:
-        why.append(
-            f"real agents cannot run this ({terms.refused.rstrip('.')}), and the noise of a simulation "
-            "is in floating point: its results may not be released."
-        )
-    if terms.measured and terms.spec.seed is not None:
-        why.append(
-            "the scenario has a seed and measured signals; whoever knows it can draw the noise of a "
-            "simulation again. Remove the seed."
-        )
-    if terms.measured and terms.spec.replicas > 1:
-        total = repeated(terms.signals.cost, terms.spec.replicas).epsilon
-        why.append(
-            f"{terms.spec.replicas} replicas release the same measured signals as often: together "
-            f"epsilon = {upward(total)}. Set replicas = 1."
-        )
-    return why
+def _larger(terms: SignOffTerms) -> list[tuple[float, PrivacyEvent]]:
+    """Differences beyond the radius, and what each costs by group privacy."""
+    steps = {k: _steps(terms, k) for k in MULTIPLES}
+    return [
+        (k * terms.signals.unit.radius, terms.signals.cost.times(count))
+        for k, count in steps.items()
+        if count is not None
+    ]
+
+
+def _steps(terms: SignOffTerms, multiple: int) -> int | None:
+    """Steps of at most a radius from one value to another, k radii apart; None if there are none."""
+    support, size = terms.problem.family.support, terms.signals.unit.radius
+    if (
+        terms.signals.unit.metric is Metric.ABSOLUTE
+        and multiple * size > support.high - support.low
+    ):
+        return None
+    steps = multiple
+    if support.integer:
+        if size < 1:
+            return None
+        steps = math.ceil(multiple * size / math.floor(size))
+    whole = terms.signals.unit.steps  # between any two values there are no more than these
+    return steps if whole is None else int(min(steps, whole))
+
+
+def _totals(terms: SignOffTerms, per_day: float | None) -> dict[str, Any]:
+    """What readings, runs and variants add up to."""
+    costs = _costs(terms, per_day)
+    others = terms.other_variants if terms.holds else []
+    return {
+        "costs": costs,
+        "year": costs[-1] if costs else None,
+        "scheduled": bool(per_day or terms.per_day),
+        "unlimited": any(cost.readings is None for cost in costs),
+        "budget": terms.budget,
+        "other_variants": [name for name, _ in others],
+        "of_all_variants": compose([terms.signals.cost, *(cost for _, cost in others)])
+        if others
+        else None,
+        "infinity": math.inf,
+    }
 
 
 def _costs(terms: SignOffTerms, per_day: float | None) -> list[PeriodCost]:
@@ -223,117 +247,15 @@ def _costs(terms: SignOffTerms, per_day: float | None) -> list[PeriodCost]:
     return period_costs(terms.signals, given, terms.last, terms.budget)
 
 
-def _totals(terms: SignOffTerms, per_day: float | None) -> list[Markup]:
-    found, given = terms.signals, per_day or terms.per_day
-    if not terms.holds:
-        return [element("p", "Nothing is guaranteed: there is no total.", class_="stop")]
-    what = "readings" if terms.online else "runs"
-    assumed = not terms.online and given is None
-    costs = _costs(terms, per_day)
-    rows = [
-        (
-            cost.span,
-            "no limit" if cost.readings is None else f"{cost.readings:,}",
-            "no limit" if math.isinf(cost.epsilon) else upward(cost.epsilon),
-            in_words(cost.epsilon, cost.delta),
-            "the budget" if cost.by_budget else "-",
-        )
-        for cost in costs
-    ]
-    heads = ("all of", f"{what} at most", "epsilon", "whatever is seen is", "limited by")
-    said = [table(heads, rows, stacked=True)]
-    if terms.online and given is None and terms.last is not None:
-        text = (
-            f"There is no schedule: a run of {terms.last:,} readings may take place in a day. Set "
-            "every under [agents], or --per-day."
-        )
-        said.append(element("p", text, class_="missing"))
-    elif any(cost.readings is None for cost in costs):
-        text = (
-            "Nothing limits the readings of a day. Set every under [agents], or a [budget] for all "
-            "readings or for a period."
-        )
-        said.append(element("p", text, class_="stop"))
-    if terms.last is not None:
-        text = (
-            f"The table is for one run, which ends after {terms.last:,} readings; each further run on the "
-            "same people adds up."
-        )
-        said.append(element("p", text))
-    elif assumed:
-        text = (
-            f"One run costs epsilon = {upward(found.epsilon)}. The table is for one run a day on signals of "
-            "the same people; --per-day changes that."
-        )
-        said.append(element("p", text))
-    said.append(element("p", _budget(terms)))
-    others = terms.other_variants
-    if others:
-        total = compose([found.cost, *(cost for _, cost in others)])
-        text = (
-            f"The scenario has other variants on the same signals ({', '.join(n for n, _ in others)}). "
-            f"Where they are run too, all costs add up: together epsilon = {upward(total.epsilon)}."
-        )
-        said.append(element("p", text, class_="missing"))
-    numbers = terms.masked
-    if numbers is not None and numbers.attempts > 1:
-        text = (
-            f"A query takes up to {numbers.attempts} sessions, which are counted; where the first "
-            f"session succeeds, the cost is 1/{numbers.attempts} of it."
-        )
-        said.append(element("p", text, class_="faint"))
-    text = (
-        "These are sums over everything that one person's readings reveal together: that is what "
-        "counts for a habit or an illness that shows in all of them. For what shows in one reading "
-        "only, the epsilon of one reading counts."
-    )
-    return [*said, element("p", text, class_="faint")]
-
-
-def _budget(terms: SignOffTerms) -> str:
-    site, budget = terms.site, terms.budget
-    if site is None or budget is None:
-        return (
-            "No budget was given: `--agent agent.toml` takes the [budget] of a site into account."
-        )
-    if budget.per is not None:
-        what = f"per {budget.per} ({budget.refill})"
-    elif budget.window:
-        what = f"for {budget.window} readings in a row"
-    else:
-        what = "for each reading" if budget.unit == "event" else "for all readings together"
-    return (
-        f"Budget of the site {site.name}: epsilon = {budget.epsilon:g} {what}. Its ledger refuses a release "
-        "that exceeds it."
-    )
-
-
-def _versions(terms: SignOffTerms) -> list[Markup]:
-    """Versions and hashes; that of a text with a seed for measured signals is left out."""
-    secret = terms.measured and terms.spec.seed is not None
-    digest = "left out: the text has the seed of the noise" if secret else terms.scenario.digest
-    manifest = terms.manifest or (
-        f"not complete: {terms.lacking}" if terms.lacking else "none: agents cannot run it"
-    )
-    rows: list[tuple[object, object]] = [
-        ("scenario", Path(terms.scenario.source_map.file).name),
-        ("sha256 of the scenario", element("span", digest, class_="hash")),
-        ("sha256 of the agents' terms (manifest)", element("span", manifest, class_="hash")),
-        ("made with", ", ".join(f"{name} {number}" for name, number in versions().items())),
-    ]
-    text = (
-        "The same scenario and the same version of veilsum make the same page. Agents whose manifest "
-        "has another hash do not talk to one another; `veilsum ledger report` shows it."
-    )
-    return [facts(rows), element("p", text, class_="faint")]
-
-
-def signature() -> Markup:
-    """Three lines to write on."""
-    fields = ("Name and function", "Signature", "Date")
-    return element(
-        "div",
-        *(element("div", element("span", "", class_="fill"), element("span", name, class_="faint"))
-          for name in fields),
-        class_="sign",
-    )  # fmt: skip
+def _attacks(terms: SignOffTerms, audited: Sequence[AuditedClaim]) -> dict[str, Any]:
+    """The verdicts of attacks, and the command that attacks by samples."""
+    reports = [report for report, _ in audited]
+    file = Path(terms.scenario.source_map.file).name
+    variant = "" if terms.spec.name == terms.scenario.name else f" --variant {terms.spec.name}"
+    return {
+        "attackable": terms.signals.status is not Status.NONE,
+        "attacks": reports,
+        "sampled": any(report.trials for report in reports),
+        "confidence": max((r.confidence for r in reports if r.trials), default=0.0),
+        "command": f"veilsum report {shlex.quote(file)}{variant} --audit",
+    }

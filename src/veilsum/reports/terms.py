@@ -21,7 +21,6 @@ from veilsum.privacy import (
     Status,
     guarantee_of,
 )
-from veilsum.privacy.odds import in_words
 from veilsum.scenario import Job, Scenario, Spec
 from veilsum.simulation import Problem
 
@@ -179,15 +178,6 @@ class SignOffTerms:
     def holds(self) -> bool:
         """Whether anything limits what is learnt of a signal: proved, or at least not refuted."""
         return self.signals.status not in (Status.NONE, Status.REFUTED)
-
-    @property
-    def limit(self) -> str:
-        """What can be concluded about one reading, in words; with a condition if it is not proved."""
-        found = self.signals
-        if not self.holds:
-            return f"not limited ({found.status})"
-        condition = "" if found.status is Status.PROVED else f", if what is {found.status} holds"
-        return f"{in_words(found.epsilon, found.delta)}{condition}"
 
     @property
     def measured(self) -> bool:
