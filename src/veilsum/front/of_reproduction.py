@@ -129,7 +129,7 @@ def _listed(counted: Mapping[Any, int]) -> str:
 def _answers(report: ReproductionReport) -> Iterator[Answer]:
     if not report.findings:
         yield Answer(
-            report.id, status=report.verdict, method=report.id, cells={"whose": ""},
+            report.id, status=report.verdict, method=report.id, cells={"whose": "", "where": ""},
             sentences=(report.reason,),
         )  # fmt: skip
     for finding in report.findings:
@@ -164,7 +164,7 @@ def _numbers(report: ReproductionReport, folder: Path) -> Iterator[Row]:
     (empty,) = rows_of(Answer(report.id, status=report.verdict))
     for k, row in enumerate(rows, start=2):
         found = dict(zip(heads, row, strict=True))
-        words = [cell for cell in row if cell and _number(cell) is None]
+        words = [cell for cell in row if cell and not _is_number(cell)]
         line = empty._replace(
             method=", ".join(words), of=f"{folder.name}/{report.id}.csv:{k}",
             epsilon=_number(found.pop("epsilon", "")), round=_round(found.pop("round", "")),
@@ -175,12 +175,17 @@ def _numbers(report: ReproductionReport, folder: Path) -> Iterator[Row]:
                 yield line._replace(quantity=head, value=number)
 
 
-def _number(cell: str) -> float | None:
+def _is_number(cell: str) -> bool:
     try:
-        number = float(cell)
+        float(cell)
     except ValueError:
-        return None
-    return number if math.isfinite(number) else None
+        return False
+    return True
+
+
+def _number(cell: str) -> float | None:
+    """A finite number, or nothing."""
+    return float(cell) if _is_number(cell) and math.isfinite(float(cell)) else None
 
 
 def _round(cell: str) -> int | None:

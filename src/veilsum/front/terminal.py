@@ -9,7 +9,7 @@ import os
 import re
 import shutil
 import sys
-import time
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 
 PATIENCE = 2.0  # seconds before a bar is shown
 NARROWEST = 40
-COLOURS = {"PROVED": "32", "ESTIMATED": "33", "CLAIMED": "33", "REFUTED": "31", "NO PROMISE": "31"}
+COLOURS = {
+    "PROVED": "32", "ESTIMATED": "33", "CLAIMED": "33", "REFUTED": "31", "NO PROMISE": "31",
+    "CONFIRMED": "32", "TRUE, UNINFORMATIVE": "33", "CORRECTED": "33", "FAILED": "31",
+}  # fmt: skip
 HEADING = re.compile(rf"^({'|'.join(COLOURS)})", re.M)
 
 
@@ -55,35 +58,46 @@ def _coloured() -> bool:
 
 
 class Bar:
-    """A progress bar on stderr: shown after two seconds, and never in a pipe.
+    """A progress bar on stderr: shown after two seconds, whether or not a step ends then; never in a pipe.
 
     with Bar() as bar: bar.step("offline", 3, 100)
     """
 
     def __init__(self) -> None:
-        """Start the clock."""
-        self.began = time.monotonic()
+        """Without a terminal there is nothing to show."""
+        self.known: dict[str, Any] = {"completed": 0, "total": None, "description": ""}
         self.display: Progress | None = None
         self.task: Any = None
+        self.lock = threading.Lock()
+        self.timer = threading.Timer(PATIENCE, self._show) if sys.stderr.isatty() else None
 
     def __enter__(self) -> Self:
-        """Show nothing yet."""
+        """Start the clock."""
+        if self.timer is not None:
+            self.timer.daemon = True
+            self.timer.start()
         return self
 
     def __exit__(self, *error: object) -> None:
         """Remove the bar."""
+        if self.timer is not None:
+            self.timer.cancel()
+            self.timer.join()
         if self.display is not None:
             self.display.stop()
 
+    def _show(self) -> None:
+        from rich.console import Console
+        from rich.progress import Progress
+
+        with self.lock:
+            self.display = Progress(console=Console(stderr=True), transient=True)
+            self.task = self.display.add_task(**self.known)
+            self.display.start()
+
     def step(self, name: str, done: int, total: int) -> None:
         """`done` of `total` steps of `name` are done."""
-        late = time.monotonic() - self.began > PATIENCE
-        if self.display is None and late and sys.stderr.isatty():
-            from rich.console import Console
-            from rich.progress import Progress
-
-            self.display = Progress(console=Console(stderr=True), transient=True)
-            self.task = self.display.add_task("")
-            self.display.start()
-        if self.display is not None:
-            self.display.update(self.task, completed=done, total=total, description=name)
+        with self.lock:
+            self.known = {"completed": done, "total": total, "description": name}
+            if self.display is not None:
+                self.display.update(self.task, **self.known)
