@@ -54,7 +54,7 @@ ONE_COLUMN = 7.0  # inches
 _WIDTH = re.compile(r'<svg[^>]* width="([\d.]+)pt"')
 
 
-class Section(NamedTuple):
+class PaperSection(NamedTuple):
     """A figure or table of the paper on the page."""
 
     report: ReproductionReport
@@ -202,7 +202,7 @@ def _table(report: ReproductionReport, folder: Path) -> tuple[list[str], list[li
     return heads, rows
 
 
-def _section(report: ReproductionReport, folder: Path) -> Section:
+def _section(report: ReproductionReport, folder: Path) -> PaperSection:
     heads, rows = _table(report, folder)
     if len(rows) > MOST_ROWS:
         heads, rows = [], []
@@ -211,7 +211,7 @@ def _section(report: ReproductionReport, folder: Path) -> Section:
     counted = _listed({verdict: found[verdict] for verdict in MEANINGS})
     picture = next((name for name in report.outputs if name.endswith(PICTURES)), None)
     drawn, width = _embedded(folder / picture, report.title) if picture else (Markup(""), 0.0)
-    return Section(report, counted, drawn, width > ONE_COLUMN, heads, short)
+    return PaperSection(report, counted, drawn, width > ONE_COLUMN, heads, short)
 
 
 def _short(cell: str) -> str:
