@@ -1,4 +1,4 @@
-"""veilsum reproduce: the table, JSON, the listing, exit codes."""
+"""veilsum reproduce: the screen, the files, JSON, the listing, exit codes."""
 
 from __future__ import annotations
 
@@ -43,25 +43,44 @@ def test_list_names_every_entry() -> None:
     assert one["quote"]
 
 
-def test_a_table_with_verdicts_and_where_the_outputs_are(tmp_path: Any) -> None:
-    done = call("fig-directed", "--quick", "--seed", 3, "--out", tmp_path)
+def test_a_screen_with_verdicts_and_where_the_page_is(tmp_path: Any) -> None:
+    done = call("fig-directed", "--quick", "--seed", 3, "--out", tmp_path / "p")
     assert done.exit_code == 0, done.output
-    assert "fig-directed" in done.stdout
-    assert "Push-sum comes" in " ".join(done.stdout.split())
-    assert f"Outputs in {tmp_path}" in done.stdout
+    said = " ".join(done.stdout.split())
+    assert "CONFIRMED directed-limit: On directed networks" in said
+    assert "Push-sum comes" in said
+    assert f"Page {tmp_path / 'p.html'}" in said
+    assert {path.name for path in tmp_path.iterdir()} == {"p.html", "p.csv", "p.parts"}
+    assert {path.name for path in (tmp_path / "p.parts").iterdir()} >= {
+        "fig-directed.svg", "fig-directed.csv", "verdicts.json",
+    }  # fmt: skip
+
+
+def test_a_folder_gets_the_files_the_name_of_the_paper(tmp_path: Any) -> None:
+    done = call("fig-directed", "--quick", "-o", tmp_path, "--plot", tmp_path / "figures")
+    assert done.exit_code == 0, done.output
     found = {path.name for path in tmp_path.iterdir()}
-    assert found >= {"fig-directed.png", "fig-directed.svg", "fig-directed.csv", "verdicts.json"}
+    assert found == {"paper.html", "paper.csv", "paper.parts", "figures"}
+    written = {path.name for path in (tmp_path / "figures").iterdir()}
+    assert written == {"fig-directed.png", "fig-directed.svg"}
+
+
+def test_a_file_of_another_is_never_replaced_and_nothing_is_computed(tmp_path: Any) -> None:
+    (tmp_path / "p.csv").write_text("kwh\n1\n")
+    done = call("fig-directed", "--quick", "-o", tmp_path / "p")
+    assert done.exit_code == 2
+    assert "p.csv is there already" in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["p.csv"]
 
 
 def test_counts_are_distinguished_for_the_paper_and_for_us(tmp_path: Any) -> None:
     """One tally used to count our own statements as the paper's."""
     done = call("fig-directed", "tightness", "--out", tmp_path)
-    lines = done.stdout.splitlines()
-    none = "0 confirmed, 0 true, uninformative, 0 corrected, 0 refuted"
-    assert f"Statements of the paper, measured: {none.replace('0 conf', '1 conf')}" in lines
-    proved = "0 confirmed, 0 true, uninformative, 2 corrected, 2 refuted"
-    assert f"Statements of the paper, decided by proof: {proved}" in lines
-    assert f"Statements of our own, measured: {none}" in lines
+    said = " ".join(done.stdout.split())
+    assert (
+        "Of the paper, measured: 1 confirmed. "
+        "Of the paper, decided by proof: 2 corrected, 2 refuted. CONFIRMED"
+    ) in said
     reported = json.loads(call("fig-directed", "tightness", "--json", "--out", tmp_path).stdout)
     assert sum(reported["counts"]["paper"].values()) == 1
     assert reported["counts"]["paper, facts"]["refuted"] == 2
@@ -70,11 +89,18 @@ def test_counts_are_distinguished_for_the_paper_and_for_us(tmp_path: Any) -> Non
 
 def test_json_is_one_object_and_a_second_call_computes_nothing(tmp_path: Any) -> None:
     first = call("fig-directed", "--quick", "--json", "--out", tmp_path)
-    before = (tmp_path / "fig-directed.png").stat().st_mtime_ns
+    picture = tmp_path / "paper.parts" / "fig-directed.svg"
+    before = picture.stat().st_mtime_ns
     second = call("fig-directed", "--quick", "--json", "--out", tmp_path)
     assert first.stdout == second.stdout
-    assert (tmp_path / "fig-directed.png").stat().st_mtime_ns == before
-    (entry,) = json.loads(first.stdout)["experiments"]
+    assert picture.stat().st_mtime_ns == before
+    reported = json.loads(first.stdout)
+    assert reported["files"] == [str(tmp_path / f"paper.{kind}") for kind in ("html", "csv")]
+    assert [(each["name"], each["status"]) for each in reported["answers"]] == [
+        ("directed-limit", "confirmed"), ("directed-weights", "corrected"),
+    ]  # fmt: skip
+    assert reported["answers"][0]["cells"]["whose"] == "the paper"
+    (entry,) = reported["experiments"]
     assert (entry["id"], entry["quick"]) == ("fig-directed", True)
     assert entry["command"] == "veilsum reproduce fig-directed --seed 0 --quick"
 
@@ -82,7 +108,7 @@ def test_json_is_one_object_and_a_second_call_computes_nothing(tmp_path: Any) ->
 def test_skipping_is_no_failure(tmp_path: Any) -> None:
     done = call("headline-real", "--quick", "--out", tmp_path)
     assert done.exit_code == 0, done.output
-    assert "skipped" in done.stdout
+    assert "SKIPPED" in done.stdout.splitlines()
     assert "VEILSUM_DATA" in done.stdout
 
 

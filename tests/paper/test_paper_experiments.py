@@ -23,7 +23,8 @@ def test_an_experiment_runs_quickly(id: Any, tmp_path: Any) -> None:
         pytest.skip(report.reason)
     assert report.verdict != FAILED, report.reason
     assert heard == experiment.variants
-    assert {f"{id}.png", f"{id}.svg", f"{id}.csv"} <= set(report.outputs)
+    assert report.outputs[0] in (f"{id}.svg", f"{id}.png")
+    assert f"{id}.csv" in report.outputs
     assert len(report.findings) == len(experiment.claims)
     assert all(finding["sentence"].endswith(".") for finding in report.findings)
     assert any(ch.isdigit() for ch in report.sentence)
@@ -57,7 +58,11 @@ def test_the_tables_hold_every_plotted_number(id: Any, tmp_path: Any) -> None:
 def test_the_same_seed_gives_the_same_bytes(tmp_path: Any) -> None:
     experiment = paper.EXPERIMENTS["fig-directed"]
     for name in ("a", "b"):
-        paper.reproduce([experiment], tmp_path / name, seed=4, quick=True)
-    for suffix in ("csv", "svg", "png"):
-        one, two = (tmp_path / n / f"fig-directed.{suffix}" for n in ("a", "b"))
-        assert one.read_bytes() == two.read_bytes()
+        folder = tmp_path / name
+        reports = paper.reproduce(
+            [experiment], folder, seed=4, quick=True, figures=folder / "figures"
+        )
+        assert [path.name for path in paper.sheet(reports, folder).save(folder)]
+    for path in ("fig-directed.csv", "fig-directed.svg", "figures/fig-directed.svg",
+                 "figures/fig-directed.png", "paper.html"):  # fmt: skip
+        assert (tmp_path / "a" / path).read_bytes() == (tmp_path / "b" / path).read_bytes()

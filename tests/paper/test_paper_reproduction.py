@@ -13,10 +13,10 @@ import pytest
 
 from veilsum import __version__, paper
 from veilsum.errors import ScenarioError
+from veilsum.front import style
 from veilsum.paper import baseline, reproduction, sweeps
 from veilsum.paper.data import MissingDataError
 from veilsum.paper.experiment import Claim, Experiment, Finding, Measurement, Verdict, judged, worst
-from veilsum.front import style
 from veilsum.scenario import Scenario
 
 SCENARIO = """
@@ -64,7 +64,8 @@ def made(
 
 def test_outputs_and_record(tmp_path: Any) -> None:
     (report,) = reproduction.reproduce([made()], tmp_path, seed=5, quick=True)
-    assert report.outputs == ["one.png", "one.svg", "one.csv", "one-more.csv"]
+    assert report.outputs == ["one.svg", "one.csv", "one-more.csv"]
+    assert {path.name for path in tmp_path.iterdir()} == {*report.outputs, "verdicts.json"}
     record = json.loads((tmp_path / "verdicts.json").read_text())
     (held,) = record["experiments"]
     assert record["version"] == held["version"] == __version__
@@ -117,6 +118,25 @@ def test_an_interruption_keeps_what_was_done(tmp_path: Any) -> None:
         reproduction.reproduce(stopped, tmp_path)
     reproduction.reproduce([made("a", calls), made("b", calls)], tmp_path)
     assert calls == ["a", "b", "b"]
+
+
+def test_figures_are_written_where_they_are_asked_for(tmp_path: Any) -> None:
+    """In full, once: a later call computes them only if they are missing or of other inputs."""
+    calls: list[str] = []
+    out, figures = tmp_path / "out", tmp_path / "figures"
+    reproduction.reproduce([made("a", calls)], out)
+    for _ in range(2):
+        reproduction.reproduce([made("a", calls)], out, figures=figures)
+    assert calls == ["a", "a"]
+    assert {path.name for path in figures.iterdir()} == {"a.png", "a.svg"}
+    (figures / "a.png").unlink()
+    reproduction.reproduce([made("a", calls)], out)
+    assert calls == ["a", "a"]
+    reproduction.reproduce([made("a", calls)], out, figures=figures)
+    assert calls == ["a", "a", "a"]
+    reproduction.reproduce([made("a", calls)], out, seed=1)
+    reproduction.reproduce([made("a", calls)], out, seed=1, figures=figures)
+    assert len(calls) == 5  # the figures that were there are of another seed
 
 
 def test_a_fault_or_missing_data_stops_no_other_experiment(tmp_path: Any) -> None:

@@ -15,81 +15,101 @@ from veilsum.cli.guard import FAILED, AsJson, Debug, guarded, needs_simulator, p
 if TYPE_CHECKING:
     from veilsum.paper import Experiment, ReproductionReport
 
+NAME = "paper"
 Ids = Annotated[
     list[str] | None,
     typer.Argument(metavar="ID", help="Which figures and tables.", show_default="all"),
 ]
 Listing = Annotated[bool, typer.Option("--list", help="List the experiments and exit.")]
-Out = Annotated[Path, typer.Option(help="Where figures, numbers and verdicts go.")]
+Out = Annotated[
+    Path,
+    typer.Option(
+        "--out", "-o", metavar="STEM",
+        help="Write STEM.html and STEM.csv; STEM.parts has what is done already.",
+    ),
+]  # fmt: skip
 Seed = Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Of signals and noise.")]
 Quick = Annotated[bool, typer.Option("--quick", help="At most 20 rounds and 2 replicas.")]
-Html = Annotated[bool, typer.Option("--html", help="Also write one HTML page with everything.")]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Compute again what is already there.")]
+Figures = Annotated[
+    Path | None,
+    typer.Option("--plot", metavar="FOLDER", help="Every figure as PNG and SVG, in a folder."),
+]
 
 
 def reproduce(
     ids: Ids = None,
     listing: Listing = False,
-    out: Out = Path("veilsum-out/paper"),
+    out: Out = Path(NAME),
     seed: Seed = 0,
     quick: Quick = False,
     fresh: Fresh = False,
-    html: Html = False,
+    plot: Figures = None,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """Reproduce the paper: figures, the numbers behind them, and a verdict on each statement."""
+    """Reproduce the paper: a verdict on each statement, with figures and numbers on one page."""
     reports: list[ReproductionReport] = []
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # idle threads must not spin
     with guarded(debug):
-        needs_simulator("veilsum reproduce", figures=True)
+        needs_simulator("veilsum reproduce", None, "plot")
         from veilsum import paper
 
         experiments = paper.find(ids or ())
         if listing:
             _list(experiments, as_json)
             return
-        reports = _perform(experiments, out, seed, quick, fresh)
-        page = _page(reports, out) if html else None
-        if as_json:
-            found = [asdict(report) for report in reports]
-            print_json(
-                {"out": str(out), "page": page and str(page), "counts": _counts(reports),
-                 "experiments": found}
-            )  # fmt: skip
-        else:
-            _print_reports(reports, out, page)
+        reports = _perform(experiments, out, seed, quick, fresh, plot, as_json)
     if any(report.verdict == "failed" for report in reports):
         raise typer.Exit(FAILED)
 
 
 def _perform(
-    experiments: list[Experiment], out: Path, seed: int, quick: bool, fresh: bool
+    experiments: list[Experiment],
+    out: Path,
+    seed: int,
+    quick: bool,
+    fresh: bool,
+    plot: Path | None,
+    as_json: bool,
 ) -> list[ReproductionReport]:
+    """Compute, write the files, and print the screen or a JSON object."""
     from veilsum import paper
-    from veilsum.cli.display import Bar
+    from veilsum.front.files import places
+    from veilsum.front.terminal import Bar, show
+    from veilsum.scenario.execute import parts_folder
 
+    page, _ = places(NAME, out)
+    stem = page.with_suffix("")
+    parts = parts_folder(stem)
     total, done = sum(len(experiment.variants) for experiment in experiments), count(1)
     with Bar() as bar:
-        return paper.reproduce(
-            experiments, out, seed, quick, lambda name: bar.step(name, next(done), total), fresh
-        )
-
-
-def _page(reports: list[ReproductionReport], out: Path) -> Path:
-    from veilsum import paper
-
-    return paper.write_page(reports, out)
+        reports = paper.reproduce(
+            experiments, parts, seed, quick, lambda name: bar.step(name, next(done), total), fresh,
+            plot,
+        )  # fmt: skip
+        answers = paper.sheet(reports, parts, stem.name)
+        written = answers.save(stem)
+    if as_json:
+        print_json(answers.to_dict() | {
+            "counts": _counts(reports),
+            "experiments": [asdict(report) for report in reports],
+            "files": [str(path) for path in written],
+        })  # fmt: skip
+    else:
+        show(answers, written)
+    return reports
 
 
 def _list(experiments: list[Experiment], as_json: bool) -> None:
-    from veilsum.cli.display import console, table
+    from veilsum.front.screen import table
+    from veilsum.front.terminal import say, width
 
     if as_json:
         print_json({"experiments": [_described(experiment) for experiment in experiments]})
         return
     rows = [(experiment.id, experiment.title, experiment.reference) for experiment in experiments]
-    console().print(table(("id", "title", "in the paper"), rows))
+    say(table(("id", "title", "in the paper"), rows, width()))
 
 
 def _described(experiment: Experiment) -> dict[str, Any]:
@@ -111,33 +131,3 @@ def _counts(reports: list[ReproductionReport]) -> dict[str, dict[str, int]]:
 
     found = counts(f for report in reports for f in report.findings)
     return {str(o): {str(v): n for v, n in each.items()} for o, each in found.items()}
-
-
-def _tally(reports: list[ReproductionReport]) -> list[str]:
-    """How many statements have which verdict, those of the paper and our own."""
-    from veilsum.paper.experiment import tally
-
-    return tally(f for report in reports for f in report.findings)
-
-
-def _print_reports(reports: list[ReproductionReport], out: Path, page: Path | None) -> None:
-    """Print a row for each statement, and one for each experiment without a verdict."""
-    from veilsum.cli.display import console, table
-
-    rows = []
-    for report in reports:
-        found = [
-            (f["source"], f["verdict"], f"{f['statement']} {f['sentence']}")
-            for f in report.findings
-        ]
-        for k, cells in enumerate(found or [("", report.verdict, report.reason)]):
-            rows.append((report.id if k == 0 else "", *cells))
-    screen = console()
-    screen.print(table(("id", "source", "verdict", "statement and numbers"), rows), "")
-    for line in _tally(reports):
-        screen.print(line, soft_wrap=True)
-    screen.print(
-        f"Outputs in {out}: figures (PNG, SVG), numbers (CSV), verdicts.json", soft_wrap=True
-    )
-    if page is not None:
-        screen.print(f"Everything on one page: {page}", soft_wrap=True)

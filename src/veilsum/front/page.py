@@ -92,7 +92,7 @@ def inside(answers: Answers) -> str:
         "pictures": () if undrawn() else answers.pictures(),
         "undrawn": undrawn(),
     }
-    return templates().get_template("sheet.html").render(**values)
+    return templates().get_template(answers.template).render(**values, **answers.more())
 
 
 def badge_class(status: str, useful: bool = True) -> str:

@@ -2,14 +2,15 @@
 
 Groups by verdict, best first. A column whose cells are all the same moves to the second line. One that
 does not fit is left out and named in the last line. Where a name and its number do not fit beside each
-other, the cells of a row are below one another.
+other, the cells of a row are below one another. Answers in words are paragraphs: all their sentences if
+the screen has room for those of all rows, else the first of each.
 """
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 WIDTH = 80
 MOST_ROWS = 16  # of a sheet; the long table has all
+MOST_LINES = 11  # of answers in words
+FOUND = "what was found"  # sentences that are left out
 MOST_COMPONENTS = 12
 BAR = 24  # the longest bar of a component
 GAP = 2
@@ -31,10 +34,11 @@ Lines = list[str]
 
 @dataclass(frozen=True)
 class Line:
-    """A row of the screen: a name, and cells by their headings."""
+    """A row of the screen: a name, and cells by their headings, or sentences."""
 
     name: str
     cells: dict[str, str]
+    sentences: tuple[str, ...] = ()
 
 
 def screen(answers: Answers, width: int = WIDTH, files: Sequence[Path] = ()) -> str:
@@ -54,7 +58,7 @@ def screen(answers: Answers, width: int = WIDTH, files: Sequence[Path] = ()) -> 
     str
         Lines that are no longer than the width, words that are longer aside.
     """
-    shown, hidden = _chosen(answers.rows)
+    shown, hidden = _chosen(answers.rows, width)
     parts = [(heading, [_line(row) for row in rows]) for heading, rows in groups(shown)]
     constant = _constant([line for _, lines in parts for line in lines])
     rest = [name for name in headings(shown) if name not in constant]
@@ -72,20 +76,39 @@ def screen(answers: Answers, width: int = WIDTH, files: Sequence[Path] = ()) -> 
     out += [line for text in (*answers.promises, *answers.warnings) for line in _wrap(text, width)]
     out += [line for text in answers.legend if text for line in _wrap(text, width)]
     left = [name for name in rest if kept is not None and name not in kept]
+    left += [FOUND] if _words(shown) < _words(answers.rows) else []
     return "\n".join([*out, *_last(files, left, width)])
 
 
-def _chosen(rows: Sequence[Answer]) -> tuple[list[Answer], int]:
+def _chosen(rows: Sequence[Answer], width: int) -> tuple[list[Answer], int]:
     """The first rows of every group, as evenly as they fit, and how many are left out."""
-    parts = [found for _, found in groups(rows)]
-    if len(rows) <= MOST_ROWS:
+    most = MOST_LINES if any(row.sentences for row in rows) else MOST_ROWS
+    if sum(_height(row, width) for row in rows) <= most:
         return list(rows), 0
-    each = max(1, MOST_ROWS // len(parts))
-    shown = [row for part in parts for row in part[:each]]
+    brief = [replace(row, sentences=row.sentences[:1]) for row in rows]
+    parts = [found for _, found in groups(brief)]
+    for each in range(MOST_ROWS, 0, -1):
+        shown = [row for part in parts for row in part[:each]]
+        if sum(_height(row, width) for row in shown) <= most:
+            break
     return shown, len(rows) - len(shown)
 
 
+def _words(rows: Iterable[Answer]) -> int:
+    return max((len(row.sentences) for row in rows), default=0)
+
+
+def _height(row: Answer, width: int) -> int:
+    return len(_paragraph(_line(row), width)) if row.sentences else 1
+
+
+def _paragraph(line: Line, width: int) -> Lines:
+    return _wrap(f"  {line.name}: {' '.join(line.sentences)}", width, "    ")
+
+
 def _line(row: Answer) -> Line:
+    if row.sentences:
+        return Line(row.name, {}, row.sentences)
     heading = row.quantity or "answer"
     number = with_bar(row.value, row.low, row.high, row.unit)
     cells = {heading: number} if row.quantity or row.size else {}
@@ -108,7 +131,7 @@ def _constant(lines: Sequence[Line]) -> dict[str, str]:
 
 def _fitting(parts: Sequence[tuple[str, list[Line]]], names: Lines, width: int) -> Lines | None:
     """The columns that fit beside one another, first ones first; None if not even one does."""
-    left = width - _widest(line.name for _, lines in parts for line in lines) - GAP
+    left = width - _names(parts) - GAP
     kept: Lines = []
     for name in names:
         need = GAP + _column(parts, name)
@@ -117,6 +140,10 @@ def _fitting(parts: Sequence[tuple[str, list[Line]]], names: Lines, width: int) 
         kept.append(name)
         left -= need
     return kept if kept or not names else None
+
+
+def _names(parts: Sequence[tuple[str, list[Line]]]) -> int:
+    return _widest(line.name for _, lines in parts for line in lines if not line.sentences)
 
 
 def _column(parts: Sequence[tuple[str, list[Line]]], name: str) -> int:
@@ -128,13 +155,17 @@ def _widest(texts: Iterable[str]) -> int:
 
 
 def _table(parts: Sequence[tuple[str, list[Line]]], kept: Lines, width: int) -> Lines:
-    name = GAP + _widest(line.name for _, lines in parts for line in lines)
+    name = GAP + _names(parts)
     widths = {each: _column(parts, each) for each in kept}
     space = " " * GAP
-    out = [(" " * name + "".join(f"{space}{each:>{widths[each]}}" for each in kept)).rstrip()]
+    head = (" " * name + "".join(f"{space}{each:>{widths[each]}}" for each in kept)).rstrip()
+    out = [head] if kept else []
     for heading, lines in parts:
         out += _wrap(heading, width) if heading else []
         for line in lines:
+            if line.sentences:
+                out += _paragraph(line, width)
+                continue
             cells = "".join(f"{space}{line.cells.get(each, ''):>{widths[each]}}" for each in kept)
             out.append(f"{space}{line.name:<{name - GAP}}{cells}".rstrip())
     return [*out, ""]
@@ -145,7 +176,7 @@ def _stacked(parts: Sequence[tuple[str, list[Line]]], names: Lines, width: int) 
     for heading, lines in parts:
         out += _wrap(heading, width) if heading else []
         for line in lines:
-            out += _wrap(f"  {line.name}", width, "  ")
+            out += _paragraph(line, width) if line.sentences else _wrap(f"  {line.name}", width)
             for each in names:
                 if line.cells.get(each):
                     out += _wrap(f"    {each} {line.cells[each]}", width, "      ")

@@ -65,6 +65,9 @@ class Answer:
         Of the promise.
     cells
         Further columns of the screen and of the page, by their headings, what matters most first.
+    sentences
+        Of an answer in words, which the screen shows in place of the cells: always the first one, all
+        of them where there is room.
     releasable
         Whether the number may be shown to anyone.
 
@@ -89,6 +92,7 @@ class Answer:
     epsilon: float | None = None
     delta: float | None = None
     cells: Mapping[str, str] = field(default_factory=dict)
+    sentences: tuple[str, ...] = ()
     releasable: bool = True
 
     @property
@@ -134,6 +138,8 @@ class Answers:
         The runs that the answers are of, by name; empty for other verbs.
     secret
         Whether something is compared with the truth of measured signals.
+    template, more
+        Of the page, and what it shows besides the sheet, made when a page is written.
 
     Examples
     --------
@@ -163,6 +169,8 @@ class Answers:
     results: Mapping[str, Result] = field(default_factory=dict)
     remake: Callable[[Sequence[str]], Answers] | None = None
     secret: bool = False
+    template: str = "sheet.html"
+    more: Callable[[], Mapping[str, Any]] = dict
 
     @property
     def best(self) -> Answer:

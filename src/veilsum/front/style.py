@@ -29,12 +29,13 @@ BLUE, VERMILION, GREEN = "#0072B2", "#D55E00", "#009E73"
 PURPLE, ORANGE, SKY = "#CC79A7", "#E69F00", "#56B4E9"
 INDIGO, ROSE, FOREST, CYAN, PLUM = "#332288", "#CC6677", "#117733", "#88CCEE", "#AA4499"
 TEAL, WINE, OLIVE, SAND = "#44AA99", "#882255", "#999933", "#DDCC77"
+IRIS, GREY = "#6A5ACD", "#8A8A8A"  # on white and on black
 INK, MUTED, FAINT, PALE, LINES = "#000000", "#666666", "#bdbdbd", "#b0b0b0", "#e6e6e6"
 NORM = r"$\ell_2$ norm over agents"
 DOTS_PER_INCH = 160
 
 VARIANTS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY)
-PATHS = (INDIGO, ROSE, FOREST, CYAN, PLUM, TEAL, WINE, OLIVE, MUTED, SAND)  # as many as are drawn
+PATHS = (IRIS, ROSE, FOREST, CYAN, PLUM, TEAL, WINE, OLIVE, GREY, SAND)  # as many as are drawn
 NOT_PROVED = (VERMILION, ORANGE, PURPLE, MUTED)  # curves whose guarantee is not proved,
 PROVED = (BLUE, SKY, INDIGO, CYAN)  # with a proof,
 MASKED = (GREEN, FOREST, TEAL, OLIVE)  # and of masked sums
@@ -134,8 +135,8 @@ def legend_above(drawn: Figure, handles: Sequence[Artist]) -> None:
 def key_of_paths(private: bool) -> list[Artist]:
     """Legend entries of sample paths; without protection all paths are free of noise."""
     target: Artist = Line2D([], [], color=INK, linewidth=1.2, label="target")
-    clean = Line2D([], [], color=MUTED, linewidth=0.8, linestyle="--", label="without noise")
-    noisy = Line2D([], [], color=MUTED, linewidth=1.3, label="private estimate")
+    clean = Line2D([], [], color=GREY, linewidth=0.8, linestyle="--", label="without noise")
+    noisy = Line2D([], [], color=GREY, linewidth=1.3, label="private estimate")
     return [noisy, clean, target] if private else [clean, target]
 
 

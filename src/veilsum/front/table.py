@@ -120,6 +120,7 @@ def _entry(answer: Answer) -> dict[str, Any]:
         "interval_of": answer.of,
         "releasable": answer.releasable,
         "cells": dict(answer.cells),
+        "sentences": list(answer.sentences),
         "guarantee": None if promise is None else promise.to_dict() | {"sentence": str(promise)},
     }
 

@@ -10,7 +10,7 @@ import re
 import shutil
 import sys
 import textwrap
-import time
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -24,7 +24,11 @@ if TYPE_CHECKING:
 
 PATIENCE = 2.0  # seconds before a bar is shown
 NARROWEST = 40
-COLOURS = {"PROVED": "32", "ESTIMATED": "33", "CLAIMED": "33", "REFUTED": "31", "NO PROMISE": "31"}
+COLOURS = {
+    "PROVED": "32", "ESTIMATED": "33", "CLAIMED": "33", "REFUTED": "31", "NO PROMISE": "31",
+    "CONFIRMED": "32", "TRUE, UNINFORMATIVE": "33", "CORRECTED": "33", "FAILED": "31",
+    "NOT REFUTED": "32", "BEYOND": "33",
+}  # fmt: skip
 HEADING = re.compile(rf"^({'|'.join(COLOURS)})", re.M)
 
 
@@ -65,35 +69,46 @@ def _coloured() -> bool:
 
 
 class Bar:
-    """A progress bar on stderr: shown after two seconds, and never in a pipe.
+    """A progress bar on stderr: shown after two seconds, also during one long step; never in a pipe.
 
     with Bar() as bar: bar.step("offline", 3, 100)
     """
 
     def __init__(self) -> None:
-        """Start the clock."""
-        self.began = time.monotonic()
+        """Show nothing yet."""
         self.display: Progress | None = None
         self.task: Any = None
+        self.latest: dict[str, Any] = {"description": "", "completed": 0, "total": None}
+        self.lock = threading.Lock()
+        self.timer = threading.Timer(PATIENCE, self._show)
+        self.timer.daemon = True
 
     def __enter__(self) -> Self:
-        """Show nothing yet."""
+        """Start the clock."""
+        if sys.stderr.isatty():
+            self.timer.start()
         return self
 
     def __exit__(self, *error: object) -> None:
         """Remove the bar."""
+        if self.timer.ident is not None:
+            self.timer.cancel()
+            self.timer.join()
         if self.display is not None:
             self.display.stop()
 
     def step(self, name: str, done: int, total: int) -> None:
         """`done` of `total` steps of `name` are done."""
-        late = time.monotonic() - self.began > PATIENCE
-        if self.display is None and late and sys.stderr.isatty():
-            from rich.console import Console
-            from rich.progress import Progress
+        with self.lock:
+            self.latest = {"description": name, "completed": done, "total": total}
+            if self.display is not None:
+                self.display.update(self.task, **self.latest)
 
+    def _show(self) -> None:
+        from rich.console import Console
+        from rich.progress import Progress
+
+        with self.lock:
             self.display = Progress(console=Console(stderr=True), transient=True)
-            self.task = self.display.add_task("")
+            self.task = self.display.add_task(**self.latest)
             self.display.start()
-        if self.display is not None:
-            self.display.update(self.task, completed=done, total=total, description=name)

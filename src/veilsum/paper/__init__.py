@@ -2,7 +2,8 @@
 
     from veilsum import paper
     paper.names()                                                  the experiments
-    paper.reproduce(paper.find(["fig-mse-us"]), Path("out"))       figures, numbers and verdicts
+    reports = paper.reproduce(paper.find(["fig-mse-us"]), Path("out"))     numbers and verdicts
+    print(paper.sheet(reports, Path("out")))                               the sheet of them
 
 Names are imported when first used, so that `import veilsum` stays quick.
 """
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
         find,
         names,
         reproduce,
-        write_page,
+        sheet,
     )
 
 _HOMES = {
@@ -45,7 +46,7 @@ _HOMES = {
     "find": "reproduction",
     "names": "reproduction",
     "reproduce": "reproduction",
-    "write_page": "reproduction",
+    "sheet": "reproduction",
 }
 
 __all__ = [
@@ -61,7 +62,7 @@ __all__ = [
     "find",
     "names",
     "reproduce",
-    "write_page",
+    "sheet",
 ]
 
 __getattr__ = lazily(__name__, _HOMES)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.collections import LineCollection
-from matplotlib.figure import Figure
 
 from veilsum.front import style
+from veilsum.front.paths import draw_links
 from veilsum.networks import layout
 from veilsum.paper.experiment import (
     Claim,
@@ -23,6 +21,10 @@ from veilsum.paper.experiment import (
 )
 from veilsum.paper.tabulate import frame, parameters
 from veilsum.simulation import Problem
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 BINS = 40
 HOUSEHOLDS, US = "households", "us-grid"
@@ -122,16 +124,9 @@ def _network(ax: Axes, measured: Measurement, place: str) -> None:
     dots = measured.tables[f"{place}-positions"]
     links = measured.tables[f"{place}-links"]
     places = dots[["x", "y"]].to_numpy()
-    ties = list(places[links[["from", "to"]].to_numpy()])
-    ax.add_collection(
-        LineCollection(ties, colors=style.FAINT, linewidths=0.3, rasterized=True, zorder=1)
-    )
-    x, y = places.T
-    ax.scatter(x, y, s=3, color=style.VARIANTS[0], linewidths=0, rasterized=True, zorder=2)
+    draw_links(ax, places, links[["from", "to"]].to_numpy())
     size = f"{len(dots):,} agents, {len(links):,} links"
     ax.set_title(f"{TITLES[place]}: {size}", fontsize=9)
-    ax.set_aspect("equal")
-    ax.set_axis_off()
 
 
 def sizes(measured: Measurement, claim: Claim) -> Finding:

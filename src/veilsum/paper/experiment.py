@@ -397,17 +397,3 @@ def counts(findings: Iterable[Mapping[str, Any]]) -> dict[str, dict[Verdict, int
     found = Counter((group, verdict) for (group, _), verdict in verdicts.items())
     groups = [f"{source}{kind}" for source in ClaimSource for kind in ("", FACTS)]
     return {group: {v: found[group, v] for v in Verdict} for group in groups}
-
-
-def tally(findings: Iterable[Mapping[str, Any]]) -> list[str]:
-    """`counts` as sentences."""
-    heads = {
-        "paper": "Statements of the paper, measured",
-        f"paper{FACTS}": "Statements of the paper, decided by proof",
-        "veilsum": "Statements of our own, measured",
-        f"veilsum{FACTS}": "Statements of our own, decided by proof",
-    }
-    return [
-        f"{heads[group]}: " + ", ".join(f"{n} {verdict}" for verdict, n in each.items())
-        for group, each in counts(findings).items()
-    ]

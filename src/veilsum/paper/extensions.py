@@ -6,11 +6,9 @@ Naive noise is a remark of Sec. 3, dynamic networks are App. C.1, directed ones 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from veilsum.front import style
 from veilsum.paper.experiment import (
@@ -25,6 +23,10 @@ from veilsum.paper.experiment import (
     shipped,
 )
 from veilsum.paper.tabulate import expected, expected_rows, frame, last, round_rows
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 EVERY, ONCE = "noise in every round", "noise at the start"
 AS_PUBLISHED = f"{EVERY}, as published"

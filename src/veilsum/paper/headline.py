@@ -23,12 +23,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.patches import Patch
 
 from veilsum.families import LogNormal
 from veilsum.front import style
+from veilsum.front.paths import key_patches
 from veilsum.paper import data
 from veilsum.paper.experiment import (
     Claim,
@@ -47,6 +45,9 @@ from veilsum.privacy.published import worst_pair
 from veilsum.simulation import Problem, RecordedSignals
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
     from veilsum.scenario import Job
 
 PAPER, OURS = "paper", "veilsum"
@@ -154,10 +155,7 @@ def draw(measured: Measurement) -> Figure:
         style.tidy(ax)
         ax.grid(False, axis="x")
     grid[0].set_ylabel(f"total error, {style.NORM}")
-    key = [
-        Patch(color=style.VARIANTS[k], label=n) for k, n in enumerate(("the paper's", "veilsum's"))
-    ]
-    style.legend_above(figure, key)
+    style.legend_above(figure, key_patches(("the paper's", "veilsum's"), style.VARIANTS))
     return figure
 
 

@@ -19,12 +19,12 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from veilsum import simulation
-from veilsum.front import paths, style
+from veilsum.front import style
+from veilsum.front.paths import draw_errors as draw_run_errors
+from veilsum.front.paths import draw_paths as draw_run_paths
 from veilsum.paper.experiment import (
     Claim,
     Context,
@@ -44,6 +44,9 @@ from veilsum.results import Result
 from veilsum.simulation import Problem, Record, Trace
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
     from veilsum.scenario import Job
 
 Floats = NDArray[np.float64]
@@ -206,8 +209,8 @@ def draw_paths(measured: Measurement) -> Figure:
     figure = style.figure(11.0, 5.4)
     grid, paths = figure.subplots(2, 3), measured.tables["paths"]
     for column, (name, result) in zip(grid.T, measured.results.items(), strict=False):
-        paths.draw_paths(result, column[0])
-        paths.draw_errors(result, column[1])
+        draw_run_paths(result, column[0])
+        draw_run_errors(result, column[1])
         column[0].set_title(f"{name.split('.')[1]}, ε = {result.problem.run_epsilons[0]:g}")
         zoom([column[0]], paths[paths.variant == name])
         early(column, result)

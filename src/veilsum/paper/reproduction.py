@@ -1,21 +1,18 @@
 """Run experiments, write their outputs, and continue where an earlier reproduction stopped.
 
-Every experiment writes `ID.png`, `ID.svg`, `ID.csv` (and `ID-PART.csv` for further tables), in
-`panels` the columns of its figure one by one, for the page, and a record in `verdicts.json` with the
-digest of everything that decides its numbers: scenarios, seed, code, data. An experiment whose digest
-and files are there is not computed again. `write_page` puts figures, numbers and verdicts on one HTML
-page.
+Every experiment writes `ID.csv` (and `ID-PART.csv` for further tables), its picture for the page, and a
+record in `verdicts.json` with the digest of everything that decides its numbers: scenarios, seed, code,
+data. An experiment whose digest and files are there is not computed again. `sheet` makes the sheet of
+answers, from which the screen, the page and the long table come.
 """
 
 from __future__ import annotations
 
-import csv
 import difflib
 import hashlib
 import json
 import os
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache
@@ -37,24 +34,19 @@ from veilsum.paper import (
     theorems,
 )
 from veilsum.paper.experiment import (
-    FACTS,
     Context,
     Experiment,
     Measurement,
     Verdict,
-    tally,
+    counts,
     worst,
 )
-from veilsum.paper.glossary import GLOSSARY, INTRODUCTION, MEANINGS, quick_note, readable
-from veilsum.results.page import PageSection, Statement, render
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from veilsum.front import Answers
 
 SKIPPED, FAILED = "skipped", "failed"
-RECORD, PAGE, PANELS = "verdicts.json", "reproduction.html", "panels"
-SOURCES = {"paper": "the paper", "veilsum": "our own"}
-MOST_ROWS = 24  # of a table on the page; the CSV has them all
+RECORD = "verdicts.json"
 
 EXPERIMENTS: dict[str, Experiment] = {  # in the order of the paper
     experiment.id: experiment
@@ -132,8 +124,8 @@ class ReproductionReport:
         The command that computes it again.
     seed, quick, version, inputs
         What it was computed with; `inputs` is a digest.
-    seconds, outputs
-        How long it took, and the names of the files.
+    seconds, outputs, figures
+        How long it took, the names of the files, and the paths of figures that were asked for.
     reason
         Why it was skipped, or failed.
 
@@ -161,6 +153,7 @@ class ReproductionReport:
     inputs: str
     seconds: float = 0.0
     outputs: list[str] = field(default_factory=list)
+    figures: list[str] = field(default_factory=list)
     reason: str = ""
 
     @property
@@ -177,6 +170,7 @@ def reproduce(
     quick: bool = False,
     progress: Callable[[str], None] | None = None,
     fresh: bool = False,
+    figures: Path | None = None,
 ) -> list[ReproductionReport]:
     """Reproduce experiments into a directory.
 
@@ -185,7 +179,7 @@ def reproduce(
     experiments
         What to reproduce, as `find` returns them.
     out
-        Directory for figures, tables and `verdicts.json`; created if needed.
+        Directory for tables, pictures and `verdicts.json`; created if needed.
     seed
         Seed of signals and noise.
     quick
@@ -194,6 +188,8 @@ def reproduce(
         Called with the name of every variant, also of those that are already done.
     fresh
         Whether to compute again what is already done.
+    figures
+        Directory for every figure as PNG and SVG; none are written without one.
 
     Returns
     -------
@@ -206,9 +202,9 @@ def reproduce(
     >>> with TemporaryDirectory() as folder:
     ...     (report,) = reproduce(find(["optimal-noise"]), Path(folder), quick=True)
     ...     sorted(path.suffix for path in Path(folder).iterdir() if path.is_file())
-    ['.csv', '.csv', '.json', '.png', '.svg']
+    ['.csv', '.csv', '.json', '.svg']
     >>> report.verdict, report.outputs[0]
-    ('corrected', 'optimal-noise.png')
+    ('corrected', 'optimal-noise.svg')
     """
     out = Path(out)
     out.mkdir(parents=True, exist_ok=True)
@@ -218,11 +214,12 @@ def reproduce(
     for experiment in experiments:
         inputs = digest(experiment, seed, quick)
         report = known.get(experiment.id)
-        if report is not None and _done(report, inputs, out):
+        asked = _figure_files(experiment, figures)
+        if report is not None and _done(report, inputs, out, asked):
             for name in experiment.variants:
                 context.progress(name)
         else:
-            report = _attempt(experiment, out, context, inputs)
+            report = _attempt(experiment, out, context, inputs, figures)
         known[experiment.id] = report
         reports.append(report)
         _write(known, out)
@@ -260,7 +257,7 @@ def _code() -> str:
 
 
 def _attempt(
-    experiment: Experiment, out: Path, context: Context, inputs: str
+    experiment: Experiment, out: Path, context: Context, inputs: str, figures: Path | None
 ) -> ReproductionReport:
     """Measure, draw and judge."""
     started = time.perf_counter()
@@ -278,7 +275,7 @@ def _attempt(
 
     try:
         measured = experiment.measure(experiment, context)
-        outputs = _outputs(experiment, measured, out)
+        outputs = _outputs(experiment, measured, out, figures)
         findings = [claim.finding(measured) for claim in experiment.claims]
     except (data.MissingDataError, MissingExtraError) as problem:
         return report(verdict=SKIPPED, reason=str(problem))
@@ -288,43 +285,44 @@ def _attempt(
         verdict=str(worst(Verdict(finding["verdict"]) for finding in findings)),
         findings=findings,
         outputs=outputs,
+        figures=list(map(str, _figure_files(experiment, figures))),
         seconds=round(time.perf_counter() - started, 2),
     )
 
 
-def _outputs(experiment: Experiment, measured: Measurement, out: Path) -> list[str]:
-    """Write the figure twice and a CSV for every table; the names of the files."""
+def _figure_files(experiment: Experiment, folder: Path | None) -> list[Path]:
+    """Where the figures of an experiment go, if they were asked for."""
+    if folder is None:
+        return []
+    return [Path(folder).absolute() / f"{experiment.id}.{kind}" for kind in ("png", "svg")]
+
+
+def _outputs(
+    experiment: Experiment, measured: Measurement, out: Path, figures: Path | None
+) -> list[str]:
+    """Write the picture for the page and a CSV for every table; the names of the files."""
     from veilsum.front import style
+    from veilsum.front.of_reproduction import write_picture
 
     drawn = experiment.draw(measured)
-    written = style.write(drawn, out / experiment.id)
+    if figures is not None:
+        figures.mkdir(parents=True, exist_ok=True)
+        style.write(drawn, figures / experiment.id)
+    written = [write_picture(drawn, out / experiment.id, experiment.title)]
     for name, table in measured.tables.items():
         path = out / (f"{experiment.id}-{name}.csv" if name else f"{experiment.id}.csv")
         table.to_csv(path, index=False)
         written.append(path)
-    return [path.name for path in written] + _panels(drawn, out, experiment.id)
+    return [path.name for path in written]
 
 
-def _panels(drawn: Figure, out: Path, id: str) -> list[str]:
-    """Write the legend and the columns of a figure that has several; their names below `out`."""
-    from veilsum.front.panels import cut
-
-    parts = cut(drawn)
-    names = [f"{id}-{k}" for k in range(len(parts))]
-    if drawn.legends and parts:
-        names[: len(drawn.legends)] = [f"{id}-{k}-legend" for k in range(len(drawn.legends))]
-    if parts:
-        (out / PANELS).mkdir(exist_ok=True)
-    for name, part in zip(names, parts, strict=True):
-        (out / PANELS / f"{name}.png").write_bytes(part)
-    return [f"{PANELS}/{name}.png" for name in names]
-
-
-def _done(report: ReproductionReport, inputs: str, out: Path) -> bool:
+def _done(report: ReproductionReport, inputs: str, out: Path, figures: Sequence[Path]) -> bool:
     """Whether an experiment was judged with the same inputs and its files are all there."""
     if report.verdict not in list(Verdict) or report.inputs != inputs:
         return False
-    return all((out / name).is_file() for name in report.outputs)
+    if not {str(path) for path in figures} <= set(report.figures):
+        return False
+    return all(path.is_file() for path in [*(out / name for name in report.outputs), *figures])
 
 
 def _known(out: Path) -> dict[str, ReproductionReport]:
@@ -345,8 +343,8 @@ def _write(known: dict[str, ReproductionReport], out: Path) -> None:
     os.replace(partial, out / RECORD)
 
 
-def write_page(reports: Sequence[ReproductionReport], out: Path) -> Path:
-    """Write one HTML page with every figure, number and verdict.
+def sheet(reports: Sequence[ReproductionReport], out: Path, name: str = "paper") -> Answers:
+    """The sheet of answers of a reproduction: its screen, page and long table.
 
     Parameters
     ----------
@@ -354,77 +352,23 @@ def write_page(reports: Sequence[ReproductionReport], out: Path) -> Path:
         What `reproduce` returned.
     out
         The directory it wrote to.
+    name
+        Of the files that the sheet is saved as.
 
     Returns
     -------
-    Path
-        `reproduction.html` in that directory.
+    Answers
+        A row for each statement, with its verdict.
 
     Examples
     --------
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
-    ...     write_page([], Path(folder)).name
-    'reproduction.html'
+    ...     reports = reproduce(find(["optimal-noise"]), Path(folder), quick=True)
+    ...     print(sheet(reports, Path(folder)).best.status)
+    corrected
     """
-    path = Path(out) / PAGE
-    title = "Differentially Private Distributed Estimation and Learning, reproduced"
-    counted = ". ".join(tally(f for report in reports for f in report.findings))
-    introduction: list[object] = [
-        INTRODUCTION,
-        f"Every figure and table of the paper by Papachristou and Rahimian, computed by veilsum "
-        f"{__version__}. {counted}; one that is tested twice counts once, with its worse verdict. No "
-        "verdict depends on the seed. Errors are l2 norms over all agents. All noise is simulated. "
-        "Quotes are from the paper; words that may be new are in the glossary at the end.",
-    ]
-    if any(report.quick for report in reports):
-        introduction.append(quick_note())
-    sections = [_section(report, Path(out)) for report in reports]
-    text = render(title, introduction, sections, MEANINGS, GLOSSARY)
-    path.write_text(text, encoding="utf-8")
-    return path
+    from veilsum.front.of_reproduction import of_reproduction
 
-
-def _section(report: ReproductionReport, out: Path) -> PageSection:
-    main = [name for name in report.outputs if name == f"{report.id}.csv"]
-    heads, rows = _table(out / main[0]) if main else ([], [])
-    files = [name for name in report.outputs if not name.startswith(f"{PANELS}/")]
-    found = Counter(finding["verdict"] for finding in report.findings)
-    counted = ", ".join(f"{found[verdict]} {verdict}" for verdict in Verdict if found[verdict])
-    return PageSection(
-        id=report.id,
-        title=f"{report.title} ({report.reference})",
-        verdict="" if report.findings else report.verdict,
-        text=counted or report.reason,
-        statements=[
-            Statement(
-                f["verdict"],
-                SOURCES[f["source"]] + ("" if f["can_fail"] else FACTS),
-                f["statement"],
-                f["sentence"],
-                readable(f["quote"]),
-            )
-            for f in report.findings
-        ],
-        images=[out / name for name in report.outputs if name == f"{report.id}.png"],
-        panels=[out / name for name in report.outputs if name.startswith(f"{PANELS}/")],
-        heads=heads,
-        rows=rows,
-        how=f"{report.command}; veilsum {report.version}; {', '.join(files)}",
-    )
-
-
-def _table(path: Path) -> tuple[list[str], list[list[str]]]:
-    """The table behind a figure if it is short enough to read, numbers to four digits."""
-    with path.open(newline="", encoding="utf-8") as lines:
-        heads, *rows = list(csv.reader(lines))
-    if len(rows) > MOST_ROWS:
-        return [], []
-    return heads, [[_rounded(cell) for cell in row] for row in rows]
-
-
-def _rounded(cell: str) -> str:
-    try:
-        return f"{float(cell):.4g}"
-    except ValueError:
-        return cell
+    counted = counts(finding for report in reports for finding in report.findings)
+    return of_reproduction(reports, Path(out), counted, name)

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from veilsum import _extras, theory
 from veilsum._types import Network
 from veilsum.algorithms import LearnNetwork
-from veilsum.front import paths
+from veilsum.front.paths import compare
 from veilsum.paper.experiment import (
     Claim,
     Context,
@@ -30,6 +28,10 @@ from veilsum.paper.tabulate import expected, expected_rows, frame, last, path_ro
 from veilsum.privacy import NoPrivacy
 from veilsum.results import Result
 from veilsum.simulation import Problem
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 SETTLED, LONG = 5, 300  # rounds
 AGENTS, MU, SIGMA = 969, 1.67, 1.04  # of the households, as in their scenarios
@@ -105,7 +107,7 @@ def expected_paths(result: Result) -> list[dict[str, Any]]:
 
 def draw(measured: Measurement) -> Figure:
     """Paths above, errors below, a column per algorithm."""
-    figure = paths.compare(measured.results, evaluation=True)
+    figure = compare(measured.results)
     grid = np.array(figure.axes[: 2 * len(measured.results)]).reshape(2, -1)
     zoom(grid[0], measured.tables["paths"])
     for column, result in zip(grid.T, measured.results.values(), strict=True):

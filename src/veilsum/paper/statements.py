@@ -19,10 +19,9 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from veilsum import _extras, networks, theory
 from veilsum._types import symmetric
@@ -64,6 +63,9 @@ from veilsum.privacy.sensitivity.smooth_sensitivity import factor_as_published
 from veilsum.simulation import Problem, SyntheticSignals
 from veilsum.theory.bounds import rounds_to_decay
 from veilsum.theory.moments import laplace_variance
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 RHO, LARGEST = 0.01, 5.0  # the accuracy and M_n of the rates
 ROUNDS = (10, 100, 1000)

@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
 from veilsum import theory
 from veilsum.front import style
+from veilsum.front.paths import key_line
 from veilsum.paper import baseline
 from veilsum.paper.experiment import (
     Claim,
@@ -33,6 +31,10 @@ from veilsum.paper.experiment import (
 from veilsum.paper.tabulate import error_rows, expected, frame, value
 from veilsum.results import Result
 from veilsum.simulation import Problem
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 OFFLINE = ("offline-signal", "offline-network")
 TASKS = (*OFFLINE, "online-signal", "online-network")
@@ -159,14 +161,10 @@ def curves(ax: Axes, part: Any, colour: str, width: float) -> None:
 
 def key(names: Iterable[str]) -> list[Any]:
     """A colour per algorithm, a dash per error."""
-    colours = [
-        Line2D([], [], color=c, label=n) for c, n in zip(style.VARIANTS, names, strict=False)
-    ]
-    grey = style.MUTED
     return [
-        *colours,
-        Line2D([], [], color=grey, label="CoP, band: 10 to 90% of replicas"),
-        Line2D([], [], color=grey, linestyle="--", label="TE"),
+        *(key_line(n, c) for c, n in zip(style.VARIANTS, names, strict=False)),
+        key_line("CoP, band: 10 to 90% of replicas", style.MUTED),
+        key_line("TE", style.MUTED, "--"),
     ]
 
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from veilsum._types import symmetric
 from veilsum.front import style
@@ -28,6 +27,9 @@ from veilsum.privacy import NoPrivacy
 from veilsum.simulation import Problem
 from veilsum.theory import bounds
 from veilsum.theory.moments import laplace_variance
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 def table_1(experiment: Experiment, context: Context) -> Measurement:

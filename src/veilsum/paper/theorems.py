@@ -17,10 +17,9 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from veilsum import _extras, networks, theory
 from veilsum._types import symmetric
@@ -39,6 +38,9 @@ from veilsum.paper.tabulate import frame
 from veilsum.privacy.mechanisms import StaircaseMechanism
 from veilsum.simulation import Problem
 from veilsum.theory.moments import laplace_variance
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 LARGEST = 5.0  # M_n of the bounds: more than any |xi| that is likely
 EPSILON, ROUNDS = 1.0, (1, 2, 5, 20, 100)
