@@ -66,7 +66,7 @@ class Answer:
     cells
         Further columns of the screen and of the page, by their headings, what matters most first.
     releasable
-        Whether the number may be shown to anyone.
+        Whether the number may be shown to anyone: nothing of measured signals whose noise is simulated.
 
     Examples
     --------
@@ -166,7 +166,7 @@ class Answers:
 
     @property
     def best(self) -> Answer:
-        """The first answer: of the best verdict, the one with the least error or narrowest interval."""
+        """The first answer: of the best verdict, the run of least error or narrowest interval."""
         if not self.rows:
             raise VeilsumError(f"{self.title}: there is no answer")
         return self.rows[0]

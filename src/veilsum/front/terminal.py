@@ -14,7 +14,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from veilsum import _extras
 from veilsum.front.screen import WIDTH, screen
+from veilsum.front.words import NO_PICTURES
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -37,6 +39,8 @@ def width() -> int:
 def show(answers: Answers, files: Sequence[Path] = ()) -> None:
     """Print the screen of a sheet; verdicts in colour where there is a terminal."""
     text = screen(answers, width(), files)
+    if files and not _extras.available("matplotlib"):
+        text += f"\n{NO_PICTURES.format(_extras.install_command('plot'))}"
     if _coloured():
         text = HEADING.sub(lambda found: f"\x1b[1;{COLOURS[found[1]]}m{found[1]}\x1b[0m", text)
     say(text)

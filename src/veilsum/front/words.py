@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 EVEN = 0.05  # of the width: ends that are as far from the number as that are written as one bar
 BRACKETS = re.compile(r" \([^()]*\)")  # details, which the page has in full
 CRYPTOGRAPHY = ", if standard cryptography holds"
+NO_PICTURES = "No pictures: matplotlib is not installed ({})."
+MOST_NAMES = 8  # in a sentence
 
 
 def with_bar(value: Any, low: Any = None, high: Any = None, unit: str = "") -> str:
@@ -40,7 +42,8 @@ def with_bar(value: Any, low: Any = None, high: Any = None, unit: str = "") -> s
     if width <= 0:
         return units.behind(f"{number:.4g}", unit)
     if abs(below - above) > EVEN * width:
-        return units.behind(units.interval(float(low), float(high)), unit)
+        ends = units.interval(float(low), float(high))
+        return units.behind(f"{units.rounded(number, width)} ({ends})", unit)
     half = max(below, above)
     digits = units.rounded(number, half)
     places = len(digits.partition(".")[2]) if "e" not in digits else None
@@ -61,6 +64,13 @@ def budget(epsilon: float, delta: float = 0.0) -> str:
 def listed(names: Sequence[str]) -> str:
     """Names as a phrase: a, b and c."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def few(names: Sequence[str]) -> str:
+    """Names with commas; of many the first ones, and how many more there are."""
+    if len(names) <= MOST_NAMES:
+        return ", ".join(names)
+    return f"{', '.join(names[: MOST_NAMES - 1])} and {len(names) - MOST_NAMES + 1:,} more"
 
 
 def promises(found: Mapping[str, Guarantee], unit: str = "") -> list[str]:
@@ -92,10 +102,10 @@ def promises(found: Mapping[str, Guarantee], unit: str = "") -> list[str]:
 
 def _sentence(statement: str, against: Mapping[str, Sequence[str]], named: bool) -> str:
     """Names are left out where a heading of the sheet has said them: all of one verdict."""
-    if len(against) == 1 and not named:
-        (who,) = against
-        return f"{statement}{who and f', {who}'}."
-    parts = [f"{', '.join(names)}{who and f': {who}'}" for who, names in against.items()]
+    if len(against) == 1:
+        ((who, names),) = against.items()
+        return f"{statement}{who and f', {who}'}{f': {few(names)}' if named else ''}."
+    parts = [f"{few(names)}{who and f': {who}'}" for who, names in against.items()]
     return f"{statement}: {'; '.join(parts)}."
 
 

@@ -9,8 +9,7 @@ import pytest
 from scipy.sparse import csr_array
 
 import veilsum as vs
-from veilsum.networks import Graph
-from veilsum.results import layout
+from veilsum.networks import Graph, layout
 
 LINE = np.array([(0, 1), (1, 2)])
 
