@@ -44,10 +44,12 @@ def on_terminal(
     folder: Path | None = None,
     interrupt: str | None = None,
     patience: float = 120.0,
+    program: str = "",
 ) -> Shown:
     """Run `veilsum WORDS` on a terminal of its own; stdout and stderr are one each.
 
-    With `interrupt`, Ctrl-C is pressed when that text has appeared on either of them.
+    With `interrupt`, Ctrl-C is pressed when that text has appeared on either of them. A `program` is
+    Python that is run in place of the command line, with its arguments.
     """
     terminals = [pty.openpty() for _ in range(2)]
     for _, inside in terminals:
@@ -57,7 +59,7 @@ def on_terminal(
     settings = {key: value for key, value in os.environ.items() if key not in unset}
     began = time.monotonic()
     process = subprocess.Popen(
-        [sys.executable, "-m", "veilsum.cli", *map(str, words)],
+        [sys.executable, *(["-c", program] if program else ["-m", "veilsum.cli"]), *map(str, words)],
         stdin=out_inside, stdout=out_inside, stderr=err_inside, cwd=folder,
         env=settings | {"TERM": "xterm-256color"}, start_new_session=True,
         preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),

@@ -67,7 +67,7 @@ def screen(answers: Answers, width: int = WIDTH, files: Sequence[Path] = ()) -> 
     about = ", ".join(
         [answers.about, *(f"{name} {cell}".strip() for name, cell in constant.items())]
     )
-    out = [*_wrap(answers.title, width), *_wrap(about, width), ""]
+    out = [*wrapped(answers.title, width), *wrapped(about, width), ""]
     out += _table(parts, kept, width) if kept is not None else _stacked(parts, rest, width)
     vectors = [row for row in shown if row.size > 1]
     for row in vectors[:MOST_VECTORS]:
@@ -75,15 +75,15 @@ def screen(answers: Answers, width: int = WIDTH, files: Sequence[Path] = ()) -> 
     table = next((path for path in files if path.suffix == ".csv"), f"{answers.name}.csv")
     if len(vectors) > MOST_VECTORS:
         more = len(vectors) - MOST_VECTORS
-        out += _wrap(f"  ... and the components of {more:,} more, in {table}", width)
+        out += wrapped(f"  ... and the components of {more:,} more, in {table}", width)
     if hidden:
-        out += _wrap(f"  ... and {hidden:,} more, in {table}", width)
+        out += wrapped(f"  ... and {hidden:,} more, in {table}", width)
     said = [*answers.promises[:MOST_PROMISES], *answers.warnings]
     if len(answers.promises) > MOST_PROMISES:
         more = len(answers.promises) - MOST_PROMISES
         said.insert(MOST_PROMISES, f"... and {more:,} more promises, on the page")
-    out += [line for text in said for line in _wrap(text, width)]
-    out += [line for text in answers.legend if text for line in _wrap(text, width)]
+    out += [line for text in said for line in wrapped(text, width)]
+    out += [line for text in answers.legend if text for line in wrapped(text, width)]
     left = [name for name in rest if kept is not None and name not in kept]
     return "\n".join([*out, *_last(files, left, width)])
 
@@ -155,7 +155,7 @@ def _table(parts: Sequence[tuple[str, list[Line]]], kept: Lines, width: int) -> 
     space = " " * GAP
     out = [(" " * name + "".join(f"{space}{each:>{widths[each]}}" for each in kept)).rstrip()]
     for heading, lines in parts:
-        out += _wrap(heading, width) if heading else []
+        out += wrapped(heading, width) if heading else []
         for line in lines:
             cells = "".join(f"{space}{line.cells.get(each, ''):>{widths[each]}}" for each in kept)
             out.append(f"{space}{line.name:<{name - GAP}}{cells}".rstrip())
@@ -165,12 +165,12 @@ def _table(parts: Sequence[tuple[str, list[Line]]], kept: Lines, width: int) -> 
 def _stacked(parts: Sequence[tuple[str, list[Line]]], names: Lines, width: int) -> Lines:
     out: Lines = []
     for heading, lines in parts:
-        out += _wrap(heading, width) if heading else []
+        out += wrapped(heading, width) if heading else []
         for line in lines:
-            out += _wrap(f"  {line.name}", width, "  ")
+            out += wrapped(f"  {line.name}", width, "  ")
             for each in names:
                 if line.cells.get(each):
-                    out += _wrap(f"    {each} {line.cells[each]}", width, "      ")
+                    out += wrapped(f"    {each} {line.cells[each]}", width, "      ")
     return [*out, ""]
 
 
@@ -188,26 +188,26 @@ def _components(row: Answer, width: int) -> Lines:
     ]
     first, second = _widest(heads), _widest(cells)
     room = min(BAR, width - first - second - 3 * GAP)
-    out = _wrap(f"{row.name}, {row.quantity}" if row.name else row.quantity, width)
+    out = wrapped(f"{row.name}, {row.quantity}" if row.name else row.quantity, width)
     for head, cell, value in zip(heads, cells, values, strict=True):
         bar = "#" * round(room * max(float(value), 0.0) / largest) if room > 0 else ""
         line = f"  {head:<{first}}  {cell:>{second}}  {bar}".rstrip()
-        out += [line] if len(line) <= width else _wrap(f"  {head} {cell}", width, "    ")
+        out += [line] if len(line) <= width else wrapped(f"  {head} {cell}", width, "    ")
     if row.size > len(values):
-        out += _wrap(f"  ... and {row.size - len(values):,} more components", width)
+        out += wrapped(f"  ... and {row.size - len(values):,} more components", width)
     return [*out, ""]
 
 
 def _last(files: Sequence[Path], left: Lines, width: int) -> Lines:
     """Where the page and the table are, and which columns are only there."""
     if not files:
-        return _wrap(f"Left out for want of room: {listed(left)}.", width) if left else []
+        return wrapped(f"Left out for want of room: {listed(left)}.", width) if left else []
     also = f" (also there: {', '.join(left)})" if left else ""
     drawn = "".join(f", figure {path}" for path in files[2:])
-    return _wrap(f"Page {files[0]}{also}{drawn}", width)
+    return wrapped(f"Page {files[0]}{also}{drawn}", width)
 
 
-def _wrap(text: str, width: int, indent: str = "  ") -> Lines:
+def wrapped(text: str, width: int, indent: str = "  ") -> Lines:
     """Between words only; what is continued is indented."""
     return textwrap.wrap(
         text, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False,
@@ -238,9 +238,9 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]], width: int = WIDT
     if room < min(widths[-1], width // 3):  # not even a part of the last column fits
         out = []
         for row in found:
-            out += _wrap(row[0], width)
+            out += wrapped(row[0], width)
             for head, cell in zip(heads[1:], row[1:], strict=True):
-                out += _wrap(f"  {head}: {cell}", width, "    ") if cell else []
+                out += wrapped(f"  {head}: {cell}", width, "    ") if cell else []
         return "\n".join(out)
     before = sum(widths[:-1]) + GAP * (len(widths) - 1)
     out = []

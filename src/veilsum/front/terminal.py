@@ -9,13 +9,13 @@ import os
 import re
 import shutil
 import sys
-import time
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from veilsum import _extras
-from veilsum.front.screen import WIDTH, screen
+from veilsum.front.screen import WIDTH, screen, wrapped
 from veilsum.front.words import NO_PICTURES
 
 if TYPE_CHECKING:
@@ -40,7 +40,8 @@ def show(answers: Answers, files: Sequence[Path] = ()) -> None:
     """Print the screen of a sheet; verdicts in colour where there is a terminal."""
     text = screen(answers, width(), files)
     if files and not _extras.available("matplotlib"):
-        text += f"\n{NO_PICTURES.format(_extras.install_command('plot'))}"
+        said = NO_PICTURES.format(_extras.install_command("plot"))
+        text = "\n".join([text, *wrapped(said, width())])
     if _coloured():
         text = HEADING.sub(lambda found: f"\x1b[1;{COLOURS[found[1]]}m{found[1]}\x1b[0m", text)
     say(text)
@@ -59,35 +60,44 @@ def _coloured() -> bool:
 
 
 class Bar:
-    """A progress bar on stderr: shown after two seconds, and never in a pipe.
+    """A progress bar on stderr: shown after two seconds, also between steps, and never in a pipe.
 
     with Bar() as bar: bar.step("offline", 3, 100)
     """
 
     def __init__(self) -> None:
-        """Start the clock."""
-        self.began = time.monotonic()
+        """Nothing is shown yet."""
         self.display: Progress | None = None
         self.task: Any = None
+        self.last: dict[str, Any] = {"description": "", "completed": 0, "total": None}
+        self.clock = threading.Timer(PATIENCE, self._show)
+        self.clock.daemon = True
 
     def __enter__(self) -> Self:
-        """Show nothing yet."""
+        """Start the clock."""
+        if sys.stderr.isatty():
+            self.clock.start()
         return self
 
     def __exit__(self, *error: object) -> None:
         """Remove the bar."""
+        if self.clock.ident is not None:
+            self.clock.cancel()
+            self.clock.join()
         if self.display is not None:
             self.display.stop()
 
     def step(self, name: str, done: int, total: int) -> None:
         """`done` of `total` steps of `name` are done."""
-        late = time.monotonic() - self.began > PATIENCE
-        if self.display is None and late and sys.stderr.isatty():
-            from rich.console import Console
-            from rich.progress import Progress
-
-            self.display = Progress(console=Console(stderr=True), transient=True)
-            self.task = self.display.add_task("")
-            self.display.start()
+        self.last = {"description": name, "completed": done, "total": total}
         if self.display is not None:
-            self.display.update(self.task, completed=done, total=total, description=name)
+            self.display.update(self.task, **self.last)
+
+    def _show(self) -> None:
+        from rich.console import Console
+        from rich.progress import Progress
+
+        made = Progress(console=Console(stderr=True), transient=True)
+        self.task = made.add_task(**self.last)
+        made.start()
+        self.display = made

@@ -19,7 +19,8 @@ from veilsum.reports.audits import AuditedClaim, audit_jobs
 from veilsum.reports.claims import audit_table, claim_table
 from veilsum.reports.periods import PeriodCost, period_costs
 from veilsum.reports.terms import Mode, SignOffTerms
-from veilsum.results.describe import describe_network, versions
+from veilsum.results.describe import describe_network
+from veilsum.results.describe import versions
 from veilsum.scenario import Scenario
 
 

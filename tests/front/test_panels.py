@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from PIL import Image
 
-from veilsum.results import panels, style
+from veilsum.front import panels, style
 
 
 def figure(columns: int, common: bool = True) -> Figure:
