@@ -96,6 +96,6 @@ def test_the_count_fails_if_a_step_is_repeated(counts: Counter[str], tmp_path: P
     (tmp_path / "four.toml").write_text(FOUR)
     scenario = Scenario.load(tmp_path / "four.toml")
     scenario.jobs()
-    run(scenario).results
+    run(scenario)
     assert counts["validate"] == 4
     assert counts["problem"] == counts["calibrate"] == 8

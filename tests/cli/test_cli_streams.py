@@ -57,7 +57,7 @@ def test_a_reader_that_stops_is_no_error(words: list[str]) -> None:
 def test_run_into_head(tmp_path: Path) -> None:
     file = tmp_path / "s.toml"
     assert CliRunner().invoke(app, ["init", str(file)]).exit_code == 0
-    options = f"--no-figures --replicas 1 --out {tmp_path / 'out'}"
+    options = f"--replicas 1 --out {tmp_path / 'out'}"
     command = f"{sys.executable} -m veilsum.cli run {file} {options} | head -1"
     done = subprocess.run(
         ["sh", "-c", command], capture_output=True, text=True, timeout=120, check=True

@@ -111,7 +111,7 @@ def test_a_pipe_gets_plain_text_of_80_columns(tmp_path: Path) -> None:
     assert max(map(len, done.stdout.splitlines())) <= 80
 
 
-def test_no_colour_where_it_is_not_wanted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_colour_where_it_is_not_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     for name, value, coloured in (("NO_COLOR", "1", False), ("TERM", "dumb", False)):
         monkeypatch.setenv("TERM", "xterm")

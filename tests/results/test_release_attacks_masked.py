@@ -102,10 +102,10 @@ def scanned(loot: Loot, scenario: Path) -> list[str]:
 def noises(runs: Mapping[str, Any]) -> dict[str, np.ndarray]:
     """(replicas,) for each run and epsilon: what the result is off by, which a test knows."""
     found = {}
-    for name, run in runs.items():
-        held = run.trace.final[..., 0]  # (agent, epsilon, replica)
+    for name, result in runs.items():
+        held = result.trace.final[..., 0]  # (agent, epsilon, replica)
         assert np.ptp(held, axis=0).max() == 0, "one result at all agents"
-        for e, epsilon in enumerate(run.problem.run_epsilons):
+        for e, epsilon in enumerate(result.problem.run_epsilons):
             found[f"{name} {epsilon:g}"] = held[0, e] - truth().mean()
     return found
 

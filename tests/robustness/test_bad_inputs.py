@@ -254,7 +254,7 @@ def test_scenarios(section: str, key: str, value: str, tmp_path: Path) -> None:
     """Exit code 2 (1 for a graph, weights or data that fail), one message with file and line."""
     path = tmp_path / "wrong.toml"
     path.write_text(text_of(section, key, value))
-    done = CliRunner().invoke(app, ["run", str(path), "--no-figures", "--out", str(tmp_path / "o")])
+    done = CliRunner().invoke(app, ["run", str(path), "--out", str(tmp_path / "o")])
     data = (section, key) in {("network", "graph"), ("network", "weights"), ("signals", "file")}
     assert done.exit_code == 2 or (data and done.exit_code == 1), done.output
     assert isinstance(done.exception, SystemExit)
@@ -311,26 +311,6 @@ def test_there_are_hundreds() -> None:
     assert len(API) + len(SCENARIOS) + len(COMMANDS) >= 600
 
 
-def test_earlier_results_are_not_overwritten(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """`run` twice used to replace the first results without a word."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "s.toml").write_text(text_of("algorithm", "rounds", "5"))
-
-    def call(*words: str) -> Any:
-        return CliRunner().invoke(app, ["run", "s.toml", "--no-figures", *words])
-
-    assert call().exit_code == call().exit_code == 0
-    folders = sorted(path.name for path in (tmp_path / "veilsum-out").iterdir())
-    assert folders == ["s", "s-2"]
-    assert call("--out", "here").exit_code == 0
-    refused = call("--out", "here")
-    assert refused.exit_code == 2
-    assert "--force" in refused.stderr
-    assert call("--out", "here", "--force").exit_code == 0
-
-
 def test_an_interrupted_sweep_is_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is finished is kept without being asked for, and gone when all is well."""
     from veilsum.simulation.mpi import sweeps
@@ -347,10 +327,10 @@ def test_an_interrupted_sweep_is_resumed(tmp_path: Path, monkeypatch: pytest.Mon
         done.append(problem.epsilons)
         return whole(problem, record)
 
-    words = ["sweep", "s.toml", "--epsilon", "1,2,4", "--no-figures", "--out", "o"]
+    words = ["sweep", "s.toml", "--epsilon", "1,2,4", "--out", "o"]
     monkeypatch.setattr(sweeps, "simulate", counted)
     assert CliRunner().invoke(app, words).exit_code == 130
-    assert len(list((tmp_path / "o" / "tasks").glob("*.npz"))) == 2
+    assert len(list((tmp_path / "o.parts" / "tasks").glob("*.npz"))) == 2
     asked: list[Any] = []
 
     def noted(problem: Any, record: Any) -> Any:
@@ -360,5 +340,5 @@ def test_an_interrupted_sweep_is_resumed(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(sweeps, "simulate", noted)
     assert CliRunner().invoke(app, [*words, "--resume"]).exit_code == 0
     assert asked == [(1.0,), (2.0,), (4.0,)]  # those of the third variant
-    assert CliRunner().invoke(app, [*words, "--force"]).exit_code == 0
-    assert not (tmp_path / "o" / "tasks").exists()
+    assert CliRunner().invoke(app, words).exit_code == 0
+    assert not (tmp_path / "o.parts").exists()

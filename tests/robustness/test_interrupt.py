@@ -51,7 +51,7 @@ def children(group: int) -> list[int]:
 def test_ctrl_c_ends_a_run_over_processes(tmp_path: Path, whole: bool) -> None:
     """It used to wait for the tasks to finish, which was hours."""
     (tmp_path / "long.toml").write_text(SCENARIO)
-    words = [sys.executable, "-m", "veilsum.cli", "run", "long.toml", "--jobs", "2", "--no-figures"]
+    words = [sys.executable, "-m", "veilsum.cli", "run", "long.toml", "--jobs", "2"]
     with subprocess.Popen(
         words, cwd=tmp_path, start_new_session=True, stderr=subprocess.PIPE, text=True,
         stdout=subprocess.DEVNULL,

@@ -88,7 +88,7 @@ def test_a_warning_of_limits_points_at_the_line_of_the_caller() -> None:
     family = vs.families.Normal(sigma=1.0, bounds=(0.0, 1.5))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        vs.sweep({"mu": 2.0}, "ring:5", family, vs.privacy.SignalDP(1.0), rounds=5, rng=1).result
+        vs.sweep({"mu": 2.0}, "ring:5", family, vs.privacy.SignalDP(1.0), rounds=5, rng=1)
     (warning,) = [one for one in caught if issubclass(one.category, LimitWarning)]
     assert warning.filename == __file__
 
@@ -116,8 +116,8 @@ def test_learn_under_network_dp_warns_that_it_diverges() -> None:
     assert cop[100] > 1.5 * cop[10]
     later = vs.theory.expected(replace(result.problem, rounds=1000)).privacy[:, 0]
     assert later[1000] > 2 * later[100]
-    vs.sweep({"mu": 1.0}, "ring:9", normal, asked, "learn-network", rounds=100).result  # no warning
-    vs.sweep({"mu": 1.0}, "ring:9", normal, vs.privacy.SignalDP(1.0), "learn", rounds=100).result
+    vs.sweep({"mu": 1.0}, "ring:9", normal, asked, "learn-network", rounds=100)  # no warning
+    vs.sweep({"mu": 1.0}, "ring:9", normal, vs.privacy.SignalDP(1.0), "learn", rounds=100)
 
 
 @pytest.mark.parametrize("eta", [5.0, 2.1, 1.9])

@@ -11,6 +11,7 @@ import pytest
 import veilsum as vs
 from veilsum.algorithms import Average, Coefficients
 from veilsum.errors import AlgorithmError, FamilyError, LimitWarning, SignalError
+from veilsum.front.table import as_csv
 from veilsum.simulation.limits import clipping, limits, spread
 
 pytestmark = pytest.mark.filterwarnings("ignore::veilsum.errors.PrivacyWarning")
@@ -27,14 +28,14 @@ def test_an_offline_algorithm_says_that_it_uses_the_first_reading() -> None:
     """49 days of readings used to become one in silence."""
     with pytest.warns(LimitWarning, match="average uses the first of 49 readings of each agent"):
         result = vs.estimate(readings(49), RING, NORMAL, NONE, "average", 5).result
-    assert any("uses the first of 49 readings" in note for note in result.notes)
+    assert any("uses the first of 49 readings" in note for note in result.warnings)
     assert "uses the first of 49 readings" in str(result)
     with pytest.warns(LimitWarning, match=r"learn uses the first 10 of 49 .* rounds = 49"):
-        vs.estimate(readings(49), RING, NORMAL, NONE, "learn", 10).result
+        vs.estimate(readings(49), RING, NORMAL, NONE, "learn", 10)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        vs.estimate(readings(49), RING, NORMAL, NONE, "learn", 49).result
-        vs.estimate(readings(1), RING, NORMAL, NONE, "average", 5).result
+        vs.estimate(readings(49), RING, NORMAL, NONE, "learn", 49)
+        vs.estimate(readings(1), RING, NORMAL, NONE, "average", 5)
 
 
 def test_bounds_that_bite_are_said_with_the_bias() -> None:
@@ -42,7 +43,7 @@ def test_bounds_that_bite_are_said_with_the_bias() -> None:
     family = vs.families.Poisson(bounds=(0, 5))
     with pytest.warns(LimitWarning, match=r"move 21\.5% of the signals .* off by -0\.41"):
         result = vs.sweep({"rate": 4.0}, RING, family, NONE, "average", 5).result
-    assert any("off by -0.41" in note for note in result.notes)
+    assert any("off by -0.41" in note for note in result.warnings)
     found = clipping(result.problem)
     assert found is not None
     assert not found.secret
@@ -54,7 +55,7 @@ def test_bounds_that_do_not_bite_are_not_mentioned() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         result = vs.sweep({"rate": 4.0}, RING, family, NONE, "average", 5).result
-    assert not any("off by" in note for note in result.notes)
+    assert not any("off by" in note for note in result.warnings)
 
 
 def test_what_was_clipped_of_measured_signals_is_reported_on_request_alone() -> None:
@@ -66,7 +67,8 @@ def test_what_was_clipped_of_measured_signals_is_reported_on_request_alone() -> 
     assert found is not None
     assert found.secret
     assert found.fraction == pytest.approx(10 / 21)
-    reported = " ".join([*result.notes, str(result), str(result.data.attrs)])
+    answers = vs.front.of_runs({"run": result})
+    reported = " ".join([*result.notes, *result.warnings, str(answers), answers._repr_html_(), as_csv(answers)])
     assert f"{100 * found.fraction:.3g}" not in reported
     assert "%" not in " ".join(limits(result.problem))
     inside = vs.signals.as_signals(np.linspace(0.0, 10.0, 21)).clip(0.0, 10.0)
@@ -81,7 +83,7 @@ def test_the_assumed_spread_is_stated_and_the_seen_one_is_not() -> None:
     drawn = vs.sweep({"mu": 0.0}, RING, NORMAL, NONE, rounds=5).result
     assert any("assumes normal signals with sigma = 1 as given" in note for note in drawn.notes)
     result = vs.estimate(readings(1, sd=50.0), RING, NORMAL, NONE, rounds=5).result
-    assert any("drawn from it at random, and nothing else" in note for note in result.notes)
+    assert any("drawn from it at random, and nothing else" in note for note in result.warnings)
     found = spread(result.problem)
     assert found is not None
     assert 20 < found.ratio < 80
@@ -90,7 +92,7 @@ def test_the_assumed_spread_is_stated_and_the_seen_one_is_not() -> None:
 
 def test_streams_are_assumed_independent_and_it_is_said() -> None:
     result = vs.sweep({"mu": 0.0}, RING, NORMAL, NONE, "learn", 5).result
-    assert any("from reading to reading" in note for note in result.notes)
+    assert any("from reading to reading" in note for note in result.warnings)
 
 
 @pytest.mark.parametrize(
@@ -102,7 +104,7 @@ def test_a_statistic_that_is_no_number_is_refused(statistic: Any) -> None:
     """NaN used to run to the end and was "proved nan"; complex numbers lost a part."""
     family = vs.families.Custom(statistic, vs.families.Support(low=0.0, high=30.0), 1.0)
     with pytest.raises(FamilyError, match=r"statistic|real numbers"):
-        vs.sweep(np.arange(21.0), RING, family, vs.privacy.SignalDP(1.0), rounds=3).result
+        vs.sweep(np.arange(21.0), RING, family, vs.privacy.SignalDP(1.0), rounds=3)
 
 
 def test_the_agent_whose_statistic_is_infinite_is_named() -> None:
@@ -110,7 +112,7 @@ def test_the_agent_whose_statistic_is_infinite_is_named() -> None:
         lambda s: np.where(s == 3, np.inf, s), vs.families.Support(low=0.0, high=30.0), 1.0
     )
     with pytest.raises(FamilyError, match="for the signal of agent 3 at time 0"):
-        vs.estimate(np.arange(21.0), RING, family, vs.privacy.SignalDP(1.0), rounds=3).result
+        vs.estimate(np.arange(21.0), RING, family, vs.privacy.SignalDP(1.0), rounds=3)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, 1j, None, "1"])
@@ -122,7 +124,7 @@ def test_a_coefficient_that_is_no_number_is_refused(value: Any) -> None:
             return Coefficients(mixing=value if t == 2 else 1.0)
 
     with pytest.raises(AlgorithmError, match="finite real numbers for round 2; mixing is not"):
-        vs.sweep({"mu": 0.0}, RING, NORMAL, vs.privacy.SignalDP(1.0), Own(), 5).result
+        vs.sweep({"mu": 0.0}, RING, NORMAL, vs.privacy.SignalDP(1.0), Own(), 5)
 
 
 def test_a_coefficient_that_turns_bad_later_is_refused_too() -> None:
@@ -131,7 +133,7 @@ def test_a_coefficient_that_turns_bad_later_is_refused_too() -> None:
             return Coefficients(mixing=float("nan") if t == 40 else 1.0)
 
     with pytest.raises(AlgorithmError, match="for round 40"):
-        vs.sweep({"mu": 0.0}, RING, NORMAL, vs.privacy.SignalDP(1.0), Own(), 50).result
+        vs.sweep({"mu": 0.0}, RING, NORMAL, vs.privacy.SignalDP(1.0), Own(), 50)
 
 
 @pytest.mark.parametrize("bad", [np.inf, -np.inf, np.nan])

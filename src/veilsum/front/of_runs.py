@@ -20,7 +20,7 @@ from veilsum.front.table import Row, rows_of
 from veilsum.front.words import budget, few, listed, promises, sentences, small, with_bar
 from veilsum.results import units
 from veilsum.results.combined import combined_guarantee, evaluated_limits
-from veilsum.results.describe import describe_network, duration_of, versions
+from veilsum.results.describe import describe_network, duration_of, mechanisms_of, versions
 from veilsum.results.intervals import SIMULATED
 
 if TYPE_CHECKING:
@@ -314,6 +314,9 @@ def _origin(results: Mapping[str, Result]) -> dict[str, str]:
         )
     )
     found["noise"] = ", ".join(dict.fromkeys(r.noise for r in results.values()))
+    used = dict.fromkeys(name for r in results.values() for name in mechanisms_of(r.problem))
+    if used:
+        found["mechanism"] = ", ".join(used)
     return found | versions()
 
 

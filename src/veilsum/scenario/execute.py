@@ -11,7 +11,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -336,6 +336,8 @@ def _task_folder(folder: Path | None, resume: bool, stored: bool) -> Iterator[Pa
     yield tasks
     if not resume:
         shutil.rmtree(tasks, ignore_errors=True)
+        with suppress(OSError):  # checkpoints are there, too
+            folder.rmdir()
 
 
 def _split(task: Any, folder: Path | None, per_epsilon: bool) -> list[Any]:
