@@ -103,7 +103,7 @@ def test_the_name_of_a_periodic_graph_gets_lazy_weights_and_a_warning() -> None:
         result = vs.sweep(
             {"mu": 1.0}, "ring:8", vs.families.Normal(1.0), vs.privacy.NoPrivacy()
         ).result
-    assert "lazy-metropolis weights" in str(result)
+    assert "lazy-metropolis weights" in repr(result)
 
 
 def test_learn_under_network_dp_warns_that_it_diverges() -> None:
@@ -111,7 +111,7 @@ def test_learn_under_network_dp_warns_that_it_diverges() -> None:
     normal, asked = vs.families.Normal(1.0), vs.privacy.NetworkDP(1.0)
     with pytest.warns(DivergenceWarning, match="the error grows like sqrt"):
         result = vs.sweep({"mu": 1.0}, "ring:9", normal, asked, "learn", rounds=100).result
-    assert any("diverges" in note for note in result.notes)
+    assert any("diverges" in note for note in result.warnings)
     cop = vs.theory.expected(result.problem).privacy[:, 0]
     assert cop[100] > 1.5 * cop[10]
     later = vs.theory.expected(replace(result.problem, rounds=1000)).privacy[:, 0]
