@@ -144,7 +144,7 @@ def test_secret_files_are_the_owner_s_from_the_first_byte(
         path.chmod(0o666)
     old = os.umask(0)
     try:
-        monkeypatch.setattr(files.os, "fdopen", noted)
+        monkeypatch.setattr(os, "fdopen", noted)
         answers = run(study(tmp_path, MEASURED), truth=True)
         assert answers.save(tmp_path / "out") == secret
         open_ones = of_runs(answers.results).save(tmp_path / "out")

@@ -40,7 +40,7 @@ def answers_of(draw: Any) -> Answers:
         ends = (None, None) if half is None or value is None else (value - half, value + half)
         rows.append(
             Answer(
-                draw(names), draw(st.sampled_from(["mu", "p", ""])), value, *ends,
+                draw(names), draw(st.sampled_from(["mu", "p", ""])), value, ends[0], ends[1],
                 unit=draw(st.sampled_from(["", "kWh"])),
                 status=draw(st.sampled_from(["proved", "claimed", "refuted", "none", ""])),
                 kind=draw(st.sampled_from(["", "a stream"])),

@@ -216,7 +216,7 @@ def test_what_bounds_did_to_measured_signals_is_on_the_secret_sheet_alone(tmp_pa
 
 def test_vectors_are_arrays_with_an_interval_for_each_component() -> None:
     answers = sheet(vector(4))
-    low, high = answers.interval or (None, None)
+    low, high = answers.low, answers.high
     assert answers.value.shape == low.shape == high.shape == (4,)
     assert (low < answers.value).all()
     assert (answers.value < high).all()

@@ -11,7 +11,7 @@ pytestmark = needs_namespace
 
 
 def job(verb: Any, scenario: Any, *more: Any) -> Any:
-    words = ["-m", "veilsum.cli", verb, str(scenario), "--no-figures", "--engine", "mpi", *more]
+    words = ["-m", "veilsum.cli", verb, str(scenario), "--engine", "mpi", *more]
     return finish(start(2, *words))
 
 
@@ -37,20 +37,13 @@ def test_ranks_leave_nothing_that_tells_of_a_signal(
 
 def test_ranks_draw_the_noise_of_one_machine_from_a_given_seed(tmp_path: Any) -> None:
     """Entropy differs from rank to rank, and all take rank 0's; a given seed is everyone's."""
-    import numpy as np
-    import xarray as xr
-
     from tests.results.test_release_attacks import call
 
     scenario = plant(tmp_path, "average", "global", seed=SEED)
-    call("run", scenario, "--out", tmp_path / "one", "--no-figures")
+    call("run", scenario, "--out", tmp_path / "one")
     code, _, err = job("run", scenario, "--out", str(tmp_path / "two"))
     assert code == 0, err
-    held = []
-    for name in ("one", "two"):
-        with xr.open_dataset(tmp_path / name / "results-first.nc", engine="scipy") as data:
-            held.append(data.private.load().values)
-    np.testing.assert_array_equal(*held)
+    assert (tmp_path / "one.csv").read_text() == (tmp_path / "two.csv").read_text()
 
 
 def test_no_checkpoint_is_kept_of_measured_signals(tmp_path: Any) -> None:
@@ -60,4 +53,4 @@ def test_no_checkpoint_is_kept_of_measured_signals(tmp_path: Any) -> None:
     code, _, err = job("run", scenario, "--out", str(out), "--checkpoint-every", "2")
     assert code == 1
     assert "written to no file" in err
-    assert not list(out.rglob("*.*"))
+    assert not list(tmp_path.glob("out*"))

@@ -124,6 +124,13 @@ def in_python(folder: Path, scenario: Path, epsilons: Any = None, **more: Any) -
     return run(loaded, epsilons, out=folder / "python")
 
 
+def held(answers: Answers) -> np.ndarray:
+    """What agents of the first variant held."""
+    found = answers.results["first"].trace.private
+    assert found is not None
+    return found
+
+
 RUNS = [  # graph-homomorphic refuses scales that follow the signal
     (algorithm, kind)
     for algorithm in ALGORITHMS
@@ -220,22 +227,19 @@ def test_another_reading_under_the_same_seed_has_other_noise(tmp_path: Any) -> N
         if day:
             text = (folder / "meters.csv").read_text()
             (folder / "meters.csv").write_text(text.replace(f"0,0,{SIGNALS[0, 0]}", "0,0,4.5"))
-        firsts.append(in_python(folder, scenario).results["first"].trace.private[0])
+        firsts.append(held(in_python(folder, scenario))[0])
     assert (np.abs(firsts[0] - firsts[1]) > 1e-9).all()
 
 
 def test_the_same_run_with_the_same_seed_is_the_same_release(tmp_path: Any) -> None:
     scenario = plant(tmp_path, "average", "global", seed=SEED)
-    a, b, c = (
-        in_python(tmp_path, scenario, epsilons).results["first"].trace.private
-        for epsilons in (None, None, (1.0, 4.0))
-    )
+    a, b, c = (held(in_python(tmp_path, scenario, e)) for e in (None, None, (1.0, 4.0)))
     assert np.array_equal(a, b)
     assert np.array_equal(a[:, :, 1], c[:, :, 0]), "epsilon 1"
     for name in ("out", "again"):
         call("run", scenario, "--out", tmp_path / name)
     assert (tmp_path / "out.csv").read_bytes() == (tmp_path / "again.csv").read_bytes()
-    other = in_python(tmp_path, plant(tmp_path, "average", "global")).results["first"].trace.private
+    other = held(in_python(tmp_path, plant(tmp_path, "average", "global")))
     assert not np.isin(a, other).any(), "without a seed nobody draws it again"
 
 
@@ -387,7 +391,7 @@ class Forbidden:
     def __getattr__(self, name: str) -> Any:
         raise AssertionError(f"the truth was read: {name}")
 
-    __getitem__ = __len__ = __iter__ = __array__ = __float__ = __getattr__  # type: ignore[assignment]
+    __getitem__ = __len__ = __iter__ = __array__ = __float__ = __getattr__
 
 
 COMPARED = ("total", "privacy", "decentralisation", "target", "noiseless")
@@ -401,10 +405,8 @@ def test_nothing_that_is_shown_even_reads_the_truth(
     """Errors, targets and estimates without noise raise when they are read; a secret sheet does."""
     protect = "network" if algorithm == "learn-network" and kind == "global" else "signal"
     results = run(plant(tmp_path, algorithm, kind, protect)).results
-    blind = {
-        name: replace(r, trace=replace(r.trace, **dict.fromkeys(COMPARED, Forbidden())))
-        for name, r in results.items()
-    }
+    hidden: Any = dict.fromkeys(COMPARED, Forbidden())
+    blind = {name: replace(r, trace=replace(r.trace, **hidden)) for name, r in results.items()}
     answers = of_runs(blind)
     Loot().show(answers)
     answers.save(tmp_path / "out")

@@ -80,7 +80,7 @@ def of_runs(
     runs = max((r.problem.replicas for r in results.values()), default=1)
     networks = dict.fromkeys(describe_network(r.problem.network) for r in results.values())
     about = "; ".join(networks) + (f", errors: mean of {runs} runs" if runs > 1 else "")
-    return Answers(
+    made = Answers(
         name=name,
         title=(f"{SECRET} " if secret else "") + (title or (origin.title if origin else name)),
         about=about,
@@ -101,11 +101,12 @@ def of_runs(
         curves=lambda: [
             row for n, r in results.items() for row in _curves(n, r, n in compared, results)
         ],
-        pictures=lambda: _pictures(of_runs(results, title, truth, text)),
+        pictures=lambda: _pictures(made),
         results=results,
         remake=lambda names: of_runs({n: results[n] for n in names}, title, truth, text),
         secret=secret,
     )
+    return made
 
 
 def _pictures(answers: Answers) -> list[Picture]:

@@ -179,13 +179,13 @@ def _components(row: Answer, width: int) -> Lines:
     if row.size <= 1:
         return []
     values = np.ravel(row.value)[:MOST_COMPONENTS]
-    ends = [np.ravel(e)[:MOST_COMPONENTS] if e is not None else None for e in (row.low, row.high)]
+    low, high = (
+        [None] * len(values) if end is None else np.ravel(end)[:MOST_COMPONENTS]
+        for end in (row.low, row.high)
+    )
     largest = max(float(np.max(np.abs(np.ravel(row.value)))), 1e-300)
     heads = [f"{row.quantity}[{k}]" for k in range(len(values))]
-    cells = [
-        with_bar(v, *(None if e is None else e[k] for e in ends), row.unit)
-        for k, v in enumerate(values)
-    ]
+    cells = [with_bar(v, low[k], high[k], row.unit) for k, v in enumerate(values)]
     first, second = _widest(heads), _widest(cells)
     room = min(BAR, width - first - second - 3 * GAP)
     out = wrapped(f"{row.name}, {row.quantity}" if row.name else row.quantity, width)

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from veilsum.privacy import Status
-from veilsum.privacy.guarantee import Sees, Span
+from veilsum.privacy.accounting.events import Span
+from veilsum.privacy.guarantee import Sees
 from veilsum.privacy.odds import epsilon_cell, in_words, upward
 from veilsum.results import units
 
