@@ -98,12 +98,12 @@ def test_veilsum_run_follows_the_page(tmp_path: Path) -> None:
 
 def test_estimate_follows_the_page() -> None:
     with traced(listed("veilsum.estimate")) as calls:
-        result = veilsum.estimate(
+        answers = veilsum.estimate(
             [1.0, 2.0, 3.0, 4.0, 5.0], "ring:5", veilsum.families.Normal(sigma=1.0),
             veilsum.privacy.SignalDP(epsilon=1.0, radius=1.0), rounds=4,
-        ).result  # fmt: skip
-        assert str(result)
-        assert result.guarantee.epsilon == 1.0
+        )  # fmt: skip
+        assert str(answers)
+        assert answers.guarantee.epsilon == 1.0
     assert calls == listed("veilsum.estimate")
 
 

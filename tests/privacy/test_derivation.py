@@ -151,11 +151,11 @@ def test_what_is_not_proved_warns_and_is_refused_when_strict(
 ) -> None:
     setting = ({"mu": 0.0}, MIXING, Normal(sigma=1.0), privacy, algorithm, 3)
     with pytest.warns(PrivacyWarning, match=erratum):
-        vs.sweep(*setting).result
+        vs.sweep(*setting)
     with pytest.raises(PrivacyError, match="strict mode"):
-        vs.sweep(*setting, strict=True).result
+        vs.sweep(*setting, strict=True)
     with pytest.raises(PrivacyError, match="strict mode"):
-        vs.estimate(np.zeros(15), *setting[1:], strict=True).result
+        vs.estimate(np.zeros(15), *setting[1:], strict=True)
 
 
 def test_what_is_proved_or_not_asked_for_is_silent() -> None:
@@ -187,7 +187,7 @@ def test_a_request_without_noise_guarantees_nothing() -> None:
     assert guarantee_of(silent, algorithms.Average()).status is Status.NONE
     ring, family = networks.metropolis("ring:9"), families.Bernoulli()
     with pytest.raises(PrivacyError, match="SignalDP"):
-        vs.estimate(np.ones(9), ring, family, silent, rounds=2, rng=1, strict=True).result
+        vs.estimate(np.ones(9), ring, family, silent, rounds=2, rng=1, strict=True)
 
 
 def test_the_base_of_requests_cannot_be_instantiated() -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import veilsum as vs
-from veilsum import algorithms, families, networks
+from veilsum import algorithms, families, front, networks
 from veilsum.agents.ledger import Ledger
 from veilsum.agents.manifest import Manifest
 from veilsum.agents.release import ReleaseMechanism, check_guarantee, guarantee
@@ -31,6 +31,7 @@ from veilsum.privacy import (
     mechanisms,
 )
 from veilsum.privacy.calibration import domain_of
+from veilsum.results.describe import mechanisms_of
 from veilsum.simulation import Problem, RecordedSignals, SyntheticSignals, simulate
 from veilsum.testing import PredictableEntropy
 
@@ -191,10 +192,8 @@ def test_best_is_resolved_for_family_bounds_and_epsilon(
 def test_the_resolved_name_is_what_results_and_manifests_show() -> None:
     problem = problem_of("best", replicas=1, epsilons=(1.0, 30.0))
     result = solve(problem)
-    from veilsum.results.summary import variant_summary
-
-    assert variant_summary(result)["mechanism"] == ["hybrid", "staircase"]
-    assert result.data.attrs["mechanism"] == "hybrid, staircase"
+    assert mechanisms_of(result.problem) == ["hybrid", "staircase"]
+    assert front.of_runs({"run": result}).origin["mechanism"] == "hybrid, staircase"
     assert Manifest.of(problem).mechanism == "hybrid"
     assert Manifest.of(replace(problem, privacy=NoPrivacy(), epsilons=())).mechanism == "none"
 

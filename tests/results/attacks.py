@@ -1,46 +1,46 @@
-"""An attacker with every byte that a run left, who knows everything but signals and entropy.
+"""An attacker with all that a run left and showed, who knows everything but signals and entropy.
 
 `recovered` names the attacks that got signals back. The attacker knows the network, the algorithm,
-the scales of the noise as functions of a signal, and the code; it tries
+the scales of the noise as functions of a signal, the code, and what agents sent each other; it tries
 
     scan       a signal, a statistic, a target, an error or an estimate without noise as it stands,
                in float64, float32 or decimals
-    seed       every whole number in the files, and the small ones, as the seed of the noise
-    subtract   two estimates (epsilons, replicas, variants, runs) that share their noise
-    solve      targets, errors and estimates without noise by linear least squares
+    names      a column or quantity that compares with the truth
+    seed       every whole number that it finds, and the small ones, as the seed of the noise
+    subtract   two runs (epsilons, replicas, variants) that share their noise
 """
 
 from __future__ import annotations
 
+import csv
 import io
 import itertools
-import json
 import re
 import struct
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import xarray as xr
 
-import veilsum as vs
-from veilsum.families import Normal
+from veilsum.front import Answers
 from veilsum.privacy import NoPrivacy, calibrate
 from veilsum.simulation import Record, noise, simulate
 
 CLOSE = 1e-4  # a signal that is known so well, relatively, is recovered
 GRID = np.exp(np.linspace(np.log(0.5), np.log(50.0), 3000))
-TEXTS = {".json", ".txt", ".toml", ".csv", ".jsonl"}
+TRUTHS = {"error", "noise", "disagreement", "target"}
 
 
 @dataclass
 class Loot:
-    """Every file under a folder but what the victim put there, and all that was published."""
+    """Every file under a folder but what the victim put there, all that was shown, and all messages."""
 
     published: str = ""
     files: dict[str, bytes] = field(default_factory=dict)
+    runs: dict[str, Any] = field(default_factory=dict)  # results by name: what agents held
 
     def take(self, folder: Path, but: tuple[str, ...] = ()) -> Loot:
         for path in sorted(folder.rglob("*")):
@@ -48,25 +48,28 @@ class Loot:
                 self.files[str(path)] = path.read_bytes()
         return self
 
-    @property
-    def datasets(self) -> dict[str, xr.Dataset]:
-        found = {}
-        for name, content in self.files.items():
-            if name.endswith(".nc"):
-                with xr.open_dataset(io.BytesIO(content), engine="scipy") as data:
-                    found[name] = data.load()
-        return found
+    def show(self, answers: Answers) -> Loot:
+        """All that a sheet shows in Python, and the estimates that its agents held."""
+        frame = answers.to_frame()
+        self.published += "\n".join(
+            [
+                str(answers),
+                repr(answers),
+                answers._repr_html_(),
+                frame.to_string(),
+                str(answers.to_dict()),
+            ]
+        )
+        self.files["frame"] = frame.select_dtypes("number").to_numpy().tobytes()
+        self.files["frame.csv"] = frame.to_csv(index=False, float_format="%.17g").encode()
+        self.runs = dict(answers.results)
+        return self
 
     @property
     def text(self) -> str:
-        words = [self.published]
-        words += [c.decode("utf-8", "replace") for n, c in self.files.items() if _is_text(n)]
-        words += [json.dumps(d.attrs, default=str) for d in self.datasets.values()]
-        return "\n".join(words)
-
-
-def _is_text(name: str) -> bool:
-    return Path(name).suffix in TEXTS
+        return "\n".join(
+            [self.published, *(c.decode("utf-8", "replace") for c in self.files.values())]
+        )
 
 
 @dataclass(eq=False)
@@ -91,7 +94,9 @@ class Victim:
         """Signals, statistics, targets and estimates without noise."""
         trace = self.bare
         parts = (self.signals, self.xi, trace.target, trace.noiseless, trace.decentralisation)
-        return _telling(np.concatenate([np.ravel(part) for part in parts]))
+        agents = np.sqrt(self.problem.network.size)
+        per_agent = trace.decentralisation / agents
+        return _telling(np.concatenate([np.ravel(part) for part in (*parts, per_agent)]))
 
     @lru_cache(maxsize=32)  # noqa: B019 - a victim is needed as long as its test
     def scale(self, epsilon: float, t: int) -> np.ndarray:
@@ -103,12 +108,13 @@ class Victim:
         return np.broadcast_to(made.scale(np.broadcast_to(GRID, shape), epsilon, t), shape)
 
     def errors(self, private: np.ndarray) -> np.ndarray:
-        """Norms against the target and the clean estimates, of estimates (recorded, agent)."""
+        """Norms against the target and the clean estimates, of estimates (recorded, agent); per agent."""
         trace = self.bare
         clean = trace.noiseless[-len(private) :, :, 0, 0]
         parts = [np.linalg.norm(private - trace.target[0, 0], axis=1)]
         parts += [np.linalg.norm(private - clean, axis=1)]
-        return _telling(np.concatenate(parts))
+        norms = np.concatenate(parts)
+        return _telling(np.concatenate([norms, norms / np.sqrt(private.shape[1])]))
 
 
 def _telling(values: np.ndarray) -> np.ndarray:
@@ -120,13 +126,12 @@ def _telling(values: np.ndarray) -> np.ndarray:
 def recovered(loot: Loot, victims: dict[str, Victim], seeds: tuple[int, ...] = ()) -> list[str]:
     """The attacks that succeed: at least half of the agents' signals, or any secret as it stands.
 
-    A victim is a variant, whose estimates are in the file that its name stands in.
+    A victim is a variant, whose messages are in the run of its name.
     """
-    columns = _columns(loot, victims)
-    found = []
+    columns = _columns(loot.runs, victims)
+    found = [f"names {what}" for what in named(loot)]
     for name, victim in victims.items():
         found += [f"scan {name}: {what}" for what in scan(loot, victim, columns)]
-        found += [f"solve {name}: {what}" for what in solve(loot, victim)]
     found += [f"seed {what}" for what in regenerate(loot, columns, seeds)]
     found += [f"subtract {what}" for what in subtract(columns)]
     return found
@@ -175,23 +180,34 @@ class Column:
         return np.asarray((first - algorithm.innovation * np.log(GRID)) / algorithm.noise)
 
 
-def _columns(loot: Loot, victims: dict[str, Victim]) -> list[Column]:
+def _columns(runs: Mapping[str, Any], victims: dict[str, Victim]) -> list[Column]:
     found = []
-    for file, data in loot.datasets.items():
-        if "private" not in data or "epsilon" not in data.private.dims:
-            continue
-        name = next((n for n in victims if Path(file).stem.endswith(f"-{n}")), None)
-        victim = victims[name] if name else next(iter(victims.values()))
+    for name, run in runs.items():
+        victim, trace = victims[name], run.trace
         start = 0 if victim.problem.algorithm.at(0).noise else 1
-        if start not in data.recorded.values:
+        if trace.private is None or not run.problem.run_epsilons:
             continue
-        held = data.private.transpose("epsilon", "replica", "recorded", "agent", ...)
-        at = list(data.recorded.values).index(start)
-        for e, epsilon in enumerate(data.epsilon.values.tolist()):
-            for r in range(data.sizes["replica"]):
-                path = held.values[e, r]
-                what = f"{Path(file).name} epsilon {epsilon:g} replica {r}"
+        at = trace.recorded_rounds.index(start)
+        for e, epsilon in enumerate(run.problem.run_epsilons):
+            for r in range(run.problem.replicas):
+                path = trace.private[:, :, e, r, 0]
+                what = f"{name} epsilon {epsilon:g} replica {r}"
                 found.append(Column(what, victim, epsilon, r, path, path[at], start))
+    return found
+
+
+def named(loot: Loot) -> list[str]:
+    """Quantities and columns of tables and pages that are errors against the truth."""
+    found = []
+    for name, content in loot.files.items():
+        text = content.decode("utf-8", "replace")
+        if name.endswith(".csv"):
+            words = {w for row in csv.reader(io.StringIO(text)) for w in row}
+        else:
+            words = set(re.findall(r'data-head="([^"]*)"', text))
+        found += [f"{word} in {name}" for word in sorted(words & TRUTHS)]
+    shown = set(re.findall(r'data-head="([^"]*)"|\'quantity\': \'([^\']*)\'', loot.published))
+    found += [f"{w} was shown" for w in sorted({w for pair in shown for w in pair} & TRUTHS)]
     return found
 
 
@@ -246,57 +262,3 @@ def subtract(columns: list[Column]) -> list[str]:
         if _hits(_roots(gap), one.victim.signals[:, 0]):
             found.append(f"{one.what} and {two.what}")
     return found
-
-
-def solve(loot: Loot, victim: Victim) -> list[str]:
-    """xi from clean estimates, or from norms: for offline algorithms clean_t = M_t xi.
-
-    With the target m, CoD_t and CoP_t of an estimate nu_t, CoP^2 = |nu|^2 - 2 nu.M xi + |M xi|^2
-    and |M xi|^2 = CoD^2 + 2 m sum(M xi) - n m^2: linear in xi.
-    """
-    if victim.problem.algorithm.online:
-        return [f"{v} in {f}" for f, d in loot.datasets.items() for v in TRUTHS & set(d.variables)]
-    maps, found = _maps(victim.problem), []
-    for file, data in loot.datasets.items():
-        rows, values = [], []
-        if "clean" in data:
-            clean = data.clean.transpose("recorded", "agent", ...).values
-            for k, t in enumerate(data.recorded.values):
-                rows.append(maps[t])
-                values.append(clean[k].reshape(len(maps[t])))
-        elif {"target", "cost_of_privacy", "cost_of_decentralisation", "private"} <= set(data):
-            for row, value in _norms(data, maps):
-                rows.append(row[None])
-                values.append([value])
-        if rows:
-            xi = np.linalg.lstsq(np.concatenate(rows), np.concatenate(values), rcond=None)[0]
-            if _hits(np.exp(xi)[:, None], victim.signals[:, 0]):
-                found.append(f"least squares on {file}")
-    return found
-
-
-TRUTHS = {"target", "clean", "total_error", "cost_of_privacy", "cost_of_decentralisation"}
-
-
-def _norms(data: xr.Dataset, maps: np.ndarray) -> Any:
-    m, n = data.target.item(), maps.shape[1]
-    held = data.private.transpose("recorded", "agent", "epsilon", "replica", ...)
-    for k, t in enumerate(data.recorded.values.tolist()):
-        apart = data.cost_of_decentralisation.sel(round=t).item() ** 2
-        for e, r in np.ndindex(data.sizes["epsilon"], data.sizes["replica"]):
-            nu = held.values[k, :, e, r].reshape(n)
-            cost = data.cost_of_privacy.sel(round=t).isel(epsilon=e, replica=r).item() ** 2
-            yield 2 * (nu - m) @ maps[t], nu @ nu + apart - n * m**2 - cost
-
-
-def _maps(problem: Any) -> np.ndarray:
-    """(round, agent, agent): clean_t = M_t xi, found by running the algorithm on unit vectors."""
-    columns = []
-    for unit in np.eye(problem.network.size):
-        run = vs.estimate(
-            unit, problem.network, Normal(sigma=1.0), NoPrivacy(), problem.algorithm, problem.rounds,
-            record=Record(every=1),
-        ).result  # fmt: skip
-        assert run.trace.noiseless is not None
-        columns.append(run.trace.noiseless[:, :, 0, 0])
-    return np.stack(columns, axis=-1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from dataclasses import dataclass
@@ -14,12 +13,13 @@ import pytest
 from scipy import stats
 
 import veilsum as vs
-from veilsum.cli.display import intervals_table
 from veilsum.errors import FamilyError, VeilsumError
 from veilsum.families import Bernoulli, LogNormal, LogNormal1p, Normal, Poisson
+from veilsum.front import of_runs
+from veilsum.front.table import long_table
+from veilsum.front.words import with_bar
 from veilsum.privacy import Batches, MaskedDP, NetworkDP, NoPrivacy, SignalDP
 from veilsum.results import Result, intervals
-from veilsum.results.run_page import page
 from veilsum.simulation import Problem, Record, simulate
 from veilsum.simulation.releases import released_parts, releases_once
 from veilsum.theory.noise import noise_half_width
@@ -285,7 +285,7 @@ def test_a_scale_that_follows_the_signals_gives_no_interval_of_the_readings() ->
 
 def test_sigma_is_for_drawing_signals() -> None:
     with pytest.raises(FamilyError, match="normal has no sigma"):
-        vs.sweep({"mu": 5.0}, "ring:9", Normal(), SignalDP(1.0, radius=1.0), rounds=3).result
+        vs.sweep({"mu": 5.0}, "ring:9", Normal(), SignalDP(1.0, radius=1.0), rounds=3)
     with pytest.raises(FamilyError, match="log-normal-1p has no sigma"):
         LogNormal1p(sigma=None)  # type: ignore[arg-type]
     found = measured(SignalDP(1.0, radius=1.0), Normal()).named_intervals()
@@ -331,50 +331,41 @@ def test_a_run_with_other_noise_is_not_taken_for_this_one() -> None:
         Result(problem, other).intervals(of="population")
 
 
-def test_every_output_states_the_same_intervals_under_the_same_names(tmp_path: Path) -> None:
+def test_every_output_states_the_same_intervals_under_the_same_names() -> None:
     """The terminal had one interval, a page of the same run another, without a name."""
     result = measured(SignalDP(4.0, radius=10.0), BOUNDED)
     readings, population = result.named_intervals()
     assert readings.name == "of the mean of these readings" == result.interval_of
     assert population.name == "of the population mean"
     assert result.interval["mu"] == (float(readings.network["mu"].low), readings.network["mu"].high)
-    result.write(tmp_path, figures=False)
-    (row,) = json.loads((tmp_path / "summary.json").read_text())["variants"]["run"]["results"]
-    html, text = page({"run": result}, figures=False), str(result)
-    cells = [list(column.cells) for column in intervals_table({"run": result}).columns]
-    for k, found in enumerate((readings, population)):
-        bar = found.network["mu"]
-        stored = row["intervals"][found.of]
-        assert stored["name"] == found.name
-        assert stored["network"]["mu"] == pytest.approx([float(bar.low), float(bar.high)])
-        shown = f"{float(bar.low):.1f} to {float(bar.high):.1f}"
-        assert f"{found.name} {shown}" in html
-        assert f"{found.name} {float(bar.low):.4g} to {float(bar.high):.4g}" in text
-        assert (f"of {cells[1][k]}", cells[3][k]) == (found.name, shown)
+    answers = of_runs({"run": result})
+    rows = {row.of: row for row in long_table(answers)}
+    inside = answers._repr_html_()
+    for found in (readings, population):
+        bar, row = found.network["mu"], rows[found.name]
+        assert (row.low, row.high) == pytest.approx((float(bar.low), float(bar.high)))
+        agent = rows[f"{found.name}, any one agent's"]
+        narrow, wide = (float(x.high or 0) - float(x.low or 0) for x in (row, agent))
+        assert 0 < narrow < wide
+        assert with_bar(answers.value, bar.low, bar.high) in inside
+    assert f"±: 95% {readings.name}." in str(answers)
+    assert "± population" in inside
     assert result.agents().attrs["interval"] == "95% of the mean of these readings"
 
 
-def test_tables_of_errors_round_epsilon_up() -> None:
+def test_epsilon_is_rounded_up() -> None:
     """log 2 was 0.6931 beside the errors, less than holds, and 0.6932 elsewhere."""
-    from veilsum.cli.display import errors_table
-
-    result = vs.sweep(
+    answers = vs.sweep(
         {"mu": 5.0}, "ring:9", Normal(1.0), SignalDP(math.log(2), radius=1.0), rounds=3
-    ).result
-    (column,) = (c for c in errors_table({"run": result}).columns if c.header == "eps")
-    assert set(column.cells) == {"0.6932"}
-    assert "0.6931<" not in page({"run": result}, figures=False)
+    )
+    assert answers.best.cells["epsilon"] == "0.6932"
+    assert "0.6931<" not in answers._repr_html_()
 
 
 def test_one_epsilon_is_shown() -> None:
     """A query of two sessions: the table of errors had the epsilon of one, that of answers both."""
-    from veilsum.cli.display import errors_table, results_table
-
     request = MaskedDP(1.0, colluders=2, absent=2, attempts=2)
-    result = vs.sweep({"mu": 5.0}, "complete:12", Normal(1.0), request, "masked-sum", 8).result
-    stated = f"{result.guarantee.epsilon:.4g}"
-    tables = [make({"run": result}) for make in (results_table, errors_table, intervals_table)]
-    for made in tables:
-        (column,) = (each for each in made.columns if each.header == "eps")
-        assert set(column.cells) == {stated}
-    assert "run at eps" not in page({"run": result}, figures=False)
+    answers = vs.sweep({"mu": 5.0}, "complete:12", Normal(1.0), request, "masked-sum", 8)
+    stated = answers.guarantee.epsilon
+    assert answers.best.cells["epsilon"] == f"{stated:.4g}"
+    assert {row.epsilon for row in long_table(answers)} == {stated}

@@ -1,10 +1,11 @@
-"""Nothing secret leaves in a file: planted signals, and an attacker with all that was left.
+"""Nothing secret leaves in a file or on a screen: planted signals, and an attacker with all that was left.
 
 Noise comes from the operating system, so these tests draw new numbers every time. An attack counts
 if half of the seven agents' signals are known to 1e-4 (by chance: below 1e-9 for each attempt), or
 if a secret stands in a file to 9 digits (below 1e-9 for each file).
 """
 
+import csv
 import json
 import stat
 from dataclasses import replace
@@ -19,8 +20,9 @@ from tests.results.attacks import Loot, Victim, recovered
 from veilsum import algorithms, families, networks
 from veilsum.algorithms.base import Algorithm, Coefficients, Sensitivities
 from veilsum.cli.app import app
+from veilsum.front import Answers, of_runs
 from veilsum.privacy import SignalDP, calibrate
-from veilsum.scenario import Scenario
+from veilsum.scenario import Scenario, run
 from veilsum.signals import as_signals
 from veilsum.simulation import Problem, Record, RecordedSignals, simulate
 
@@ -101,10 +103,32 @@ def victims(scenario: Path) -> dict[str, Victim]:
     return found
 
 
-def attack(folder: Path, scenario: Path, published: str, seeds: tuple[int, ...] = ()) -> list[str]:
+def attack(
+    folder: Path,
+    scenario: Path,
+    published: str,
+    seeds: tuple[int, ...] = (),
+    answers: Answers | None = None,
+) -> list[str]:
+    """What files, texts and, of a run in Python, all that it shows and all messages tell."""
     loot = Loot(published).take(folder, but=("meters.csv", "planted.toml"))
-    assert loot.files
+    assert {Path(name).suffix for name in loot.files} == {".csv", ".html"}
+    if answers is not None:
+        loot.show(answers)
     return recovered(loot, victims(scenario), seeds)
+
+
+def in_python(folder: Path, scenario: Path, epsilons: Any = None, **more: Any) -> Answers:
+    """The same in Python, with its files."""
+    loaded = Scenario.load(scenario).with_(**more) if more else Scenario.load(scenario)
+    return run(loaded, epsilons, out=folder / "python")
+
+
+def held(answers: Answers) -> np.ndarray:
+    """What agents of the first variant held."""
+    found = answers.results["first"].trace.private
+    assert found is not None
+    return found
 
 
 RUNS = [  # graph-homomorphic refuses scales that follow the signal
@@ -121,9 +145,10 @@ def test_run_leaves_nothing_that_tells_of_a_signal(
 ) -> None:
     """Used to: the seed gave back smooth noise, and two epsilons or variants every signal."""
     scenario = plant(tmp_path, algorithm, kind)
-    published = call("run", scenario, "--out", tmp_path / "out", "--no-figures")
-    published += call("run", scenario, "--out", tmp_path / "again", "--no-figures", "--json")
-    assert attack(tmp_path, scenario, published) == []
+    published = call("run", scenario, "--out", tmp_path / "out")
+    published += call("run", scenario, "--out", tmp_path / "again", "--json")
+    answers = in_python(tmp_path, scenario)
+    assert attack(tmp_path, scenario, published, answers=answers) == []
 
 
 SWEEPS = [(algorithm, "global") for algorithm in ALGORITHMS]
@@ -137,28 +162,33 @@ def test_sweep_leaves_nothing_that_tells_of_a_signal(
 ) -> None:
     scenario = plant(tmp_path, algorithm, kind, protect)
     words = ("--epsilon", "0.25,0.5,2", "--replicas", 3)
-    published = call("sweep", scenario, "--out", tmp_path / "out", "--no-figures", *words)
-    published += call("run", scenario, "--out", tmp_path / "run", "--no-figures")
-    assert attack(tmp_path, scenario, published) == []
+    published = call("sweep", scenario, "--out", tmp_path / "out", *words)
+    answers = in_python(tmp_path, scenario, (0.25, 0.5, 2.0), replicas=3)
+    assert attack(tmp_path, scenario, published, answers=answers) == []
 
 
 @pytest.mark.parametrize("verb", ["run", "sweep"])
 @pytest.mark.parametrize("kind", ["global", "smooth", "nothing"])
 @pytest.mark.parametrize("algorithm", ["average", "learn"])
-def test_figures_and_a_given_seed_tell_nothing_either(
+def test_a_given_seed_is_in_no_file_and_on_no_screen(
     algorithm: Any, kind: Any, verb: Any, tmp_path: Any
 ) -> None:
-    """The seed used to stand in summary.json, in results.nc and in no note."""
+    """Neither the seed, nor a digest of a text that it is in, nor that text."""
     scenario = plant(tmp_path, algorithm, kind, seed=SEED)
     published = call(verb, scenario, "--out", tmp_path / "out")
-    published += call(verb, scenario, "--out", tmp_path / "json", "--json", "--no-figures")
+    published += call(verb, scenario, "--out", tmp_path / "json", "--json")
     assert "A seed was given" in published
-    loot = Loot(published).take(tmp_path, but=("meters.csv", "planted.toml"))
-    everything = b"".join([published.encode(), *loot.files.values()])
-    assert str(SEED).encode() not in everything
-    assert b"scenario_sha256" not in everything, "a seed can be found by trying them on the hash"
-    assert any(name.endswith(".png") for name in loot.files) == (kind != "nothing")
+    answers = in_python(tmp_path, scenario)
+    loot = Loot(published).take(tmp_path, but=("meters.csv", "planted.toml")).show(answers)
+    assert str(SEED) not in loot.text
+    assert Scenario.load(scenario).digest not in loot.text, "seeds can be tried on it"
+    assert "[[variant]]" not in loot.text
     assert recovered(loot, victims(scenario)) == []
+    without = plant(tmp_path, algorithm, kind)
+    call(verb, without, "--out", tmp_path / "out")
+    page = (tmp_path / "out.html").read_text()
+    assert Scenario.load(without).digest in page, "the weakened variant: a text without a seed"
+    assert "[[variant]]" in page
 
 
 def test_whoever_learns_the_seed_draws_the_noise_again(tmp_path: Any) -> None:
@@ -166,8 +196,8 @@ def test_whoever_learns_the_seed_draws_the_noise_again(tmp_path: Any) -> None:
     for kind in ("global", "smooth"):
         (tmp_path / kind).mkdir()
         scenario = plant(tmp_path / kind, "average", kind, seed=SEED)
-        published = call("run", scenario, "--out", tmp_path / kind / "out", "--no-figures")
-        found = attack(tmp_path / kind, scenario, published, seeds=(SEED,))
+        answers = in_python(tmp_path / kind, scenario)
+        found = attack(tmp_path / kind, scenario, "", (SEED,), answers)
         assert found
         assert all(what.startswith(f"seed {SEED}") for what in found)
 
@@ -181,15 +211,14 @@ def test_noise_that_follows_from_the_seed_alone_gives_the_signals_away(
 
     monkeypatch.setattr(backend, "noise_key", lambda problem, **_: seeds.noise_seed(problem.seed))
     scenario = plant(tmp_path, "average", kind, seed=SEED)
-    published = call("run", scenario, "--out", tmp_path / "out", "--no-figures")
-    found = attack(tmp_path, scenario, published)
+    found = attack(tmp_path, scenario, "", answers=in_python(tmp_path, scenario))
     pairs = [what for what in found if what.startswith("subtract")]
     assert any("0.5" in what and "epsilon 1 " in what for what in pairs), "across epsilons"
     assert any("first" in what and "second" in what for what in pairs), "across variants"
 
 
 def test_another_reading_under_the_same_seed_has_other_noise(tmp_path: Any) -> None:
-    """Files of two days with one seed used to differ by the changed signal, and nowhere else."""
+    """Estimates of two days with one seed used to differ by the changed signal, and nowhere else."""
     firsts = []
     for day in (0, 1):
         folder = tmp_path / str(day)
@@ -198,25 +227,20 @@ def test_another_reading_under_the_same_seed_has_other_noise(tmp_path: Any) -> N
         if day:
             text = (folder / "meters.csv").read_text()
             (folder / "meters.csv").write_text(text.replace(f"0,0,{SIGNALS[0, 0]}", "0,0,4.5"))
-        call("run", scenario, "--out", folder / "out", "--no-figures")
-        data = Loot().take(folder).datasets[str(folder / "out" / "results-first.nc")]
-        firsts.append(data.private.sel(recorded=0).values)
+        firsts.append(held(in_python(folder, scenario))[0])
     assert (np.abs(firsts[0] - firsts[1]) > 1e-9).all()
 
 
 def test_the_same_run_with_the_same_seed_is_the_same_release(tmp_path: Any) -> None:
     scenario = plant(tmp_path, "average", "global", seed=SEED)
-    for name, verb in (("a", "run"), ("b", "run"), ("c", "sweep")):
-        more = ("--epsilon", "1,4") if verb == "sweep" else ()
-        call(verb, scenario, "--out", tmp_path / name, "--no-figures", *more)
-    data = Loot().take(tmp_path).datasets
-    a, b, c = (data[str(tmp_path / name / "results-first.nc")].private for name in "abc")
+    a, b, c = (held(in_python(tmp_path, scenario, e)) for e in (None, None, (1.0, 4.0)))
     assert np.array_equal(a, b)
-    assert np.array_equal(a.sel(epsilon=1.0), c.sel(epsilon=1.0))
-    scenario = plant(tmp_path, "average", "global")
-    call("run", scenario, "--out", tmp_path / "d", "--no-figures")
-    d = Loot().take(tmp_path).datasets[str(tmp_path / "d" / "results-first.nc")].private
-    assert not np.isin(a.values, d.values).any(), "without a seed nobody draws it again"
+    assert np.array_equal(a[:, :, 1], c[:, :, 0]), "epsilon 1"
+    for name in ("out", "again"):
+        call("run", scenario, "--out", tmp_path / name)
+    assert (tmp_path / "out.csv").read_bytes() == (tmp_path / "again.csv").read_bytes()
+    other = held(in_python(tmp_path, plant(tmp_path, "average", "global")))
+    assert not np.isin(a, other).any(), "without a seed nobody draws it again"
 
 
 SUPPORT = families.Support(0.0, 100.0)
@@ -334,34 +358,95 @@ def test_networks_that_differ_in_later_rounds_do_not_share_noise(name: Any) -> N
     assert (np.abs(first - other) > 1e-9).all()
 
 
-@pytest.mark.parametrize("how", ["flag", "scenario"])
-def test_an_evaluation_lies_in_secret_files_of_its_own(how: Any, tmp_path: Any) -> None:
+@pytest.mark.parametrize("how", ["command", "python"])
+def test_the_truth_is_in_secret_files_of_its_own(how: Any, tmp_path: Any) -> None:
     """And it does tell: the same attacks succeed on those files."""
     scenario = plant(tmp_path, "average", "global")
-    if how == "scenario":
-        text = scenario.read_text().replace("[record]", "[record]\nevaluate = true")
-        scenario.write_text(text)
-    out = tmp_path / "out"
-    published = call("run", scenario, "--out", out, *(["--evaluate"] if how == "flag" else []))
-    assert "SECRET" in published
-    secret = sorted(path for path in out.rglob("*") if ".secret." in path.name)
-    assert {path.name for path in secret} == {
-        "evaluation.secret.json", "evaluation-first.secret.nc", "evaluation-second.secret.nc",
-        "compare.secret.png", "compare.secret.svg", "network.secret.png", "network.secret.svg",
-    }  # fmt: skip
-    assert {stat.S_IMODE(path.stat().st_mode) for path in secret} == {0o600}
-    assert next(iter(json.loads((out / "evaluation.secret.json").read_text()))) == "secret"
-    reported = Loot().take(out)
-    open_ones = {
-        name: content for name, content in reported.files.items() if ".secret." not in name
+    out = tmp_path / "out" / "planted"
+    if how == "command":
+        published = call("run", scenario, "--out", out, "--truth")
+        assert "SECRET" in published
+        assert "disagreement" not in call("run", scenario, "--out", out, "--truth", "--json")
+    else:
+        run(scenario, out=out, truth=True)
+    files = Loot().take(tmp_path / "out").files
+    secret = {name: content for name, content in files.items() if ".secret." in name}
+    assert {Path(name).name for name in files} == {
+        f"planted{more}.{kind}" for more in ("", ".secret") for kind in ("html", "csv")
     }
-    assert recovered(Loot("", open_ones), victims(scenario)) == []
-    assert b"exact" not in b"".join(path.read_bytes() for path in secret if path.suffix != ".png")
-    found = recovered(Loot("", {str(p): p.read_bytes() for p in secret}), victims(scenario))
-    assert any(what.startswith("solve") for what in found)
+    assert {stat.S_IMODE(Path(name).stat().st_mode) for name in secret} == {0o600}
+    assert all(b"SECRET" in content for name, content in secret.items() if name.endswith(".html"))
+    others = {name: content for name, content in files.items() if name not in secret}
+    assert recovered(Loot("", others), victims(scenario)) == []
+    found = recovered(Loot("", secret), victims(scenario))
+    assert any(what.startswith("names") for what in found)
     assert any(what.startswith("scan") for what in found)
-    again = call("run", scenario, "--out", out, "--no-figures", "--force") if how == "flag" else ""
-    assert how == "scenario" or again.count("is of an earlier run, and secret") == len(secret)
+    again = call("run", scenario, "--out", out)
+    assert again.count("is of an earlier run, and secret") == len(secret)
+
+
+class Forbidden:
+    """Raises wherever it is used."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise AssertionError(f"the truth was read: {name}")
+
+    __getitem__ = __len__ = __iter__ = __array__ = __float__ = __getattr__
+
+
+COMPARED = ("total", "privacy", "decentralisation", "target", "noiseless")
+
+
+@pytest.mark.parametrize("kind", list(KINDS))
+@pytest.mark.parametrize("algorithm", ["average", "learn", "learn-network"])
+def test_nothing_that_is_shown_even_reads_the_truth(
+    algorithm: Any, kind: Any, tmp_path: Any
+) -> None:
+    """Errors, targets and estimates without noise raise when they are read; a secret sheet does."""
+    protect = "network" if algorithm == "learn-network" and kind == "global" else "signal"
+    results = run(plant(tmp_path, algorithm, kind, protect)).results
+    hidden: Any = dict.fromkeys(COMPARED, Forbidden())
+    blind = {name: replace(r, trace=replace(r.trace, **hidden)) for name, r in results.items()}
+    answers = of_runs(blind)
+    Loot().show(answers)
+    answers.save(tmp_path / "out")
+    if answers.best.low is not None:
+        answers.plot()
+    with pytest.raises(AssertionError, match="the truth was read"):
+        Loot().show(of_runs(blind, truth=True))
+
+
+@pytest.mark.parametrize("kind", ["smooth", "smooth-as-published"])
+def test_no_interval_is_as_wide_as_the_signals_are_large(kind: Any, tmp_path: Any) -> None:
+    """Of smooth noise the scale is read off the signals: what shows it is nowhere."""
+    scenario = plant(tmp_path, "average", kind)
+    answers = run(scenario)
+    assert all(result.interval_is_private for result in answers.results.values())
+    frame = answers.to_frame()
+    assert not frame["of"].str.contains("these readings").any()
+    widths = set()
+    for result in answers.results.values():
+        for epsilon in result.problem.run_epsilons:
+            found = result.intervals(epsilon, of="readings")
+            widths |= {float(i.high - i.low) for i in found.values()}
+    shown = (frame.high - frame.low).dropna()
+    assert widths
+    assert not np.isclose(shown.to_numpy()[:, None], list(widths), rtol=1e-9).any()
+    wide = run(plant(tmp_path, "average", "global")).to_frame()
+    assert wide["of"].str.contains("these readings").any(), "the weakened variant"
+
+
+def test_no_estimates_of_all_rounds_are_shown(tmp_path: Any) -> None:
+    """Of Network DP they are what neighbours see, of any other the messages: a sheet has the last."""
+    for protect, algorithm in (("network", "learn-network"), ("signal", "learn")):
+        answers = run(plant(tmp_path, algorithm, "global", protect))
+        loot = Loot().show(answers)
+        assert answers.to_frame()["round"].isna().all()
+        for result in answers.results.values():
+            assert result.trace.private is not None
+            for value in set(result.trace.private.ravel().tolist()) - {0.0}:
+                assert repr(value) not in loot.text
+        assert repr(float(answers.value)) in loot.text, "the weakened variant: what may be shown"
 
 
 @pytest.mark.parametrize(
@@ -381,7 +466,7 @@ def test_pools_and_folders_of_tasks_refuse_measured_signals(
     done = CliRunner().invoke(app, command)
     assert done.exit_code == 1
     assert why in done.output
-    assert not list((tmp_path / "out").rglob("*"))
+    assert not list(tmp_path.glob("out*"))
 
 
 UP = """
@@ -426,22 +511,24 @@ def test_up_leaves_nothing_that_tells_of_a_signal(
     weights = "column-stochastic" if algorithm.startswith("push-sum") else "metropolis"
     scenario.write_text(UP.format(algorithm=algorithm, protect=protect, weights=weights))
     out, words = tmp_path / "out", ("--processes", 2, "--insecure", "--deadline", 30)
-    published = call("up", scenario, "--out", out, "--timeout", 120, *words)
-    assert attack(tmp_path, scenario, published) == []
-    said = json.loads((out / "summary.json").read_text())["variants"]["planted"]
-    guaranteed = said["guarantee"]["epsilon"]
-    assert said["results"][0]["guarantee"]["epsilon"] == guaranteed
-    row = next(line.split() for line in published.splitlines() if line.startswith("planted  "))
-    assert float(row[4]) == pytest.approx(guaranteed, rel=1e-3)
-    assert f"epsilon = {guaranteed:.4g}" in published
+    published = call("up", scenario, "--out", out, "--timeout", 120, "--json", *words)
+    files = {str(path): path.read_bytes() for path in tmp_path.glob("out.*")}
+    assert len(files) == 2
+    assert recovered(Loot(published, files), victims(scenario)) == []
+    (said,) = json.loads(published[published.index("{") :])["answers"]
+    assert said["guarantee"]["epsilon"] == said["epsilon"]
+    (row,) = list(csv.DictReader(files[str(tmp_path / "out.csv")].decode().splitlines()))[:1]
+    assert float(row["epsilon"]) == pytest.approx(said["epsilon"])
 
 
-def test_up_with_an_evaluation_gives_every_signal_back_from_the_secret_files(tmp_path: Any) -> None:
+def test_up_tells_the_truth_in_secret_files_alone(tmp_path: Any) -> None:
     plant(tmp_path, "average", "global")
     scenario = tmp_path / "planted.toml"
     scenario.write_text(UP.format(algorithm="average", protect="signal", weights="metropolis"))
-    out, words = tmp_path / "out", ("--processes", 1, "--insecure", "--deadline", 30, "--evaluate")
-    call("up", scenario, "--out", out, "--timeout", 120, "--no-figures", *words)
-    files = {str(p): p.read_bytes() for p in out.rglob("*.secret.*")}
-    assert b"exact" not in b"".join(files.values())
-    assert any(w.startswith("solve") for w in recovered(Loot("", files), victims(scenario)))
+    out, words = tmp_path / "out", ("--processes", 1, "--insecure", "--deadline", 30, "--truth")
+    call("up", scenario, "--out", out, "--timeout", 120, *words)
+    files = {str(p): p.read_bytes() for p in tmp_path.glob("out.secret.*")}
+    assert any(w.startswith("names") for w in recovered(Loot("", files), victims(scenario)))
+    others = {str(p): p.read_bytes() for p in tmp_path.glob("out.[ch]*")}
+    assert len(others) == 2
+    assert recovered(Loot("", others), victims(scenario)) == []

@@ -6,6 +6,7 @@ signs agree in far more or fewer than half of 200 replicas (by chance below 1e-6
 """
 
 import struct
+from collections.abc import Mapping
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.results.attacks import Loot
+from tests.results.attacks import Loot, named
 from tests.results.test_release_attacks import AGENTS, SEED, SIGNALS, call
 from veilsum import families
-from veilsum.scenario import Scenario
+from veilsum.scenario import Scenario, run
 
 pytestmark = pytest.mark.filterwarnings("ignore::veilsum.errors.PrivacyWarning")
 
@@ -98,23 +99,21 @@ def scanned(loot: Loot, scenario: Path) -> list[str]:
     return sorted(set(found))
 
 
-def noises(loot: Loot) -> dict[str, np.ndarray]:
-    """(replicas,) for each file and epsilon: what the last estimate is off by, which a test knows."""
+def noises(runs: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """(replicas,) for each run and epsilon: what the result is off by, which a test knows."""
     found = {}
-    for name, data in loot.datasets.items():
-        if "private" in data:
-            held = data.private.transpose("epsilon", "replica", "recorded", "agent", ...)
-            assert np.ptp(held.values[:, :, -1], axis=2).max() == 0  # one result at all agents
-            for e, epsilon in enumerate(data.epsilon.values.tolist()):
-                last = held.values[e, :, -1, 0].reshape(-1)
-                found[f"{Path(name).name} {epsilon:g}"] = last - truth().mean()
+    for name, result in runs.items():
+        held = result.trace.final[..., 0]  # (agent, epsilon, replica)
+        assert np.ptp(held, axis=0).max() == 0, "one result at all agents"
+        for e, epsilon in enumerate(result.problem.run_epsilons):
+            found[f"{name} {epsilon:g}"] = held[0, e] - truth().mean()
     return found
 
 
-def shared(loot: Loot) -> list[str]:
+def shared(runs: Mapping[str, Any]) -> list[str]:
     """Pairs of runs whose noise goes together: subtracting them gives the sum away."""
     found = []
-    for (one, first), (other, second) in combinations(noises(loot).items(), 2):
+    for (one, first), (other, second) in combinations(noises(runs).items(), 2):
         agree = int((np.sign(first) == np.sign(second)).sum())
         if not LEAST <= agree <= MOST:
             found.append(f"{one} and {other}: {agree} of {REPLICAS}")
@@ -124,34 +123,36 @@ def shared(loot: Loot) -> list[str]:
 @pytest.mark.parametrize("verb", ["run", "sweep"])
 def test_a_masked_run_leaves_nothing_but_the_noised_sum(verb: str, tmp_path: Path) -> None:
     scenario = plant(tmp_path)
-    published = call(verb, scenario, "--out", tmp_path / "out", "--no-figures")
-    published += call(verb, scenario, "--out", tmp_path / "json", "--no-figures", "--json")
-    loot = Loot(published).take(tmp_path, but=("meters.csv", "planted.toml"))
-    assert loot.files
+    published = call(verb, scenario, "--out", tmp_path / "out")
+    published += call(verb, scenario, "--out", tmp_path / "json", "--json")
+    answers = run(scenario, (0.25, 0.5) if verb == "sweep" else None, out=tmp_path / "python")
+    loot = Loot(published).take(tmp_path, but=("meters.csv", "planted.toml")).show(answers)
+    assert len(loot.files) == 8
     assert scanned(loot, scenario) == []
-    assert noises(loot)
 
 
-def test_an_evaluation_is_secret_and_does_tell(tmp_path: Path) -> None:
-    """The same scan finds the target where it is written on request."""
+def test_the_truth_is_secret_and_does_tell(tmp_path: Path) -> None:
+    """The scan finds what is planted in a table; secret files have the errors, others have not."""
     scenario = plant(tmp_path)
-    call("run", scenario, "--out", tmp_path / "out", "--no-figures", "--evaluate")
-    files = Loot().take(tmp_path / "out").files
+    call("run", scenario, "--out", tmp_path / "out", "--truth")
+    files = Loot().take(tmp_path, but=("meters.csv", "planted.toml")).files
     secret = {name: content for name, content in files.items() if ".secret." in name}
     others = {name: content for name, content in files.items() if name not in secret}
-    assert scanned(Loot("", secret), scenario)
+    assert len(secret) == len(others) == 2
+    assert named(Loot("", secret))
+    assert named(Loot("", others)) == []
     assert scanned(Loot("", others), scenario) == []
+    told = {name: content + repr(truth().mean()).encode() for name, content in others.items()}
+    assert len(scanned(Loot("", told), scenario)) == 2, "the weakened variant"
 
 
 @pytest.mark.parametrize("seed", [None, SEED])
 def test_epsilons_variants_and_runs_do_not_share_the_noise_of_a_sum(
     seed: int | None, tmp_path: Path
 ) -> None:
-    scenario = plant(tmp_path, REPLICAS, seed)
-    call("run", scenario, "--out", tmp_path / "out", "--no-figures")
-    loot = Loot().take(tmp_path / "out")
-    assert len(noises(loot)) == 4
-    assert shared(loot) == []
+    runs = run(plant(tmp_path, REPLICAS, seed)).results
+    assert len(noises(runs)) == 4
+    assert shared(runs) == []
 
 
 def test_noise_that_follows_from_the_seed_alone_would_be_found(
@@ -161,8 +162,6 @@ def test_noise_that_follows_from_the_seed_alone_would_be_found(
     from veilsum.simulation import backend, seeds
 
     monkeypatch.setattr(backend, "noise_key", lambda problem, **_: seeds.noise_seed(problem.seed))
-    scenario = plant(tmp_path, REPLICAS, SEED)
-    call("run", scenario, "--out", tmp_path / "out", "--no-figures")
-    found = shared(Loot().take(tmp_path / "out"))
+    found = shared(run(plant(tmp_path, REPLICAS, SEED)).results)
     assert any("0.5" in one and one.count("first") == 2 for one in found), "across epsilons"
     assert any("first" in one and "second" in one for one in found), "across variants"

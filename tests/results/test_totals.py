@@ -1,6 +1,5 @@
 """What runs over the same measured signals guarantee together, and where it stands."""
 
-import json
 from typing import Any
 
 import numpy as np
@@ -9,8 +8,10 @@ import pytest
 import veilsum as vs
 from veilsum.errors import VeilsumError
 from veilsum.families import LogNormal, Normal
+from veilsum.front import of_runs
+from veilsum.front.table import as_csv
 from veilsum.privacy import NetworkDP, NoPrivacy, SignalDP, Status
-from veilsum.results import summary, write_all
+from veilsum.results.combined import combined_guarantee
 from veilsum.simulation import Record
 from veilsum.simulation.seeds import FreshSeed
 
@@ -38,8 +39,10 @@ def test_replicas_over_measured_signals_add_up() -> None:
     assert np.abs(result.trace.mean.mean() - VALUES.mean()) < 0.1
     assert result.guarantee.epsilon == pytest.approx(400.0)
     assert result.run_guarantee().epsilon == 0.1
-    assert "epsilon = 400" in str(result)
-    assert "epsilon = 400" in result.data.attrs["guarantee"]
+    assert "epsilon = 400" in str(result.guarantee)
+    (row,) = of_runs({"run": result}).rows
+    assert (row.epsilon, row.cells["epsilon of all 4000"]) == (0.1, "400")
+    assert row.guarantee == result.guarantee
 
 
 def test_epsilons_add_up_and_one_can_be_asked_for() -> None:
@@ -100,10 +103,10 @@ def test_network_protection_adds_up_for_the_signals_alone_too() -> None:
 def test_signals_that_were_drawn_keep_the_guarantee_of_one_run() -> None:
     result = run(SignalDP(1.0), signals={"mu": 1.0}, epsilons=(0.5, 2.0), replicas=7)
     assert result.guarantee.epsilon == 2.0
-    assert summary.combined_guarantee({"a": result}) is None
+    assert combined_guarantee({"a": result}) is None
 
 
-def test_variants_add_up_and_the_weakest_status_counts(tmp_path: Any) -> None:
+def test_variants_add_up_and_the_weakest_status_counts() -> None:
     results = {
         "near": run(SignalDP(1.0, radius=1.0), replicas=2),
         "far": run(SignalDP(0.5, radius=3.0), "jacobi"),
@@ -111,38 +114,17 @@ def test_variants_add_up_and_the_weakest_status_counts(tmp_path: Any) -> None:
         "bare": run(NoPrivacy()),
         "drawn": run(SignalDP(9.0, radius=1.0), signals={"mu": 0.0}),
     }
-    made = summary.combined_guarantee(results)
+    made = combined_guarantee(results)
     assert made is not None
     assert made.epsilon == 2 * 1.0 + 0.5 + 0.25
     assert (made.unit.radius, made.unit.neighbours) == (1.0, False)
     assert made.status is Status.PROVED, "of the signals alone, all are"
-    write_all(results, tmp_path, figures=False)
-    said = json.loads((tmp_path / "summary.json").read_text())
-    assert said["guarantee"]["epsilon"] == made.epsilon
-    near = said["variants"]["near"]["results"][0]
-    assert (near["guarantee"]["epsilon"], near["all_replicas"]["epsilon"]) == (1.0, 2.0)
-    assert said["variants"]["bare"]["results"][0]["estimate"] is None
-    assert "errors" in said["variants"]["drawn"]["results"][0]
-    assert "errors" not in said["variants"]["near"]["results"][0]
-
-
-def test_the_table_takes_status_and_epsilon_from_one_guarantee() -> None:
-    from veilsum.cli.display import guarantees, results_table
-
-    results = {
-        "a": run(SignalDP(0.1, radius=1.0), replicas=12),
-        "b": run(SignalDP(0.1, radius=1.0), "jacobi"),
-    }
-    table = results_table(results)
-    cells = {column.header: list(column.cells) for column in table.columns}
-    assert cells["eps"] == ["0.1", "0.1"]
-    assert cells["in all"] == ["1.2", "0.1"]
-    assert cells["guarantee"] == ["proved", "proved"]
-    assert not {"TE", "CoP", "CoD"} & set(cells)
-    lines = guarantees(results)
-    assert "epsilon = 1.2 " in lines[0]
-    assert lines[2].startswith("All of a, b together: Proved")
-    assert "epsilon = 1.3 " in lines[2]
+    answers = of_runs(results)
+    assert answers.promises[-1] == "All of near, far, hidden together: proved, epsilon 2.75."
+    rows = {row.name: row for row in answers.rows}
+    assert (rows["near"].epsilon, rows["near"].cells["epsilon of all 2"]) == (1.0, "2")
+    assert rows["bare"].value is None
+    assert [name for name, row in rows.items() if "error" in row.cells] == ["drawn"]
 
 
 def test_without_a_seed_measured_signals_get_entropy_and_drawn_ones_zero() -> None:
@@ -152,7 +134,9 @@ def test_without_a_seed_measured_signals_get_entropy_and_drawn_ones_zero() -> No
     assert not one.problem.seed_is_known
     assert isinstance(one.problem.seed, FreshSeed)
     number = str(int(one.problem.seed))
-    for text in (repr(one.problem), f"{one.problem.seed} {one.problem.seed!r}", str(one)):
+    sheet = of_runs({"run": one})
+    shown = (str(sheet), sheet._repr_html_(), as_csv(sheet), repr(one.problem), repr(one))
+    for text in (*shown, f"{one.problem.seed} {one.problem.seed!r}"):
         assert number not in text
     drawn = [run(SignalDP(1.0, radius=1.0), signals={"mu": 0.0}) for _ in range(2)]
     assert drawn[0].trace.mean == drawn[1].trace.mean
@@ -161,9 +145,11 @@ def test_without_a_seed_measured_signals_get_entropy_and_drawn_ones_zero() -> No
 
 def test_a_given_seed_is_said_and_not_shown() -> None:
     given = run(SignalDP(1.0, radius=1.0), rng=987_654_321)
-    assert "as secret as the signals; leave it out" in str(given)
-    assert "987654321" not in f"{given} {given!r} {given.problem!r} {given.data.attrs}"
-    assert "A seed was given" not in str(run(SignalDP(1.0, radius=1.0)))
+    sheet = of_runs({"run": given})
+    assert "as secret as the signals; leave it out" in " ".join(str(sheet).split())
+    shown = f"{sheet} {sheet._repr_html_()} {as_csv(sheet)} {sheet.to_dict()}"
+    assert "987654321" not in f"{shown} {given!r} {given.problem!r}"
+    assert "A seed was given" not in str(of_runs({"run": run(SignalDP(1.0, radius=1.0))}))
 
 
 def test_epsilons_of_drawn_signals_share_their_draws_and_those_of_measured_ones_do_not() -> None:
@@ -173,29 +159,3 @@ def test_epsilons_of_drawn_signals_share_their_draws_and_those_of_measured_ones_
         ).trace
         perturbed = trace.private[-1, :, :, 0, 0] - trace.noiseless[-1, :, 0]
         assert np.allclose(perturbed[:, 0], 2 * perturbed[:, 1]) == alike
-
-
-def test_write_is_what_the_command_line_does(tmp_path: Any) -> None:
-    result = run(SignalDP(1.0, radius=1.0), record=Record(every=1))
-    names = {path.name for path in result.write(tmp_path / "a")}
-    assert names == {
-        "summary.json",
-        "results.nc",
-        "compare.png",
-        "compare.svg",
-        "network.png",
-        "network.svg",
-    }
-    more = {path.name for path in result.write(tmp_path / "b", evaluate=True, figures=False)}
-    assert more == {"summary.json", "results.nc", "evaluation.secret.json", "evaluation.secret.nc"}
-    drawn = run(SignalDP(1.0, radius=1.0), signals={"mu": 0.0})
-    names = {p.name for p in drawn.write(tmp_path / "c", evaluate=True, figures=False)}
-    assert names == {"summary.json", "results.nc"}
-
-
-def test_an_earlier_file_that_others_could_read_does_not_lend_its_rights(tmp_path: Any) -> None:
-    path = tmp_path / "evaluation.secret.nc"
-    path.write_text("")
-    path.chmod(0o644)
-    run(SignalDP(1.0, radius=1.0)).write(tmp_path, evaluate=True, figures=False)
-    assert path.stat().st_mode & 0o777 == 0o600

@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import replace
-from io import StringIO
 from typing import Any
 
-import numpy as np
 import pytest
-from rich.console import Console
 
 import veilsum as vs
-from tests.results.test_writer import SYNTHETIC
+from tests.front.studies import SEVERAL
 from veilsum import families
-from veilsum.cli.display import errors_table
 from veilsum.errors import ScenarioError
-from veilsum.front import paths
+from veilsum.front import of_runs
+from veilsum.front.table import long_table
 from veilsum.results import Result, units
-from veilsum.results.run_page import page
-from veilsum.results.summary import paragraph, summary
 from veilsum.scenario import Scenario, run
 
-WITH_UNIT = SYNTHETIC.replace("sigma = 1.0", 'sigma = 1.0\nunit = "kWh"')
+WITH_UNIT = SEVERAL.replace("sigma = 1.0", 'sigma = 1.0\nunit = "kWh"')
 
 
 def result_of(family: Any, parameters: dict[str, float], unit: str = "kWh") -> Result:
@@ -32,36 +26,18 @@ def result_of(family: Any, parameters: dict[str, float], unit: str = "kWh") -> R
     return replace(made, unit=unit)
 
 
-def test_a_scenario_s_unit_reaches_results_files_and_figures() -> None:
-    results = run(Scenario.parse(WITH_UNIT)).results
-    result = results["private"]
-    assert {r.unit for r in results.values()} == {"kWh"}
-    assert result.data.attrs["unit"] == "kWh"
-    assert summary(results)["variants"]["private"]["unit"] == "kWh"
-    assert " kWh (95% interval" in paragraph(result)
-    assert result.plot_paths().get_ylabel().endswith("ξ = s, s in kWh")
-    assert result.plot_errors().get_ylabel().endswith("(kWh)")
-    bar = figures.network(result).figure.axes[1]
-    assert "(kWh)" in bar.get_ylabel()
-    plain = run(Scenario.parse(SYNTHETIC)).results["private"]
-    assert "unit" not in plain.data.attrs
-    assert "kWh" not in paragraph(plain)
-
-
-def test_errors_have_the_unit_in_the_terminal_and_on_the_page() -> None:
-    results = run(Scenario.parse(WITH_UNIT)).results
-    shown = Console(width=200, file=StringIO())
-    shown.print(errors_table(results))
-    assert isinstance(shown.file, StringIO)
-    _, *rows = [line for line in shown.file.getvalue().splitlines() if line.strip("\u2500 ")]
-    assert rows
-    assert all(line.rstrip().endswith(" kWh") for line in rows)
-    section = page(results, figures=False).split('id="errors"')[1].split("</section>")[0]
-    cells = re.findall(
-        r'data-head="(?:per agent|total|privacy|decentralisation)"[^>]*>([^<]+)', section
-    )
-    assert len(cells) == 4 * section.count('data-head="per agent"')
-    assert all(cell.endswith(" kWh") for cell in cells)
+def test_a_scenario_s_unit_reaches_the_screen_the_page_and_the_table() -> None:
+    answers = run(Scenario.parse(WITH_UNIT))
+    assert {r.unit for r in answers.results.values()} == {"kWh"}
+    assert {row.unit for row in long_table(answers)} == {"kWh"}
+    for row in answers.rows:
+        assert row.cells["error"].endswith(" kWh")
+        assert f"{row.cells['error']} " in str(answers)
+    assert " kWh</span>" in answers._repr_html_()
+    assert answers.plot().get_ylabel() == "error of one agent (kWh)"
+    plain = run(Scenario.parse(SEVERAL))
+    assert {row.unit for row in long_table(plain)} == {""}
+    assert "kWh" not in str(plain)
 
 
 def test_only_what_is_a_mean_of_signals_has_their_unit() -> None:
@@ -71,12 +47,11 @@ def test_only_what_is_a_mean_of_signals_has_their_unit() -> None:
     assert (units.of_statistic(waiting), units.of_parameter(waiting, "rate")) == ("kWh", "")
     logarithm = result_of(vs.families.LogNormal1p(sigma=1.0), {"mu": 1.0})
     assert (units.of_statistic(logarithm), units.of_parameter(logarithm, "mu")) == ("", "")
-    assert figures._estimate_label(logarithm).endswith("ξ = log(1 + s), s in kWh")
 
 
 def test_a_dollar_is_drawn_as_it_is() -> None:
     result = result_of(vs.families.Normal(sigma=1.0), {"mu": 3.0}, unit="$/h$")
-    axes = result.plot_errors()
+    axes = of_runs({"run": result}).plot()
     axes.figure.canvas.draw()
     assert r"(\$/h\$)" in axes.get_ylabel()
 
@@ -93,18 +68,6 @@ def test_a_variant_with_another_family_keeps_the_unit() -> None:
     )
     text += "signals.draw = { mu = 1.0 }\n"
     assert Scenario.parse(text).variants[-1].family.unit == "kWh"
-
-
-def test_colours_do_not_spread_over_differences_that_do_not_matter() -> None:
-    """0.05677 to 0.05686 was drawn over the full range of colours."""
-    close, apart = np.linspace(0.05677, 0.05686, 9), np.linspace(0.01, 0.06, 9)
-    assert figures._colour_scale(close).vmin == 0.0
-    assert figures._colour_scale(apart).vmin == 0.01
-    assert figures._spread_note(apart) == ""
-    note = figures._spread_note(close)
-    assert note == "\nall agents: 0.05677 to 0.05686, a difference of 0.16%"
-    assert figures._spread_note(np.full(3, 0.5)) == "\nall agents: 0.5"
-    assert figures._spread_note(np.zeros(3)) == "", "0 for all is no claim about colours"
 
 
 @pytest.mark.parametrize(

@@ -136,7 +136,7 @@ def test_variants_share_what_is_the_same() -> None:
 
 def test_progress_receives_the_variant_and_the_round() -> None:
     reported = []
-    run(Scenario.parse(BASE), epsilons=[1.0], progress=lambda *step: reported.append(step)).results
+    run(Scenario.parse(BASE), epsilons=[1.0], progress=lambda *step: reported.append(step))
     assert reported == [("small", t, 5) for t in range(6)]
 
 

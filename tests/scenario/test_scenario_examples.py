@@ -87,7 +87,8 @@ def test_the_main_example_runs() -> None:
         results = run(Scenario.load(EXAMPLES / "us-power-grid.toml").with_(replicas=1)).results
     for name, result in results.items():
         proved = "local" in name or "masked" in name
-        assert result.data.sizes["agent"] == 12
+        assert result.trace.private is not None
+        assert result.trace.private.shape[1] == 12
         assert result.guarantee.status == ("proved" if proved else "refuted"), name
         assert result.guarantee.epsilon == 1.0
         assert abs(result.estimate["mu"] - 10) < 0.1
@@ -154,7 +155,7 @@ def test_households_come_from_a_file_of_the_user(tmp_path: Any, monkeypatch: Any
         ScenarioError,
         match=r"signals\.file: .* there is no file .*set the environment variable VEILSUM_DATA$",
     ):
-        run(EXAMPLES / "households.toml").results
+        run(EXAMPLES / "households.toml")
     kwh = np.random.default_rng(0).lognormal(2, 1, (537, 49)).round(3)
     rows = (f"{1000 + h},{d},{kwh[h, d]}\n" for h in range(537) for d in range(49))
     (tmp_path / "households_daily_kwh.csv").write_text("household,day,kwh\n" + "".join(rows))

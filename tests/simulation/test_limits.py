@@ -11,6 +11,8 @@ import pytest
 import veilsum as vs
 from veilsum.algorithms import Average, Coefficients
 from veilsum.errors import AlgorithmError, FamilyError, LimitWarning, SignalError
+from veilsum.front import of_runs
+from veilsum.front.table import as_csv
 from veilsum.simulation.limits import clipping, limits, spread
 
 pytestmark = pytest.mark.filterwarnings("ignore::veilsum.errors.PrivacyWarning")
@@ -27,14 +29,14 @@ def test_an_offline_algorithm_says_that_it_uses_the_first_reading() -> None:
     """49 days of readings used to become one in silence."""
     with pytest.warns(LimitWarning, match="average uses the first of 49 readings of each agent"):
         result = vs.estimate(readings(49), RING, NORMAL, NONE, "average", 5).result
-    assert any("uses the first of 49 readings" in note for note in result.notes)
-    assert "uses the first of 49 readings" in str(result)
+    assert any("uses the first of 49 readings" in note for note in result.warnings)
+    assert "uses the first of 49 readings" in " ".join(str(of_runs({"run": result})).split())
     with pytest.warns(LimitWarning, match=r"learn uses the first 10 of 49 .* rounds = 49"):
-        vs.estimate(readings(49), RING, NORMAL, NONE, "learn", 10).result
+        vs.estimate(readings(49), RING, NORMAL, NONE, "learn", 10)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        vs.estimate(readings(49), RING, NORMAL, NONE, "learn", 49).result
-        vs.estimate(readings(1), RING, NORMAL, NONE, "average", 5).result
+        vs.estimate(readings(49), RING, NORMAL, NONE, "learn", 49)
+        vs.estimate(readings(1), RING, NORMAL, NONE, "average", 5)
 
 
 def test_bounds_that_bite_are_said_with_the_bias() -> None:
@@ -42,7 +44,7 @@ def test_bounds_that_bite_are_said_with_the_bias() -> None:
     family = vs.families.Poisson(bounds=(0, 5))
     with pytest.warns(LimitWarning, match=r"move 21\.5% of the signals .* off by -0\.41"):
         result = vs.sweep({"rate": 4.0}, RING, family, NONE, "average", 5).result
-    assert any("off by -0.41" in note for note in result.notes)
+    assert any("off by -0.41" in note for note in result.warnings)
     found = clipping(result.problem)
     assert found is not None
     assert not found.secret
@@ -54,7 +56,7 @@ def test_bounds_that_do_not_bite_are_not_mentioned() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         result = vs.sweep({"rate": 4.0}, RING, family, NONE, "average", 5).result
-    assert not any("off by" in note for note in result.notes)
+    assert not any("off by" in note for note in result.warnings)
 
 
 def test_what_was_clipped_of_measured_signals_is_reported_on_request_alone() -> None:
@@ -66,7 +68,10 @@ def test_what_was_clipped_of_measured_signals_is_reported_on_request_alone() -> 
     assert found is not None
     assert found.secret
     assert found.fraction == pytest.approx(10 / 21)
-    reported = " ".join([*result.notes, str(result), str(result.data.attrs)])
+    answers = of_runs({"run": result})
+    reported = " ".join(
+        [*result.notes, *result.warnings, str(answers), answers._repr_html_(), as_csv(answers)]
+    )
     assert f"{100 * found.fraction:.3g}" not in reported
     assert "%" not in " ".join(limits(result.problem))
     inside = vs.signals.as_signals(np.linspace(0.0, 10.0, 21)).clip(0.0, 10.0)
@@ -85,7 +90,7 @@ def test_the_assumed_spread_is_stated_and_the_seen_one_is_not() -> None:
     found = spread(result.problem)
     assert found is not None
     assert 20 < found.ratio < 80
-    assert f"{found.seen:.3g}" not in str(result)
+    assert f"{found.seen:.3g}" not in str(of_runs({"run": result}))
 
 
 def test_streams_are_assumed_independent_and_it_is_said() -> None:
@@ -102,7 +107,7 @@ def test_a_statistic_that_is_no_number_is_refused(statistic: Any) -> None:
     """NaN used to run to the end and was "proved nan"; complex numbers lost a part."""
     family = vs.families.Custom(statistic, vs.families.Support(low=0.0, high=30.0), 1.0)
     with pytest.raises(FamilyError, match=r"statistic|real numbers"):
-        vs.sweep(np.arange(21.0), RING, family, vs.privacy.SignalDP(1.0), rounds=3).result
+        vs.sweep(np.arange(21.0), RING, family, vs.privacy.SignalDP(1.0), rounds=3)
 
 
 def test_the_agent_whose_statistic_is_infinite_is_named() -> None:
@@ -110,7 +115,7 @@ def test_the_agent_whose_statistic_is_infinite_is_named() -> None:
         lambda s: np.where(s == 3, np.inf, s), vs.families.Support(low=0.0, high=30.0), 1.0
     )
     with pytest.raises(FamilyError, match="for the signal of agent 3 at time 0"):
-        vs.estimate(np.arange(21.0), RING, family, vs.privacy.SignalDP(1.0), rounds=3).result
+        vs.estimate(np.arange(21.0), RING, family, vs.privacy.SignalDP(1.0), rounds=3)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, 1j, None, "1"])
@@ -122,7 +127,7 @@ def test_a_coefficient_that_is_no_number_is_refused(value: Any) -> None:
             return Coefficients(mixing=value if t == 2 else 1.0)
 
     with pytest.raises(AlgorithmError, match="finite real numbers for round 2; mixing is not"):
-        vs.sweep({"mu": 0.0}, RING, NORMAL, vs.privacy.SignalDP(1.0), Own(), 5).result
+        vs.sweep({"mu": 0.0}, RING, NORMAL, vs.privacy.SignalDP(1.0), Own(), 5)
 
 
 def test_a_coefficient_that_turns_bad_later_is_refused_too() -> None:
@@ -131,7 +136,7 @@ def test_a_coefficient_that_turns_bad_later_is_refused_too() -> None:
             return Coefficients(mixing=float("nan") if t == 40 else 1.0)
 
     with pytest.raises(AlgorithmError, match="for round 40"):
-        vs.sweep({"mu": 0.0}, RING, NORMAL, vs.privacy.SignalDP(1.0), Own(), 50).result
+        vs.sweep({"mu": 0.0}, RING, NORMAL, vs.privacy.SignalDP(1.0), Own(), 50)
 
 
 @pytest.mark.parametrize("bad", [np.inf, -np.inf, np.nan])

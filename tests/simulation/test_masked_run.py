@@ -202,7 +202,7 @@ def test_what_cannot_be_run_is_an_error_and_no_warning_of_the_same() -> None:
         (MaskedDP(1.0, colluders=1, attempts=2), "attempts must be at most"),
     ):
         with pytest.raises(PrivacyError, match=said):
-            vs.sweep({"mu": 2.0}, RING, NORMAL, asked, "masked-sum", rounds=100, rng=1).result
+            vs.sweep({"mu": 2.0}, RING, NORMAL, asked, "masked-sum", rounds=100, rng=1)
 
 
 def test_a_dynamic_network_is_refused_for_what_is_simulated() -> None:

@@ -70,7 +70,7 @@ def test_a_run_is_calibrated_and_its_guarantee_derived_once(
         rounds=5,
         epsilons=[0.5, 1.0, 2.0],
         replicas=2,
-    ).result
+    )
     assert (len(checked), len(calibrated), len(derived)) == (1, 1, 1)
 
 

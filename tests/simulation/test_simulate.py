@@ -230,13 +230,13 @@ def test_drawn_signals_are_clipped_to_the_support() -> None:
 
 def test_misuse_is_answered() -> None:
     with pytest.raises(NetworkError, match=r"found Graph; try networks.metropolis\(graph\)"):
-        vs.sweep({"mu": 0.0}, MIXING.graph, FAMILY, SignalDP(1.0)).result  # type: ignore[arg-type]
+        vs.sweep({"mu": 0.0}, MIXING.graph, FAMILY, SignalDP(1.0))  # type: ignore[arg-type]
     with pytest.raises(
         AlgorithmError, match="algorithm jacobi has no option eta; it takes dimension"
     ):
-        vs.sweep({"mu": 0.0}, MIXING, FAMILY, SignalDP(1.0), "jacobi", eta=1).result
+        vs.sweep({"mu": 0.0}, MIXING, FAMILY, SignalDP(1.0), "jacobi", eta=1)
     with pytest.raises(VeilsumError, match="rng must be a whole number of at least 0"):
-        vs.sweep({"mu": 0.0}, MIXING, FAMILY, SignalDP(1.0), rng=-3).result
+        vs.sweep({"mu": 0.0}, MIXING, FAMILY, SignalDP(1.0), rng=-3)
     with pytest.raises(VeilsumError, match="empty list of agents"):
         Record(agents=[])
 
@@ -244,7 +244,7 @@ def test_misuse_is_answered() -> None:
 def test_no_finite_noise_for_an_infinite_sensitivity() -> None:
     family = vs.families.LogNormal(sigma=1.0)
     with pytest.raises(PrivacyError, match="infinite global sensitivity"):
-        vs.sweep({"mu": 0.0}, MIXING, family, SignalDP(1.0), rounds=3).result
+        vs.sweep({"mu": 0.0}, MIXING, family, SignalDP(1.0), rounds=3)
     assert vs.sweep({"mu": 1.0}, MIXING, LogNormal1p(sigma=1.0), SignalDP(1.0), rounds=3).result
 
 

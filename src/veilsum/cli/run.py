@@ -26,6 +26,7 @@ from veilsum.cli.options import (
 from veilsum.errors import PrivacyWarning
 
 if TYPE_CHECKING:
+    from veilsum.front import Answers
     from veilsum.results import Result
     from veilsum.scenario import ExecutionOptions, Scenario
 
@@ -67,13 +68,15 @@ def execute_and_report(
     name: str | None = None,
 ) -> None:
     """Run every variant, write files, and print the screen or a JSON object."""
-    from veilsum.front.files import places
+    from veilsum.front.files import check_figure, places
     from veilsum.front.terminal import Bar
     from veilsum.scenario.execute import execute, parts_folder
 
     stem = out or Path(name or scenario.name)
     for secret in (False, True)[: 1 + truth]:
         places(scenario.name, stem, secret)
+    if plot is not None:
+        check_figure(plot)
     with options.session(parts_folder(stem)) as leads:
         with warnings.catch_warnings(), Bar() as bar:
             if not as_json:  # the promises are printed below the answers
@@ -84,8 +87,34 @@ def execute_and_report(
             )  # fmt: skip
             if leads:
                 bar.step("page", 0, 1)
+                written = save(scenario, results, stem, truth, plot)
         if leads:
-            report(scenario, results, stem, as_json, truth, plot)
+            tell(written, as_json)
+
+
+Written = list[tuple["Answers", list[Path]]]
+
+
+def save(
+    scenario: Scenario,
+    results: Mapping[str, Result],
+    stem: Path,
+    truth: bool = False,
+    plot: Path | None = None,
+) -> Written:
+    """Write the files of results; the sheets that they are of, the one that may be shown first.
+
+    What compares measured signals with the truth is on a sheet of its own, in secret files.
+    """
+    from veilsum.scenario.execute import sheet
+
+    answers = sheet(scenario, results)
+    written = answers.save(stem)
+    if plot is not None:
+        answers.plot().get_figure(root=True).savefig(plot)  # type: ignore[union-attr]
+        written.append(plot)
+    secret = sheet(scenario, results, truth=True) if truth else answers
+    return [(answers, written), *([(secret, secret.save(stem))] if secret.secret else [])]
 
 
 def report(
@@ -96,28 +125,20 @@ def report(
     truth: bool,
     plot: Path | None = None,
 ) -> None:
-    """Write the files of results, and print the screen or a JSON object.
+    """Write the files of results, and print them."""
+    tell(save(scenario, results, stem, truth, plot), as_json)
 
-    What compares measured signals with the truth is in secret files of its own, and is printed; the
-    JSON object does not contain it.
-    """
+
+def tell(sheets: Written, as_json: bool) -> None:
+    """Print the screen of each sheet, or a JSON object, which has nothing secret."""
     from veilsum.front.files import stale_secrets
     from veilsum.front.terminal import show
-    from veilsum.scenario.execute import sheet
 
-    answers = sheet(scenario, results)
-    written = answers.save(stem)
-    secret = sheet(scenario, results, truth=True) if truth else None
-    hidden = secret.save(stem) if secret is not None and secret.secret else []
-    if plot is not None:
-        answers.plot().get_figure(root=True).savefig(plot)  # type: ignore[union-attr]
-        written.append(plot)
+    files = [path for _, written in sheets for path in written]
     if as_json:
-        print_json(answers.to_dict() | {"files": [str(path) for path in written + hidden]})
+        print_json(sheets[0][0].to_dict() | {"files": [str(path) for path in files]})
     else:
-        show(answers, written)
-        if hidden and secret is not None:
-            print()
-            show(secret, hidden)
-    for path in stale_secrets(written + hidden):
+        for answers, written in sheets:
+            show(answers, written)
+    for path in stale_secrets(files):
         print(f"note: {path} is of an earlier run, and secret", file=sys.stderr)

@@ -23,6 +23,7 @@ SECRET = ".secret"
 OWNER_ONLY = 0o600
 MARKS = {".html": GENERATOR, ".csv": ",".join(COLUMNS)}  # what the beginning of our files has
 BEGINNING = 2000
+FIGURES = (".pdf", ".svg", ".png")
 
 
 def save(answers: Answers, stem: str | PathLike[str] | None = None) -> list[Path]:
@@ -61,7 +62,9 @@ def check_ours(path: Path) -> None:
         return
     with path.open(encoding="utf-8", errors="replace") as file:
         beginning = file.read(BEGINNING)
-    if beginning and MARKS[path.suffix] not in beginning:
+    mark = MARKS[path.suffix]
+    ours = mark in beginning if path.suffix == ".html" else beginning.startswith(mark)
+    if beginning and not ours:
         raise CommandError(
             f"{path} is there already and is no {path.suffix[1:]} file of veilsum, so it is not "
             "replaced; name other files with --out STEM, or move it away"
@@ -73,11 +76,22 @@ def _write(path: Path, text: str, secret: bool) -> None:
     mode = OWNER_ONLY if secret else 0o666
     new = path.with_name(f".{path.name}.new")
     new.unlink(missing_ok=True)
-    with os.fdopen(
-        os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w", encoding="utf-8"
-    ) as file:
-        file.write(text)
-    new.replace(path)
+    try:
+        with os.fdopen(
+            os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w", encoding="utf-8"
+        ) as file:
+            file.write(text)
+        new.replace(path)
+    finally:
+        new.unlink(missing_ok=True)
+
+
+def check_figure(path: Path) -> None:
+    """Raise if a figure cannot be written as a file of this name."""
+    if path.suffix not in FIGURES:
+        raise CommandError(
+            f"a figure is a file whose name ends in {', '.join(FIGURES)}; found {path.name!r}"
+        )
 
 
 def stale_secrets(written: list[Path]) -> list[Path]:

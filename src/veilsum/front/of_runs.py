@@ -8,23 +8,26 @@ are drawn, or where the truth is asked for, which makes the sheet as secret as t
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from veilsum.front.screen import ANSWER
 from veilsum.front.sheet import Answer, Answers, ordered
 from veilsum.front.table import Row, rows_of
-from veilsum.front.words import budget, listed, promises, sentences, small, with_bar
+from veilsum.front.words import budget, few, listed, promises, sentences, small, with_bar
 from veilsum.results import units
 from veilsum.results.combined import combined_guarantee
 from veilsum.results.describe import (
     describe_network,
     duration_of,
     evaluated_limits,
+    mechanisms_of,
     versions,
 )
+from veilsum.results.intervals import SIMULATED
 
 if TYPE_CHECKING:
     from veilsum.front.plot import Picture
@@ -79,16 +82,17 @@ def of_runs(
     secret = bool(checked)
     origin = next((r.provenance for r in results.values() if r.provenance is not None), None)
     name = origin.name if origin is not None else "answers"
-    rows = [row for n, r in results.items() for row in _answers(n, r, n in compared, results)]
+    found = [row for n, r in results.items() for row in _answers(n, r, n in compared, results)]
+    rows = ordered(found, _ranks(found, results, compared))
     runs = max((r.problem.replicas for r in results.values()), default=1)
     networks = dict.fromkeys(describe_network(r.problem.network) for r in results.values())
     about = "; ".join(networks) + (f", errors: mean of {runs} runs" if runs > 1 else "")
-    return Answers(
+    made = Answers(
         name=name,
         title=(f"{SECRET} " if secret else "") + (title or _title(results)),
         about=about,
-        rows=ordered(rows, _ranks(rows, results, compared)),
-        promises=tuple(_promised(results)),
+        rows=rows,
+        promises=tuple(_promised(dict.fromkeys(row.name for row in rows), results)),
         warnings=sentences(
             [*evaluated_limits(checked), *(w for r in results.values() for w in r.warnings)]
         ),
@@ -99,11 +103,12 @@ def of_runs(
         curves=lambda: [
             row for n, r in results.items() for row in _curves(n, r, n in compared, results)
         ],
-        pictures=lambda: _pictures(of_runs(results, title, truth, text)),
+        pictures=lambda: _pictures(made),
         results=results,
         remake=lambda names: of_runs({n: results[n] for n in names}, title, truth, text),
         secret=secret,
     )
+    return made
 
 
 def _title(results: Mapping[str, Result]) -> str:
@@ -130,8 +135,8 @@ def _answers(
         errors = _errors(result, epsilon) if compared else {}
         values, _ = result.released(epsilon)
         if not values:
-            known = {"answer": WITHHELD} | _cells(errors, shared) | _how(result, shared) | errors
-            yield Answer(**shared, cells=known, releasable=False)
+            known = {ANSWER: WITHHELD} | _cells(errors, shared) | _how(result, shared) | errors
+            yield Answer(**shared, cells=known)
             continue
         stated = result.named_intervals(epsilon)
         first = stated[0] if stated else None
@@ -178,6 +183,7 @@ def _shared(
         "guarantee": result.guarantee,
         "epsilon": one.epsilon if math.isfinite(one.epsilon) else math.inf,
         "delta": one.delta,
+        "releasable": not result.measured or (result.releasable and result.noise != SIMULATED),
     }
 
 
@@ -222,7 +228,8 @@ def _ranks(rows: Sequence[Answer], results: Mapping[str, Result], compared: set[
         if row.name in first:
             continue
         if row.name in compared:
-            first[row.name] = final_errors(results[row.name], _first(results[row.name]))[0]
+            error = final_errors(results[row.name], _first(results[row.name]))[0]
+            first[row.name] = math.inf if math.isnan(error) else error
         else:
             first[row.name] = math.inf if row.low is None else float(np.max(row.high - row.low))
     names = list(results)
@@ -233,15 +240,15 @@ def _first(result: Result) -> float | None:
     return result.problem.run_epsilons[0] if result.problem.run_epsilons else None
 
 
-def _promised(results: Mapping[str, Result]) -> Iterator[str]:
+def _promised(order: Iterable[str], results: Mapping[str, Result]) -> Iterator[str]:
+    """Of the best run first; of a sweep what holds for all of its epsilons."""
     unit = next((r.unit for r in results.values() if r.unit), "")
-    shown = {n: r.guarantee if r.measured else r.run_guarantee() for n, r in results.items()}
-    yield from promises(shown, unit)
+    yield from promises({name: results[name].guarantee for name in order}, unit)
     together = [name for name, r in results.items() if r.measured and r.releasable]
     combined = combined_guarantee(results) if len(together) > 1 else None
     if combined is not None:
         found = budget(combined.epsilon, combined.delta)
-        yield f"All of {listed(together)} together: {combined.status}, epsilon {found}."
+        yield f"All of {few(together)} together: {combined.status}, epsilon {found}."
 
 
 def _legend(rows: Sequence[Answer], compared: set[str]) -> Iterator[str]:
@@ -256,7 +263,7 @@ def _legend(rows: Sequence[Answer], compared: set[str]) -> Iterator[str]:
 
 
 def _names(rows: Sequence[Answer], of: str) -> str:
-    return f"({', '.join(dict.fromkeys(row.name for row in rows if row.of == of))})"
+    return f"({few(list(dict.fromkeys(row.name for row in rows if row.of == of)))})"
 
 
 def _curves(
@@ -317,6 +324,9 @@ def _origin(results: Mapping[str, Result]) -> dict[str, str]:
     named = dict.fromkeys(f"{family.name}, mean of {family.formula}" for family in families)
     found["family"] = "; ".join(named)
     found["noise"] = ", ".join(dict.fromkeys(r.noise for r in results.values()))
+    used = dict.fromkeys(name for r in results.values() for name in mechanisms_of(r.problem))
+    if used:
+        found["mechanism"] = ", ".join(used)
     return found | versions()
 
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Iterable
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from veilsum.front.screen import headings
+from veilsum.front.screen import headings, lines_of
 from veilsum.front.sheet import groups
 from veilsum.front.words import undrawn, with_bar
 from veilsum.privacy import Status
@@ -78,15 +79,18 @@ def style() -> str:
 def inside(answers: Answers) -> str:
     """The body of a page, which a notebook shows as it is."""
     shown = answers.rows[:MOST_ROWS]
-    heads = headings(shown)
+    cells = {id(row): line.cells for row, line in zip(shown, lines_of(shown), strict=True)}
+    heads = headings(lines_of(shown))
     values = {
         "sheet": answers,
         "best": answers.rows[0] if answers.rows else None,
         "parts": groups(shown),
         "hidden": len(answers.rows) - len(shown),
         "heads": heads,
-        "numbers": {head for head in heads if all(map(_is_number, _cells(shown, head)))},
-        "cell": _cell,
+        "numbers": {
+            head for head in heads if _are_numbers(c.get(head, "") for c in cells.values())
+        },
+        "cell": lambda row, head: cells[id(row)].get(head, ""),
         "hidden_by": _hidden_by,
         "details": _details(shown),
         "pictures": () if undrawn() else answers.pictures(),
@@ -128,18 +132,8 @@ def _number(row: Answer) -> str:
     return with_bar(row.value, row.low, row.high, row.unit)
 
 
-def _cell(row: Answer, head: str) -> str:
-    return (
-        _number(row) if head == (row.quantity or "answer") and row.size else row.cells.get(head, "")
-    )
-
-
-def _cells(rows: tuple[Answer, ...], head: str) -> list[str]:
-    return [text for row in rows if (text := _cell(row, head)) not in ("", "-")]
-
-
-def _is_number(text: str) -> bool:
-    return text[:1].isdigit() or text[:1] == "-"
+def _are_numbers(texts: Iterable[str]) -> bool:
+    return all(text[:1].isdigit() or text[:1] in ("", "-") for text in texts)
 
 
 def _details(rows: tuple[Answer, ...]) -> list[tuple[str, str]]:

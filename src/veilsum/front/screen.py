@@ -27,8 +27,11 @@ MOST_ROWS = 16  # of a sheet; the long table has all
 MOST_LINES = 11  # of answers in words
 FOUND = "what was found"  # sentences that are left out
 MOST_COMPONENTS = 12
+MOST_VECTORS = 2
+MOST_PROMISES = 6
 BAR = 24  # the longest bar of a component
 GAP = 2
+ANSWER = "answer"  # the heading of numbers that are not of one quantity
 Lines = list[str]
 
 
@@ -59,22 +62,32 @@ def screen(answers: Answers, width: int = WIDTH, files: Sequence[Path] = ()) -> 
         Lines that are no longer than the width, words that are longer aside.
     """
     shown, hidden = _chosen(answers.rows, width)
-    parts = [(heading, [_line(row) for row in rows]) for heading, rows in groups(shown)]
-    constant = _constant([line for _, lines in parts for line in lines])
-    rest = [name for name in headings(shown) if name not in constant]
+    made = iter(lines_of(shown))
+    parts = [(heading, [next(made) for _ in rows]) for heading, rows in groups(shown)]
+    lines = [line for _, found in parts for line in found]
+    constant = _constant(lines)
+    rest = [name for name in headings(lines) if name not in constant]
     kept = _fitting(parts, rest, width)
     about = ", ".join(
         [answers.about, *(f"{name} {cell}".strip() for name, cell in constant.items())]
     )
-    out = [*_wrap(answers.title, width), *_wrap(about, width), ""]
+    out = [*wrapped(answers.title, width), *wrapped(about, width), ""]
     out += _table(parts, kept, width) if kept is not None else _stacked(parts, rest, width)
-    for row in shown:
+    vectors = [row for row in shown if row.size > 1]
+    for row in vectors[:MOST_VECTORS]:
         out += _components(row, width)
+    table = next((path for path in files if path.suffix == ".csv"), f"{answers.name}.csv")
+    if len(vectors) > MOST_VECTORS:
+        more = len(vectors) - MOST_VECTORS
+        out += wrapped(f"  ... and the components of {more:,} more, in {table}", width)
     if hidden:
-        where = f"{answers.name}.csv" if not files else str(files[-1])
-        out += _wrap(f"  ... and {hidden:,} more, in {where}", width)
-    out += [line for text in (*answers.promises, *answers.warnings) for line in _wrap(text, width)]
-    out += [line for text in answers.legend if text for line in _wrap(text, width)]
+        out += wrapped(f"  ... and {hidden:,} more, in {table}", width)
+    said = [*answers.promises[:MOST_PROMISES], *answers.warnings]
+    if len(answers.promises) > MOST_PROMISES:
+        more = len(answers.promises) - MOST_PROMISES
+        said.insert(MOST_PROMISES, f"... and {more:,} more promises, on the page")
+    out += [line for text in said for line in wrapped(text, width)]
+    out += [line for text in answers.legend if text for line in wrapped(text, width)]
     left = [name for name in rest if kept is not None and name not in kept]
     left += [FOUND] if _words(shown) < _words(answers.rows) else []
     return "\n".join([*out, *_last(files, left, width)])
@@ -99,32 +112,42 @@ def _words(rows: Iterable[Answer]) -> int:
 
 
 def _height(row: Answer, width: int) -> int:
-    return len(_paragraph(_line(row), width)) if row.sentences else 1
+    return len(_paragraph(Line(row.name, {}, row.sentences), width)) if row.sentences else 1
 
 
 def _paragraph(line: Line, width: int) -> Lines:
-    return _wrap(f"  {line.name}: {' '.join(line.sentences)}", width, "    ")
+    return wrapped(f"  {line.name}: {' '.join(line.sentences)}", width, "    ")
 
 
-def _line(row: Answer) -> Line:
-    if row.sentences:
-        return Line(row.name, {}, row.sentences)
-    heading = row.quantity or "answer"
-    number = with_bar(row.value, row.low, row.high, row.unit)
-    cells = {heading: number} if row.quantity or row.size else {}
-    return Line(row.name, cells | dict(row.cells))
+def lines_of(rows: Sequence[Answer]) -> list[Line]:
+    """Names and cells; numbers are in the first column, after what they are where they differ."""
+    quantities = list(dict.fromkeys(row.quantity for row in rows if row.quantity))
+    heading = quantities[0] if len(quantities) == 1 else ANSWER
+    found = []
+    for row in rows:
+        if row.sentences:
+            found.append(Line(row.name, {}, row.sentences))
+            continue
+        number = with_bar(row.value, row.low, row.high, row.unit)
+        if not (row.quantity or row.size):
+            number = row.cells.get(ANSWER, "")
+        elif len(quantities) > 1:
+            number = f"{row.quantity} {number}".strip()
+        rest = {name: cell for name, cell in row.cells.items() if name != ANSWER}
+        found.append(Line(row.name, ({heading: number} if number else {}) | rest))
+    return found
 
 
-def headings(rows: Iterable[Answer]) -> Lines:
-    """All columns, in the order in which rows have them."""
-    return list(dict.fromkeys(name for row in rows for name in _line(row).cells))
+def headings(lines: Iterable[Line]) -> Lines:
+    """All columns: the answer first, then in the order in which rows have them."""
+    return list(dict.fromkeys(name for line in lines for name in line.cells))
 
 
 def _constant(lines: Sequence[Line]) -> dict[str, str]:
     """Columns that say the same in every row, but for the first, which is the answer."""
     if len(lines) < 2:
         return {}
-    names = list(dict.fromkeys(name for line in lines for name in line.cells))[1:]
+    names = headings(lines)[1:]
     found = {name: {line.cells.get(name, "") for line in lines} for name in names}
     return {name: texts.pop() for name, texts in found.items() if len(texts) == 1}
 
@@ -139,7 +162,7 @@ def _fitting(parts: Sequence[tuple[str, list[Line]]], names: Lines, width: int) 
             break
         kept.append(name)
         left -= need
-    return kept if kept or not names else None
+    return kept if kept or (not names and left >= 0) else None
 
 
 def _names(parts: Sequence[tuple[str, list[Line]]]) -> int:
@@ -161,7 +184,7 @@ def _table(parts: Sequence[tuple[str, list[Line]]], kept: Lines, width: int) -> 
     head = (" " * name + "".join(f"{space}{each:>{widths[each]}}" for each in kept)).rstrip()
     out = [head] if kept else []
     for heading, lines in parts:
-        out += _wrap(heading, width) if heading else []
+        out += wrapped(heading, width) if heading else []
         for line in lines:
             if line.sentences:
                 out += _paragraph(line, width)
@@ -174,12 +197,12 @@ def _table(parts: Sequence[tuple[str, list[Line]]], kept: Lines, width: int) -> 
 def _stacked(parts: Sequence[tuple[str, list[Line]]], names: Lines, width: int) -> Lines:
     out: Lines = []
     for heading, lines in parts:
-        out += _wrap(heading, width) if heading else []
+        out += wrapped(heading, width) if heading else []
         for line in lines:
-            out += _paragraph(line, width) if line.sentences else _wrap(f"  {line.name}", width)
+            out += _paragraph(line, width) if line.sentences else wrapped(f"  {line.name}", width)
             for each in names:
                 if line.cells.get(each):
-                    out += _wrap(f"    {each} {line.cells[each]}", width, "      ")
+                    out += wrapped(f"    {each} {line.cells[each]}", width, "      ")
     return [*out, ""]
 
 
@@ -189,39 +212,39 @@ def _components(row: Answer, width: int) -> Lines:
         return []
     values = np.ravel(row.value)[:MOST_COMPONENTS]
     low, high = (
-        None if e is None else np.broadcast_to(e, (row.size,)) for e in (row.low, row.high)
+        [None] * len(values) if end is None else np.ravel(end)[:MOST_COMPONENTS]
+        for end in (row.low, row.high)
     )
     largest = max(float(np.max(np.abs(np.ravel(row.value)))), 1e-300)
     heads = [f"{row.quantity}[{k}]" for k in range(len(values))]
-    cells = [
-        with_bar(v, None if low is None else low[k], None if high is None else high[k], row.unit)
-        for k, v in enumerate(values)
-    ]
+    cells = [with_bar(v, low[k], high[k], row.unit) for k, v in enumerate(values)]
     first, second = _widest(heads), _widest(cells)
     room = min(BAR, width - first - second - 3 * GAP)
-    out = [row.name] if row.name else []
+    out = wrapped(f"{row.name}, {row.quantity}" if row.name else row.quantity, width)
     for head, cell, value in zip(heads, cells, values, strict=True):
         bar = "#" * round(room * max(float(value), 0.0) / largest) if room > 0 else ""
-        out.append(f"  {head:<{first}}  {cell:>{second}}  {bar}".rstrip())
+        line = f"  {head:<{first}}  {cell:>{second}}  {bar}".rstrip()
+        out += [line] if len(line) <= width else wrapped(f"  {head} {cell}", width, "    ")
     if row.size > len(values):
-        out.append(f"  ... and {row.size - len(values):,} more components")
+        out += wrapped(f"  ... and {row.size - len(values):,} more components", width)
     return [*out, ""]
 
 
 def _last(files: Sequence[Path], left: Lines, width: int) -> Lines:
     """Where the page and the table are, and which columns are only there."""
     if not files:
-        return _wrap(f"Left out for want of room: {listed(left)}.", width) if left else []
+        return wrapped(f"Left out for want of room: {listed(left)}.", width) if left else []
     also = f" (also there: {', '.join(left)})" if left else ""
+    drawn = "".join(f", figure {path}" for path in files[2:])
     missing = undrawn()
-    return [*_wrap(f"Page {files[0]}{also}", width), *(_wrap(missing, width) if missing else [])]
+    said = wrapped(f"Page {files[0]}{also}{drawn}", width)
+    return [*said, *(wrapped(missing, width) if missing else [])]
 
 
-def _wrap(text: str, width: int, indent: str = "  ") -> Lines:
+def wrapped(text: str, width: int, indent: str = "  ") -> Lines:
     """Between words only; what is continued is indented."""
     return textwrap.wrap(
         text, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False,
-        replace_whitespace=False, drop_whitespace=True,
     ) or [""]  # fmt: skip
 
 
@@ -249,9 +272,9 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]], width: int = WIDT
     if room < min(widths[-1], width // 3):  # not even a part of the last column fits
         out = []
         for row in found:
-            out += _wrap(row[0], width)
+            out += wrapped(row[0], width)
             for head, cell in zip(heads[1:], row[1:], strict=True):
-                out += _wrap(f"  {head}: {cell}", width, "    ") if cell else []
+                out += wrapped(f"  {head}: {cell}", width, "    ") if cell else []
         return "\n".join(out)
     before = sum(widths[:-1]) + GAP * (len(widths) - 1)
     out = []

@@ -69,7 +69,7 @@ class Answer:
         Of an answer in words, which the screen shows in place of the cells: always the first one, all
         of them where there is room.
     releasable
-        Whether the number may be shown to anyone.
+        Whether the number may be shown to anyone: nothing of measured signals whose noise is simulated.
 
     Examples
     --------
@@ -174,7 +174,7 @@ class Answers:
 
     @property
     def best(self) -> Answer:
-        """The first answer: of the best verdict, the one with the least error or narrowest interval."""
+        """The first answer: of the best verdict, the run of least error or narrowest interval."""
         if not self.rows:
             raise VeilsumError(f"{self.title}: there is no answer")
         return self.rows[0]

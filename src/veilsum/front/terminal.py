@@ -9,13 +9,12 @@ import os
 import re
 import shutil
 import sys
-import textwrap
 import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from veilsum.front.screen import WIDTH, screen
+from veilsum.front.screen import WIDTH, screen, wrapped
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -55,11 +54,7 @@ def say(text: str) -> None:
 
 def say_sentence(text: str) -> None:
     """Print a sentence, wrapped between words."""
-    say(
-        textwrap.fill(
-            text, width(), subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
-        )
-    )
+    say("\n".join(wrapped(text, width())))
 
 
 def _coloured() -> bool:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 EVEN = 0.05  # of the width: ends that are as far from the number as that are written as one bar
 BRACKETS = re.compile(r" \([^()]*\)")  # details, which the page has in full
 CRYPTOGRAPHY = ", if standard cryptography holds"
+MOST_NAMES = 8  # in a sentence
 
 
 def with_bar(value: Any, low: Any = None, high: Any = None, unit: str = "") -> str:
@@ -65,6 +66,13 @@ def listed(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
+def few(names: Sequence[str]) -> str:
+    """Names with commas; of many the first ones, and how many more there are."""
+    if len(names) <= MOST_NAMES:
+        return ", ".join(names)
+    return f"{', '.join(names[: MOST_NAMES - 1])} and {len(names) - MOST_NAMES + 1:,} more"
+
+
 def promises(found: Mapping[str, Guarantee], unit: str = "") -> list[str]:
     """What guarantees say, by verdict: each move and its odds once, with whom it holds against.
 
@@ -94,10 +102,10 @@ def promises(found: Mapping[str, Guarantee], unit: str = "") -> list[str]:
 
 def _sentence(statement: str, against: Mapping[str, Sequence[str]], named: bool) -> str:
     """Names are left out where a heading of the sheet has said them: all of one verdict."""
-    if len(against) == 1 and not named:
-        (who,) = against
-        return f"{statement}{who and f', {who}'}."
-    parts = [f"{', '.join(names)}{who and f': {who}'}" for who, names in against.items()]
+    if len(against) == 1:
+        ((who, names),) = against.items()
+        return f"{statement}{who and f', {who}'}{f': {few(names)}' if named else ''}."
+    parts = [f"{few(names)}{who and f': {who}'}" for who, names in against.items()]
     return f"{statement}: {'; '.join(parts)}."
 
 
@@ -166,9 +174,7 @@ def undrawn() -> str:
     """That pages have no pictures, and what draws them; empty if they have."""
     if _extras.available("matplotlib"):
         return ""
-    return (
-        f"No pictures were drawn: matplotlib is not installed ({_extras.install_command('plot')})."
-    )
+    return f"No pictures: matplotlib is not installed ({_extras.install_command('plot')})."
 
 
 def sentences(texts: Iterable[str]) -> tuple[str, ...]:
