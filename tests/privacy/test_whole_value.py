@@ -76,7 +76,6 @@ def test_a_radius_is_shown_wherever_epsilon_is(tmp_path: Any) -> None:
     assert "by at most 1 of 300,000 in its own units" in str(result.guarantee)
     assert said in str(result.guarantee)
     assert said in str(result)
-    assert said in result.guarantee._repr_html_()
     assert said in json.dumps(summary({"run": result}))
     result.write(tmp_path, figures=False)
     assert said in (tmp_path / "summary.json").read_text()

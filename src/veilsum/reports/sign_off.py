@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
-from veilsum._html import Markup, document, element, facts, section, table
+from veilsum._html import Markup, badge, document, element, facts, section, table
 from veilsum.privacy import Status
 from veilsum.privacy.accounting import compose, repeated
 from veilsum.privacy.guarantee import MOST_USEFUL
@@ -19,8 +19,7 @@ from veilsum.reports.audits import AuditedClaim, audit_jobs
 from veilsum.reports.claims import audit_table, claim_table
 from veilsum.reports.periods import PeriodCost, period_costs
 from veilsum.reports.terms import Mode, SignOffTerms
-from veilsum.results.describe import describe_network
-from veilsum.results.describe import versions
+from veilsum.results.describe import describe_network, versions
 from veilsum.scenario import Scenario
 
 
@@ -136,13 +135,15 @@ def _first(
             f"{found.hides(terms.job.unit)}."
         )
         more = f"{_besides(terms)}{_together(terms, per_day)}"
-        parts.append(element("p", found.badge, f" {text}{more}", class_="lead"))
+        parts.append(
+            element("p", badge(found.status, found.useful), f" {text}{more}", class_="lead")
+        )
         if terms.reason and not found.useful:
             text = f"Beyond what is called useful (epsilon {MOST_USEFUL:g}). The reason given: "
             parts.append(element("p", text, terms.reason, class_="missing"))
     else:
         text = f"Not proved: {found.reason}."
-        parts.append(element("p", found.badge, f" {text}", class_="lead"))
+        parts.append(element("p", badge(found.status, found.useful), f" {text}", class_="lead"))
     return parts + [
         element("p", f"Do not sign: {why}", class_="stop") for why in objections(terms, audited)
     ]

@@ -32,7 +32,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from veilsum import _html, _validate, algorithms
+from veilsum import _validate, algorithms
 from veilsum.algorithms import Algorithm
 from veilsum.errors import AlgorithmError, NetworkError, PrivacyError, VeilsumError
 from veilsum.networks.rows import coordinates, first_rows
@@ -224,20 +224,6 @@ class Plan:
             f"{'' if best.reached else ' (not reached)'}; "
             f"{len(self.candidates)} compared)"
         )
-
-    def _repr_html_(self) -> str:
-        """A table for notebooks: all candidates, the best first in the caption."""
-        error = f"error ({self.unit})" if self.unit else "error"
-        heads = ("algorithm", "weights", "guarantee", "epsilon", "rounds", error, "reached")
-        rows = [
-            (
-                c.algorithm, c.weights, _html.badge(c.guarantee),
-                "-" if c.epsilon is None else f"{c.epsilon:.4g}", f"{c.rounds:,}", f"{c.error:.4g}",
-                "yes" if c.reached else f"no: {c.reason}",
-            )
-            for c in self.candidates
-        ]  # fmt: skip
-        return _html.table(heads, rows, f"{self!r}; error in the norm {self.norm}")
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the surface, in plain numbers."""
