@@ -60,7 +60,7 @@ def screen(answers: Answers, width: int = WIDTH, files: Sequence[Path] = ()) -> 
     rest = [name for name in headings(shown) if name not in constant]
     kept = _fitting(parts, rest, width)
     about = ", ".join(
-        [answers.about, *(f"{name} {cell}".strip() for name, cell in constant.items())]
+        [answers.about, *(f"{name} {cell}" for name, cell in constant.items() if cell)]
     )
     out = [*_wrap(answers.title, width), *_wrap(about, width), ""]
     out += _table(parts, kept, width) if kept is not None else _stacked(parts, rest, width)
@@ -70,6 +70,7 @@ def screen(answers: Answers, width: int = WIDTH, files: Sequence[Path] = ()) -> 
         where = f"{answers.name}.csv" if not files else str(files[-1])
         out += _wrap(f"  ... and {hidden:,} more, in {where}", width)
     out += [line for text in (*answers.promises, *answers.warnings) for line in _wrap(text, width)]
+    out += [f"    {line}" for line in answers.paste.splitlines() if line]
     out += [line for text in answers.legend if text for line in _wrap(text, width)]
     left = [name for name in rest if kept is not None and name not in kept]
     return "\n".join([*out, *_last(files, left, width)])

@@ -36,7 +36,15 @@ from veilsum import _validate, algorithms
 from veilsum.algorithms import Algorithm
 from veilsum.errors import AlgorithmError, NetworkError, PrivacyError, VeilsumError
 from veilsum.networks.rows import coordinates, first_rows
-from veilsum.privacy import Batches, MaskedDP, PrivacyRequest, SignalDP, Status, guarantee_of
+from veilsum.privacy import (
+    Batches,
+    Guarantee,
+    MaskedDP,
+    PrivacyRequest,
+    SignalDP,
+    Status,
+    guarantee_of,
+)
 from veilsum.privacy.mechanisms.base import COMPUTABLE
 from veilsum.privacy.odds import rounded_up
 from veilsum.simulation import Problem
@@ -46,6 +54,7 @@ from veilsum.theory.spectrum import PROMPT_UP_TO
 
 Floats = NDArray[np.float64]
 Refusal = Callable[[Problem], str]  # why a problem cannot be used; "" if it can
+Progress = Callable[[str, int, int], None]
 NORMS = ("agent", "l2")
 SMALLEST_EPSILON = 1e-6  # where a search for epsilon ends, like LARGEST_EPSILON
 ROUNDING = 1e-9
@@ -97,6 +106,8 @@ class Candidate:
         Rounds of flooding that a query takes between two readings of a stream.
     sessions
         Sessions that a query may take, which share epsilon.
+    promise
+        The guarantee; None without an epsilon.
 
     Examples
     --------
@@ -128,6 +139,7 @@ class Candidate:
     trust: str = ""
     flooding: int = 0
     sessions: int = 1
+    promise: Guarantee | None = None
 
 
 class LeftOut(NamedTuple):
@@ -187,8 +199,8 @@ class Plan:
     >>> found = plan(problem, error=0.5)
     >>> found.solved, found.target, len(found.candidates)
     ('epsilon', 0.5, 6)
-    >>> print(found.toml().splitlines()[1])
-    weights = "best-constant"
+    >>> print(found.toml().splitlines()[0])
+    network.weights = "best-constant"
     """
 
     solved: str
@@ -241,15 +253,14 @@ class Plan:
         }
 
     def toml(self) -> str:
-        """The lines of a scenario that follow the plan."""
+        """The lines of a scenario, or of a [[variant]] of it, that follow the plan."""
         best, scheme = self.best, self.best.weights.partition(",")[0]
-        lines = ["[network]", f'weights = "{scheme}"', ""] if scheme != "custom" else []
+        lines = [f'network.weights = "{scheme}"'] if scheme != "custom" else []
         if best.epsilon is not None:
-            lines += ["[privacy]", f"epsilon = {best.epsilon}"]
-            lines += [] if best.batches is None else [_batches_line(best.batches)]
-            lines += _mode_lines(self.problem.privacy)
-            lines += [""]
-        lines += ["[algorithm]", f'name = "{best.algorithm}"', f"rounds = {best.rounds}"]
+            lines += [f"privacy.epsilon = {best.epsilon}"]
+            lines += [] if best.batches is None else [f"privacy.{_batches_line(best.batches)}"]
+            lines += [f"privacy.{line}" for line in _mode_lines(self.problem.privacy)]
+        lines += [f'algorithm.name = "{best.algorithm}"', f"algorithm.rounds = {best.rounds}"]
         return "\n".join(lines) + "\n"
 
     def offered(self) -> str:
@@ -286,9 +297,9 @@ def _batches_line(batches: Batches) -> str:
 
 
 def _plain(candidate: Candidate) -> dict[str, Any]:
-    return asdict(candidate) | {
-        "split": candidate.split._asdict(),
-    }
+    fields = asdict(replace(candidate, promise=None))
+    del fields["promise"]
+    return fields | {"split": candidate.split._asdict()}
 
 
 def plan(
@@ -302,6 +313,7 @@ def plan(
     refusal: Refusal | None = None,
     colluders: int | None = None,
     absent: int | None = None,
+    progress: Progress | None = None,
 ) -> Plan:
     """The smallest epsilon (or fewest rounds, if `epsilon` is given) that reaches an error.
 
@@ -331,6 +343,8 @@ def plan(
         where it is `MaskedDP`.
     absent
         How many members a roster of it may lack.
+    progress
+        Called with what is computed, how many candidates are done and how many there are.
 
     Returns
     -------
@@ -363,7 +377,13 @@ def plan(
     problem = _stated(problem, colluders, absent)
     asked = _Request.of(problem, error, epsilon, rounds, norm, deviation, most_rounds)
     usable, left_out = _sorted_out(_alternatives(problem, colluders, absent), refusal)
-    found = [(asked.answer(made), made) for made in usable]
+    found = []
+    for done, made in enumerate(usable):
+        if progress is not None:
+            progress(f"{made.algorithm.name} on {made.network.scheme}", done, len(usable) + 1)
+        found.append((asked.answer(made), made))
+    if progress is not None:
+        progress("trade-off", len(usable), len(usable) + 1)
     found.sort(key=lambda pair: asked.order(pair[0]))
     while found:  # with its epsilon and rounds, the best may be refused after all
         best, made = found[0]
@@ -403,6 +423,13 @@ def _nothing_left(problem: Problem, left_out: list[LeftOut]) -> str:
         f"no algorithm provides this guarantee on {problem.network.scheme} weights; request "
         "SignalDP, which average, jacobi, learn and learn-network provide"
     )
+
+
+def _promise(problem: Problem, epsilon: float | None, rounds: int) -> Guarantee | None:
+    """What a candidate guarantees at its epsilon."""
+    if epsilon is None:
+        return None
+    return replace(problem, rounds=rounds, epsilons=(epsilon,), horizon=None).guarantee
 
 
 def _ready(best: Candidate, made: Problem) -> Problem:
@@ -668,6 +695,7 @@ class _Request:
             lacking=0 if problem.privacy.batches is None else problem.privacy.batches.stalest(t),
             bytes=sent_bytes(problem, t), trust=_trust(problem.privacy),
             flooding=_flooding(problem.algorithm), sessions=problem.privacy.sessions,
+            promise=_promise(problem, None if infinite else epsilon, t),
         )  # fmt: skip
 
     def order(self, candidate: Candidate) -> tuple[float, ...]:
@@ -717,7 +745,9 @@ def _with_surface(
     grid = np.array([1.0]) if centre is None else _around(centre, count)
     budgets = () if centre is None else tuple(grid.tolist())
     found = asked.expect(made, budgets, max(2 * best.rounds, 10))
-    rounds = np.unique(np.geomspace(1, len(found.total) - 1, 60).round().astype(np.int64))
+    known = [max(1, best.rounds // part) for part in (4, 2, 1)]
+    spread = np.geomspace(1, len(found.total) - 1, 60).round().astype(np.int64)
+    rounds = np.union1d(spread, known)
     target = asked.error / asked.unit if asked.solved != "error" else None
     return Plan(
         asked.solved, asked.norm, target, best, all_, ready, grid, rounds,
