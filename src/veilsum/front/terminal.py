@@ -9,7 +9,7 @@ import os
 import re
 import shutil
 import sys
-import time
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -64,29 +64,41 @@ class Bar:
     """
 
     def __init__(self) -> None:
-        """Start the clock."""
-        self.began = time.monotonic()
+        """Show nothing yet."""
         self.display: Progress | None = None
         self.task: Any = None
+        self.latest: dict[str, Any] = {}
+        self.lock = threading.Lock()
+        self.timer = threading.Timer(PATIENCE, self._show)  # one long step has a bar, too
+        self.timer.daemon = True
 
     def __enter__(self) -> Self:
-        """Show nothing yet."""
+        """Start the clock."""
+        if sys.stderr.isatty():
+            self.timer.start()
         return self
 
     def __exit__(self, *error: object) -> None:
         """Remove the bar."""
+        if self.timer.ident is not None:
+            self.timer.cancel()
+            self.timer.join()
         if self.display is not None:
             self.display.stop()
 
     def step(self, name: str, done: int, total: int) -> None:
         """`done` of `total` steps of `name` are done."""
-        late = time.monotonic() - self.began > PATIENCE
-        if self.display is None and late and sys.stderr.isatty():
-            from rich.console import Console
-            from rich.progress import Progress
+        with self.lock:
+            self.latest = {"description": name, "completed": done, "total": total}
+            if self.display is not None:
+                self.display.update(self.task, **self.latest)
 
+    def _show(self) -> None:
+        from rich.console import Console
+        from rich.progress import Progress
+
+        with self.lock:
             self.display = Progress(console=Console(stderr=True), transient=True)
             self.task = self.display.add_task("")
+            self.display.update(self.task, **self.latest)
             self.display.start()
-        if self.display is not None:
-            self.display.update(self.task, completed=done, total=total, description=name)
