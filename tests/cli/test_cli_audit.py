@@ -1,5 +1,6 @@
 """veilsum audit: what it prints, writes and answers with."""
 
+import csv
 import json
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from veilsum.cli.app import app
+from veilsum.front.words import promises
 from veilsum.privacy.exact.shares import GeneralizedDiscreteLaplace
 from veilsum.scenario import Scenario
 
@@ -29,21 +31,44 @@ name = "{algorithm}"
 rounds = 10
 """
 PROVED = {"family": "log-normal-1p", "protect": "signal", "algorithm": "learn", "more": ""}
+AUDIT = ["audit", "--trials", "20000"]
 AS_PUBLISHED = 'delta = 0.01\nsensitivity = "smooth-as-published"'
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
 
 
 def call(folder: Any, *options: Any, **changes: Any) -> Any:
     path = folder / "s.toml"
     path.write_text(SCENARIO.format(**{**PROVED, **changes}))
-    words = ["audit", str(path), "--trials", "20000", "--out", str(folder / "out"), *options]
-    return CliRunner().invoke(app, words)
+    return CliRunner().invoke(app, [*AUDIT, str(path), "--out", str(folder / "out"), *options])
 
 
 def test_a_guarantee_that_stands_is_answered_with_0(tmp_path: Any) -> None:
     done = call(tmp_path)
     assert done.exit_code == 0, done.output
-    assert "not refuted" in done.output
-    assert (tmp_path / "out" / "evidence.png").exists()
+    assert "NOT REFUTED, guarantee proved" in done.output
+    assert (tmp_path / "out.html").read_text().count("<svg") == 1
+    with (tmp_path / "out.csv").open() as file:
+        table = {row["quantity"]: row for row in csv.DictReader(file)}
+    assert float(table["exact epsilon"]["value"]) == pytest.approx(1.0)
+    assert float(table["epsilon"]["value"]) < float(table["epsilon"]["high"])
+    assert {row["status"] for row in table.values()} == {"not refuted"}
+
+
+def test_a_variant_without_noise_is_named_as_left_out(tmp_path: Any) -> None:
+    more = '[[variant]]\nname = "open"\nprivacy = { protect = "nothing" }\n[[variant]]\nname = "hidden"'
+    path = tmp_path / "s.toml"
+    path.write_text(SCENARIO.format(**PROVED) + more)
+    done = CliRunner().invoke(app, [*AUDIT, str(path), "--out", str(tmp_path / "out")])
+    assert done.exit_code == 0, done.output
+    assert "Not attacked: open: without noise there is no guarantee." in done.stdout
+    path.write_text(SCENARIO.format(**PROVED).replace('"signal"\nepsilon = 1.0', '"nothing"'))
+    done = CliRunner().invoke(app, [*AUDIT, str(path), "--out", str(tmp_path / "out")])
+    assert done.exit_code == 0, done.output
+    assert "there is nothing to audit" in done.stdout
 
 
 def test_units_are_said_and_variants_without_a_guarantee_are_named(tmp_path: Any) -> None:
@@ -67,7 +92,7 @@ def test_a_guarantee_that_falls_is_answered_with_1(tmp_path: Any) -> None:
 def test_under_network_protection_a_neighbour_is_attacked_too(
     algorithm: Any, code: Any, tmp_path: Any
 ) -> None:
-    done = call(tmp_path, "--json", "--no-figures", protect="network", algorithm=algorithm)
+    done = call(tmp_path, "--json", protect="network", algorithm=algorithm)
     assert done.exit_code == code, done.output
     signal, *neighbours = json.loads(done.stdout)["reports"]
     assert not signal["refuted"]
@@ -94,7 +119,7 @@ def test_neighbours_are_attacked_where_something_is_claimed_for_them(
     path = tmp_path / "s.toml"
     text = SCENARIO.format(**{**PROVED, "protect": "network", "algorithm": algorithm})
     path.write_text(text.replace("rounds = 10", f"rounds = {rounds}"))
-    words = ["audit", str(path), "--trials", "20000", "--json", "--no-figures"]
+    words = ["audit", str(path), "--trials", "20000", "--json"]
     done = CliRunner().invoke(app, words)
     assert done.exit_code == 0, done.output
     found = [report["name"] for report in json.loads(done.stdout)["reports"]]
@@ -102,15 +127,14 @@ def test_neighbours_are_attacked_where_something_is_claimed_for_them(
 
 
 def test_the_smallest_fault_and_the_exact_loss_are_printed(tmp_path: Any) -> None:
-    done = call(tmp_path, "--no-figures")
-    assert "this test would have found it 95 times in 100" in " ".join(done.output.split())
-    assert (
-        "the smallest missing fraction of the noise that the samples would have found"
-        in done.output
-    )
-    assert "epsilon is 1 exactly" in done.output
+    done = call(tmp_path)
+    said = " ".join(done.output.split())
+    assert "the smallest missing fraction of the noise that the samples would have found" in said
+    page = (tmp_path / "out.html").read_text()
+    assert "this test would have found it 95 times in 100" in page
+    assert "epsilon is 1 exactly" in page
     path = tmp_path / "s.toml"
-    words = ["audit", str(path), "--fault", "0.2", "--no-figures", "--json"]
+    words = ["audit", str(path), "--fault", "0.2", "--json"]
     (report,) = json.loads(CliRunner().invoke(app, words).stdout)["reports"]
     assert report["asked_fault"] == 0.2
     assert report["smallest_fault"] < 0.2
@@ -120,7 +144,7 @@ def test_strict_refuses_what_is_not_proved(tmp_path: Any) -> None:
     path = tmp_path / "s.toml"
     for algorithm, code in (("learn-network", 0), ("average", 1)):
         path.write_text(SCENARIO.format(**{**PROVED, "protect": "network", "algorithm": algorithm}))
-        words = ["run", str(path), "--strict", "--no-figures", "--out", str(tmp_path / algorithm)]
+        words = ["run", str(path), "--strict", "--out", str(tmp_path / algorithm)]
         done = CliRunner().invoke(app, words)
         assert done.exit_code == code, done.output
         assert ("erratum 5" in done.output) == bool(code)
@@ -139,7 +163,7 @@ def test_a_masked_sum_stands_against_the_colluders_that_it_covers_and_no_more(
     """Fifteen families, h = 9: with nine colluders 4 of 9 draws are unknown, beta = 0.44."""
     path = tmp_path / "s.toml"
     path.write_text(SCENARIO.format(**{**PROVED, **MASKED}).replace("rounds = 10", "rounds = 30"))
-    words = ["audit", str(path), "--trials", "40000", "--json", "--no-figures", *colluders]
+    words = ["audit", str(path), "--trials", "40000", "--json", *colluders]
     done = CliRunner().invoke(app, words)
     assert done.exit_code == code, done.output
     report, agents = json.loads(done.stdout)["reports"]
@@ -162,11 +186,14 @@ def test_agents_that_would_draw_no_noise_are_found(
     )
     path = tmp_path / "s.toml"
     path.write_text(SCENARIO.format(**{**PROVED, **MASKED}).replace("rounds = 10", "rounds = 30"))
-    words = ["audit", str(path), "--trials", "2000", "--no-figures"]
+    words = ["audit", str(path), "--trials", "2000"]
     done = CliRunner().invoke(app, words)
     assert done.exit_code == 1, done.output
-    fast, agents = (line for line in done.output.splitlines() if "sampler)" in line)
-    assert "not refuted" in fast
+    said = json.loads(CliRunner().invoke(app, [*words, "--json"]).stdout)
+    assert [(row["name"], row["status"]) for row in said["answers"]] == [
+        ("small: drawn as by agents", "refuted"), ("small", "not refuted"),
+    ]  # fmt: skip
+    fast, agents = said["notes"]
     assert "floating-point sampler" in fast
     assert "REFUTED" in agents
     assert "exact sampler" in agents
@@ -176,12 +203,16 @@ def test_a_masked_audit_states_what_a_run_states_and_takes_no_rounds(tmp_path: A
     path = tmp_path / "s.toml"
     text = SCENARIO.format(**{**PROVED, **MASKED}).replace("rounds = 10", "rounds = 30")
     path.write_text(text.replace("absent = 2", "absent = 2\nattempts = 2"))
-    words = ["audit", str(path), "--trials", "1000", "--no-figures"]
+    words = ["audit", str(path), "--trials", "1000"]
     done = CliRunner().invoke(app, [*words, "--colluders", "9"])
     assert done.exit_code == 4, done.output
     said = " ".join(done.stdout.split())
     (job,) = Scenario.load(path).jobs()
-    assert str(job.problem.guarantee) in said
+    assert promises({"small": job.problem.guarantee}) == [
+        sentence for sentence in json.loads(
+            CliRunner().invoke(app, [*words, "--json"]).stdout
+        )["promises"] if sentence.startswith("Proved")
+    ]  # fmt: skip
     assert (
         "one session is attacked, epsilon = 0.5; the guarantee is for the 2 that a query may"
         in said
@@ -194,6 +225,6 @@ def test_a_masked_audit_states_what_a_run_states_and_takes_no_rounds(tmp_path: A
 
 
 def test_colluders_are_for_what_is_masked(tmp_path: Any) -> None:
-    done = call(tmp_path, "--colluders", "2", "--no-figures")
+    done = call(tmp_path, "--colluders", "2")
     assert done.exit_code != 0
     assert "nothing of small is masked" in done.output

@@ -73,7 +73,9 @@ def on_terminal(
         while reading:
             left = began + patience - time.monotonic()
             ready, _, _ = select.select(list(reading), [], [], max(left, 0))
-            assert ready, f"{words} has not ended after {patience} s: {said}"
+            assert ready, (
+                f"{words} has not ended after {patience} s: {[t[-200:] for t in said.values()]}"
+            )
             for terminal in ready:
                 part = _read(terminal)
                 said[terminal] += part

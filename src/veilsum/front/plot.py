@@ -46,6 +46,11 @@ class Picture(NamedTuple):
     caption: str
 
 
+def picture(ax: Axes, name: str, caption: str) -> Picture:
+    """The figure of axes for a page."""
+    return Picture(svg(_figure(ax), name, caption), caption)
+
+
 def pictures(answers: Answers) -> list[Picture]:
     """What the page of runs shows: errors where there are any, vectors, or answers side by side."""
     table = long_table(answers)
@@ -58,7 +63,7 @@ def pictures(answers: Answers) -> list[Picture]:
         found.append(_curves(answers, table))
     elif not vectors and any(row.low is not None for row in answers.rows):
         text = "Answers with their 95% intervals."
-        found.append(Picture(svg(_figure(_intervals(answers.rows)), "intervals", text), text))
+        found.append(picture(_intervals(answers.rows), "intervals", text))
     return found
 
 
@@ -83,6 +88,8 @@ def draw(
     kind: str | None = None,
 ) -> Axes:
     """A quantity of the long table over rounds or epsilons; see `Answers.plot`."""
+    if y is None and x is None and answers.drawing is not None:
+        return answers.drawing(ax)
     table = long_table(answers)
     quantities = dict.fromkeys(row.quantity for row in table if row.value is not None)
     if y is None:

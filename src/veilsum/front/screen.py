@@ -69,7 +69,7 @@ def screen(answers: Answers, width: int = WIDTH, files: Sequence[Path] = ()) -> 
     rest = [name for name in headings(lines) if name not in constant]
     kept = _fitting(parts, rest, width)
     about = ", ".join(
-        [answers.about, *(f"{name} {cell}".strip() for name, cell in constant.items())]
+        [answers.about, *(f"{name} {cell}" for name, cell in constant.items() if cell)]
     )
     out = [*wrapped(answers.title, width), *wrapped(about, width), ""]
     out += _table(parts, kept, width) if kept is not None else _stacked(parts, rest, width)
@@ -87,6 +87,7 @@ def screen(answers: Answers, width: int = WIDTH, files: Sequence[Path] = ()) -> 
         more = len(answers.promises) - MOST_PROMISES
         said.insert(MOST_PROMISES, f"... and {more:,} more promises, on the page")
     out += [line for text in said for line in wrapped(text, width)]
+    out += [f"    {line}" for line in answers.paste.splitlines() if line]
     out += [line for text in answers.legend if text for line in wrapped(text, width)]
     left = [name for name in rest if kept is not None and name not in kept]
     left += [FOUND] if _words(shown) < _words(answers.rows) else []

@@ -126,6 +126,8 @@ class Answers:
         What the columns mean.
     notes
         What is worth knowing besides; on the page alone.
+    paste
+        Lines for the study file that follow from the answers.
     text
         The study, so that the page can be made again.
     origin
@@ -134,6 +136,8 @@ class Answers:
         Further rows of the long table, made when it is asked for: numbers round by round.
     pictures
         Drawn when a page is written.
+    drawing
+        What `plot` draws where no quantity is named; a quantity of the long table without it.
     results
         The runs that the answers are of, by name; empty for other verbs.
     secret
@@ -162,10 +166,12 @@ class Answers:
     warnings: tuple[str, ...] = ()
     legend: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    paste: str = ""
     text: str = ""
     origin: Mapping[str, str] = field(default_factory=dict)
     curves: Callable[[], Sequence[Row]] = tuple
     pictures: Callable[[], Sequence[Picture]] = tuple
+    drawing: Callable[[Axes | None], Axes] | None = None
     results: Mapping[str, Result] = field(default_factory=dict)
     remake: Callable[[Sequence[str]], Answers] | None = None
     secret: bool = False
@@ -263,7 +269,7 @@ class Answers:
         ----------
         y
             A quantity, such as "error" or "noise"; by default the errors, or the answers with their
-            intervals where nothing is compared with the truth.
+            intervals where nothing is compared with the truth; of plans and audits their own picture.
         x
             "round" or "epsilon"; by default epsilon where several were run.
         ax

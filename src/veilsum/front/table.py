@@ -98,6 +98,7 @@ def as_dict(answers: Answers) -> dict[str, Any]:
         "promises": list(answers.promises),
         "warnings": list(answers.warnings),
         "notes": list(answers.notes),
+        "paste": answers.paste,
         "secret": answers.secret,
     }
 

@@ -25,7 +25,6 @@ from veilsum._types import Floats, Kind, Labels
 from veilsum._validate import as_float, found, one_of
 from veilsum.errors import NetworkError
 from veilsum.networks import kernels, validation
-from veilsum.networks.describe_html import describe_html
 from veilsum.networks.graph import Graph, checked_labels
 from veilsum.networks.rows import CompressedRows, compressed, coordinates
 from veilsum.networks.spectrum import extreme_eigenvalues
@@ -70,10 +69,6 @@ class Fixed:
         """Class, word, graph and size, never the weights."""
         name = "" if self.graph is None else f" on {self.graph.name!r}"
         return f"{type(self).__name__}({word!r}{name}, {self.size} agents)"
-
-    def _repr_html_(self) -> str:
-        """A table for notebooks; never the weights."""
-        return describe_html(self)
 
     @property
     def size(self) -> int:

@@ -22,7 +22,6 @@ from veilsum._types import Bools, Floats, GraphLike, Kind, Labels
 from veilsum._validate import at_least, positive, probability
 from veilsum.errors import NetworkError
 from veilsum.networks import kernels, validation
-from veilsum.networks.describe_html import describe_html
 from veilsum.networks.graph import Graph, checked_labels, relabelled, sized, undirected
 from veilsum.networks.io import as_graph
 from veilsum.networks.rows import CompressedRows, is_scipy
@@ -116,10 +115,6 @@ class Schedule(ABC):
     def __repr__(self) -> str:
         """Scheme and size, never the weights."""
         return f"{type(self).__name__}({self.scheme!r}, {self.size} agents)"
-
-    def _repr_html_(self) -> str:
-        """A table for notebooks; never the weights."""
-        return describe_html(self)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

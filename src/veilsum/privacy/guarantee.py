@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from typing import Any, Self
 
-from veilsum import _html, _validate
+from veilsum import _validate
 from veilsum.errors import PrivacyError
 from veilsum.families.support import Metric
 from veilsum.privacy.accounting import Composition, PrivacyEvent, Span, compose
@@ -22,7 +22,7 @@ from veilsum.privacy.accounting.accountant import most
 from veilsum.privacy.accounting.composition import added
 from veilsum.privacy.accounting.events import DISCRETE_LAPLACE, LAPLACE, LARGEST_DELTA
 from veilsum.privacy.batches import Batches, window_starts
-from veilsum.privacy.odds import in_words, upward
+from veilsum.privacy.odds import upward
 
 MOST_USEFUL = 5.0  # odds of 149: docs/sign-off.md calls a guarantee beyond it one on paper
 
@@ -400,11 +400,6 @@ class Guarantee:
         whole = alone if alone.unit.steps is None else alone.for_whole_value()
         return whole.status is not Status.NONE and whole.epsilon <= MOST_USEFUL
 
-    @property
-    def badge(self) -> _html.Markup:
-        """The status for a page: green where it is proved and useful, nowhere else."""
-        return _html.badge(self.status, self.useful)
-
     def hides(self, unit: str = "") -> str:
         """What is hidden of a signal in a few words, to stand wherever epsilon does.
 
@@ -435,31 +430,6 @@ class Guarantee:
         """What the whole value costs, for the sentence; empty where it is what is stated."""
         said = self.hides().partition("; ")[2]
         return f" ({said})" if said else ""
-
-    def _repr_html_(self) -> str:
-        """A table for notebooks: status, epsilon in odds, unit, adversary and reason."""
-        see = f" (erratum {self.erratum})" if self.erratum else ""
-        rows: list[tuple[object, object]] = [("status", self.badge)]
-        if self.status is not Status.NONE:
-            delta = f", delta = {upward(self.delta, 3)}" if self.delta else ""
-            claimed = "" if self.status is Status.PROVED else f"{self.status}, not proved: "
-            seen = f"{claimed}{in_words(self.epsilon, self.delta)}"
-            if self.status is Status.REFUTED:
-                seen = "not limited by what is claimed, which does not hold"
-            rows += [
-                ("epsilon", f"{upward(self.epsilon)}{delta}"),
-                ("what is seen is", seen),
-                ("for", self.unit),
-                ("hidden", self.hides()),
-                ("against", self.adversary),
-                ("noise", self.noise),
-            ]
-        rows.append(("because", f"{self.reason}{see}"))
-        if self.assumes:
-            rows.append(("assumes", self.assumes))
-        if self.caveat:
-            rows.append(("but", self.caveat))
-        return _html.facts(rows, "Guarantee")
 
     def for_messages(self, k: int, delta: float | None = None) -> Self:
         """Return the guarantee against whoever sees k messages of an agent.

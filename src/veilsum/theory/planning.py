@@ -32,11 +32,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from veilsum import _html, _validate, algorithms
+from veilsum import _validate, algorithms
 from veilsum.algorithms import Algorithm
 from veilsum.errors import AlgorithmError, NetworkError, PrivacyError, VeilsumError
 from veilsum.networks.rows import coordinates, first_rows
-from veilsum.privacy import Batches, MaskedDP, PrivacyRequest, SignalDP, Status, guarantee_of
+from veilsum.privacy import (
+    Batches,
+    Guarantee,
+    MaskedDP,
+    PrivacyRequest,
+    SignalDP,
+    Status,
+    guarantee_of,
+)
 from veilsum.privacy.mechanisms.base import COMPUTABLE
 from veilsum.privacy.odds import rounded_up
 from veilsum.simulation import Problem
@@ -46,6 +54,7 @@ from veilsum.theory.spectrum import PROMPT_UP_TO
 
 Floats = NDArray[np.float64]
 Refusal = Callable[[Problem], str]  # why a problem cannot be used; "" if it can
+Progress = Callable[[str, int, int], None]
 NORMS = ("agent", "l2")
 SMALLEST_EPSILON = 1e-6  # where a search for epsilon ends, like LARGEST_EPSILON
 ROUNDING = 1e-9
@@ -97,6 +106,8 @@ class Candidate:
         Rounds of flooding that a query takes between two readings of a stream.
     sessions
         Sessions that a query may take, which share epsilon.
+    promise
+        The guarantee; None without an epsilon.
 
     Examples
     --------
@@ -128,6 +139,7 @@ class Candidate:
     trust: str = ""
     flooding: int = 0
     sessions: int = 1
+    promise: Guarantee | None = None
 
 
 class LeftOut(NamedTuple):
@@ -228,20 +240,6 @@ class Plan:
             f"{len(self.candidates)} compared)"
         )
 
-    def _repr_html_(self) -> str:
-        """A table for notebooks: all candidates, the best first in the caption."""
-        error = f"error ({self.unit})" if self.unit else "error"
-        heads = ("algorithm", "weights", "guarantee", "epsilon", "rounds", error, "reached")
-        rows = [
-            (
-                c.algorithm, c.weights, _html.badge(c.guarantee),
-                "-" if c.epsilon is None else f"{c.epsilon:.4g}", f"{c.rounds:,}", f"{c.error:.4g}",
-                "yes" if c.reached else f"no: {c.reason}",
-            )
-            for c in self.candidates
-        ]  # fmt: skip
-        return _html.table(heads, rows, f"{self!r}; error in the norm {self.norm}")
-
     def to_dict(self) -> dict[str, Any]:
         """Everything but the surface, in plain numbers."""
         return {
@@ -304,9 +302,9 @@ def _batches_line(batches: Batches) -> str:
 
 
 def _plain(candidate: Candidate) -> dict[str, Any]:
-    return asdict(candidate) | {
-        "split": candidate.split._asdict(),
-    }
+    fields = asdict(replace(candidate, promise=None))
+    del fields["promise"]
+    return fields | {"split": candidate.split._asdict()}
 
 
 def plan(
@@ -320,6 +318,7 @@ def plan(
     refusal: Refusal | None = None,
     colluders: int | None = None,
     absent: int | None = None,
+    progress: Progress | None = None,
 ) -> Plan:
     """The smallest epsilon (or fewest rounds, if `epsilon` is given) that reaches an error.
 
@@ -349,6 +348,8 @@ def plan(
         where it is `MaskedDP`.
     absent
         How many members a roster of it may lack.
+    progress
+        Called with what is computed, how many candidates are done and how many there are.
 
     Returns
     -------
@@ -381,7 +382,13 @@ def plan(
     problem = _stated(problem, colluders, absent)
     asked = _Request.of(problem, error, epsilon, rounds, norm, deviation, most_rounds)
     usable, left_out = _sorted_out(_alternatives(problem, colluders, absent), refusal)
-    found = [(asked.answer(made), made) for made in usable]
+    found = []
+    for done, made in enumerate(usable):
+        if progress is not None:
+            progress(f"{made.algorithm.name} on {made.network.scheme}", done, len(usable) + 1)
+        found.append((asked.answer(made), made))
+    if progress is not None:
+        progress("trade-off", len(usable), len(usable) + 1)
     found.sort(key=lambda pair: asked.order(pair[0]))
     while found:  # with its epsilon and rounds, the best may be refused after all
         best, made = found[0]
@@ -421,6 +428,13 @@ def _nothing_left(problem: Problem, left_out: list[LeftOut]) -> str:
         f"no algorithm provides this guarantee on {problem.network.scheme} weights; request "
         "SignalDP, which average, jacobi, learn and learn-network provide"
     )
+
+
+def _promise(problem: Problem, epsilon: float | None, rounds: int) -> Guarantee | None:
+    """What a candidate guarantees at its epsilon."""
+    if epsilon is None:
+        return None
+    return replace(problem, rounds=rounds, epsilons=(epsilon,), horizon=None).guarantee
 
 
 def _ready(best: Candidate, made: Problem) -> Problem:
@@ -686,6 +700,7 @@ class _Request:
             lacking=0 if problem.privacy.batches is None else problem.privacy.batches.stalest(t),
             bytes=sent_bytes(problem, t), trust=_trust(problem.privacy),
             flooding=_flooding(problem.algorithm), sessions=problem.privacy.sessions,
+            promise=_promise(problem, None if infinite else epsilon, t),
         )  # fmt: skip
 
     def order(self, candidate: Candidate) -> tuple[float, ...]:
@@ -735,7 +750,9 @@ def _with_surface(
     grid = np.array([1.0]) if centre is None else _around(centre, count)
     budgets = () if centre is None else tuple(grid.tolist())
     found = asked.expect(made, budgets, max(2 * best.rounds, 10))
-    rounds = np.unique(np.geomspace(1, len(found.total) - 1, 60).round().astype(np.int64))
+    known = [max(1, best.rounds // part) for part in (4, 2, 1)]
+    spread = np.geomspace(1, len(found.total) - 1, 60).round().astype(np.int64)
+    rounds = np.union1d(spread, known)
     target = asked.error / asked.unit if asked.solved != "error" else None
     return Plan(
         asked.solved, asked.norm, target, best, all_, ready, grid, rounds,
