@@ -24,9 +24,9 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from PIL import Image
 
-from veilsum.privacy.odds import in_words
 from veilsum.front import style
 from veilsum.networks import layout
+from veilsum.privacy.odds import in_words
 from veilsum.results.result import Result
 from veilsum.scenario import Scenario
 from veilsum.simulation import Record

@@ -15,7 +15,6 @@ import json
 import re
 import sys
 import textwrap
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache

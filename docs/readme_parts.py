@@ -55,7 +55,7 @@ def over_central(problem: Any) -> float:
 
     n, privacy = problem.network.size, problem.privacy
     agent = float(theory.expected(problem).privacy[-1, 0]) / sqrt(n)
-    return agent / (sqrt(2) / (n * privacy.epsilon))
+    return float(agent / (sqrt(2) / (n * privacy.epsilon)))
 
 
 def cost(problem: Any) -> str:
