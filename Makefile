@@ -8,7 +8,7 @@ TEST := $(VENV)/.test
 
 .PHONY: run test quick test-slow test-integration soak check coverage mutants bench bench-agents bench-growth docs site dist sbom sizes lock clean
 run: $(RUN)
-	$(BIN)/veilsum run examples/us-power-grid.toml
+	$(BIN)/veilsum run examples/us-power-grid.toml --out veilsum-out/us-power-grid
 
 test: $(TEST)
 	$(BIN)/pytest -n 2

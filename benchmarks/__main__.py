@@ -6,13 +6,13 @@ import platform
 from pathlib import Path
 from typing import Any
 
-from benchmarks import build, cold, exact_noise, large, memory, noise, plan, rounds, sweep
+from benchmarks import build, cold, exact_noise, front, large, memory, noise, plan, rounds, sweep
 
 HERE = Path(__file__).parent
 
 
 def main() -> None:
-    parts = (sweep, rounds, noise, build, large, memory, cold, plan, exact_noise)
+    parts = (front, sweep, rounds, noise, build, large, memory, cold, plan, exact_noise)
     rows = [row for part in parts for row in part.measure()]
     width = max(len(row["what"]) for row in rows)
     print(f"\n{'what':<{width}}  {'measured':>10}  {'target':>10}  met")

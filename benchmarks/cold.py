@@ -25,7 +25,7 @@ class Clock(event.Listener):
         self.depth -= 1
         self.spent += 0.0 if self.depth else time.process_time() - self.began
 
-sys.argv = ["veilsum", "run", "us-power-grid.toml", "--no-figures"]
+sys.argv = ["veilsum", "run", "us-power-grid.toml"]
 clock = Clock()
 with event.install_listener("numba:compile", clock):
     from veilsum.cli import main

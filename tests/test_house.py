@@ -22,7 +22,7 @@ PAGES = [
 
 HEAVY = {
     "cvxpy", "dp_accounting", "matplotlib", "networkx", "numba", "pandas", "pyarrow", "pydantic",
-    "rich", "scipy", "typer", "xarray", "zenoh", "cryptography", "prometheus_client", "mpi4py",
+    "rich", "scipy", "typer", "zenoh", "cryptography", "prometheus_client", "mpi4py",
     "starlette", "uvicorn", "jinja2",
 }  # fmt: skip
 

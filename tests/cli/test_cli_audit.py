@@ -46,6 +46,17 @@ def test_a_guarantee_that_stands_is_answered_with_0(tmp_path: Any) -> None:
     assert (tmp_path / "out" / "evidence.png").exists()
 
 
+def test_units_are_said_and_variants_without_a_guarantee_are_named(tmp_path: Any) -> None:
+    more = '[[variant]]\nname = "hidden"\n[[variant]]\nname = "open"\nprivacy.protect = "nothing"\n'
+    path = tmp_path / "s.toml"
+    text = SCENARIO.format(**PROVED).replace("sigma = 1.0", 'sigma = 1.0\nunit = "kWh"')
+    path.write_text(text.replace("epsilon = 1.0", "epsilon = 1.0\nradius = 1.0") + more)
+    done = CliRunner().invoke(app, ["audit", str(path), "--trials", "2000", "--no-figures"])
+    assert "\nopen: left out, because it adds no noise and guarantees nothing." in done.output
+    assert "moves by at most 1 kWh" in done.output
+    assert "own units" not in done.output
+
+
 def test_a_guarantee_that_falls_is_answered_with_1(tmp_path: Any) -> None:
     done = call(tmp_path, family="log-normal", more=AS_PUBLISHED)
     assert done.exit_code == 1

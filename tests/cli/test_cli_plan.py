@@ -8,6 +8,7 @@ import typer
 from typer.testing import CliRunner
 
 from veilsum.cli.plan import plan
+from veilsum.scenario import Scenario, template
 
 TEXT = """
 name = "small"
@@ -51,7 +52,7 @@ def test_smallest_budget_with_table_and_figures(folder: Any) -> None:
     assert done.exit_code == 0, done.output
     assert "Use " in done.stdout
     assert "epsilon = " in done.stdout
-    for word in ("sampling", "privacy", "disagreement", "proved", "[algorithm]"):
+    for word in ("sampling", "privacy", "disagreement", "proved", "algorithm.name"):
         assert word in done.stdout
     written = {path.name for path in (folder / "veilsum-out" / "small-plan").iterdir()}
     assert written == {"plan.png", "plan.svg"}
@@ -109,6 +110,19 @@ def test_the_guaranteed_epsilon_is_printed(folder: Any) -> None:
     assert {c["epsilon"] for c in said["candidates"]} == {1.0}
 
 
+@pytest.mark.parametrize("options", [(), ("--colluders", 1)])
+def test_a_masked_plan_and_a_local_one_are_printed_as_they_run(folder: Any, options: Any) -> None:
+    """On a scenario of the other mode, too: each states its own."""
+    for base in (TEXT, MASKED):
+        text = base.partition("[[variant]]")[0]
+        (folder / "small.toml").write_text(text)
+        done = call("--no-figures", *options)
+        assert done.exit_code == 0, done.output
+        printed = done.output.partition("[[variant]]")[2]
+        problem = Scenario.parse(f"{text}\n[[variant]]{printed}").build("planned").problem
+        assert problem.privacy.masked == (base is MASKED or bool(options))
+
+
 def test_absent_without_colluders_is_refused() -> None:
     done = call("--absent", 3, "--no-figures")
     assert done.exit_code == 1
@@ -120,3 +134,22 @@ def test_a_stream_is_offered_batches() -> None:
     assert done.exit_code == 0, done.output
     assert "In [privacy]: batches = { growth = 2.0, longest = 3 }" in done.stdout
     assert "lacks up to 2" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "changes"), [((), ""), (("--variant", "no-privacy"), "no-privacy")]
+)
+def test_the_printed_variant_runs_at_the_end_of_the_scenario(
+    folder: Any, options: Any, changes: str
+) -> None:
+    text = template()
+    (folder / "small.toml").write_text(text)
+    done = call("--no-figures", *options)
+    assert done.exit_code == 0, done.output
+    before, _, printed = done.output.partition("[[variant]]")
+    assert (f"with what else {changes} changes" in before) == bool(changes)
+    job = Scenario.parse(f"{text}\n[[variant]]{printed}").build("planned")
+    assert job.problem.privacy.adds_noise == (not changes)
+    assert job.problem.algorithm.name == "chebyshev"
+    assert job.problem.rounds == 60
+    job.run()

@@ -13,14 +13,15 @@ from tests.distribution.conftest import BuiltDistributions
 from tools.environments import CleanEnvironment, brought
 from tools.locks import extras
 
-SIMULATOR = {"scipy", "numba", "llvmlite", "pandas", "pyarrow", "xarray"}
+SIMULATOR = {"scipy", "numba", "llvmlite", "pandas"}
 FIGURES = {"matplotlib", "pillow", "fonttools"}
 NETWORK = {"eclipse-zenoh", "cryptography", "starlette", "uvicorn", "paho-mqtt", "sqlalchemy"}
 TESTS = {"opendp", "pytest", "hypothesis", "sphinx", "playwright", "python-graphblas", "mypy"}
 NOT_BROUGHT = {  # by each extra alone
-    "core": SIMULATOR | FIGURES | NETWORK | {"jinja2", "mpi4py", "cvxpy", "dp-accounting"},
-    "sim": FIGURES | NETWORK | {"cvxpy", "mpi4py"},
-    "plot": NETWORK | {"cvxpy", "mpi4py"},
+    "core": SIMULATOR | FIGURES | NETWORK | {"mpi4py", "cvxpy", "dp-accounting", "pyarrow"},
+    "sim": FIGURES | NETWORK | {"cvxpy", "mpi4py", "pyarrow"},
+    "plot": NETWORK | {"cvxpy", "mpi4py", "pyarrow"},
+    "parquet": FIGURES | NETWORK | {"cvxpy", "mpi4py"},
     "agents": SIMULATOR | FIGURES | {"starlette", "sqlalchemy", "paho-mqtt"},
     "live": SIMULATOR | FIGURES | {"eclipse-zenoh"},
     "mqtt": SIMULATOR | FIGURES | {"sqlalchemy", "starlette"},
@@ -75,7 +76,7 @@ mixing = vs.networks.metropolis(vs.networks.load("ring:9"))
 loads = np.random.default_rng(7).normal(5.0, 1.0, mixing.size)
 family, privacy = vs.families.Normal(sigma=1.0), vs.privacy.SignalDP(epsilon=1.0, radius=1.0)
 result = vs.estimate(loads, mixing, family, privacy, algorithm="jacobi", rounds=20, rng=7)
-print(result.guarantee.status)
+print(result.guarantee.status, result.value)
 """
 SQL = """
 import sqlite3, time
@@ -107,6 +108,14 @@ ACCOUNTING = """
 from veilsum.privacy.accounting import PrivacyEvent, compose
 tight, optimal = (compose([PrivacyEvent(0.1)] * 400, 1e-6, method=m) for m in ("tight", "optimal"))
 print(0 < tight.epsilon <= optimal.epsilon * 1.001)
+"""
+PARQUET = """
+import veilsum as vs
+try:
+    vs.networks.load("ring:9").save("ring.parquet")
+    print(repr(vs.networks.load("ring.parquet")))
+except vs.errors.MissingExtraError as error:
+    print(error)
 """
 LIVE = """
 from urllib.request import urlopen
@@ -144,15 +153,21 @@ def core(env: CleanEnvironment, folder: Path) -> None:
 
 def sim(env: CleanEnvironment, folder: Path) -> None:
     assert "proved" in env.run("python", "-c", ESTIMATE, cwd=folder)
-    env.run("veilsum", "run", "ring.toml", "--no-figures", "--out", "results", cwd=folder)
-    assert (folder / "results" / "summary.json").exists()
-    assert "[plot]" in env.run("veilsum", "run", "ring.toml", cwd=folder, code=1)
+    said = env.run("veilsum", "run", "ring.toml", cwd=folder)
+    assert "PROVED" in said
+    assert said.count("[plot]") == 1  # one line says what was not drawn
+    assert "[plot]" in env.run("veilsum", "run", "ring.toml", "--plot", "a.pdf", cwd=folder, code=1)
+    assert "[parquet]" in env.run("python", "-c", PARQUET, cwd=folder)
 
 
 def plot(env: CleanEnvironment, folder: Path) -> None:
-    env.run("veilsum", "run", "ring.toml", "--out", "results", cwd=folder)
-    figures = [*(folder / "results").rglob("*.png"), *(folder / "results").rglob("*.svg")]
-    assert figures
+    env.run("veilsum", "run", "ring.toml", "--plot", "figure.pdf", cwd=folder)
+    assert (folder / "figure.pdf").read_bytes().startswith(b"%PDF")
+    assert "<svg" in (folder / "ring.html").read_text()
+
+
+def parquet(env: CleanEnvironment, folder: Path) -> None:
+    assert "Graph" in env.run("python", "-c", PARQUET, cwd=folder)
 
 
 def agents(env: CleanEnvironment, folder: Path) -> None:
@@ -186,9 +201,8 @@ def sql(env: CleanEnvironment, folder: Path) -> None:
 
 
 def mpi(env: CleanEnvironment, folder: Path) -> None:
-    run = ("veilsum", "run", "ring.toml", "--engine", "mpi", "--no-figures", "--out", "results")
-    env.run("mpiexec", "-n", "2", *run, cwd=folder)
-    assert (folder / "results" / "summary.json").exists()
+    env.run("mpiexec", "-n", "2", "veilsum", "run", "ring.toml", "--engine", "mpi", cwd=folder)
+    assert (folder / "ring.csv").exists()
 
 
 def solvers(env: CleanEnvironment, folder: Path) -> None:
@@ -201,7 +215,7 @@ def accounting(env: CleanEnvironment, folder: Path) -> None:
 
 SMOKES: dict[str, Callable[[CleanEnvironment, Path], None]] = {
     use.__name__: use
-    for use in (core, sim, plot, agents, live, mqtt, sql, mpi, solvers, accounting)
+    for use in (core, sim, plot, parquet, agents, live, mqtt, sql, mpi, solvers, accounting)
 }
 
 

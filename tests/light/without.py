@@ -13,7 +13,7 @@ from importlib.abc import MetaPathFinder
 from importlib.metadata import Distribution, PackageNotFoundError
 from typing import Any
 
-BLOCKED = frozenset({"scipy", "numba", "llvmlite", "pandas", "pyarrow", "xarray", "matplotlib"})
+BLOCKED = frozenset({"scipy", "numba", "llvmlite", "pandas", "pyarrow", "matplotlib"})
 
 
 class Blocker(MetaPathFinder):

@@ -79,7 +79,7 @@ def test_runs_have_the_errors_of_theory() -> None:
 def test_the_plan_compares_it_and_writes_it_down() -> None:
     found = theory.plan(problem(), deviation=0.1)
     assert found.best.algorithm == "masked-sum"
-    assert "delta = 1e-06\nmode" in found.toml()
+    assert "privacy.delta = 1e-06\n" in found.toml()
 
 
 def test_the_tail_holds_and_is_not_far_out() -> None:

@@ -237,8 +237,12 @@ def test_the_remedy_for_a_network_in_parts_is_a_sentence(tmp_path: Any) -> None:
 @pytest.mark.parametrize(
     ("table", "says"),
     [
-        ("agent,value\n0,1.5\n1,\n2,2.5\n", 'under [signals], say missing = "drop-rounds" to keep'),
-        ("agent,value\n0,1.5\n1,\n2,2.5\n", "or missing = 0.0 (any public constant)"),
+        ("agent,1,2\n0,1,2\n1,1,\n2,1,2\n", 'under [signals], say missing = "drop-rounds" to keep'),
+        ("agent,1,2\n0,1,2\n1,1,\n2,1,2\n", "or missing = 0.0 (any public constant)"),
+        (
+            "agent,value\n0,1.5\n1,\n2,2.5\n",
+            "under [signals], say missing = 0.0 (any public constant)",
+        ),
         ("who,what\n0,1.5\n1,2.5\n2,3.5\n", "under [signals], say agent = ..."),
     ],
 )

@@ -136,6 +136,13 @@ def test_missing_readings_are_an_error_by_default(tmp_path: Path) -> None:
     )
 
 
+def test_rounds_are_not_offered_where_none_is_left() -> None:
+    with pytest.raises(SignalError) as caught:
+        as_signals(np.array([[np.nan], [3.0]]))
+    assert "drop-rounds" not in str(caught.value)
+    assert "; pass missing=0.0 (any public constant) to fill the gaps" in str(caught.value)
+
+
 def test_nan_in_an_array_is_missing_too() -> None:
     values = np.array([[1.0, np.nan], [3.0, 4.0]])
     with pytest.raises(SignalError, match="agent 0 at time 1 is missing"):

@@ -55,7 +55,7 @@ def test_a_missing_header_is_suspected(tmp_path: Path, text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("meter,kwh\na;1\n;", "meters.csv"),
+        ("meter,kwh\na;1\n;", "line 2 of meters.csv separates its columns by semicolons"),
         ("meter;day;kwh\na;0;1,5\n", "by semicolons: expected commas"),
         ("meter\tkwh\na\t1\n", "by tabs: expected commas"),
         ("# meters of May\nmeter,kwh\na,1\n", "line 1 of meters.csv is a comment"),
@@ -69,6 +69,33 @@ def test_a_missing_header_is_suspected(tmp_path: Path, text: str) -> None:
 def test_files_of_another_make(tmp_path: Path, text: str | bytes, message: str) -> None:
     with pytest.raises(SignalError, match=message):
         as_signals(written(tmp_path, text))
+
+
+@pytest.mark.parametrize(
+    ("text", "advice", "followed", "options"),
+    [
+        ("1.5\n2.5\n", "begin the file with a line of names such as agent,value, and every row with",
+         "agent,value\na,1.5\nb,2.5\n", {}),
+        ("load\n1.5\n2.5\n", "begin every row with the agent whose reading it is, and the line of names",
+         "agent,load\na,1.5\nb,2.5\n", {}),
+        ("day,load\n0,1.5\n0,2.5\n", "or, if none does, add a column agent",
+         "agent,day,load\na,0,1.5\nb,0,2.5\n", {}),
+        ("farm,load\na,1.5\nb,2.5\n", "pass agent=...,", "farm,load\na,1.5\nb,2.5\n",
+         {"agent": "farm"}),
+        ("agent,load,temp\na,1.5,20\nb,2.5,21\n", "pass value=...,",
+         "agent,load,temp\na,1.5,20\nb,2.5,21\n", {"value": "load"}),
+        ("agent;load\na;1,5\nb;2,5\n", "expected commas", "agent,load\na,1.5\nb,2.5\n", {}),
+        ('agent,load\na,"1,5"\nb,"2,5"\n', "write numbers as 1.5", "agent,load\na,1.5\nb,2.5\n", {}),
+    ],
+)  # fmt: skip
+def test_advice_works_when_it_is_followed(
+    tmp_path: Path, text: str, advice: str, followed: str, options: dict[str, str]
+) -> None:
+    with pytest.raises(SignalError) as caught:
+        as_signals(written(tmp_path, text))
+    assert advice in str(caught.value)
+    assert "DataFrame" not in str(caught.value)
+    assert as_signals(written(tmp_path, followed), **options).values.tolist() == [[1.5], [2.5]]
 
 
 def test_a_compressed_file_that_is_none(tmp_path: Path) -> None:

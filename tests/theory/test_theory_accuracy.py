@@ -67,6 +67,39 @@ def test_mixing_is_what_sites_at_the_ends_of_the_bounds_leave() -> None:
     assert EstimateError.of(made, (1.0,), 50.0).mixing[-1] == pytest.approx(worst)
 
 
+def test_an_assumed_deviation_narrows_what_mixing_leaves() -> None:
+    """By the matrix: the weights of twelve constant readings, whose sum has z s |c_i - 1/n|."""
+    network = vs.networks.lazy_metropolis("path:6")
+    source = SyntheticSignals(LOADS, {"mu": 50.0}, 6, seed=1)
+    request = SignalDP(epsilon=1000.0, radius=ANY)
+    made = Problem(network, vs.algorithms.Learn(), LOADS, source, request, 12, seed=7)
+    weights, matrix = np.zeros((6, 6)), network.at(1).toarray()
+    for t in range(1, 13):
+        weights = ((t - 1) * matrix @ weights + np.eye(6)) / t
+    apart = np.sqrt(((weights - 1 / 6) ** 2).sum(axis=1)).max()
+    assumed, anywhere = theory.precision(made, 2.0), theory.precision(made)
+    assert assumed is not None
+    assert anywhere is not None
+    assert assumed.mixing == pytest.approx(1.959964 * 2.0 * apart)
+    assert assumed.half_width < anywhere.half_width
+    assert theory.precision(made, 1e6) == anywhere  # bounds hold in any case
+    planned = theory.plan(made, deviation=2.0)
+    assert planned.precision == theory.precision(planned.problem, 2.0)
+
+
+def test_a_warning_blames_rounds_or_the_budget() -> None:
+    network = vs.networks.lazy_metropolis("path:6")
+    few = replace(problem(6, epsilon=1000.0, rounds=2), network=network)
+    found = theory.precision(few)
+    assert found is not None
+    assert "budget buys nothing" not in found.warning()
+    assert f"after so few rounds agents may differ by +- {found.mixing:.3g}" in found.warning()
+    many = theory.precision(replace(few, rounds=400, privacy=SignalDP(epsilon=0.1, radius=ANY)))
+    assert many is not None
+    assert "this budget buys nothing; for +- 10 you need" in many.warning()
+    assert "so few rounds" not in many.warning()
+
+
 @pytest.mark.parametrize("mechanism", ["laplace", "staircase", "duchi", "piecewise", "hybrid"])
 def test_the_epsilon_that_is_named_is_enough_and_not_much_more(mechanism: str) -> None:
     made = problem(mechanism=mechanism)

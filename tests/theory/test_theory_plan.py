@@ -144,7 +144,7 @@ def test_without_protection_rounds_are_what_there_is_to_find() -> None:
     made = theory.plan(problem, error=0.01)
     assert made.solved == "rounds"
     assert made.best.epsilon is None
-    assert "[privacy]" not in made.toml()
+    assert 'privacy.protect = "nothing"' in made.toml()
 
 
 def test_parts_add_up_and_what_is_out_of_reach_says_so() -> None:

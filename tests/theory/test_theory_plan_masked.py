@@ -48,7 +48,8 @@ def test_the_masked_sum_wins_where_there_is_time_for_it() -> None:
     assert found.best.rounds == 50  # five floods over ten hops: nothing changes after them
     assert found.best.bytes == 21 * BOTH_WAYS  # two links, one direction each
     assert each["average"].bytes == 2 * 60 * 111
-    assert 'mode = "masked"\ncolluders = 4\nabsent = 2\nattempts = 1' in found.toml()
+    for line in ('mode = "masked"', "colluders = 4", "absent = 2", "attempts = 1"):
+        assert f"privacy.{line}\n" in found.toml()
     assert found.problem.guarantee.epsilon == 1.0  # as guaranteed as local noise
 
 

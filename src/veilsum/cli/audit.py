@@ -83,13 +83,15 @@ def _guarantees(jobs: list[Job]) -> list[str]:
     from veilsum.auditing.problem import at_smallest_epsilon
     from veilsum.privacy import MaskedDP
     from veilsum.privacy.odds import upward
+    from veilsum.results.units import in_sentence
 
     lines = []
     for job in jobs:
         if not job.problem.run_epsilons:
+            lines.append(f"{job.name}: left out, because it adds no noise and guarantees nothing.")
             continue
         problem = at_smallest_epsilon(job.problem)
-        lines.append(f"{job.name}: {problem.guarantee}")
+        lines.append(f"{job.name}: {in_sentence(str(problem.guarantee), job.unit)}")
         asked = problem.privacy
         if isinstance(asked, MaskedDP) and asked.attempts > 1:
             lines.append(

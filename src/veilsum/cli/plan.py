@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -92,7 +93,7 @@ def plan(
         if as_json:
             print_json(found.to_dict() | {"outputs": [str(path) for path in written]})
         else:
-            _print_plan(found, written)
+            _print_plan(found, written, _kept(loaded, variant))
     if not found.best.reached:
         raise typer.Exit(FAILED)
 
@@ -123,7 +124,14 @@ def _figure(found: Plan, folder: Path) -> list[Path]:
     return save_tradeoff(found, folder)
 
 
-def _print_plan(found: Plan, written: list[Path]) -> None:
+def _kept(scenario: Scenario, variant: str | None) -> str:
+    """That the planned variant changes keys, which the printed one needs too; empty if it does not."""
+    tables = tomllib.loads(scenario.text).get("variant", [])
+    chosen: dict[str, Any] = next((t for t in tables if variant in (None, t["name"])), {})
+    return f", with what else {chosen['name']} changes" if chosen.keys() - {"name", "title"} else ""
+
+
+def _print_plan(found: Plan, written: list[Path], kept: str) -> None:
     from veilsum.cli.display import console, table
     from veilsum.results.units import behind, in_brackets
 
@@ -174,7 +182,8 @@ def _print_plan(found: Plan, written: list[Path]) -> None:
     if found.warning:
         show.print(f"Warning: {found.warning}.\n", soft_wrap=True, markup=False)
     if found.best.reached:
-        show.print(found.toml())
+        show.print(f"At the end of the scenario{kept}:\n", soft_wrap=True, markup=False)
+        show.print(found.toml(), soft_wrap=True, markup=False)
     if written:
         show.print(f"Outputs: {', '.join(map(str, written))}", soft_wrap=True)
 

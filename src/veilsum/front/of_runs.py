@@ -19,7 +19,12 @@ from veilsum.front.table import Row, rows_of
 from veilsum.front.words import budget, listed, promises, sentences, small, with_bar
 from veilsum.results import units
 from veilsum.results.combined import combined_guarantee
-from veilsum.results.describe import describe_network, duration_of, versions
+from veilsum.results.describe import (
+    describe_network,
+    duration_of,
+    evaluated_limits,
+    versions,
+)
 
 if TYPE_CHECKING:
     from veilsum.front.plot import Picture
@@ -70,7 +75,8 @@ def of_runs(
     """
     known = set(results) if truth is True else set(truth or ())
     compared = {n for n, r in results.items() if not r.measured or n in known}
-    secret = any(results[name].measured for name in compared)
+    checked = {name: results[name] for name in compared if results[name].measured}
+    secret = bool(checked)
     origin = next((r.provenance for r in results.values() if r.provenance is not None), None)
     name = origin.name if origin is not None else "answers"
     rows = [row for n, r in results.items() for row in _answers(n, r, n in compared, results)]
@@ -79,11 +85,13 @@ def of_runs(
     about = "; ".join(networks) + (f", errors: mean of {runs} runs" if runs > 1 else "")
     return Answers(
         name=name,
-        title=(f"{SECRET} " if secret else "") + (title or (origin.title if origin else name)),
+        title=(f"{SECRET} " if secret else "") + (title or _title(results)),
         about=about,
         rows=ordered(rows, _ranks(rows, results, compared)),
         promises=tuple(_promised(results)),
-        warnings=sentences(w for r in results.values() for w in r.warnings),
+        warnings=sentences(
+            [*evaluated_limits(checked), *(w for r in results.values() for w in r.warnings)]
+        ),
         legend=(" ".join(_legend(rows, compared)),),
         notes=sentences(n for r in results.values() for n in r.notes),
         text=text,
@@ -96,6 +104,15 @@ def of_runs(
         remake=lambda names: of_runs({n: results[n] for n in names}, title, truth, text),
         secret=secret,
     )
+
+
+def _title(results: Mapping[str, Result]) -> str:
+    """That of the study, or what is estimated."""
+    for result in results.values():
+        if result.provenance is not None:
+            return result.provenance.title
+        return f"Estimate of {listed(list(result.problem.family.parameters))}"
+    return "No runs"
 
 
 def _pictures(answers: Answers) -> list[Picture]:
@@ -297,11 +314,8 @@ def _origin(results: Mapping[str, Result]) -> dict[str, str]:
     if not measured:
         found["seed"] = listed(sorted({str(r.problem.seed) for r in results.values()}) or ["0"])
     families = [r.problem.family for r in results.values()]
-    found["family"] = "; ".join(
-        dict.fromkeys(
-            f"{r.problem.family.name}, mean of {r.problem.family.formula}" for r in results.values()
-        )
-    )
+    named = dict.fromkeys(f"{family.name}, mean of {family.formula}" for family in families)
+    found["family"] = "; ".join(named)
     found["noise"] = ", ".join(dict.fromkeys(r.noise for r in results.values()))
     return found | versions()
 

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from veilsum import _extras
 from veilsum.front.screen import headings
 from veilsum.front.sheet import groups
-from veilsum.front.words import with_bar
+from veilsum.front.words import undrawn, with_bar
 from veilsum.privacy import Status
 
 if TYPE_CHECKING:
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
 
 GENERATOR = '<meta name="generator" content="veilsum">'
 MOST_ROWS = 200
-NO_PICTURES = "No pictures: matplotlib is not installed ({})."
 
 
 @cache
@@ -81,7 +79,6 @@ def inside(answers: Answers) -> str:
     """The body of a page, which a notebook shows as it is."""
     shown = answers.rows[:MOST_ROWS]
     heads = headings(shown)
-    drawable = _extras.available("matplotlib")
     values = {
         "sheet": answers,
         "best": answers.rows[0] if answers.rows else None,
@@ -92,8 +89,8 @@ def inside(answers: Answers) -> str:
         "cell": _cell,
         "hidden_by": _hidden_by,
         "details": _details(shown),
-        "pictures": answers.pictures() if drawable else (),
-        "undrawn": "" if drawable else NO_PICTURES.format(_extras.install_command("plot")),
+        "pictures": () if undrawn() else answers.pictures(),
+        "undrawn": undrawn(),
     }
     return templates().get_template("sheet.html").render(**values)
 

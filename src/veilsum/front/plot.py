@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 MOST_CURVES = 12
 MOST_BARS = 40
 MOST_PANELS = 3
+MOST_VECTORS = 6
 FEW = 12  # points that are marked
 FLOOR = 1e-6  # of the largest: what is smaller leaves the picture
 WIDE, HIGH = 7.2, 3.4  # inches
@@ -49,13 +50,13 @@ def pictures(answers: Answers) -> list[Picture]:
     """What the page of runs shows: errors where there are any, vectors, or answers side by side."""
     table = long_table(answers)
     found = []
-    if any(row.quantity == "error" for row in table):
-        found.append(_curves(answers, table))
-    vectors = [row for row in answers.rows if row.size > 1][:MOST_CURVES]
+    vectors = [row for row in answers.rows if row.size > 1][:MOST_VECTORS]
     if vectors:
         text = "Components with their 95% intervals."
-        found.append(Picture(svg(bars(vectors), f"bars{len(found)}", text), text))
-    elif not found and any(row.low is not None for row in answers.rows):
+        found.append(Picture(svg(bars(vectors), "bars", text), text))
+    if any(row.quantity == "error" for row in table):
+        found.append(_curves(answers, table))
+    elif not vectors and any(row.low is not None for row in answers.rows):
         text = "Answers with their 95% intervals."
         found.append(Picture(svg(_figure(_intervals(answers.rows)), "intervals", text), text))
     return found
@@ -139,6 +140,8 @@ def _axes(drawn: Axes, y: str, x: str, rows: Sequence[Row]) -> None:
     low, high = drawn.get_ylim()
     drawn.set_ylim(max(low, FLOOR * high), high)
     kinds = {row.unit for row in rows}
+    if x == "round" and not online:
+        style.whole_numbers(drawn.xaxis)
     drawn.set_xlabel(x)
     drawn.set_ylabel(units.in_brackets(f"{y} of one agent", kinds.pop() if len(kinds) == 1 else ""))
     names = drawn.get_legend_handles_labels()[0]
@@ -205,6 +208,7 @@ def bars(rows: Sequence[Answer]) -> Figure:
         ax.set_title(row.name, fontsize=9)
         ax.set_ylabel(units.in_brackets(row.quantity, row.unit))
         style.tidy(ax)
+        style.whole_numbers(ax.xaxis)
     panels[-1].set_xlabel("component")
     return figure
 

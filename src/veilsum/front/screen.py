@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from veilsum.front.sheet import groups
-from veilsum.front.words import listed, with_bar
+from veilsum.front.words import listed, undrawn, with_bar
 
 if TYPE_CHECKING:
     from veilsum.front.sheet import Answer, Answers
@@ -157,11 +157,13 @@ def _components(row: Answer, width: int) -> Lines:
     if row.size <= 1:
         return []
     values = np.ravel(row.value)[:MOST_COMPONENTS]
-    ends = [np.ravel(e)[:MOST_COMPONENTS] if e is not None else None for e in (row.low, row.high)]
+    low, high = (
+        None if e is None else np.broadcast_to(e, (row.size,)) for e in (row.low, row.high)
+    )
     largest = max(float(np.max(np.abs(np.ravel(row.value)))), 1e-300)
     heads = [f"{row.quantity}[{k}]" for k in range(len(values))]
     cells = [
-        with_bar(v, *(None if e is None else e[k] for e in ends), row.unit)
+        with_bar(v, None if low is None else low[k], None if high is None else high[k], row.unit)
         for k, v in enumerate(values)
     ]
     first, second = _widest(heads), _widest(cells)
@@ -180,7 +182,8 @@ def _last(files: Sequence[Path], left: Lines, width: int) -> Lines:
     if not files:
         return _wrap(f"Left out for want of room: {listed(left)}.", width) if left else []
     also = f" (also there: {', '.join(left)})" if left else ""
-    return _wrap(f"Page {', '.join(map(str, files[:1]))}{also}", width)
+    missing = undrawn()
+    return [*_wrap(f"Page {files[0]}{also}", width), *(_wrap(missing, width) if missing else [])]
 
 
 def _wrap(text: str, width: int, indent: str = "  ") -> Lines:

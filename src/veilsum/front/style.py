@@ -19,7 +19,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from matplotlib.ticker import LogFormatterSciNotation, ScalarFormatter
+from matplotlib.ticker import LogFormatterSciNotation, MaxNLocator, ScalarFormatter
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
@@ -97,6 +97,11 @@ def plain_numbers(axis: Axis) -> None:
     if axis.get_scale() == "log":
         axis.set_major_formatter(_Numbers())
         axis.set_minor_formatter(_Numbers())
+
+
+def whole_numbers(axis: Axis) -> None:
+    """Ticks at whole numbers alone."""
+    axis.set_major_locator(MaxNLocator(integer=True))
 
 
 class _Numbers(LogFormatterSciNotation):

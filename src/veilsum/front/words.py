@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from veilsum.privacy import Status
-from veilsum.privacy.guarantee import Sees, Span
+from veilsum import _extras
+from veilsum.privacy import Span, Status
+from veilsum.privacy.guarantee import Sees
 from veilsum.privacy.odds import epsilon_cell, in_words, upward
 from veilsum.results import units
 
@@ -23,7 +24,7 @@ CRYPTOGRAPHY = ", if standard cryptography holds"
 
 
 def with_bar(value: Any, low: Any = None, high: Any = None, unit: str = "") -> str:
-    """A number with its interval, with the digits that this supports; both ends where it is uneven."""
+    """A number with its interval, with the digits that this supports: 9.99 ± 0.03, or 0.59 (0.10 to 0.81)."""
     if value is None or not np.size(value):
         return "-"
     if np.size(value) > 1:
@@ -40,7 +41,8 @@ def with_bar(value: Any, low: Any = None, high: Any = None, unit: str = "") -> s
     if width <= 0:
         return units.behind(f"{number:.4g}", unit)
     if abs(below - above) > EVEN * width:
-        return units.behind(units.interval(float(low), float(high)), unit)
+        ends = units.interval(float(low), float(high))
+        return units.behind(f"{units.rounded(number, width)} ({ends})", unit)
     half = max(below, above)
     digits = units.rounded(number, half)
     places = len(digits.partition(".")[2]) if "e" not in digits else None
@@ -158,6 +160,15 @@ def whom(promise: Guarantee) -> str:
     if known.sees is Sees.MEMBERS:
         return f"to any {known.colluders:,} members together{more}"
     return f"to {known}{more}"
+
+
+def undrawn() -> str:
+    """That pages have no pictures, and what draws them; empty if they have."""
+    if _extras.available("matplotlib"):
+        return ""
+    return (
+        f"No pictures were drawn: matplotlib is not installed ({_extras.install_command('plot')})."
+    )
 
 
 def sentences(texts: Iterable[str]) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ import math
 from veilsum._html import Markup, bullets, element, facts, table
 from veilsum.families.base import SIGNAL
 from veilsum.privacy import MaskedParameters
+from veilsum.privacy.accounting import PrivacyEvent, repeated
 from veilsum.privacy.odds import in_words
 from veilsum.reports.terms import Mode, SignOffTerms
 from veilsum.results.describe import mechanisms_of
@@ -229,7 +230,7 @@ def _masked_rows(terms: SignOffTerms, limit: str) -> list[tuple[str, str, str]]:
         (
             f"{count} of the other members together",
             "the same, and less noise that they do not know",
-            f"{_against(terms, numbers, count)}: beyond the guarantee",
+            f"{_against(numbers, count)}: beyond the guarantee",
         )
         for count in counts
         if count > numbers.colluders
@@ -254,9 +255,11 @@ def _masked_rows(terms: SignOffTerms, limit: str) -> list[tuple[str, str, str]]:
     ]
 
 
-def _against(terms: SignOffTerms, numbers: MaskedParameters, count: int) -> str:
+def _against(numbers: MaskedParameters, count: int) -> str:
     """What more colluders than covered could conclude, over all sessions of a query."""
-    return in_words(numbers.epsilon_against(count) * numbers.attempts, terms.signals.delta)
+    session = PrivacyEvent.of(numbers.epsilon_against(count), numbers.event.delta)
+    query = repeated(session, numbers.attempts)
+    return in_words(query.epsilon, query.delta)
 
 
 def _duration(seconds: float) -> str:

@@ -14,6 +14,7 @@ from veilsum.agents.ledger.budget import totals
 from veilsum.agents.ledger.report import (
     LISTED,
     PeriodTotal,
+    amount_words,
     change_words,
     guarantee_words,
     moment,
@@ -114,8 +115,8 @@ def _spent(contents: LedgerContents) -> list[Markup]:
             ("All readings together", _cost(everything.epsilon, everything.delta)),
         ]
     if any(status.reserved):
-        rows.append(("Reserved by the open query", _amount(*status.reserved)))
-    rows.append(("Left for the next reading", _amount(*status.remaining)))
+        rows.append(("Reserved by the open query", amount_words(*status.reserved)))
+    rows.append(("Left for the next reading", amount_words(*status.remaining)))
     if status.refills_at is not None:
         rows.append(("Refilled from", moment(status.refills_at, zone)))
     return [facts(rows)]
@@ -158,7 +159,9 @@ def _limits(contents: LedgerContents) -> Markup:
                 f"a {name} of the calendar",
                 _since(contents, dearest),
                 _since(contents, last),
-                _amount(epsilon, delta) if contents.identity.budget is not None else "no limit",
+                amount_words(epsilon, delta)
+                if contents.identity.budget is not None
+                else "no limit",
                 in_words(epsilon, delta) if math.isfinite(epsilon) else "not limited in number",
             )
         )
@@ -170,7 +173,7 @@ def _since(contents: LedgerContents, row: PeriodTotal) -> Markup:
     """A total, and where its period begins: a date in one piece."""
     day = moment(row.start, contents.identity.zone)[:10]
     return join(
-        [_amount(row.epsilon, row.delta), element("span", f" (from {day})", class_="piece")]
+        [amount_words(row.epsilon, row.delta), element("span", f" (from {day})", class_="piece")]
     )
 
 
@@ -189,9 +192,4 @@ def _changes(contents: LedgerContents) -> Markup:
 
 
 def _cost(epsilon: float, delta: float) -> str:
-    return f"{_amount(epsilon, delta)}: whatever is seen is {in_words(epsilon, delta)}"
-
-
-def _amount(epsilon: float, delta: float) -> str:
-    size = "no limit" if math.isinf(epsilon) else f"epsilon = {upward(epsilon, 6)}"
-    return size + (f" and delta = {upward(delta, 3)}" if delta else "")
+    return f"{amount_words(epsilon, delta)}: whatever is seen is {in_words(epsilon, delta)}"

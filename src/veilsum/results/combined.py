@@ -10,12 +10,11 @@ for what may change in all of them, against an adversary who sees them all.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from veilsum.privacy import Guarantee, Status
-from veilsum.simulation.limits import clipping, spread
 
 if TYPE_CHECKING:
     from veilsum.results.result import Result
@@ -94,16 +93,3 @@ def _in_common(runs: Runs) -> Runs:
         (replace(guarantee, unit=replace(guarantee.unit, radius=radius, online=online)), times)
         for guarantee, times in alone
     ]
-
-
-def evaluated_limits(results: Mapping[str, Result]) -> Iterator[str]:
-    """What measured signals show of clipping and spread: as secret as the signals."""
-    for name, result in results.items():
-        clipped, deviation = clipping(result.problem), spread(result.problem)
-        if clipped is not None and clipped.fraction:
-            yield f"{name}: the bounds moved {100 * clipped.fraction:.3g}% of the signals."
-        if deviation is not None:
-            yield (
-                f"{name}: the statistic's standard deviation is {deviation.seen:.4g}, and the family "
-                f"assumes {deviation.assumed:.4g} (ratio {deviation.ratio:.3g})."
-            )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ from veilsum.algorithms import keeps_differences
 from veilsum.privacy import mechanism_name
 from veilsum.results.intervals import SIMULATED, assumption
 from veilsum.simulation import Problem
-from veilsum.simulation.limits import limits
+from veilsum.simulation.limits import clipping, limits, spread
 
 if TYPE_CHECKING:
     from veilsum.results.result import Result
@@ -102,3 +103,16 @@ def notes_of(problem: Problem, noise: str = SIMULATED) -> list[str]:
             f"{session.floods} over {session.hops} hops."
         )
     return found
+
+
+def evaluated_limits(results: Mapping[str, Result]) -> Iterator[str]:
+    """What measured signals show of clipping and spread: as secret as the signals."""
+    for name, result in results.items():
+        clipped, deviation = clipping(result.problem), spread(result.problem)
+        if clipped is not None and clipped.fraction:
+            yield f"{name}: the bounds moved {100 * clipped.fraction:.3g}% of the signals."
+        if deviation is not None:
+            yield (
+                f"{name}: the statistic's standard deviation is {deviation.seen:.4g}, and the family "
+                f"assumes {deviation.assumed:.4g} (ratio {deviation.ratio:.3g})."
+            )

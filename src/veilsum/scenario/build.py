@@ -272,8 +272,8 @@ def _in_scenario_terms(error: Exception) -> str:
     text = re.sub(r", or frame\.rename_axis\('\w+'\) if the index does", "", text)
     text = re.sub(r"\bmissing='([\w-]+)'", r'missing = "\1"', text)
     text = re.sub(r"\b(agent|time|value)=\.\.\.", r"\1 = ...", text)
-    text = re.sub(r"\bpass (\w+ = )", r"under [signals], say \1", text)
-    return text.replace("missing=0.0", "missing = 0.0")
+    text = text.replace("missing=0.0", "missing = 0.0")
+    return re.sub(r"\bpass (\w+ = )", r"under [signals], say \1", text)
 
 
 def _check_noise(calibration: Calibration, spec: Spec) -> None:

@@ -216,6 +216,7 @@ def from_file(path: str | Path, requested: ColumnNames) -> Signals:
 
 def _from_parquet(path: Path, requested: ColumnNames) -> Signals:
     pd = _extras.load("pandas")
+    _extras.load("pyarrow")
     try:
         frame = pd.read_parquet(path)
     except (OSError, ValueError):
@@ -262,11 +263,15 @@ def _check_header(path: Path) -> None:
         )
     other = [word for mark, word in _MARKS.items() if mark in first]
     if ";" in first or (len(names) == 1 and other):
-        raise SignalError(
-            f"{path.name} separates its columns by {other[0]}: expected commas (tabs in a .tsv "
-            "file), and decimals as 1.5; convert it, or read it with pandas and pass the DataFrame"
-        )
+        raise _separated(path.name, other[0])
     check_distinct(names, path.name)
+
+
+def _separated(what: str, by: str) -> SignalError:
+    return SignalError(
+        f"{what} separates its columns by {by}: expected commas (tabs in a .tsv file), and decimals "
+        "as 1.5; save the file again so"
+    )
 
 
 def _beginning(path: Path) -> bytes:
@@ -275,10 +280,14 @@ def _beginning(path: Path) -> bytes:
 
 
 def _check_comments(frame: Any, blank: Any, path: Path) -> None:
-    """Refuse a line that holds nothing but a comment: it would be an agent without readings."""
+    """Refuse a comment, and readings behind another separator, as names of agents."""
     lone = np.flatnonzero(blank.iloc[:, 1:].all(axis=1).to_numpy())
     for row in lone:
-        if str(frame.iat[row, 0]).lstrip().startswith("#"):
+        first = str(frame.iat[row, 0])
+        other = [word for mark, word in _MARKS.items() if mark in first and frame.shape[1] > 1]
+        if other:
+            raise _separated(f"line {row + 2} of {path.name}", other[0])
+        if first.lstrip().startswith("#"):
             raise SignalError(
                 f"line {row + 2} of {path.name} is a comment, not a reading; remove it"
             )
@@ -359,11 +368,15 @@ def _refusal(signals: Signals, gaps: NDArray[np.bool_]) -> str:
     agent, time = (int(k) for k in np.argwhere(gaps)[0])
     missing = bool(np.isnan(signals.values[agent, time]).any())
     what = "missing" if missing else "not a finite number"
+    whole = int((~gaps.any(axis=0)).sum())
+    keep = (
+        f"missing='drop-rounds' to keep the {count(whole, 'time')} at which every agent has a "
+        "reading, or "
+    )
     return (
         f"{signals.where(agent, time)} is {what}; in all {int(gaps.sum())} of {gaps.size} "
-        "readings are missing or infinite; pass missing='drop-rounds' to keep the "
-        f"{count(int((~gaps.any(axis=0)).sum()), 'time')} at which every agent has a reading, or "
-        "missing=0.0 (any public constant) to fill the gaps"
+        f"readings are missing or infinite; pass {keep if whole else ''}missing=0.0 (any public "
+        "constant) to fill the gaps"
     )
 
 

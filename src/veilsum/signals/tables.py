@@ -226,7 +226,7 @@ def from_wide(frame: Any, requested: ColumnNames, source: TableSource) -> Signal
     if column is not None:
         agents, body = frame[column], frame.drop(columns=column)
     else:
-        _check_index(frame, requested)
+        _check_index(frame, requested, source)
         agents, body = frame.index.to_series(), frame
     agent, labels = _codes(agents, "agent", source)
     _check_repeats(
@@ -370,7 +370,7 @@ def _with_index(frame: Any, requested: ColumnNames) -> tuple[Any, ColumnNames]:
     return frame, requested
 
 
-def _check_index(frame: Any, requested: ColumnNames) -> None:
+def _check_index(frame: Any, requested: ColumnNames, source: TableSource) -> None:
     """A bare index 0, 1, 2, ... beside named columns names no agents, nor does a long table's."""
     pd = _extras.load("pandas")
     bare = isinstance(frame.index, pd.RangeIndex) and any(isinstance(c, str) for c in frame.columns)
@@ -379,9 +379,24 @@ def _check_index(frame: Any, requested: ColumnNames) -> None:
     )
     if bare or long:
         raise SignalError(
-            f"which column names the agents? {columns_of(list(frame.columns))}; pass "
-            "agent=..., or frame.rename_axis('agent') if the index does"
+            f"which column names the agents? {columns_of(list(frame.columns))}; "
+            f"{_agents_advice(list(frame.columns), source)}"
         )
+
+
+def _agents_advice(names: Sequence[Hashable], source: TableSource) -> str:
+    """How to say which agents the rows of a table are of."""
+    if not source.text:
+        return "pass agent=..., or frame.rename_axis('agent') if the index does"
+    if not any(map(is_name, names)):
+        return (
+            "begin the file with a line of names such as agent,value, and every row with an agent"
+        )
+    if len(names) == 1:
+        return (
+            "begin every row with the agent whose reading it is, and the line of names with agent"
+        )
+    return "pass agent=..., or, if none does, add a column agent"
 
 
 def instants(times: Sequence[Hashable], where: str) -> list[Instant] | None:

@@ -8,7 +8,8 @@ agent's estimate, M what mixing leaves and z the normal quantile,
 
 where c_ij is the weight of agent j's signals in the estimate of i, the agents, readings or epsilon
 for a given width follow: V is about 1/(agents readings), and for Laplace noise 1/eps^2. No signal is
-read: M is for agents whose signals stay at the ends of the bounds.
+read: M is for agents whose signals stay at the ends of the bounds. Where independent signals of a
+standard deviation s are assumed, M is at most z s max_i sqrt(sum_j (c_ij - 1/n)^2).
 
 For local noise the normal quantile is an approximation: the noise of few releases has heavier tails. What
 agents state with their results, `agents.results.half_width`, is computed from its exact distribution. So
@@ -58,6 +59,8 @@ class Precision:
     agents, readings, epsilon
         How many agents, how many readings of each, or which epsilon give a half width of a tenth
         of the range, the others unchanged; None where none does.
+    mixing
+        M, the part of the half width that mixing leaves, whatever the budget.
 
     Examples
     --------
@@ -82,6 +85,7 @@ buys nothing; for +- 10 you need about n = 770 agents or epsilon = 16.01
     agents: int | None
     readings: int | None
     epsilon: float | None
+    mixing: float = 0.0
 
     @property
     def useful(self) -> bool:
@@ -102,20 +106,29 @@ buys nothing; for +- 10 you need about n = 770 agents or epsilon = 16.01
         remedy = (
             f"you need about {' or '.join(ways)}" if ways else "add rounds, or narrow the bounds"
         )
+        enough, causes = ENOUGH * whole, []
+        if self.half_width - self.mixing > enough:
+            causes.append("this budget buys nothing")
+        if self.mixing >= enough:
+            causes.append(
+                f"after so few rounds agents may differ by +- {self.mixing:.3g} at any budget"
+            )
         return (
             f"the 95% interval of an estimate, about +- {self.half_width:.3g}, covers {much} of "
-            f"[{self.low:g}, {self.high:g}], which is public: this budget buys nothing; for "
-            f"+- {ENOUGH * whole:.3g} {remedy}"
+            f"[{self.low:g}, {self.high:g}], which is public: {' and '.join(causes)}; for "
+            f"+- {enough:.3g} {remedy}"
         )
 
 
-def precision(problem: Problem) -> Precision | None:
+def precision(problem: Problem, deviation: float | None = None) -> Precision | None:
     """The interval of an agent's estimate after all rounds, from public terms alone.
 
     Parameters
     ----------
     problem
         What would be run, at the first of its epsilons.
+    deviation
+        Assumed standard deviation of the statistic; without it, signals may be anywhere in the bounds.
 
     Returns
     -------
@@ -137,7 +150,7 @@ def precision(problem: Problem) -> Precision | None:
     low, high = narrowest_range(problem.family)
     if not problem.privacy.adds_noise or not math.isfinite(high - low):
         return None
-    found = EstimateError.of(problem, problem.run_epsilons[:1], (high - low) / 2)
+    found = EstimateError.of(problem, problem.run_epsilons[:1], (high - low) / 2, assumed=deviation)
     wanted = ENOUGH * (high - low)
     return Precision(
         half_width=float(found.half_width[-1]),
@@ -146,6 +159,7 @@ def precision(problem: Problem) -> Precision | None:
         agents=_agents(problem, found, wanted),
         readings=_readings(problem, found, wanted) if problem.algorithm.online else None,
         epsilon=_epsilon(problem, found, wanted),
+        mixing=float(found.mixing[-1]),
     )
 
 
@@ -176,10 +190,16 @@ class EstimateError:
     mixing: Floats  # (rounds + 1,): M
     deviation: float
     z: float  # of the noise at the first epsilon in the last round, in standard deviations
+    assumed: float | None = None  # standard deviation of the statistic
 
     @classmethod
     def of(
-        cls, problem: Problem, epsilons: tuple[float, ...], deviation: float, rounds: int = 0
+        cls,
+        problem: Problem,
+        epsilons: tuple[float, ...],
+        deviation: float,
+        rounds: int = 0,
+        assumed: float | None = None,
     ) -> EstimateError:
         """The expected error of a problem, or of another number of its rounds."""
         made = replace(problem, epsilons=epsilons, rounds=rounds or problem.rounds, horizon=None)
@@ -190,7 +210,11 @@ class EstimateError:
             return cls(shared, shared, np.zeros(len(shared)), deviation, quantile(CONFIDENCE))
         each = problem.network.size * problem.family.dimension
         noise, shared = found.privacy**2 / each, found.shared_noise**2 / each
-        return cls(noise, shared, deviation * _unevenness(made), deviation, _quantile(made, noise))
+        uneven, spread = _unevenness(made)
+        mixing = deviation * uneven
+        if assumed is not None:
+            mixing = np.minimum(mixing, quantile(CONFIDENCE) * assumed * spread)
+        return cls(noise, shared, mixing, deviation, _quantile(made, noise), assumed)
 
     @property
     def half_width(self) -> Floats:
@@ -212,8 +236,8 @@ def _quantile(problem: Problem, noise: Floats) -> float:
     return width / math.sqrt(noise[-1, 0])
 
 
-def _unevenness(problem: Problem) -> Floats:
-    """(rounds + 1,): the largest sum_j |c_ij - 1/n| over some agents i.
+def _unevenness(problem: Problem) -> tuple[Floats, Floats]:
+    """(rounds + 1,): the largest sum_j |c_ij - 1/n| and sqrt(sum_j (c_ij - 1/n)^2) over some agents i.
 
     c_ij is the weight of agent j in the estimate of i if its signals stay the same, which on
     symmetric weights is the response of j to a signal of i alone.
@@ -223,17 +247,24 @@ def _unevenness(problem: Problem) -> Floats:
     if algorithm.session is not None:  # the roster's mean, once there is one
         gain = np.concatenate(list(moments.response(algorithm, np.ones(1), problem.rounds)))
         mass = algorithm.session.mass
-        return np.asarray(np.abs(gain[:, None] * mass - 1 / n).sum(axis=1))
+        apart = gain[:, None] * mass - 1 / n
+        return np.abs(apart).sum(axis=1), np.sqrt((apart**2).sum(axis=1))
     chosen = np.arange(0, n, max(n // MOST_AGENTS, 1))
     one = np.zeros((n, len(chosen)))
     one[chosen, np.arange(len(chosen))] = 1.0
     state, divisor = init(algorithm, one, 0 * one), moments.divisor(algorithm, problem.rounds)
-    worst = [np.abs(state.nu / divisor[0] - 1 / n).sum(axis=0).max()]
+    worst = [_largest(state.nu / divisor[0] - 1 / n)]
     for t in range(1, problem.rounds + 1):
         entering = one * algorithm.readings(t)
         state = step(algorithm, t, state, matrix @ state.nu, entering, 0 * one)
-        worst.append(np.abs(state.nu / divisor[t] - 1 / n).sum(axis=0).max())
-    return np.array(worst)
+        worst.append(_largest(state.nu / divisor[t] - 1 / n))
+    sums, roots = np.array(worst).T
+    return sums, roots
+
+
+def _largest(apart: Floats) -> tuple[float, float]:
+    """The largest sum of absolute values of a column, and root of the sum of squares."""
+    return float(np.abs(apart).sum(axis=0).max()), float(np.sqrt((apart**2).sum(axis=0)).max())
 
 
 def _shared(problem: Problem) -> Floats:
@@ -263,7 +294,7 @@ def _readings(problem: Problem, now: EstimateError, wanted: float) -> int | None
     """The first round in which the interval is as narrow as wanted."""
     guess = 2 * problem.rounds * (now.half_width[-1] / wanted) ** 2
     rounds = math.ceil(min(max(guess, problem.rounds), MOST_READINGS))
-    later = EstimateError.of(problem, problem.run_epsilons[:1], now.deviation, rounds)
+    later = EstimateError.of(problem, problem.run_epsilons[:1], now.deviation, rounds, now.assumed)
     enough = np.flatnonzero(later.half_width[1:] <= wanted)
     return _about(float(enough[0] + 1)) if enough.size else None
 

@@ -174,6 +174,8 @@ class Plan:
         Candidates that cannot be used, and why.
     unit
         Of the errors, for tables and figures; a scenario states it.
+    deviation
+        Standard deviation of the statistic that was assumed, if any.
 
     Examples
     --------
@@ -187,8 +189,8 @@ class Plan:
     >>> found = plan(problem, error=0.5)
     >>> found.solved, found.target, len(found.candidates)
     ('epsilon', 0.5, 6)
-    >>> print(found.toml().splitlines()[1])
-    weights = "best-constant"
+    >>> print(found.toml().splitlines()[2])
+    network.weights = "best-constant"
     """
 
     solved: str
@@ -203,15 +205,16 @@ class Plan:
     offer: Candidate | None = None
     left_out: tuple[LeftOut, ...] = ()
     unit: str = ""
+    deviation: float | None = None
 
     @cached_property
     def precision(self) -> Precision | None:
         """The interval of an estimate of the best candidate; None if it is not reached, or has none."""
-        return precision(self.problem) if self.best.reached else None
+        return precision(self.problem, self.deviation) if self.best.reached else None
 
     @property
     def warning(self) -> str:
-        """That the budget of the plan buys nothing, and what would; empty if it does."""
+        """That the plan buys nothing, and what would; empty if it does."""
         return "" if self.precision is None else self.precision.warning()
 
     def __repr__(self) -> str:
@@ -255,15 +258,16 @@ class Plan:
         }
 
     def toml(self) -> str:
-        """The lines of a scenario that follow the plan."""
+        """A variant that follows the plan, for the end of its scenario."""
         best, scheme = self.best, self.best.weights.partition(",")[0]
-        lines = ["[network]", f'weights = "{scheme}"', ""] if scheme != "custom" else []
+        lines = ["[[variant]]", 'name = "planned"']
+        lines += [] if scheme == "custom" else [f'network.weights = "{scheme}"']
+        privacy = ['protect = "nothing"']
         if best.epsilon is not None:
-            lines += ["[privacy]", f"epsilon = {best.epsilon}"]
-            lines += [] if best.batches is None else [_batches_line(best.batches)]
-            lines += _mode_lines(self.problem.privacy)
-            lines += [""]
-        lines += ["[algorithm]", f'name = "{best.algorithm}"', f"rounds = {best.rounds}"]
+            privacy = [f"epsilon = {best.epsilon}", *_mode_lines(self.problem.privacy)]
+            privacy += [] if best.batches is None else [_batches_line(best.batches)]
+        lines += [f"privacy.{line}" for line in privacy]
+        lines += [f'algorithm.name = "{best.algorithm}"', f"algorithm.rounds = {best.rounds}"]
         return "\n".join(lines) + "\n"
 
     def offered(self) -> str:
@@ -287,9 +291,9 @@ class Plan:
 
 
 def _mode_lines(privacy: PrivacyRequest) -> list[str]:
-    """What a masked sum needs in [privacy]; nothing for local noise."""
+    """The mode, and what a masked sum needs besides."""
     if not isinstance(privacy, MaskedDP):
-        return []
+        return ['mode = "local"']
     lines = [f"delta = {privacy.delta}"] if privacy.delta else []
     lines += ['mode = "masked"', f"colluders = {privacy.colluders}", f"absent = {privacy.absent}"]
     return lines if privacy.attempts is None else [*lines, f"attempts = {privacy.attempts}"]
@@ -735,5 +739,5 @@ def _with_surface(
     target = asked.error / asked.unit if asked.solved != "error" else None
     return Plan(
         asked.solved, asked.norm, target, best, all_, ready, grid, rounds,
-        found.total[rounds] / asked.unit, left_out=left_out,
+        found.total[rounds] / asked.unit, left_out=left_out, deviation=asked.deviation,
     )  # fmt: skip

@@ -343,6 +343,12 @@ CASES = [
            agent('column = "load"', 'time = "load"')),
     Broken("values as keys", "readings", WARNING, "the second of two equal readings counts as a repet",
            agent('column = "load"', 'column = "load"\nkey = "load"')),
+    Broken("repeated keys", "readings", WARNING, "line 20: readings.key: 2 of the first 4 readings repeat "
+           "the key of an earlier one and are left out: row 3 that of row 1, row 4 that of row 1",
+           both(rows("hour,load\n7,42.5\n8,43.5\n7,44.5\n7,42.5\n"),
+                agent('column = "load"', 'column = "load"\nkey = "hour"'))),
+    Broken("a row without end", "readings", WARNING, "the last row of readings.csv has no end of line",
+           rows("hour,load\n1,42.5\n2,4")),
     Broken("times that are none", "readings", FAILURE, "1 of the first 2 readings cannot be used",
            both(rows("hour,load\n1,42.5\nnoon,43.5\n"),
                 agent('column = "load"', 'column = "load"\ntime = "hour"'))),

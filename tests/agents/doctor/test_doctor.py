@@ -391,6 +391,18 @@ def test_readings_are_counted_and_not_shown(good: Path) -> None:
     assert not [row for row in rows if row.split(",")[1] in text]
 
 
+def test_a_row_without_end_is_counted_only_where_the_agent_reads_it(good: Path) -> None:
+    (good / "readings.csv").write_text("hour,load\n1,42.5\n2,forty")
+    warned, counted = (r for r in results(good) if r.check == "readings")
+    assert warned.outcome is WARNING
+    assert counted.outcome is OK
+    assert "the first 1 can be released" in counted.found
+    replace_in(good / "agent.toml", 'column = "load"', 'column = "load"\nfollow = false')
+    (found,) = (r for r in results(good) if r.check == "readings")
+    assert found.outcome is FAILURE
+    assert "1 of the first 2 readings cannot be used" in found.found
+
+
 def test_a_copy_elsewhere_is_the_same_network(good: Path, tmp_path: Path) -> None:
     """The manifest's hash depends on the scenario only, so sites can compare it."""
     copy = tmp_path / "copy"

@@ -38,6 +38,15 @@ def children(process: int) -> list[int]:
     return [int(each) for each in listed.read_text().split()]
 
 
+def test_what_agents_must_not_guarantee_is_refused_before_anything_starts(tmp_path: Path) -> None:
+    text = SCENARIO.replace('"signal"', '"network"').replace('"average"', '"learn-network"')
+    with pytest.raises(AgentError) as caught:
+        up(Scenario.parse(text), LaunchOptions(processes=1, folder=tmp_path / "run"))
+    assert str(caught.value).startswith("an agent makes proved guarantees of a public scale only")
+    assert "ask for signal protection" in str(caught.value)
+    assert not (tmp_path / "run").exists()
+
+
 @pytest.mark.parametrize(
     "number",
     [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)],

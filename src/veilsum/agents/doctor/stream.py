@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from veilsum.agents.doctor.outcomes import CheckResult, ExaminedAgent, failure, ok, warning
 from veilsum.agents.doctor.spending import locked_by
+from veilsum.agents.ledger import ReadingOrigin
 from veilsum.agents.readings import CsvReadings, Readings, SourceState
 from veilsum.errors import SignalError
 
 ROWS = 1000  # that are looked at
 PATIENCE = 5.0  # seconds for the first reading of a source that is reached over a network
+NAMED = 5  # rows that a result names
+
+
+class Looked(NamedTuple):
+    """What is known of one reading, without its value."""
+
+    kind: str
+    problem: str = ""
+    origin: ReadingOrigin | None = None
 
 
 def readings(agent: ExaminedAgent) -> Iterator[CheckResult]:
@@ -32,10 +44,27 @@ def readings(agent: ExaminedAgent) -> Iterator[CheckResult]:
     source = CsvReadings(path, chosen.column, follow=False, key=chosen.key, time=chosen.time)
     try:
         yield from _roles(agent, source.value_columns)
-        counts, first = _count(source, setup.problem.family, ROWS)
+        looked = _look(source, setup.problem.family, ROWS)
     finally:
         source.close()
-    yield from _judged(agent, counts, first, chosen.follow)
+    if chosen.follow and _unended(path):
+        looked = looked[:-1] if len(looked) < ROWS else looked
+        yield warning(
+            "readings",
+            f"{setup.locator.at('readings')}: the last row of {path.name} has no end of line, and is "
+            "not read before it has one",
+            "let the program that writes the file end every row with a newline",
+        )
+    yield from _judged(agent, looked, chosen.follow)
+
+
+def _unended(path: Path) -> bool:
+    """Whether the last line of a file may be half written."""
+    with path.open("rb") as file:
+        if not file.seek(0, os.SEEK_END):
+            return False
+        file.seek(-1, os.SEEK_END)
+        return file.read(1) != b"\n"
 
 
 def _roles(agent: ExaminedAgent, values: list[str]) -> Iterator[CheckResult]:
@@ -71,30 +100,29 @@ def _over_network(agent: ExaminedAgent) -> Iterator[CheckResult]:
     yield from _roles(agent, [column] if isinstance(column, str) else column or [])
     end = time.monotonic() + PATIENCE
     try:
-        counts, first = _count(source, agent.setup.problem.family, 1)
-        while not counts and time.monotonic() < end:
+        looked = _look(source, agent.setup.problem.family, 1)
+        while not looked and time.monotonic() < end:
             time.sleep(0.05)
-            counts, first = _count(source, agent.setup.problem.family, 1)
+            looked = _look(source, agent.setup.problem.family, 1)
     finally:
         source.close()
-    yield from _judged(agent, counts, first, follow=True)
+    yield from _judged(agent, looked, follow=True)
 
 
-def _count(source: Readings, family: Any, most: int) -> tuple[Counter[str], str]:
-    """How many readings are good, clipped, refused and wrong, and what is wrong with the first."""
-    counts: Counter[str] = Counter()
-    first = ""
-    while counts.total() < most:
+def _look(source: Readings, family: Any, most: int) -> list[Looked]:
+    """What kind the next readings are: good, clipped, refused or wrong."""
+    found: list[Looked] = []
+    while len(found) < most:
         try:
             value = source.next()
         except SignalError as problem:
-            counts["wrong"] += 1
-            first = first or str(problem)
+            found.append(Looked("wrong", str(problem)))
             continue
         if isinstance(value, SourceState):
             break
-        counts[_kind(np.asarray(value, dtype=np.float64), family)] += 1
-    return counts, first
+        kind = _kind(np.asarray(value, dtype=np.float64), family)
+        found.append(Looked(kind, origin=source.origin if source.keyed else None))
+    return found
 
 
 def _kind(value: Any, family: Any) -> str:
@@ -108,10 +136,29 @@ def _kind(value: Any, family: Any) -> str:
     return "refused" if family.bounds is None or (natural and family.support.integer) else "clipped"
 
 
-def _judged(
-    agent: ExaminedAgent, counts: Counter[str], first: str, follow: bool
-) -> Iterator[CheckResult]:
-    family, looked = agent.setup.problem.family, counts.total()
+def _repeated(agent: ExaminedAgent, readings: list[Looked]) -> Iterator[CheckResult]:
+    """An agent releases one reading of a key; others with it are left out as repetitions."""
+    first: dict[ReadingOrigin, int] = {}
+    pairs = []
+    for row, reading in enumerate(readings, 1):
+        if reading.origin is not None and first.setdefault(reading.origin, row) != row:
+            pairs.append(f"row {row} that of row {first[reading.origin]}")
+    if pairs:
+        others = len(pairs) - NAMED
+        more = f", and {others:,} others" if others > 0 else ""
+        yield warning(
+            "readings",
+            f"{agent.setup.locator.at('readings', 'key')}: {len(pairs):,} of the first "
+            f"{len(readings):,} readings repeat the key of an earlier one and are left out: "
+            f"{', '.join(pairs[:NAMED])}{more}",
+            "name in key the columns that differ between any two readings, such as that of their time; "
+            "if these rows are copies, nothing is to do",
+        )
+
+
+def _judged(agent: ExaminedAgent, readings: list[Looked], follow: bool) -> Iterator[CheckResult]:
+    family, looked = agent.setup.problem.family, len(readings)
+    counts = Counter(reading.kind for reading in readings)
     place = agent.setup.locator.at("readings")
     of = f"{{}} of the first {looked:,} readings"
     if not looked:
@@ -128,7 +175,7 @@ def _judged(
         return
     wrong = counts["wrong"] + counts["not finite"]
     if wrong:
-        why = first or "the value is not a finite number"
+        why = next((r.problem for r in readings if r.problem), "the value is not a finite number")
         yield failure("readings", f"{of.format(wrong)} cannot be used: {why}", "mend the source")
     if counts["refused"]:
         yield failure(
@@ -143,5 +190,7 @@ def _judged(
             f"{of.format(counts['clipped'])} lie outside the public bounds and count as the bound",
             "agree on wider bounds if these are right: clipping shifts the mean",
         )
-    if counts.total() == counts["good"]:
+    repeated = list(_repeated(agent, readings))
+    yield from repeated
+    if looked == counts["good"] and not repeated:
         yield ok("readings", f"the first {looked:,} can be released")

@@ -168,6 +168,12 @@ def _bounds(name: str, zone: str, moment: float) -> tuple[float, float]:
     return first, following
 
 
+def amount_words(epsilon: float, delta: float) -> str:
+    """A cost or a limit, never rounded down."""
+    size = "no limit" if math.isinf(epsilon) else f"epsilon = {upward(epsilon, 6)}"
+    return size + (f" and delta = {upward(delta, 3)}" if delta else "")
+
+
 def change_words(change: LedgerChange) -> str:
     """What a change in the chain changed, in words.
 
@@ -188,7 +194,7 @@ def change_words(change: LedgerChange) -> str:
         return f"{before} -> {now}"
     if change.kind == REFUND:
         gone = json.loads(change.before)
-        cost = _amount(gone["epsilon"], gone["delta"])
+        cost = amount_words(gone["epsilon"], gone["delta"])
         return f"{cost} of query {gone['query']}, attempt {gone['attempt']}"
     return f"{change.before} -> {change.now}"
 
@@ -215,10 +221,10 @@ def guarantee_words(contents: LedgerContents) -> list[str]:
     how = "contributed to one query" if contents.queries else "released once"
     said = [
         f"Each reading was {how}, at a cost of at most "
-        f"{_amount(spent.event.epsilon, spent.event.delta)}.",
-        f"All readings together have cost {_amount(*contents.status.spent_in_all)}.",
+        f"{amount_words(spent.event.epsilon, spent.event.delta)}.",
+        f"All readings together have cost {amount_words(*contents.status.spent_in_all)}.",
     ]
-    limit, period = _amount(identity.epsilon, identity.delta), identity.period
+    limit, period = amount_words(identity.epsilon, identity.delta), identity.period
     changed = any(change.kind == BUDGET_CHANGE for change in contents.changes)
     if changed and (period is not None or identity.unit != STREAM):  # a stream counts all releases
         said.append(
@@ -240,14 +246,14 @@ def guarantee_words(contents: LedgerContents) -> list[str]:
             )
         said.append("A reading belongs to the time of its release.")
     elif identity.unit == WINDOW and spent.window is not None:
-        most = _amount(spent.window.epsilon, spent.window.delta)
+        most = amount_words(spent.window.epsilon, spent.window.delta)
         said.append(
             f"Any {identity.window} consecutive readings cost at most {limit} together; "
             f"the most so far is {most}."
         )
     elif identity.unit == STREAM:
         in_all = contents.status.spent_in_all  # above the budget, if that was lowered since
-        most = _amount(max(identity.epsilon, in_all[0]), max(identity.delta, in_all[1]))
+        most = amount_words(max(identity.epsilon, in_all[0]), max(identity.delta, in_all[1]))
         said.append(f"They can never cost more than {most}.")
     elif identity.unit == EVENT:
         which = "No reading released since" if changed else "No reading"
@@ -285,12 +291,12 @@ def report(contents: LedgerContents, found: Verification) -> str:
         *_verdict(found),
         "",
         f"Budget: {identity.words}",
-        f"Spent on {status.spent_on}: {_amount(*status.spent)}",
-        f"Spent in all: {_amount(*status.spent_in_all)}",
-        f"Left for the next reading: {_amount(*status.remaining)}",
+        f"Spent on {status.spent_on}: {amount_words(*status.spent)}",
+        f"Spent in all: {amount_words(*status.spent_in_all)}",
+        f"Left for the next reading: {amount_words(*status.remaining)}",
     ]
     if contents.queries:
-        lines.append(f"Reserved by the open query: {_amount(*status.reserved)}")
+        lines.append(f"Reserved by the open query: {amount_words(*status.reserved)}")
     if status.refills_at is not None:
         lines.append(f"Refilled from {moment(status.refills_at, zone)}")
     lines += ["", "Guarantee"]
@@ -331,7 +337,3 @@ def _table(name: str, rows: list[PeriodTotal], zone: str) -> list[str]:
         day, epsilon = moment(row.start, zone)[:10], upward(row.epsilon, 6)
         lines.append(f"  {day:<12}{row.releases:>10,}{row.readings:>10,}{epsilon:>12}")
     return lines
-
-
-def _amount(epsilon: float, delta: float) -> str:
-    return f"epsilon = {upward(epsilon, 6)}" + (f" and delta = {upward(delta, 3)}" if delta else "")

@@ -37,7 +37,7 @@ from veilsum.agents.local_cluster.plan import (
 from veilsum.agents.manifest import Manifest
 from veilsum.agents.pins import BYTES
 from veilsum.agents.pki import Authority, SigningKey
-from veilsum.agents.release import guarantee
+from veilsum.agents.release import check_guarantee, guarantee
 from veilsum.agents.scenario_terms import manifest_of, spec_of
 from veilsum.errors import AgentError
 from veilsum.privacy import Batches
@@ -236,6 +236,8 @@ def prepare(
     manifest = replace(manifest, members=members)
     if manifest.rounds == 0:
         raise AgentError("veilsum up needs a last round: leave open_ended out of [agents]")
+    if not options.research:
+        check_guarantee(manifest, problem.family, problem.privacy.budget_fractions)
     if (home / "ledgers").exists():
         raise AgentError(
             f"{home} holds the ledgers of another run, whose releases would be used again; "

@@ -2,8 +2,8 @@
 
 An agent's message carries running totals: whoever sees the one of round k has in effect seen the
 k before it. Where noise enters once per signal that changes nothing, since all that follows is
-computed from what was released. Where neighbours' estimates are hidden by noise of every round,
-the guarantee is for all messages of an agent over all rounds (`Guarantee.for_transcript`).
+computed from what was released. Network DP, which hides neighbours' estimates, agents do not keep
+(`REFUTED_OF_AGENTS`).
 
 Readings of asynchronous agents enter when they come, whatever the algorithm: each is a reading of a
 stream, and the guarantee is for one of them. What agents release is drawn exactly, and the
@@ -82,10 +82,8 @@ def _batches(manifest: Manifest) -> Batches | None:
 def guarantee(terms: Problem | Manifest, family: Any = None, fraction: float = 1.0) -> Guarantee:
     """What agents guarantee for one reading, against whoever sees it all: of a problem or manifest.
 
-    Network DP is stated for as many messages as there are rounds; without a last round, or where
-    readings enter when they come, nothing is guaranteed for neighbours (the signals stay protected:
-    `Guarantee.signals`). A manifest knows a family by its name only: without `family` its
-    sensitivity is taken to hold.
+    Network DP is refuted for agents; the signals stay protected (`Guarantee.signals`). A manifest
+    knows a family by its name only: without `family` its sensitivity is taken to hold.
 
     Parameters
     ----------
