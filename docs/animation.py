@@ -83,7 +83,8 @@ def story() -> Story:
         f"ε = {found.epsilon:g}: whatever anyone sees is {in_words(found.epsilon)}\n"
         f"under one load of a meter than under another that differs by {found.unit.radius:g} {job.unit}"
     )
-    estimates = result.data["private"].squeeze().transpose("recorded", "agent").to_numpy()
+    assert trace.private is not None
+    estimates = trace.private[:, :, 0, 0, 0]  # one epsilon, one run, one component
     return Story(
         estimates, layout.of_network(network), layout.links(network), float(trace.target[0][0]),
         float(result.estimate["mu"]), result.interval["mu"], job.unit, words,

@@ -30,8 +30,7 @@ def served(scenario: Path) -> Iterator[str]:
     """The address of the page of a run, which ends with the block."""
     with TemporaryDirectory() as folder:
         process = subprocess.Popen(
-            [sys.executable, "-m", "veilsum.cli", "up", str(scenario), "--page", "127.0.0.1:0",
-             "--no-figures", "--out", f"{folder}/out"],
+            [sys.executable, "-m", "veilsum.cli", "up", str(scenario), "--page", "127.0.0.1:0"],
             cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
         try:

@@ -1,7 +1,7 @@
 """The gallery: each file of examples/ with its picture, numbers, commands and text.
 
-Pictures are drawn by `python docs/generate.py --draw NAME` from a run of the example. The table of the
-run's numbers and a hash of the example are in the picture, so that a test finds one that is stale.
+Pictures are drawn by `python docs/generate.py --draw NAME` from a run of the example. The screen of the
+run and a hash of the example are in the picture, so that a test finds one that is stale.
 """
 
 from __future__ import annotations
@@ -13,11 +13,17 @@ import warnings
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from veilsum.front import Answers
 
 ROOT = Path(__file__).resolve().parent.parent
 EXAMPLES = sorted((ROOT / "examples").glob("*.toml"))
-WITHOUT = {"households": "its readings are not part of veilsum"}  # examples without a picture
+WITHOUT = {  # examples without a picture
+    "households": "its readings are not part of veilsum",
+    "masked-feeder": "a masked sum has its answer in one step",
+}
 DOTS_PER_INCH = 100
 
 
@@ -49,8 +55,8 @@ def title_of(example: Path) -> str:
     return str(tomllib.loads(example.read_text(encoding="utf-8"))["title"])
 
 
-def numbers_of(picture: Path) -> str:
-    """The table of the run that a picture shows."""
+def screen_of(picture: Path) -> str:
+    """The screen of the run that a picture shows."""
     from PIL import Image
 
     with Image.open(picture) as opened:
@@ -68,8 +74,8 @@ def page(example: Path) -> str:
         parts.append(f"There is no picture: {WITHOUT[example.stem]}.")
     else:
         parts += ["## What it gives", f"![{summary}](../images/examples/{picture.name})"]
-        parts.append(numbers_of(picture))
-        parts.append("What errors and guarantees mean is said in [Results](../results.md).")
+        parts.append(f"```text\n{screen_of(picture)}\n```")
+        parts.append("What the numbers mean is said in [Results](../results.md).")
     parts += [f"## examples/{example.name}", f"```toml\n{text.rstrip()}\n```"]
     return "\n\n".join(parts) + "\n"
 
@@ -103,24 +109,29 @@ def cards() -> str:
     return "\n".join([*parts, "", "::::", "", *tree]) + "\n"
 
 
-def draw(example: Path, table_of: Callable[[Any], str]) -> None:
-    """Run an example and draw it: paths and errors of each variant, or an overview of many."""
+def answers_of(example: Path) -> Answers:
+    """Run an example; its sheet says what its warnings say."""
     from veilsum.errors import DivergenceWarning, PrivacyWarning
-    from veilsum.results import figures, overview
     from veilsum.scenario import run
 
     with warnings.catch_warnings():
-        for known in (DivergenceWarning, PrivacyWarning):  # the picture and its table show it
+        for known in (DivergenceWarning, PrivacyWarning):
             warnings.simplefilter("ignore", known)
-        results = run(example).results
-    drawn = figures.compare(results) if len(results) < 4 else overview.draw(results)
-    facts = {"Description": table_of(results), "Source": hash_of(example)}
+        return run(example)
+
+
+def draw(example: Path) -> None:
+    """Run an example and draw the errors of its runs."""
+    from veilsum.front.plot import errors
+
+    answers = answers_of(example)
     picture = picture_of(example)
     picture.parent.mkdir(exist_ok=True)
-    drawn.savefig(picture, dpi=DOTS_PER_INCH, metadata=facts)
+    facts = {"Description": str(answers), "Source": hash_of(example)}
+    errors(answers).savefig(picture, dpi=DOTS_PER_INCH, metadata=facts)
 
 
-def pictures(table_of: Callable[[Any], str]) -> dict[str, Callable[[], None]]:
+def pictures() -> dict[str, Callable[[], None]]:
     """What draws each picture, by the name that `--draw` takes."""
     drawn = [example for example in EXAMPLES if example.stem not in WITHOUT]
-    return {f"examples/{e.stem}": partial(draw, e, table_of) for e in drawn}
+    return {f"examples/{e.stem}": partial(draw, e) for e in drawn}

@@ -15,7 +15,6 @@ import json
 import re
 import sys
 import textwrap
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
@@ -30,11 +29,13 @@ sys.path.insert(0, str(ROOT))  # this folder is not installed
 
 from docs import (  # noqa: E402
     deploy_files,
+    evidence_figure,
     gallery,
     hostile_tables,
     install_tables,
     masked_figure,
     masked_tables,
+    readme_parts,
     soak_tables,
 )
 
@@ -50,9 +51,12 @@ PACKAGES = (
     "veilsum.privacy.mechanisms", "veilsum.privacy.sensitivity", "veilsum.auditing",
     "veilsum.theory", "veilsum.paper",
     "veilsum.algorithms", "veilsum.simulation", "veilsum.simulation.mpi",
-    "veilsum.results", "veilsum.scenario",
+    "veilsum.results", "veilsum.front", "veilsum.scenario",
     "veilsum.agents", "veilsum.reports", "veilsum.testing", "veilsum.errors",
 )  # fmt: skip
+
+
+EVERYWHERE = ("as_json", "debug")  # options that most verbs have
 
 
 def table(heads: list[str], rows: list[list[str]]) -> str:
@@ -100,12 +104,6 @@ def families() -> str:
     return table(["family", "statistic", "unknown", "support", "sensitivity"], rows)
 
 
-def verbs() -> str:
-    """Every verb of the command line in a line."""
-    rows = [[f"`veilsum {name}`", help_of(command)] for name, command in commands()]
-    return table(["verb", "what it does"], rows)
-
-
 def commands() -> Iterator[tuple[str, Any]]:
     """Give every verb of the command line with its click command, those of groups one by one."""
     import typer.main
@@ -124,24 +122,18 @@ def help_of(command: Any) -> str:
 
 
 def cli() -> str:
-    """Arguments and options of every verb."""
+    """Every verb in a sentence, with the names of its arguments and options: --help explains them."""
     parts = []
     for name, command in commands():
-        rows = [[f"`{' / '.join(_flags(p))}`", _about(p)] for p in command.params]
-        parts.append(f"### veilsum {name}\n\n{help_of(command)}\n\n{table(['option', ''], rows)}")
-    return "\n\n".join(parts)
+        flags = [_flag(p) for p in command.params if p.name not in EVERYWHERE]
+        parts.append(f"### veilsum {name}\n\n{help_of(command)}\n`{' '.join(flags)}`")
+    return "\n\n".join(parts).replace("\n``", "")
 
 
-def _flags(parameter: Any) -> list[str]:
+def _flag(parameter: Any) -> str:
     if parameter.param_type_name == "argument":
-        return [str(parameter.metavar or parameter.name.upper())]
-    return [*parameter.opts, *parameter.secondary_opts]
-
-
-def _about(parameter: Any) -> str:
-    text = " ".join(str(getattr(parameter, "help", "") or "").split())
-    default = getattr(parameter, "show_default", None)
-    return f"{text} [default: {default}]" if isinstance(default, str) else text
+        return str(parameter.metavar or parameter.name.upper())
+    return "/".join([max(parameter.opts, key=len), *parameter.secondary_opts])
 
 
 def api() -> str:
@@ -170,37 +162,15 @@ def first_line(thing: Any) -> str:
 
 
 @cache
-def main_results() -> Any:
-    """The results of `make run`."""
-    from veilsum.errors import PrivacyWarning
-    from veilsum.scenario import run
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PrivacyWarning)  # tables say how the guarantees stand
-        return run(ROOT / "examples" / "us-power-grid.toml").results
-
-
-def main_job() -> str:
-    """The table of `make run`, from a run of its own."""
-    return main_table(main_results())
+def main_answers() -> Any:
+    """The answers of `make run`."""
+    return gallery.answers_of(ROOT / "examples" / "us-power-grid.toml")
 
 
 def main_errors() -> str:
-    """The errors of `make run` offline, and what they assume."""
-    results = main_results()
+    """The errors of `make run` offline, one change at a time, and what they assume."""
+    results = main_answers().results
     return f"{short_table(results)}\n\n{caveats(results)}"
-
-
-def main_caveats() -> str:
-    """Root mean squares over many runs, where theory has them at once."""
-    results = main_results()
-    exact = [
-        f"{mean_square(r.problem):.3g} ({name})"
-        for name, r in results.items()
-        if r.problem.privacy.masked
-    ]
-    text = f"Over many runs, the exact root mean squares of masked sums are {', '.join(exact)}."
-    return textwrap.fill(text, 104)
 
 
 def mean_square(problem: Any) -> float:
@@ -237,28 +207,19 @@ def caveats(results: Any) -> str:
     assert holds == {1.0: "proved", 10.0: "refuted"}, holds
     near, *_ = LogNormal(1.0).sensitivity(1.0).reason.partition(": ")
     least = paper.source.signals(1, paper.replicas).min()
-    bytes_of = [kilobytes(p) for p in (paper, masked)]
     paragraphs = (
-        f"Errors are l2 norms over {paper.network.size:,} agents, against the mean of the signals, at "
-        f"epsilon = {asked.epsilon:g}. After {paper.rounds} rounds they are means of {paper.replicas} runs. "
-        "*Once mixed*, when all agents have the mean, the algorithm no longer matters, and only noise is "
-        "left: its root mean square over many runs. In the first two rows the algorithm changes along a row "
-        "and the noise down a column, and nothing else: with the algorithm fixed, proved noise costs more "
-        "here than the paper's. The last row is another trade. A masked sum changes noise, rounds, bytes "
-        f"and trust at once: an agent sends {bytes_of[0]} in {paper.rounds} rounds of gossip, and up to "
-        f"{bytes_of[1]} of records in the {masked.rounds} rounds of a masked sum.",
-        f"For log s no noise can be proved private without a public floor: {near}. Here everybody knows "
-        f"that a load is at least {low:g}. At that floor the paper's noise spends {spent[low, 1.0]}, where "
-        f"{asked.delta:g} is claimed: refuted. If everybody knew a floor of {floor:g} (the smallest load "
-        f"drawn is {least:.0f}), it would spend {spent[floor, 1.0]} and be proved, with the errors above, "
-        f"and noise without a delta would leave {once_mixed(replace(local, family=grid)):.2g} once mixed. "
-        f"At epsilon = 10 the paper's noise spends {spent[floor, 10.0]} with a floor of {floor:g}, too: "
-        "refuted.",
-        f"Masked sums assume that at most {masked.privacy.colluders:,} members collude and "
-        f"{masked.privacy.absent:,} are absent, and that standard cryptography holds; with noise of its own "
-        "an agent need trust nobody. If who is absent does not depend on the load, as here, absence costs "
-        "sampling: the sum is over those that are present. If it does, the error is that of another mean: "
-        f"{without_largest(paper, masked.privacy.absent):.3g} if those with the largest loads are absent.",
+        f"Errors are l2 norms over {paper.network.size:,} agents at epsilon {asked.epsilon:g}, means of "
+        f"{paper.replicas} runs; *once mixed*, only noise is left (root mean square). Down a column only "
+        "the noise changes: proved noise costs more here than the paper's. A masked sum changes noise, "
+        "rounds, bytes and trust at once.",
+        f"For log s no noise can be proved private without a public floor: {near}. At the floor of {low:g} "
+        f"here, the paper's noise spends {spent[low, 1.0]}, where {asked.delta:g} is claimed; at {floor:g} "
+        f"(the smallest load is {least:.0f}) {spent[floor, 1.0]}: proved. There "
+        f"noise without a delta leaves {once_mixed(replace(local, family=grid)):.2g} once mixed. At epsilon "
+        f"10 and a floor of {floor:g} it spends {spent[floor, 10.0]}.",
+        f"Masked sums assume at most {masked.privacy.colluders:,} colluders and {masked.privacy.absent:,} "
+        "absent members, and standard cryptography. Absence costs sampling, and more if it depends on the "
+        f"load: {without_largest(paper, masked.privacy.absent):.3g} without the largest loads.",
     )
     return "\n\n".join(textwrap.fill(each, 104) for each in paragraphs)
 
@@ -305,20 +266,6 @@ def kilobytes(problem: Any) -> str:
     return f"{sent_bytes(problem, problem.rounds) / 1e3:,.0f} kB"
 
 
-def main_table(results: Any) -> str:
-    """Rounds, bytes, errors, what they are measured against, and guarantees of the main job."""
-    from veilsum.results.targets import duration_of, target_of
-
-    rows = []
-    for name, result in results.items():
-        e, problem = result.errors, result.problem
-        numbers = [f"{x:.4g}" for x in (e.total, e.privacy, e.decentralisation)]
-        way = [name, f"`{problem.algorithm.name}`", duration_of(result), kilobytes(problem)]
-        rows.append([*way, target_of(result), *numbers, result.guarantee.status])
-    heads = ["variant", "algorithm", "rounds", "an agent sends", "error against", "total error"]
-    return table([*heads, "cost of privacy", "cost of decentralisation", "guarantee"], rows)
-
-
 def graphs() -> str:
     """Every named graph with its options."""
     from veilsum.networks import names
@@ -330,34 +277,11 @@ def graphs() -> str:
     return table(["graph", "options", ""], rows)
 
 
-def guarantee() -> str:
-    """The guarantee of an example, in its own words."""
-    from veilsum.results.units import in_sentence
-    from veilsum.scenario import Scenario
-
-    (job,) = Scenario.load(ROOT / "examples" / "feeder.toml").jobs()
-    return f"> {in_sentence(str(job.problem.guarantee), job.unit)}"
-
-
 def examples() -> str:
-    """Every example with what it shows."""
-    rows = []
-    for path in gallery.EXAMPLES:
-        summary, _, _ = gallery.head_of(path.read_text(encoding="utf-8"))
-        rows.append([f"[{gallery.title_of(path)}](../examples/{path.name})", summary])
-    return table(["example", "what it shows"], rows)
-
-
-def template() -> str:
-    """The scenario that `veilsum init` writes."""
-    from typer.testing import CliRunner
-
-    from veilsum.cli.app import app
-
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / "scenario.toml"
-        CliRunner().invoke(app, ["init", str(path)], catch_exceptions=False)
-        return f"```toml\n{path.read_text().rstrip()}\n```"
+    """Every example by its title."""
+    return "\n".join(
+        f"- [{gallery.title_of(path)}](../examples/{path.name})" for path in gallery.EXAMPLES
+    )
 
 
 def agents_measured() -> str:
@@ -555,16 +479,11 @@ PARTS: dict[str, Callable[[], str]] = {
     for f in (
         algorithms,
         families,
-        verbs,
         cli,
         api,
-        main_job,
         main_errors,
-        main_caveats,
         graphs,
         examples,
-        guarantee,
-        template,
         benchmarks,
         growth,
         agents_measured,
@@ -575,6 +494,7 @@ PARTS: dict[str, Callable[[], str]] = {
         scaling_measured,
         scaling_patches,
         scaling_predicted,
+        *readme_parts.PARTS,
         *masked_tables.PARTS,
         *hostile_tables.PARTS,
         *deploy_files.PARTS,
@@ -610,8 +530,7 @@ def renew(text: str, made: dict[str, str]) -> str:
 
 def draw(names: list[str]) -> None:
     """Draw the pictures of the pages anew, or some of them."""
-    drawn = {"us-power-grid": draw_main_job, "evidence": draw_evidence}
-    drawn |= gallery.pictures(main_table)
+    drawn = {"evidence": draw_evidence, **gallery.pictures()}
     unknown = set(names) - set(drawn)
     if unknown:
         raise SystemExit(f"no picture {', '.join(sorted(unknown))}; there are {', '.join(drawn)}")
@@ -619,24 +538,13 @@ def draw(names: list[str]) -> None:
         drawn[name]()
 
 
-def draw_main_job() -> None:
-    """The overview of the main job; the table of its numbers is in the file, for a test."""
-    from veilsum.results import overview
-
-    results = main_results()
-    path = ROOT / "docs" / "images" / "us-power-grid.png"
-    overview.draw(results).savefig(path, dpi=160, metadata={"Description": main_table(results)})
-
-
 def draw_evidence() -> None:
-    """What audits found."""
+    """What audits found, and how a masked sum works."""
     from veilsum.auditing import suite
-    from veilsum.results import plots, style
 
     entries = [*suite.proved(), *suite.broken()]
     reports = [entry.audit(trials_for(entry.name), rng=1) for entry in entries]
-    style.write(plots.evidence(reports), ROOT / "docs" / "images" / "evidence")
-    (ROOT / "docs" / "images" / "evidence.svg").unlink()
+    evidence_figure.write(reports, ROOT / "docs" / "images")
     masked_figure.write(ROOT / "docs" / "images")
 
 

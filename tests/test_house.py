@@ -310,10 +310,11 @@ def test_paths_in_the_architecture_exist() -> None:
 
 
 FILES = (  # and hosts
-    ".py", ".md", ".toml", ".json", ".csv", ".lock", ".key", ".gz", ".npz", ".yml", ".yaml", ".nc", ".pem",
+    ".py", ".md", ".toml", ".json", ".csv", ".lock", ".key", ".gz", ".npz", ".yml", ".yaml", ".html", ".pem",
     ".example", ".request", ".secret",
 )  # fmt: skip
 VARIABLES = {
+    "answers",
     "result",
     "found",
     "network",

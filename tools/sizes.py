@@ -34,7 +34,7 @@ REPEATS = 7
 IMPORTS = {  # what one imports first with an extra
     "core": "import veilsum.networks, veilsum.families, veilsum.privacy",
     "sim": "from veilsum import estimate; import veilsum.simulation",
-    "plot": "from veilsum import estimate; import veilsum.results.figures, matplotlib.pyplot",
+    "plot": "from veilsum import estimate; import veilsum.front.plot, matplotlib.pyplot",
     "agents": "import veilsum.agents.runtime, veilsum.agents.config, zenoh",
     "live": "import veilsum.live.server",
     "mqtt": "from veilsum.agents.readings import MqttReadings; import paho.mqtt.client",

@@ -62,15 +62,13 @@ def test_generated_parts_are_up_to_date(name: Any) -> None:
     assert used, f"no page shows the generated part {name}"
 
 
-def test_the_first_picture_has_the_numbers_of_the_first_table() -> None:
-    from PIL import Image
-
-    found = GENERATE.MARK.search((ROOT / "docs" / "results.md").read_text())
-    assert found["name"] == "main-job"
-    with Image.open(ROOT / "docs" / "images" / "us-power-grid.png") as picture:
-        drawn = picture.info["Description"]
-    assert found[0].split("\n", 1)[1].startswith(f"{drawn}\n"), (
-        "python docs/generate.py --draw us-power-grid"
+def test_the_picture_of_make_run_has_its_screen() -> None:
+    example = ROOT / "examples" / "us-power-grid.toml"
+    picture = GENERATE.gallery.picture_of(example)
+    assert f"](images/examples/{picture.name})" in (ROOT / "docs" / "results.md").read_text()
+    drawn = GENERATE.gallery.screen_of(picture)
+    assert drawn == str(GENERATE.main_answers()), (
+        "python docs/generate.py --draw examples/us-power-grid"
     )
 
 
@@ -133,43 +131,75 @@ def test_console_examples_name_real_targets() -> None:
                     assert f"\n{words[1]}:" in makefile
 
 
-def test_the_readme_is_short_and_its_first_table_and_picture_are_of_make_run() -> None:
-    text = (ROOT / "README.md").read_text()
-    assert [match["name"] for match in GENERATE.MARK.finditer(text)] == ["main-errors"]
-    assert len(GENERATE.MARK.sub("", text).splitlines()) <= 70
-    assert re.findall(r"!\[[^]]*\]\((\S+)\)", text)[0] == "docs/images/us-power-grid.png"
-    first, *_ = re.findall(r"^\| .*", text, re.MULTILINE)
-    assert first in GENERATE.MARK.search(text)[0]
+README = (ROOT / "README.md").read_text()
 
 
-def test_the_short_table_has_the_errors_of_the_long_one() -> None:
-    """Errors, and what is sent for them; and what absence costs is said."""
-    long, short = (
-        [[cell.strip() for cell in line.strip("|").split("|")] for line in made.splitlines()[2:]]
-        for made in (GENERATE.main_job(), GENERATE.short_table(GENERATE.main_results()))
+def test_the_readme_is_one_screen_with_one_picture_and_a_real_output() -> None:
+    assert [match["name"] for match in GENERATE.MARK.finditer(README)] == ["first-run", "four-ways"]
+    assert len(README.splitlines()) <= 60
+    assert len(GENERATE.MARK.sub("", README).split()) <= 250
+    assert re.findall(r"!\[[^]]*\]\((\S+)\)", README) == ["docs/images/run.gif"]
+    assert "refuted" not in README.lower()
+
+
+def test_every_command_of_the_readme_exists() -> None:
+    """No door to what does not exist."""
+    verbs = {name for name, _ in GENERATE.commands()}
+    named = set(re.findall(r"`veilsum (\w+)", README)) | set(
+        re.findall(r"\$ veilsum (\w+)", README)
     )
-    measured = {row[0]: (float(row[5]), row[-1]) for row in long}
-    sent = {row[0]: row[3] for row in long}
-    assert sent["masked"] in short[-1][0]
-    assert sent["masked-online"] == "923,160 kB"  # 100 sums
+    assert {"init", "run", "reproduce", "up", "report"} <= named <= verbs
+
+
+def test_the_four_ways_have_their_formulas() -> None:
+    """Central noise is one draw; here sqrt(n/h) times that, h honest; two servers draw two; n agents n."""
+    rows = [[cell.strip() for cell in line.strip("|").split("|")]
+            for line in GENERATE.PARTS["four-ways"]().splitlines()[2:]]  # fmt: skip
+    n, colluders, absent = 969, 190, 96
+    errors = [1.0, (n / (n - colluders - absent)) ** 0.5, 2**0.5, n**0.5]
+    for row, error in zip(rows, errors, strict=True):
+        assert float(row[1]) == pytest.approx(error, rel=0.01)
+        assert row[2], f"{row[0]}: no assumption"
+        assert row[3], f"{row[0]}: no cost"
+    assert f"{colluders} members" in rows[1][2]
+    assert f"{absent} are absent" in rows[1][2]
+
+
+def test_the_short_table_has_the_errors_of_the_runs() -> None:
+    """Errors, and what is sent for them; and what absence costs is said."""
+    results = GENERATE.main_answers().results
+    short = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in GENERATE.short_table(results).splitlines()[2:]
+    ]
     paper, proved, masked = short
+    assert GENERATE.kilobytes(results["masked"].problem) in masked[0]
     for row, status, names in (
         (paper, "refuted", ("offline-signal", "offline-jacobi")),
         (proved, "proved", ("local-average", "local")),
     ):
         assert row[1] == status
         for cell, name in zip(row[2:4], names, strict=True):
-            assert float(cell) == pytest.approx(measured[name][0], rel=0.01)
-            assert measured[name][1] == status
+            assert float(cell) == pytest.approx(results[name].errors.total, rel=0.01)
+            assert results[name].guarantee.status == status
     assert all(float(one) < float(other) for one, other in zip(paper[2:], proved[2:], strict=True))
     assert (paper[-1], proved[-1]) == ("0.0014", "0.98")
     assert masked[1:] == ["proved", "", "", "0.017 if nobody is absent, 0.334 if 494 are"]
 
 
-def test_the_readme_says_where_the_papers_noise_holds() -> None:
-    said = " ".join(GENERATE.caveats(GENERATE.main_results()).split())
+def test_the_results_say_where_the_papers_noise_holds() -> None:
+    said = " ".join(GENERATE.caveats(GENERATE.main_answers().results).split())
     assert "no noise can be proved private without a public floor" in said
-    assert "it would spend delta = 2.7e-41 and be proved" in said
-    assert "delta = 0.763 with a floor of 100" in said
+    assert "delta = 2.7e-41: proved" in said
+    assert "At epsilon 10 and a floor of 100 it spends delta = 0.763" in said
     assert "changes noise, rounds, bytes and trust at once" in said
-    assert "If who is absent does not depend on the load" in said
+    assert "more if it depends on the load" in said
+
+
+def test_pages_name_no_file_or_option_that_is_gone() -> None:
+    gone = re.compile(
+        r"netcdf|xarray|summary\.json|results\.nc|--no-figures|--evaluate|write_all", re.I
+    )
+    for page in [*PAGES, *sorted((ROOT / "notebooks" / "sources").glob("*.md"))]:
+        found = gone.findall(page.read_text())
+        assert not found, f"{name_of(page)}: {found}"

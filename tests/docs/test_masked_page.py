@@ -56,11 +56,11 @@ def test_a_member_without_a_jump_is_what_the_sampler_finds() -> None:
     assert abs(zero - claimed) < 6 * math.sqrt(claimed * (1 - claimed) / draws) + 2e-3
 
 
-def test_the_comparison_has_the_bytes_of_the_main_table() -> None:
+def test_the_comparison_has_the_bytes_of_make_run() -> None:
     """It counted one crossing of a link: half as many."""
-    from docs.generate import kilobytes, main_results
+    from docs.generate import kilobytes, main_answers
 
-    sent = kilobytes(main_results()["masked"].problem)
+    sent = kilobytes(main_answers().results["masked"].problem)
     found = re.search(r"hops \| up to ([\d.]+) MB", masked_tables.masked_comparison())
     assert found
     assert float(found[1]) == pytest.approx(float(sent[:-3].replace(",", "")) / 1e3, abs=0.005)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from docs.generate import PACKAGES, main_table, public_names
+from docs.generate import PACKAGES, public_names
 
 from docs import check_site, gallery, site_api, site_pages
 from tests.docs.pages import DOCS, PROJECT, ROOT, anchors, links, name_of
@@ -116,11 +116,9 @@ def test_every_example_has_a_picture_of_its_own_run(example: Path) -> None:
     assert drawn["Description"] in page
 
 
-def test_numbers_of_a_picture_are_those_of_a_run() -> None:
-    from veilsum.scenario import run
-
+def test_the_screen_of_a_picture_is_that_of_a_run() -> None:
     example = ROOT / "examples" / "feeder.toml"
-    assert gallery.numbers_of(gallery.picture_of(example)) == main_table(run(example).results)
+    assert gallery.screen_of(gallery.picture_of(example)) == str(gallery.answers_of(example))
 
 
 def write_site(folder: Path, **pages: str) -> check_site.Links:

@@ -67,8 +67,9 @@ def pictures(answers: Answers) -> list[Picture]:
     return found
 
 
-def _curves(answers: Answers, table: Sequence[Row]) -> Picture:
-    """A panel for each kind: errors against different targets are never in one."""
+def errors(answers: Answers) -> Figure:
+    """Errors over rounds or epsilons: a panel for each kind, since their targets differ."""
+    table = long_table(answers)
     x = "epsilon" if _swept(table) else "round"
     kinds = list(dict.fromkeys(row.kind for row in table if row.quantity == "error"))[:MOST_PANELS]
     figure = style.figure(max(WIDE, 4.4 * len(kinds)), HIGH + 0.9)
@@ -76,8 +77,13 @@ def _curves(answers: Answers, table: Sequence[Row]) -> Picture:
         draw(answers, "error", x, style.tidy(ax), kind)
         if len(kinds) > 1:
             ax.set_title(kind, fontsize=9)
+    return figure
+
+
+def _curves(answers: Answers, table: Sequence[Row]) -> Picture:
+    x = "epsilon" if _swept(table) else "round"
     text = f"Error of one agent over {x}s, a curve for each run; dashed where nothing is proved."
-    return Picture(svg(figure, "errors", text), text)
+    return Picture(svg(errors(answers), "errors", text), text)
 
 
 def draw(
