@@ -13,7 +13,11 @@ from typing import Any
 from benchmarks.clock import row
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "us-power-grid.toml"
-WITHOUT = "import sys, warnings; warnings.simplefilter('ignore'); import veilsum; str(veilsum.run(sys.argv[1]))"
+WITHOUT = """
+import sys, warnings, veilsum
+warnings.simplefilter("ignore")
+str(veilsum.run(sys.argv[1]))
+"""
 ROWS = 300
 STUDY = """
 name = "kwh"

@@ -48,7 +48,7 @@ def ours(mixing: Any) -> None:
             vs.sweep(
                 {"mu": 10.0}, mixing, FAMILY, wanted(privacy), algorithm, rounds,
                 epsilons=EPSILONS, replicas=REPLICAS, rng=1,
-            ).result  # fmt: skip
+            )  # fmt: skip
 
 
 def loop_run(

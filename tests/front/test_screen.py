@@ -70,7 +70,7 @@ def shown(text: str) -> str:
 def test_no_line_is_too_long_and_no_cell_is_cut(answers: Answers, width: int) -> None:
     text = screen(answers, width)
     check_widths(text, width)
-    rows, _ = module._chosen(answers.rows)
+    rows, _ = module._chosen(answers.rows, width)
     everything = shown(text)
     for row in rows:
         assert f" {shown(row.name).strip()} " in everything

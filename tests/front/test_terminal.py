@@ -211,9 +211,9 @@ def test_a_bar_is_shown_only_after_two_seconds_and_on_a_terminal(monkeypatch: An
         monkeypatch.setattr(sys.stderr, "isatty", lambda screen=screen: screen)
         with terminal.Bar() as bar:
             bar.step("a", 1, 2)
-            bar.clock.join(5 if shown else 0.2) if screen else None
+            bar.timer.join(5 if shown else 0.2) if screen else None
             assert (bar.display is not None) == shown
-        assert not bar.clock.is_alive(), "no thread stays"
+        assert not bar.timer.is_alive(), "no thread stays"
 
 
 def test_a_number_is_a_word_of_its_own() -> None:
