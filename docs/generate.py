@@ -631,12 +631,12 @@ def draw_main_job() -> None:
 def draw_evidence() -> None:
     """What audits found."""
     from veilsum.auditing import suite
-    from veilsum.results import plots, style
+    from veilsum.front.pictures import evidence
 
     entries = [*suite.proved(), *suite.broken()]
     reports = [entry.audit(trials_for(entry.name), rng=1) for entry in entries]
-    style.write(plots.evidence(reports), ROOT / "docs" / "images" / "evidence")
-    (ROOT / "docs" / "images" / "evidence.svg").unlink()
+    drawn: Any = evidence(reports).get_figure(root=True)
+    drawn.savefig(ROOT / "docs" / "images" / "evidence.png", dpi=160)
     masked_figure.write(ROOT / "docs" / "images")
 
 

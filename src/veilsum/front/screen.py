@@ -70,9 +70,9 @@ def screen(answers: Answers, width: int = WIDTH, files: Sequence[Path] = ()) -> 
         where = f"{answers.name}.csv" if not files else str(files[-1])
         out += _wrap(f"  ... and {hidden:,} more, in {where}", width)
     out += [line for text in (*answers.promises, *answers.warnings) for line in _wrap(text, width)]
-    out += [f"    {line}" for line in answers.paste.splitlines() if line]
     out += [line for text in answers.legend if text for line in _wrap(text, width)]
     left = [name for name in rest if kept is not None and name not in kept]
+    left += ["lines for the study"] if answers.paste and files else []
     return "\n".join([*out, *_last(files, left, width)])
 
 
