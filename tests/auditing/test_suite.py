@@ -4,13 +4,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from matplotlib.colors import to_rgb
 
 from veilsum.auditing import suite
 from veilsum.errors import VeilsumError
+from veilsum.front.pictures import BROKEN, evidence
 from veilsum.privacy import mechanisms
 from veilsum.privacy.exact import float_sum_support, numpy_support, support_attack
 from veilsum.privacy.mechanisms import LaplaceMechanism
-from veilsum.results import plots
 from veilsum.simulation import noise
 
 PROVED = suite.proved()
@@ -59,12 +60,17 @@ def test_floating_point_noise_leaks_and_exact_noise_does_not() -> None:
         assert not support_attack(exact, 0.0, 1.0, 20_000, support).refutes(1.0)
 
 
-def test_the_evidence_is_drawn(tmp_path: Any) -> None:
+def test_the_evidence_is_drawn() -> None:
     reports = [e.audit(trials=20_000) for e in [*PROVED[:2], *suite.broken()]]
-    paths = plots.save_evidence(reports, tmp_path)
-    assert [p.name for p in paths] == ["evidence.png", "evidence.svg"]
-    text = paths[1].read_text()
-    assert "claim refuted" in text or "refuted" in text
+    drawn = evidence(reports)
+    assert [label.get_text().partition(" (")[0] for label in drawn.get_yticklabels()] == [
+        report.name for report in reports
+    ]
+    drawn_bars: list[Any] = list(drawn.patches)
+    bars = [bar for bar in drawn_bars if bar.get_facecolor()[:3] == to_rgb(BROKEN)]
+    refuted = [max(r.lower_bound / r.epsilon, 0.0) for r in reports if r.refuted]
+    assert [bar.get_width() for bar in bars] == refuted
+    assert min(refuted) > 1
 
 
 def test_too_few_trials_are_refused() -> None:

@@ -53,7 +53,13 @@ def test_smallest_budget_with_page_and_table(folder: Any) -> None:
     assert done.exit_code == 0, done.output
     assert "Use " in done.stdout
     assert "epsilon = " in done.stdout
-    for word in ("sampling", "privacy", "disagreement", "PROVED", "algorithm.name = "):
+    for word in (
+        "sampling",
+        "privacy",
+        "disagreement",
+        "PROVED",
+        "lines for the study",
+    ):
         assert word in done.stdout
     assert {path.name for path in folder.iterdir()} == {
         "small.toml", "small-plan.html", "small-plan.csv",

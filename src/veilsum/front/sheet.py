@@ -127,7 +127,7 @@ class Answers:
     notes
         What is worth knowing besides; on the page alone.
     paste
-        Lines for the study file that follow from the answers.
+        Lines for the study file that follow from the answers; on the page alone.
     text
         The study, so that the page can be made again.
     origin
