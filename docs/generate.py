@@ -29,7 +29,6 @@ sys.path.insert(0, str(ROOT))  # this folder is not installed
 
 from docs import (  # noqa: E402
     deploy_files,
-    evidence_figure,
     gallery,
     hostile_tables,
     install_tables,
