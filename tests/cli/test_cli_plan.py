@@ -53,13 +53,7 @@ def test_smallest_budget_with_page_and_table(folder: Any) -> None:
     assert done.exit_code == 0, done.output
     assert "Use " in done.stdout
     assert "epsilon = " in done.stdout
-    for word in (
-        "sampling",
-        "privacy",
-        "disagreement",
-        "PROVED",
-        "lines for the study",
-    ):
+    for word in ("sampling", "privacy", "disagreement", "PROVED", "    [[variant]]\n"):
         assert word in done.stdout
     assert {path.name for path in folder.iterdir()} == {
         "small.toml", "small-plan.html", "small-plan.csv",
@@ -69,7 +63,7 @@ def test_smallest_budget_with_page_and_table(folder: Any) -> None:
 def test_the_lines_of_a_plan_are_a_variant_that_runs(folder: Any) -> None:
     lines = json.loads(call("--error", 0.3, "--json").stdout)
     path = folder / "again.toml"
-    path.write_text(f"{TEXT}[[variant]]\nname = 'planned'\n{lines['paste']}")
+    path.write_text(f"{TEXT}\n{lines['paste']}")
     made = Scenario.load(path).build("planned").problem
     best = lines["plan"]["best"]
     assert (made.algorithm.name, made.rounds) == (best["algorithm"], best["rounds"])
