@@ -12,9 +12,11 @@ from tests.reports.test_sign_off import BASE
 from veilsum.reports import sign_off
 from veilsum.scenario import Scenario
 
+ROOT = Path(__file__).resolve().parents[2]
 PAGES = {
     "local": lambda: sign_off(Scenario.parse(BASE), "local"),
     "masked": lambda: sign_off(Scenario.parse(BASE), "masked"),
+    "feeder": lambda: sign_off(Scenario.load(ROOT / "examples" / "masked-feeder.toml"), audit=True),
 }
 
 
@@ -57,7 +59,7 @@ def sides(text: str, file: Path) -> int:
 
 
 @pytest.mark.integration
-@pytest.mark.parametrize("name", ["local", "masked"])
+@pytest.mark.parametrize("name", list(PAGES))
 def test_what_is_signed_is_one_sheet_of_paper(name: str, tmp_path: Path) -> None:
     text = PAGES[name]()
     assert sides(text, tmp_path / "page.html") in (1, 2)

@@ -415,11 +415,11 @@ def audit_section(page: str) -> str:
 
 def test_the_verdict_of_the_likelihoods_is_on_the_page() -> None:
     said = audit_section(sign_off(scenario(), "local"))
-    assert "local not refuted 0.5 - 0.5 -" in said
+    assert "not refuted local: of the epsilon of 0.5 that is claimed, exactly 0.5 is spent" in said
     assert "veilsum report ward.toml --variant local --audit also attacks by samples" in said
     masked = audit_section(sign_off(scenario(), "masked"))
-    assert "masked not refuted 0.5 - 0.5 -" in masked, "one of the two sessions of a query"
-    assert "attacked session by session" in masked
+    assert "of the epsilon of 0.5 that is claimed, exactly 0.5 is spent" in masked
+    assert "what colluders can compute in one session" in masked, "of the two of a query"
     network = audit_section(sign_off(scenario(), "network"))
     assert network.count("not refuted") == 5, "the signal, and four kinds of views of neighbours"
 
