@@ -121,7 +121,7 @@ REFUSED = {  # verb -> the extra that its one line names
     "sweep scenario.toml": "sim",
     "audit scenario.toml": "sim",
     "up scenario.toml": "sim",
-    "reproduce fig1": "sim",
+    "reproduce fig1": "sim,plot",
 }
 
 

@@ -142,8 +142,8 @@ def test_the_truth_is_secret_and_does_tell(tmp_path: Path) -> None:
     assert named(Loot("", secret))
     assert named(Loot("", others)) == []
     assert scanned(Loot("", others), scenario) == []
-    told = {name: content + repr(truth().mean()).encode() for name, content in others.items()}
-    assert len(scanned(Loot("", told), scenario)) == 2, "the weakened variant"
+    leaky = {name: content + repr(truth().mean()).encode() for name, content in others.items()}
+    assert len(scanned(Loot("", leaky), scenario)) == 2, "the weakened variant"
 
 
 @pytest.mark.parametrize("seed", [None, SEED])

@@ -101,6 +101,11 @@ def existing(path: Path, what: str) -> Path:
 def needs_simulator(verb: str, plot: Path | None = None, *more: str) -> None:
     """Raise before a verb starts anything it could not end: it simulates, and may draw a figure."""
     _extras.require(verb, "sim", *more)
+    needs_plot(plot)
+
+
+def needs_plot(plot: Path | None) -> None:
+    """Raise before a verb starts if it is asked for a figure that it could not draw."""
     if plot is not None:
         _extras.require("--plot", "plot", otherwise="leave it out")
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from veilsum import _validate
-from veilsum.cli.guard import FAILED, AsJson, Debug, guarded, needs_simulator
+from veilsum.cli.guard import FAILED, AsJson, Debug, guarded, needs_plot
 from veilsum.cli.options import File, Out, Plot
 from veilsum.cli.sheets import check_places, give
 from veilsum.errors import CommandError
@@ -71,7 +71,7 @@ def plan(
 ) -> None:
     """Find the smallest epsilon or number of rounds for an error, and the algorithm and weights."""
     with guarded(debug):
-        needs_simulator("veilsum plan", plot)
+        needs_plot(plot)
         from veilsum import theory
         from veilsum.front.of_plan import of_plan
         from veilsum.front.terminal import Bar

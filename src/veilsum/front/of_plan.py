@@ -195,7 +195,7 @@ def _warnings(plan: Plan) -> Iterator[str]:
     for left in plan.left_out:
         reasons.setdefault(left.reason, []).append(f"{left.algorithm} on {left.weights}")
     for reason, names in reasons.items():
-        yield f"Left out: {listed(names)}: {reason}."
+        yield f"Left out, because agents cannot run it: {listed(names)}: {reason}."
 
 
 def _notes(plan: Plan) -> Iterator[str]:

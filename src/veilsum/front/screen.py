@@ -36,7 +36,7 @@ Lines = list[str]
 
 
 @dataclass(frozen=True)
-class Line:
+class ScreenRow:
     """A row of the screen: a name, and cells by their headings, or sentences."""
 
     name: str
@@ -113,21 +113,21 @@ def _words(rows: Iterable[Answer]) -> int:
 
 
 def _height(row: Answer, width: int) -> int:
-    return len(_paragraph(Line(row.name, {}, row.sentences), width)) if row.sentences else 1
+    return len(_paragraph(ScreenRow(row.name, {}, row.sentences), width)) if row.sentences else 1
 
 
-def _paragraph(line: Line, width: int) -> Lines:
+def _paragraph(line: ScreenRow, width: int) -> Lines:
     return wrapped(f"  {line.name}: {' '.join(line.sentences)}", width, "    ")
 
 
-def lines_of(rows: Sequence[Answer]) -> list[Line]:
+def lines_of(rows: Sequence[Answer]) -> list[ScreenRow]:
     """Names and cells; numbers are in the first column, after what they are where they differ."""
     quantities = list(dict.fromkeys(row.quantity for row in rows if row.quantity))
     heading = quantities[0] if len(quantities) == 1 else ANSWER
     found = []
     for row in rows:
         if row.sentences:
-            found.append(Line(row.name, {}, row.sentences))
+            found.append(ScreenRow(row.name, {}, row.sentences))
             continue
         number = with_bar(row.value, row.low, row.high, row.unit)
         if not (row.quantity or row.size):
@@ -135,16 +135,16 @@ def lines_of(rows: Sequence[Answer]) -> list[Line]:
         elif len(quantities) > 1:
             number = f"{row.quantity} {number}".strip()
         rest = {name: cell for name, cell in row.cells.items() if name != ANSWER}
-        found.append(Line(row.name, ({heading: number} if number else {}) | rest))
+        found.append(ScreenRow(row.name, ({heading: number} if number else {}) | rest))
     return found
 
 
-def headings(lines: Iterable[Line]) -> Lines:
+def headings(lines: Iterable[ScreenRow]) -> Lines:
     """All columns: the answer first, then in the order in which rows have them."""
     return list(dict.fromkeys(name for line in lines for name in line.cells))
 
 
-def _constant(lines: Sequence[Line]) -> dict[str, str]:
+def _constant(lines: Sequence[ScreenRow]) -> dict[str, str]:
     """Columns that say the same in every row, but for the first, which is the answer."""
     if len(lines) < 2:
         return {}
@@ -153,7 +153,7 @@ def _constant(lines: Sequence[Line]) -> dict[str, str]:
     return {name: texts.pop() for name, texts in found.items() if len(texts) == 1}
 
 
-def _fitting(parts: Sequence[tuple[str, list[Line]]], names: Lines, width: int) -> Lines | None:
+def _fitting(parts: Sequence[tuple[str, list[ScreenRow]]], names: Lines, width: int) -> Lines | None:
     """The columns that fit beside one another, first ones first; None if not even one does."""
     left = width - _names(parts) - GAP
     kept: Lines = []
@@ -166,11 +166,11 @@ def _fitting(parts: Sequence[tuple[str, list[Line]]], names: Lines, width: int) 
     return kept if kept or (not names and left >= 0) else None
 
 
-def _names(parts: Sequence[tuple[str, list[Line]]]) -> int:
+def _names(parts: Sequence[tuple[str, list[ScreenRow]]]) -> int:
     return _widest(line.name for _, lines in parts for line in lines if not line.sentences)
 
 
-def _column(parts: Sequence[tuple[str, list[Line]]], name: str) -> int:
+def _column(parts: Sequence[tuple[str, list[ScreenRow]]], name: str) -> int:
     return _widest([name, *(line.cells.get(name, "") for _, lines in parts for line in lines)])
 
 
@@ -178,7 +178,7 @@ def _widest(texts: Iterable[str]) -> int:
     return max(map(len, texts), default=0)
 
 
-def _table(parts: Sequence[tuple[str, list[Line]]], kept: Lines, width: int) -> Lines:
+def _table(parts: Sequence[tuple[str, list[ScreenRow]]], kept: Lines, width: int) -> Lines:
     name = GAP + _names(parts)
     widths = {each: _column(parts, each) for each in kept}
     space = " " * GAP
@@ -195,7 +195,7 @@ def _table(parts: Sequence[tuple[str, list[Line]]], kept: Lines, width: int) -> 
     return [*out, ""]
 
 
-def _stacked(parts: Sequence[tuple[str, list[Line]]], names: Lines, width: int) -> Lines:
+def _stacked(parts: Sequence[tuple[str, list[ScreenRow]]], names: Lines, width: int) -> Lines:
     out: Lines = []
     for heading, lines in parts:
         out += wrapped(heading, width) if heading else []
