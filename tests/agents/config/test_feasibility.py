@@ -111,7 +111,10 @@ def test_a_request_that_no_agent_may_follow_is_an_error_with_the_reason(
         ReleaseMechanism(manifest_of(problem, spec, "refused"), problem, "0")
 
 
-def test_the_command_says_what_was_left_out_and_that_a_budget_buys_nothing(tmp_path: Path) -> None:
+def test_the_command_says_what_was_left_out_and_that_a_budget_buys_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     path = tmp_path / "s.toml"
     text = TEXT.format(protect="signal", mechanism="laplace", algorithm="average", mode="")
     path.write_text(text)
@@ -123,8 +126,8 @@ def test_the_command_says_what_was_left_out_and_that_a_budget_buys_nothing(tmp_p
     assert "Use average on" in said
     assert "Warning: the 95% interval of an estimate, about +- 1.05, covers all of [0, 1]" in said
     plain = json.loads(CliRunner().invoke(app, [*words, "--json"]).stdout)
-    assert {left["algorithm"] for left in plain["left_out"]} == {"jacobi", "chebyshev"}
-    assert plain["warning"].startswith("the 95% interval")
+    assert {left["algorithm"] for left in plain["plan"]["left_out"]} == {"jacobi", "chebyshev"}
+    assert plain["plan"]["warning"].startswith("the 95% interval")
     path.write_text(text.replace("epsilon = 1.0", "epsilon = 20.0"))
     useful = json.loads(CliRunner().invoke(app, [*words, "--json"]).stdout)
     assert useful["warning"] == ""
