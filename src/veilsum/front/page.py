@@ -107,7 +107,7 @@ def badge_class(status: str, useful: bool = True) -> str:
 BADGES = {
     "proved": "good", "estimated": "mend", "claimed": "mend", "confirmed": "good", "corrected": "mend",
     "true, uninformative": "mend", "skipped": "faint", "consistent": "good",
-    "not refuted": "good", "beyond": "mend",
+    "not refuted": "faint", "beyond": "mend",
 }  # fmt: skip
 
 

@@ -25,7 +25,7 @@ PATIENCE = 2.0  # seconds before a bar is shown
 NARROWEST = 40
 COLOURS = {
     "PROVED": "32", "ESTIMATED": "33", "CLAIMED": "33", "REFUTED": "31", "NO PROMISE": "31",
-    "NOT REFUTED": "32", "BEYOND": "33",
+    "BEYOND": "33",
 }  # fmt: skip
 HEADING = re.compile(rf"^({'|'.join(COLOURS)})", re.M)
 
