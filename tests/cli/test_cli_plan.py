@@ -48,6 +48,14 @@ def call(*words: Any) -> Any:
     return CliRunner().invoke(app, ["small.toml", *map(str, words)])
 
 
+def pasted(screen: str) -> str:
+    """The lines for the study, as somebody would copy them."""
+    start = screen.index("    [[variant]]")
+    lines = screen[start:].splitlines()
+    return "\n".join(line for k, line in enumerate(lines) if all(
+        each.startswith("    ") for each in lines[: k + 1]))  # fmt: skip
+
+
 def test_smallest_budget_with_page_and_table(folder: Any) -> None:
     done = call("--error", 0.3)
     assert done.exit_code == 0, done.output
@@ -157,10 +165,9 @@ def test_a_masked_plan_and_a_local_one_are_printed_as_they_run(folder: Any, opti
     for base in (TEXT, MASKED):
         text = base.partition("[[variant]]")[0]
         (folder / "small.toml").write_text(text)
-        done = call("--no-figures", *options)
+        done = call(*options)
         assert done.exit_code == 0, done.output
-        printed = done.output.partition("[[variant]]")[2]
-        problem = Scenario.parse(f"{text}\n[[variant]]{printed}").build("planned").problem
+        problem = Scenario.parse(f"{text}\n{pasted(done.stdout)}").build("planned").problem
         assert problem.privacy.masked == (base is MASKED or bool(options))
 
 
@@ -188,10 +195,9 @@ def test_the_printed_variant_runs_at_the_end_of_the_scenario(
     (folder / "small.toml").write_text(text)
     done = call(*options)
     assert done.exit_code == 0, done.output
-    before, _, printed = done.output.partition("    [[variant]]\n")
-    assert (f"with what else {changes} changes" in " ".join(before.split())) == bool(changes)
-    lines = [line for line in printed.splitlines() if line.startswith("    ")]
-    job = Scenario.parse("\n".join([text, "[[variant]]", *lines])).build("planned")
+    said = " ".join(done.stdout.split())
+    assert (f"with what else {changes} changes" in said) == bool(changes)
+    job = Scenario.parse(f"{text}\n{pasted(done.stdout)}").build("planned")
     assert job.problem.privacy.adds_noise == (not changes)
     assert job.problem.algorithm.name == "chebyshev"
     assert job.problem.rounds == 60

@@ -54,7 +54,7 @@ LARGE = (
     .replace('"normal"', '"log-normal"')
     .replace("radius = 1.0", 'delta = 0.01\nsensitivity = "smooth-as-published"')
     .partition("[[variant]]")[0]
-)  # noise that reads signals: its trade-off takes half a minute
+)  # noise that reads signals: its trade-off takes seconds
 
 
 def shown(verb: str, columns: int, folder: Path) -> Shown:
@@ -80,8 +80,8 @@ def test_every_cell_is_whole_and_every_column_named(
     there = shown(verb, columns, tmp_path)
     assert there.code == 0, there.errors
     assert max(map(len, there.lines)) <= columns
-    assert len(there.lines) <= 30 or columns < 80
-    assert "\x1b[1;32mPROVED" in there.raw or "\x1b[1;32mNOT REFUTED" in there.raw
+    assert len(there.lines) <= 40 or columns < 80
+    assert ("\x1b[1;32mPROVED" in there.raw) == (verb == "plan")  # no attack proves anything
     assert f"Page narrow-{verb}.html" in there.text
     table = there.text.split("\n\n")[1]
     heads, *rows = table.splitlines()
@@ -102,14 +102,14 @@ def test_the_best_candidate_is_the_first_row(tmp_path: Path) -> None:
     there = shown("plan", 80, tmp_path)
     use = re.search(r"Use (\S+) on", there.text)
     assert use is not None
-    rows = [line.split()[0].rstrip(",") for line in there.lines if re.match(r"  \S+.*\d kWh", line)]
+    rows = [line.split()[0] for line in there.lines if re.match(r"  \S+.*\d kWh", line)]
     assert rows[0] == use[1] == "masked-sum"
 
 
 def test_a_long_plan_shows_a_bar_and_ends_at_ctrl_c(tmp_path: Path) -> None:
     (tmp_path / "large.toml").write_text(LARGE)
     there = on_terminal("plan", "large.toml", folder=tmp_path, interrupt="trade-off")
-    assert there.code == 130
+    assert there.code == 130, there.errors[-2000:]
     assert there.ended < 2  # a second, and what a busy machine needs to end a process
     assert "interrupted" in there.errors
     assert not list(tmp_path.glob("*.html"))

@@ -31,6 +31,7 @@ LEGEND = (
 )
 NOTHING = 1e-6  # of an error: a part that is smaller is rounding
 PARTS = (0.25, 0.5, 1.0, 2.0)  # of the planned rounds that have a curve
+SAME = 1e-3  # curves that differ by less lie on each other
 CAPTION = "Error of {} over {}: what more would buy, and less would cost."
 
 
@@ -148,7 +149,7 @@ def _names(candidates: Sequence[Candidate]) -> list[str]:
     algorithms = [c.algorithm for c in candidates]
     if len(set(algorithms)) == len(algorithms):
         return algorithms
-    return [f"{c.algorithm}, {c.weights.partition(',')[0]}" for c in candidates]
+    return [f"{c.algorithm} on {c.weights.partition(',')[0]}" for c in candidates]
 
 
 def _trust(candidate: Candidate) -> str:
@@ -234,9 +235,19 @@ def _curves(plan: Plan) -> Iterator[Row]:
 
 
 def rounds_drawn(plan: Plan) -> list[int]:
-    """Rows of the plan's surface that have a curve: the nearest to each part of its rounds."""
-    wanted = [plan.best.rounds * part for part in PARTS]
-    return sorted({int(np.abs(plan.rounds - rounds).argmin()) for rounds in wanted})
+    """Rows of the plan's surface that have a curve: its rounds, and parts of them that differ.
+
+    A masked sum has no estimate before its session ends, and changes no more after it.
+    """
+    session = plan.problem.algorithm.session
+    first = 1 if session is None else session.arrival
+    own = int(np.abs(plan.rounds - plan.best.rounds).argmin())
+    rows = {int(np.abs(plan.rounds - plan.best.rounds * part).argmin()) for part in PARTS}
+    return sorted(
+        k for k in rows
+        if k == own
+        or (plan.rounds[k] >= first and not np.allclose(plan.surface[k], plan.surface[own], SAME))
+    )  # fmt: skip
 
 
 def _pictures(plan: Plan) -> list[Picture]:

@@ -108,7 +108,7 @@ def badge_class(status: str, useful: bool = True) -> str:
 BADGES = {
     "proved": "good", "estimated": "mend", "claimed": "mend", "confirmed": "good", "corrected": "mend",
     "true, uninformative": "mend", "skipped": "faint", "consistent": "good",
-    "not refuted": "good", "beyond": "mend", "tested": "mend", "assumed": "mend",
+    "not refuted": "faint", "beyond": "mend", "tested": "mend", "assumed": "mend",
 }  # fmt: skip
 
 

@@ -26,7 +26,7 @@ NARROWEST = 40
 COLOURS = {
     "PROVED": "32", "ESTIMATED": "33", "CLAIMED": "33", "REFUTED": "31", "NO PROMISE": "31",
     "CONFIRMED": "32", "TRUE, UNINFORMATIVE": "33", "CORRECTED": "33", "FAILED": "31",
-    "NOT REFUTED": "32", "BEYOND": "33",
+    "BEYOND": "33",
 }  # fmt: skip
 HEADING = re.compile(rf"^({'|'.join(COLOURS)})", re.M)
 
