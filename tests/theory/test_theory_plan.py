@@ -7,6 +7,7 @@ squared sums of Laplace noise): 5% is more than 5 of them.
 import math
 import tomllib
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,9 @@ from veilsum.errors import NetworkError, PrivacyError, VeilsumError
 from veilsum.privacy import Batches, NetworkDP, NoPrivacy, SignalDP
 from veilsum.scenario import Scenario
 from veilsum.simulation import Record, simulate
+from veilsum.theory import spectrum
+
+ROOT = Path(__file__).resolve().parents[2]
 
 pytestmark = pytest.mark.filterwarnings("ignore::veilsum.errors.PrivacyWarning")
 
@@ -237,3 +241,16 @@ def test_batches_are_offered_where_they_have_a_proof_only() -> None:
         problem = run(name, GRAPHS["ring"], request, replicas=1, rounds=40).problem
         assert theory.plan(problem).offer is None
         assert theory.plan(problem).offered() == ""
+
+
+def test_a_plan_on_a_large_network_never_waits_for_all_eigenvalues(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Neither for noise that is alike nor for noise that follows the signals: the first variant's."""
+    scenario = Scenario.load(ROOT / "examples" / "us-power-grid.toml")
+    monkeypatch.setattr(spectrum, "dense", lambda _: pytest.fail("all eigenvalues"))
+    for variant in ("offline-network", "local"):
+        problem = replace(scenario.build(variant).problem, rounds=9)
+        found = theory.plan(problem)
+        assert found.best.rounds == 9
+        assert (len(found.epsilons) == 1) == problem.privacy.reads_signals

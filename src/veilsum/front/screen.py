@@ -153,7 +153,9 @@ def _constant(lines: Sequence[ScreenRow]) -> dict[str, str]:
     return {name: texts.pop() for name, texts in found.items() if len(texts) == 1}
 
 
-def _fitting(parts: Sequence[tuple[str, list[ScreenRow]]], names: Lines, width: int) -> Lines | None:
+def _fitting(
+    parts: Sequence[tuple[str, list[ScreenRow]]], names: Lines, width: int
+) -> Lines | None:
     """The columns that fit beside one another, first ones first; None if not even one does."""
     left = width - _names(parts) - GAP
     kept: Lines = []

@@ -744,12 +744,15 @@ def _with_surface(
     """The plan with its surface: a factor of 16 around the budget, twice the rounds.
 
     Some mechanisms compute a range of epsilons only; the surface around one inside it stays inside.
+    Noise that follows the signals differs between agents in another way at every epsilon: on a large
+    network it is computed at the planned one alone.
     """
     centre = best.epsilon or (None if asked.epsilon is None else 1.0)
-    count = 9 if made.privacy.reads_signals else 33
-    grid = np.array([1.0]) if centre is None else _around(centre, count)
+    grid = np.array([centre or 1.0])
+    if centre is not None and not (made.privacy.reads_signals and made.network.size > PROMPT_UP_TO):
+        grid = _around(centre, 9 if made.privacy.reads_signals else 33)
     budgets = () if centre is None else tuple(grid.tolist())
-    found = asked.expect(made, budgets, max(2 * best.rounds, 10))
+    found = asked.expect(made, budgets, max(2 * best.rounds if len(grid) > 1 else best.rounds, 10))
     known = [max(1, best.rounds // part) for part in (4, 2, 1)]
     spread = np.geomspace(1, len(found.total) - 1, 60).round().astype(np.int64)
     rounds = np.union1d(spread, known)
