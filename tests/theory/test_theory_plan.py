@@ -131,7 +131,7 @@ def test_a_faster_algorithm_is_found_on_a_long_path() -> None:
     assert made.best.epsilon is not None
     slow = [c for c in made.candidates if (c.algorithm, c.weights) == ("average", "metropolis")]
     assert slow[0].epsilon is None or slow[0].epsilon > 1.2 * made.best.epsilon
-    assert tomllib.loads(made.toml())["algorithm"]["name"] == made.best.algorithm
+    assert tomllib.loads(made.toml())["variant"][0]["algorithm"]["name"] == made.best.algorithm
 
 
 def test_only_algorithms_that_keep_the_guarantee_are_compared() -> None:

@@ -98,7 +98,7 @@ def test_all_candidates_guarantee_the_same_epsilon(name: str, attempts: int) -> 
     for found in (theory.plan(todo), theory.plan(todo, epsilon=0.5)):
         assert {c.epsilon for c in found.candidates} == {0.5}
         assert {guaranteed(c, todo) for c in found.candidates} == {0.5}
-        assert tomllib.loads(found.toml())["privacy"]["epsilon"] == 0.5
+        assert tomllib.loads(found.toml())["variant"][0]["privacy"]["epsilon"] == 0.5
     one, other = (theory.plan(todo, epsilon=1.0), theory.plan(todo, epsilon=2.0))
     assert by_name(other)[name].split.privacy < by_name(one)[name].split.privacy
     for candidate in theory.plan(todo, error=0.2).candidates:  # the smallest one of each
@@ -146,7 +146,7 @@ def test_a_stream_is_compared_with_a_session_for_every_reading_or_batch() -> Non
     assert found.offer.batches == Batches(2.0, 4)
     assert found.offer.bytes < best.bytes / 3
     assert found.offer.error < best.error
-    assert tomllib.loads(found.toml())["algorithm"]["name"] == "masked-learn"
+    assert tomllib.loads(found.toml())["variant"][0]["algorithm"]["name"] == "masked-learn"
 
 
 def test_a_masked_stream_is_compared_with_local_noise_in_the_same_batches() -> None:
@@ -160,7 +160,7 @@ def test_a_masked_stream_is_compared_with_local_noise_in_the_same_batches() -> N
     assert again.total[-1, 0] / 21**0.5 == pytest.approx(0.1, rel=2e-3)
     assert found.best.bytes == 2 * asked_sessions(40) * 21 * BOTH_WAYS  # each query twice
     assert by_name(found)["learn"].batches == Batches(2.0, 8)
-    assert tomllib.loads(found.toml())["privacy"]["batches"] == {"growth": 2.0, "longest": 8}
+    assert tomllib.loads(found.toml())["variant"][0]["privacy"]["batches"] == {"growth": 2.0, "longest": 8}
 
 
 def asked_sessions(rounds: int) -> int:
