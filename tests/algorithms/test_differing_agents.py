@@ -108,7 +108,7 @@ def test_a_result_of_a_measured_stream_says_so(name: str, said: bool) -> None:
     for measured in (True, False):
         made = problem(algorithm, measured)
         result = vs.results.Result(made, vs.simulation.simulate(made))
-        assert any(NOTE in note for note in result.notes) is (said and measured)
+        assert any(NOTE in note for note in result.warnings) is (said and measured)
 
 
 def test_plans_for_measured_streams_offer_what_reaches_the_mean() -> None:

@@ -449,7 +449,7 @@ def test_noise_that_is_too_small_is_refuted_by_likelihoods_and_not_to_be_signed(
 
 
 def test_every_objection_has_words() -> None:
-    source = (ROOT / "src/veilsum/front/templates/sign/objections.txt").read_text("utf-8")
+    source = (ROOT / "src/veilsum/front/templates/sign/objections.html").read_text("utf-8")
     assert set(re.findall(r'why == "([^"]+)"', source)) == set(map(str, Objection))
 
 

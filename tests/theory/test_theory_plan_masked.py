@@ -160,7 +160,10 @@ def test_a_masked_stream_is_compared_with_local_noise_in_the_same_batches() -> N
     assert again.total[-1, 0] / 21**0.5 == pytest.approx(0.1, rel=2e-3)
     assert found.best.bytes == 2 * asked_sessions(40) * 21 * BOTH_WAYS  # each query twice
     assert by_name(found)["learn"].batches == Batches(2.0, 8)
-    assert tomllib.loads(found.toml())["variant"][0]["privacy"]["batches"] == {"growth": 2.0, "longest": 8}
+    assert tomllib.loads(found.toml())["variant"][0]["privacy"]["batches"] == {
+        "growth": 2.0,
+        "longest": 8,
+    }
 
 
 def asked_sessions(rounds: int) -> int:

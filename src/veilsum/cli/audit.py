@@ -64,7 +64,8 @@ def audit(
             found = audit_jobs(jobs, trials, rounds, fault, colluders, bar.step)
         reports = [attack.report for attack in found]
         problems = {job.name: job.problem for job in jobs}
-        sheet = of_audit(found, problems, name, f"Audit: {loaded.title}", loaded.text)
+        title, unit = f"Audit: {loaded.title}", jobs[0].unit
+        sheet = of_audit(found, problems, name, title, loaded.text, unit)
         give(sheet, out, plot, as_json, reports=[report.to_dict() for report in reports])
     if any(report.refuted for report in reports):
         raise typer.Exit(FAILED)

@@ -39,6 +39,7 @@ def of_audit(
     name: str = "audit",
     title: str = "Audit",
     text: str = "",
+    unit: str = "",
 ) -> Answers:
     """The sheet of an audit.
 
@@ -52,6 +53,8 @@ def of_audit(
         Of the sheet.
     text
         The study.
+    unit
+        Of the signals.
 
     Returns
     -------
@@ -75,7 +78,7 @@ def of_audit(
         title=title,
         about=_about(reports),
         rows=ordered(rows, lambda _: 0),
-        promises=tuple(_promised(noisy)),
+        promises=tuple(_promised(noisy, unit)),
         warnings=tuple(_warnings(reports, [each for each in problems if each not in noisy])),
         legend=(LEGEND,) if rows else (),
         notes=tuple(f"{report}." for report in reports),
@@ -131,10 +134,10 @@ def _finds(report: AuditReport) -> str:
     return f"{report.smallest_fault:.1%}" if report.smallest_fault < 1 else "none"
 
 
-def _promised(problems: Mapping[str, Problem]) -> Iterator[str]:
+def _promised(problems: Mapping[str, Problem], unit: str) -> Iterator[str]:
     """What each variant guarantees at the epsilon under attack."""
     attacked = {name: at_smallest_epsilon(problem) for name, problem in problems.items()}
-    yield from promises({name: problem.guarantee for name, problem in attacked.items()})
+    yield from promises({name: problem.guarantee for name, problem in attacked.items()}, unit)
     for name, problem in attacked.items():
         asked = problem.privacy
         if isinstance(asked, MaskedDP) and asked.attempts > 1:

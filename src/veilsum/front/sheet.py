@@ -140,6 +140,8 @@ class Answers:
         What `plot` draws where no quantity is named; a quantity of the long table without it.
     results
         The runs that the answers are of, by name; empty for other verbs.
+    remake
+        Makes the sheet of some of the runs; None where there are no runs.
     secret
         Whether something is compared with the truth of measured signals.
     template, more

@@ -1,4 +1,4 @@
-"""Reasons not to sign, whatever the numbers are; their words are in sign/objections.txt."""
+"""Reasons not to sign, whatever the numbers are; their words are in sign/objections.html."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Objection(StrEnum):
 
 def objections(terms: SignOffTerms, audited: Sequence[AuditedClaim] = ()) -> list[str]:
     """What speaks against a signature, a sentence or two each; empty if nothing does."""
-    said = templates().get_template("sign/objections.txt")
+    said = templates().get_template("sign/objections.html")
     values = {
         "terms": terms,
         "signals": terms.signals,

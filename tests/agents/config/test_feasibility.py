@@ -130,5 +130,5 @@ def test_the_command_says_what_was_left_out_and_that_a_budget_buys_nothing(
     assert plain["plan"]["warning"].startswith("the 95% interval")
     path.write_text(text.replace("epsilon = 1.0", "epsilon = 20.0"))
     useful = json.loads(CliRunner().invoke(app, [*words, "--json"]).stdout)
-    assert useful["warning"] == ""
+    assert useful["plan"]["warning"] == ""
     assert useful["half_width"] < 0.1

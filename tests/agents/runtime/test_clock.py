@@ -26,6 +26,7 @@ MAY = {
     "reporter.py": {"time"},
     "schedule.py": {"gmtime"},  # names a slot in a report
     "status.py": {"time"},
+    "statuses.py": {"time"},  # how long ago, on a screen
     "trust.py": {"time"},  # the end of a certificate
     "watch.py": {"time"},  # and how long until then
     "publisher.py": {"time"},  # an observer's link ends with its certificate
