@@ -35,6 +35,7 @@ IMPORTS = {  # what one imports first with an extra
     "core": "import veilsum.networks, veilsum.families, veilsum.privacy",
     "sim": "from veilsum import estimate; import veilsum.simulation",
     "plot": "from veilsum import estimate; import veilsum.front.plot, matplotlib.pyplot",
+    "parquet": "from veilsum import estimate; import pyarrow.parquet",
     "agents": "import veilsum.agents.runtime, veilsum.agents.config, zenoh",
     "live": "import veilsum.live.server",
     "mqtt": "from veilsum.agents.readings import MqttReadings; import paho.mqtt.client",
