@@ -13,7 +13,8 @@ ROOT = Path(__file__).resolve().parent.parent
 PURPOSE = {
     "core": "networks, families, privacy requests and guarantees, reports, the command line",
     "sim": "`estimate`, `veilsum run`, `sweep`, `plan`, `audit`: the simulator and its data",
-    "plot": "figures of results and of the paper; includes `sim`",
+    "plot": "pictures on pages, figures for papers; includes `sim`",
+    "parquet": "readings and graphs in Parquet files; includes `sim`",
     "agents": "`veilsum agent`, `keys`, `ledger`, `doctor`, `status`: one agent on a site",
     "live": "pages in a browser: `--page`, `veilsum watch`",
     "mqtt": "readings from an MQTT broker",
