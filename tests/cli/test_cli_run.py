@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from veilsum.cli.app import app
+from veilsum.scenario import template
 
 SMALL = """\
 name = "small"
@@ -159,7 +160,7 @@ def test_a_missing_scenario_is_wrong_usage() -> None:
 def test_outputs_that_cannot_be_written_fail_the_run(small: Any) -> None:
     (small / "file").write_text("")
     done = call("run", "small.toml", "--out", "file/deep")
-    assert done.exit_code == 1
+    assert done.exit_code == 2
     assert done.stderr.startswith("error: ")
 
 
@@ -188,3 +189,35 @@ def test_an_interruption_is_clean(monkeypatch: Any) -> None:
     done = call("run", "small.toml")
     assert done.exit_code == 130
     assert done.stderr == "interrupted\n"
+
+
+@pytest.mark.parametrize("verb", ["run", "plan", "audit"])
+def test_a_figure_of_somebody_else_is_not_replaced_and_a_wrong_name_costs_no_work(
+    verb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "s.toml").write_text(template())
+    (tmp_path / "thesis.pdf").write_bytes(b"%PDF-1.4 mine")
+    for name in ("thesis.pdf", "x.doc"):
+        done = CliRunner().invoke(app, [verb, "s.toml", "--plot", name])
+        assert done.exit_code == 2, done.output
+        assert name in done.stderr
+    assert (tmp_path / "thesis.pdf").read_bytes() == b"%PDF-1.4 mine"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["s.toml", "thesis.pdf"]
+
+
+def test_a_figure_of_ours_is_replaced_and_a_folder_is_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "s.toml").write_text(template())
+    for _ in range(2):
+        words = ["run", "s.toml", "--replicas", "1", "--out", ".", "--plot", "f.png"]
+        done = CliRunner().invoke(app, words)
+        assert done.exit_code == 0, done.output
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert names == ["f.png", "first.csv", "first.html", "s.toml"]
+    (tmp_path / "file").write_text("x")
+    done = CliRunner().invoke(app, ["run", "s.toml", "--out", "file/stem"])
+    assert done.exit_code == 2
+    assert "nothing can be written in" in done.stderr

@@ -58,7 +58,7 @@ def audit(
 
         loaded = Scenario.load(scenario).with_(seed=seed)
         name = f"{loaded.name}-audit"
-        check_places(name, out)
+        check_places(name, out, plot)
         jobs = loaded.jobs()
         with Bar() as bar:
             found = audit_jobs(jobs, trials, rounds, fault, colluders, bar.step)

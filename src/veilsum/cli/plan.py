@@ -81,7 +81,7 @@ def plan(
         _check(error, epsilon, rounds, norm, deviation)
         loaded = Scenario.load(scenario)
         name = f"{loaded.name}-plan"
-        check_places(name, out)
+        check_places(name, out, plot)
         job = loaded.build(variant)
         job.check_plain()
         problem = job.problem

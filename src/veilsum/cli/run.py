@@ -72,9 +72,9 @@ def execute_and_report(
     from veilsum.front.terminal import Bar
     from veilsum.scenario.execute import execute, parts_folder
 
-    stem = out or Path(name or scenario.name)
-    for secret in (False, True)[: 1 + truth]:
-        places(scenario.name, stem, secret)
+    own = name or scenario.name
+    places(own, out, secret=truth)
+    stem = places(own, out)[0].with_suffix("")
     if plot is not None:
         check_figure(plot)
     with options.session(parts_folder(stem)) as leads:
@@ -106,12 +106,13 @@ def save(
 
     What compares measured signals with the truth is on a sheet of its own, in secret files.
     """
+    from veilsum.front.files import save_figure
     from veilsum.scenario.execute import sheet
 
     answers = sheet(scenario, results)
     written = answers.save(stem)
     if plot is not None:
-        answers.plot().get_figure(root=True).savefig(plot)  # type: ignore[union-attr]
+        save_figure(answers, plot)
         written.append(plot)
     secret = sheet(scenario, results, truth=True) if truth else answers
     return [(answers, written), *([(secret, secret.save(stem))] if secret.secret else [])]

@@ -23,7 +23,7 @@ SECRET = ".secret"
 OWNER_ONLY = 0o600
 MARKS = {".html": GENERATOR, ".csv": ",".join(COLUMNS)}  # what the beginning of our files has
 BEGINNING = 2000
-FIGURES = (".pdf", ".svg", ".png")
+FIGURES = {".pdf": "Creator", ".svg": "Creator", ".png": "Software"}  # where our mark is
 
 
 def save(answers: Answers, stem: str | PathLike[str] | None = None) -> list[Path]:
@@ -37,12 +37,13 @@ def save(answers: Answers, stem: str | PathLike[str] | None = None) -> list[Path
 
 def places(name: str, stem: str | PathLike[str] | None, secret: bool = False) -> list[Path]:
     """Where both files go; an error before anything is computed if something else is there."""
-    base = Path(name if stem is None else stem)
+    base = Path(stem or name)
     base = base / name if base.is_dir() else base
     if base.suffix in MARKS:
         base = base.with_suffix("")
     found = [base.with_name(f"{base.name}{SECRET if secret else ''}{kind}") for kind in MARKS]
     for path in found:
+        _check_folder(path, "--out STEM")
         check_ours(path)
     return found
 
@@ -87,11 +88,33 @@ def _write(path: Path, text: str, secret: bool) -> None:
 
 
 def check_figure(path: Path) -> None:
-    """Raise if a figure cannot be written as a file of this name."""
+    """Raise if a figure cannot be written as a file of this name, or one of somebody else is there."""
     if path.suffix not in FIGURES:
         raise CommandError(
             f"a figure is a file whose name ends in {', '.join(FIGURES)}; found {path.name!r}"
         )
+    _check_folder(path, "--plot FILE")
+    if path.is_file() and path.stat().st_size and b"veilsum" not in path.read_bytes():
+        raise CommandError(
+            f"{path} is there already and is no figure of veilsum, so it is not replaced; name "
+            "another file with --plot FILE, or move it away"
+        )
+
+
+def save_figure(answers: Answers, path: Path) -> None:
+    """Write the figure of a sheet, with the mark by which it may be replaced."""
+    figure = answers.plot().get_figure(root=True)
+    assert figure is not None
+    figure.savefig(path, metadata={FIGURES[path.suffix]: "veilsum"})
+
+
+def _check_folder(path: Path, option: str) -> None:
+    """Raise if nothing can be written beside a path, before anything is computed."""
+    folder = path.absolute().parent
+    while not folder.exists():
+        folder = folder.parent
+    if not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise CommandError(f"nothing can be written in {folder}; name another place with {option}")
 
 
 def stale_secrets(written: list[Path]) -> list[Path]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from veilsum.families.base import SIGNAL
 from veilsum.front.screen import ANSWER
 from veilsum.front.sheet import Answer, Answers, ordered
 from veilsum.front.table import Row, rows_of
@@ -21,13 +22,13 @@ from veilsum.front.words import budget, few, listed, promises, sentences, small,
 from veilsum.results import units
 from veilsum.results.combined import combined_guarantee
 from veilsum.results.describe import (
+    NOT_RELEASABLE,
     describe_network,
     duration_of,
     evaluated_limits,
     mechanisms_of,
     versions,
 )
-from veilsum.results.intervals import SIMULATED
 
 if TYPE_CHECKING:
     from veilsum.front.plot import Picture
@@ -86,7 +87,8 @@ def of_runs(
     rows = ordered(found, _ranks(found, results, compared))
     runs = max((r.problem.replicas for r in results.values()), default=1)
     networks = dict.fromkeys(describe_network(r.problem.network) for r in results.values())
-    about = "; ".join(networks) + (f", errors: mean of {runs} runs" if runs > 1 else "")
+    means = f", errors: mean of {runs} runs" if runs > 1 and compared else ""
+    about = "; ".join(networks) + means
     made = Answers(
         name=name,
         title=(f"{SECRET} " if secret else "") + (title or _title(results)),
@@ -96,7 +98,7 @@ def of_runs(
         warnings=sentences(
             [*evaluated_limits(checked), *(w for r in results.values() for w in r.warnings)]
         ),
-        legend=(" ".join(_legend(rows, compared)),),
+        legend=(" ".join([*_legend(rows, compared), *_statistics(results)]),),
         notes=sentences(n for r in results.values() for n in r.notes),
         text=text,
         origin=_origin(results),
@@ -183,7 +185,7 @@ def _shared(
         "guarantee": result.guarantee,
         "epsilon": one.epsilon if math.isfinite(one.epsilon) else math.inf,
         "delta": one.delta,
-        "releasable": not result.measured or (result.releasable and result.noise != SIMULATED),
+        "releasable": result.releasable and NOT_RELEASABLE not in result.warnings,
     }
 
 
@@ -243,6 +245,10 @@ def _first(result: Result) -> float | None:
 def _promised(order: Iterable[str], results: Mapping[str, Result]) -> Iterator[str]:
     """Of the best run first; of a sweep what holds for all of its epsilons."""
     unit = next((r.unit for r in results.values() if r.unit), "")
+    several = any(len(r.problem.run_epsilons) > 1 for r in results.values())
+    measured = any(r.measured for r in results.values())
+    if several:
+        yield f"Of {'all epsilons together' if measured else 'the largest epsilon'}:"
     yield from promises({name: results[name].guarantee for name in order}, unit)
     together = [name for name, r in results.items() if r.measured and r.releasable]
     combined = combined_guarantee(results) if len(together) > 1 else None
@@ -260,6 +266,13 @@ def _legend(rows: Sequence[Answer], compared: set[str]) -> Iterator[str]:
         yield f"±: 95% {'; '.join(f'{name} {_names(rows, name)}' for name in bars)}."
     if compared:
         yield ERROR
+
+
+def _statistics(results: Mapping[str, Result]) -> Iterator[str]:
+    """That a parameter of measured signals is not their mean, where it is not."""
+    formulas = {r.problem.family.formula for r in results.values() if r.measured}
+    for formula in sorted(formulas - set(SIGNAL)):
+        yield f"Agents average {formula}: a parameter of it is not the mean of s."
 
 
 def _names(rows: Sequence[Answer], of: str) -> str:

@@ -295,4 +295,5 @@ def _misfit(missing: list[Hashable], unknown: list[Hashable]) -> str:
         parts.append(
             f"the labels look alike: the network's are {kinds[0]}, the signals' {kinds[1]}"
         )
-    return "; ".join(parts) + "; the signals and the network must name the same agents"
+    order = '; or match = "order" under [signals]' if len(missing) == len(unknown) else ""
+    return "; ".join(parts) + f"; the signals and the network must name the same agents{order}"

@@ -131,7 +131,7 @@ def _clipped(problem: Problem) -> str | None:
     low, high = problem.family.support.low, problem.family.support.high
     return (
         f"Readings beyond the public bounds ({low:g}, {high:g}) count as the bound itself where "
-        "they were clipped, and intervals do not cover this; `--truth` says how many."
+        "they were clipped, and intervals do not cover this; `--truth` says what share."
     )
 
 
