@@ -5,6 +5,7 @@ import os
 import pty
 import re
 import select
+import signal
 import struct
 import subprocess
 import sys
@@ -37,6 +38,12 @@ class Shown(NamedTuple):
         return self.text.splitlines()
 
 
+def _begin() -> None:
+    """In the child: its terminal, and Ctrl-C as a shell gives it, whatever the tests were started by."""
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def on_terminal(
     *words: object,
     columns: int = 80,
@@ -62,7 +69,7 @@ def on_terminal(
         [sys.executable, *(["-c", program] if program else ["-m", "veilsum.cli"]), *map(str, words)],
         stdin=out_inside, stdout=out_inside, stderr=err_inside, cwd=folder,
         env=settings | {"TERM": "xterm-256color"}, start_new_session=True,
-        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+        preexec_fn=_begin,
     )  # fmt: skip
     for _, inside in terminals:
         os.close(inside)

@@ -15,7 +15,7 @@ import pytest
 from markupsafe import escape
 
 import veilsum as vs
-from tests.front.studies import DRAWN, GROUPS, MEASURED, READINGS, SEVERAL, study, vector
+from tests.front.studies import DRAWN, GROUPS, MEASURED, READINGS, SEVERAL, call, study, vector
 from veilsum.front import Answer, Answers, of_runs, page
 from veilsum.networks import Graph
 from veilsum.scenario import Scenario, run
@@ -184,3 +184,16 @@ def test_of_many_answers_the_page_has_the_first_and_says_so() -> None:
 
 def test_a_sheet_without_answers_is_a_page_too() -> None:
     check_harmless(page.document(Answers("n", "t", "a", ())))
+
+
+@pytest.mark.parametrize("words", [["audit", "--trials", "2000"], ["plan", "--deviation", "1"]])
+def test_no_page_has_the_seed_of_measured_noise(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    file = study(tmp_path, MEASURED, seed="seed = 6172839405162738")
+    done = call(words[0], file.name, *words[1:])
+    assert done.exit_code == 0, done.output
+    pages = [path.read_text() for path in tmp_path.iterdir() if path.suffix in (".html", ".csv")]
+    assert any("veilsum" in text for text in pages)
+    assert not any("6172839405162738" in text for text in [*pages, done.output])

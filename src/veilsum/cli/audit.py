@@ -65,7 +65,7 @@ def audit(
         reports = [attack.report for attack in found]
         problems = {job.name: job.problem for job in jobs}
         title, unit = f"Audit: {loaded.title}", jobs[0].unit
-        sheet = of_audit(found, problems, name, title, loaded.text, unit)
+        sheet = of_audit(found, problems, name, title, loaded.public_text, unit)
         give(sheet, out, plot, as_json, reports=[report.to_dict() for report in reports])
     if any(report.refuted for report in reports):
         raise typer.Exit(FAILED)

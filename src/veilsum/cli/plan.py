@@ -93,7 +93,7 @@ def plan(
             )  # fmt: skip
             found = replace(found, unit=of_family(job.unit, problem.family))
         kept = _kept(loaded, variant)
-        sheet = of_plan(found, name, f"Plan: {loaded.title}", loaded.text, kept)
+        sheet = of_plan(found, name, f"Plan: {loaded.title}", loaded.public_text, kept)
         give(sheet, out, plot, as_json, plan=found.to_dict())
     if not found.best.reached:
         raise typer.Exit(FAILED)

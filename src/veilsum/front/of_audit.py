@@ -137,6 +137,8 @@ def _finds(report: AuditReport) -> str:
 def _promised(problems: Mapping[str, Problem], unit: str) -> Iterator[str]:
     """What each variant guarantees at the epsilon under attack."""
     attacked = {name: at_smallest_epsilon(problem) for name, problem in problems.items()}
+    if any(len(p.run_epsilons) > 1 or p.replicas > 1 for p in problems.values()):
+        yield "Of one run, at the smallest epsilon:"
     yield from promises({name: problem.guarantee for name, problem in attacked.items()}, unit)
     for name, problem in attacked.items():
         asked = problem.privacy

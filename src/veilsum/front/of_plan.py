@@ -163,6 +163,8 @@ def _promised(plan: Plan) -> Iterator[str]:
     """What to use, what is guaranteed then, how precise it is, and what each way rests on."""
     yield _use(plan)
     if plan.best.reached and plan.best.promise is not None:
+        if plan.problem.source.measured and plan.problem.replicas > 1:
+            yield f"Of one run of {plan.problem.replicas}, each of which is a release:"
         yield from promises({plan.best.algorithm: plan.best.promise}, plan.unit)
     if plan.precision is not None:
         known = plan.precision

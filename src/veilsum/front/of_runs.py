@@ -19,6 +19,7 @@ from veilsum.front.screen import ANSWER
 from veilsum.front.sheet import Answer, Answers, ordered
 from veilsum.front.table import Row, rows_of
 from veilsum.front.words import budget, few, listed, promises, sentences, small, with_bar
+from veilsum.privacy import Status
 from veilsum.results import units
 from veilsum.results.combined import combined_guarantee
 from veilsum.results.describe import (
@@ -32,6 +33,7 @@ from veilsum.results.describe import (
 
 if TYPE_CHECKING:
     from veilsum.front.plot import Picture
+    from veilsum.privacy import Guarantee
     from veilsum.results import Result
 
 ONE_SIGNAL, STREAM = "one signal each", "a stream"
@@ -46,6 +48,7 @@ def of_runs(
     title: str = "",
     truth: bool | Collection[str] = False,
     text: str = "",
+    hide_seed: bool = False,
 ) -> Answers:
     """The sheet of runs.
 
@@ -60,6 +63,8 @@ def of_runs(
         is as secret as the signals then.
     text
         The study file.
+    hide_seed
+        Whether the seed, and the digest of a text that has it, are left out in any case.
 
     Returns
     -------
@@ -87,7 +92,7 @@ def of_runs(
     rows = ordered(found, _ranks(found, results, compared))
     runs = max((r.problem.replicas for r in results.values()), default=1)
     networks = dict.fromkeys(describe_network(r.problem.network) for r in results.values())
-    means = f", errors: mean of {runs} runs" if runs > 1 and compared else ""
+    means = f", errors over {runs} runs" if runs > 1 and compared else ""
     about = "; ".join(networks) + means
     made = Answers(
         name=name,
@@ -101,13 +106,13 @@ def of_runs(
         legend=(" ".join([*_legend(rows, compared), *_statistics(results)]),),
         notes=sentences(n for r in results.values() for n in r.notes),
         text=text,
-        origin=_origin(results),
+        origin=_origin(results, hide_seed),
         curves=lambda: [
             row for n, r in results.items() for row in _curves(n, r, n in compared, results)
         ],
         pictures=lambda: _pictures(made),
         results=results,
-        remake=lambda names: of_runs({n: results[n] for n in names}, title, truth, text),
+        remake=lambda names: of_runs({n: results[n] for n in names}, title, truth, text, hide_seed),
         secret=secret,
     )
     return made
@@ -137,7 +142,9 @@ def _answers(
         errors = _errors(result, epsilon) if compared else {}
         values, _ = result.released(epsilon)
         if not values:
-            known = {ANSWER: WITHHELD} | _cells(errors, shared) | _how(result, shared) | errors
+            known = (
+                {ANSWER: WITHHELD} | _cells(errors, shared) | _how(result, shared, epsilon) | errors
+            )
             yield Answer(**shared, cells=known)
             continue
         stated = result.named_intervals(epsilon)
@@ -162,7 +169,7 @@ def _answers(
                 high=_plain(high),
                 unit=unit,
                 of=first.name if first is not None else "",
-                cells=_cells(errors, shared) | others | _how(result, shared) | errors,
+                cells=_cells(errors, shared) | others | _how(result, shared, epsilon) | errors,
             )  # fmt: skip
 
 
@@ -180,13 +187,19 @@ def _shared(
         "name": name,
         "method": result.problem.algorithm.name,
         "rounds": duration_of(result),
-        "status": str(everything.status),
+        "status": str(_worse(everything, result)),
         "kind": _kind(result, results),
         "guarantee": result.guarantee,
-        "epsilon": one.epsilon if math.isfinite(one.epsilon) else math.inf,
+        "epsilon": math.inf if one.status is Status.NONE else one.epsilon,
         "delta": one.delta,
         "releasable": result.releasable and NOT_RELEASABLE not in result.warnings,
     }
+
+
+def _worse(promise: Guarantee, result: Result) -> Status:
+    """The verdict of a row: none where nothing holds for all that is released of measured signals."""
+    nothing = result.measured and result.guarantee.status is Status.NONE
+    return Status.NONE if nothing else promise.status
 
 
 def _kind(result: Result, results: Mapping[str, Result]) -> str:
@@ -215,11 +228,12 @@ def final_errors(result: Result, epsilon: float | None = None) -> tuple[float, f
     return total, noise, away
 
 
-def _how(result: Result, shared: Mapping[str, Any]) -> dict[str, str]:
+def _how(result: Result, shared: Mapping[str, Any], epsilon: float | None) -> dict[str, str]:
     replicas = result.problem.replicas
     every = {}
     if result.measured and replicas > 1:
-        every = {f"epsilon of all {replicas}": budget(result.guarantee_at().epsilon)}
+        together = result.guarantee_at(epsilon)
+        every = {f"epsilon of all {replicas}": budget(together.epsilon, together.delta)}
     return {**every, "rounds": shared["rounds"], "method": shared["method"]}
 
 
@@ -245,16 +259,21 @@ def _first(result: Result) -> float | None:
 def _promised(order: Iterable[str], results: Mapping[str, Result]) -> Iterator[str]:
     """Of the best run first; of a sweep what holds for all of its epsilons."""
     unit = next((r.unit for r in results.values() if r.unit), "")
+    together = [name for name, r in results.items() if r.measured and r.releasable]
+    combined = combined_guarantee(results) if len(together) > 1 else None
+    if combined is not None:
+        (said,) = promises({"": combined}, unit)
+        cost = (
+            ""
+            if combined.status is Status.NONE
+            else f" ({budget(combined.epsilon, combined.delta)})"
+        )
+        yield f"All of {few(together)} together{cost}: {said}"
     several = any(len(r.problem.run_epsilons) > 1 for r in results.values())
     measured = any(r.measured for r in results.values())
     if several:
         yield f"Of {'all epsilons together' if measured else 'the largest epsilon'}:"
     yield from promises({name: results[name].guarantee for name in order}, unit)
-    together = [name for name, r in results.items() if r.measured and r.releasable]
-    combined = combined_guarantee(results) if len(together) > 1 else None
-    if combined is not None:
-        found = budget(combined.epsilon, combined.delta)
-        yield f"All of {few(together)} together: {combined.status}, epsilon {found}."
 
 
 def _legend(rows: Sequence[Answer], compared: set[str]) -> Iterator[str]:
@@ -321,17 +340,17 @@ def _arrival(result: Result) -> int:
     return max(first, int(algorithm.online))
 
 
-def _origin(results: Mapping[str, Result]) -> dict[str, str]:
+def _origin(results: Mapping[str, Result], hide_seed: bool) -> dict[str, str]:
     """What the numbers follow from; the seed of drawn signals only."""
     origin = next((r.provenance for r in results.values() if r.provenance is not None), None)
     measured = any(r.measured for r in results.values())
-    known = any(r.measured and r.problem.seed_is_known for r in results.values())
+    known = hide_seed or any(r.measured and r.problem.seed_is_known for r in results.values())
     found: dict[str, str] = {}
     if origin is not None:
         found["study"] = Path(origin.scenario).name
         if not known:
             found["sha256 of the study"] = origin.scenario_sha256
-    if not measured:
+    if not (measured or hide_seed):
         found["seed"] = listed(sorted({str(r.problem.seed) for r in results.values()}) or ["0"])
     families = [r.problem.family for r in results.values()]
     named = dict.fromkeys(f"{family.name}, mean of {family.formula}" for family in families)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from veilsum import _extras
+from veilsum.families.support import Metric
 from veilsum.privacy import Span, Status
 from veilsum.privacy.guarantee import Sees
 from veilsum.privacy.odds import epsilon_cell, in_words, upward
@@ -89,8 +90,9 @@ def promises(found: Mapping[str, Guarantee], unit: str = "") -> list[str]:
         Sentences, those of the best verdict first.
     """
     said: dict[str, dict[str, dict[str, list[str]]]] = {}
+    subject = _subject(found.values())
     for name, promise in found.items():
-        start, statement, whom = _parts(promise, unit)
+        start, statement, whom = _parts(promise, unit, subject)
         said.setdefault(start, {}).setdefault(statement, {}).setdefault(whom, []).append(name)
     order = [*STARTS.values(), *said]
     return [
@@ -118,7 +120,15 @@ STARTS = {
 }
 
 
-def _parts(promise: Guarantee, unit: str) -> tuple[str, str, str]:
+def _subject(found: Iterable[Guarantee]) -> str:
+    """What is one of: a signal, or a reading of a stream; one name for all of a sheet."""
+    kinds = {promise.unit.online for promise in found}
+    if len(kinds) > 1:
+        return "one value or reading"
+    return "one reading" if kinds == {True} else "one value"
+
+
+def _parts(promise: Guarantee, unit: str, subject: str) -> tuple[str, str, str]:
     start = STARTS[promise.status]
     see = f" (erratum {promise.erratum})" if promise.erratum else ""
     if promise.status in (Status.REFUTED, Status.NONE):
@@ -126,20 +136,21 @@ def _parts(promise: Guarantee, unit: str) -> tuple[str, str, str]:
     odds = in_words(promise.epsilon, promise.delta)
     return (
         start,
-        f"if {move(promise, unit)}, anything seen is {odds}{_whole(promise)}",
+        f"if {move(promise, unit, subject)}, anything seen is {odds}{_whole(promise)}",
         whom(promise),
     )
 
 
-def move(promise: Guarantee, unit: str = "") -> str:
+def move(promise: Guarantee, unit: str, subject: str) -> str:
     """What may be different, in words."""
-    known = promise.unit
-    subject, verb = "one value", "were"
+    known, verb = promise.unit, "were"
     if known.online and known.span is not Span.EVENT:
         row = f"{known.readings} readings in a row"
         subject = row if known.span is Span.WINDOW else f"all {known.readings} readings"
         verb = "each were"
     size = "any other" if known.whole else f"up to {known.size(unit)} different"
+    if known.metric is Metric.L1 and not known.whole:
+        size = f"{size} in all its components together"
     near = ", or a neighbour's estimate up to 1" if known.neighbours else ""
     return f"{subject} {verb} {size}{near}"
 

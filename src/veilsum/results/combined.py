@@ -10,11 +10,12 @@ for what may change in all of them, against an adversary who sees them all.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from veilsum.privacy import Guarantee, Status
+from veilsum.privacy import Guarantee, Status, Unit
 
 if TYPE_CHECKING:
     from veilsum.results.result import Result
@@ -79,17 +80,31 @@ def combined_guarantee(results: Mapping[str, Result]) -> Guarantee | None:
         return None
     if len({(guarantee.unit, guarantee.adversary) for guarantee, _ in runs}) > 1:
         runs = _in_common(runs)
+    reason = ""
     if len({guarantee.unit for guarantee, _ in runs}) > 1:
         reason = "the variants measure moves of a signal in different ways, which do not add up"
-        return replace(runs[0][0], status=Status.NONE, reason=reason, runs=())
+    elif len({guarantee.adversary for guarantee, _ in runs}) > 1:
+        reason = (
+            "the variants hold against different observers, so that nothing is said of all of them"
+        )
+    if reason:
+        return replace(
+            runs[0][0], epsilon=math.inf, delta=1.0, status=Status.NONE, reason=reason, runs=()
+        )
     return compose(runs)
 
 
 def _in_common(runs: Runs) -> Runs:
     alone = [(guarantee.signals or guarantee, times) for guarantee, times in runs]
-    radius = min(guarantee.unit.radius for guarantee, _ in alone)
-    online = any(guarantee.unit.online for guarantee, _ in alone)
+    known = [guarantee.unit for guarantee, _ in alone]
+    least = min(known, key=lambda unit: unit.radius)
+    steps = None if any(unit.steps is None for unit in known) else max(u.steps or 0 for u in known)
+    online = any(unit.online for unit in known)
     return [
-        (replace(guarantee, unit=replace(guarantee.unit, radius=radius, online=online)), times)
+        (replace(guarantee, unit=_moved(guarantee.unit, least, steps, online)), times)
         for guarantee, times in alone
     ]
+
+
+def _moved(unit: Unit, least: Unit, steps: float | None, online: bool) -> Unit:
+    return replace(unit, radius=least.radius, width=least.width, steps=steps, online=online)

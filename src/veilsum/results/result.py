@@ -124,7 +124,7 @@ class Result:
         """
         if not self.measured:
             return True
-        protected = protects_signals(self.run_guarantee())
+        protected = protects_signals(self.run_guarantee()) and protects_signals(self.guarantee)
         return protected and not self.problem.algorithm.perturbs_messages
 
     @cached_property

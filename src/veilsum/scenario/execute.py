@@ -209,8 +209,8 @@ def sheet(scenario: Scenario, results: Mapping[str, Result], truth: bool = False
     Answers
         With the scenario's title, and its text unless that has the seed of measured signals.
     """
-    known = any(r.measured and r.problem.seed_is_known for r in results.values())
-    return of_runs(results, scenario.title, truth, "" if known else scenario.text)
+    text = scenario.public_text
+    return of_runs(results, scenario.title, truth, text, hide_seed=not text)
 
 
 def parts_folder(out: str | os.PathLike[str]) -> Path:

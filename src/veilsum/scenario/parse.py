@@ -58,6 +58,12 @@ class Scenario:
     source_map: SourceMap
     variants: tuple[Spec, ...]
 
+    @property
+    def public_text(self) -> str:
+        """The text, for a page; empty if it has the seed of measured signals' noise."""
+        secret = any(s.signals.draw is None and s.seed is not None for s in self.variants)
+        return "" if secret else self.text
+
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Scenario:
         """Read a scenario from a file.

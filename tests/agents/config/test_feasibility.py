@@ -131,4 +131,4 @@ def test_the_command_says_what_was_left_out_and_that_a_budget_buys_nothing(
     path.write_text(text.replace("epsilon = 1.0", "epsilon = 20.0"))
     useful = json.loads(CliRunner().invoke(app, [*words, "--json"]).stdout)
     assert useful["plan"]["warning"] == ""
-    assert useful["half_width"] < 0.1
+    assert useful["plan"]["half_width"] < 0.1

@@ -12,6 +12,7 @@ from veilsum.agents.pki import Authority, KeyRequest, install, make_request
 from veilsum.cli.app import app
 
 SITES = ("north", "east", "west")
+OBSERVERS = 1000  # above a site's own port
 
 
 def sign_in(home: Path, label: str, signs: bool = True) -> None:
@@ -27,6 +28,8 @@ def sign_in(home: Path, label: str, signs: bool = True) -> None:
 def made_fleet(home: Path, sites: tuple[str, ...] = SITES, **terms: Any) -> Path:
     """Everything that `veilsum init --fleet` and the ten commands make."""
     ports = free_ports(len(sites))
+    while any(port + OBSERVERS in ports for port in ports):  # where a site serves its observers
+        ports = free_ports(len(sites))
     named = tuple(f"{label}=127.0.0.1:{port}" for label, port in zip(sites, ports, strict=True))
     Fleet("demo", named, **terms).write(home)
     Authority.create(home / "authority")
