@@ -93,7 +93,7 @@ def test_the_same_seed_gives_the_same_errors_to_the_bit() -> None:
 @pytest.mark.usefixtures("small")
 def test_replicas_can_be_given() -> None:
     said = json.loads(call("run", "small.toml", "--json", "--replicas", "4").stdout)
-    assert "mean of 4 runs" in said["about"]
+    assert "errors over 4 runs" in said["about"]
 
 
 @pytest.mark.usefixtures("small")

@@ -120,7 +120,9 @@ def test_variants_add_up_and_the_weakest_status_counts() -> None:
     assert (made.unit.radius, made.unit.neighbours) == (1.0, False)
     assert made.status is Status.PROVED, "of the signals alone, all are"
     answers = of_runs(results)
-    assert answers.promises[-1] == "All of near, far, hidden together: proved, epsilon 2.75."
+    assert answers.promises[0].startswith(
+        "All of near, far, hidden together (2.75): Proved: if one value"
+    )
     rows = {row.name: row for row in answers.rows}
     assert (rows["near"].epsilon, rows["near"].cells["epsilon of all 2"]) == (1.0, "2")
     assert rows["bare"].value is None
