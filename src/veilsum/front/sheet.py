@@ -125,9 +125,9 @@ class Answers:
     legend
         What the columns mean.
     notes
-        What is worth knowing besides; on the page alone.
+        What is worth knowing besides; not on the screen.
     paste
-        Lines for the study file that follow from the answers; on the page alone.
+        Lines for the study file that follow from the answers.
     text
         The study, so that the page can be made again.
     origin

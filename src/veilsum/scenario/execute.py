@@ -25,7 +25,7 @@ from veilsum.scenario.parse import Scenario
 from veilsum.simulation.runner import Progress
 
 ENGINES = ("local", "mpi")
-TASKS, CHECKPOINTS = "tasks", "checkpoints"  # folders inside the one of the outputs
+TASKS, CHECKPOINTS = "tasks", "checkpoints"  # folders inside STEM.parts
 VariantProgress = Callable[[str, int, int], None]  # name, steps done, steps in all
 
 
@@ -42,7 +42,7 @@ class ExecutionOptions:
     checkpoint_every
         Rounds between checkpoints ("mpi" only).
     resume
-        Whether to continue from what an interrupted run has stored in its output folder.
+        Whether to continue from what an interrupted run has stored in STEM.parts.
 
     Raises
     ------
