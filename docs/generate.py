@@ -125,7 +125,7 @@ def cli() -> str:
     parts = []
     for name, command in commands():
         flags = [_flag(p) for p in command.params if p.name not in EVERYWHERE]
-        parts.append(f"### veilsum {name}\n\n{help_of(command)}\n`{' '.join(flags)}`")
+        parts.append(f"## veilsum {name}\n\n{help_of(command)}\n`{' '.join(flags)}`")
     return "\n\n".join(parts).replace("\n``", "")
 
 

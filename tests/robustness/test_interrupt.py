@@ -54,7 +54,7 @@ def test_ctrl_c_ends_a_run_over_processes(tmp_path: Path, whole: bool) -> None:
     words = [sys.executable, "-m", "veilsum.cli", "run", "long.toml", "--jobs", "2"]
     with subprocess.Popen(
         words, cwd=tmp_path, start_new_session=True, stderr=subprocess.PIPE, text=True,
-        stdout=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     ) as run:  # fmt: skip
         try:
             began = time.monotonic()
