@@ -106,7 +106,7 @@ def test_every_public_name_has_a_docstring() -> None:
 def test_every_verb_is_documented_and_helps() -> None:
     text = (ROOT / "docs" / "cli.md").read_text()
     for name, command in GENERATE.commands():
-        assert f"### veilsum {name}" in text
+        assert f"## veilsum {name}" in text
         assert GENERATE.help_of(command)
         assert CliRunner().invoke(app, [*name.split(), "--help"]).exit_code == 0
 
