@@ -28,6 +28,7 @@ import numpy as np
 from veilsum.front import Answers
 from veilsum.privacy import NoPrivacy, calibrate
 from veilsum.simulation import Record, noise, simulate
+from veilsum.simulation.seeds import noise_key
 
 CLOSE = 1e-4  # a signal that is known so well, relatively, is recovered
 GRID = np.exp(np.linspace(np.log(0.5), np.log(50.0), 3000))
@@ -245,10 +246,6 @@ def regenerate(loot: Loot, columns: list[Column], seeds: tuple[int, ...]) -> lis
 def _keys(problem: Any, seed: int, epsilon: float) -> list[int]:
     """What the noise may follow from: the seed alone, or with all that the run depends on."""
     keys = [int(np.random.SeedSequence([seed, 0x6E6F6973]).generate_state(1, np.uint64)[0])]
-    try:
-        from veilsum.simulation.seeds import noise_key
-    except ImportError:  # an older veilsum under attack
-        return keys
     return [*keys, noise_key(replace(problem, seed=seed, epsilons=(epsilon,)))]
 
 

@@ -8,7 +8,7 @@ import typer
 
 from veilsum.cli.guard import BEYOND, FAILED, AsJson, Debug, guarded, needs_simulator
 from veilsum.cli.options import File, Out, Plot, Seed
-from veilsum.cli.sheets import check_places, give
+from veilsum.cli.sheets import check_places, tell, written
 
 Trials = Annotated[
     int | None,
@@ -66,7 +66,11 @@ def audit(
         problems = {job.name: job.problem for job in jobs}
         title, unit = f"Audit: {loaded.title}", jobs[0].unit
         sheet = of_audit(found, problems, name, title, loaded.public_text, unit)
-        give(sheet, out, plot, as_json, reports=[report.to_dict() for report in reports])
+        tell(
+            [(sheet, written(sheet, out, plot))],
+            as_json,
+            reports=[report.to_dict() for report in reports],
+        )
     if any(report.refuted for report in reports):
         raise typer.Exit(FAILED)
     if any(report.beyond for report in reports):

@@ -13,7 +13,7 @@ import typer
 from veilsum import _validate
 from veilsum.cli.guard import FAILED, AsJson, Debug, guarded, needs_plot
 from veilsum.cli.options import File, Out, Plot
-from veilsum.cli.sheets import check_places, give
+from veilsum.cli.sheets import check_places, tell, written
 from veilsum.errors import CommandError
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def plan(
             found = replace(found, unit=of_family(job.unit, problem.family))
         kept = _kept(loaded, variant)
         sheet = of_plan(found, name, f"Plan: {loaded.title}", loaded.public_text, kept)
-        give(sheet, out, plot, as_json, plan=found.to_dict())
+        tell([(sheet, written(sheet, out, plot))], as_json, plan=found.to_dict())
     if not found.best.reached:
         raise typer.Exit(FAILED)
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from veilsum.cli.guard import FAILED, AsJson, Debug, guarded, needs_simulator, print_json
+from veilsum.cli.sheets import check_places, tell, written
 
 if TYPE_CHECKING:
     from veilsum.paper import Experiment, ReproductionReport
@@ -75,12 +76,10 @@ def _perform(
 ) -> list[ReproductionReport]:
     """Compute, write the files, and print the screen or a JSON object."""
     from veilsum import paper
-    from veilsum.front.files import places
-    from veilsum.front.terminal import Bar, show
+    from veilsum.front.terminal import Bar
     from veilsum.scenario.execute import parts_folder
 
-    page, _ = places(NAME, out)
-    stem = page.with_suffix("")
+    stem = check_places(NAME, out, None)
     parts = parts_folder(stem)
     total, done = sum(len(experiment.variants) for experiment in experiments), count(1)
     with Bar() as bar:
@@ -89,15 +88,9 @@ def _perform(
             plot,
         )  # fmt: skip
         answers = paper.sheet(reports, parts, stem.name)
-        written = answers.save(stem)
-    if as_json:
-        print_json(answers.to_dict() | {
-            "counts": _counts(reports),
-            "experiments": [asdict(report) for report in reports],
-            "files": [str(path) for path in written],
-        })  # fmt: skip
-    else:
-        show(answers, written)
+        files = written(answers, stem)
+    experiments_done = [asdict(report) for report in reports]
+    tell([(answers, files)], as_json, counts=_counts(reports), experiments=experiments_done)
     return reports
 
 

@@ -12,7 +12,8 @@ import typer
 
 from veilsum.cli.guard import AsJson, Debug, guarded, needs_simulator
 from veilsum.cli.options import File, PageFor, Plot, Seed, Truth
-from veilsum.cli.run import report
+from veilsum.cli.run import save
+from veilsum.cli.sheets import check_places, tell
 from veilsum.errors import VeilsumError
 
 if TYPE_CHECKING:
@@ -84,13 +85,10 @@ def up(
         needs_simulator("veilsum up", plot, "agents")
         from veilsum.agents.local_cluster import LaunchOptions, up
         from veilsum.agents.screens.processes import LiveProcesses
-        from veilsum.front.files import places
         from veilsum.scenario import Scenario
 
         loaded = Scenario.load(scenario)
-        stem = out or Path(f"{loaded.name}-agents")
-        for secret in (False, True)[: 1 + truth]:
-            places(loaded.name, stem, secret)
+        stem = check_places(f"{loaded.name}-agents", out, plot, truth)
         options = LaunchOptions(
             agents, processes, variant, seed, insecure, research, every_round,
             deadline=deadline, timeout=timeout, folder=keep,
@@ -110,7 +108,7 @@ def up(
             if observer is not None:
                 observer.ended(found.seconds)
             results = {found.result.name: found.result}
-            report(loaded, results, stem, as_json, truth, plot)
+            tell(save(loaded, results, stem, truth, plot), as_json)
 
 
 @contextmanager

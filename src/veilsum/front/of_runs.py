@@ -8,7 +8,7 @@ are drawn, or where the truth is asked for, which makes the sheet as secret as t
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,7 +46,7 @@ WITHHELD = "withheld"
 def of_runs(
     results: Mapping[str, Result],
     title: str = "",
-    truth: bool | Collection[str] = False,
+    truth: bool = False,
     text: str = "",
     hide_seed: bool = False,
 ) -> Answers:
@@ -59,8 +59,7 @@ def of_runs(
     title
         Its first line; by default that of the study.
     truth
-        Of measured signals: show errors against the truth, of all runs or of those named. The sheet
-        is as secret as the signals then.
+        Of measured signals: show errors against the truth. The sheet is as secret as the signals then.
     text
         The study file.
     hide_seed
@@ -82,8 +81,7 @@ def of_runs(
     >>> of_runs({"ring": vs.api.solve(problem)}).best.name
     'ring'
     """
-    known = set(results) if truth is True else set(truth or ())
-    compared = {n for n, r in results.items() if not r.measured or n in known}
+    compared = {n for n, r in results.items() if truth or not r.measured}
     checked = {name: results[name] for name in compared if results[name].measured}
     secret = bool(checked)
     origin = next((r.provenance for r in results.values() if r.provenance is not None), None)
@@ -244,16 +242,12 @@ def _ranks(rows: Sequence[Answer], results: Mapping[str, Result], compared: set[
         if row.name in first:
             continue
         if row.name in compared:
-            error = final_errors(results[row.name], _first(results[row.name]))[0]
+            error = final_errors(results[row.name])[0]
             first[row.name] = math.inf if math.isnan(error) else error
         else:
             first[row.name] = math.inf if row.low is None else float(np.max(row.high - row.low))
     names = list(results)
     return lambda row: (first[row.name], names.index(row.name), row.epsilon or 0.0, row.quantity)
-
-
-def _first(result: Result) -> float | None:
-    return result.problem.run_epsilons[0] if result.problem.run_epsilons else None
 
 
 def _promised(order: Iterable[str], results: Mapping[str, Result]) -> Iterator[str]:

@@ -43,7 +43,7 @@ def document(answers: Answers) -> str:
     return page("base.html", answers.title, body=Markup(inside(answers)))
 
 
-def page(template: str, title: str, more_style: str = "", **values: Any) -> str:
+def page(template: str, title: str, **values: Any) -> str:
     """A whole page from a template that extends base.html.
 
     Parameters
@@ -52,8 +52,6 @@ def page(template: str, title: str, more_style: str = "", **values: Any) -> str:
         Its name.
     title
         Of the page.
-    more_style
-        Rules in addition to the style of all pages.
     **values
         What the template shows; escaped unless it is `Markup`.
 
@@ -62,7 +60,7 @@ def page(template: str, title: str, more_style: str = "", **values: Any) -> str:
     str
         HTML.
     """
-    sheet = style() + more_style
+    sheet = style()
     digest = base64.b64encode(hashlib.sha256(sheet.encode()).digest()).decode("ascii")
     made = templates().get_template(template)
     return made.render(title=title, style=Markup(sheet), digest=Markup(digest), **values)
@@ -107,7 +105,7 @@ def badge_class(status: str, useful: bool = True) -> str:
 
 BADGES = {
     "proved": "good", "estimated": "mend", "claimed": "mend", "confirmed": "good", "corrected": "mend",
-    "true, uninformative": "mend", "skipped": "faint", "consistent": "good",
+    "true, uninformative": "mend", "skipped": "faint",
     "not refuted": "faint", "beyond": "mend", "tested": "mend", "assumed": "mend",
 }  # fmt: skip
 

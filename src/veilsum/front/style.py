@@ -20,9 +20,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import LogFormatterSciNotation, MaxNLocator, ScalarFormatter
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
 # Every colour of a figure has its name here. Those of Okabe and Ito (2008), without the yellow, which
 # white paper swallows, and of Paul Tol's muted scheme: for the colour-blind.
 BLUE, VERMILION, GREEN = "#0072B2", "#D55E00", "#009E73"
@@ -36,9 +34,7 @@ DOTS_PER_INCH = 160
 
 VARIANTS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY)
 PATHS = (IRIS, ROSE, FOREST, CYAN, PLUM, TEAL, WINE, OLIVE, GREY, SAND)  # as many as are drawn
-NOT_PROVED = (VERMILION, ORANGE, PURPLE, MUTED)  # curves whose guarantee is not proved,
-PROVED = (BLUE, SKY, INDIGO, CYAN)  # with a proof,
-MASKED = (GREEN, FOREST, TEAL, OLIVE)  # and of masked sums
+NOT_PROVED = (VERMILION, ORANGE, PURPLE, MUTED)  # curves whose guarantee is not proved
 
 
 class Curve(NamedTuple):
@@ -111,11 +107,6 @@ class _Numbers(LogFormatterSciNotation):
     def __call__(self, x: float, pos: int | None = None) -> str:
         label = super().__call__(x, pos)
         return f"{x:g}" if label and 1e-3 <= x < 1e4 else label
-
-
-def legend(ax: Axes, handles: Sequence[Artist]) -> None:
-    """A small legend inside the axes, where it hides least."""
-    ax.legend(handles=list(handles), fontsize=7.5, frameon=True, framealpha=0.85, edgecolor="none")
 
 
 def legend_above(drawn: Figure, handles: Sequence[Artist]) -> None:

@@ -48,7 +48,7 @@ def long_table(answers: Answers) -> list[Row]:
     return [*found, *answers.curves()]
 
 
-def rows_of(answer: Answer, **changed: Any) -> list[Row]:
+def rows_of(answer: Answer) -> list[Row]:
     """One row for each component of an answer; one that has no number has a row without it."""
     if answer.size <= 1:
         numbers = [(answer.quantity, answer.value, answer.low, answer.high)]
@@ -61,7 +61,7 @@ def rows_of(answer: Answer, **changed: Any) -> list[Row]:
             answer.name, answer.method, answer.kind, answer.status, _number(answer.epsilon),
             _number(answer.delta), answer.rounds, None, quantity, answer.of, _number(value),
             _number(low), _number(high), answer.unit,
-        )._replace(**changed)
+        )
         for quantity, value, low, high in numbers
     ]  # fmt: skip
 

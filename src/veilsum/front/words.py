@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 EVEN = 0.05  # of the width: ends that are as far from the number as that are written as one bar
 BRACKETS = re.compile(r" \([^()]*\)")  # details, which the page has in full
-CRYPTOGRAPHY = ", if standard cryptography holds"
+CRYPTOGRAPHY = ", given standard cryptography"
 MOST_NAMES = 8  # in a sentence
 
 
@@ -175,9 +175,9 @@ def whom(promise: Guarantee) -> str:
     if known.sees is Sees.EVERYONE:
         return f"to all others together{more}"
     if known.sees is Sees.MEMBERS and not known.colluders:
-        return f"to all who are no members{more}"
+        return f"to all who are no members (a member may learn more){more}"
     if known.sees is Sees.MEMBERS:
-        return f"to any {known.colluders:,} members together{more}"
+        return f"to any {known.colluders:,} members chosen beforehand{more}"
     return f"to {known}{more}"
 
 

@@ -7,7 +7,6 @@ number has it if the statistic is the signal itself, and a parameter if it is th
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -82,9 +81,3 @@ def in_figure(unit: str) -> str:
 def in_brackets(label: str, unit: str) -> str:
     """The label of an axis with its unit."""
     return f"{label} ({in_figure(unit)})" if unit else label
-
-
-def of_all(label: str, results: Mapping[str, Result]) -> str:
-    """The label of an axis for several results, with the unit where all have the same."""
-    found = {of_statistic(result) for result in results.values()}
-    return in_brackets(label, found.pop() if len(found) == 1 else "")
