@@ -1,6 +1,9 @@
-"""Mutation testing of the privacy code: change one expression, and see whether a test notices.
+"""Mutation testing of the science: change one expression, and see whether a test notices.
 
-    python tools/mutants.py [--count 200] [--seed 1] [--workers 2] [--only PATTERN]
+    python tools/mutants.py [--count 240] [--seed 1] [--workers 2] [--only PATTERN] [--promise NAME]
+
+Mutants are sampled by promise, as many for each (`PROMISES`), and the score is printed by promise: a
+test that is cut for another must leave it as it was.
 
 A mutant changes one comparison, sign, constant, condition, call of min or max, ceil or floor, or
 removes one `raise`. It is killed if one of the tests that execute its line fails. Which tests these
@@ -24,7 +27,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -32,8 +35,26 @@ from pathlib import Path
 from queue import SimpleQueue
 
 ROOT = Path(__file__).resolve().parents[1]
-TARGETS = ("src/veilsum/privacy", "src/veilsum/agents/release", "src/veilsum/agents/ledger")
-TESTS = ("tests/privacy", "tests/agents/ledger")  # the quick ones: attacks and audits take longer
+# What people rely on -> where it is decided, as the starts of paths. A file belongs to the first that
+# names it.
+PROMISES: dict[str, tuple[str, ...]] = {
+    "a price is never too low": ("src/veilsum/privacy/accounting",),
+    "noise is drawn exactly": ("src/veilsum/privacy/exact", "src/veilsum/privacy/laws"),
+    "noise hides what it claims": ("src/veilsum/privacy/mechanisms",),
+    "a sensitivity is never too small": (
+        "src/veilsum/privacy/sensitivity", "src/veilsum/families",
+    ),
+    "a guarantee is true": ("src/veilsum/privacy",),
+    "a release is charged once": ("src/veilsum/agents/release", "src/veilsum/agents/ledger"),
+    "an error is what theory says": ("src/veilsum/theory",),
+    "an audit finds a fault": ("src/veilsum/auditing",),
+    "a run is what the algorithm says": ("src/veilsum/simulation", "src/veilsum/algorithms"),
+}  # fmt: skip
+TARGETS = tuple(sorted({part for parts in PROMISES.values() for part in parts}))
+TESTS = (
+    "tests/privacy", "tests/families", "tests/algorithms", "tests/theory", "tests/auditing",
+    "tests/simulation", "tests/agents/ledger",
+)  # fmt: skip
 MOST_TESTS = 60  # that run against one mutant, the quickest first
 PATIENCE = 120.0  # seconds after which a mutant counts as killed: it does not end
 
@@ -151,7 +172,7 @@ def tests_by_line(folder: Path) -> dict[tuple[str, int], list[str]]:
     """Which tests execute each line of the targets, the quickest first."""
     command = [
         sys.executable, "-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider", "--durations=0",
-        "--durations-min=0", *(f"--cov={target}" for target in TARGETS), "--cov-context=test",
+        "--durations-min=0", "--cov=src/veilsum", "--cov-context=test",
         "--cov-report=", f"--cov-config={folder / 'coverage.toml'}", *TESTS,
     ]  # fmt: skip
     (folder / "coverage.toml").write_text(f'[tool.coverage.run]\ndata_file = "{folder / "data"}"\n')
@@ -197,23 +218,48 @@ def survives(mutant: Mutant, tests: list[str], copy: Path) -> bool:
         target.write_text(source)
 
 
+def promise_of(path: str) -> str:
+    """The promise that a file decides about."""
+    return next(
+        name for name, starts in PROMISES.items() if any(path.startswith(one) for one in starts)
+    )
+
+
+def sampled(mutants: list[Mutant], count: int, seed: int) -> list[Mutant]:
+    """As many of each promise, in an order that follows from the seed."""
+    by_promise: dict[str, list[Mutant]] = defaultdict(list)
+    for mutant in mutants:
+        by_promise[promise_of(mutant.path)].append(mutant)
+    each = -(-count // len(by_promise)) if count else len(mutants)
+    found: list[Mutant] = []
+    for name in sorted(by_promise):
+        some = by_promise[name]
+        found += random.Random(f"{seed} {name}").sample(some, min(each, len(some)))
+    return found
+
+
 def main() -> None:
-    """Sample mutants, run the tests that execute them, and print the score and the survivors."""
+    """Sample mutants, run the tests that execute them, and print the scores and the survivors."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--count", type=int, default=200, help="mutants to sample; 0 for all")
+    parser.add_argument("--count", type=int, default=240, help="mutants to sample; 0 for all")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--only", default="", help="text that a mutant's description contains")
+    parser.add_argument("--promise", default="", help="text that a promise's name contains")
     parser.add_argument("--json", type=Path, help="also write the outcome to this file")
     asked = parser.parse_args()
-    files = sorted(path for target in TARGETS for path in (ROOT / target).rglob("*.py"))
-    every = [mutant for path in files for mutant in mutants_of(path) if asked.only in str(mutant)]
+    files = sorted({path for target in TARGETS for path in (ROOT / target).rglob("*.py")})
+    every = [
+        mutant
+        for path in files
+        for mutant in mutants_of(path)
+        if asked.only in str(mutant) and asked.promise in promise_of(mutant.path)
+    ]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         covered = tests_by_line(folder)
         reached = [mutant for mutant in every if covered.get((mutant.path, mutant.line))]
-        count = min(asked.count or len(reached), len(reached))
-        sample = random.Random(asked.seed).sample(reached, count)
+        sample = sampled(reached, asked.count, asked.seed)
         copies: SimpleQueue[Path] = SimpleQueue()
         for worker in range(asked.workers):
             copy = folder / f"copy{worker}"
@@ -237,10 +283,18 @@ def main() -> None:
         with ThreadPoolExecutor(asked.workers) as pool:
             outcome = list(pool.map(judge, sample))
     survivors = [str(mutant) for mutant, alive in zip(sample, outcome, strict=True) if alive]
+    tried = Counter(promise_of(mutant.path) for mutant in sample)
+    alive = Counter(
+        promise_of(mutant.path) for mutant, left in zip(sample, outcome, strict=True) if left
+    )
     score = {
         "mutants": len(every), "reached": len(reached), "sampled": len(sample),
-        "killed": len(sample) - len(survivors), "survivors": survivors,
+        "killed": len(sample) - len(survivors),
+        "promises": {name: [tried[name] - alive[name], tried[name]] for name in tried},
+        "survivors": survivors,
     }  # fmt: skip
+    for name in tried:
+        print(f"{tried[name] - alive[name]:>4} of {tried[name]:<4} {name}")
     if asked.json:
         asked.json.write_text(json.dumps(score, indent=1) + "\n")
     print(
