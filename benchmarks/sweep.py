@@ -24,7 +24,7 @@ from benchmarks.clock import row
 from veilsum import algorithms, networks
 from veilsum.errors import PrivacyWarning
 from veilsum.families import LogNormal
-from veilsum.privacy import NetworkDP, SignalDP, calibrate
+from veilsum.privacy import NetworkDP, SignalDP, plan
 
 EPSILONS = tuple(np.geomspace(0.125, 4, 6))
 REPLICAS = 10
@@ -56,7 +56,7 @@ def loop_run(
 ) -> float:
     """Seconds of one run of one algorithm, without drawing its signals."""
     made, n = algorithms.get(algorithm, mixing), mixing.size
-    calibration: Any = calibrate(wanted(privacy), made, FAMILY, mixing, rounds)
+    calibration: Any = plan(wanted(privacy), made, FAMILY, mixing, rounds)
     signals = [rng.lognormal(10.0, 1.0, (n, 1)) for _ in range(rounds + 1)]
     m = 10.0
     start = time.perf_counter()

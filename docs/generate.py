@@ -204,7 +204,7 @@ def caveats(results: Any) -> str:
     }
     holds = {e: guarantee_of(asked.at(e), paper.algorithm, family=grid).status for e in (1.0, 10.0)}
     assert holds == {1.0: "proved", 10.0: "refuted"}, holds
-    near, *_ = LogNormal(1.0).sensitivity(1.0).reason.partition(": ")
+    near, *_ = LogNormal(1.0).moves(1.0).reason.partition(": ")
     least = paper.source.signals(1, paper.replicas).min()
     paragraphs = (
         f"Errors are l2 norms over {paper.network.size:,} agents at epsilon {asked.epsilon:g}, means of "

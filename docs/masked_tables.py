@@ -147,7 +147,7 @@ def masked_delta() -> str:
     from veilsum.algorithms import MaskedSum
     from veilsum.families import MultivariateNormal
     from veilsum.privacy import MaskedDP
-    from veilsum.privacy.calibration import refusal
+    from veilsum.privacy.planning import refusal
 
     made, deltas = MaskedSum(members=64, hops=4), (1e-4, 1e-6, 1e-9)
 

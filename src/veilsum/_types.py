@@ -19,7 +19,8 @@ from numpy.typing import ArrayLike, NDArray
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-    from veilsum.families.base import Interval, Sensitivity
+    from veilsum._statistic import Statistic
+    from veilsum.families.base import Interval
     from veilsum.families.support import Bounds, Metric, Support
     from veilsum.networks.graph import Graph
 
@@ -187,16 +188,6 @@ class Family(Protocol):
         ...
 
     @property
-    def statistic_is_integer(self) -> bool:
-        """Whether xi(s) is a whole number for every signal."""
-        ...
-
-    @property
-    def sensitivity_is_proved(self) -> bool:
-        """Whether the sensitivity is derived in this package, not stated by a user."""
-        ...
-
-    @property
     def remedy(self) -> str:
         """What to do about signals outside the support."""
         ...
@@ -217,17 +208,8 @@ class Family(Protocol):
         """The first row of signals whose statistic is not finite, or None."""
         ...
 
-    @property
-    def statistic_range(self) -> tuple[Floats, Floats]:
-        """The least and largest value of each component of xi; infinite where unknown."""
-        ...
-
-    def sensitivity(self, radius: float = 1.0) -> Sensitivity:
-        """sup ||xi(s) - xi(s')||_1 over s, s' in the support with ||s - s'||_1 <= radius."""
-        ...
-
-    def l2_sensitivity(self, radius: float = 1.0) -> float:
-        """The same in the l2 norm."""
+    def moves(self, radius: float = 1.0) -> Statistic:
+        """What is public about xi(s) for signals that move by at most `radius`."""
         ...
 
     def adjacency(self, radius: float) -> float:

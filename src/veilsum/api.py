@@ -223,7 +223,7 @@ def sweep(
     if problem.diverges:
         warn(f"algorithm {built.name} diverges: {problem.diverges}", DivergenceWarning)
     if problem.guarantee.status is Status.NONE and not strict:
-        _ = problem.calibration  # what cannot be run is an error, without a warning of the same
+        _ = problem.plan  # what cannot be run is an error, without a warning of the same
     announce(problem.guarantee, privacy, strict)
     if problem.source is not signals:  # of a source that was passed, its maker knows the limits
         warn_of_limits(problem)

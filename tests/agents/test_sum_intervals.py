@@ -39,7 +39,7 @@ def test_agents_plans_and_simulations_state_the_same_noise(batches: Any, confide
         text = text.replace("colluders = 1", f"colluders = 1{batches}").replace("-sum", "-learn")
     manifest, problem = terms(text)
     draws, readings = (3 * 4, 3 * 8) if batches else (3, 3)  # batches of 1, 1, 2 and 4 readings
-    made: Any = problem.calibration.mechanism(1.0, 1)
+    made: Any = problem.plan.mechanism(1.0, 1)
     width = made.half_width(draws, readings, confidence)
     counts = (readings // 3,) * 3
     stated = interval(manifest, problem.family, counts, draws=draws, confidence=confidence)
@@ -60,7 +60,7 @@ def test_three_members_have_an_interval_that_covers_at_the_stated_rate() -> None
     """20,000 sums of the simulator: five standard deviations, false alarms below 1e-6."""
     manifest, problem = terms()
     (width,) = interval(manifest, problem.family).half_width
-    mechanism: Any = problem.calibration.mechanism(1.0, 1)
+    mechanism: Any = problem.plan.mechanism(1.0, 1)
     rng = np.random.default_rng(3)
     errors = np.abs(mechanism.sum_noise(3, rng, 20_000)) * mechanism.step / 3
     off = 5 * math.sqrt(0.95 * 0.05 / len(errors))

@@ -21,10 +21,10 @@ class Fixed:
     varies: bool = False
     measured: bool = False
 
-    def signals(self, t: Any, replicas: Any) -> Any:  # noqa: ARG002 - one set for all
+    def signals(self, t: Any, replicas: Any) -> Any:
         return self.values[:, None]
 
-    def expected(self, family: Any, rounds: Any) -> Any:  # noqa: ARG002 - nobody asks
+    def expected(self, family: Any, rounds: Any) -> Any:
         return np.zeros(family.dimension)
 
     def check(self, family: Any, rounds: Any) -> None:

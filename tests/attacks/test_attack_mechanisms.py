@@ -12,7 +12,7 @@ from veilsum import algorithms, networks
 from veilsum.auditing import audit
 from veilsum.auditing.problem import mechanism_loss
 from veilsum.auditing.suite import released
-from veilsum.privacy import SignalDP, calibrate, guarantee_of, mechanisms, sensitivity
+from veilsum.privacy import SignalDP, plan, guarantee_of, mechanisms, sensitivity
 
 EPSILONS = (0.01, 0.1, 1.0, 3.0, 10.0)
 
@@ -83,9 +83,9 @@ def sampled(epsilon: Any) -> Any:
     gamma = sensitivity.smoothing(epsilon, 0.01)
     bound = sensitivity.smooth_log(0.5, 20.0, smoothing=gamma)
     edges = ((0.5, 1.5), (1.0, 2.0), (19.0, 20.0))
-    yield mechanisms.SmoothLaplaceMechanism(epsilon, np.log, bound, 0.01), edges, 0.01
+    yield mechanisms.SmoothLaplaceMechanism(epsilon, bound, 0.01), edges, 0.01
     gentle = sensitivity.smooth_log(0.5, 20.0, smoothing=epsilon / 10)
-    yield mechanisms.StudentTMechanism(epsilon, np.log, gentle), edges, 0.0
+    yield mechanisms.StudentTMechanism(epsilon, gentle), edges, 0.0
 
 
 @pytest.mark.parametrize("epsilon", [0.3, 3.0])
@@ -124,7 +124,7 @@ def test_no_pair_of_signals_costs_more_than_a_request_guarantees(name: str) -> N
             made = guarantee_of(privacy, algorithms.Average(), 4, family)
             if made.status != "proved" or family.signal_shape:
                 continue
-            noise = calibrate(privacy, algorithms.Average(), family, ring, 4)
+            noise = plan(privacy, algorithms.Average(), family, ring, 4)
             mechanism = noise.mechanism(epsilon, 0)
             pairs = farthest(pairs_of_statistics(family, radius))
             losses = [mechanism_loss(mechanism, *pair) for pair in pairs]

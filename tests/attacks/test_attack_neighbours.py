@@ -27,7 +27,7 @@ NETWORKS: dict[str, Any] = {
     "sequence": networks.sequence([networks.load("ring:5"), networks.load("star:5")]),
     "constant": networks.best_constant(networks.load("florentine-families")),
 }
-FAMILIES = [family for family in specimens() if family.sensitivity(1.0).finite]
+FAMILIES = [family for family in specimens() if family.moves(1.0).finite]
 
 
 def problems(net: Any) -> Any:

@@ -14,7 +14,7 @@ import pytest
 from tests.attacks.attack_count import TRIED
 from veilsum import families as f
 from veilsum.errors import PrivacyError
-from veilsum.privacy.calibration import input_error
+from veilsum.privacy.planning import input_error
 
 HOLD = [
     (f.LogNormal(1.0, bounds=(0.1, None)), 1.0),
@@ -50,7 +50,7 @@ def worst_rounded_move(family: Any, radius: Any) -> Any:
 
 @pytest.mark.parametrize(("family", "radius"), HOLD, ids=lambda x: getattr(x, "name", x))
 def test_the_computed_statistic_moves_no_further_than_stated(family: Any, radius: Any) -> None:
-    excess = worst_rounded_move(family, radius) / family.sensitivity(radius).value - 1
+    excess = worst_rounded_move(family, radius) / family.moves(radius).l1 - 1
     TRIED["rounding of the statistic"] += 1
     assert excess <= 1e-9, f"{excess:.2e}"
 
@@ -58,7 +58,7 @@ def test_the_computed_statistic_moves_no_further_than_stated(family: Any, radius
 @pytest.mark.parametrize(("family", "radius"), COUNTS, ids=lambda x: getattr(x, "name", x))
 def test_where_its_rounding_counts_agents_pay_for_it_or_refuse(family: Any, radius: Any) -> None:
     """The ideal guarantee is about real numbers; a release pays for 2^-49 max |xi| on either side."""
-    stated = family.sensitivity(radius).value
+    stated = family.moves(radius).l1
     excess = worst_rounded_move(family, radius) - stated
     TRIED["rounding of the statistic"] += 1
     assert excess > 0  # else there is nothing to pay for

@@ -1,7 +1,7 @@
 """Every guarantee for signals that the API prints, against the worst pair of signals there is.
 
 For every algorithm, family, request, sensitivity, radius, epsilon, network and fraction of the budget
-for which `guarantee_of` says `proved` and `calibrate` succeeds: the worst move of the statistic by
+for which `guarantee_of` says `proved` and `plan` succeeds: the worst move of the statistic by
 brute force, over the noise that the simulator really adds, against whoever sees all messages of all
 agents. No sampling, so no false alarm.
 """
@@ -76,7 +76,7 @@ def all_fractions(net: Any, family: Any, radius: Any) -> Any:
     yield None
     yield tuple(np.linspace(0.3, 2.0, n).tolist())
     if net.kind == "doubly-stochastic" and not net.dynamic:
-        D = family.sensitivity(radius).value * np.linspace(0.5, 2.0, n)
+        D = family.moves(radius).l1 * np.linspace(0.5, 2.0, n)
         yield tuple(allocation.decentralised(D, 1.0, net).epsilons.tolist())
         yield tuple(allocation.optimal(D, 1.0, cap=1.5).epsilons.tolist())
 
@@ -134,7 +134,7 @@ def test_what_has_no_finite_sensitivity_is_refused() -> None:
     net, refused = NETWORKS["star"], 0
     for family in specimens():
         for radius in RADII:
-            if not family.sensitivity(max(radius, 1.0)).finite:
+            if not family.moves(max(radius, 1.0)).finite:
                 refused += 1
                 with pytest.raises(PrivacyError, match="infinite global sensitivity"):
                     real_scales(

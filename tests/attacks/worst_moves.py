@@ -42,7 +42,7 @@ def attacks() -> Any:
     made = []
     for family, radius in itertools.product(specimens(), RADII):
         try:
-            if family.sensitivity(radius).finite:
+            if family.moves(radius).finite:
                 made.append((family, radius, worst_move(family, radius)))
         except FamilyError:  # no two signals are that near
             continue

@@ -10,9 +10,9 @@ from veilsum import algorithms, families, networks
 from veilsum.auditing import audit_masked, audit_problem, masked, masked_likelihoods
 from veilsum.errors import PrivacyError
 from veilsum.privacy import Batches, MaskedDP, MaskedParameters, SignalDP
-from veilsum.privacy.exact.shares import GeneralizedDiscreteLaplace
-from veilsum.privacy.masked_vectors import SkellamParameters
-from veilsum.privacy.skellam import Skellam
+from veilsum.privacy.laws.shares import GeneralizedDiscreteLaplace
+from veilsum.privacy.laws.skellam import Skellam
+from veilsum.privacy.masked import MaskedParameters as SkellamParameters
 from veilsum.simulation import Problem, SyntheticSignals
 
 TERMS = MaskedParameters(16, colluders=4, absent=2, epsilon=1.0, sensitivity_steps=32)
@@ -164,7 +164,7 @@ def test_a_stream_is_audited_batch_by_batch() -> None:
 
 
 def made_terms(problem: Problem) -> MaskedParameters:
-    made: Any = problem.calibration.mechanism(1.0, 1)
+    made: Any = problem.plan.mechanism(1.0, 1)
     return cast(MaskedParameters, made.terms)
 
 

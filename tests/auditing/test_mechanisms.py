@@ -23,7 +23,7 @@ from veilsum.auditing import (
     worst_neighbours,
 )
 from veilsum.errors import PrivacyError
-from veilsum.privacy import Calibration, NetworkDP, SignalDP, mechanisms
+from veilsum.privacy import Plan, NetworkDP, SignalDP, mechanisms
 from veilsum.simulation import Problem, SyntheticSignals
 
 RING = networks.metropolis("ring:9")
@@ -55,19 +55,19 @@ def test_a_proved_guarantee_is_not_refuted(name: str, algorithm: str) -> None:
 @pytest.mark.parametrize("name", mechanisms.names())
 def test_a_weakened_twin_is_refuted(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """By the exact loss where 3% of epsilon are missing, by samples where half of it is."""
-    usual, scale = Calibration.mechanism, Calibration.per_signal
+    usual, scale = Plan.mechanism, Plan.per_signal
 
     def weaken(times: float) -> AuditReport:
-        def weaker(self: Calibration, epsilon: float, *arguments: Any, **options: Any) -> Any:
+        def weaker(self: Plan, epsilon: float, *arguments: Any, **options: Any) -> Any:
             made = usual(self, epsilon, *arguments, **options)
             return replace(made, epsilon=times * made.epsilon)
 
-        def smaller(self: Calibration, epsilons: Any, t: int) -> Any:
+        def smaller(self: Plan, epsilons: Any, t: int) -> Any:
             return scale(self, epsilons, t) / times
 
-        monkeypatch.setattr(Calibration, "mechanism", weaker)
+        monkeypatch.setattr(Plan, "mechanism", weaker)
         if name == "laplace":
-            monkeypatch.setattr(Calibration, "per_signal", smaller)
+            monkeypatch.setattr(Plan, "per_signal", smaller)
         return audit_problem(problem_of(name), TRIALS)
 
     assert weaken(1.03).refuted
@@ -81,7 +81,7 @@ def test_smaller_moves_cost_what_the_mechanism_says(name: str) -> None:
     problem = problem_of(name, family=family, radius=1.0)
     report = audit_problem(problem, TRIALS)
     assert not report.refuted, str(report)
-    made = problem.calibration.mechanism(1.0, 1)
+    made = problem.plan.mechanism(1.0, 1)
     xi = np.arange(11.0)
     worst = max(made.privacy_loss(a, b) for a, b in itertools.pairwise(xi))
     assert report.exact == pytest.approx(worst, rel=1e-9)

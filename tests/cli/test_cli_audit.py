@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from veilsum.cli.app import app
 from veilsum.front.words import promises
-from veilsum.privacy.exact.shares import GeneralizedDiscreteLaplace
+from veilsum.privacy.laws.shares import GeneralizedDiscreteLaplace
 from veilsum.scenario import Scenario
 
 SCENARIO = """

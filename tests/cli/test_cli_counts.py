@@ -62,7 +62,7 @@ def counts(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
         return wrapper
 
-    for function in (calibration.calibrate, derivation.guarantee_of):
+    for function in (calibration.plan, derivation.guarantee_of):
         name = function.__name__
         wrapper = counted(name, function)
         for module in [m for n, m in sys.modules.items() if n.startswith("veilsum")]:
@@ -85,7 +85,7 @@ def test_every_step_happens_once_per_variant(
     assert done.exit_code == 0, done.output
     assert counts["validate"] == 4
     assert counts["problem"] == 4
-    assert counts["calibrate"] == 4
+    assert counts["plan"] == 4
     assert counts["guarantee_of"] == 6  # three epsilons of the sweep, one request of each other
 
 
@@ -98,4 +98,4 @@ def test_the_count_fails_if_a_step_is_repeated(counts: Counter[str], tmp_path: P
     scenario.jobs()
     run(scenario)
     assert counts["validate"] == 4
-    assert counts["problem"] == counts["calibrate"] == 8
+    assert counts["problem"] == counts["plan"] == 8

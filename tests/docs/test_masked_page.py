@@ -12,7 +12,7 @@ from scipy import stats
 from docs import masked_figure, masked_tables
 from veilsum.families import Normal
 from veilsum.privacy import MaskedDP, MaskedParameters, effective_epsilon
-from veilsum.privacy.calibration import masked_mechanism
+from veilsum.privacy.planning import masked_mechanism
 
 
 def test_masks_of_the_figure_cancel_and_its_sum_is_right() -> None:

@@ -136,7 +136,7 @@ def test_messages(call: object, message: str) -> None:
 
 
 def test_an_overflow_is_an_infinite_sensitivity() -> None:
-    assert f.Weibull(3.0, bounds=(0, 1e200)).sensitivity().value == math.inf
+    assert f.Weibull(3.0, bounds=(0, 1e200)).moves().l1 == math.inf
 
 
 def test_zeros_under_a_logarithm_have_a_remedy() -> None:
@@ -221,7 +221,7 @@ def test_custom_vector_family_by_the_delta_method_agrees_with_the_closed_form() 
     custom = f.Custom(
         lambda s: np.stack([s, s**2], axis=-1),
         known.support,
-        lambda r: known.sensitivity(r).value,
+        lambda r: known.moves(r).l1,
         dimension=2,
         parameters=("mu", "sigma"),
         parameter=known.parameter,
@@ -287,7 +287,7 @@ def test_capabilities_are_attributes_and_agree_with_the_formulas() -> None:
         family = f.get(row.name, **options)
         assert family.statistic_is_exact == (family.formula in ("s", "s, a vector", "one-hot(s)"))
         assert family.statistic_is_log == (family.formula in ("log s", "log(s/minimum)"))
-        assert family.sensitivity_is_proved
+        assert family.moves(math.inf).status is Status.PROVED
 
 
 def test_a_subclass_of_a_proved_family_is_not_proved_and_has_no_known_distribution() -> None:
@@ -297,7 +297,7 @@ def test_a_subclass_of_a_proved_family_is_not_proved_and_has_no_known_distributi
 
     family = Doubled(sigma=1.0, bounds=(0.0, 1.0))
     assert f.Normal(sigma=1.0).marginals(mu=0.0) is not None
-    assert not family.sensitivity_is_proved
+    assert family.moves(math.inf).status is not Status.PROVED
     assert family.marginals(mu=0.0) is None
 
 

@@ -135,7 +135,7 @@ def test_never_below_the_true_modulus(
 ) -> None:
     """Weibull(3, bounds=(0, 1e6)) at a radius of 1e-11 used to need no noise at all."""
     for (low, high), radius in itertools.product(intervals(lows, signs), RADII):
-        found = make((low, None if math.isinf(high) else high)).sensitivity(radius).value
+        found = make((low, None if math.isinf(high) else high)).moves(radius).l1
         check(found, modulus(low, high, radius), (name, low, high, radius))
 
 
@@ -151,7 +151,7 @@ def test_counts_move_by_whole_steps(family: Any) -> None:
     for high, radius in itertools.product((3, 10**6, 2**60), (1.0, 1.9, 2.5, 1e9, 1e300, math.inf)):
         low = 1 if family is f.Geometric else 0
         true = min(radius if radius > 1e15 else math.floor(radius), high - low)
-        check(family(bounds=(low, high)).sensitivity(radius).value, mp.mpf(true), (high, radius))
+        check(family(bounds=(low, high)).moves(radius).l1, mp.mpf(true), (high, radius))
 
 
 def test_vectors_and_categories() -> None:
@@ -159,14 +159,14 @@ def test_vectors_and_categories() -> None:
     sigma = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
     for (low, high), radius in itertools.product(intervals([0.1, 1e150], True), RADII):
         bounds = (low, None if math.isinf(high) else high)
-        found = f.MultivariateNormal(sigma, bounds=bounds).sensitivity(radius).value
+        found = f.MultivariateNormal(sigma, bounds=bounds).moves(radius).l1
         check(found, min(real(radius), 3 * (real(high) - real(low))), (low, high, radius))
-    assert {f.Categorical(3).sensitivity(radius).value for radius in RADII} == {2.0}
+    assert {f.Categorical(3).moves(radius).l1 for radius in RADII} == {2.0}
 
 
 def test_exact_where_floats_are() -> None:
     """Rounding up must not touch what needs none: a radius of 1 is a sensitivity of 1."""
-    assert f.Normal(1.0).sensitivity(1.0).value == 1.0
-    assert f.Normal(1.0, bounds=(0, 5)).sensitivity(10.0).value == 5.0
-    assert f.Weibull(1.0).sensitivity(0.3).value == 0.3
-    assert f.NormalBoth(bounds=(0, 2)).sensitivity(2.0).value == 6.0
+    assert f.Normal(1.0).moves(1.0).l1 == 1.0
+    assert f.Normal(1.0, bounds=(0, 5)).moves(10.0).l1 == 5.0
+    assert f.Weibull(1.0).moves(0.3).l1 == 0.3
+    assert f.NormalBoth(bounds=(0, 2)).moves(2.0).l1 == 6.0

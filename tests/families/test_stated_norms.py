@@ -110,7 +110,7 @@ def optimised(family: Any, radius: float, order: int, start: tuple[Floats, Float
 @pytest.mark.parametrize(("family", "radius"), CASES, ids=repr)
 def test_stated_norms_are_attained_and_never_exceeded(family: Any, radius: float) -> None:
     first, second = pairs(family, radius)
-    stated = {1: family.sensitivity(radius).value, 2: family.l2_sensitivity(radius)}
+    stated = {1: family.moves(radius).l1, 2: family.moves(radius).l2}
     for order, most in stated.items():
         each = norm(family, order, first, second)
         found, best = float(each.max()), int(each.argmax())
@@ -124,7 +124,7 @@ def test_stated_norms_are_attained_and_never_exceeded(family: Any, radius: float
 def test_stated_ranges_are_attained_and_never_exceeded(family: Any) -> None:
     """The search, and an optimiser from its best values, for each end of each component."""
     s = values(family)
-    low, high = family.statistic_range
+    low, high = family.moves(math.inf).range
     assert low.shape == high.shape == (family.dimension,)
     for sign, ends in ((1, low), (-1, -high)):
         for k in range(family.dimension):
@@ -143,18 +143,18 @@ def test_stated_ranges_are_attained_and_never_exceeded(family: Any) -> None:
 
 
 def test_unbounded_families_have_an_infinite_range() -> None:
-    assert [e.tolist() for e in f.Poisson().statistic_range] == [[0.0], [math.inf]]
-    assert [e.tolist() for e in f.LogNormal(1.0).statistic_range] == [[-math.inf], [math.inf]]
-    low, high = f.NormalBoth().statistic_range
+    assert [e.tolist() for e in f.Poisson().moves(math.inf).range] == [[0.0], [math.inf]]
+    assert [e.tolist() for e in f.LogNormal(1.0).moves(math.inf).range] == [[-math.inf], [math.inf]]
+    low, high = f.NormalBoth().moves(math.inf).range
     assert (low.tolist(), high.tolist()) == ([-math.inf, 0.0], [math.inf, math.inf])
-    assert [e.tolist() for e in f.Laplace(0.0).statistic_range] == [[0.0], [math.inf]]
-    assert f.NormalBoth().l2_sensitivity() == math.inf
-    assert f.MultivariateNormal(np.eye(3)).l2_sensitivity(2.0) == 2.0
+    assert [e.tolist() for e in f.Laplace(0.0).moves(math.inf).range] == [[0.0], [math.inf]]
+    assert f.NormalBoth().moves().l2 == math.inf
+    assert f.MultivariateNormal(np.eye(3)).moves(2.0).l2 == 2.0
 
 
 def test_a_categorical_moves_by_the_root_of_two() -> None:
     for radius in (0.1, 1.0, math.inf):
-        assert f.Categorical(400).l2_sensitivity(radius) == pytest.approx(math.sqrt(2), rel=1e-15)
+        assert f.Categorical(400).moves(radius).l2 == pytest.approx(math.sqrt(2), rel=1e-15)
 
 
 def test_roots_are_rounded_up() -> None:
@@ -176,21 +176,21 @@ def test_a_custom_family_states_its_range_or_has_none() -> None:
     """E xi may lie in [0, 1/3] where xi itself reaches 1: one is not taken for the other."""
     support = f.Support(low=0.0, high=1.0)
     silent = f.Custom(np.square, support, 2.0, mean_domain=(0.0, 1 / 3))
-    assert [e.tolist() for e in silent.statistic_range] == [[-math.inf], [math.inf]]
+    assert [e.tolist() for e in silent.moves(math.inf).range] == [[-math.inf], [math.inf]]
     stated = f.Custom(np.square, support, 2.0, statistic_range=(0.0, 1.0))
-    assert [e.tolist() for e in stated.statistic_range] == [[0.0], [1.0]]
+    assert [e.tolist() for e in stated.moves(math.inf).range] == [[0.0], [1.0]]
 
     def both(s: Any) -> Any:
         return np.stack([s, 1 - s], axis=-1)
 
     vector = f.Custom(both, support, 2.0, dimension=2)
-    assert vector.l2_sensitivity(0.5) == vector.sensitivity(0.5).value == 1.0
+    assert vector.moves(0.5).l2 == vector.moves(0.5).l1 == 1.0
     known = f.Custom(
         both, support, 2.0, dimension=2, l2_sensitivity=lambda r: math.sqrt(2) * r,
         statistic_range=([0.0, 0.0], 1.0),
     )  # fmt: skip
-    assert known.l2_sensitivity(0.5) == pytest.approx(math.sqrt(0.5))
-    assert known.statistic_range[1].tolist() == [1.0, 1.0]
+    assert known.moves(0.5).l2 == pytest.approx(math.sqrt(0.5))
+    assert known.moves(math.inf).range[1].tolist() == [1.0, 1.0]
     for wrong in ((1.0, 0.0), 3.0, ([0.0, 1.0, 2.0], 4.0)):
         with pytest.raises(FamilyError, match="statistic_range"):
             f.Custom(both, support, 2.0, dimension=2, statistic_range=wrong)  # type: ignore[arg-type]
@@ -205,11 +205,11 @@ def test_a_changed_statistic_does_not_inherit_a_range() -> None:
         def _range(self) -> Any:
             return 0.0, 8.0
 
-    assert Cube(1.0, bounds=(0.0, 2.0)).statistic_range[1].tolist() == [math.inf]
-    assert Stated(1.0, bounds=(0.0, 2.0)).statistic_range[1].tolist() == [8.0]
+    assert Cube(1.0, bounds=(0.0, 2.0)).moves(math.inf).range[1].tolist() == [math.inf]
+    assert Stated(1.0, bounds=(0.0, 2.0)).moves(math.inf).range[1].tolist() == [8.0]
 
     class Pair(f.Categorical):
         def _xi(self, s: Any) -> Any:
             return 2 * super()._xi(s)
 
-    assert Pair(3).l2_sensitivity() == Pair(3).sensitivity().value
+    assert Pair(3).moves().l2 == Pair(3).moves().l1

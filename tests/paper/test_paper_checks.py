@@ -22,7 +22,7 @@ from veilsum.paper.experiment import (
 from veilsum.paper.sweeps import EPSILONS, US
 from veilsum.privacy.mechanisms import laplace_delta
 from veilsum.privacy.published import worst_pair
-from veilsum.privacy.sensitivity.smooth_sensitivity import factor_as_published
+from veilsum.privacy.sensitivity import factor_as_published
 from veilsum.scenario import Scenario
 
 FAIR = pd.DataFrame(

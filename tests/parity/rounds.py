@@ -14,7 +14,7 @@ class Inputs:
 
     def __init__(self, problem: Any) -> None:
         self.problem = problem
-        self.calibration = problem.calibration
+        self.plan = problem.plan
         self.seed = noise_seed(problem.seed)
         self.agents = np.arange(problem.network.size)
 
@@ -27,13 +27,13 @@ class Inputs:
             return np.zeros(self.problem.network.size)
         at = max(t, 1) if self.problem.algorithm.online else 1
         signals = self.problem.source.signals(at, 1)
-        scale = self.calibration.scale(signals, self.problem.privacy.epsilon, t)[:, 0]
+        scale = self.plan.scale(signals, self.problem.privacy.epsilon, t)[:, 0]
         return scale * noise.laplace(self.seed, t, self.agents, 0)
 
     def g(self, t: Any, i: Any, j: Any) -> Any:
         """Noise on the link from j to i, if the algorithm has any."""
         edge = self.problem.algorithm.at(t).link_noise
-        scale = self.calibration.per_edge(np.array([self.problem.privacy.epsilon]))[0]
+        scale = self.plan.per_edge(np.array([self.problem.privacy.epsilon]))[0]
         return edge * scale * noise.laplace(self.seed, t, i, 0, j + 1)
 
 

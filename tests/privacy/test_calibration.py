@@ -14,7 +14,7 @@ from veilsum.privacy import (
     NetworkDP,
     NoPrivacy,
     SignalDP,
-    calibrate,
+    plan,
     guarantee_of,
     mechanisms,
     sensitivity,
@@ -30,7 +30,7 @@ def scale(
 ) -> Any:
     made = algorithms.get(algorithm, MIXING)
     family = family or LogNormal1p(sigma=1.0)
-    found = calibrate(privacy, made, family, MIXING, rounds)
+    found = plan(privacy, made, family, MIXING, rounds)
     signals = SIGNALS if family.bounds is None else family.support.clip(SIGNALS)
     return found.scale(signals, privacy.epsilon, t)
 
@@ -53,7 +53,7 @@ def test_smooth_noise_is_that_of_the_mechanism() -> None:
     bounds, privacy = (0.3, 40.0), SignalDP(0.5, delta=0.01, sensitivity="smooth", radius=1.0)
     found = scale(privacy, family=LogNormal(sigma=1.0, bounds=bounds))
     bound = sensitivity.smooth_log(*bounds, smoothing=sensitivity.smoothing(0.5, 0.01))
-    mechanism = mechanisms.SmoothLaplaceMechanism(0.5, np.log, bound, 0.01)
+    mechanism = mechanisms.SmoothLaplaceMechanism(0.5, bound, 0.01)
     inside = np.clip(SIGNALS, *bounds)
     assert found == pytest.approx(np.sqrt(mechanism.variance(inside) / 2))
     assert found.max() <= math.log(1 + 1 / 0.3) / 0.5 * 1.1
@@ -158,7 +158,7 @@ def test_what_cannot_be_guaranteed_is_refused() -> None:
             SignalDP(1.0, delta=0.1, sensitivity="smooth-as-published", radius=1.0),
             family=Normal(sigma=1.0),
         )
-    none = calibrate(NoPrivacy(), algorithms.Average(), None, MIXING, 1)
+    none = plan(NoPrivacy(), algorithms.Average(), None, MIXING, 1)
     assert not none.scale(SIGNALS, 1.0, 0).any()
     assert none.mechanism(1.0, 0).release([0.5]).tolist() == [0.5]
 
@@ -185,5 +185,5 @@ def test_a_wish_that_makes_no_sense_is_refused(options: Any, message: Any) -> No
 
 def test_a_user_defined_network_needs_only_the_protocol() -> None:
     plain = SimpleNamespace(largest_neighbour_weight=np.ones(3), size=3)
-    found = calibrate(NetworkDP(1.0, radius=1.0), algorithms.Average(), Normal(sigma=1.0), plain, 5)
+    found = plan(NetworkDP(1.0, radius=1.0), algorithms.Average(), Normal(sigma=1.0), plain, 5)
     assert found.scale(np.ones((3, 1)), 1.0, 0) == pytest.approx(np.ones((3, 1)))

@@ -109,7 +109,7 @@ def test_epsilon_holds_exactly_for_any_pair(
     assume(abs(Fraction(x) - Fraction(y)) <= Fraction(sensitivity))
     here, there = (grid_point(v, mechanism.exponent) for v in (x, y))
     outputs = (here, there, 2 * here - there, 2 * there - here, (here + there) // 2)
-    assert max(mechanism.discrete.loss(k, here, there) for k in outputs) <= Fraction(epsilon)
+    assert max(mechanism.law.loss(k, here, there) for k in outputs) <= Fraction(epsilon)
 
 
 @STEADY
@@ -124,9 +124,9 @@ def test_a_scale_that_does_not_pay_for_rounding_breaks_epsilon(
     assume(distance.denominator > 1)
     moved = math.floor(HALF + distance) - math.floor(HALF)  # from just above a tie
     crossed = max(moved, math.ceil(distance))  # and, shifted, across one more
-    assert crossed / mechanism.discrete.scale <= Fraction(epsilon)
+    assert crossed / mechanism.law.scale <= Fraction(epsilon)
     assert crossed / (distance / Fraction(epsilon)) > Fraction(epsilon)
-    assert crossed / (mechanism.discrete.scale * Fraction(9, 10)) > Fraction(epsilon)
+    assert crossed / (mechanism.law.scale * Fraction(9, 10)) > Fraction(epsilon)
 
 
 def test_the_pair_that_crosses_a_tie_exists_among_floats() -> None:
@@ -144,7 +144,7 @@ def test_the_scale_is_never_below_what_was_asked_and_hardly_above(
 ) -> None:
     mechanism = LaplaceMechanism(epsilon, sensitivity, dimension=dimension)
     asked = Fraction(sensitivity) / Fraction(epsilon)
-    exact = mechanism.discrete.scale * power(mechanism.exponent)
+    exact = mechanism.law.scale * power(mechanism.exponent)
     assert exact <= Fraction(mechanism.release_scale) <= exact * (1 + Fraction(1, 2**52))
     assert asked < Fraction(mechanism.release_scale) < asked * (1 + Fraction(dimension, 2**19))
     assert math.frexp(mechanism.granularity)[0] == 0.5
@@ -215,7 +215,7 @@ def test_whole_numbers_get_whole_noise() -> None:
         mechanism.worst_variance, rel=6 * (5 / 50_000) ** 0.5
     )
     assert mechanism.worst_variance < 2 * mechanism.scale**2
-    assert mechanism.discrete.loss(5, 0, 2) == -Fraction(1, 2)  # epsilon, spent exactly
+    assert mechanism.law.loss(5, 0, 2) == -Fraction(1, 2)  # epsilon, spent exactly
 
 
 def test_whole_numbers_at_the_edge_of_64_bits_are_clamped_after_the_noise() -> None:

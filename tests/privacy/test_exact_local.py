@@ -216,7 +216,7 @@ SMOOTHED = sens.smooth_log(0.5, 8.0, smoothing=sens.smoothing(1.0, 0.01))
 
 
 def smooth(**options: Any) -> Any:
-    return mech.SmoothLaplaceMechanism(1.0, np.log, SMOOTHED, 0.01, **options)
+    return mech.SmoothLaplaceMechanism(1.0, SMOOTHED, 0.01, **options)
 
 
 def test_a_smooth_release_pays_for_rounding_and_for_floats() -> None:
@@ -246,13 +246,13 @@ def test_the_factor_of_a_release_leaves_room_for_the_grid() -> None:
     spent = mech.smooth_laplace_delta(1.0, SMOOTHED.smoothing, made.release_factor)
     assert spent <= 0.01 - 2.0**-37
     tiny = mech.SmoothLaplaceMechanism(
-        1.0, np.log, sens.smooth_log(0.5, 8.0, smoothing=0.01), 1e-12
+        1.0, sens.smooth_log(0.5, 8.0, smoothing=0.01), 1e-12
     )
     with pytest.raises(PrivacyError, match=r"at least 2\^-30"):
         tiny.release([1.0])
     unknown = replace(SMOOTHED, least=0.0)
     with pytest.raises(PrivacyError, match="none is derived for this one"):
-        mech.SmoothLaplaceMechanism(1.0, np.log, unknown, 0.01).release([1.0])
+        mech.SmoothLaplaceMechanism(1.0, unknown, 0.01).release([1.0])
 
 
 @pytest.mark.parametrize("bounds", [(0.5, 8.0), (1.0, 1.5), (2.0, 1e6), (0.1, 3.0)])
@@ -262,14 +262,14 @@ def test_the_least_smooth_sensitivity_is_derived_and_not_believed(bounds: Any, r
     bound = sens.smooth_log(*bounds, smoothing=0.2, radius=radius)
     everywhere = bound.at(np.geomspace(bounds[0], bounds[1], 2001).clip(*bounds))
     assert 0 < bound.least <= everywhere.min() * (1 + 1e-12)
-    made = mech.SmoothLaplaceMechanism(1.0, np.log, bound, 0.01)
+    made = mech.SmoothLaplaceMechanism(1.0, bound, 0.01)
     assert made.exponent is not None
     assert min(made.release_steps(s) for s in bounds) >= 2**39
     for stated in (1.01 * float(everywhere.min()) + 1e-9, 1e6, math.inf):
         with pytest.raises(PrivacyError, match="is less on its domain"):
-            mech.SmoothLaplaceMechanism(1.0, np.log, replace(bound, least=stated), 0.01)
+            mech.SmoothLaplaceMechanism(1.0, replace(bound, least=stated), 0.01)
     with pytest.raises(TypeError, match="least"):
-        mech.SmoothLaplaceMechanism(1.0, np.log, bound, 0.01, least=0.1)  # type: ignore[call-arg]
+        mech.SmoothLaplaceMechanism(1.0, bound, 0.01, least=0.1)  # type: ignore[call-arg]
 
 
 def test_smooth_releases_on_a_coarse_grid_keep_delta(monkeypatch: Any) -> None:

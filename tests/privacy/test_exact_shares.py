@@ -20,7 +20,7 @@ from tests.privacy.gdl import FALSE_ALARM, LIMIT, chi_square, deviation, pmf, pr
 from veilsum.errors import PrivacyError
 from veilsum.privacy.exact import DiscreteLaplace, GeneralizedDiscreteLaplace, poisson
 from veilsum.privacy.exact.poisson import PoissonCoin, PoissonSampler, log_bracket
-from veilsum.privacy.exact.shares import TailCoin
+from veilsum.privacy.laws.shares import TailCoin
 from veilsum.testing import PredictableEntropy
 
 parts: Any = import_module(GeneralizedDiscreteLaplace.__module__)

@@ -11,7 +11,7 @@ from veilsum.algorithms.table import coefficient_table
 from veilsum.auditing import PlantedSignal
 from veilsum.errors import AlgorithmError
 from veilsum.privacy import Batches, NetworkDP, NoPrivacy, SignalDP, guarantee_of
-from veilsum.privacy.calibration import in_batches
+from veilsum.privacy.planning import in_batches
 from veilsum.simulation import Problem, Record, simulate
 
 PUBLISHED: Any = {"epsilon": 1.0, "delta": 0.01, "sensitivity": "smooth-as-published"}
@@ -103,7 +103,7 @@ class Shared(algorithms.Average):
 
     splits_budget = True
 
-    def coefficients(self, t: Any) -> Any:  # noqa: ARG002 - the same in every round
+    def coefficients(self, t: Any) -> Any:
         return algorithms.Coefficients(mixing=0.5, innovation=0.5, noise=0.5)
 
 

@@ -27,8 +27,8 @@ MECHANISMS = [
     mechanisms.DuchiMechanism(1.0),
     mechanisms.PiecewiseMechanism(1.0),
     mechanisms.HybridMechanism(1.0),
-    mechanisms.SmoothLaplaceMechanism(1.0, np.log, BOUND, 0.01),
-    mechanisms.StudentTMechanism(1.0, np.log, sensitivity.smooth_log(0.5, 20.0, smoothing=0.1)),
+    mechanisms.SmoothLaplaceMechanism(1.0, BOUND, 0.01),
+    mechanisms.StudentTMechanism(1.0, sensitivity.smooth_log(0.5, 20.0, smoothing=0.1)),
 ]
 
 
@@ -80,4 +80,4 @@ def test_a_bound_that_no_pair_breaks_is_the_callers_word() -> None:
     made = mechanisms.SmoothLaplaceMechanism(1.0, logarithm, BOUND, 0.01)
     assert made.ideal_status is Status.CLAIMED
     assert "is given" in made.reason
-    assert mechanisms.SmoothLaplaceMechanism(1.0, np.log, BOUND, 0.01).ideal_status is Status.PROVED
+    assert mechanisms.SmoothLaplaceMechanism(1.0, BOUND, 0.01).ideal_status is Status.PROVED

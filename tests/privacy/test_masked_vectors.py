@@ -12,9 +12,9 @@ from veilsum import algorithms, families, networks, theory
 from veilsum.auditing import audit_masked
 from veilsum.errors import PrivacyError
 from veilsum.privacy import Batches, MaskedDP, MaskedParameters, guarantee_of
-from veilsum.privacy.calibration import masked_mechanism
-from veilsum.privacy.masked_vectors import SkellamParameters
-from veilsum.privacy.skellam import SkellamCost
+from veilsum.privacy.laws.skellam import SkellamCost
+from veilsum.privacy.masked import MaskedParameters as SkellamParameters
+from veilsum.privacy.planning import masked_mechanism
 from veilsum.scenario import Scenario
 from veilsum.simulation import Problem, SyntheticSignals, simulate
 
@@ -124,7 +124,7 @@ def test_what_delta_does_not_help_is_refused() -> None:
     near = guarantee_of(replace(ASKED, radius=1.0), made, 60, VECTOR)
     assert "leave delta out" in near.reason
     with pytest.raises(PrivacyError, match="buys nothing here"):
-        _ = problem(replace(ASKED, radius=1.0)).calibration
+        _ = problem(replace(ASKED, radius=1.0)).plan
     with pytest.raises(PrivacyError, match="readings of one batch"):
         MaskedDP(1.0, 1e-6, batches=Batches(), colluders=0)
     with pytest.raises(PrivacyError, match="delta"):
@@ -157,5 +157,5 @@ rounds = 50
     built = Scenario.parse(text.format(sigma=sigma, mu=[0.5] * 24)).build().problem
     assert built.privacy == MaskedDP(1.0, 1e-6, radius=float("inf"), colluders=0)
     assert built.guarantee.delta == 1e-6
-    made: Any = built.calibration.mechanism(1.0, 1)
+    made: Any = built.plan.mechanism(1.0, 1)
     assert made.terms.noise.variance == made.terms.sum_variance * Fraction(1, 21)

@@ -24,13 +24,13 @@ from veilsum.privacy import (
     SignalDP,
     Status,
     best,
-    calibrate,
+    plan,
     guarantee_of,
     mechanism_name,
     mechanism_of,
     mechanisms,
 )
-from veilsum.privacy.calibration import domain_of
+from veilsum.privacy.planning import domain_of
 from veilsum.results.describe import mechanisms_of
 from veilsum.simulation import Problem, RecordedSignals, SyntheticSignals, simulate
 from veilsum.testing import PredictableEntropy
@@ -258,7 +258,7 @@ def test_what_cannot_be_perturbed_is_refused_by_calibration_and_guarantee(
 ) -> None:
     request, made = SignalDP(1.0, mechanism=name, radius=1.0), algorithms.get(algorithm, RING)
     with pytest.raises(PrivacyError, match=message):
-        calibrate(request, made, family, RING, 10)
+        plan(request, made, family, RING, 10)
     stated = guarantee_of(request, made, 10, family)
     assert stated.status is Status.NONE
 

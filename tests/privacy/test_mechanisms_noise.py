@@ -33,8 +33,8 @@ LOCAL = [
     for epsilon in (0.4, 1.0, 3.0)
 ]
 SMOOTHED = [
-    mech.StudentTMechanism(1.0, np.log, SMOOTH, degrees=9.5),
-    mech.SmoothLaplaceMechanism(1.0, np.log, SMOOTH, delta=0.01),
+    mech.StudentTMechanism(1.0, SMOOTH, degrees=9.5),
+    mech.SmoothLaplaceMechanism(1.0, SMOOTH, delta=0.01),
 ]
 DISTRIBUTIONS = [(SMOOTHED[0], stats.t(9.5)), (SMOOTHED[1], stats.laplace())]
 ALL = [*ADDITIVE, *LOCAL, *SMOOTHED]

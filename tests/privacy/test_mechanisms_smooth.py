@@ -79,7 +79,7 @@ def adjacent_pairs() -> Any:
 
 @pytest.mark.parametrize("epsilon", [0.7, 2.0])
 def test_student_t_hides_adjacent_signals(epsilon: Any) -> None:
-    made = mech.StudentTMechanism(epsilon, np.log, SENSITIVITY)
+    made = mech.StudentTMechanism(epsilon, SENSITIVITY)
     losses = [made.privacy_loss(s, other) for s, other in adjacent_pairs()]
     assert 0.5 * epsilon <= max(losses) <= epsilon + 1e-9
     assert made.worst_variance == pytest.approx(float(made.variance(0.05)))
@@ -87,7 +87,7 @@ def test_student_t_hides_adjacent_signals(epsilon: Any) -> None:
 
 def test_smooth_laplace_spends_at_most_delta_on_adjacent_signals() -> None:
     epsilon, delta = 1.0, 0.01
-    made = mech.SmoothLaplaceMechanism(epsilon, np.log, SENSITIVITY, delta=delta)
+    made = mech.SmoothLaplaceMechanism(epsilon, SENSITIVITY, delta=delta)
     spent = [made.spent_delta(s, other) for s, other in adjacent_pairs()]
     assert max(spent) <= delta * (1 + 1e-9)
     assert made.privacy_loss(20.0, 21.0) == math.inf
@@ -160,7 +160,7 @@ def test_the_factor_2_of_nissim_et_al_is_loose_at_first_and_breaks_at_last() -> 
     assert pair > 2 * 0.01
     bound = sens.smooth_log(0.1, 5.0, smoothing=late)
     with pytest.raises(PrivacyError, match="the least factor is"):
-        mech.SmoothLaplaceMechanism(15.0, np.log, bound, delta=0.01, factor=2.0)
+        mech.SmoothLaplaceMechanism(15.0, bound, delta=0.01, factor=2.0)
     for epsilon in (0.01, 0.1, 1.0, 3.0, 7.0):
         for delta in (1e-12, 1e-6, 0.01, 0.3, 0.7):
             gamma = sens.smoothing(epsilon, delta)
@@ -170,7 +170,7 @@ def test_the_factor_2_of_nissim_et_al_is_loose_at_first_and_breaks_at_last() -> 
 def test_the_published_smooth_sensitivity_spends_far_more_than_delta() -> None:
     """Erratum 2, eps = 1, delta = 0.01: the delta really spent, the larger of both directions."""
     made = mech.SmoothLaplaceMechanism(
-        1.0, np.log, sens.as_published(1.0, 0.01), delta=0.01, factor=2.0
+        1.0, sens.as_published(1.0, 0.01), delta=0.01, factor=2.0
     )
     assert made.ideal_status == "refuted"
     spent = [made.spent_delta(s, other) for s, other in ((2, 1), (1.1, 0.1), (1.001, 0.001))]
@@ -193,16 +193,16 @@ def test_smooth_noise_on_an_integer_domain_and_with_a_constant_sensitivity() -> 
     ("call", "message"),
     [
         (
-            lambda: mech.StudentTMechanism(0.4, np.log, SENSITIVITY),
+            lambda: mech.StudentTMechanism(0.4, SENSITIVITY),
             "smoothing below epsilon/degrees",
         ),
-        (lambda: mech.StudentTMechanism(1.0, np.log, SENSITIVITY, degrees=2.0), "above 2"),
+        (lambda: mech.StudentTMechanism(1.0, SENSITIVITY, degrees=2.0), "above 2"),
         (lambda: mech.best_degrees(0.2, 0.15), "smoothing below epsilon/2"),
         (
-            lambda: mech.SmoothLaplaceMechanism(0.1, np.log, SENSITIVITY, delta=1e-6),
+            lambda: mech.SmoothLaplaceMechanism(0.1, SENSITIVITY, delta=1e-6),
             "alone spends more",
         ),
-        (lambda: mech.SmoothLaplaceMechanism(1.0, np.log, SENSITIVITY, delta=0.0), "delta must be"),
+        (lambda: mech.SmoothLaplaceMechanism(1.0, SENSITIVITY, delta=0.0), "delta must be"),
         (lambda: mech.smooth_laplace_delta(1.0, 0.5, 1.0), "too small"),
     ],
 )

@@ -10,7 +10,7 @@ from scipy.integrate import quad
 
 from veilsum.errors import PrivacyError
 from veilsum.privacy import masked
-from veilsum.privacy.quadrature import integral
+from veilsum.privacy.laws.quadrature import integral
 
 
 @pytest.mark.parametrize(

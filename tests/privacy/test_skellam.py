@@ -11,7 +11,7 @@ from scipy import special, stats
 from tests.privacy.gdl import FALSE_ALARM, LIMIT, chi_square, deviation, stream
 from veilsum.errors import PrivacyError
 from veilsum.privacy import Accountant, Budget, BudgetExceeded, ReleaseEvent
-from veilsum.privacy.skellam import Skellam, SkellamCost, skellam_variance
+from veilsum.privacy.laws.skellam import Skellam, SkellamCost, skellam_variance
 
 
 def probabilities(variance: Any, reach: int) -> Any:

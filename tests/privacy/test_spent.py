@@ -40,8 +40,8 @@ from veilsum.privacy import (
 )
 from veilsum.privacy.accounting.accountant import EventHistory
 from veilsum.privacy.accounting.events import LARGEST_DELTA
+from veilsum.privacy.laws.skellam import SkellamCost, skellam_variance
 from veilsum.privacy.odds import upward
-from veilsum.privacy.skellam import SkellamCost, skellam_variance
 
 EXAMPLES = {  # an event of every kind; the suite below refuses a kind without one
     "pure": PrivacyEvent(0.3),

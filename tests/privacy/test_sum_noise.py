@@ -9,10 +9,10 @@ import pytest
 from scipy.stats import skellam
 
 from veilsum.errors import PrivacyError
-from veilsum.privacy.exact.shares import GeneralizedDiscreteLaplace as Laplace
+from veilsum.privacy.laws.shares import GeneralizedDiscreteLaplace as Laplace
+from veilsum.privacy.laws.skellam import Skellam
 from veilsum.privacy.masked import MaskedParameters
 from veilsum.privacy.mechanisms import MaskedMechanism
-from veilsum.privacy.skellam import Skellam
 from veilsum.privacy.sum_noise import sum_quantile
 
 

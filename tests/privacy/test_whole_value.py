@@ -14,12 +14,12 @@ import veilsum as vs
 from veilsum import algorithms, families, networks
 from veilsum.errors import PrivacyError
 from veilsum.front import of_runs
-from veilsum.privacy import MaskedDP, NetworkDP, NoPrivacy, SignalDP, calibrate, guarantee_of
+from veilsum.privacy import MaskedDP, NetworkDP, NoPrivacy, SignalDP, plan, guarantee_of
 from veilsum.privacy.accounting import PrivacyEvent
 from veilsum.privacy.accounting.events import LARGEST_DELTA
-from veilsum.privacy.derivation import unit_of
 from veilsum.privacy.guarantee import Guarantee
 from veilsum.privacy.odds import upward
+from veilsum.privacy.proofs import unit_of
 from veilsum.simulation import Problem, RecordedSignals, SyntheticSignals
 
 RING = networks.metropolis("ring:5")
@@ -36,7 +36,7 @@ def test_measured_signals_are_hidden_whole() -> None:
     result = vs.estimate(READINGS, RING, INCOMES, SignalDP(1.0), rounds=10).result
     assert result.guarantee.unit.whole
     assert result.guarantee.for_whole_value().epsilon == 1.0
-    assert result.problem.calibration.sensitivity == 3e5
+    assert result.problem.plan.sensitivity == 3e5
     assert "between any two values of its domain" in str(result.guarantee)
     assert result.guarantee.hides() == "hides the whole value"
 
@@ -53,7 +53,7 @@ def test_measured_signals_without_bounds_are_an_error_that_asks_for_them(request
         vs.estimate(READINGS, RING, half, request_of(1.0), rounds=10)
     assert found(request_of(1.0), families.Normal(2e4)).status == "none"
     with pytest.raises(PrivacyError, match="public bounds"):
-        calibrate(request_of(1.0), algorithms.Average(), families.Normal(2e4), RING, 10)
+        plan(request_of(1.0), algorithms.Average(), families.Normal(2e4), RING, 10)
 
 
 def test_drawn_signals_without_bounds_move_by_one_and_it_is_printed() -> None:
@@ -88,7 +88,7 @@ def test_a_whole_value_costs_the_moves_that_its_statistic_is_wide() -> None:
     family = families.LogNormal1p(1.0, bounds=(0.0, 3e5))
     request = SignalDP(0.5, radius=1.0)
     stated = found(request, family).for_whole_value().epsilon
-    made = calibrate(request, algorithms.Average(), family, RING, 10).mechanism(0.5, 0)
+    made = plan(request, algorithms.Average(), family, RING, 10).mechanism(0.5, 0)
     spent = math.log1p(3e5) / made.scale
     assert stated - 0.5 < spent <= stated == 0.5 * 19  # weakened: one move less does not cover it
 
@@ -154,7 +154,7 @@ def test_a_custom_family_is_no_wider_than_its_bounds() -> None:
     made = families.Custom(
         statistic=lambda s: 2 * s, sensitivity=2.0, support=families.Support(0.0, 5.0)
     )
-    assert made.sensitivity(math.inf).value == 10.0
+    assert made.moves(math.inf).l1 == 10.0
     assert SignalDP(1.0).over(made).radius == math.inf
 
 
@@ -211,8 +211,8 @@ def test_whole_values_of_a_window_are_those_of_all_its_readings(radius: float) -
 def test_noise_that_follows_the_l2_norm_counts_its_own_steps() -> None:
     """x -> (x, x^2): at radius 1.1 of 1.2 the l1 norm says that the whole value is hidden."""
     family = families.NormalBoth(bounds=(-0.6, 0.6))
-    assert family.sensitivity(1.1).value == pytest.approx(family.sensitivity(math.inf).value)
-    assert family.l2_sensitivity(1.1) < 0.95 * family.l2_sensitivity(math.inf)
+    assert family.moves(1.1).l1 == pytest.approx(family.moves(math.inf).l1)
+    assert family.moves(1.1).l2 < 0.95 * family.moves(math.inf).l2
     pure, skellam = (
         unit_of(MaskedDP(1.0, delta=delta, radius=1.1, colluders=2), family, False)
         for delta in (0.0, 1e-6)

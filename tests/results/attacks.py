@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from veilsum.front import Answers
-from veilsum.privacy import NoPrivacy, calibrate
+from veilsum.privacy import NoPrivacy, plan
 from veilsum.simulation import Record, noise, simulate
 from veilsum.simulation.seeds import noise_key
 
@@ -103,7 +103,7 @@ class Victim:
     def scale(self, epsilon: float, t: int) -> np.ndarray:
         """(agents, grid): b(s) of every agent in round t."""
         p = self.problem
-        made = calibrate(p.privacy, p.algorithm, p.family, p.network, p.horizon or p.rounds)
+        made = plan(p.privacy, p.algorithm, p.family, p.network, p.horizon or p.rounds)
         assert made is not None
         shape = (p.network.size, len(GRID))
         return np.broadcast_to(made.scale(np.broadcast_to(GRID, shape), epsilon, t), shape)

@@ -326,7 +326,7 @@ def test_what_is_no_mean_of_the_readings_has_no_interval() -> None:
 def test_a_run_with_other_noise_is_not_taken_for_this_one() -> None:
     result = measured(SignalDP(1.0, radius=1.0), Normal())
     problem = result.problem
-    other = simulate(problem, calibration=problem.calibration)  # another key
+    other = simulate(problem, plan=problem.plan)  # another key
     with pytest.raises(VeilsumError, match="another calibration"):
         Result(problem, other).intervals(of="population")
 

@@ -21,7 +21,7 @@ from veilsum import algorithms, families, networks
 from veilsum.algorithms.base import Algorithm, Coefficients, Sensitivities
 from veilsum.cli.app import app
 from veilsum.front import Answers, of_runs
-from veilsum.privacy import SignalDP, calibrate
+from veilsum.privacy import SignalDP, plan
 from veilsum.scenario import Scenario, run
 from veilsum.signals import as_signals
 from veilsum.simulation import Problem, Record, RecordedSignals, simulate
@@ -255,7 +255,7 @@ class Cautious(Algorithm):
     def __init__(self, caution: Any) -> None:
         object.__setattr__(self, "caution", caution)
 
-    def coefficients(self, t: Any) -> Any:  # noqa: ARG002 - the same in every round
+    def coefficients(self, t: Any) -> Any:
         return Coefficients(mixing=1.0)
 
     def sensitivities(self, t: Any) -> Any:
@@ -284,13 +284,13 @@ def first_estimates(
     algorithm, family = algorithm or algorithms.get("average", net), family or custom(identity, 1.0)
     problem = Problem(net, algorithm, family, source, SignalDP(1.0), ROUNDS, seed=7)
     made = calibration and calibration(problem)
-    trace = simulate(problem, Record(every=1), calibration=made)
+    trace = simulate(problem, Record(every=1), plan=made)
     assert trace.private is not None
     return trace.private[0].reshape(AGENTS)
 
 
 def tripled(problem: Any) -> Any:
-    made = calibrate(problem.privacy, problem.algorithm, problem.family, problem.network, ROUNDS)
+    made = plan(problem.privacy, problem.algorithm, problem.family, problem.network, ROUNDS)
     assert made is not None
     return replace(made, sensitivity=3 * made.sensitivity)
 
@@ -309,7 +309,7 @@ PAIRS: dict[str, Any] = {  # two runs, and what an attacker makes of their estim
         lambda a, b: b - a,
     ),
     "algorithm": ({"algorithm": Cautious(1.0)}, {"algorithm": Cautious(3.0)}, lambda a, b: (3 * a - b) / 2),
-    "calibration": ({}, {"calibration": tripled}, lambda a, b: (3 * a - b) / 2),
+    "plan": ({}, {"plan": tripled}, lambda a, b: (3 * a - b) / 2),
 }  # fmt: skip
 
 

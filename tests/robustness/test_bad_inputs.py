@@ -87,7 +87,7 @@ class Odd(Average):
     def __init__(self, value: Any) -> None:
         object.__setattr__(self, "value", value)
 
-    def coefficients(self, t: int) -> Coefficients:  # noqa: ARG002
+    def coefficients(self, t: int) -> Coefficients:
         return Coefficients(mixing=self.value)
 
 

@@ -45,7 +45,7 @@ def test_epsilon_is_that_of_the_query_whatever_the_attempts() -> None:
     once = scenario().build().problem
     again = scenario(f"{MASKED}\nattempts = 2").build().problem
     assert (once.guarantee.epsilon, again.guarantee.epsilon) == (1.0, 1.0)
-    one, two = (p.calibration.mechanism(1.0, 1).terms for p in (once, again))
+    one, two = (p.plan.mechanism(1.0, 1).terms for p in (once, again))
     assert (one.attempts, one.epsilon, two.attempts, two.epsilon) == (1, 1.0, 2, 0.5)
     assert two.noise.variance > 3.9 * one.noise.variance  # weakened: the noise of one session
 

@@ -275,7 +275,7 @@ def test_scales_that_are_not_proportional_have_a_run_for_each_epsilon() -> None:
     assert kind(problem("average", family=NORMAL, privacy=NoPrivacy(), epsilons=())) is Run
     todo = problem("average", family=NORMAL, privacy=SignalDP(1.0, radius=1.0), source=measured)
     assert [kind(part) for part in todo.independent_runs] == [Run] * len(EPSILONS)
-    plain = problem().calibration
+    plain = problem().plan
     fields = {name: getattr(plain, name) for name in plain.__dataclass_fields__}
     allocated = heterogeneous.AllocatedCalibration(**fields)
     assert linear.proportions(problem(), allocated) is None

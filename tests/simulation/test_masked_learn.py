@@ -12,7 +12,7 @@ from veilsum import algorithms, families, networks, theory
 from veilsum.api import solve
 from veilsum.errors import AlgorithmError, PrivacyError
 from veilsum.privacy import Batches, MaskedDP, NoPrivacy, SignalDP, calibration, guarantee_of
-from veilsum.privacy.calibration import masked_mechanism
+from veilsum.privacy.planning import masked_mechanism
 from veilsum.simulation import Problem, Record, SyntheticSignals, simulate
 
 RING = networks.metropolis("ring:41")
@@ -64,7 +64,7 @@ def test_what_remains_beside_the_noise_is_sampling(missing: int) -> None:
     sampling = n / (used * np.arange(1, 25))
     assert np.allclose(exact.decentralisation[1:] ** 2, sampling, rtol=1e-12)
     assert np.allclose(exact.total[1:, 0] ** 2 - exact.privacy[1:, 0] ** 2, sampling, rtol=1e-12)
-    made: Any = todo.calibration.mechanism(1.0, 1)
+    made: Any = todo.plan.mechanism(1.0, 1)
     noise = n * made.worst_variance / (used * 24)
     assert exact.privacy[-1, 0] ** 2 == pytest.approx(noise, rel=1e-12)
     trace = simulate(todo)
@@ -197,11 +197,11 @@ def test_estimate_sweep_and_intervals() -> None:
 
 def test_what_does_not_go_together_is_refused() -> None:
     with pytest.raises(PrivacyError, match="MaskedDP goes with masked-sum and masked-learn"):
-        _ = problem(SignalDP(1.0)).calibration
+        _ = problem(SignalDP(1.0)).plan
     with pytest.raises(PrivacyError, match="5 members are missing"):
-        _ = problem(missing=5).calibration
+        _ = problem(missing=5).plan
     with pytest.raises(PrivacyError, match="1 restarts need 2 attempts"):
-        _ = problem(MaskedDP(1.0, colluders=8, absent=4), restarts=1).calibration
+        _ = problem(MaskedDP(1.0, colluders=8, absent=4), restarts=1).plan
     with pytest.raises(PrivacyError, match="uses one signal of each agent"):
         replace(problem(batches=DOUBLING), algorithm=algorithms.get("masked-sum", RING))
     with pytest.raises(AlgorithmError, match="delay must be"):
@@ -210,6 +210,6 @@ def test_what_does_not_go_together_is_refused() -> None:
 
 def test_batches_without_a_longest_have_room_for_so_many_readings(monkeypatch: Any) -> None:
     monkeypatch.setattr(calibration, "LONGEST_BATCH", 20)
-    _ = problem(batches=DOUBLING, rounds=20).calibration
+    _ = problem(batches=DOUBLING, rounds=20).plan
     with pytest.raises(PrivacyError, match="state longest"):
-        _ = problem(batches=DOUBLING, rounds=21).calibration
+        _ = problem(batches=DOUBLING, rounds=21).plan

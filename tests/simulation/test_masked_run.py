@@ -53,7 +53,7 @@ def test_all_agents_have_the_same_estimate_after_the_floods_and_none_before() ->
 
 def test_the_result_is_a_multiple_of_the_grid_over_the_roster() -> None:
     todo = problem(replicas=20)
-    made = todo.calibration.mechanism(1.0, 1)
+    made = todo.plan.mechanism(1.0, 1)
     final = simulate(todo).final
     assert final is not None
     steps = final[0].ravel() * 41 / made.step  # type: ignore[attr-defined]
@@ -85,7 +85,7 @@ def test_a_wrong_variance_would_be_caught() -> None:
 def test_the_noise_of_the_sum_has_the_distribution_of_its_parts() -> None:
     """GDL(|F|/h) in one draw, and |F| draws of GDL(1/h): the same distribution (alarm below 1e-6)."""
     todo = problem(MaskedDP(1.0, colluders=20, steps=64), replicas=4000)
-    made = todo.calibration.mechanism(1.0, 1)
+    made = todo.plan.mechanism(1.0, 1)
     trace = simulate(todo)
     noise = np.round((trace.mean[0, :, 0] - trace.target[:, 0]) * 41 / made.step)  # type: ignore[attr-defined]
     parts = made.terms.noise.sample((4000, 41), np.random.default_rng(5)).sum(axis=1)  # type: ignore[attr-defined]
@@ -105,7 +105,7 @@ def test_the_us_grid_has_the_errors_of_a_trusted_server_nearly() -> None:
         found.append(theory.expected(todo).privacy[-1, 0] / np.sqrt(n))
     assert found == pytest.approx([1.98e-4, 2.37e-4, 2.81e-4], rel=5e-3)
     local = Problem(grid, algorithms.Average(), family, todo.source, SignalDP(1.0), rounds=2)
-    scale = float(local.calibration.scale(np.ones((n, 1)), 1.0, 0).max())
+    scale = float(local.plan.scale(np.ones((n, 1)), 1.0, 0).max())
     of_the_mean = scale * np.sqrt(2 / n)  # sqrt(2) log(2)/sqrt(n), of which 1.34e-2 was a sample
     assert of_the_mean == pytest.approx(1.394e-2, rel=1e-3)
     assert of_the_mean / found[0] == pytest.approx(np.sqrt(n), rel=1e-2)  # what local noise costs
@@ -113,11 +113,11 @@ def test_the_us_grid_has_the_errors_of_a_trusted_server_nearly() -> None:
 
 def test_vectors_and_whole_numbers_have_their_grids() -> None:
     whole = problem(family=families.Bernoulli(), draw={"p": 0.3}, replicas=2)
-    made: Any = whole.calibration.mechanism(1.0, 1)
+    made: Any = whole.plan.mechanism(1.0, 1)
     assert (made.step, made.terms.sensitivity_steps, made.whole) == (1.0, 1, True)
     vector = families.get("multivariate-normal", sigma=np.eye(3).tolist())
     many = problem(family=vector, draw={"mu": [1.0, 2.0, 3.0]}, replicas=2)
-    made = many.calibration.mechanism(1.0, 1)
+    made = many.plan.mechanism(1.0, 1)
     assert made.terms.dimension == 3
     assert made.terms.sensitivity_steps >= made.sensitivity / made.step + 2
     assert simulate(many).mean.shape == (1, 2, 3)
@@ -150,7 +150,7 @@ def test_intervals_cover_noise_that_is_not_normal() -> None:
     trace = simulate(todo)
     found = Result(todo, trace).intervals(of="readings")["mu"]
     half = float(found.high - found.low) / 2
-    made = todo.calibration.mechanism(0.01, 1)
+    made = todo.plan.mechanism(0.01, 1)
     drawn = made.sum_noise(41, np.random.default_rng(4), 20_000) * made.step / 41  # type: ignore[attr-defined]
     slack = 5 * np.sqrt(0.05 * 0.95 / 20_000)
     assert abs((np.abs(drawn) <= half).mean() - 0.95) < slack
@@ -168,17 +168,17 @@ def test_what_does_not_go_together_is_refused() -> None:
     with pytest.raises(AlgorithmError, match="no result before round 100"):
         replace(problem(), rounds=99)
     with pytest.raises(PrivacyError, match="MaskedDP goes with masked-sum"):
-        _ = problem(SignalDP(1.0)).calibration
+        _ = problem(SignalDP(1.0)).plan
     with pytest.raises(PrivacyError, match="does not go with MaskedDP"):
-        _ = replace(problem(), algorithm=algorithms.Average()).calibration
+        _ = replace(problem(), algorithm=algorithms.Average()).plan
     with pytest.raises(PrivacyError, match="5 members are missing"):
-        _ = problem(missing=5).calibration
+        _ = problem(missing=5).plan
     with pytest.raises(PrivacyError, match="2 restarts need 3 attempts"):
-        _ = problem(restarts=2).calibration
+        _ = problem(restarts=2).plan
     with pytest.raises(AlgorithmError, match="has 41 members and the network 9"):
         algorithms.check(algorithms.get("masked-sum", RING), networks.metropolis("ring:9"))
     with pytest.raises(PrivacyError, match="never leaves by itself"):
-        problem().calibration.mechanism(1.0, 1).release([1.0])
+        problem().plan.mechanism(1.0, 1).release([1.0])
 
 
 def test_the_guarantee_counts_attempts_and_names_colluders() -> None:
@@ -257,7 +257,7 @@ def test_runs_at_several_epsilons_state_the_costliest_one() -> None:
     ).result  # fmt: skip
     assert result.guarantee.epsilon == 3.0
     assert "sessions of epsilon = 1," in str(result.guarantee)
-    terms: Any = result.problem.calibration.mechanism(2.0, 1)
+    terms: Any = result.problem.plan.mechanism(2.0, 1)
     assert f"epsilon would be {terms.terms.epsilon_against(16):.3g} a session" in str(
         result.guarantee
     )

@@ -53,7 +53,7 @@ def test_a_run_is_calibrated_and_its_guarantee_derived_once(
     signals: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Measured signals are run epsilon by epsilon, and still calibrated once."""
-    calibrated, derived = counted(monkeypatch, "calibrate"), counted(monkeypatch, "guarantee_of")
+    calibrated, derived = counted(monkeypatch, "plan"), counted(monkeypatch, "guarantee_of")
     checked: list[int] = []
     usual = Problem.__post_init__
 
@@ -78,12 +78,12 @@ def test_another_request_brings_its_own_epsilon() -> None:
     """What is run follows from the fields: nothing of an earlier request is left behind."""
     todo = made()
     assert todo.run_epsilons == (1.0,)
-    assert todo.calibration is todo.calibration
+    assert todo.plan is todo.plan
     other = replace(todo, privacy=SignalDP(3.0))
     assert other.run_epsilons == (3.0,)
     assert other.guarantee.epsilon == 3.0
     assert replace(other, privacy=NoPrivacy()).run_epsilons == ()
-    assert replace(other, privacy=NoPrivacy()).calibration.mechanism(3.0, 0).name == "none"
+    assert replace(other, privacy=NoPrivacy()).plan.mechanism(3.0, 0).name == "none"
     assert replace(other, epsilons=(0.5, 2.0)).run_epsilons == (0.5, 2.0)
 
 
@@ -145,7 +145,7 @@ def test_noise_on_links_is_counted_row_by_row(monkeypatch: pytest.MonkeyPatch) -
     assert expected > 0
     assert runner._link_gain(backend, gains) == pytest.approx(expected, rel=1e-12)
     usual = simulate(todo).noise_variance
-    scale = 2 * todo.calibration.per_edge(np.array([0.5]))[0] ** 2 if todo.calibration else 0.0
+    scale = 2 * todo.plan.per_edge(np.array([0.5]))[0] ** 2 if todo.plan else 0.0
     with_links = usual[0, 0, 0]
     monkeypatch.setattr(runner, "_link_gain", lambda *_: 0.0)
     without = simulate(todo).noise_variance[0, 0, 0]

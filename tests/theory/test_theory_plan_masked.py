@@ -10,7 +10,7 @@ from veilsum import algorithms, families, networks, theory
 from veilsum.algorithms.masked_session import CROSSINGS, RECORD_BYTES
 from veilsum.errors import PrivacyError, VeilsumError
 from veilsum.privacy import Batches, MaskedDP, NetworkDP, SignalDP
-from veilsum.privacy.calibration import masked_mechanism
+from veilsum.privacy.planning import masked_mechanism
 from veilsum.privacy.sum_noise import sum_quantile
 from veilsum.simulation import Problem, SyntheticSignals
 

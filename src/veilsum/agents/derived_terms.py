@@ -17,8 +17,8 @@ from veilsum.errors import AgentError
 from veilsum.networks.hops import diameter
 from veilsum.networks.kernels import depths, either_way
 from veilsum.networks.rows import coordinates, first_rows
-from veilsum.privacy import Batches, MaskedDP, PrivacyRequest, calibrate, mechanism_name
-from veilsum.privacy.calibration import SCALAR_STEPS, VECTOR_STEPS, masked_mechanism
+from veilsum.privacy import Batches, MaskedDP, PrivacyRequest, plan
+from veilsum.privacy.planning import SCALAR_STEPS, VECTOR_STEPS
 from veilsum.simulation import Problem
 
 FINER = 24  # a unit is this many bits below the grid of the finest release
@@ -101,16 +101,16 @@ class MaskedNumbers(NamedTuple):
         if not isinstance(asked, MaskedDP):
             return cls(), None
         family, algorithm = problem.family, problem.algorithm
-        calibrate(asked, algorithm, family, problem.network, max(problem.rounds, 1))
+        plan(asked, family, algorithm, problem.network, max(problem.rounds, 1))
         _check_simulated(problem)
-        ends = np.abs(np.array(family.statistic_range))
+        ends = np.abs(np.array(family.moves(math.inf).range))
         if not np.isfinite(ends).all():
             raise AgentError(
                 f"the statistic of {family.name} has no public bounds, and a masked sum must have "
                 "room for all of them in 64 bits; give the family bounds=(low, high)"
             )
         in_batches = replace(asked, batches=None if batches.trivial else batches)
-        made = masked_mechanism(in_batches, family, problem.network.size)
+        made = plan(in_batches, family, members=problem.network.size).mechanism()
         steps = asked.steps or (SCALAR_STEPS if family.dimension == 1 else VECTOR_STEPS)
         unit = max(0, -math.frexp(made.step)[1] + 1)
         numbers = cls(asked.colluders, asked.absent, made.terms.attempts, steps)
@@ -180,7 +180,9 @@ def hops_of(network: Any) -> int:
 
 def mechanism_of(privacy: PrivacyRequest, family: Any) -> str:
     """The name of the mechanism: Laplace noise has one name whatever its sensitivity."""
-    return privacy.mechanism if privacy.reads_signals else mechanism_name(privacy, family)
+    if privacy.masked or privacy.reads_signals:
+        return privacy.mechanism
+    return plan(privacy, family).name
 
 
 def check_pins(labels: tuple[str, ...], nonce: str, signing_keys: tuple[str, ...]) -> None:
@@ -229,7 +231,7 @@ def check_pins(labels: tuple[str, ...], nonce: str, signing_keys: tuple[str, ...
 def _scales(problem: Problem) -> tuple[float, float]:
     """The least and largest scale of any release, 0 without noise; computed for a signal of 1."""
     last = max(problem.rounds, 1)
-    noise = calibrate(problem.privacy, problem.algorithm, problem.family, problem.network, last)
+    noise = plan(problem.privacy, problem.family, problem.algorithm, problem.network, last)
     if not problem.privacy.adds_noise:
         return 0.0, 0.0
     signals, epsilon = np.ones((problem.network.size, 1)), problem.run_epsilons[0]

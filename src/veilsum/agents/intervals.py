@@ -12,7 +12,7 @@ in simulated results. It says nothing about a population that members may be
 drawn from: that error is `sampling`, apart from it, where all readings of a member count as one.
 
 An estimate from masked sums is a sum over rosters, the same everywhere: there is no mixing, and all
-noise together is that of as many draws as the rosters have members (`privacy.sum_noise`). Rounding
+noise together is that of as many draws as the rosters have members (`privacy.laws`). Rounding
 to the grid adds half a step.
 
 In clipped rounds (`Manifest.clip`) the mean of all members' estimates is that of their releases, p_k =
@@ -42,8 +42,7 @@ from veilsum.agents.mixing import ReleaseWeights, release_weights
 from veilsum.agents.release.guarantees import AgentNeighbourhood, request_of
 from veilsum.errors import AgentError
 from veilsum.families.base import quantile
-from veilsum.privacy import Batches, Calibration, MaskedDP, calibrate
-from veilsum.privacy.calibration import masked_mechanism
+from veilsum.privacy import Batches, MaskedDP, Plan, plan
 from veilsum.privacy.noise_quantile import noise_quantile
 from veilsum.theory.accuracy import CONFIDENCE, MOST_AGENTS
 
@@ -309,7 +308,7 @@ def _interval(
 ) -> ResultInterval:
     size = manifest.dimension
     weights = release_weights(manifest, label, counts, round, present, dropped, mixed)
-    low, high = family.statistic_range
+    low, high = family.moves(math.inf).range
     apart = manifest.tolerance if agreed and manifest.tolerance else math.inf
     if not len(weights.weight) or (manifest.clip and math.isinf(apart)):
         unknown = (math.inf,) * size
@@ -359,12 +358,12 @@ def _of_sums(
     """Of an estimate from masked sums: noise of all draws, and half a step of rounding."""
     request, size = request_of(manifest), manifest.dimension
     assert isinstance(request, MaskedDP)
-    made, total = masked_mechanism(request, family, len(manifest.members)), sum(counts)
+    made, total = plan(request, family, members=len(manifest.members)).mechanism(), sum(counts)
     if not total:
         unknown = (math.inf,) * size
         return ResultInterval(unknown, unknown, (0.0,) * size, None, confidence)
     noise = made.half_width(draws, total, confidence)
-    low, high = family.statistic_range
+    low, high = family.moves(math.inf).range
     widths = tuple(min(noise, float(top - end)) for end, top in zip(low, high, strict=True))
     z, variance = quantile(confidence), _variance(family, estimate)
     squares = sum(count**2 for count in counts) / total**2  # readings of a member are worth one
@@ -403,7 +402,7 @@ def project(family: Any, estimate: Sequence[float]) -> Numbers:
         return ()
     if not all(map(math.isfinite, given)):
         raise AgentError("estimate must be finite numbers; without one there is nothing to project")
-    low, high = family.statistic_range
+    low, high = family.moves(math.inf).range
     return tuple(float(x) for x in np.clip(given, low, high))
 
 
@@ -427,12 +426,12 @@ def _noise(manifest: Manifest, family: Any, weights: ReleaseWeights) -> tuple[An
         return None, None
     labels = [member for member, _ in manifest.members]
     if not manifest.hides_neighbours:
-        return None, _calibration(manifest, family, labels[0]).mechanism(
+        return None, _plan(manifest, family, labels[0]).mechanism(
             manifest.epsilon, int(weights.round.max()), released=True
         )
     scales = np.empty(len(weights.weight))
     for k, (place, t) in enumerate(zip(weights.member, weights.round, strict=True)):
-        made: Any = _calibration(manifest, family, labels[place]).mechanism(
+        made: Any = _plan(manifest, family, labels[place]).mechanism(
             manifest.epsilon, int(t), released=True
         )
         scales[k] = made.release_scale
@@ -440,8 +439,8 @@ def _noise(manifest: Manifest, family: Any, weights: ReleaseWeights) -> tuple[An
 
 
 @lru_cache(maxsize=512)
-def _calibration(manifest: Manifest, family: Any, label: str) -> Calibration:
+def _plan(manifest: Manifest, family: Any, label: str) -> Plan:
     neighbourhood = AgentNeighbourhood.of(manifest, label)
     request = request_of(manifest)
     rounds = max(manifest.rounds, 1)
-    return calibrate(request, manifest.made_algorithm, family, neighbourhood, rounds)
+    return plan(request, family, manifest.made_algorithm, neighbourhood, rounds)

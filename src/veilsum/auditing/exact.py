@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from veilsum import _extras, algorithms
 from veilsum._types import Family
 from veilsum.errors import PrivacyError
-from veilsum.privacy import calibrate
+from veilsum.privacy import plan
 from veilsum.simulation import Problem
 
 Floats = NDArray[np.float64]
@@ -458,8 +458,7 @@ def scales(problem: Problem) -> Floats:
             "is its exact loss"
         )
     horizon = problem.horizon or problem.rounds
-    made = calibrate(privacy, problem.algorithm, problem.family, problem.network, horizon)
-    assert made is not None
+    made = plan(privacy, problem.family, problem.algorithm, problem.network, horizon)
     signals = np.unique(adjacent(problem.family, privacy.reach)) if made.reads_signals else [1.0]
     each = np.broadcast_to(signals, (problem.network.size, len(signals)))
     epsilon = min(problem.run_epsilons)

@@ -24,9 +24,7 @@ from veilsum.auditing.events import Score
 from veilsum.auditing.lower_bound import FAULT
 from veilsum.auditing.mechanism import AuditReport, audit
 from veilsum.errors import PrivacyError
-from veilsum.privacy import MaskedParameters
-from veilsum.privacy.masked import IntegerNoise
-from veilsum.privacy.masked_vectors import SkellamParameters
+from veilsum.privacy import Law, MaskedParameters
 
 ONE_BY_ONE = 32  # members up to which every draw is made; beyond, the sum of the unknown ones
 FAST, EXACT = "floating-point", "exact"
@@ -82,7 +80,7 @@ def audit_masked(
 
     Examples
     --------
-    >>> from veilsum.privacy import MaskedParameters
+    >>> from veilsum.privacy import Law, MaskedParameters
     >>> terms = MaskedParameters(14, colluders=4, absent=2, epsilon=1.0, sensitivity_steps=16)
     >>> audit_masked(terms, trials=20_000).refuted
     False
@@ -140,7 +138,7 @@ def masked_likelihoods(
 
     Examples
     --------
-    >>> from veilsum.privacy import MaskedParameters
+    >>> from veilsum.privacy import Law, MaskedParameters
     >>> terms = MaskedParameters(14, colluders=4, absent=2, epsilon=1.0, sensitivity_steps=16)
     >>> round(masked_likelihoods(terms).exact, 9)
     1.0
@@ -162,7 +160,7 @@ def masked_likelihoods(
     )  # fmt: skip
 
 
-def _log_masses(law: IntegerNoise, draws: int, points: int, places: set[int]) -> dict[int, float]:
+def _log_masses(law: Law, draws: int, points: int, places: set[int]) -> dict[int, float]:
     """log N P(X = k) of so many draws together: N P(X = k) = sum_j phi(2 pi j/N) cos(2 pi j k/N).
 
     phi is real and even, so that half of the points do; the angles are reduced in whole numbers. Masses
@@ -234,7 +232,7 @@ class Shift:
 def _pairs(terms: MaskedParameters) -> list[tuple[Shift, Shift]]:
     """No move, and the largest that the claim covers: of one component, of all of them, half of it."""
     l1, size = terms.sensitivity_steps, terms.dimension
-    l2 = terms.l2_steps if isinstance(terms, SkellamParameters) else float(l1)
+    l2 = float(terms.l2_steps or l1)
     one, over_all = min(l1, max(1, math.floor(l2))), l1
     while sum(k * k for k in spread(over_all, size)) > max(l2 * l2, 1.0):
         over_all -= 1
@@ -246,7 +244,7 @@ def _pairs(terms: MaskedParameters) -> list[tuple[Shift, Shift]]:
     return pairs
 
 
-def _drawn(law: IntegerNoise) -> RandomisedMechanism:
+def _drawn(law: Law) -> RandomisedMechanism:
     """A member's value with noise of this law, drawn in floating point where something moves."""
 
     def seen(moved: Shift, runs: int, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -257,7 +255,7 @@ def _drawn(law: IntegerNoise) -> RandomisedMechanism:
     return seen
 
 
-def _ratio(law: IntegerNoise) -> Ratio:
+def _ratio(law: Law) -> Ratio:
     """The exact log-likelihood ratio: components have independent noise, so their ratios add up."""
 
     def ratio(first: Shift, second: Shift) -> Score:
@@ -274,7 +272,7 @@ def _ratio(law: IntegerNoise) -> Ratio:
     return ratio
 
 
-def _log_probabilities(law: IntegerNoise) -> tuple[NDArray[np.float64], float]:
+def _log_probabilities(law: Law) -> tuple[NDArray[np.float64], float]:
     """log P(X = 0), log P(X = 1), ..., from its characteristic function; and the steps of a place.
 
     N points give P(X = k) + P(X = k +- N) + ..., by a Fourier transform. A law that is wider than the

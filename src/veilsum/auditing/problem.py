@@ -32,7 +32,7 @@ from veilsum.auditing.exact import (
 )
 from veilsum.auditing.lower_bound import FAULT
 from veilsum.auditing.masked import audit_masked, masked_likelihoods
-from veilsum.auditing.mechanism import MOST_EPSILON, ROUNDING, AuditReport, additive, audit
+from veilsum.auditing.mechanism import MOST_EPSILON, AuditReport, additive, audit
 from veilsum.auditing.transcripts import (
     TranscriptMechanism,
     heaviest_neighbour,
@@ -42,11 +42,9 @@ from veilsum.auditing.transcripts import (
 )
 from veilsum.errors import PrivacyError
 from veilsum.privacy import (
-    BoundedSignal,
     Guarantee,
     MaskedMechanism,
     MaskedParameters,
-    Mechanism,
     Status,
     guarantee_of,
     network_cost,
@@ -143,7 +141,7 @@ def audit_problem(
     """
     todo = at_smallest_epsilon(problem)
     if todo.privacy.masked:
-        made = todo.calibration.mechanism(todo.privacy.epsilon, 1)
+        made = todo.plan.mechanism(todo.privacy.epsilon, 1)
         assert isinstance(made, MaskedMechanism)
         named = name or todo.algorithm.name
         report = audit_masked(made.terms, colluders, trials, rng, named, fault, drawn_exactly)
@@ -231,7 +229,7 @@ def audit_likelihoods(problem: Problem, name: str = "") -> AuditReport | None:
     if todo.privacy.delta:
         return None
     if todo.privacy.masked:
-        made = todo.calibration.mechanism(todo.privacy.epsilon, 1)
+        made = todo.plan.mechanism(todo.privacy.epsilon, 1)
         assert isinstance(made, MaskedMechanism)
         return masked_likelihoods(made.terms, name=name or todo.algorithm.name)
     pairs, agent = adjacent(todo.family, todo.privacy.reach), best_connected(todo)
@@ -540,8 +538,8 @@ def _exact_signal(problem: Problem, agent: int, pairs: list[tuple[float, float]]
         return None
     xi = problem.family.columns(np.array(pairs)).reshape(len(pairs), 2, -1)
     if problem.privacy.perturbs_input:
-        mechanism = problem.calibration.mechanism(min(problem.run_epsilons), 1)
-        return max(mechanism_loss(mechanism, first, second) for first, second in xi)
+        mechanism = problem.plan.mechanism(min(problem.run_epsilons), 1)
+        return max(mechanism.loss_between(first, second) for first, second in xi)
     by = float(np.abs(xi[:, 0] - xi[:, 1]).sum(axis=-1).max())
     everyone = Transcript(tuple(range(problem.network.size)), problem.rounds)
     readings = {1, _latest(problem, problem.rounds)}
@@ -557,26 +555,6 @@ def _latest(problem: Problem, rounds: int) -> int:
         return 1
     entered = (reading for reading in range(rounds, 0, -1))
     return next((k for k in entered if problem.algorithm.enters(k) <= rounds), 1)
-
-
-def mechanism_loss(mechanism: Mechanism, x: Floats, other: Floats) -> float:
-    """sup_z |log P(z | x) - log P(z | other)| of a statistic, whose coordinates have their own noise.
-
-    Floats may be beyond the bounds, or the sensitivity, by a last digit.
-    """
-    domain = mechanism.domain
-    assert domain is not None
-    if isinstance(domain, BoundedSignal):
-        pairs = zip(
-            np.clip(x, domain.low, domain.high),
-            np.clip(other, domain.low, domain.high),
-            strict=True,
-        )
-    else:
-        moves, most = np.abs(x - other), float(domain.sensitivity)
-        moves[np.isclose(moves, most, rtol=ROUNDING, atol=0.0)] = most
-        pairs = zip(np.zeros_like(moves), moves, strict=True)
-    return sum(mechanism.privacy_loss(float(a), float(b)) for a, b in pairs)
 
 
 def _check(problem: Problem, moved: int, view: View, neighbour: int) -> None:

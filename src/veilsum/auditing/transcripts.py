@@ -1,7 +1,7 @@
 """What an adversary sees of a run, sampled run after run: the mechanism that an audit attacks.
 
 - `transcript_mechanism` runs the simulator itself with a planted signal, and returns the messages
-  of one agent or of all agents: algorithm, calibration and noise are attacked together.
+  of one agent or of all agents: algorithm, plan and noise are attacked together.
 - `view_mechanism` takes every agent through the algorithm's own rounds with the calibrated noise,
   with a `Move` added where it happens. By linearity all that the adversary knows (the signals, the
   noise of others where the view includes it) can be subtracted, and is.
@@ -174,14 +174,14 @@ class PlantedSignal:
     measured: bool = False
     reading: int = 1
 
-    def signals(self, t: int, replicas: int) -> Floats:  # noqa: ARG002 - one set for all
+    def signals(self, t: int, replicas: int) -> Floats:
         """Replace the signal in one round; others are background, since one reading changes."""
         signals = self.background.copy()
         if t == self.reading:
             signals[self.agent] = self.signal
         return signals[:, None]
 
-    def expected(self, family: Family, rounds: int) -> Floats:  # noqa: ARG002 - not used
+    def expected(self, family: Family, rounds: int) -> Floats:
         """Return a target that no transcript depends on."""
         return np.zeros(family.dimension)
 

@@ -2,7 +2,7 @@
 
 family = veilsum.families.LogNormal1p(sigma=1.0)
 family.statistic(signals)          # xi(s) = log(1 + s)
-family.sensitivity(radius=1.0)     # log 2, and why
+family.moves(radius=1.0)           # a Statistic: l1 = log 2, and why
 family.parameter(mean)             # {"mu": ...}
 """
 
@@ -14,7 +14,7 @@ from veilsum._lazy import lazily
 
 if TYPE_CHECKING:
     from veilsum._types import Family
-    from veilsum.families.base import ExponentialFamily, Interval, Sensitivity
+    from veilsum.families.base import ExponentialFamily, Interval
     from veilsum.families.custom import Custom
     from veilsum.families.positive import (
         Exponential,
@@ -56,7 +56,6 @@ _HOMES = {
     "NormalBoth": "vectors",
     "Pareto": "positive",
     "Poisson": "scalar",
-    "Sensitivity": "base",
     "Support": "support",
     "Weibull": "positive",
     "describe": "registry",
@@ -85,7 +84,6 @@ __all__ = [
     "NormalBoth",
     "Pareto",
     "Poisson",
-    "Sensitivity",
     "Support",
     "Weibull",
     "describe",

@@ -4,18 +4,18 @@ A signal s follows an exponential family, and all that an estimate needs of it i
 
     E xi(s) = mean(theta)    so that    theta = parameter(average of xi(s_i))
 
-The sensitivity is the exact modulus of continuity of xi in the l1 norm, on the public support:
+`moves(radius)` is what a mechanism may know of it, a `Statistic`: the exact modulus of continuity of xi
+on the public support, in the l1 norm and in the l2 norm,
 
-    sensitivity(radius) = sup { ||xi(s) - xi(s')||_1 : ||s - s'||_1 <= radius, both in the support }
+    sup { ||xi(s) - xi(s')|| : ||s - s'||_1 <= radius, both in the support },
 
-It is at most (largest derivative) x radius, and often less. With independent Laplace noise on each
-coordinate of a vector statistic it is this l1 norm that counts; the paper's largest absolute
-partial derivative is right only for one coordinate of the statistic at a time. `l2_sensitivity` is the
-same in the l2 norm, which Skellam noise follows, and `statistic_range` the least and largest xi(s).
+and the least and largest xi(s). A modulus is at most (largest derivative) x radius, and often less. With
+independent Laplace noise on each coordinate of a vector statistic it is the l1 norm that counts; the
+paper's largest absolute partial derivative is right only for one coordinate of the statistic at a time.
+Noise with a delta follows the l2 norm.
 
-Each family states these three itself, exactly. Nothing is looked up or guessed: a class that changes
-`_xi` and does not state `_range` has no range, and one without `_l2` has the l1 norm for its l2 norm,
-which is never less.
+Each family states these itself, exactly, in `_moves`. Nothing is looked up or guessed: of a class that
+changes `_xi` and does not state `_moves` no range is known, and the l1 norm stands for the l2 norm.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import NormalDist
 from typing import Any, ClassVar
 
@@ -31,40 +31,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veilsum import _validate
+from veilsum._statistic import Statistic, Status
 from veilsum.errors import FamilyError, SignalError
 from veilsum.families.support import Bounds, Metric, Support, number
 
 Array = NDArray[np.float64]
 Size = int | tuple[int, ...]
 
+RELATIVE = 2.0**-49  # of a statistic, what floating-point operations change
+LARGEST = float(np.finfo(np.float64).max)
 SIGNAL = ("s", "s, a vector")  # formulas of statistics that are the signal itself
-
-
-@dataclass(frozen=True)
-class Sensitivity:
-    """How far the statistic can move, and why.
-
-    Parameters
-    ----------
-    value : float
-        The bound; inf for none.
-    reason : str
-        A sentence that says why.
-
-    Examples
-    --------
-    >>> from veilsum import families
-    >>> families.Normal(sigma=1.0).sensitivity(radius=2.0)
-    Sensitivity(value=2.0, reason='s is the statistic, and moves by at most 2')
-    """
-
-    value: float
-    reason: str
-
-    @property
-    def finite(self) -> bool:
-        """Whether finite noise can hide the move."""
-        return math.isfinite(self.value)
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,20 +167,6 @@ class ExponentialFamily(ABC):
         return None
 
     @property
-    def sensitivity_is_proved(self) -> bool:
-        """Whether the sensitivity is derived in this package, not stated by a user.
-
-        Each class states it by `_proved = True` for itself: a subclass does not inherit it, since
-        it may change the statistic or the support.
-        """
-        return bool(type(self).__dict__.get("_proved", False))
-
-    @property
-    def statistic_is_integer(self) -> bool:
-        """Whether xi(s) is a whole number for every signal; a subclass does not inherit it."""
-        return self.sensitivity_is_proved and self.statistic_is_exact and self.support.integer
-
-    @property
     def remedy(self) -> str:
         """What to do about signals outside the support."""
         support = self.support
@@ -214,24 +176,6 @@ class ExponentialFamily(ABC):
             low, high = (number(e) if math.isfinite(e) else "None" for e in _edges(support))
             return f"clip them to the public bounds first: signals.clip({low}, {high})"
         return "remove or fill the readings that are not numbers"
-
-    @property
-    def statistic_range(self) -> tuple[Array, Array]:
-        """The least and largest value of each component of xi on the support, of shape (dimension,).
-
-        Infinite where no public bound says more, and where the class that defines the statistic does
-        not state it: then give the family bounds, or state the range.
-
-        Examples
-        --------
-        >>> from veilsum import families
-        >>> low, high = families.NormalBoth(bounds=(-2.0, 3.0)).statistic_range
-        >>> low.tolist(), high.tolist()
-        ([-2.0, 0.0], [3.0, 9.0])
-        """
-        ends = self._range() if self._stated("_range") else (-math.inf, math.inf)
-        low, high = (np.array(np.broadcast_to(end, self.dimension), dtype=float) for end in ends)
-        return low, high
 
     def statistic(self, signals: ArrayLike) -> Array:
         """xi(s).
@@ -295,8 +239,11 @@ class ExponentialFamily(ABC):
         outer = s.shape[: s.ndim - len(self.signal_shape)]
         return self.statistic(s).reshape((*outer, self.dimension))
 
-    def sensitivity(self, radius: float = 1.0) -> Sensitivity:
-        """sup ||xi(s) - xi(s')||_1 over s, s' in the support with ||s - s'||_1 <= radius.
+    def moves(self, radius: float = 1.0) -> Statistic:
+        """What is public about xi(s) for signals that move by at most `radius`: norms, bounds, step.
+
+        It is proved where the class itself says so (`_proved = True`): a subclass does not inherit
+        that, since it may change the statistic or the support.
 
         Parameters
         ----------
@@ -305,33 +252,43 @@ class ExponentialFamily(ABC):
 
         Returns
         -------
-        Sensitivity
-        """
-        return self._sensitivity(self._adjacency(radius))
-
-    def l2_sensitivity(self, radius: float = 1.0) -> float:
-        """sup ||xi(s) - xi(s')||_2 over s, s' in the support with ||s - s'||_1 <= radius.
-
-        Parameters
-        ----------
-        radius : float
-            Above 0; inf for any two values of the support.
-
-        Returns
-        -------
-        float
-            At most the l1 norm, which it is for one component, or where the family states no other.
+        Statistic
 
         Examples
         --------
         >>> from veilsum import families
-        >>> round(families.Categorical(categories=5).l2_sensitivity(), 6)
-        1.414214
+        >>> both = families.NormalBoth(bounds=(-2.0, 3.0)).moves(radius=math.inf)
+        >>> both.l1, both.low, both.high
+        (12.25, (-2.0, 0.0), (3.0, 9.0))
+        >>> families.Normal(sigma=1.0).moves(radius=2.0).reason
+        's is the statistic, and moves by at most 2'
         """
-        l1 = self.sensitivity(radius).value
-        if self.dimension == 1 or not self._stated("_l2"):
-            return l1
-        return min(l1, self._l2(self._adjacency(radius)))
+        found = self._moves(self._adjacency(radius))
+        if not self._states_moves:
+            found = replace(found, l2=found.l1, low=-math.inf, high=math.inf)
+        proved = bool(type(self).__dict__.get("_proved", False))
+        return replace(
+            found,
+            dimension=self.dimension,
+            step=1.0 if proved and self.statistic_is_exact and self.support.integer else None,
+            error=self._error() if proved and not self.statistic_is_exact else 0.0,
+            status=Status.PROVED if proved else Status.CLAIMED,
+        )
+
+    def _error(self) -> float:
+        """How far a computed xi(s) can be from the true one: 2^-49 max |xi| on the support.
+
+        An identity or a one-hot code is exact. Any other statistic here (log, log(1 + s), log(s/m),
+        powers, |s - m|) is at most two operations, each within 4 units in the last place, and the
+        largest |xi| lies at an end of the public support. A custom family is taken at its author's
+        word in this too.
+        """
+        s = self.support
+        low = math.nextafter(s.low, math.inf) if s.open_low else s.low
+        high = math.nextafter(s.high, -math.inf) if s.open_high else s.high
+        ends = np.clip(np.array([low, high]), -LARGEST, LARGEST)
+        with np.errstate(over="ignore"):
+            return RELATIVE * float(np.max(np.abs(self.raw_columns(ends))))
 
     def _adjacency(self, radius: float) -> float:
         """`adjacency` of a radius that makes two signals adjacent."""
@@ -343,10 +300,11 @@ class ExponentialFamily(ABC):
             )
         return self.adjacency(radius)
 
-    def _stated(self, name: str) -> bool:
-        """Whether a method is stated for the statistic: by the class that defines it, or one below."""
-        owners = [one for one in type(self).__mro__ if name in vars(one) or "_xi" in vars(one)]
-        return name in vars(owners[0])
+    @property
+    def _states_moves(self) -> bool:
+        """Whether `_moves` is of this statistic: by the class that defines `_xi`, or one below."""
+        own = (c for c in type(self).__mro__ if "_moves" in vars(c) or "_xi" in vars(c))
+        return "_moves" in vars(next(own))
 
     def adjacency(self, radius: float) -> float:
         """The largest distance between two adjacent signals: the radius, rounded down for whole numbers."""
@@ -362,13 +320,13 @@ class ExponentialFamily(ABC):
 
         A subclass outside this package may change the distribution: it has none unless it says so.
         """
-        if not self.sensitivity_is_proved:
+        if not type(self).__dict__.get("_proved", False):
             return None
         return self._marginals(
             **{k: np.asarray(v, dtype=np.float64) for k, v in parameters.items()}
         )
 
-    def _marginals(self, **parameters: Array) -> list[Any] | None:  # noqa: ARG002 - not known here
+    def _marginals(self, **parameters: Array) -> list[Any] | None:
         return None
 
     @abstractmethod
@@ -422,15 +380,7 @@ class ExponentialFamily(ABC):
     def _xi(self, s: Array) -> Array: ...
 
     @abstractmethod
-    def _sensitivity(self, radius: float) -> Sensitivity: ...
-
-    def _range(self) -> tuple[ArrayLike, ArrayLike]:
-        """The least and largest xi(s), by component or for all components alike."""
-        raise NotImplementedError  # asked only where a class states it
-
-    def _l2(self, radius: float) -> float:
-        """The modulus in the l2 norm, rounded up."""
-        raise NotImplementedError  # asked only where a class states it
+    def _moves(self, radius: float) -> Statistic: ...
 
     def _check_shape(self, s: Array) -> None:
         shape = self.signal_shape

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from veilsum import _validate
+from veilsum._statistic import Statistic
 from veilsum.errors import FamilyError
-from veilsum.families.base import Array, ExponentialFamily, Interval, Sensitivity, Size
+from veilsum.families.base import Array, ExponentialFamily, Interval, Size
 from veilsum.families.support import Bounds, Support, number
 
 Lookup = Callable[..., ArrayLike]
@@ -70,8 +71,9 @@ class Custom(ExponentialFamily):
     >>> capped = families.Custom(
     ...     statistic=lambda s: np.minimum(s, 10.0), support=families.Support(low=0.0), sensitivity=1.0
     ... )
-    >>> capped.sensitivity(radius=2.0).value, capped.sensitivity_is_proved
-    (2.0, False)
+    >>> moved = capped.moves(radius=2.0)
+    >>> moved.l1, str(moved.status)
+    (2.0, 'claimed')
     """
 
     def __init__(
@@ -131,11 +133,6 @@ class Custom(ExponentialFamily):
         object.__setattr__(self, "_options", given)
         object.__setattr__(self, "bounds", bounds)
         self.__post_init__()
-
-    @property
-    def sensitivity_is_proved(self) -> bool:
-        """It is what its author states."""
-        return False
 
     def __repr__(self) -> str:
         """The name and the support."""
@@ -256,17 +253,14 @@ class Custom(ExponentialFamily):
             )
         return xi
 
-    def _range(self) -> tuple[Array, Array]:
-        ends: tuple[Array, Array] = self._given("statistic_range")
-        return ends
-
-    def _sensitivity(self, radius: float) -> Sensitivity:
-        value = self._modulus("sensitivity", radius)
-        return Sensitivity(value, f"stated by the author of {self.name}, and not checked")
-
-    def _l2(self, radius: float) -> float:
+    def _moves(self, radius: float) -> Statistic:
+        """As stated: not checked."""
+        l1 = self._modulus("sensitivity", radius)
         stated = self._given("l2_sensitivity") is not None
-        return self._modulus("l2_sensitivity", radius) if stated else math.inf
+        l2 = self._modulus("l2_sensitivity", radius) if stated else None
+        low, high = self._given("statistic_range")
+        why = f"stated by the author of {self.name}, and not checked"
+        return Statistic(l1, l2, self.dimension, low, high, reason=why)
 
     def _modulus(self, key: str, radius: float) -> float:
         """What the author states for a radius."""

@@ -1,4 +1,4 @@
-"""Moduli of continuity: how far xi can move when s moves by `radius` inside [low, high].
+"""How far xi can move when s moves by `radius` inside [low, high]: the `Statistic` of each xi.
 
     omega(radius) = sup { |xi(s) - xi(s')| : low <= s, s' <= high, |s - s'| <= radius }
 
@@ -16,7 +16,9 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from veilsum.families.base import Sensitivity
+import numpy as np
+
+from veilsum._statistic import Statistic
 from veilsum.families.support import Support, number
 
 _ULPS = 8 * 2.0**-52  # log1p, expm1, pow and three roundings are each off by at most one of them
@@ -24,112 +26,111 @@ _LEAST = 5e-324  # the smallest positive float
 _SMALL = 2.0**-900  # quotients below may have lost digits to underflow
 
 
-def linear(support: Support, radius: float) -> Sensitivity:
+def linear(support: Support, radius: float) -> Statistic:
     """xi(s) = s:  omega = min(radius, high - low)."""
     width = difference(support.high, support.low)
     if math.isinf(min(radius, width)):
-        return Sensitivity(math.inf, _unbounded("s"))
+        return Statistic(math.inf, reason=_unbounded("s"))
     if width <= radius:
-        return Sensitivity(width, f"s is the statistic, and stays within {support.describe()}")
-    return Sensitivity(radius, f"s is the statistic, and moves by at most {number(radius)}")
+        return Statistic(width, reason=f"s is the statistic, and stays within {support.describe()}")
+    return Statistic(radius, reason=f"s is the statistic, and moves by at most {number(radius)}")
 
 
-def log(support: Support, radius: float, instead: str) -> Sensitivity:
+def log(support: Support, radius: float, instead: str) -> Statistic:
     """xi(s) = log s:  omega = log(1 + step/low), step = min(radius, width); infinite at low = 0."""
     low, high = support.low, support.high
     if low <= 0:
-        return Sensitivity(
+        return Statistic(
             math.inf,
-            "near 0 a small change of s changes log s by any amount: give bounds=(floor, None) with "
+            reason="near 0 a small change of s changes log s by any amount: give bounds=(floor, None) with "
             f"a public floor above 0{instead}",
         )
     step = min(radius, difference(high, low))
     if math.isinf(step):
-        return Sensitivity(math.inf, _unbounded("log s"))
+        return Statistic(math.inf, reason=_unbounded("log s"))
     value = _above(_log_ratio(step, low))
     if high - low <= radius:
-        return Sensitivity(value, f"log s spans log({number(high)}/{number(low)})")
-    return Sensitivity(
+        return Statistic(value, reason=f"log s spans log({number(high)}/{number(low)})")
+    return Statistic(
         value,
-        f"log s is steepest at its floor: it moves by at most "
+        reason=f"log s is steepest at its floor: it moves by at most "
         f"log(1 + {number(radius)}/{number(low)})",
     )
 
 
-def log1p(support: Support, radius: float) -> Sensitivity:
+def log1p(support: Support, radius: float) -> Statistic:
     """xi(s) = log(1 + s):  omega = log((1 + low + step)/(1 + low)), step = min(radius, width)."""
     low, step = support.low, min(radius, difference(support.high, support.low))
     if math.isinf(step):
-        return Sensitivity(math.inf, _unbounded("log(1 + s)"))
-    return Sensitivity(
+        return Statistic(math.inf, reason=_unbounded("log(1 + s)"))
+    return Statistic(
         _above(math.log1p(step / (1 + low))),
-        f"log(1 + s) is steepest at s = {number(low)}: it moves by at most "
+        reason=f"log(1 + s) is steepest at s = {number(low)}: it moves by at most "
         f"log(1 + {number(step)}/{number(1 + low)})",
     )
 
 
-def power(support: Support, radius: float, k: float) -> Sensitivity:
+def power(support: Support, radius: float, k: float) -> Statistic:
     """xi(s) = s^k:  omega = (low + step)^k - low^k if k <= 1, high^k - (high - step)^k if k > 1."""
     if k == 1:
         return linear(support, radius)
     low, high = support.low, support.high
     step = min(radius, difference(high, low))
     if math.isinf(step) or (k > 1 and math.isinf(high)):
-        return Sensitivity(math.inf, _unbounded(f"s^{number(k)}", steep=k > 1))
+        return Statistic(math.inf, reason=_unbounded(f"s^{number(k)}", steep=k > 1))
     near, far = (low, low + step) if k < 1 else (high - step, high)
     value = _above(_risen(low, step, k) if k < 1 else _fallen(high, step, k))
     if not math.isfinite(value):
-        return Sensitivity(math.inf, f"s^{number(k)} overflows at the bounds: give narrower ones")
-    return Sensitivity(
+        return Statistic(math.inf, reason=f"s^{number(k)} overflows at the bounds: give narrower ones")
+    return Statistic(
         value,
-        f"s^{number(k)} is steepest at its {'low' if k <= 1 else 'high'} end: it moves by at "
+        reason=f"s^{number(k)} is steepest at its {'low' if k <= 1 else 'high'} end: it moves by at "
         f"most {number(far)}^{number(k)} - {number(near)}^{number(k)}",
     )
 
 
-def distance(support: Support, radius: float, centre: float) -> Sensitivity:
+def distance(support: Support, radius: float, centre: float) -> Statistic:
     """xi(s) = |s - c|:  omega = min(radius, max xi - min xi), for xi moves at most as s does."""
     low, high = support.low, support.high
     inside = low <= centre <= high
     ends = difference(centre, low), difference(high, centre)
     value = min(radius, max(ends) if inside else difference(high, low))
+    why = f"|s - location| moves by at most {number(value)}, as s itself does"
     if math.isinf(value):
-        return Sensitivity(math.inf, _unbounded("|s - location|"))
-    return Sensitivity(value, f"|s - location| moves by at most {number(value)}, as s itself does")
+        why = _unbounded("|s - location|")
+    return Statistic(value, reason=why).between(*distances(support, centre))
 
 
-def first_two_powers(support: Support, radius: float) -> Sensitivity:
-    """xi(s) = (s, s^2):  omega = max over 0 <= t <= step of t + t max(|2 low + t|, |2 high - t|).
+def first_two_powers(support: Support, radius: float) -> Statistic:
+    """xi(s) = (s, s^2):  l1 = max over 0 <= t <= step of t + t max(|2 low + t|, |2 high - t|).
 
     From s to s + t the l1 change is t + t|2s + t|, convex in s, so s = low or s = high - t. Along
     t it grows, save for a hump at |end| + 1/2 where the far end lies across 0.
     """
+    with np.errstate(over="ignore"):
+        nearest, furthest = np.square(distances(support, 0.0)).tolist()
+    ends = ([support.low, nearest], [support.high, furthest])
     if math.isinf(support.low) or math.isinf(support.high):
-        return Sensitivity(math.inf, _unbounded("s^2", steep=True))
+        why = _unbounded("s^2", steep=True)
+        return Statistic(math.inf, dimension=2, reason=why).between(*ends)
     low, high = Fraction(support.low), Fraction(support.high)
     step = high - low if math.isinf(radius) else min(Fraction(radius), high - low)
     moves = (step, min(step, abs(low) + Fraction(1, 2)), min(step, abs(high) + Fraction(1, 2)))
     value = ceiling(max(t + t * max(abs(2 * low + t), abs(2 * high - t)) for t in moves))
+    why = f"s and s^2 together move by at most {number(value)} in l1 norm for {support.describe()}"
     if math.isinf(value):
-        return Sensitivity(value, "s^2 overflows at the bounds: give narrower ones")
-    return Sensitivity(
-        value,
-        f"s and s^2 together move by at most {number(value)} in l1 norm for {support.describe()}",
-    )
+        why = "s^2 overflows at the bounds: give narrower ones"
+    return Statistic(value, _two_powers_l2(low, high, step), 2, *ends, reason=why)
 
 
-def first_two_powers_l2(support: Support, radius: float) -> float:
-    """xi(s) = (s, s^2) in l2:  the root of max over 0 <= t <= step of g(t) = t^2 (1 + u^2).
+def _two_powers_l2(low: Fraction, high: Fraction, step: Fraction) -> float:
+    """(s, s^2) in l2:  the root of max over 0 <= t <= step of g(t) = t^2 (1 + u^2).
 
     From s to s + t the change is (t, t (2s + t)), and u = 2s + t is largest at s = low or s = high - t;
     mirrored, the latter is an end of -high. With u = 2 end + t, g' = 2t (1 + u^2 + t u) = 0 where
     2 u^2 - 2 end u + 1 = 0: u = (end -+ sqrt(end^2 - 2))/2, t = u - 2 end. A rounded t errs there by the
     square of its last digit, which `_above` covers.
     """
-    if math.isinf(support.low) or math.isinf(support.high):
-        return math.inf
-    low, high = Fraction(support.low), Fraction(support.high)
-    step = high - low if math.isinf(radius) else min(Fraction(radius), high - low)
     found = Fraction(0)
     for end in (low, -high):
         moves = [step]
@@ -140,6 +141,18 @@ def first_two_powers_l2(support: Support, radius: float) -> float:
             if 0 < t <= step:
                 found = max(found, t * t * (1 + (2 * end + t) ** 2))
     return _above(root(found))
+
+
+def box(support: Support, radius: float, dimension: int) -> Statistic:
+    """xi(s) = s, a vector whose coordinates lie in [low, high]:  l1 = min(radius, d (high - low))."""
+    width = difference(support.high, support.low)
+    whole = ceiling(dimension * Fraction(width)) if width < math.inf else width
+    value = min(radius, whole)
+    why = f"the vector s moves by at most {number(value)} in l1 norm"
+    if math.isinf(value):
+        why = "any two vectors may be arbitrarily far apart: give bounds"
+    l2 = box_l2(support, radius, dimension)
+    return Statistic(value, l2, dimension, support.low, support.high, reason=why)
 
 
 def box_l2(support: Support, radius: float, dimension: int) -> float:

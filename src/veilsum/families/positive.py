@@ -10,9 +10,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from veilsum import _extras, _validate
+from veilsum._statistic import Statistic
 from veilsum.errors import FamilyError
 from veilsum.families import moduli
-from veilsum.families.base import Array, Sensitivity, Size
+from veilsum.families.base import Array, Size
 from veilsum.families.scalar import POSITIVE, REAL, ScalarFamily
 from veilsum.families.special import digamma, trigamma
 from veilsum.families.support import Support
@@ -59,9 +60,6 @@ class _WaitingTime(_Positive):
     def _xi(self, s: Array) -> Array:
         return s.copy()
 
-    def _range(self) -> tuple[Array, Array]:
-        return self._at_ends()
-
     def _expectation(self, theta: Array) -> Array:
         return self._k / theta
 
@@ -71,8 +69,8 @@ class _WaitingTime(_Positive):
     def _inverse(self, m: Array) -> Array:
         return self._k / m
 
-    def _sensitivity(self, radius: float) -> Sensitivity:
-        return moduli.linear(self.support, radius)
+    def _moves(self, radius: float) -> Statistic:
+        return self._increasing(moduli.linear(self.support, radius))
 
     def _draw(self, rng: np.random.Generator, size: Size, theta: Array) -> Array:
         return rng.gamma(self._k, 1 / theta, size)
@@ -182,9 +180,6 @@ class GammaKnownRate(ScalarFamily):
     def _xi(self, s: Array) -> Array:
         return np.log(s)
 
-    def _range(self) -> tuple[Array, Array]:
-        return self._at_ends()
-
     def _expectation(self, theta: Array) -> Array:
         return np.asarray(digamma(theta) - math.log(self.rate))
 
@@ -194,8 +189,8 @@ class GammaKnownRate(ScalarFamily):
     def _inverse(self, m: Array) -> Array:
         return inverse_digamma(m + math.log(self.rate))
 
-    def _sensitivity(self, radius: float) -> Sensitivity:
-        return moduli.log(self.support, radius, instead="")
+    def _moves(self, radius: float) -> Statistic:
+        return self._increasing(moduli.log(self.support, radius, instead=""))
 
     def _draw(self, rng: np.random.Generator, size: Size, theta: Array) -> Array:
         """A tiny shape underflows to 0, which is no gamma: the least float stands for it."""
@@ -220,7 +215,7 @@ class Pareto(_Positive):
     Examples
     --------
     >>> from veilsum import families
-    >>> round(families.Pareto(minimum=1.0).sensitivity(radius=1.0).value, 6)
+    >>> round(families.Pareto(minimum=1.0).moves(radius=1.0).l1, 6)
     0.693147
     """
 
@@ -246,9 +241,6 @@ class Pareto(_Positive):
     def _xi(self, s: Array) -> Array:
         return np.log(s / self.minimum)
 
-    def _range(self) -> tuple[Array, Array]:
-        return self._at_ends()
-
     def _expectation(self, theta: Array) -> Array:
         return 1 / theta
 
@@ -258,8 +250,8 @@ class Pareto(_Positive):
     def _inverse(self, m: Array) -> Array:
         return 1 / m
 
-    def _sensitivity(self, radius: float) -> Sensitivity:
-        return moduli.log(self.support, radius, instead="")
+    def _moves(self, radius: float) -> Statistic:
+        return self._increasing(moduli.log(self.support, radius, instead=""))
 
     def _draw(self, rng: np.random.Generator, size: Size, theta: Array) -> Array:
         return self.minimum * np.exp(rng.exponential(1 / theta, size))
@@ -285,7 +277,7 @@ class Weibull(_Positive):
     Examples
     --------
     >>> from veilsum import families
-    >>> round(families.Weibull(shape=0.5).sensitivity(radius=4.0).value, 6)
+    >>> round(families.Weibull(shape=0.5).moves(radius=4.0).l1, 6)
     2.0
     """
 
@@ -308,9 +300,6 @@ class Weibull(_Positive):
     def _xi(self, s: Array) -> Array:
         return np.power(s, self.shape)
 
-    def _range(self) -> tuple[Array, Array]:
-        return self._at_ends()
-
     def _expectation(self, theta: Array) -> Array:
         return np.power(theta, self.shape)
 
@@ -320,8 +309,8 @@ class Weibull(_Positive):
     def _inverse(self, m: Array) -> Array:
         return np.power(m, 1 / self.shape)
 
-    def _sensitivity(self, radius: float) -> Sensitivity:
-        return moduli.power(self.support, radius, self.shape)
+    def _moves(self, radius: float) -> Statistic:
+        return self._increasing(moduli.power(self.support, radius, self.shape))
 
     def _draw(self, rng: np.random.Generator, size: Size, theta: Array) -> Array:
         return theta * rng.weibull(self.shape, size)
@@ -369,9 +358,6 @@ class Laplace(_Positive):
     def _xi(self, s: Array) -> Array:
         return np.abs(s - self.location)
 
-    def _range(self) -> tuple[float, float]:
-        return moduli.distances(self.support, self.location)
-
     def _expectation(self, theta: Array) -> Array:
         return theta.copy()
 
@@ -381,7 +367,7 @@ class Laplace(_Positive):
     def _inverse(self, m: Array) -> Array:
         return m
 
-    def _sensitivity(self, radius: float) -> Sensitivity:
+    def _moves(self, radius: float) -> Statistic:
         return moduli.distance(self.support, radius, self.location)
 
     def _draw(self, rng: np.random.Generator, size: Size, theta: Array) -> Array:

@@ -15,9 +15,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from veilsum import _extras, _validate
+from veilsum._statistic import Statistic
 from veilsum.errors import FamilyError
 from veilsum.families import moduli
-from veilsum.families.base import Array, ExponentialFamily, Interval, Sensitivity, Size
+from veilsum.families.base import Array, ExponentialFamily, Interval, Size
 from veilsum.families.special import erfcx
 from veilsum.families.support import Support
 
@@ -79,11 +80,11 @@ class ScalarFamily(ExponentialFamily):
         value, one, two = (self._solve(x) for x in (m + 0 * margin, m - margin, m + margin))
         return {self.parameters[0]: Interval(value, np.minimum(one, two), np.maximum(one, two))}
 
-    def _at_ends(self) -> tuple[Array, Array]:
-        """xi at both ends of the support: the range of a statistic that increases."""
+    def _increasing(self, moved: Statistic) -> Statistic:
+        """Between xi at both ends of the support, for a statistic that increases."""
         with np.errstate(divide="ignore", over="ignore"):
             low, high = (self._xi(np.array([end])) for end in (self.support.low, self.support.high))
-        return low, high
+        return moved.between(low, high)
 
     def _solve(self, m: Array) -> Array:
         with np.errstate(divide="ignore"):
@@ -120,7 +121,7 @@ class Normal(ScalarFamily):
     Examples
     --------
     >>> from veilsum import families
-    >>> families.Normal(sigma=1.0, bounds=(0.0, 5.0)).sensitivity(radius=1.0).value
+    >>> families.Normal(sigma=1.0, bounds=(0.0, 5.0)).moves(radius=1.0).l1
     1.0
     """
 
@@ -158,9 +159,6 @@ class Normal(ScalarFamily):
     def _xi(self, s: Array) -> Array:
         return s.copy()
 
-    def _range(self) -> tuple[Array, Array]:
-        return self._at_ends()
-
     def _expectation(self, theta: Array) -> Array:
         return theta.copy()
 
@@ -170,8 +168,8 @@ class Normal(ScalarFamily):
     def _inverse(self, m: Array) -> Array:
         return m
 
-    def _sensitivity(self, radius: float) -> Sensitivity:
-        return moduli.linear(self.support, radius)
+    def _moves(self, radius: float) -> Statistic:
+        return self._increasing(moduli.linear(self.support, radius))
 
     def _draw(self, rng: np.random.Generator, size: Size, theta: Array) -> Array:
         return rng.normal(theta, self.spread, size)
@@ -198,9 +196,9 @@ class LogNormal(Normal):
     Examples
     --------
     >>> from veilsum import families
-    >>> families.LogNormal(sigma=1.0).sensitivity(radius=1.0).finite
+    >>> families.LogNormal(sigma=1.0).moves(radius=1.0).finite
     False
-    >>> round(families.LogNormal(sigma=1.0, bounds=(1.0, None)).sensitivity(radius=1.0).value, 6)
+    >>> round(families.LogNormal(sigma=1.0, bounds=(1.0, None)).moves(radius=1.0).l1, 6)
     0.693147
     """
 
@@ -225,11 +223,8 @@ class LogNormal(Normal):
     def _xi(self, s: Array) -> Array:
         return np.log(s)
 
-    def _range(self) -> tuple[Array, Array]:
-        return self._at_ends()
-
-    def _sensitivity(self, radius: float) -> Sensitivity:
-        return moduli.log(self.support, radius, instead=", or use LogNormal1p (log(1 + s))")
+    def _moves(self, radius: float) -> Statistic:
+        return self._increasing(moduli.log(self.support, radius, instead=", or use LogNormal1p (log(1 + s))"))
 
     def _draw(self, rng: np.random.Generator, size: Size, theta: Array) -> Array:
         return rng.lognormal(theta, self.spread, size)
@@ -260,7 +255,7 @@ class LogNormal1p(Normal):
     Examples
     --------
     >>> from veilsum import families
-    >>> round(families.LogNormal1p(sigma=1.0).sensitivity(radius=1.0).value, 6)
+    >>> round(families.LogNormal1p(sigma=1.0).moves(radius=1.0).l1, 6)
     0.693147
     """
 
@@ -291,9 +286,6 @@ class LogNormal1p(Normal):
     def _xi(self, s: Array) -> Array:
         return np.log1p(s)
 
-    def _range(self) -> tuple[Array, Array]:
-        return self._at_ends()
-
     def _expectation(self, theta: Array) -> Array:
         return self.spread * excess(-theta / self.spread)[0]
 
@@ -303,8 +295,8 @@ class LogNormal1p(Normal):
     def _inverse(self, m: Array) -> Array:
         return np.where(m == 0, -math.inf, -self.spread * inverse_excess(m / self.spread))
 
-    def _sensitivity(self, radius: float) -> Sensitivity:
-        return moduli.log1p(self.support, radius)
+    def _moves(self, radius: float) -> Statistic:
+        return self._increasing(moduli.log1p(self.support, radius))
 
     def _draw(self, rng: np.random.Generator, size: Size, theta: Array) -> Array:
         """expm1(mu - sigma Phi^{-1}(u Phi(mu/sigma))), in logarithms so that no tail underflows."""
@@ -330,11 +322,8 @@ class _Count(ScalarFamily):
     def _xi(self, s: Array) -> Array:
         return s.copy()
 
-    def _range(self) -> tuple[Array, Array]:
-        return self._at_ends()
-
-    def _sensitivity(self, radius: float) -> Sensitivity:
-        return moduli.linear(self.support, radius)
+    def _moves(self, radius: float) -> Statistic:
+        return self._increasing(moduli.linear(self.support, radius))
 
 
 @dataclass(frozen=True)
@@ -398,7 +387,7 @@ class Poisson(_Count):
     Examples
     --------
     >>> from veilsum import families
-    >>> families.Poisson(bounds=(0, 5)).sensitivity(radius=1.0).value
+    >>> families.Poisson(bounds=(0, 5)).moves(radius=1.0).l1
     1.0
     """
 

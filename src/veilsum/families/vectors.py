@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -11,17 +10,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from veilsum import _extras, _validate
+from veilsum._statistic import Statistic
 from veilsum.errors import FamilyError
 from veilsum.families import moduli
 from veilsum.families.base import (
     Array,
     ExponentialFamily,
     Interval,
-    Sensitivity,
     Size,
 )
 from veilsum.families.scalar import REAL
-from veilsum.families.support import Metric, Support, number
+from veilsum.families.support import Metric, Support
 
 
 @dataclass(frozen=True)
@@ -101,17 +100,7 @@ class NormalBoth(ExponentialFamily):
     def _xi(self, s: Array) -> Array:
         return np.stack([s, s**2], axis=-1)
 
-    def _range(self) -> tuple[list[float], list[float]]:
-        low, high = self.support.low, self.support.high
-        nearest, furthest = moduli.distances(self.support, 0.0)
-        with np.errstate(over="ignore"):
-            squares = np.square(np.array([nearest, furthest]))
-        return [low, float(squares[0])], [high, float(squares[1])]
-
-    def _l2(self, radius: float) -> float:
-        return moduli.first_two_powers_l2(self.support, radius)
-
-    def _sensitivity(self, radius: float) -> Sensitivity:
+    def _moves(self, radius: float) -> Statistic:
         return moduli.first_two_powers(self.support, radius)
 
     def _theta(self, parameters: dict[str, ArrayLike]) -> tuple[Array, Array]:
@@ -224,17 +213,11 @@ class Categorical(ExponentialFamily):
     def _xi(self, s: Array) -> Array:
         return np.asarray(s[..., None] == np.arange(self.categories), dtype=np.float64)
 
-    def _range(self) -> tuple[float, float]:
-        return 0.0, 1.0
-
-    def _l2(self, radius: float) -> float:
-        """||e_j - e_k||_2 = sqrt 2."""
-        del radius  # categories have no distance
-        return moduli.root(Fraction(2))
-
-    def _sensitivity(self, radius: float) -> Sensitivity:
-        del radius  # categories have no distance
-        return Sensitivity(2.0, "a change of category moves two coordinates by 1 each")
+    def _moves(self, radius: float) -> Statistic:
+        """||e_j - e_k||_1 = 2, ||e_j - e_k||_2 = sqrt 2: categories have no distance."""
+        del radius
+        why = "a change of category moves two coordinates by 1 each"
+        return Statistic(2.0, moduli.root(Fraction(2)), self.categories, 0.0, 1.0, reason=why)
 
     def _theta(self, parameters: dict[str, ArrayLike]) -> Array:
         self._check_names(parameters)
@@ -334,19 +317,8 @@ class MultivariateNormal(ExponentialFamily):
     def _xi(self, s: Array) -> Array:
         return s.copy()
 
-    def _range(self) -> tuple[float, float]:
-        return self.support.low, self.support.high
-
-    def _l2(self, radius: float) -> float:
-        return moduli.box_l2(self.support, radius, self.dimension)
-
-    def _sensitivity(self, radius: float) -> Sensitivity:
-        width = moduli.difference(self.support.high, self.support.low)
-        whole = moduli.ceiling(self.dimension * Fraction(width)) if width < math.inf else width
-        value = min(radius, whole)
-        if math.isinf(value):
-            return Sensitivity(value, "any two vectors may be arbitrarily far apart: give bounds")
-        return Sensitivity(value, f"the vector s moves by at most {number(value)} in l1 norm")
+    def _moves(self, radius: float) -> Statistic:
+        return moduli.box(self.support, radius, self.dimension)
 
     def _theta(self, parameters: dict[str, ArrayLike]) -> Array:
         self._check_names(parameters)

@@ -170,7 +170,7 @@ class FleetTerms:
         index = {label: k for k, label in enumerate(manifest.labels)}
         edges = {tuple(sorted((index[a], index[b]))) for a, b, _ in manifest.links if a != b}
         pairs = sorted(edges)
-        low, high = (brief(end[0]) for end in family.statistic_range)
+        low, high = (brief(end[0]) for end in family.moves(math.inf).range)
         points = place(len(index), pairs, positions)
         return cls(
             labels=manifest.labels,

@@ -58,7 +58,7 @@ class FirstOrderAsCoded(FirstOrder):
 
     name = "first-order-as-coded"
 
-    def sensitivities(self, t: int) -> Sensitivities:  # noqa: ARG002 - the same in every round
+    def sensitivities(self, t: int) -> Sensitivities:
         """max(max_j a_ij, eta S(eps/T)) in units of S(eps)."""
         return Sensitivities(signal=self.eta * self.rounds, network=1.0)
 
@@ -71,7 +71,7 @@ class FirstOrderOnlineAsCoded(FirstOrderOnline):
 
     name = "first-order-online-as-coded"
 
-    def sensitivities(self, t: int) -> Sensitivities:  # noqa: ARG002 - the same in every round
+    def sensitivities(self, t: int) -> Sensitivities:
         """max(max_j a_ij, eta S(eps/T)) in units of S(eps)."""
         return Sensitivities(signal=self.eta * self.rounds, network=1.0)
 
@@ -155,7 +155,7 @@ def _expected(problem: Problem, algorithm: Algorithm) -> Expected:
 
 def _reach(problem: Problem) -> float:
     """Delta: how far log s moves with s."""
-    return float(problem.family.sensitivity(1.0).value)
+    return float(problem.family.moves(1.0).l1)
 
 
 def described(table: Any) -> str:

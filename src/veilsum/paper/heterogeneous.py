@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +38,7 @@ from veilsum.paper.experiment import (
 from veilsum.paper.sample_paths import early, zoom
 from veilsum.paper.sweeps import TASKS, key, panel
 from veilsum.paper.tabulate import error_rows, frame, path_rows, round_rows, value
-from veilsum.privacy import Calibration, allocation, calibrate
+from veilsum.privacy import Mechanism, Plan, allocation
 from veilsum.privacy.allocation import AgentSensitivities, Allocation
 from veilsum.results import Result
 from veilsum.simulation import Problem, Record, Trace
@@ -62,13 +62,26 @@ CENTRAL, DECENTRALISED, PUBLISHED, HOMOGENEOUS = (
 SPELLING = {CENTRAL: "centralized", DECENTRALISED: "decentralized"}  # in the paper
 
 
-@dataclass(frozen=True, eq=False)
-class AllocatedCalibration(Calibration):
-    """A calibration with a budget for each agent, allocated in every round."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class AllocatedPlan(Plan):
+    """The scales of another plan with a budget for each agent, allocated in every round."""
 
-    weights: Floats = field(default_factory=lambda: np.empty(0))  # max_j a_ij, or zeros
-    allocate: Allocate | None = None
+    equal: Plan
+    weights: Floats  # max_j a_ij, or zeros
+    allocate: Allocate
     overheads: list[dict[str, float]] = field(default_factory=list)
+
+    by_signals_alone: ClassVar[bool] = False  # allocations are recorded round by round
+
+    def mechanism(
+        self, epsilon: float | None = None, t: int = 1, agent: int = 0, released: bool = False
+    ) -> Mechanism:
+        """That of the other plan."""
+        return self.equal.mechanism(epsilon, t, agent, released)
+
+    def per_signal(self, epsilons: Floats, t: int) -> Floats:
+        """As of the other plan."""
+        return self.equal.per_signal(epsilons, t)
 
     def signal(self, signals: Floats, epsilons: Floats) -> Floats:
         """What `per_signal` must be multiplied by to give b_i = D_i / eps_i: (agents, columns)."""
@@ -82,12 +95,12 @@ class AllocatedCalibration(Calibration):
     def _part(self, signals: Floats, epsilon: float) -> Floats:
         one = np.array([epsilon])
         per = float(self.per_signal(one, 1)[0])
-        D = np.maximum(self.weights[:, None], epsilon * per * super().signal(signals, one))
+        own = self.equal.signal(signals, one)
+        D = np.maximum(self.weights[:, None], epsilon * per * own)
         return self._scales(D, epsilon) / per
 
     def _scales(self, D: Floats, epsilon: float) -> Floats:
         """D_i / eps_i of every replica; the overheads are recorded."""
-        assert self.allocate is not None
         made = np.empty_like(D)
         for r in range(D.shape[1]):
             sensitivities = AgentSensitivities(D[:, r], data_dependent=True)
@@ -104,14 +117,11 @@ def simulate(
     problem: Problem, allocate: Allocate, record: Record
 ) -> tuple[Trace, list[dict[str, float]]]:
     """As `simulation.simulate` with budgets from `allocate`, and the overhead of each allocation."""
-    plain = calibrate(
-        problem.privacy, problem.algorithm, problem.family, problem.network, problem.rounds
-    )
-    assert plain is not None
-    same: dict[str, Any] = {f.name: getattr(plain, f.name) for f in fields(Calibration)}
+    plain = problem.plan
+    same: dict[str, Any] = {f.name: getattr(plain, f.name) for f in fields(Plan)}
     same["network"] = np.zeros(problem.network.size)
-    made = AllocatedCalibration(**same, weights=plain.network, allocate=allocate)
-    return simulation.simulate(problem, record, calibration=made), made.overheads
+    made = AllocatedPlan(**same, equal=plain, weights=plain.network, allocate=allocate)
+    return simulation.simulate(problem, record, plan=made), made.overheads
 
 
 def allocator(method: str, network: Any) -> Allocate:

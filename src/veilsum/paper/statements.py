@@ -59,7 +59,7 @@ from veilsum.privacy import (
     odds,
 )
 from veilsum.privacy.allocation import AgentSensitivities
-from veilsum.privacy.sensitivity.smooth_sensitivity import factor_as_published
+from veilsum.privacy.sensitivity import factor_as_published
 from veilsum.simulation import Problem, SyntheticSignals
 from veilsum.theory.bounds import rounds_to_decay
 from veilsum.theory.moments import laplace_variance

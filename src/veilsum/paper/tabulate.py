@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from veilsum import _extras, theory
 from veilsum.algorithms import Algorithm
 from veilsum.families import LogNormal, Normal
-from veilsum.privacy import PrivacyRequest, SignalDP, calibrate
+from veilsum.privacy import PrivacyRequest, SignalDP, plan
 from veilsum.results import Result
 from veilsum.simulation import Problem, SyntheticSignals
 from veilsum.theory import Expected
@@ -146,16 +146,15 @@ def squared_scale(a: Any, c: Any, mu: float, sigma: float, floor: float = 0.0) -
 
 def scales(problem: Problem) -> Floats:
     """(agents, epsilons): the root mean square of every agent's scale in a round with noise."""
-    calibration = calibrate(
-        problem.privacy, problem.algorithm, problem.family, problem.network, problem.rounds
+    planned = plan(
+        problem.privacy, problem.family, problem.algorithm, problem.network, problem.rounds
     )
-    assert calibration is not None
-    if not calibration.reads_signals:
+    if not planned.reads_signals:
         ones = np.ones((problem.network.size, 1))
-        return np.concatenate([calibration.scale(ones, e, 1) for e in problem.run_epsilons], axis=1)
+        return np.concatenate([planned.scale(ones, e, 1) for e in problem.run_epsilons], axis=1)
     epsilons, (mu, sigma, floor) = np.array(problem.run_epsilons), parameters(problem)
-    a = calibration.network[:, None] * calibration.per_network(epsilons, 1)
-    c = calibration.privacy.reach * calibration.per_signal(epsilons, 1)[None]
+    a = planned.network[:, None] * planned.per_network(epsilons, 1)
+    c = planned.privacy.reach * planned.per_signal(epsilons, 1)[None]
     return np.sqrt(squared_scale(a, c, mu, sigma, floor))
 
 

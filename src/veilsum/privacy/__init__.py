@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from veilsum._statistic import ScaleRule, Statistic, Status
 from veilsum.privacy.accounting import (
     Accountant,
     Budget,
@@ -18,42 +19,33 @@ from veilsum.privacy.accounting import (
     spent,
 )
 from veilsum.privacy.batches import Batches
-from veilsum.privacy.calibration import (
-    Calibration,
-    calibrate,
-    in_batches,
-    mechanism_name,
-    mechanism_of,
-    refusal,
-)
-from veilsum.privacy.derivation import (
-    announce,
-    check_stopping,
-    guarantee_of,
-    network_cost,
-    stopping_conflict,
-)
 from veilsum.privacy.exact import support_attack
-from veilsum.privacy.guarantee import Adversary, Guarantee, Noise, RunReleases, Sees, Status, Unit
-from veilsum.privacy.masked import MaskedParameters, effective_epsilon
-from veilsum.privacy.masked_vectors import SkellamParameters
+from veilsum.privacy.guarantee import Adversary, Guarantee, Noise, RunReleases, Sees, Unit
+from veilsum.privacy.laws import DiscreteLaplace, GeneralizedDiscreteLaplace, Law, Skellam
+from veilsum.privacy.masked import MaskedParameters
 from veilsum.privacy.mechanisms import (
-    BoundedSignal,
+    MECHANISMS,
     Choice,
     DiscreteLaplaceMechanism,
     DuchiMechanism,
     HybridMechanism,
     IdentityMechanism,
-    IntegerStatistic,
     LaplaceMechanism,
     MaskedMechanism,
     Mechanism,
     PiecewiseMechanism,
-    RealStatistic,
     SmoothLaplaceMechanism,
     StaircaseMechanism,
     StudentTMechanism,
     best,
+)
+from veilsum.privacy.planning import Plan, plan
+from veilsum.privacy.proofs import (
+    announce,
+    check_stopping,
+    guarantee_of,
+    network_cost,
+    stopping_conflict,
 )
 from veilsum.privacy.requests import (
     DifferentialPrivacy,
@@ -65,27 +57,27 @@ from veilsum.privacy.requests import (
     SensitivityKind,
     SignalDP,
 )
-from veilsum.privacy.sensitivity import SensitivityBound
 
 __all__ = [
+    "MECHANISMS",
     "Accountant",
     "Adversary",
     "Batches",
-    "BoundedSignal",
     "Budget",
     "BudgetExceeded",
-    "Calibration",
     "Choice",
     "Composition",
     "DifferentialPrivacy",
+    "DiscreteLaplace",
     "DiscreteLaplaceMechanism",
     "DuchiMechanism",
     "EventKind",
+    "GeneralizedDiscreteLaplace",
     "Guarantee",
     "HybridMechanism",
     "IdentityMechanism",
-    "IntegerStatistic",
     "LaplaceMechanism",
+    "Law",
     "MaskedDP",
     "MaskedMechanism",
     "MaskedParameters",
@@ -94,38 +86,34 @@ __all__ = [
     "NoPrivacy",
     "Noise",
     "PiecewiseMechanism",
+    "Plan",
     "PrivacyEvent",
     "PrivacyRequest",
     "Protects",
-    "RealStatistic",
     "Release",
     "ReleaseEvent",
     "RunReleases",
+    "ScaleRule",
     "Sees",
-    "SensitivityBound",
     "SensitivityKind",
     "SignalDP",
-    "SkellamParameters",
+    "Skellam",
     "SmoothLaplaceMechanism",
     "Span",
     "StaircaseMechanism",
+    "Statistic",
     "Status",
     "StudentTMechanism",
     "Unit",
     "add_kind",
     "announce",
     "best",
-    "calibrate",
     "check_stopping",
     "compose",
-    "effective_epsilon",
     "event_kinds",
     "guarantee_of",
-    "in_batches",
-    "mechanism_name",
-    "mechanism_of",
     "network_cost",
-    "refusal",
+    "plan",
     "spent",
     "stopping_conflict",
     "support_attack",

@@ -15,6 +15,7 @@ from enum import StrEnum
 from typing import Any, Self
 
 from veilsum import _validate
+from veilsum._statistic import Status
 from veilsum.errors import PrivacyError
 from veilsum.families.support import Metric
 from veilsum.privacy.accounting import Composition, PrivacyEvent, Span, compose
@@ -25,22 +26,6 @@ from veilsum.privacy.batches import Batches, window_starts
 from veilsum.privacy.odds import upward
 
 MOST_USEFUL = 5.0  # odds of 149: docs/sign-off.md calls a guarantee beyond it one on paper
-
-
-class Status(StrEnum):
-    """Whether a guarantee is proved, claimed, estimated, refuted, or absent.
-
-    Examples
-    --------
-    >>> Status("proved") is Status.PROVED
-    True
-    """
-
-    PROVED = "proved"
-    CLAIMED = "claimed"  # by the paper, or by the author of a family
-    ESTIMATED = "estimated"  # rests on a number estimated from samples
-    REFUTED = "refuted"  # claimed, and broken by an audit or a derivation
-    NONE = "none"
 
 
 class Noise(StrEnum):

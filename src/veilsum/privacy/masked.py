@@ -1,31 +1,20 @@
 """The masked sum: how much noise each member adds, and what it guarantees against colluders.
 
-n members draw GDL(1/h, t) each, t = Delta/eps in grid steps, h = n - c - d: whichever d are absent and
-whichever c of the others collude, at least h draws in the sum of a roster are unknown to the
-adversary, and h of them are one discrete Laplace of scale t. The mean over a roster F has the noise
-variance
+n members draw `law.part(1/h)` each, h = n - c - d: whichever d are absent and whichever c of the others
+collude, at least h draws in the sum of a roster are unknown to the adversary, and h of them are one
+draw of the law. The mean over a roster F has the noise variance
 
-    |F| Var(GDL(1/h, t))/|F|^2 = Var(DL(t))/(h |F|),
+    |F| Var(law.part(1/h))/|F|^2 = Var(law)/(h |F|),
 
 |F|/h times that of a trusted server.
 
-Fewer unknown draws than h
-    Let beta = (unknown draws)/h < 1. The noise is GDL(beta, t), with probabilities f. Cauchy's formula,
-    with the contour drawn around the cut [1/r, infinity), gives for k >= 0
+Which law is a choice: pure (discrete Laplace of scale t = Delta/eps, by the l1 norm of a move), or with
+a delta Skellam noise Sk(v), by the l2 norm, v the least with which one session costs (epsilon, delta).
+For d components that all move v is about 2 log(1/delta) d Delta^2/eps^2 in place of 2 d^2 Delta^2/eps^2;
+where few of them move, or there are few, pure noise is smaller, and a request with delta is refused.
 
-        f(k) = C int_0^infinity e^(-k (1+s)/t) (e^(s/t) - 1)^(-beta) (1 - e^(-(2+s)/t))^(-beta) ds,
-
-    a mixture of geometric sequences with positive weights for 0 < beta < 1. So f falls with |k|, and is
-    log-convex for k >= 0: f(x)/f(x + D) is largest at x = 0. The loss of a move by D steps is exactly
-
-        log f(0)/f(D),
-
-    attained at the output that is the input itself; far out it falls to D/t. For beta > 1/2 it has a
-    limit as the grid becomes finer. For beta <= 1/2 it has none: it grows with (1 - 2 beta) log D, at
-    beta = 1/2 with log log D, because f(0) then stays above a power of the step.
-
-    log f(0)/f(D) is concave in D. A vector whose l1 norm moves by D therefore loses most if all of its
-    components move alike: at most d log f(0)/f(ceil(D/d)). For beta >= 1 all of this is D/t.
+If only the fraction beta = (unknown draws)/h of the noise is unknown, what is left is `law.part(beta)`,
+and what it costs is the law's own answer (`laws.shares`: a cliff at beta = 1/2; `laws.skellam`: none).
 """
 
 from __future__ import annotations
@@ -34,131 +23,19 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, lru_cache
-from typing import Protocol
-
-import numpy as np
-from numpy.typing import NDArray
+from functools import cached_property
 
 from veilsum import _validate
-from veilsum._types import Floats
 from veilsum.errors import PrivacyError
 from veilsum.privacy.accounting import PrivacyEvent
-from veilsum.privacy.accounting.events import DISCRETE_LAPLACE
-from veilsum.privacy.exact.discrete import Integers
-from veilsum.privacy.exact.entropy import Entropy
-from veilsum.privacy.exact.shares import LARGEST_SCALE, SMALLEST_SCALE, GeneralizedDiscreteLaplace
+from veilsum.privacy.laws import DiscreteLaplace, Law, Skellam, skellam_variance
+from veilsum.privacy.laws.shares import LARGEST_SCALE, SMALLEST_SCALE
 from veilsum.privacy.odds import upward
-from veilsum.privacy.quadrature import integral
 
 MODULUS_BITS = 64
 MOST_COMPONENTS = 1024  # of a statistic: what one message of an agent has room for
 TAIL = 2.0**-60  # probability that the noise of a sum is larger than the modulus has room for
-NOTHING_LEFT = 50.0  # e^-50 of a sum is below its last digit
 COMPUTATIONAL = "computational"
-
-
-class IntegerNoise(Protocol):
-    """Noise on the integers, as members of a masked sum draw it."""
-
-    @property
-    def variance(self) -> float | Fraction:
-        """In grid steps squared."""
-
-    def shrunk(self, part: float) -> IntegerNoise:
-        """The same law with that part of its deviation."""
-
-    def log_characteristic(self, u: Floats) -> Floats:
-        """log E e^(iuX)."""
-
-    def tail(self, probability: float) -> int:
-        """x with P(|X| >= x) <= probability, in grid steps."""
-
-    def draw(self, count: int, entropy: Entropy = ...) -> Integers:
-        """Draw exactly, for agents."""
-
-    def sample(self, size: int | tuple[int, ...], rng: np.random.Generator) -> NDArray[np.int64]:
-        """Draw quickly, for simulations."""
-
-
-def effective_epsilon(
-    epsilon: float, beta: float, sensitivity_steps: int, dimension: int = 1
-) -> float:
-    """What epsilon becomes if only the fraction beta of the noise is unknown to the adversary.
-
-    Parameters
-    ----------
-    epsilon : float
-        What holds with all of the noise.
-    beta : float
-        Draws unknown to the adversary, over h; above 0.
-    sensitivity_steps : int
-        Delta, by how many grid steps a statistic may move (l1 norm).
-    dimension : int
-        Components of the statistic.
-
-    Returns
-    -------
-    float
-        An upper bound: the exact value for one component, the quadrature's error added.
-
-    Raises
-    ------
-    PrivacyError
-        If a number is outside its range.
-
-    Examples
-    --------
-    >>> [round(effective_epsilon(1.0, beta, 2**12), 2) for beta in (1.0, 0.9, 0.5)]
-    [1.0, 1.19, 3.21]
-    """
-    _validate.positive(PrivacyError, epsilon=epsilon, beta=beta)
-    _validate.at_least(PrivacyError, 1, sensitivity_steps=sensitivity_steps, dimension=dimension)
-    if beta >= 1:
-        return float(epsilon)
-    parts = min(dimension, sensitivity_steps)
-    move = -(-sensitivity_steps // parts)
-    return parts * _loss(float(beta), move, sensitivity_steps / epsilon)
-
-
-@lru_cache(maxsize=4096)
-def _loss(beta: float, steps: int, t: float) -> float:
-    """log f(0)/f(steps), rounded up."""
-    (here, off), (there, off_there) = _weight(beta, 0, t), _weight(beta, steps, t)
-    return steps / t + math.log((here + off) / (there - off_there))
-
-
-def _weight(beta: float, k: int, t: float) -> tuple[float, float]:
-    """int_0^infinity of the module's text without e^(-k/t), and its largest error.
-
-    Up to `near` the value at 0 is integrated exactly and the rest over s = near e^(-z); beyond,
-    s = e^y.
-    """
-    near = min(1.0, t, t / max(k, 1))
-    far = min(800 * t / beta, 800 * t / max(k, 1e-300)) if k else 800 * t / beta
-
-    def regular(s: Floats) -> Floats:
-        x = s / t
-        rising = -beta * np.log(np.expm1(x) / x)
-        return np.exp(rising - beta * np.log(-np.expm1(-(2 + s) / t)) - k * x)
-
-    def lower(z: Floats) -> Floats:
-        """What s = near e^(-z) adds beyond the value at 0."""
-        return np.exp(-(1 - beta) * z) * (regular(near * np.exp(-z)) - origin)
-
-    def logarithmic(y: Floats) -> Floats:
-        s = np.exp(y)
-        rising = s / t + np.log(-np.expm1(-s / t))  # log(e^(s/t) - 1), without overflow
-        falling = np.log(-np.expm1(-(2 + s) / t))
-        return np.exp(y - beta * (rising + falling) - k * s / t)
-
-    origin = math.exp(-beta * math.log(-math.expm1(-2 / t)))  # regular(0)
-    whole = origin / (1 - beta)
-    first, error = integral(lower, 0.0, NOTHING_LEFT, least=1e-13 * whole)
-    weight = near ** (1 - beta) * t**beta  # of int ds/s^beta, and of (e^(s/t) - 1)/s at 0
-    rest, beyond = integral(logarithmic, math.log(near), math.log(far), parts=8)
-    total = weight * (whole + first) + rest
-    return total, weight * error + beyond + 1e-12 * total
 
 
 @dataclass(frozen=True)
@@ -188,6 +65,10 @@ class MaskedParameters:
     range_steps : (int, int), optional
         The least and the largest component of one reading's statistic, between which a sum must lie
         but for the noise; -largest_steps and largest_steps if left out.
+    delta : float
+        What one session costs beside epsilon: 0 for pure noise, above it for Skellam noise.
+    l2_steps : float, optional
+        By how many grid steps a statistic may move in l2 norm; Delta if left out.
 
     Raises
     ------
@@ -214,6 +95,8 @@ class MaskedParameters:
     dimension: int = 1
     longest_batch: int = 1
     range_steps: tuple[int, int] | None = None
+    delta: float = 0.0
+    l2_steps: float | None = None
 
     def __post_init__(self) -> None:
         """Check every requirement that privacy or the result rests on."""
@@ -224,6 +107,10 @@ class MaskedParameters:
             longest_batch=self.longest_batch,
         )  # fmt: skip
         _validate.positive(PrivacyError, epsilon=self.epsilon)
+        _validate.probability(PrivacyError, delta=self.delta)
+        if self.l2_steps is None:
+            object.__setattr__(self, "l2_steps", float(self.sensitivity_steps))
+        _validate.positive(PrivacyError, l2_steps=self._l2)
         if self.largest_steps is None:
             object.__setattr__(self, "largest_steps", self.sensitivity_steps)
         _validate.at_least(PrivacyError, 1, attempts=self.attempts, largest_steps=self._largest)
@@ -270,6 +157,10 @@ class MaskedParameters:
             )
 
     @property
+    def _l2(self) -> float:
+        return min(self.l2_steps or 0.0, float(self.sensitivity_steps))
+
+    @property
     def _largest(self) -> int:
         return self.largest_steps or 0
 
@@ -292,27 +183,30 @@ class MaskedParameters:
         """t = Delta/eps, exactly."""
         return self.sensitivity_steps / Fraction(self.epsilon)
 
-    def noise_of(self, draws: int) -> IntegerNoise:
-        """GDL(draws/h, t): that many members' noise together."""
-        return GeneralizedDiscreteLaplace(Fraction(draws, self.honest), self.scale)
+    @cached_property
+    def law(self) -> Law:
+        """The noise of h draws together, which nobody may know less of."""
+        if self.delta:
+            l1 = float(self.sensitivity_steps)
+            return Skellam(skellam_variance(self.epsilon, self.delta, l1, self._l2))
+        return DiscreteLaplace(self.scale)
+
+    def noise_of(self, draws: int) -> Law:
+        """That many members' noise together."""
+        return self.law.part(Fraction(draws, self.honest))
 
     @cached_property
-    def noise(self) -> IntegerNoise:
-        """GDL(1/h, t): what each member draws, for each component."""
+    def noise(self) -> Law:
+        """What each member draws, for each component."""
         return self.noise_of(1)
 
-    @property
-    def noise_name(self) -> str:
-        """The distribution of h draws together, for a sentence."""
-        return "discrete Laplace"
-
-    def sum_noise(self, members: int) -> IntegerNoise:
-        """GDL(|F|/h, t): the noise of the sum over a roster."""
+    def sum_noise(self, members: int) -> Law:
+        """The noise of the sum over a roster."""
         self._check_roster(members)
         return self.noise_of(members)
 
     def mean_variance(self, members: int) -> float:
-        """Var(DL(t))/(h |F|): of each component of the mean over a roster, in steps squared."""
+        """Var(law)/(h |F|): of each component of the mean over a roster, in steps squared."""
         return float(self.sum_noise(members).variance) / members**2
 
     def error_factor(self, members: int) -> float:
@@ -351,30 +245,27 @@ class MaskedParameters:
         return low - tail <= total <= high + tail
 
     def epsilon_against(self, colluders: int) -> float:
-        """What one session costs if that many of the other members collude.
+        """What one session costs, at the same delta, if that many of the other members collude.
 
         Parameters
         ----------
         colluders : int
             Members that collude, or omit their noise.
-
-        Returns
-        -------
-        float
-            epsilon up to c, `effective_epsilon` beyond.
         """
         _validate.at_least(PrivacyError, 0, colluders=colluders)
         unknown = max(1, self.smallest_roster - colluders)  # the agent's own draw is one
-        return effective_epsilon(
-            self.epsilon, unknown / self.honest, self.sensitivity_steps, self.dimension
+        if unknown >= self.honest:
+            return float(self.epsilon)
+        return self.noise_of(unknown).epsilon(
+            self.sensitivity_steps, self._l2, self.dimension, self.delta
         )
 
     @property
     def event(self) -> PrivacyEvent:
         """The cost of one session, for an accountant."""
-        if self.dimension > 1:
-            return PrivacyEvent(self.epsilon)
-        return PrivacyEvent(self.epsilon, 0.0, DISCRETE_LAPLACE, float(self.sensitivity_steps))
+        return self.law.event(
+            self.epsilon, self.sensitivity_steps, self._l2, self.dimension, self.delta
+        )
 
     @property
     def noise_cost(self) -> Fraction:

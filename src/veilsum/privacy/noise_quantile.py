@@ -1,6 +1,6 @@
 """How far a weighted sum of noise can be from 0, at a confidence: exact where the noise is known.
 
-Additive noise (Laplace, discrete Laplace, staircase) has a known characteristic function phi, so
+Additive noise (Laplace, discrete Laplace, staircase, Gaussian) has a known characteristic function phi, so
 
     P(|sum_k p_k d_k| <= x) = 2/pi int_0^inf sin(ux)/u prod_k phi(p_k u) du
 
@@ -8,29 +8,27 @@ is integrated; a few Laplace draws have heavier tails than the normal distributi
 variance (2.12 instead of 1.96 standard deviations for one of them), and an interval made from that
 one would cover less than it says. For many draws the same follows from the fourth cumulant. Noise
 on a lattice is smoothed by one step of it, and half a step is added. Bounded noise whose
-distribution depends on the reading gets Bernstein's inequality, anything else Chebyshev's.
+distribution depends on the reading gets Bernstein's inequality, anything else Chebyshev's. Which of
+these holds for a mechanism it says itself (`Mechanism.sum_quantile`).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veilsum.families.base import quantile
-from veilsum.privacy.mechanisms import (
-    DiscreteLaplaceMechanism,
-    LaplaceMechanism,
-    Mechanism,
-    StaircaseMechanism,
-)
-from veilsum.privacy.mechanisms.local import LocalMechanism
+
+if TYPE_CHECKING:
+    from veilsum.privacy.mechanisms.base import Mechanism
 
 Floats = NDArray[np.float64]
 
+LAPLACE_CUMULANTS = 2.0, 12.0  # of Lap(1)
 NEARLY_NORMAL = 0.01  # excess kurtosis below which the fourth cumulant is enough
 MOST_TERMS = 300  # whose characteristic functions are multiplied; the rest counts as normal
 REACH, STEPS = 400.0, 6400  # the integral, in units of one over the standard deviation
@@ -69,36 +67,17 @@ def noise_quantile(
     >>> round(noise_quantile(one, np.ones(1), np.ones(1), 0.95), 3)  # log 20
     2.996
     """
-    z = quantile(confidence)
     if mechanism is None or not len(weights):
-        return z * math.sqrt(normal_variance)
-    if isinstance(mechanism, LaplaceMechanism):
-        mechanism = np.full(len(weights), mechanism.release_scale)
-    if not isinstance(mechanism, Mechanism):
-        return _additive(
-            _laplace_factor, 2.0, 12.0, weights * mechanism, times, confidence, normal_variance
-        )
-    if isinstance(mechanism, DiscreteLaplaceMechanism):
-        q = mechanism.q
-        second, fourth = 2 * q / (1 - q) ** 2, 2 * q * (1 + 4 * q + q * q) / (1 - q) ** 4
-        step = mechanism.granularity * float(weights.max())
-        found = _additive(
-            lambda u: (1 - q) ** 2 / (1 - 2 * q * np.cos(u) + q * q),
-            second, fourth, weights, times, confidence, normal_variance, step,
-        )  # fmt: skip
-        return found + step / 2
-    if isinstance(mechanism, StaircaseMechanism):
-        return _additive(
-            _staircase_factor(mechanism), *_staircase_cumulants(mechanism),
-            weights * float(mechanism.distance), times, confidence, normal_variance,
-        )  # fmt: skip
-    variance = mechanism.worst_variance * float((times * weights**2).sum())
-    if isinstance(mechanism, LocalMechanism):
-        return _bounded(mechanism, variance, weights, times, confidence)
-    return math.sqrt((variance + normal_variance) / (1 - confidence))
+        return quantile(confidence) * math.sqrt(normal_variance)
+    if not isinstance(mechanism, np.ndarray):
+        return mechanism.sum_quantile(weights, times, confidence, normal_variance)
+    return additive_quantile(
+        laplace_characteristic, *LAPLACE_CUMULANTS, weights * mechanism, times, confidence,
+        normal_variance,
+    )  # fmt: skip
 
 
-def _additive(
+def additive_quantile(
     factor: Callable[[Floats], Floats],
     second: float,
     fourth: float,
@@ -139,67 +118,34 @@ def _solve(integrand: Floats, u: Floats, confidence: float) -> float:
     return high
 
 
-def _laplace_factor(u: Floats) -> Floats:
+def laplace_characteristic(u: Floats) -> Floats:
     """1/(1 + u^2)."""
     return np.asarray(1 / (1 + u * u))
 
 
-def _staircase_factor(mechanism: StaircaseMechanism) -> Callable[[Floats], Floats]:
-    """E cos(uX) for |X| = k + (upper stair: g U; lower stair: g + (1 - g) U), k geometric."""
-    g, b = mechanism.width, math.exp(-mechanism.epsilon)
-    upper = g / (g + b * (1 - g))
-
-    def factor(u: Floats) -> Floats:
-        stairs = (1 - b) / (1 - b * np.exp(1j * u))
-        first = np.exp(0.5j * g * u) * np.sinc(g * u / (2 * math.pi))
-        second = np.exp(0.5j * (1 + g) * u) * np.sinc((1 - g) * u / (2 * math.pi))
-        return np.asarray((stairs * (upper * first + (1 - upper) * second)).real)
-
-    return factor
-
-
-def _staircase_cumulants(mechanism: StaircaseMechanism) -> tuple[float, float]:
-    """The second and fourth cumulant of the noise, in units of the sensitivity."""
-    g, b = mechanism.width, math.exp(-mechanism.epsilon)
-    upper = g / (g + b * (1 - g))
-    powers = [_geometric_moment(b, n) for n in range(5)]
-
-    def moment(n: int) -> float:
-        within = [
-            upper * g**m / (m + 1) + (1 - upper) * (1 - g ** (m + 1)) / ((m + 1) * (1 - g))
-            for m in range(n + 1)
-        ]
-        return sum(math.comb(n, m) * powers[n - m] * within[m] for m in range(n + 1))
-
-    second = moment(2)
-    return second, moment(4) - 3 * second**2
-
-
-def _geometric_moment(b: float, n: int) -> float:
-    """E k^n for P(k) = (1 - b) b^k."""
-    p = 1 - b
-    known = [
-        1.0, b / p, b * (1 + b) / p**2, b * (1 + 4 * b + b**2) / p**3,
-        b * (1 + 11 * b + 11 * b**2 + b**3) / p**4,
-    ]  # fmt: skip
-    return known[n]
-
-
-def _bounded(
-    mechanism: LocalMechanism,
-    variance: float,
+def bounded_quantile(
+    largest: float,
+    worst_variance: float,
     weights: Floats,
     times: Floats,
     confidence: float,
 ) -> float:
-    """Bernstein's inequality, or the normal distribution where corrections to it are small."""
-    largest = (mechanism.reach + 1) * mechanism.half_width
+    """Bernstein's inequality, or the normal distribution where corrections to it are small.
+
+    Parameters
+    ----------
+    largest, worst_variance : float
+        Of the noise of one draw, absolute, and its largest variance.
+    weights, times, confidence
+        As of `noise_quantile`.
+    """
+    variance = worst_variance * float((times * weights**2).sum())
     z = quantile(confidence)
     log = math.log(2 / (1 - confidence))
     most = largest * float(weights.max())
     found = log * most / 3 + math.sqrt((log * most / 3) ** 2 + 2 * log * variance)
     found = min(found, largest * float((times * weights).sum()))
-    ratio: Any = largest**2 / mechanism.worst_variance
+    ratio = largest**2 / worst_variance
     kurtosis = ratio * float((times * weights**4).sum() / (times * weights**2).sum() ** 2)
     if kurtosis < NEARLY_NORMAL:  # bounds the squared skewness, too
         found = min(found, math.sqrt(variance) * (z + kurtosis * z**3))

@@ -38,8 +38,8 @@ import numpy as np
 
 from veilsum import _validate
 from veilsum.errors import PrivacyError
-from veilsum.privacy.mechanisms import laplace_delta
-from veilsum.privacy.sensitivity.smooth_sensitivity import factor_as_published
+from veilsum.privacy.mechanisms.smooth_laplace import laplace_delta
+from veilsum.privacy.sensitivity import factor_as_published
 
 TOLERANCE = 1e-4  # of the bound on delta, relative
 ROUNDING = 1 + 1e-9  # what floats may have done to it

@@ -17,17 +17,18 @@ from fractions import Fraction
 from typing import Any, ClassVar, Self
 
 from veilsum import _validate
-from veilsum.errors import PrivacyError
+from veilsum.algorithms.base import Algorithm
+from veilsum.algorithms.batched import batched
+from veilsum.errors import AlgorithmError, PrivacyError
 from veilsum.privacy.batches import Batches
 from veilsum.privacy.mechanisms import (
-    DuchiMechanism,
-    HybridMechanism,
+    MECHANISMS,
     IdentityMechanism,
     LaplaceMechanism,
     MaskedMechanism,
-    PiecewiseMechanism,
     names,
 )
+from veilsum.privacy.mechanisms.choose import BEST
 
 
 class Protects(StrEnum):
@@ -56,7 +57,6 @@ SMOOTH_AS_PUBLISHED = SensitivityKind.SMOOTH_AS_PUBLISHED
 SENSITIVITIES = tuple(kind.value for kind in SensitivityKind)
 LAPLACE = LaplaceMechanism.name
 MASKED = MaskedMechanism.name
-LOCAL = (DuchiMechanism.name, PiecewiseMechanism.name, HybridMechanism.name)
 
 
 @dataclass(frozen=True)
@@ -129,6 +129,13 @@ class PrivacyRequest(ABC):
         """
         return replace(self, epsilon=epsilon)
 
+    def batched(self, algorithm: Algorithm) -> Algorithm:
+        """The algorithm as the request runs it: with its readings in batches, if there are any."""
+        try:
+            return batched(algorithm, self.batches)
+        except AlgorithmError as problem:
+            raise PrivacyError(f"batches do not go with this algorithm: {problem}") from problem
+
     def over(self, family: Any, drawn: bool = False) -> Self:
         """The same request with a number as its radius: what None stands for is decided here.
 
@@ -164,7 +171,7 @@ class PrivacyRequest(ABC):
         if self.radius is not None or family is None:
             return self
         support, whole = family.support, math.inf
-        if math.isfinite(family.sensitivity(math.inf).value):
+        if math.isfinite(family.moves(math.inf).l1):
             if self.reads_signals:
                 whole = support.high - support.low
             return replace(self, radius=whole)
@@ -224,13 +231,15 @@ class DifferentialPrivacy(PrivacyRequest):
                 "budget fractions and smooth sensitivity do not go together: its smoothing "
                 "belongs to one epsilon; try sensitivity global"
             )
-        self._check_delta()
         self._check_mechanism()
+        self._check_delta()
         self._check_batches()
 
     def _check_delta(self) -> None:
         """Refuse a delta that no noise here makes use of."""
-        if not self.reads_signals and self.delta > 0:
+        if self.reads_signals or not self.delta > 0 or self.mechanism == BEST:
+            return
+        if not MECHANISMS.get(self.mechanism).takes_delta:
             raise PrivacyError(
                 f"delta = {self.delta} buys nothing with global sensitivity, whose noise "
                 "is pure epsilon-DP; leave delta out"
@@ -289,7 +298,7 @@ class DifferentialPrivacy(PrivacyRequest):
                 f"sensitivity {self.sensitivity} is that of one reading at its own value, and of a "
                 "batch's sum nothing is known; batches go with sensitivity global"
             )
-        if self.mechanism in LOCAL:
+        if self.mechanism != BEST and not MECHANISMS.get(self.mechanism).adds:
             raise PrivacyError(
                 f"mechanism {self.mechanism} is for one number between public bounds, and the sum "
                 "of a batch lies between bounds as many times as wide as it has readings; batches "
@@ -525,7 +534,7 @@ class NoPrivacy(PrivacyRequest):
         """Without the fields, which are fixed."""
         return "NoPrivacy()"
 
-    def at(self, epsilon: float) -> Self:  # noqa: ARG002 - there is no other
+    def at(self, epsilon: float) -> Self:
         """The request itself."""
         return self
 

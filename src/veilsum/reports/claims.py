@@ -40,10 +40,8 @@ def claims(terms: SignOffTerms) -> list[StatedClaim]:
         return found
     if terms.mode is Mode.NETWORK:
         found.append(StatedClaim("neighbours", terms.guarantee.status.value, *proofs))
-    known = terms.problem.family.sensitivity_is_proved
-    found.append(
-        StatedClaim("sensitivity", proved if known else Status.CLAIMED.value, *SENSITIVITY)
-    )
+    known = terms.problem.family.moves(terms.problem.privacy.reach).status
+    found.append(StatedClaim("sensitivity", known.value, *SENSITIVITY))
     if terms.guarantee.noise is Noise.EXACT:
         found.append(StatedClaim("exact noise", proved, *EXACT))
     else:

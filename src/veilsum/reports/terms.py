@@ -206,7 +206,7 @@ class SignOffTerms:
         """The numbers of a masked sum, if it is one and they fit together."""
         if self.mode is not Mode.MASKED or self.guarantee.status is Status.NONE:
             return None
-        made = self.problem.calibration.mechanism(self.problem.run_epsilons[0], 1)
+        made = self.problem.plan.mechanism(self.problem.run_epsilons[0], 1)
         assert isinstance(made, MaskedMechanism)
         return made.terms
 

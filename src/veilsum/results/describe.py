@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from veilsum import __version__
 from veilsum.algorithms import keeps_differences
-from veilsum.privacy import mechanism_name
+from veilsum.privacy import plan
 from veilsum.results.intervals import SIMULATED, assumption
 from veilsum.simulation import Problem
 from veilsum.simulation.limits import clipping, limits, spread
@@ -35,7 +35,7 @@ def describe_network(network: Any) -> str:
 
 def mechanisms_of(problem: Problem) -> list[str]:
     """The name of the mechanism at each epsilon, "best" resolved; empty without protection."""
-    return [mechanism_name(problem.privacy.at(e), problem.family) for e in problem.run_epsilons]
+    return [plan(problem.privacy.at(e), problem.family, problem.algorithm).name for e in problem.run_epsilons]
 
 
 def duration_of(result: Result) -> str:

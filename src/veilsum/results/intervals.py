@@ -207,7 +207,7 @@ def released_variance(problem: Problem, trace: Trace, place: tuple[int, int]) ->
     means, variances = remembered(problem, ("releases", e), lambda: _moments(problem, e))
     if (np.abs(means[replica] - trace.mean[place]) > CLOSE * np.sqrt(variances[replica])).any():
         raise VeilsumError(
-            "the noise of this run is not the one that its problem draws (another calibration?), so "
+            "the noise of this run is not the one that its problem draws (another plan?), so "
             "what agents released is not known; state correlation=... for an interval of the population"
         )
     return np.asarray(variances[replica] / problem.network.size)
@@ -248,7 +248,7 @@ def assumption(problem: Problem, noise: str) -> str:
         return f"{drawn}, and nothing else: it follows from how far what they released is apart."
     streams = ", and counts the readings of one agent as one" if problem.algorithm.online else ""
     known = law if _knows_variance(problem.family) else "that the public bounds hold"
-    low, high = problem.family.statistic_range
+    low, high = problem.family.moves(math.inf).range
     if not _knows_variance(problem.family) and not np.isfinite(high - low).all():
         return (
             f"There is no interval {NAMES[POPULATION]}: no agent releases a value of its own here, and "
@@ -291,7 +291,7 @@ def interval_of(
     try:
         covariance = family.covariance(**parameters) * factor if factor else 0.0
     except FamilyError:
-        low, high = (float(end[0]) for end in family.statistic_range)
+        low, high = (float(end[0]) for end in family.moves(math.inf).range)
         if family.dimension > 1 or not math.isfinite(high - low):
             raise
         between = (-low * high, low + high, -1.0)  # (high - mu)(mu - low) is at least Var xi

@@ -30,7 +30,7 @@ from veilsum.errors import (
     SignalError,
     VeilsumError,
 )
-from veilsum.privacy import Calibration, announce
+from veilsum.privacy import Plan, announce
 from veilsum.results import Provenance, Result
 from veilsum.scenario import check
 from veilsum.scenario.errors import Issue, describe, format_value
@@ -192,9 +192,9 @@ class Builder:
                 spec.privacy.epsilon, spec.replicas, seed_of(spec.seed, source.measured),
             )  # fmt: skip
         with self._at(index, "privacy"):
-            calibration = problem.calibration
+            plan = problem.plan
         with self._at(index, "privacy", "epsilon"):
-            _check_noise(calibration, spec)
+            _check_noise(plan, spec)
         with self._at(index, "record", "agents"):
             record = _record(spec, net.labels)
         return Job(
@@ -276,19 +276,19 @@ def _in_scenario_terms(error: Exception) -> str:
     return re.sub(r"\bpass (\w+ = )", r"under [signals], say \1", text)
 
 
-def _check_noise(calibration: Calibration, spec: Spec) -> None:
+def _check_noise(plan: Plan, spec: Spec) -> None:
     """Raise if the noise is so large that sums over agents overflow.
 
     Where the scale depends on the signals, it is taken at a reading of 1: the check is public.
     """
-    if not calibration.privacy.adds_noise:
+    if not plan.privacy.adds_noise:
         return
     with np.errstate(all="ignore"):
-        scale = calibration.scale(np.ones((1, 1)), min(spec.privacy.epsilon), 1).max()
+        scale = plan.scale(np.ones((1, 1)), min(spec.privacy.epsilon), 1).max()
     if not scale <= LARGEST_NOISE:
         raise ScenarioError(
             f"found {format_value(min(spec.privacy.epsilon))}; with radius = "
-            f"{format_value(calibration.privacy.radius)} it needs noise of a scale beyond "
+            f"{format_value(plan.privacy.radius)} it needs noise of a scale beyond "
             f"{LARGEST_NOISE:g}, the most that is computed with; choose a larger epsilon"
         )
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilsum._types import Floats
-from veilsum.privacy import Calibration
+from veilsum.privacy import Plan
 from veilsum.simulation.layout import Arranged, Order, arranged, takes_slices
 from veilsum.simulation.problem import Problem
 from veilsum.simulation.seeds import noise_key
@@ -64,7 +64,7 @@ class Backend(Protocol):
 
     @property
     def local(self) -> Problem:
-        """The problem of the agents in this process: signals and calibration are read from it."""
+        """The problem of the agents in this process: signals and plan are read from it."""
 
     @property
     def order(self) -> Order | None:
@@ -103,11 +103,11 @@ class Backend(Protocol):
     def squared_weights(self, t: int) -> Floats:
         """(agents of `local`,): the sum of squares of each row of A_t."""
 
-    def noise_key(self, calibration: Calibration | None) -> int:
-        """The key of the noise; `calibration` is given if it is not the problem's."""
+    def noise_key(self, plan: Plan | None) -> int:
+        """The key of the noise; `plan` is given if it is not the problem's."""
 
-    def calibration(self) -> Calibration:
-        """The calibration of the agents in this process."""
+    def plan(self) -> Plan:
+        """The plan of the agents in this process."""
 
     def average(self, mean: Floats) -> Floats:
         """The mean over all agents, from the mean over those of this process."""
@@ -192,13 +192,13 @@ class LocalBackend:
         """From the whole matrix."""
         return np.asarray(self.problem.network.at(t).power(2).sum(axis=1))
 
-    def noise_key(self, calibration: Calibration | None) -> int:
+    def noise_key(self, plan: Plan | None) -> int:
         """As `seeds` has it."""
-        return noise_key(self.problem, calibration=calibration)
+        return noise_key(self.problem, plan=plan)
 
-    def calibration(self) -> Calibration:
+    def plan(self) -> Plan:
         """As the problem has it."""
-        return self.problem.calibration
+        return self.problem.plan
 
     def average(self, mean: Floats) -> Floats:
         """All agents are here."""

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from veilsum._types import Floats
 from veilsum.algorithms import MaskedAlgorithm
 from veilsum.errors import AlgorithmError
-from veilsum.privacy import BoundedSignal, Calibration, MaskedMechanism, Mechanism
+from veilsum.privacy import MaskedMechanism, Mechanism, Plan
 from veilsum.simulation.layout import ColumnLayout, Order, aligned
 from veilsum.simulation.problem import Problem
 from veilsum.simulation.workers import Workers
@@ -40,7 +40,7 @@ class RoundInputs:
     """Statistics and scales of a run's rounds; at most `most` rounds can be requested at once."""
 
     problem: Problem  # of the agents whose rows are here
-    calibration: Calibration
+    plan: Plan
     layout: ColumnLayout
     order: Order | None
     most: int
@@ -66,7 +66,7 @@ class RoundInputs:
         rounds, turns = (self.most, 2) if online else (1, 1)
         shape = (rounds, self.problem.network.size, self.statistics_width)
         self._xi = [aligned(*shape) for _ in range(turns)]
-        varying = self.calibration.reads_signals
+        varying = self.plan.reads_signals
         shape = (rounds if varying else 1, len(self._level), self._level_width)
         self._scales = [aligned(*shape) for _ in range(turns if varying else 1)]
         self._largest = [np.zeros((len(made), self._level.shape[1])) for made in self._scales]
@@ -77,7 +77,7 @@ class RoundInputs:
     @property
     def statistics_by(self) -> int:
         """What the kernel's statistics have one column for: BY_STREAM or BY_COLUMN."""
-        return BY_COLUMN if self.calibration.perturbs_input else BY_STREAM
+        return BY_COLUMN if self.plan.perturbs_input else BY_STREAM
 
     @property
     def statistics_width(self) -> int:
@@ -108,7 +108,7 @@ class RoundInputs:
         most = max(mechanism.uniforms for mechanism in self._mechanisms)
         drawn = uniforms(most, t, self.agents, layout.padded, self.key)
         for g, mechanism in enumerate(self._mechanisms):
-            private = mechanism.from_uniforms(_inside(mechanism, each), drawn[: mechanism.uniforms])
+            private = mechanism.from_uniforms(mechanism.clip(each), drawn[: mechanism.uniforms])
             out[:, layout.place(places, np.array([g + 1]))] = private
 
     def _fill_means(self, session: MaskedAlgorithm, xi: Floats, t: int, out: Floats) -> None:
@@ -143,7 +143,7 @@ class RoundInputs:
     @cached_property
     def _mechanisms(self) -> list[Mechanism]:
         """The mechanism of each epsilon, which is the same in every round."""
-        return [self.calibration.mechanism(e, 1) for e in self.problem.run_epsilons]
+        return [self.plan.mechanism(e, 1) for e in self.problem.run_epsilons]
 
     def _target(self, xi: Floats) -> Floats:
         """The mean of xi, or its expectation for online algorithms."""
@@ -185,7 +185,7 @@ class RoundInputs:
         if not signals:
             return self._xi[0], self._scales[0]
         xi = self._xi[self._turn]
-        if not self.calibration.reads_signals:
+        if not self.plan.reads_signals:
             return xi[: last - first], self._scales[0]
         scales = self._scales[self._turn]
         if not self._levels_in_any_order:
@@ -196,11 +196,8 @@ class RoundInputs:
 
     @property
     def _levels_in_any_order(self) -> bool:
-        """Whether a round's scales follow from its signals alone, so that any thread computes them.
-
-        A calibration of another class may record what it does.
-        """
-        return self.calibration.reads_signals and type(self.calibration) is Calibration
+        """Whether a round's scales follow from its signals alone, so that any thread computes them."""
+        return self.plan.reads_signals and self.plan.by_signals_alone
 
     def _read(self, t: int) -> Read:
         signals = self.problem.source.signals(t, self.problem.replicas)
@@ -230,7 +227,7 @@ class RoundInputs:
 
     def _levels(self, signals: Floats) -> Floats:
         """Sensitivities by agent, (agents, 1 or streams or private columns)."""
-        return self.calibration.signal(signals, self.layout.epsilons)
+        return self.plan.signal(signals, self.layout.epsilons)
 
     @property
     def largest(self) -> Floats:
@@ -243,7 +240,7 @@ class RoundInputs:
                 out[:] = (level / self.over[:, None]).max(axis=0)
 
     def _fill_level(self, level: Floats, out: Floats) -> None:
-        if not self.calibration.privacy.adds_noise:
+        if not self.plan.privacy.adds_noise:
             out[:] = level  # nothing reads it
         elif self.scales_by == BY_COLUMN:
             self.layout.by_column(level, self.order, out)
@@ -278,12 +275,6 @@ def _exact_total(values: Floats, total: Callable[[Floats], Floats]) -> Floats:
     return np.asarray(total(coarse.sum(axis=0)) * high + total(fine.sum(axis=0)) * low)
 
 
-def _inside(mechanism: Mechanism, xi: Floats) -> Floats:
-    """xi within the bounds of the mechanism: floats may be beyond them by a last digit."""
-    domain = mechanism.domain
-    return np.clip(xi, domain.low, domain.high) if isinstance(domain, BoundedSignal) else xi
-
-
 def coefficients(problem: Problem, first: int, last: int) -> Floats:
     """(rounds, 6): the algorithm's coefficients in rounds first..last-1."""
     return np.array([tuple(problem.algorithm.at(t)) for t in range(first, last)], dtype=np.float64)
@@ -291,7 +282,7 @@ def coefficients(problem: Problem, first: int, last: int) -> Floats:
 
 def group_scales(
     problem: Problem,
-    calibration: Calibration,
+    plan: Plan,
     first: int,
     last: int,
     epsilons: tuple[float, ...],
@@ -302,25 +293,25 @@ def group_scales(
     """
     groups = 1 + len(epsilons)
     network, signal = np.zeros((2, last - first, groups))
-    if not calibration.privacy.adds_noise or calibration.perturbs_input:
+    if not plan.privacy.adds_noise or plan.perturbs_input:
         return network, signal, np.zeros(groups)
     each = np.array(epsilons)
     for k, t in enumerate(range(first, last)):
         if problem.algorithm.at(t).noise:
-            network[k, 1:] = calibration.per_network(each, t)
-            signal[k, 1:] = calibration.per_signal(each, t)
+            network[k, 1:] = plan.per_network(each, t)
+            signal[k, 1:] = plan.per_signal(each, t)
     carried = problem.algorithm.perturbs_messages
-    each = 1 / each if carried else calibration.per_edge(each)
+    each = 1 / each if carried else plan.per_edge(each)
     edge = np.concatenate([[0.0], each])
     return network, signal, cast(Floats, edge)
 
 
-def carried_scales(calibration: Calibration, rounds: range) -> Floats:
+def carried_scales(plan: Plan, rounds: range) -> Floats:
     """(rounds, agents): b_j at epsilon = 1 of the noise that messages carry; it goes with 1/eps."""
-    if calibration.reads_signals:
+    if plan.reads_signals:
         raise AlgorithmError(
-            f"algorithm {calibration.algorithm.name} sends its noise along, whose scale must not "
-            "follow the signal; ask for sensitivity global"
+            "this algorithm sends its noise along, whose scale must not follow the signal; ask for "
+            "sensitivity global"
         )
-    ones = np.ones((len(calibration.network), 1))
-    return np.stack([calibration.scale(ones, 1.0, t)[:, 0] for t in rounds])
+    ones = np.ones((len(plan.network), 1))
+    return np.stack([plan.scale(ones, 1.0, t)[:, 0] for t in rounds])

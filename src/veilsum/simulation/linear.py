@@ -6,7 +6,7 @@ where the scales of the noise are proportional, b_eps = ratio b_1 for every agen
     nu_eps = mu + ratio p,      p the response to the noise of epsilon = 1 alone,
 
 and two groups of lanes serve any number of epsilons (`linear_kernel`). The scale is the larger of
-network_i per_network and signal_i per_signal (`privacy.calibration`). Both go with 1/eps, except for
+network_i per_network and signal_i per_signal (`privacy.plan`). Both go with 1/eps, except for
 smooth sensitivity as published, whose per_signal goes with 1/eps^2. There p has the network's part
 alone, and an epsilon in which some agent's signal asks for more has columns of its own from that
 round on, stream by stream: the numbers of a stream depend on no other.
@@ -22,8 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilsum._types import Floats
-from veilsum.privacy import Calibration
-from veilsum.privacy.requests import SMOOTH, SMOOTH_AS_PUBLISHED
+from veilsum.privacy import Plan
 from veilsum.simulation import kernel, linear_kernel
 from veilsum.simulation.backend import Backend
 from veilsum.simulation.layout import LANES, ColumnLayout, aligned
@@ -37,37 +36,24 @@ LONG = 200_000  # agents times rounds from which on fewer lanes are worth compil
 UNIT = 1.0  # the epsilon of the perturbation
 
 
-def proportions(problem: Problem, calibration: Calibration) -> tuple[Floats, bool] | None:
-    """b_eps / b_1 of every epsilon, and whether a signal may end it; None if there is no such ratio.
-
-    It is one and the same function of epsilon for all agents and rounds. A calibration of another
-    class may have any scales.
-    """
-    privacy, epsilons = calibration.privacy, np.array(problem.run_epsilons)
-    if (
-        len(epsilons) < LEAST
-        or type(calibration) is not Calibration
-        or calibration.perturbs_input
-        or privacy.sensitivity is SMOOTH
-    ):
-        return None
-    if privacy.sensitivity is not SMOOTH_AS_PUBLISHED or privacy.hides_neighbours:
-        return 1 / epsilons, privacy.sensitivity is SMOOTH_AS_PUBLISHED
-    return 1 / epsilons**2, False
+def proportions(problem: Problem, plan: Plan) -> tuple[Floats, bool] | None:
+    """b_eps / b_1 of every epsilon, and whether a signal may end it; None if that serves nothing."""
+    epsilons = np.array(problem.run_epsilons)
+    return None if len(epsilons) < LEAST else plan.ratios(epsilons)
 
 
-def run_of(backend: Backend, workers: Workers, calibration: Calibration | None) -> Run:
+def run_of(backend: Backend, workers: Workers, plan: Plan | None) -> Run:
     """The run of a backend's problem: by linearity where that serves all epsilons.
 
     Columns of their own are not exchanged with other processes: where epsilons may need them and
     some rows are elsewhere, every epsilon has its run; so it has where a single stream fills vectors
     with rows (`slices`).
     """
-    found = proportions(backend.problem, calibration or backend.calibration())
+    found = proportions(backend.problem, plan or backend.plan())
     sliced = backend.rows(1).matrix.sliced
     if found is None or sliced or (found[1] and not backend.has_all_rows):
-        return Run(backend, workers, calibration)
-    return LinearRun(backend, workers, calibration, *found)
+        return Run(backend, workers, plan)
+    return LinearRun(backend, workers, plan, *found)
 
 
 @dataclass(eq=False)
@@ -115,7 +101,7 @@ class LinearRun(Run):
 
     def _over(self) -> Floats | None:
         """What the network asks for, where signals may ask for more."""
-        return np.asarray(self.calibration.network) if self.may_end else None
+        return np.asarray(self.plan.network) if self.may_end else None
 
     def _lanes(self, last: int) -> int:
         """Lanes of a state that ends before stack `last`."""

@@ -14,12 +14,11 @@ from veilsum._types import Family, Floats, Network, SignalSource
 from veilsum.algorithms.base import Algorithm
 from veilsum.errors import PrivacyError, VeilsumError
 from veilsum.privacy import (
-    Calibration,
     Guarantee,
+    Plan,
     PrivacyRequest,
-    calibrate,
     guarantee_of,
-    in_batches,
+    plan,
 )
 from veilsum.simulation.seeds import NOT_GIVEN, FreshSeed, seed_of
 
@@ -93,7 +92,7 @@ class Problem:
     def __post_init__(self) -> None:
         """Choose a seed if none is given; check counts and signals before anything is drawn."""
         object.__setattr__(self, "seed", seed_of(self.seed, self.source.measured))
-        object.__setattr__(self, "algorithm", in_batches(self.privacy, self.algorithm))
+        object.__setattr__(self, "algorithm", self.privacy.batched(self.algorithm))
         drawn = not self.source.measured
         object.__setattr__(self, "privacy", self.privacy.over(self.family, drawn))
         _validate.at_least(VeilsumError, 1, rounds=self.rounds, replicas=self.replicas)
@@ -123,10 +122,10 @@ class Problem:
         return guarantee_of(self.privacy.at(epsilon), self.algorithm, self.rounds, self.family)
 
     @cached_property
-    def calibration(self) -> Calibration:
+    def plan(self) -> Plan:
         """The scale of every agent's noise; 0 without privacy."""
         horizon = self.horizon or self.rounds
-        return calibrate(self.privacy, self.algorithm, self.family, self.network, horizon)
+        return plan(self.privacy, self.family, self.algorithm, self.network, horizon)
 
     @cached_property
     def diverges(self) -> str | None:

@@ -15,7 +15,6 @@ import numpy as np
 
 from veilsum._types import Floats
 from veilsum.algorithms.table import response
-from veilsum.privacy import BoundedSignal
 from veilsum.simulation.problem import Problem
 from veilsum.simulation.seeds import noise_key
 
@@ -52,7 +51,7 @@ def _released(problem: Problem, key: int, epsilon: float | None, t: int) -> Floa
     """(agents, replicas or 1, components): xi_t with its noise, as the kernel draws it."""
     from veilsum.simulation import noise  # loading the compiler takes a while
 
-    algorithm, calibration = problem.algorithm, problem.calibration
+    algorithm, plan = problem.algorithm, problem.plan
     last = max(algorithm.latest(t), 1) if algorithm.online else 1
     first = last - (algorithm.readings(t) if algorithm.online else 1) + 1
     signals = problem.source.signals(first, problem.replicas)
@@ -64,13 +63,12 @@ def _released(problem: Problem, key: int, epsilon: float | None, t: int) -> Floa
         return xi
     n, d = problem.network.size, problem.family.dimension
     agents, streams = np.arange(n, dtype=np.uint32), np.arange(problem.replicas * d)
-    if not calibration.perturbs_input:
-        scale = calibration.scale(signals, epsilon, t)
+    if not plan.perturbs_input:
+        scale = plan.scale(signals, epsilon, t)
         drawn = noise.laplace(key, t, agents[:, None], streams).reshape(n, -1, d)
         return np.asarray(xi + scale[:, :, None] * drawn)
-    made = calibration.mechanism(epsilon, 1)
-    domain, at = made.domain, t if algorithm.online else 1
-    inside = np.clip(xi, domain.low, domain.high) if isinstance(domain, BoundedSignal) else xi
+    made = plan.mechanism(epsilon, 1)
+    inside, at = made.clip(xi), t if algorithm.online else 1
     u = noise.uniforms(made.uniforms, at, agents, len(streams), noise.key_of(key))
     u = u.reshape(len(u), n, -1, d)
     return np.asarray(made.from_uniforms(np.broadcast_to(inside, u.shape[1:]), u))

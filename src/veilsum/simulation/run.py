@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilsum._types import Floats
-from veilsum.privacy import Calibration
+from veilsum.privacy import Plan
 from veilsum.simulation import kernel, noise, slices, tiles
 from veilsum.simulation.backend import Backend, ProcessRows
 from veilsum.simulation.inputs import RoundInputs, carried_scales, coefficients, group_scales
@@ -43,12 +43,12 @@ _ONE_LANE = (0.0,)
 
 @dataclass(eq=False)
 class Run:
-    """The state of one simulation in one process; `custom` replaces the problem's calibration."""
+    """The state of one simulation in one process; `custom` replaces the problem's plan."""
 
     backend: Backend
     workers: Workers
-    custom: Calibration | None = None
-    calibration: Calibration = field(init=False)
+    custom: Plan | None = None
+    plan: Plan = field(init=False)
     layout: ColumnLayout = field(init=False)
     rows: ProcessRows = field(init=False)
     states: list[State] = field(init=False)
@@ -61,17 +61,17 @@ class Run:
         self.rows = backend.rows(1)
         self.layout = self._stored(ColumnLayout.of(problem))
         self.key = noise.key_of(backend.noise_key(self.custom))
-        self.calibration = self.custom or backend.calibration()
-        noisy = self.calibration.privacy.adds_noise  # else nothing reads what it is made of
+        self.plan = self.custom or backend.plan()
+        noisy = self.plan.privacy.adds_noise  # else nothing reads what it is made of
         self.mass = self._by_row(backend.mass) if noisy else np.zeros(0)
-        self.network = self._by_row(self.calibration.network) if noisy else np.zeros(0)
+        self.network = self._by_row(self.plan.network) if noisy else np.zeros(0)
         self.tiled = self._rounds_tiled()
         self.small = self._fits(self.layout) and not (
             self.tiled > 1 and self.layout.stacks <= self.workers.count
         )
         self._plans: dict[int, tiles.Tiling] = {}
         self.inputs = RoundInputs(
-            backend.local, self.calibration, self.layout, backend.order, self.rounds_at_once,
+            backend.local, self.plan, self.layout, backend.order, self.rounds_at_once,
             self.rows.agents[: self.rows.own], self.key, backend.total, self._over(),
         )  # fmt: skip
         self.target = backend.average(self.inputs.target)
@@ -183,7 +183,7 @@ class Run:
     def _prepare(self, first: int, last: int) -> None:
         """Work out what rounds first..last-1 need that no signal is read for."""
         problem = self.backend.problem
-        scales = group_scales(problem, self.calibration, first, last, self._epsilons())
+        scales = group_scales(problem, self.plan, first, last, self._epsilons())
         self._prepared = (first, last), coefficients(problem, first, last), scales
 
     def _epsilons(self) -> tuple[float, ...]:
@@ -279,8 +279,8 @@ class Run:
             return noise.NO_LINKS
         about = (self.rows.matrix, self.rows.agents, self.key, rounds, self.layout.padded)
         if self.backend.problem.algorithm.perturbs_messages:
-            assert self.calibration is not None  # private groups have one
-            scales = [self._by_row(b) for b in carried_scales(self.calibration, rounds)]
+            assert self.plan is not None  # private groups have one
+            scales = [self._by_row(b) for b in carried_scales(self.plan, rounds)]
             wide = [self.backend.exchange.with_halo(b[:, None])[:, 0] for b in scales]
             return noise.carried_noise(*about, np.stack(wide))
         return noise.link_noise(*about) if algorithm[:, 5].any() else noise.NO_LINKS

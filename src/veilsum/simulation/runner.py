@@ -16,7 +16,7 @@ import numpy as np
 from veilsum import _extras
 from veilsum._types import Floats
 from veilsum.algorithms.table import response
-from veilsum.privacy import Calibration
+from veilsum.privacy import Plan
 from veilsum.simulation.backend import Backend, LocalBackend
 from veilsum.simulation.cost import check_cost
 from veilsum.simulation.problem import Problem
@@ -35,7 +35,7 @@ def simulate(
     problem: Problem,
     record: Record | None = None,
     progress: Progress | None = None,
-    calibration: Calibration | None = None,
+    plan: Plan | None = None,
 ) -> Trace:
     """Run a problem in this process and measure it.
 
@@ -47,8 +47,8 @@ def simulate(
         Which estimates to record; by default the final ones of all agents.
     progress
         Called with (round, rounds) after every round.
-    calibration
-        Noise scales that replace `problem.calibration`.
+    plan
+        Noise scales that replace `problem.plan`.
 
     Returns
     -------
@@ -77,19 +77,19 @@ def simulate(
     """
     _extras.require("a simulation", "sim")
     record = record or Record()
-    if calibration is None:
-        _ = problem.calibration  # once for all independent runs
+    if plan is None:
+        _ = problem.plan  # once for all independent runs
     *others, last = problem.independent_runs
-    traces = [_simulate(part, record, None, calibration) for part in others]
-    return join([*traces, _simulate(last, record, progress, calibration)])
+    traces = [_simulate(part, record, None, plan) for part in others]
+    return join([*traces, _simulate(last, record, progress, plan)])
 
 
 def _simulate(
-    problem: Problem, record: Record, progress: Progress | None, calibration: Calibration | None
+    problem: Problem, record: Record, progress: Progress | None, plan: Plan | None
 ) -> Trace:
     """Run all columns of a problem that may share noise."""
     check_cost(problem, record)
-    return run_rounds(LocalBackend(problem), record, progress, calibration)
+    return run_rounds(LocalBackend(problem), record, progress, plan)
 
 
 class Checkpoints(Protocol):
@@ -129,7 +129,7 @@ def run_rounds(
     backend: Backend,
     record: Record,
     progress: Progress | None = None,
-    calibration: Calibration | None = None,
+    plan: Plan | None = None,
     checkpoints: Checkpoints | None = None,
 ) -> Trace:
     """Take all rounds of a backend's problem: the loop of every run."""
@@ -139,7 +139,7 @@ def run_rounds(
     with backend.together():
         rows = record.rows(problem.network.labels)
     with Workers(backend.threads) as workers:
-        run = run_of(backend, workers, calibration)
+        run = run_of(backend, workers, plan)
         state = RankState(run, rows, record.rounds(problem.rounds))
         start = 0 if checkpoints is None else checkpoints.load(state)
         spans = _spans(start, problem.rounds, state.recorded_rounds, run.rounds_at_once)
@@ -231,13 +231,13 @@ def _statistic_gain(run: Run) -> float:
 def _noise_variance(run: Run, scales: Floats) -> Floats:
     """Variance of the mean estimate that comes from noise: 2 b^2 of every draw, times its gain^2."""
     problem, layout = run.backend.problem, run.layout
-    if not run.calibration.privacy.adds_noise:
+    if not run.plan.privacy.adds_noise:
         return np.zeros((1, layout.noiseless // layout.components, layout.components))
     gains = response(problem.algorithm, problem.rounds)
-    if run.calibration.perturbs_input:
+    if run.plan.perturbs_input:
         scales = _perturbation_scales(run)
     own = np.einsum("t,tc->c", gains.noise**2, 2 * scales)
-    links = 2 * run.calibration.per_edge(layout.epsilons) ** 2
+    links = 2 * run.plan.per_edge(layout.epsilons) ** 2
     shape = (len(problem.run_epsilons), problem.replicas, layout.components)
     return np.asarray(own + links * _link_gain(run.backend, gains.link_noise)).reshape(shape)
 
@@ -256,7 +256,7 @@ def _perturbation_scales(run: Run) -> Floats:
             asked = problem.algorithm.sensitivities(t).signal
             if asked not in known:
                 epsilons = np.array(problem.run_epsilons)
-                b = run.calibration.sensitivity * run.calibration.per_signal(epsilons, t)
+                b = run.plan.sensitivity * run.plan.per_signal(epsilons, t)
                 known[asked] = np.repeat(b, run.layout.private // len(b))
             found[t] = squares * known[asked] ** 2
     return found

@@ -61,10 +61,10 @@ def noise_seed(seed: int) -> int:
     return int(np.random.SeedSequence([seed, 0x6E6F6973]).generate_state(1, np.uint64)[0])
 
 
-def noise_key(problem: Problem, marks: Marks | None = None, calibration: Any = None) -> int:
+def noise_key(problem: Problem, marks: Marks | None = None, plan: Any = None) -> int:
     """The 64 bits that the noise of a run follows from.
 
-    `marks` are those of all agents, for a caller that has only some of them; a `calibration` is one
+    `marks` are those of all agents, for a caller that has only some of them; a `plan` is one
     that replaces the problem's.
     """
     if not problem.source.measured:
@@ -72,7 +72,7 @@ def noise_key(problem: Problem, marks: Marks | None = None, calibration: Any = N
     privacy, epsilons = problem.privacy, problem.run_epsilons
     text = [
         repr((int(problem.seed), epsilons, problem.rounds, problem.horizon)),
-        *map(described, (problem.algorithm, problem.family, calibration)),
+        *map(described, (problem.algorithm, problem.family, plan)),
         described(privacy.at(epsilons[0]) if epsilons else privacy),
         network_text(problem.network),
         repr(marks or marks_of(problem)),

@@ -13,7 +13,7 @@ standard deviation s are assumed, M is at most z s max_i sqrt(sum_j (c_ij - 1/n)
 
 For local noise the normal quantile is an approximation: the noise of few releases has heavier tails. What
 agents state with their results, `agents.results.half_width`, is computed from its exact distribution. So
-is z for masked sums, here too: the noise of all of them together is known (`privacy.sum_noise`).
+is z for masked sums, here too: the noise of all of them together is known (`privacy.laws`).
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ def narrowest_range(family: Any) -> tuple[float, float]:
     (float, float)
         What the mean of any signals lies between.
     """
-    low, high = family.statistic_range
+    low, high = family.moves(math.inf).range
     narrowest = int(np.argmin(high - low))
     return float(low[narrowest]), float(high[narrowest])
 
@@ -229,11 +229,8 @@ class EstimateError:
 
 def _quantile(problem: Problem, noise: Floats) -> float:
     """z: of a masked sum from its exact distribution, otherwise the normal one."""
-    if not problem.privacy.masked:
-        return float(quantile(CONFIDENCE))
-    epsilon = problem.run_epsilons[0]
-    width = problem.calibration.masked_half_width(epsilon, problem.rounds, CONFIDENCE)
-    return width / math.sqrt(noise[-1, 0])
+    width = problem.plan.half_width(problem.run_epsilons[0], problem.rounds, CONFIDENCE)
+    return float(quantile(CONFIDENCE)) if width is None else width / math.sqrt(noise[-1, 0])
 
 
 def _unevenness(problem: Problem) -> tuple[Floats, Floats]:

@@ -163,7 +163,7 @@ def central(problem: Problem, deviation: float | None = None) -> tuple[Floats, f
     omniscient = math.sqrt(xi.variance / t)
     if not problem.privacy.adds_noise:
         return np.array([omniscient]), omniscient
-    reach = float(problem.family.sensitivity(problem.privacy.reach).value)
+    reach = float(problem.family.moves(problem.privacy.reach).l1)
     scale = reach / (n * t * np.array(problem.run_epsilons))
     noise = np.sqrt(problem.family.dimension * n * laplace_variance(scale))
     return np.hypot(noise, omniscient), omniscient

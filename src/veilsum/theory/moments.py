@@ -27,7 +27,7 @@ from veilsum.algorithms import Algorithm, State, init, step
 from veilsum.errors import MissingExtraError, PrivacyError, SignalError, VeilsumError
 from veilsum.families.clipping import drawn_clipping
 from veilsum.networks.rows import first_rows
-from veilsum.privacy import Calibration, calibrate
+from veilsum.privacy import Plan, plan
 from veilsum.simulation import Problem, SyntheticSignals
 
 Floats = NDArray[np.float64]
@@ -103,7 +103,7 @@ class NoiseVariance:
     """
 
     problem: Problem
-    calibration: Calibration
+    plan: Plan
     scales: Floats | None  # (agents, epsilons or 1), in place of the calibrated ones
     squared_rows: Floats  # (agents, 1): sum_j a_ij^2
     signals: Floats | None  # draws, where the scale depends on the signal
@@ -119,7 +119,7 @@ class NoiseVariance:
         now = self.problem.algorithm.at(t)
         entering = now.noise**2 * self._own(t) if now.noise else self._zero
         if now.link_noise and self.problem.privacy.adds_noise:
-            links = laplace_variance(self.calibration.per_edge(self.epsilons))
+            links = laplace_variance(self.plan.per_edge(self.epsilons))
             entering = entering + now.link_noise**2 * links * self.squared_rows
         return entering[:1] if (entering == entering[0]).all() else entering
 
@@ -136,14 +136,14 @@ class NoiseVariance:
             return self._zero
         key = self.problem.algorithm.sensitivities(t)
         if key not in self.cache:
-            self.cache[key] = self._calibrated(self.calibration, t)
+            self.cache[key] = self._planned(self.plan, t)
         return self.cache[key]
 
-    def _calibrated(self, calibration: Calibration, t: int) -> Floats:
+    def _planned(self, plan: Plan, t: int) -> Floats:
         signals = np.ones((len(self.squared_rows), 1)) if self.signals is None else self.signals
-        scales = [calibration.scale(signals, e, t) for e in self.epsilons.tolist()]
+        scales = [plan.scale(signals, e, t) for e in self.epsilons.tolist()]
         variances = np.stack([laplace_variance(b).mean(axis=1) for b in scales], axis=1)
-        same = self.signals is not None and not calibration.network.any()
+        same = self.signals is not None and not plan.network.any()
         return variances.mean(axis=0, keepdims=True) if same else variances
 
 
@@ -154,11 +154,11 @@ def noise_variance(problem: Problem, scales: ArrayLike | None = None) -> NoiseVa
     private and are not computed.
     """
     horizon = problem.horizon or problem.rounds
-    calibration = calibrate(
-        problem.privacy, problem.algorithm, problem.family, problem.network, horizon
+    planned = plan(
+        problem.privacy, problem.family, problem.algorithm, problem.network, horizon
     )
     signals = None
-    if calibration.reads_signals and scales is None:
+    if planned.reads_signals and scales is None:
         if problem.source.measured:
             raise PrivacyError(
                 "these scales depend on recorded signals, and so are private; state scales=..., "
@@ -169,7 +169,7 @@ def noise_variance(problem: Problem, scales: ArrayLike | None = None) -> NoiseVa
     squares: Floats = weights.data**2
     squared = np.asarray(np.bincount(weights.row_numbers, squares, weights.shape[0]), np.float64)
     return NoiseVariance(
-        problem, calibration, _checked_scales(scales, problem), squared[:, None], signals
+        problem, planned, _checked_scales(scales, problem), squared[:, None], signals
     )
 
 

@@ -6,7 +6,7 @@ The mean after T rounds is that of the readings and a weighted sum of independen
 
 h the response of the algorithm to its noise (`algorithms.response`), b the scales, d draws of scale 1.
 Its quantile comes from the exact distribution of that sum (`privacy.noise_quantile`, and for masked sums
-`privacy.sum_noise`): one Laplace draw reaches 2.12 standard deviations at 95%, not 1.96. Public
+`privacy.laws`): one Laplace draw reaches 2.12 standard deviations at 95%, not 1.96. Public
 numbers decide it, except under smooth sensitivity, where the scales follow the signals.
 """
 
@@ -79,8 +79,8 @@ def noise_half_width(
 def _half_width(
     problem: Problem, epsilon: float, confidence: float, other: float, replica: int
 ) -> float:
-    if problem.privacy.masked:
-        width = problem.calibration.masked_half_width(epsilon, problem.rounds, confidence)
+    width = problem.plan.half_width(epsilon, problem.rounds, confidence)
+    if width is not None:
         return math.hypot(width, float(quantile(confidence)) * math.sqrt(other))
     draws = remembered(
         problem, ("draws", epsilon, replica), lambda: _draws(problem, epsilon, replica)
@@ -98,22 +98,22 @@ def own_noise_variance(problem: Problem, epsilon: float, replica: int = 0) -> fl
 
 def _draws(problem: Problem, epsilon: float, replica: int) -> tuple[Any, Floats, Floats]:
     """What is drawn (scales of 1, or a mechanism), the weights of draws, and how many have each."""
-    calibration, mass = problem.calibration, problem.mass
+    plan, mass = problem.plan, problem.mass
     gains = response(problem.algorithm, problem.rounds)
-    if calibration.perturbs_input:  # M(xi) is in the place of xi
+    if plan.perturbs_input:  # M(xi) is in the place of xi
         online = problem.algorithm.online  # else one draw is in all rounds
         entering = np.abs(gains.statistic if online else gains.statistic.sum(keepdims=True))
         rounds, often = np.unique(entering, return_counts=True)
         masses, agents = np.unique(mass, return_counts=True)
         weights, times = np.outer(rounds, masses).ravel(), np.outer(often, agents).ravel()
         kept = weights > 0
-        made = calibration.mechanism(epsilon, 1, released=True)
+        made = plan.mechanism(epsilon, 1, released=True)
         return made, weights[kept], times[kept].astype(np.float64)
     known: dict[Any, tuple[Floats, Any]] = {}
     each: list[Floats] = []
     counts: list[Floats] = []
     for t in np.flatnonzero(gains.noise).tolist():
-        key = t if calibration.reads_signals else problem.algorithm.sensitivities(t)
+        key = t if plan.reads_signals else problem.algorithm.sensitivities(t)
         if key not in known:
             scales = _scales(problem, epsilon, t, replica)
             known[key] = np.unique(mass * scales, return_counts=True)
@@ -128,9 +128,9 @@ def _draws(problem: Problem, epsilon: float, replica: int) -> tuple[Any, Floats,
 
 def _scales(problem: Problem, epsilon: float, t: int, replica: int) -> Floats:
     """(agents,): the scales of Laplace noise in round t."""
-    calibration = problem.calibration
+    plan = problem.plan
     signals = np.ones((problem.network.size, 1))
-    if calibration.reads_signals:
+    if plan.reads_signals:
         signals = problem.source.signals(max(problem.algorithm.latest(t), 1), problem.replicas)
-    found = calibration.scale(signals, epsilon, t)
+    found = plan.scale(signals, epsilon, t)
     return np.asarray(found[:, min(replica, found.shape[1] - 1)])

@@ -491,7 +491,7 @@ def _alternatives(problem: Problem, colluders: int | None, absent: int | None) -
             made = algorithms.get(name, problem.network)
         rounds = max(problem.rounds, _first_result(made))
         masked = replace(problem, algorithm=made, privacy=asked, rounds=rounds, horizon=None)
-        _ = masked.calibration  # too few members for so many colluders is an error
+        _ = masked.plan  # too few members for so many colluders is an error
         yield masked
 
 

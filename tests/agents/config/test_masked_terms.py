@@ -14,8 +14,8 @@ from veilsum.agents.masked.terms import MaskedTerms
 from veilsum.agents.release import check_guarantee, request_of
 from veilsum.errors import AgentError, VeilsumError
 from veilsum.privacy import MaskedDP, Status
-from veilsum.privacy.calibration import masked_mechanism
-from veilsum.privacy.calibration import refusal as calibration_refusal
+from veilsum.privacy.planning import masked_mechanism
+from veilsum.privacy.planning import refusal as calibration_refusal
 from veilsum.scenario import Scenario
 from veilsum.simulation import SyntheticSignals, simulate
 

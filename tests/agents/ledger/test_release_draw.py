@@ -12,8 +12,8 @@ from veilsum import families
 from veilsum.agents.manifest import Manifest
 from veilsum.agents.release import ReleaseMechanism
 from veilsum.errors import AgentError, PrivacyError, SignalError
-from veilsum.privacy import NetworkDP, NoPrivacy, SignalDP, Status, calibrate
-from veilsum.privacy.calibration import input_error
+from veilsum.privacy import NetworkDP, NoPrivacy, SignalDP, Status, plan
+from veilsum.privacy.planning import input_error
 from veilsum.testing import PredictableEntropy
 
 ENTROPY = PredictableEntropy(5, simulation_only=True)
@@ -35,7 +35,7 @@ def release_mechanism_of(problem: Any, label: Any = "0", research: Any = True, *
 
 def same_scale(release_mechanism: Any, problem: Any, reading: Any) -> None:
     """The exact scale is the calibrated one, but for what the grid and rounding cost."""
-    noise = calibrate(
+    noise = plan(
         problem.privacy, problem.algorithm, problem.family, problem.network, max(problem.rounds, 1)
     )
     n = problem.network.size
@@ -233,7 +233,7 @@ def test_a_private_scale_does_not_show_in_the_grid(problem_of: Any, kind: Any) -
     for signal in (0.5, 1.0, 8.0):
         sums = [release_mechanism.draw(k, signal, entropy=ENTROPY)[0] // step for k in range(1, 40)]
         assert any(number % 2 for number in sums)  # every one of them uses the finest step
-    noise = calibrate(problem.privacy, problem.algorithm, LOG, problem.network, 50)
+    noise = plan(problem.privacy, problem.algorithm, LOG, problem.network, 50)
     scales = noise.scale(np.linspace(0.5, 8.0, 6)[:, None], 1.0, 1)
     smooth = release_mechanism.mechanism(1)
     assert smooth.multiple * smooth.sensitivity.least <= scales.min()
@@ -247,7 +247,7 @@ def test_smooth_noise_has_the_calibrated_scale(problem_of: Any) -> None:
     problem = problem_of("learn", SignalDP(1.0, 0.01, 1.0, "smooth"), LOG)
     release_mechanism = release_mechanism_of(problem)
     unit = 2.0**release_mechanism.manifest.unit
-    noise = calibrate(problem.privacy, problem.algorithm, LOG, problem.network, 50)
+    noise = plan(problem.privacy, problem.algorithm, LOG, problem.network, 50)
     for signal in (0.6, 6.0):
         drawn = [
             release_mechanism.draw(k, signal, entropy=ENTROPY)[0] / unit for k in range(1, 601)

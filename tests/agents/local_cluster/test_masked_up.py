@@ -78,7 +78,7 @@ def test_the_noise_of_the_agents_is_distributed_as_the_simulators() -> None:
     exact = made.terms.noise.draw(4 * 6000, entropy=PredictableEntropy(3, simulation_only=True))
     drawn = np.array(exact, dtype=np.int64).reshape(-1, 4).sum(axis=1)
     rng = np.random.default_rng(8)
-    mechanism: Any = problem.calibration.mechanism(1.0, 1)
+    mechanism: Any = problem.plan.mechanism(1.0, 1)
     simulated = mechanism.sum_noise(4, rng, 40_000)
     assert ks_2samp(drawn, simulated).pvalue > 1e-6
     terms = made.terms

@@ -9,7 +9,7 @@ from veilsum import algorithms, networks
 from veilsum.agents.events import Released
 from veilsum.agents.manifest import Manifest
 from veilsum.families import LogNormal1p, Normal
-from veilsum.privacy import NetworkDP, NoPrivacy, SignalDP, calibrate
+from veilsum.privacy import NetworkDP, NoPrivacy, SignalDP, plan
 from veilsum.simulation import Problem, SyntheticSignals, noise
 from veilsum.simulation.seeds import noise_seed
 
@@ -73,7 +73,7 @@ def drawn(todo: Any, t: Any) -> Any:
     """xi + d of round t, as the simulator draws them."""
     signals = todo.source.signals(max(t, 1), 1)
     values = todo.family.columns(signals)[:, 0, 0]
-    calibration = calibrate(todo.privacy, todo.algorithm, todo.family, todo.network, todo.rounds)
+    calibration = plan(todo.privacy, todo.algorithm, todo.family, todo.network, todo.rounds)
     assert calibration is not None
     scale = calibration.scale(signals, todo.privacy.epsilon, t)[:, 0]
     agents = np.arange(todo.network.size)

@@ -21,7 +21,7 @@ from veilsum.agents.release import (
 from veilsum.agents.release.reserve import DEPTH
 from veilsum.errors import AgentError, SignalError
 from veilsum.privacy import Batches, MaskedDP, Noise, Release, spent
-from veilsum.privacy.calibration import masked_mechanism
+from veilsum.privacy.planning import masked_mechanism
 from veilsum.scenario import Scenario
 from veilsum.testing import PredictableEntropy
 

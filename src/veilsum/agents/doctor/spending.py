@@ -239,7 +239,7 @@ def accuracy(agent: ExaminedAgent) -> Iterator[CheckResult]:
     try:
         found = precision(problem)
         if found is not None:  # remedies are approximate; the width is what the agent will state
-            low, high = problem.family.statistic_range
+            low, high = problem.family.moves(math.inf).range
             widths = _widths(agent, problem)
             found = replace(found, half_width=widths[int((high - low).argmin())])
     except VeilsumError as unknown:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from veilsum.agents.masked.masks import digest
 from veilsum.errors import AgentError
-from veilsum.privacy import MaskedDP
-from veilsum.privacy.calibration import masked_mechanism
+from veilsum.privacy import MaskedDP, plan
 from veilsum.privacy.masked import MaskedParameters
 
 if TYPE_CHECKING:
@@ -81,7 +80,7 @@ class MaskedTerms:
         Returns
         -------
         MaskedTerms
-            The parameters are computed by `masked_mechanism`, and nowhere else.
+            The parameters are computed by `privacy.plan`, and nowhere else.
 
         Raises
         ------
@@ -106,7 +105,7 @@ class MaskedTerms:
             manifest.digest,
             bytes.fromhex(manifest.nonce),
             tuple(zip(manifest.labels, keys, strict=True)),
-            masked_mechanism(request, family, len(manifest.members)).terms,
+            plan(request, family, members=len(manifest.members)).mechanism().terms,
         )
 
     @cached_property

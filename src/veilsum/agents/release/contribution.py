@@ -12,6 +12,7 @@ drawn ahead (`NoiseReserve`): when an agent is made, and between its queries.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
@@ -26,8 +27,8 @@ from veilsum.agents.release.guarantees import check_guarantee, guarantee, reques
 from veilsum.agents.release.reserve import NoiseReserve
 from veilsum.agents.release.signals import checked_signal
 from veilsum.errors import AgentError, SignalError
-from veilsum.privacy import Guarantee, MaskedDP, MaskedMechanism, PrivacyEvent
-from veilsum.privacy.calibration import RELATIVE, input_error, masked_mechanism
+from veilsum.families.base import RELATIVE
+from veilsum.privacy import Guarantee, MaskedDP, MaskedMechanism, PrivacyEvent, plan
 from veilsum.privacy.exact import SYSTEM, Entropy
 from veilsum.privacy.exact.grid import floor_log2, paid_steps, to_grid
 from veilsum.privacy.masked import MaskedParameters
@@ -96,7 +97,7 @@ class ContributionMechanism:
             check_guarantee(manifest, family, problem.privacy.budget_fractions)
         self.manifest, self.family, self.label = manifest, family, label
         self._mechanism, self.guarantee = _in_common(manifest, family)
-        self._low, self._high = family.statistic_range
+        self._low, self._high = family.moves(math.inf).range
         self._exponent = floor_log2(Fraction(self._mechanism.step))
         self._check_grid()
         terms = self.terms
@@ -118,7 +119,7 @@ class ContributionMechanism:
         """The grid."""
         return self._mechanism.step
 
-    def event(self, reading: int = 1) -> PrivacyEvent:  # noqa: ARG002 - the same for all
+    def event(self, reading: int = 1) -> PrivacyEvent:
         """The cost of one session, which the ledger charges when a value is sent."""
         return self._mechanism.event(released=True)
 
@@ -183,7 +184,7 @@ class ContributionMechanism:
         made = self._mechanism
         if made.whole:
             return
-        error = input_error(self.family, made.sensitivity)
+        error = self.family.moves(math.inf).error
         moved = (Fraction(made.sensitivity) + 2 * Fraction(error)) / Fraction(made.step)
         if paid_steps(moved, self.family.dimension) > self.terms.sensitivity_steps:
             raise AgentError(
@@ -198,5 +199,5 @@ def _in_common(manifest: Manifest, family: Any) -> tuple[MaskedMechanism, Guaran
     """What all agents of a process have in common: the sampler's tables are made once."""
     request = request_of(manifest)
     assert isinstance(request, MaskedDP)
-    made = masked_mechanism(request, family, len(manifest.members))
+    made = plan(request, family, members=len(manifest.members)).mechanism()
     return made, guarantee(manifest, family)

@@ -1,6 +1,6 @@
 """From a reading to what may leave the agent: drawn exactly, in the network's units.
 
-    released = M(xi(reading)),    M the mechanism that `privacy.calibrate` chooses for the round:
+    released = M(xi(reading)),    M the mechanism that `privacy.plan` chooses for the round:
 
 discrete Laplace noise of scale max(Delta, a_i)/epsilon on a grid, or any other mechanism that the
 manifest names. Delta is the statistic's sensitivity and a_i, the largest weight of a neighbour,
@@ -39,15 +39,12 @@ from veilsum.agents.release.guarantees import (
 from veilsum.agents.release.signals import checked_signal
 from veilsum.errors import AgentError
 from veilsum.privacy import (
-    BoundedSignal,
-    DiscreteLaplaceMechanism,
     Mechanism,
     PrivacyEvent,
-    calibrate,
+    plan,
 )
 from veilsum.privacy.exact import SYSTEM, Entropy
 from veilsum.privacy.exact.grid import to_grid
-from veilsum.privacy.mechanisms.additive import GridMechanism
 from veilsum.simulation import Problem
 
 Floats = NDArray[np.float64]
@@ -131,8 +128,8 @@ class ReleaseMechanism:
         fraction = _fraction(manifest, label, fractions)
         self.epsilon = manifest.epsilon * fraction
         self.privacy = request_of(manifest)
-        self.calibration = calibrate(
-            self.privacy, self.algorithm, family, AgentNeighbourhood.of(manifest, label),
+        self.plan = plan(
+            self.privacy, family, self.algorithm, AgentNeighbourhood.of(manifest, label),
             max(manifest.rounds, 1),
         )  # fmt: skip
         self._last: tuple[tuple[float, int], Mechanism] | None = None
@@ -160,7 +157,7 @@ class ReleaseMechanism:
         """
         key = self.epsilon, self._round(reading, round)
         if self._last is None or self._last[0] != key:
-            self._last = key, self.calibration.mechanism(*key, released=True)
+            self._last = key, self.plan.mechanism(*key, released=True)
         return self._last[1]
 
     def draw(
@@ -190,9 +187,7 @@ class ReleaseMechanism:
         xi = self._statistic(checked)
         if not self.privacy.adds_noise:
             return tuple(self._within(value) for value in self._in_units(xi))
-        if isinstance(mechanism.domain, BoundedSignal):  # floats may be beyond by a last digit
-            xi = np.clip(xi, mechanism.domain.low, mechanism.domain.high)
-        values = mechanism.release(xi, entropy=entropy)
+        values = mechanism.release(mechanism.clip(xi), entropy=entropy)
         return tuple(self._within(Fraction(float(value))) for value in values)
 
     def draw_sum(
@@ -214,7 +209,7 @@ class ReleaseMechanism:
 
         Raises
         ------
-        AgentError
+        PrivacyError
             If the mechanism does not add noise of a public scale, which is all that protects a sum.
         SignalError
             If a reading is outside the support.
@@ -224,11 +219,6 @@ class ReleaseMechanism:
         if not self.privacy.adds_noise:
             units = [self._in_units(xi) for xi in rows]
             return tuple(self._within(sum(column), count) for column in zip(*units, strict=True))
-        if not isinstance(mechanism, GridMechanism | DiscreteLaplaceMechanism):
-            raise AgentError(
-                f"mechanism {mechanism.name} is for one reading, and the sum of a batch needs "
-                "noise that is added to it; use laplace, or leave batches out"
-            )
         values = mechanism.release_sum(np.array(rows), entropy=entropy)
         return tuple(self._within(Fraction(float(value)), count) for value in values)
 

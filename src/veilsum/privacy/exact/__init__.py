@@ -1,15 +1,13 @@
 """Exact samplers: the stated distribution itself, from the operating system's entropy.
 
-`DiscreteLaplace` is the distribution that additive mechanisms draw from,
-`GeneralizedDiscreteLaplace` the parts that several agents draw of one discrete Laplace, `coins` the Bernoulli
-trials under it, `Entropy` where the bits come from, and `support_attack` the attack that
+The laws that are drawn are in `veilsum.privacy.laws`; here are the `coins` under them, the grid that a
+release lies on, `Entropy`, where the bits come from, and `support_attack` the attack that
 floating-point noise fails and exact noise survives. The mechanisms that use them are in
 `veilsum.privacy.mechanisms`.
 """
 
 from __future__ import annotations
 
-from veilsum.privacy.exact.discrete import DiscreteLaplace
 from veilsum.privacy.exact.entropy import SYSTEM, Entropy, SystemEntropy
 from veilsum.privacy.exact.leak import (
     SupportReport,
@@ -20,13 +18,10 @@ from veilsum.privacy.exact.leak import (
     support_attack,
 )
 from veilsum.privacy.exact.poisson import PoissonSampler
-from veilsum.privacy.exact.shares import GeneralizedDiscreteLaplace
 
 __all__ = [
     "SYSTEM",
-    "DiscreteLaplace",
     "Entropy",
-    "GeneralizedDiscreteLaplace",
     "PoissonSampler",
     "SupportReport",
     "SystemEntropy",

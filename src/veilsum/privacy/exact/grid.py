@@ -27,11 +27,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veilsum.errors import PrivacyError
-from veilsum.privacy.exact.discrete import Integers
 
 Floats = NDArray[np.float64]
+Integers = NDArray[Any]  # int64, or Python integers (dtype object) where 64 bits do not suffice
 
 EXACT = 2**53  # whole numbers up to here are floats
+ROOM = 2**62  # int64 draws stay below, so that a draw and a grid point add up in 64 bits
 SMALL = 2.0**61  # grid points below, plus a draw of 62 bits, add up in 64 bits
 LARGEST = sys.float_info.max
 INEXACT = "exceeds 2^53 and has no exact float"
@@ -47,6 +48,12 @@ def floor_log2(x: Fraction) -> int:
 def paid_steps(distance: Fraction, dimension: int) -> int:
     """ceil(distance) + dimension - 1, the distance being in grid steps."""
     return math.ceil(distance) + dimension - 1
+
+
+def integers(values: list[int]) -> Integers:
+    """Hold whole numbers as int64 if all lie within +-2^62, else as Python integers."""
+    fits = all(-ROOM <= value <= ROOM for value in values)
+    return np.array(values, dtype=np.int64 if fits else object)
 
 
 def to_grid(values: Floats, exponent: int) -> Integers:

@@ -30,11 +30,14 @@ from bisect import bisect_left
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING
 
 from veilsum.errors import PrivacyError
 from veilsum.privacy.exact.coins import WORD, exp_bracket
-from veilsum.privacy.exact.discrete import DiscreteLaplace
 from veilsum.privacy.exact.entropy import SYSTEM, Entropy, checked, read
+
+if TYPE_CHECKING:
+    from veilsum.privacy.laws.discrete_laplace import DiscreteLaplace
 
 LARGEST_TABLE = 128  # mean up to which inversion is used
 LARGEST_MEAN = 2**120
@@ -147,6 +150,10 @@ class PoissonSampler:
 
     @cached_property
     def _proposals(self) -> DiscreteLaplace:
+        from veilsum.privacy.laws.discrete_laplace import (
+            DiscreteLaplace,  # whose parts draw Poisson
+        )
+
         return DiscreteLaplace(Fraction(self._centre[1]))
 
 

@@ -2,126 +2,46 @@
 
     |log P(z | x) - log P(z | x')| <= eps    for all outputs z and adjacent inputs x, x'
 
-One object answers every question about the noise: which inputs it takes (`domain`), its `scale` and
-`variance`, fast floating-point draws for simulation (`sample`), exact draws that may leave an agent
-(`release`), and the privacy event that an accountant charges (`event`). The simulator, the theory,
-the audits and the agents ask the same object.
+One object answers every question about the noise: which statistics it takes (`misfit`, `fit`), its `scale`
+and `variance`, fast floating-point draws for simulation (`sample`), exact draws that may leave an agent
+(`release`), how far sums of its noise reach (`sum_quantile`), what an audit attacks (`pairs`, `weakened`)
+and the privacy event that an accountant charges (`event`). Nobody asks for its class.
+
+A mechanism is one file of this package: a class with a `name` registers itself, and simulation, agents,
+theory, audits and the contract suites know it by that. An event kind of its own goes into the same file.
 
 Two claims are kept apart. `ideal_status` is about the distribution above, in real numbers. `status`
 is about the bits that `release` returns. `sample` makes no claim: floating-point noise is fast and
-not private, because the holes in its support tell x from x' (`privacy.exact.leak`).
+not private, because the holes in its support tell x from x' (`auditing.support_attack`).
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veilsum import _validate
+from veilsum._registry import Registry
+from veilsum._statistic import Statistic, Status
 from veilsum.errors import PrivacyError
 from veilsum.privacy.accounting.events import PrivacyEvent
 from veilsum.privacy.exact.entropy import SYSTEM, Entropy
 from veilsum.privacy.exact.grid import finite_floats
-from veilsum.privacy.guarantee import Status
 
 Array = NDArray[np.float64]
+Pair = tuple[float, float]
 
 PURE_REASON = "the log density moves by at most epsilon between adjacent inputs"
+MOST_ERROR = 2.0**-20  # of a sensitivity, by floats; beyond, it would swell the noise
+COMPUTABLE = (1e-12, 700.0)  # epsilons whose exponentials and coins are computed
+MOST_EPSILON = COMPUTABLE[1]
 
-
-@dataclass(frozen=True)
-class RealStatistic:
-    """A real statistic: x and x' are adjacent when ||x - x'||_1 <= sensitivity.
-
-    Parameters
-    ----------
-    sensitivity
-        The largest l1 distance between the statistics of two adjacent signals.
-
-    Examples
-    --------
-    >>> RealStatistic(2.0).sensitivity
-    2.0
-    """
-
-    sensitivity: float
-
-    def __post_init__(self) -> None:
-        """Refuse a sensitivity that no finite noise serves."""
-        _validate.positive(PrivacyError, sensitivity=self.sensitivity)
-
-    def variance(self, mechanism: Mechanism) -> float:
-        """The variance, the same for every x."""
-        return mechanism.worst_variance
-
-
-@dataclass(frozen=True)
-class IntegerStatistic(RealStatistic):
-    """A whole-number statistic that moves by at most a whole `sensitivity`.
-
-    Parameters
-    ----------
-    sensitivity
-        The largest l1 distance between the statistics of two adjacent signals, a whole number.
-
-    Examples
-    --------
-    >>> IntegerStatistic(1).sensitivity
-    1
-    """
-
-    def __post_init__(self) -> None:
-        """Refuse a sensitivity that is not a whole number."""
-        super().__post_init__()
-        _validate.at_least(PrivacyError, 1, sensitivity=self.sensitivity)  # type: ignore[arg-type]
-
-
-@dataclass(frozen=True)
-class BoundedSignal:
-    """A value of [low, high]; any two values are adjacent unless `sensitivity` says less.
-
-    Parameters
-    ----------
-    low, high
-        The public bounds.
-    integer
-        Whether only whole numbers occur.
-    sensitivity
-        How far apart two adjacent values can be: high - low by default.
-
-    Examples
-    --------
-    >>> BoundedSignal(0.0, 4.0).sensitivity
-    4.0
-    """
-
-    low: float
-    high: float
-    integer: bool = False
-    sensitivity: float = math.inf
-
-    def __post_init__(self) -> None:
-        """Refuse bounds that are not finite, not in order or, for whole numbers, not whole."""
-        check_bounds(self.low, self.high)
-        if self.integer and not (self.low == round(self.low) and self.high == round(self.high)):
-            raise PrivacyError(f"bounds must be whole numbers; found ({self.low}, {self.high})")
-        if not self.sensitivity > 0:
-            raise PrivacyError(f"sensitivity must be above 0; found {self.sensitivity}")
-        object.__setattr__(self, "sensitivity", min(self.sensitivity, self.high - self.low))
-
-    def variance(self, mechanism: Mechanism) -> float:
-        """The worst over the domain: at an end, or at the value nearest the middle."""
-        middle = (self.low + self.high) / 2
-        values = np.array([self.high, math.floor(middle) if self.integer else middle])
-        return float(mechanism.variance(values).max())
-
-
-Domain = RealStatistic | IntegerStatistic | BoundedSignal
+MECHANISMS: Registry[type[Mechanism]]
 
 
 @dataclass(frozen=True)
@@ -144,14 +64,67 @@ class Mechanism(ABC):
     epsilon: float
 
     name: ClassVar[str]
+    requested: ClassVar[bool] = True  # whether a privacy request can name it
+    takes_delta: ClassVar[bool] = False  # whether a delta buys less noise
+    adds: ClassVar[bool] = True  # noise that does not depend on the input, as sums of inputs need
     uniforms: ClassVar[int] = 0  # per draw, what `from_uniforms` needs; 0: it draws otherwise
     scalar: ClassVar[bool] = False  # whether a vector statistic would cost more than epsilon
     delta = 0.0  # not annotated: a subclass has it as a field
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Register a mechanism of the package."""
+        super().__init_subclass__(**options)
+        MECHANISMS.enlist(cls)
+
+    @classmethod
+    def misfit(cls, statistic: Statistic, epsilon: float, delta: float = 0.0) -> str:
+        """Why the mechanism does not take such a statistic, as "mechanism x ..."; "" if it does.
+
+        Parameters
+        ----------
+        statistic
+            What moves, and how far.
+        epsilon, delta
+            What one release may cost.
+        """
+        if not cls.requested:
+            return "is not for a statistic by itself"
+        if statistic.scale is not None:
+            return "has a public scale, and this one follows the signal"
+        if delta and not cls.takes_delta:
+            return "is pure: a delta buys nothing; leave it out"
+        if cls.scalar and statistic.dimension > 1:
+            return f"is for one number, and the statistic has {statistic.dimension}"
+        return ""
+
+    @classmethod
+    def fit(
+        cls, statistic: Statistic, epsilon: float, delta: float = 0.0, released: bool = False
+    ) -> Mechanism:
+        """The mechanism for a statistic that it takes.
+
+        Parameters
+        ----------
+        statistic, epsilon, delta
+            As of `misfit`.
+        released
+            Whether it must cover what floats do to the statistic, for an exact release.
+        """
+        raise PrivacyError(f"mechanism {cls.name} {cls.misfit(statistic, epsilon, delta)}")
+
+    @classmethod
+    def examples(cls) -> tuple[Mechanism, ...]:
+        """Instances that the contract suites test and the audits attack."""
+        return ()
+
     @property
-    @abstractmethod
-    def domain(self) -> Domain | None:
-        """What goes in and which inputs are adjacent; None where the signal itself goes in."""
+    def pairs(self) -> tuple[Pair, ...]:
+        """Adjacent inputs, the worst ones among them: what an audit attacks."""
+        return ()
+
+    def weakened(self, missing: float) -> Mechanism:
+        """The mechanism without that part of its noise, under the same claim: an audit must find it."""
+        return replace(self, epsilon=min(self.epsilon / (1 - missing), MOST_EPSILON))
 
     @property
     def ideal_status(self) -> Status:
@@ -173,6 +146,10 @@ class Mechanism(ABC):
     def worst_variance(self) -> float:
         """The largest variance over all inputs."""
 
+    def variance_over(self, statistic: Statistic) -> float:
+        """The largest variance over the values of a statistic."""
+        return self.worst_variance
+
     @property
     def scale(self) -> float:
         """The noise's scale: sqrt(worst_variance/2), that of Laplace noise of this variance."""
@@ -190,13 +167,40 @@ class Mechanism(ABC):
         """Var release(x): the ideal variance, and what the grid adds to it."""
         return self.variance(x)
 
+    def sum_quantile(
+        self, weights: Array, times: Array, confidence: float, normal_variance: float = 0.0
+    ) -> float:
+        """x with P(|sum_k p_k d_k + normal| <= x) >= confidence, d_k independent noise.
+
+        Chebyshev's inequality, where nothing better is known.
+
+        Parameters
+        ----------
+        weights, times
+            p_k >= 0, and how many draws have this weight.
+        confidence
+            Above 0 and below 1.
+        normal_variance
+            Of an independent normal number that is added.
+        """
+        variance = self.worst_variance * float((times * weights**2).sum())
+        return math.sqrt((variance + normal_variance) / (1 - confidence))
+
+    def quantile(self, confidence: float) -> float:
+        """How far the noise of one release is from 0 at most, with that probability."""
+        return self.sum_quantile(np.ones(1), np.ones(1), confidence)
+
+    def clip(self, x: ArrayLike) -> Array:
+        """Inputs within the bounds that the mechanism has: floats may be beyond by a last digit."""
+        return np.asarray(x, dtype=np.float64)
+
     def sample(self, values: ArrayLike, rng: np.random.Generator) -> Array:
         """One noised number for each value, in floating point: for simulation only.
 
         Parameters
         ----------
         values
-            Inputs of the domain.
+            Inputs that the mechanism takes.
         rng
             Where the randomness comes from.
 
@@ -208,7 +212,7 @@ class Mechanism(ABC):
         x = np.asarray(values, dtype=np.float64)
         return self.from_uniforms(x, rng.random((self.uniforms, *x.shape)))
 
-    def from_uniforms(self, x: Array, u: Array) -> Array:  # noqa: ARG002 - of those that do
+    def from_uniforms(self, x: Array, u: Array) -> Array:
         """Turn `uniforms` numbers of (0, 1) per value into a draw: what `sample` is made of."""
         raise PrivacyError(f"mechanism {self.name} is not a function of uniform numbers")
 
@@ -219,7 +223,7 @@ class Mechanism(ABC):
         Parameters
         ----------
         values
-            Finite inputs of the domain.
+            Finite inputs that the mechanism takes.
         entropy
             Where the random bytes come from: the operating system, except in tests.
 
@@ -228,6 +232,13 @@ class Mechanism(ABC):
         NDArray
             An array of the shape of `values`; each call is a new release.
         """
+
+    def release_sum(self, rows: ArrayLike, *, entropy: Entropy = SYSTEM) -> NDArray[Any]:
+        """The sum of several statistics with the noise of one, drawn exactly."""
+        raise PrivacyError(
+            f"mechanism {self.name} is for one reading, and the sum of a batch needs noise that is "
+            "added to it; use laplace, or leave batches out"
+        )
 
     @property
     def exponent(self) -> int | None:
@@ -238,7 +249,12 @@ class Mechanism(ABC):
     def privacy_loss(self, x: float, other: float) -> float:
         """sup_z |log P(z | x) - log P(z | other)|: at most epsilon if adjacent."""
 
-    def event(self, released: bool = False) -> PrivacyEvent:  # noqa: ARG002 - of additive noise
+    def loss_between(self, x: Array, other: Array) -> float:
+        """The loss of a statistic, whose coordinates have noise of their own."""
+        pairs = zip(self.clip(x), self.clip(other), strict=True)
+        return sum(self.privacy_loss(float(a), float(b)) for a, b in pairs)
+
+    def event(self, released: bool = False) -> PrivacyEvent:
         """The privacy event of one release, as an accountant charges it.
 
         Parameters
@@ -246,7 +262,10 @@ class Mechanism(ABC):
         released
             Whether the event is that of `release`, on its grid, or of the ideal distribution.
         """
-        return PrivacyEvent(self.epsilon)
+        return PrivacyEvent.of(self.epsilon, self.delta)
+
+
+MECHANISMS = Registry("mechanism", "veilsum.privacy.mechanisms", PrivacyError)
 
 
 @dataclass(frozen=True)
@@ -267,11 +286,7 @@ class IdentityMechanism(Mechanism):
     epsilon: float = math.inf
 
     name: ClassVar[str] = "none"
-
-    @property
-    def domain(self) -> None:
-        """Anything goes in."""
-        return None
+    requested: ClassVar[bool] = False
 
     @property
     def ideal_status(self) -> Status:
@@ -297,11 +312,11 @@ class IdentityMechanism(Mechanism):
         """0 for every input."""
         return np.zeros(np.shape(x))
 
-    def from_uniforms(self, x: Array, u: Array) -> Array:  # noqa: ARG002
+    def from_uniforms(self, x: Array, u: Array) -> Array:
         """x."""
         return x
 
-    def release(self, values: ArrayLike, *, entropy: Entropy = SYSTEM) -> Array:  # noqa: ARG002
+    def release(self, values: ArrayLike, *, entropy: Entropy = SYSTEM) -> Array:
         """x."""
         return finite_floats(values)
 
@@ -309,18 +324,26 @@ class IdentityMechanism(Mechanism):
         """0 for equal inputs, else infinite."""
         return 0.0 if x == other else math.inf
 
-    def event(self, released: bool = False) -> PrivacyEvent:  # noqa: ARG002
+    def weakened(self, missing: float) -> Self:
+        """Itself."""
+        return self
+
+    def event(self, released: bool = False) -> PrivacyEvent:
         """There is none: a release without noise has no finite cost."""
         raise PrivacyError("a release without noise has no finite privacy cost")
 
 
-COMPUTABLE = (1e-12, 700.0)  # epsilons whose exponentials and coins are computed
+def computable(epsilon: float) -> str:
+    """Why a mechanism whose exponentials are computed does not take this epsilon; "" if it does."""
+    if COMPUTABLE[0] <= epsilon <= COMPUTABLE[1]:
+        return ""
+    return f"takes epsilon from {COMPUTABLE[0]:g} to {COMPUTABLE[1]:g}; found {epsilon:g}"
 
 
 def check_epsilon(epsilon: float) -> None:
     """Raise for an epsilon whose exponential is not computed."""
     _validate.positive(PrivacyError, epsilon=epsilon)
-    if not COMPUTABLE[0] <= epsilon <= COMPUTABLE[1]:
+    if computable(epsilon):
         raise PrivacyError(
             f"epsilon must be between {COMPUTABLE[0]:g} and {COMPUTABLE[1]:g} for this mechanism; "
             f"found {epsilon:g}; the mechanism laplace takes any epsilon"

@@ -19,14 +19,7 @@ from veilsum.errors import PrivacyError
 from veilsum.privacy.accounting.events import PrivacyEvent
 from veilsum.privacy.exact.entropy import SYSTEM, Entropy
 from veilsum.privacy.masked import MaskedParameters
-from veilsum.privacy.mechanisms.base import (
-    Array,
-    Domain,
-    IntegerStatistic,
-    Mechanism,
-    RealStatistic,
-)
-from veilsum.privacy.sum_noise import sum_quantile
+from veilsum.privacy.mechanisms.base import Array, Mechanism
 
 ROUNDING = 1 / 12  # variance of rounding to whole steps
 
@@ -64,18 +57,12 @@ class MaskedMechanism(Mechanism):
     whole: bool = False
 
     name: ClassVar[str] = "masked"
-
-    @property
-    def domain(self) -> Domain:
-        """A statistic of this sensitivity."""
-        if self.whole:
-            return IntegerStatistic(math.ceil(self.sensitivity))
-        return RealStatistic(self.sensitivity)
+    requested: ClassVar[bool] = False
 
     @property
     def reason(self) -> str:
         """Why the sum hides a member."""
-        return MASKED_REASON.format(h=self.terms.honest, noise=self.terms.noise_name)
+        return MASKED_REASON.format(h=self.terms.honest, noise=self.terms.law.name)
 
     @property
     def worst_variance(self) -> float:
@@ -115,8 +102,7 @@ class MaskedMechanism(Mechanism):
         confidence
             Of the noise, whose distribution is exact; rounding adds half a step at most.
         """
-        together: Any = self.terms.noise_of(draws)
-        steps = sum_quantile(together, confidence)
+        steps = self.terms.noise_of(draws).quantile(confidence)
         return steps * self.step / readings + (0.0 if self.whole else self.step / 2)
 
     def sample(self, values: ArrayLike, rng: np.random.Generator) -> Array:
@@ -124,7 +110,7 @@ class MaskedMechanism(Mechanism):
         steps = self.on_grid(values)
         return np.asarray((steps + self.terms.noise.sample(steps.shape, rng)) * self.step)
 
-    def release(self, values: ArrayLike, *, entropy: Entropy = SYSTEM) -> NDArray[Any]:  # noqa: ARG002
+    def release(self, values: ArrayLike, *, entropy: Entropy = SYSTEM) -> NDArray[Any]:
         """Refuse: without masks it hides nearly nothing."""
         raise PrivacyError(
             "a member's value of a masked sum never leaves by itself; agents/masked pads it"
@@ -137,7 +123,7 @@ class MaskedMechanism(Mechanism):
         moved = abs(float(self.on_grid(x) - self.on_grid(other)))
         return moved / float(self.terms.scale)
 
-    def event(self, released: bool = False) -> PrivacyEvent:  # noqa: ARG002 - the grid is stated
+    def event(self, released: bool = False) -> PrivacyEvent:
         """The cost of one session."""
         return self.terms.event
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilsum._types import Family, Floats, Ints, Kind
-from veilsum.privacy import Calibration
+from veilsum.privacy import Plan
 from veilsum.simulation import Problem, seeds
 from veilsum.simulation.backend import ProcessRows, RecordedRows
 from veilsum.simulation.mpi.communicator import swap, together, total
@@ -34,7 +34,7 @@ TAG = 8
 
 @dataclass(frozen=True, eq=False)
 class RankNetwork:
-    """As much of a network as signals and calibration read, for one rank's agents."""
+    """As much of a network as signals and plan read, for one rank's agents."""
 
     size: int
     largest_neighbour_weight: Floats
@@ -196,9 +196,9 @@ class MpiBackend:
         squares = np.add.reduceat(rows.data**2, rows.indptr[:-1])
         return np.asarray(squares[self.part.places[: self.part.own] - rows.first])
 
-    def noise_key(self, calibration: Calibration | None) -> int:
+    def noise_key(self, plan: Plan | None) -> int:
         """As `seeds` has it on one machine; of what cannot be described, rank 0's token counts."""
-        key = seeds.noise_key(self.problem, self._marks(), calibration)
+        key = seeds.noise_key(self.problem, self._marks(), plan)
         return int(self.comm.bcast(key))
 
     def _marks(self) -> seeds.Marks | None:
@@ -227,10 +227,10 @@ class MpiBackend:
         """The sum of the ranks' marks, modulo 2^64."""
         return int(total(self.comm, np.array([mine], dtype=np.uint64))[0])
 
-    def calibration(self) -> Calibration:
+    def plan(self) -> Plan:
         """Of this rank's agents; what one rank raises, all raise."""
         with together(self.comm):
-            return self.local.calibration
+            return self.local.plan
 
     def average(self, mean: Floats) -> Floats:
         """The mean over all agents; an expectation is the same on every rank."""

@@ -7,8 +7,7 @@
   weight; what later messages cost is bounded by `network_cost`.
 - The published noise of log s is proved or refuted by the delta that it spends on the domain of the
   family (`published`), which depends on the public floor and on epsilon.
-- Where no noise keeps the guarantee for the family, `calibration.refusal` returns why, and nothing
-  is guaranteed: guarantee and calibration call the same function.
+- Where no noise keeps the guarantee for the family, `plan` says why, and nothing is guaranteed.
 
 - Readings in batches enter once as well, in the sum of their batch, which moves by what one of them
   moves; what several readings of a batch cost together is in `batches`.
@@ -58,19 +57,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilsum import _validate
+from veilsum._statistic import Status
 from veilsum._types import Family
 from veilsum._warn import warn
 from veilsum.algorithms.base import DOUBLY, Algorithm
 from veilsum.algorithms.first_order import FirstOrder
 from veilsum.algorithms.graph_homomorphic import GraphHomomorphic
 from veilsum.algorithms.table import CoefficientTable, coefficient_table
-from veilsum.errors import PrivacyError, PrivacyWarning
+from veilsum.errors import PrivacyError, PrivacyWarning, VeilsumError
 from veilsum.families.support import Metric, Support, number
 from veilsum.privacy.accounting import PrivacyEvent, compose
-from veilsum.privacy.calibration import event_of, in_batches, masked_mechanism, refusal
-from veilsum.privacy.guarantee import Adversary, Guarantee, RunReleases, Sees, Status, Unit
+from veilsum.privacy.guarantee import Adversary, Guarantee, RunReleases, Sees, Unit
 from veilsum.privacy.mechanisms.masked import MASKED_REASON
 from veilsum.privacy.odds import upward
+from veilsum.privacy.planning import MaskedPlan, Plan, plan
 from veilsum.privacy.published import worst_pair
 from veilsum.privacy.requests import (
     SMOOTH,
@@ -151,10 +151,7 @@ def guarantee_of(
             float("inf"), 0.0, Unit(0.0), Adversary(Sees.EVERYONE), Status.NONE, "no noise is added"
         )
     try:
-        algorithm = in_batches(privacy, algorithm)
-    except PrivacyError as problem:
-        return _nothing(privacy, algorithm, str(problem))
-    try:
+        algorithm = privacy.batched(algorithm)
         privacy = privacy.over(family)
     except PrivacyError as problem:
         return _nothing(privacy, algorithm, str(problem))
@@ -200,10 +197,10 @@ def unit_of(privacy: PrivacyRequest, family: Family | None, online: bool) -> Uni
     if privacy.reads_signals:
         norms = [(width, radius)]
     else:
-        l1, l2 = family.sensitivity, family.l2_sensitivity
-        norms = [(float(l1(math.inf).value), float(l1(radius).value))]
-        if privacy.masked and privacy.delta:
-            norms.append((float(l2(math.inf)), float(l2(radius))))
+        whole_move, move = family.moves(math.inf), family.moves(radius)
+        norms = [(whole_move.l1, move.l1)]
+        if privacy.delta:
+            norms.append((float(whole_move.l2 or 0.0), float(move.l2 or 0.0)))
     steps: float = math.inf
     if radius >= width:
         steps = 1
@@ -363,8 +360,9 @@ def _signal_guarantee(
 
     `weighted`: the noise is at least what hides the neighbours' weights.
     """
-    found = _assess(privacy, steps, family, weighted)
-    run = RunReleases(_event(privacy, steps, family), privacy.batches, _uses(steps))
+    made = _planned(privacy, steps, family)
+    found = _if_stated(_derived(privacy, steps, family, weighted, made), made, family)
+    run = RunReleases(_event(privacy, steps, made), privacy.batches, _uses(steps))
     cost = compose(run.moved(1, 1))
     return Guarantee(
         epsilon=cost.epsilon,
@@ -386,11 +384,11 @@ def _masked_guarantee(
     """The guarantee of a masked sum, for a query: A sessions at most, against c colluders."""
     unit = unit_of(privacy, family, steps.algorithm.online)
     adversary = Adversary(Sees.MEMBERS, colluders=privacy.colluders)
-    algorithm = steps.algorithm
-    reason = _masked_refusal(privacy, algorithm, family) or _again(steps)
-    if reason or algorithm.session is None:
+    algorithm, made = steps.algorithm, _planned(privacy, steps, family)
+    reason = made if isinstance(made, str) else _again(steps)
+    if reason or not isinstance(made, MaskedPlan):
         return Guarantee(float("inf"), 0.0, unit, adversary, Status.NONE, reason.rstrip("."))
-    terms = masked_mechanism(privacy, family, algorithm.session.members).terms
+    terms = made.mechanism().terms
     run = RunReleases(terms.event, privacy.batches, terms.attempts)
     cost = compose(run.moved(1, 1))
     sessions = (
@@ -404,11 +402,9 @@ def _masked_guarantee(
         query = f"each reading is in one batch ({privacy.batches}), and its query takes"
     elif algorithm.online:
         query = "each reading is in one query, which takes"
-    hidden = MASKED_REASON.format(h=terms.honest, noise=terms.noise_name)
+    hidden = MASKED_REASON.format(h=terms.honest, noise=terms.law.name)
     found = Assessment(Status.PROVED, f"{hidden}; {query} {sessions}")
-    if family is not None and not family.sensitivity_is_proved:
-        stated = f"the sensitivity of {family.name} is stated by its author; if it holds, "
-        found = Assessment(Status.CLAIMED, stated + found.reason)
+    found = _if_stated(found, made, family)
     return Guarantee(
         epsilon=cost.epsilon,
         delta=cost.delta,
@@ -422,19 +418,12 @@ def _masked_guarantee(
     )
 
 
-def _masked_refusal(privacy: MaskedDP, algorithm: Algorithm, family: Family | None) -> str:
-    """Why a masked sum is not what it must be; empty where it is."""
-    if algorithm.session is None:
-        return (
-            f"MaskedDP goes with the algorithms masked-sum and masked-learn; found {algorithm.name}"
-        )
-    if family is not None:
-        return refusal(privacy, family, algorithm) or ""
+def _planned(privacy: PrivacyRequest, steps: CoefficientTable, family: Family | None) -> Plan | str:
+    """The plan of a request, or why there is none."""
     try:
-        masked_mechanism(privacy, None, algorithm.session.members)
-    except PrivacyError as problem:
+        return plan(privacy, family, steps.algorithm, rounds=steps.rounds)
+    except VeilsumError as problem:
         return str(problem)
-    return ""
 
 
 def _network_guarantee(
@@ -488,12 +477,11 @@ def _uses(steps: CoefficientTable) -> int:
     return steps.releases if steps.algorithm.splits_budget and not steps.algorithm.online else 1
 
 
-def _event(privacy: PrivacyRequest, steps: CoefficientTable, family: Family | None) -> PrivacyEvent:
+def _event(privacy: PrivacyRequest, steps: CoefficientTable, made: Plan | str) -> PrivacyEvent:
     """The event of one release, as the mechanism states it, or (epsilon, delta)."""
     parts = max(steps.releases, 1) if steps.algorithm.splits_budget else 1
-    refused = privacy.perturbs_input and family is not None and refusal(privacy, family)
-    known = None if refused else family
-    return event_of(privacy, known, _largest_epsilon(privacy) / parts, privacy.delta / parts)
+    epsilon, delta = _largest_epsilon(privacy) / parts, privacy.delta / parts
+    return PrivacyEvent.of(epsilon, delta) if isinstance(made, str) else made.event(epsilon, delta)
 
 
 def _largest_epsilon(privacy: PrivacyRequest) -> float:
@@ -501,20 +489,22 @@ def _largest_epsilon(privacy: PrivacyRequest) -> float:
     return privacy.epsilon * max(privacy.budget_fractions or (1.0,))
 
 
-def _assess(
-    privacy: PrivacyRequest, steps: CoefficientTable, family: Family | None, weighted: bool
-) -> Assessment:
-    """The status of a request; a proof that rests on a custom family's sensitivity is a claim."""
-    found = _derived(privacy, steps, family, weighted)
-    proved = getattr(family, "sensitivity_is_proved", False)
-    if found.status is not Status.PROVED or family is None or proved:
+def _if_stated(found: Assessment, made: Plan | str, family: Family | None) -> Assessment:
+    """A proof that rests on numbers that somebody states is a claim."""
+    if isinstance(made, str) or found.status is not Status.PROVED or family is None:
+        return found
+    if made.statistic.status is Status.PROVED:
         return found
     reason = f"the sensitivity of {family.name} is stated by its author; if it holds, "
-    return Assessment(Status.CLAIMED, reason + found.reason)
+    return Assessment(made.statistic.status, reason + found.reason)
 
 
 def _derived(
-    privacy: PrivacyRequest, steps: CoefficientTable, family: Family | None, weighted: bool
+    privacy: PrivacyRequest,
+    steps: CoefficientTable,
+    family: Family | None,
+    weighted: bool,
+    made: Plan | str,
 ) -> Assessment:
     if steps.algorithm.masked:
         return Assessment(
@@ -524,9 +514,8 @@ def _derived(
     broken = _broken(steps)
     if broken is not None:
         return broken
-    reason = None if family is None else refusal(privacy, family, steps.algorithm)
-    if reason is not None:
-        return Assessment(Status.NONE, reason.rstrip("."))
+    if isinstance(made, str):
+        return Assessment(Status.NONE, made.rstrip("."))
     network = privacy.hides_neighbours
     if network and steps.algorithm.perturbs_links:
         return Assessment(

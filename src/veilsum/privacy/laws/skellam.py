@@ -27,7 +27,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,15 +38,16 @@ from veilsum.errors import PrivacyError
 from veilsum.privacy.accounting import EventKind, PrivacyEvent, add_kind
 from veilsum.privacy.accounting.composition import epsilon_of
 from veilsum.privacy.accounting.events import Parameter
-from veilsum.privacy.exact.discrete import Integers, integers
 from veilsum.privacy.exact.entropy import SYSTEM, Entropy, checked
+from veilsum.privacy.exact.grid import Integers, integers
 from veilsum.privacy.exact.poisson import LARGEST_MEAN, PoissonSampler
+from veilsum.privacy.laws.base import ERROR, Floats, Law
 
 SKELLAM = "skellam"
 
 
 @dataclass(frozen=True)
-class Skellam:
+class Skellam(Law):
     """X on the integers: the difference of two Poisson draws of mean variance/2.
 
     Parameters
@@ -66,6 +68,8 @@ class Skellam:
 
     variance: Fraction
 
+    name: ClassVar[str] = "Skellam"
+
     def __post_init__(self) -> None:
         """Take the variance as the exact fraction it is."""
         exact = isinstance(self.variance, int | Fraction) and not isinstance(self.variance, bool)
@@ -77,21 +81,35 @@ class Skellam:
     def _half(self) -> PoissonSampler:
         return PoissonSampler(self.variance / 2)
 
-    def shrunk(self, part: float) -> Skellam:
-        """The same law with that part of its deviation."""
-        return Skellam(self.variance * Fraction(part) ** 2)
+    def part(self, beta: Fraction) -> Skellam:
+        """Sk(beta v)."""
+        return Skellam(self.variance * Fraction(beta))
 
-    def log_characteristic(self, u: NDArray[np.float64]) -> NDArray[np.float64]:
+    def shrunk(self, fraction: float) -> Skellam:
+        """The same law with that fraction of its deviation."""
+        return Skellam(self.variance * Fraction(fraction) ** 2)
+
+    def epsilon(self, l1: int, l2: float, dimension: int = 1, delta: float = 0.0) -> float:
+        """The least epsilon at `delta`."""
+        return SkellamCost(float(self.variance), float(l1), l2).epsilon(delta)
+
+    def event(self, epsilon: float, l1: int, l2: float, dimension: int, delta: float) -> PrivacyEvent:
+        """(epsilon, delta), and the noise by which several compose."""
+        return SkellamCost(float(self.variance), float(l1), l2).event(delta, epsilon)
+
+    def log_characteristic(self, u: Floats) -> Floats:
         """log E e^(iuX) = -v (1 - cos u)."""
         return np.asarray(-2 * float(self.variance) * np.sin(u / 2) ** 2)
 
-    def tail(self, probability: float) -> int:
-        """x with P(|X| >= x) <= probability, by Bernstein's inequality for jumps of 1.
+    def moment(self, odds: float) -> tuple[float, float]:
+        """v (cosh s - 1) at s = e^odds/sqrt(v)."""
+        v = float(self.variance)
+        s = math.exp(odds) / math.sqrt(v)
+        return s, 2 * v * math.sinh(s / 2) ** 2 if s < 700 else math.inf
 
-        P(|X| >= x) <= 2 exp(-x^2/(2 (v + x/3))).
-        """
-        v, log = float(self.variance), math.log(2 / probability)
-        return math.ceil(log / 3 + math.sqrt(log * log / 9 + 2 * v * log))
+    def furthest(self) -> float:
+        """From phi(u) <= exp(-2 v u^2/pi^2)."""
+        return math.pi * math.sqrt(math.log(1 / ERROR) / (2 * float(self.variance)))
 
     def draw(self, count: int, entropy: Entropy = SYSTEM) -> Integers:
         """Draw `count` independent values exactly."""
@@ -100,20 +118,7 @@ class Skellam:
         return integers([up - down for up, down in zip(drawn[::2], drawn[1::2], strict=True)])
 
     def sample(self, size: int | tuple[int, ...], rng: np.random.Generator) -> NDArray[np.int64]:
-        """Draw quickly, in floating point: for simulations, never for a release.
-
-        Parameters
-        ----------
-        size : int or tuple of int
-            The shape.
-        rng : Generator
-            Where the bits come from.
-
-        Returns
-        -------
-        ndarray of int64
-            The difference of two Poisson draws.
-        """
+        """The difference of two Poisson draws."""
         mean = float(self.variance) / 2
         return np.asarray(rng.poisson(mean, size) - rng.poisson(mean, size), dtype=np.int64)
 
@@ -201,12 +206,8 @@ class SkellamCost:
         stated = self.epsilon(delta) if epsilon is None else epsilon
         return PrivacyEvent(stated, delta, SKELLAM, (self.variance, self.l1, self.l2))
 
-    def with_part(self, beta: float) -> SkellamCost:
-        """The cost if only the fraction beta of the noise is unknown to the adversary."""
-        _validate.positive(PrivacyError, beta=beta)
-        return SkellamCost(self.variance * min(beta, 1.0), self.l1, self.l2)
 
-
+@lru_cache(maxsize=256)
 def skellam_variance(
     epsilon: float, delta: float, l1: float, l2: float, sessions: int = 1
 ) -> Fraction:
@@ -285,7 +286,7 @@ class _SkellamKind(EventKind):
     def renyi(self, event: PrivacyEvent, order: int) -> float:
         return _cost(event).divergence(order)
 
-    def apart(self, event: PrivacyEvent) -> float:  # noqa: ARG002 - the divergence has it all
+    def apart(self, event: PrivacyEvent) -> float:
         return 0.0
 
 

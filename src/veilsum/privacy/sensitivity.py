@@ -32,24 +32,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from veilsum import _extras, _validate
+from veilsum._statistic import Array, ScaleRule, Statistic, Status
 from veilsum.errors import PrivacyError
 from veilsum.families import Support
 from veilsum.families.support import number
-from veilsum.privacy.guarantee import Status
-from veilsum.privacy.sensitivity.base import (
-    Array,
-    SensitivityBound,
-    SensitivityOrigin,
-    check_radius,
-)
-
-Statistic = Callable[[Array], ArrayLike]
 
 MOST_POINTS = 10_000_000
 GOLDEN = (math.sqrt(5) - 1) / 2
@@ -150,7 +142,7 @@ class _LogRule:
 
 def smooth_log(
     low: float, high: float = math.inf, *, smoothing: float, radius: float = 1.0
-) -> SensitivityBound:
+) -> Statistic:
     """S for xi = log s on [low, high], low > 0: a maximum over s and six public points.
 
     Going down log moves by D(y) = log(y/max(low, y - r)), going up by U(y) = log(min(high, y+r)/y),
@@ -178,8 +170,8 @@ def smooth_log(
 
     Returns
     -------
-    SensitivityBound
-        Proved, and computed from the signal.
+    Statistic
+        Proved, with a scale rule.
 
     Raises
     ------
@@ -199,17 +191,11 @@ def smooth_log(
     points = np.unique(np.clip(_log_points(low, high, radius, rate), low, min(high, 1e300)))
     rule = _LogRule(low, high, radius, points, rate)
     step = min(radius, high - low)
-    return SensitivityBound(
-        kind=SensitivityOrigin.SMOOTH,
+    return Statistic(
+        math.log1p(step / low),
         status=Status.PROVED,
         reason=f"the exact smooth sensitivity of log s for {domain.describe()}",
-        largest=math.log1p(step / low),
-        radius=radius,
-        rule=rule,
-        smoothing=smoothing,
-        domain=domain,
-        statistic=np.log,
-        least=_least_log(low, high, radius),
+        scale=ScaleRule(rule, np.log, smoothing, radius, domain, _least_log(low, high, radius)),
     )
 
 
@@ -246,7 +232,7 @@ class _PublishedRule:
         return twice * self.radius / (2 * s)
 
 
-def as_published(epsilon: float, delta: float, radius: float = 1.0) -> SensitivityBound:
+def as_published(epsilon: float, delta: float, radius: float = 1.0) -> Statistic:
     """S(s) = radius/(e gamma s), gamma = eps/(2 ln(2/delta)), as published for xi = log s.
 
     Claimed, and refuted (erratum 2): it takes k/s for the move of log s over a distance k, which
@@ -263,7 +249,7 @@ def as_published(epsilon: float, delta: float, radius: float = 1.0) -> Sensitivi
 
     Returns
     -------
-    SensitivityBound
+    Statistic
         Refuted, on s > 0.
 
     Examples
@@ -273,28 +259,24 @@ def as_published(epsilon: float, delta: float, radius: float = 1.0) -> Sensitivi
     """
     gamma = smoothing(epsilon, delta)
     _validate.positive(PrivacyError, radius=radius)
-    return SensitivityBound(
-        kind=SensitivityOrigin.SMOOTH_AS_PUBLISHED,
+    domain = Support(0.0, open_low=True)
+    return Statistic(
+        math.inf,
         status=Status.REFUTED,
         reason=f"the paper's 1/(e gamma s) with gamma = {number(gamma)} is not smooth (erratum 2)",
-        largest=math.inf,
-        radius=radius,
-        rule=_PublishedRule(epsilon, delta, radius),
-        smoothing=gamma,
-        domain=Support(0.0, open_low=True),
-        statistic=np.log,
+        scale=ScaleRule(_PublishedRule(epsilon, delta, radius), np.log, gamma, radius, domain),
     )
 
 
 def smooth(
-    statistic: Statistic,
+    statistic: Callable[[Array], ArrayLike],
     domain: Support,
     *,
     smoothing: float,
     radius: float = 1.0,
     lipschitz: float | None = None,
     resolution: int = 1 << 14,
-) -> SensitivityBound:
+) -> Statistic:
     """S(s) for a vectorised statistic of one number on a bounded domain.
 
     Parameters
@@ -315,7 +297,7 @@ def smooth(
 
     Returns
     -------
-    SensitivityBound
+    Statistic
         Proved for integers, claimed with a Lipschitz constant, else estimated.
 
     Raises
@@ -338,12 +320,10 @@ def smooth(
             f"smooth sensitivity needs a bounded domain; found {domain.describe()}; give bounds"
         )
     if domain.integer:
-        found = _over_integers(statistic, domain, math.floor(radius), smoothing)
-    elif lipschitz is not None:
-        found = _certified(statistic, domain, radius, smoothing, lipschitz, resolution)
-    else:
-        found = _searched(statistic, domain, radius, smoothing, resolution)
-    return replace(found, statistic=statistic)
+        return _over_integers(statistic, domain, math.floor(radius), smoothing)
+    if lipschitz is not None:
+        return _certified(statistic, domain, radius, smoothing, lipschitz, resolution)
+    return _searched(statistic, domain, radius, smoothing, resolution)
 
 
 @dataclass(frozen=True, eq=False)
@@ -363,21 +343,22 @@ class _Tents:
 
 
 def _bound(
-    tents: _Tents, status: Status, how: str, domain: Support, radius: float
-) -> SensitivityBound:
-    return SensitivityBound(
-        kind=SensitivityOrigin.SMOOTH,
+    statistic: Callable[[Array], ArrayLike],
+    tents: _Tents,
+    status: Status,
+    how: str,
+    domain: Support,
+    radius: float,
+) -> Statistic:
+    return Statistic(
+        min(float(tents.heights.max()), tents.cap),
         status=status,
         reason=f"{how} for {domain.describe()}",
-        largest=min(float(tents.heights.max()), tents.cap),
-        radius=radius,
-        rule=tents,
-        smoothing=tents.rate * radius,
-        domain=domain,
+        scale=ScaleRule(tents, statistic, tents.rate * radius, radius, domain),
     )
 
 
-def _values(statistic: Statistic, points: Array) -> Array:
+def _values(statistic: Callable[[Array], ArrayLike], points: Array) -> Array:
     xi = np.asarray(statistic(points), dtype=np.float64)
     if xi.shape != points.shape or not np.isfinite(xi).all():
         raise PrivacyError(
@@ -398,8 +379,8 @@ def _moves(xi: Array, cells: int) -> Array:
 
 
 def _over_integers(
-    statistic: Statistic, domain: Support, radius: int, gamma: float
-) -> SensitivityBound:
+    statistic: Callable[[Array], ArrayLike], domain: Support, radius: int, gamma: float
+) -> Statistic:
     """The maximum over every whole number of the domain: the definition itself."""
     count = domain.high - domain.low + 1
     if count > MOST_POINTS:
@@ -407,18 +388,18 @@ def _over_integers(
     y = np.arange(domain.low, domain.high + 1)
     tents = _Tents(y, _moves(_values(statistic, y), radius), gamma / radius)
     return _bound(
-        tents, Status.PROVED, "the exact smooth sensitivity over all values", domain, float(radius)
+        statistic, tents, Status.PROVED, "the exact smooth sensitivity over all values", domain, float(radius)
     )
 
 
 def _certified(
-    statistic: Statistic,
+    statistic: Callable[[Array], ArrayLike],
     domain: Support,
     radius: float,
     gamma: float,
     lipschitz: float,
     resolution: int,
-) -> SensitivityBound:
+) -> Statistic:
     """min(L r, e^{gamma w/(2 r)} max_j e^{-gamma |s - y_j|/r} (LS_{r+w}(y_j) + L w)) >= S(s).
 
     Move y and z to their nearest lattice points: xi moves by at most L w/2 at either, z - y grows
@@ -439,14 +420,14 @@ def _certified(
     heights = moves * math.exp(rate * float(w) / 2)
     tents = _Tents(y, heights, rate, cap=lipschitz * min(radius, domain.high - domain.low))
     how = f"an upper bound, if xi moves by at most {number(lipschitz)} per unit as stated,"
-    return _bound(tents, Status.CLAIMED, how, domain, radius)
+    return _bound(statistic, tents, Status.CLAIMED, how, domain, radius)
 
 
 @dataclass(frozen=True, eq=False)
 class _Local:
     """LS(y) = max |xi(z) - xi(y)| over the ends of the window and the turning points in it."""
 
-    statistic: Statistic
+    statistic: Callable[[Array], ArrayLike]
     domain: Support
     radius: float
     turns: Array
@@ -465,8 +446,8 @@ class _Local:
 
 
 def _searched(
-    statistic: Statistic, domain: Support, radius: float, gamma: float, resolution: int
-) -> SensitivityBound:
+    statistic: Callable[[Array], ArrayLike], domain: Support, radius: float, gamma: float, resolution: int
+) -> Statistic:
     """Turning points of xi, then peaks of log LS + k y and log LS - k y, each polished.
 
     Left of s the best y is s or a local maximum of LS e^{ky}, right of s of LS e^{-ky}, k =
@@ -496,6 +477,7 @@ def _searched(
     points = np.unique(np.concatenate([kinks, *peaks]))
     tents = _Tents(points, local(points), rate, own=local)
     return _bound(
+        statistic,
         tents,
         Status.ESTIMATED,
         "a search for the steepest places, which may miss one",
@@ -518,3 +500,13 @@ def _peaks(f: Callable[[Array], Array], y: Array) -> Array:
         a, b = np.where(right, c, a), np.where(right, b, d)
     polished = (a + b) / 2
     return np.asarray(np.where(f(polished) >= v[k], polished, middle))
+
+
+def check_radius(radius: float, domain: Support) -> None:
+    """Raise unless the radius is finite and above 0, and at least 1 where signals are integers."""
+    _validate.positive(PrivacyError, radius=radius)
+    if domain.integer and radius < 1:
+        raise PrivacyError(
+            f"radius must be at least 1 for whole numbers; found {number(radius)}: "
+            "no two signals are adjacent, so the guarantee would be empty"
+        )

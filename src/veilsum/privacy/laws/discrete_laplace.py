@@ -24,7 +24,6 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,18 +40,17 @@ from veilsum.privacy.exact.coins import (
     uniform_below,
 )
 from veilsum.privacy.exact.entropy import SYSTEM, Entropy, checked, octets, words
-
-Integers = NDArray[Any]  # int64, or Python integers (dtype object) where 64 bits do not suffice
+from veilsum.privacy.exact.grid import Integers, integers
+from veilsum.privacy.laws.shares import GeneralizedDiscreteLaplace, LaplaceLaw
 
 BYTE = 8
 SCALES = 256  # whose coins are remembered: agents of one process have few scales
 BLOCK = 4096  # draws at a time: a block's bytes stay in the processor's cache
 LARGEST_VECTOR_SCALE = 2**56  # above it the digits of a draw would not fit in 62 bits
-ROOM = 2**62  # int64 draws stay below, so that a draw and a grid point add up in 64 bits
 
 
 @dataclass(frozen=True)
-class DiscreteLaplace:
+class DiscreteLaplace(LaplaceLaw):
     """X on the integers with P(X = k) proportional to exp(-|k|/scale).
 
     Parameters
@@ -83,14 +81,17 @@ class DiscreteLaplace:
         object.__setattr__(self, "scale", Fraction(self.scale))
 
     @property
-    def ratio(self) -> float:
-        """r = exp(-1/scale)."""
-        return math.exp(-1 / self.scale)
+    def order(self) -> Fraction:
+        """1."""
+        return Fraction(1)
 
-    @property
-    def variance(self) -> float:
-        """2 r/(1 - r)^2."""
-        return 2 * self.ratio / math.expm1(-1 / self.scale) ** 2
+    def part(self, beta: Fraction) -> LaplaceLaw:
+        """GDL(beta, scale), or the law itself for all of it."""
+        return self if beta == 1 else GeneralizedDiscreteLaplace(Fraction(beta), self.scale)
+
+    def shrunk(self, fraction: float) -> DiscreteLaplace:
+        """The same law at that fraction of its scale."""
+        return DiscreteLaplace(self.scale * Fraction(fraction))
 
     def pmf(self, k: int, bits: int = 96) -> tuple[Fraction, Fraction]:
         """P(X = k) between two fractions that differ by less than 2^-bits of the largest one.
@@ -195,12 +196,6 @@ def _places_of(scale: Fraction) -> tuple[NDArray[np.uint8], NDArray[np.uint64]]:
     after = np.array([coin.places(BYTE, WORD) for coin in coins], dtype=np.uint64)
     first.flags.writeable = after.flags.writeable = False  # all mechanisms of the scale have them
     return first, after
-
-
-def integers(values: list[int]) -> Integers:
-    """Hold whole numbers as int64 if all lie within +-2^62, else as Python integers."""
-    fits = all(-ROOM <= value <= ROOM for value in values)
-    return np.array(values, dtype=np.int64 if fits else object)
 
 
 def discrete_laplace(scale: Fraction, entropy: Entropy) -> int:
