@@ -33,10 +33,10 @@ class Average(Algorithm):
     kinds: ClassVar[frozenset[str]] = frozenset({DOUBLY, ROW})
     claims_network_dp: ClassVar[bool] = True  # Cor. 1, refuted (erratum 5)
 
-    def coefficients(self, t: int) -> Coefficients:
+    def coefficients(self, t: int) -> Coefficients:  # noqa: ARG002 - the same in every round
         """Mix and nothing else."""
         return Coefficients(mixing=1.0)
 
-    def sensitivities(self, t: int) -> Sensitivities:
+    def sensitivities(self, t: int) -> Sensitivities:  # noqa: ARG002 - noise at the start only
         """max(Delta, max_j a_ij), the noise of Cor. 1: at the start, for the rounds to come."""
         return Sensitivities(signal=1.0, network=1.0)

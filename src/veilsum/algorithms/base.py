@@ -199,11 +199,11 @@ class Algorithm(ABC):
         """The coefficients of round t = 1, 2, ..."""
 
     @classmethod
-    def for_network(cls, network: Network, **options: Any) -> Algorithm:
+    def for_network(cls, network: Network, **options: Any) -> Algorithm:  # noqa: ARG003 - algorithms that look at A do
         """Build the algorithm for a network; subclasses that need its spectrum read it here."""
         return cls(**options)
 
-    def divergence(self, network: Network, hides_neighbours: bool) -> str | None:
+    def divergence(self, network: Network, hides_neighbours: bool) -> str | None:  # noqa: ARG002 - algorithms that depend on them do
         """Why its error grows without limit on a network, under Network DP or not; None if unknown."""
         return self.diverges
 
@@ -232,7 +232,7 @@ class Algorithm(ABC):
         """The last reading that can be in xi_t: that of round t."""
         return t
 
-    def readings(self, t: int) -> int:
+    def readings(self, t: int) -> int:  # noqa: ARG002 - the same in every round
         """How many of an agent's readings are added up in xi_t: 1 without batches."""
         return 1
 

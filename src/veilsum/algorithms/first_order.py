@@ -65,7 +65,7 @@ class FirstOrder(Algorithm):
             f"{self.eta:g}; on this network eta must be at most {largest:.4g}"
         )
 
-    def coefficients(self, t: int) -> Coefficients:
+    def coefficients(self, t: int) -> Coefficients:  # noqa: ARG002 - the same in every round
         """One gradient step of (m - xi)^2 / 2 after mixing."""
         return Coefficients(own=-self.eta, mixing=1.0, innovation=self.eta, noise=1.0)
 
@@ -116,12 +116,12 @@ class FirstOrderEdges(FirstOrder):
     )
     perturbs_links: ClassVar[bool] = True
 
-    def coefficients(self, t: int) -> Coefficients:
+    def coefficients(self, t: int) -> Coefficients:  # noqa: ARG002 - the same in every round
         """As first-order, with the links' noise in addition to d_t."""
         return Coefficients(
             own=-self.eta, mixing=1.0, innovation=self.eta, noise=1.0, link_noise=1.0
         )
 
-    def sensitivities(self, t: int) -> Sensitivities:
+    def sensitivities(self, t: int) -> Sensitivities:  # noqa: ARG002 - the same in every round
         """d_t hides the signal alone: the neighbours have the links' noise."""
         return Sensitivities(signal=self.eta, network=0.0)

@@ -68,7 +68,7 @@ class GraphHomomorphic(FirstOrder):
         if self.eta > 1:
             raise AlgorithmError(f"eta must be at most 1; found {self.eta}")
 
-    def coefficients(self, t: int) -> Coefficients:
+    def coefficients(self, t: int) -> Coefficients:  # noqa: ARG002 - the same in every round
         """A gradient step after mixing; the own noise is taken off again."""
         return Coefficients(own=-self.eta, mixing=1.0, innovation=self.eta, noise=-1.0)
 

@@ -142,6 +142,6 @@ class MaskedAlgorithm(Algorithm):
         one = RECORD_BYTES + COMPONENT_BYTES * (dimension - 1)
         return (self.restarts + 1) * self.roster * CROSSINGS * one
 
-    def sensitivities(self, t: int) -> Sensitivities:
+    def sensitivities(self, t: int) -> Sensitivities:  # noqa: ARG002 - the same in every round
         """1 per unit of a member's statistic, and nothing of a neighbour's estimate."""
         return Sensitivities(signal=1.0, network=0.0)

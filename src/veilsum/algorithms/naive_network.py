@@ -34,10 +34,10 @@ class NaiveNetwork(Algorithm):
         "(Sec. 3, remark); average adds it once"
     )
 
-    def coefficients(self, t: int) -> Coefficients:
+    def coefficients(self, t: int) -> Coefficients:  # noqa: ARG002 - the same in every round
         """Mix, then noise."""
         return Coefficients(mixing=1.0, noise=1.0)
 
-    def sensitivities(self, t: int) -> Sensitivities:
+    def sensitivities(self, t: int) -> Sensitivities:  # noqa: ARG002 - as the remark has it
         """max(Delta, max_j a_ij) in every round, as the remark has it."""
         return Sensitivities(signal=1.0, network=1.0)

@@ -57,6 +57,6 @@ class PushSumLearn(Algorithm):
     ratio: ClassVar[bool] = True
     kinds: ClassVar[frozenset[str]] = frozenset({COLUMN, DOUBLY})
 
-    def coefficients(self, t: int) -> Coefficients:
+    def coefficients(self, t: int) -> Coefficients:  # noqa: ARG002 - the same in every round
         """Pass everything on and add what is new."""
         return Coefficients(mixing=1.0, innovation=1.0, noise=1.0)

@@ -174,14 +174,14 @@ class PlantedSignal:
     measured: bool = False
     reading: int = 1
 
-    def signals(self, t: int, replicas: int) -> Floats:
+    def signals(self, t: int, replicas: int) -> Floats:  # noqa: ARG002 - one set for all
         """Replace the signal in one round; others are background, since one reading changes."""
         signals = self.background.copy()
         if t == self.reading:
             signals[self.agent] = self.signal
         return signals[:, None]
 
-    def expected(self, family: Family, rounds: int) -> Floats:
+    def expected(self, family: Family, rounds: int) -> Floats:  # noqa: ARG002 - not used
         """Return a target that no transcript depends on."""
         return np.zeros(family.dimension)
 

@@ -326,7 +326,7 @@ class ExponentialFamily(ABC):
             **{k: np.asarray(v, dtype=np.float64) for k, v in parameters.items()}
         )
 
-    def _marginals(self, **parameters: Array) -> list[Any] | None:
+    def _marginals(self, **parameters: Array) -> list[Any] | None:  # noqa: ARG002 - not known here
         return None
 
     @abstractmethod

@@ -81,7 +81,9 @@ def power(support: Support, radius: float, k: float) -> Statistic:
     near, far = (low, low + step) if k < 1 else (high - step, high)
     value = _above(_risen(low, step, k) if k < 1 else _fallen(high, step, k))
     if not math.isfinite(value):
-        return Statistic(math.inf, reason=f"s^{number(k)} overflows at the bounds: give narrower ones")
+        return Statistic(
+            math.inf, reason=f"s^{number(k)} overflows at the bounds: give narrower ones"
+        )
     return Statistic(
         value,
         reason=f"s^{number(k)} is steepest at its {'low' if k <= 1 else 'high'} end: it moves by at "

@@ -224,7 +224,9 @@ class LogNormal(Normal):
         return np.log(s)
 
     def _moves(self, radius: float) -> Statistic:
-        return self._increasing(moduli.log(self.support, radius, instead=", or use LogNormal1p (log(1 + s))"))
+        return self._increasing(
+            moduli.log(self.support, radius, instead=", or use LogNormal1p (log(1 + s))")
+        )
 
     def _draw(self, rng: np.random.Generator, size: Size, theta: Array) -> Array:
         return rng.lognormal(theta, self.spread, size)

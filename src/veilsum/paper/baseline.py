@@ -58,7 +58,7 @@ class FirstOrderAsCoded(FirstOrder):
 
     name = "first-order-as-coded"
 
-    def sensitivities(self, t: int) -> Sensitivities:
+    def sensitivities(self, t: int) -> Sensitivities:  # noqa: ARG002 - the same in every round
         """max(max_j a_ij, eta S(eps/T)) in units of S(eps)."""
         return Sensitivities(signal=self.eta * self.rounds, network=1.0)
 
@@ -71,7 +71,7 @@ class FirstOrderOnlineAsCoded(FirstOrderOnline):
 
     name = "first-order-online-as-coded"
 
-    def sensitivities(self, t: int) -> Sensitivities:
+    def sensitivities(self, t: int) -> Sensitivities:  # noqa: ARG002
         """max(max_j a_ij, eta S(eps/T)) in units of S(eps)."""
         return Sensitivities(signal=self.eta * self.rounds, network=1.0)
 

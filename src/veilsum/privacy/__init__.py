@@ -13,9 +13,7 @@ from veilsum.privacy.accounting import (
     Release,
     ReleaseEvent,
     Span,
-    add_kind,
     compose,
-    event_kinds,
     spent,
 )
 from veilsum.privacy.batches import Batches
@@ -105,12 +103,10 @@ __all__ = [
     "Status",
     "StudentTMechanism",
     "Unit",
-    "add_kind",
     "announce",
     "best",
     "check_stopping",
     "compose",
-    "event_kinds",
     "guarantee_of",
     "network_cost",
     "plan",

@@ -219,7 +219,9 @@ class LaplacePlan(Plan):
         self, epsilon: float | None = None, t: int = 1, agent: int = 0, released: bool = False
     ) -> Mechanism:
         """Lap(max(signal Delta, weight)/eps)."""
-        own, signal, weight = self._own(self.privacy.epsilon if epsilon is None else epsilon, t, agent)
+        own, signal, weight = self._own(
+            self.privacy.epsilon if epsilon is None else epsilon, t, agent
+        )
         larger = self.statistic.at_least(weight, signal)
         return LaplaceMechanism.fit(larger, own, released=released)
 
@@ -246,7 +248,9 @@ class SmoothPlan(LaplacePlan):
         self, epsilon: float | None = None, t: int = 1, agent: int = 0, released: bool = False
     ) -> Mechanism:
         """Lap(m max(signal S(s), weight)/eps), on a grid that follows the bounds."""
-        own, signal, weight = self._own(self.privacy.epsilon if epsilon is None else epsilon, t, agent)
+        own, signal, weight = self._own(
+            self.privacy.epsilon if epsilon is None else epsilon, t, agent
+        )
         delta = self.privacy.delta / self.rounds_per_budget
         found = self._smooth(own, delta)
         assert found.scale is not None
@@ -319,7 +323,9 @@ class PublishedPlan(SmoothPlan):
 
     def per_signal(self, epsilons: Floats, t: int) -> Floats:
         """Times 2/(e gamma), of the whole epsilon."""
-        return Plan.per_signal(self, epsilons, t) * factor_as_published(epsilons, self.privacy.delta)
+        return np.asarray(Plan.per_signal(self, epsilons, t)) * factor_as_published(
+            epsilons, self.privacy.delta
+        )
 
     def ratios(self, epsilons: Floats) -> tuple[Floats, bool] | None:
         """1/eps^2; 1/eps while the neighbours' weight decides, which a signal may end."""

@@ -534,7 +534,7 @@ class NoPrivacy(PrivacyRequest):
         """Without the fields, which are fixed."""
         return "NoPrivacy()"
 
-    def at(self, epsilon: float) -> Self:
+    def at(self, epsilon: float) -> Self:  # noqa: ARG002 - there is no other
         """The request itself."""
         return self
 

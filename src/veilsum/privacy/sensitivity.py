@@ -388,7 +388,12 @@ def _over_integers(
     y = np.arange(domain.low, domain.high + 1)
     tents = _Tents(y, _moves(_values(statistic, y), radius), gamma / radius)
     return _bound(
-        statistic, tents, Status.PROVED, "the exact smooth sensitivity over all values", domain, float(radius)
+        statistic,
+        tents,
+        Status.PROVED,
+        "the exact smooth sensitivity over all values",
+        domain,
+        float(radius),
     )
 
 
@@ -446,7 +451,11 @@ class _Local:
 
 
 def _searched(
-    statistic: Callable[[Array], ArrayLike], domain: Support, radius: float, gamma: float, resolution: int
+    statistic: Callable[[Array], ArrayLike],
+    domain: Support,
+    radius: float,
+    gamma: float,
+    resolution: int,
 ) -> Statistic:
     """Turning points of xi, then peaks of log LS + k y and log LS - k y, each polished.
 

@@ -190,9 +190,7 @@ def _choices(terms: SignOffTerms) -> dict[str, Any]:
         "in_l1": metric is Metric.L1,
         "beliefs": [(f"{p:.0%}", believed(found.epsilon, p)) for p in PRIORS if terms.holds],
         "larger": _larger(terms) if terms.holds and not found.unit.whole else [],
-        "sensitivity": terms.problem.family.moves(found.unit.radius).reason
-        if terms.holds
-        else "",
+        "sensitivity": terms.problem.family.moves(found.unit.radius).reason if terms.holds else "",
     }
 
 

@@ -35,7 +35,10 @@ def describe_network(network: Any) -> str:
 
 def mechanisms_of(problem: Problem) -> list[str]:
     """The name of the mechanism at each epsilon, "best" resolved; empty without protection."""
-    return [plan(problem.privacy.at(e), problem.family, problem.algorithm).name for e in problem.run_epsilons]
+    return [
+        plan(problem.privacy.at(e), problem.family, problem.algorithm).name
+        for e in problem.run_epsilons
+    ]
 
 
 def duration_of(result: Result) -> str:

@@ -88,7 +88,7 @@ class SyntheticSignals:
         drawn = np.asarray(drawn, dtype=np.float64).swapaxes(0, 1)
         return drawn if self.family.bounds is None else self.family.support.clip(drawn)
 
-    def expected(self, family: Family, rounds: int) -> Floats:
+    def expected(self, family: Family, rounds: int) -> Floats:  # noqa: ARG002 - known exactly
         """E xi of the distribution."""
         return np.asarray(family.mean(**self.parameters), dtype=np.float64)
 
@@ -134,7 +134,7 @@ class RecordedSignals:
     varies: bool = False
     measured: bool = True
 
-    def signals(self, t: int, replicas: int) -> Floats:
+    def signals(self, t: int, replicas: int) -> Floats:  # noqa: ARG002 - one set for all
         """The readings of round t."""
         return np.asarray(self.data.values[:, t - 1 : t], dtype=np.float64)
 

@@ -154,9 +154,7 @@ def noise_variance(problem: Problem, scales: ArrayLike | None = None) -> NoiseVa
     private and are not computed.
     """
     horizon = problem.horizon or problem.rounds
-    planned = plan(
-        problem.privacy, problem.family, problem.algorithm, problem.network, horizon
-    )
+    planned = plan(problem.privacy, problem.family, problem.algorithm, problem.network, horizon)
     signals = None
     if planned.reads_signals and scales is None:
         if problem.source.measured:

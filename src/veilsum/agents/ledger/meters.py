@@ -95,7 +95,7 @@ class StreamMeter:
         """Count so much as spent before."""
         self._sum = total
 
-    def before(self, asked: Charge) -> CostSum:
+    def before(self, asked: Charge) -> CostSum:  # noqa: ARG002 - all count
         """The sum of all."""
         return self._sum
 
@@ -107,7 +107,7 @@ class StreamMeter:
         """Add to the sum."""
         self._sum = self._sum.plus(made.group)
 
-    def refills_at(self, fits: Fits) -> float | None:
+    def refills_at(self, fits: Fits) -> float | None:  # noqa: ARG002
         """Never."""
         return None
 
@@ -131,7 +131,7 @@ class EventMeter:
         """Count it for its readings."""
         self._last, self._sum = made.last, self.before(made).plus(made.one)
 
-    def refills_at(self, fits: Fits) -> float | None:
+    def refills_at(self, fits: Fits) -> float | None:  # noqa: ARG002
         """Never."""
         return None
 
@@ -230,7 +230,7 @@ class WindowMeter:
             self._sum = self._sum.plus(self._each(made).times(made.last - made.first + 1))
             self._move(self._top)
 
-    def refills_at(self, fits: Fits) -> float | None:
+    def refills_at(self, fits: Fits) -> float | None:  # noqa: ARG002
         """Readings refill it, not time."""
         return None
 

@@ -91,7 +91,7 @@ class Observer:
             actions.append(Concluded(found, "sum"))
         return actions + self._refunds.look((sid for sid, _ in self._views), self.result)
 
-    def deadline(self, timer: str) -> list[SessionAction]:
+    def deadline(self, timer: str) -> list[SessionAction]:  # noqa: ARG002 - it waits for nothing
         """Nothing: an observer has no time limits."""
         return []
 

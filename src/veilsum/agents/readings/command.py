@@ -88,7 +88,7 @@ class CommandReadings(Readings):
         self._end: SourceState | None = None
         self._run: CommandProcess | None = CommandProcess(self.command)
 
-    def skip(self, count: int, check: OriginCheck | None = None) -> None:
+    def skip(self, count: int, check: OriginCheck | None = None) -> None:  # noqa: ARG002 - lines are new
         """Continue counting from what was released: the lines to come are new ones."""
         self._count = 0 if self.keyed else count
 

@@ -119,7 +119,7 @@ class ContributionMechanism:
         """The grid."""
         return self._mechanism.step
 
-    def event(self, reading: int = 1) -> PrivacyEvent:
+    def event(self, reading: int = 1) -> PrivacyEvent:  # noqa: ARG002 - the same for all
         """The cost of one session, which the ledger charges when a value is sent."""
         return self._mechanism.event(released=True)
 

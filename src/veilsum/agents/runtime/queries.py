@@ -111,7 +111,7 @@ class MaskedQueries:
         skipped = whole and self._batches.closing(whole) == whole
         return bool(skipped) and self.query_of(whole) > agent.protocol.round
 
-    def release(self, agent: HostedAgent, number: int, taken: TakenReading) -> None:
+    def release(self, agent: HostedAgent, number: int, taken: TakenReading) -> None:  # noqa: ARG002
         """Every reading waits in the spool until its query is concluded."""
         raise AssertionError("readings of a masked sum go through the spool")
 

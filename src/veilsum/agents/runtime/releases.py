@@ -86,7 +86,7 @@ class LocalReleases:
         agent.last_release = max((r.reading for r in released), default=0)
         agent.counts.released = sum(r.weight >> self.manifest.unit for r in released)
 
-    def counts_places(self, agent: HostedAgent) -> bool:
+    def counts_places(self, agent: HostedAgent) -> bool:  # noqa: ARG002 - of every agent
         """In all epochs: rounds begin anew with the releases that there are."""
         return True
 

@@ -101,7 +101,7 @@ class MemorySpool:
         self.records.append(reading)
         self.origins.add(reading.origin)
 
-    def clear(self, after: int) -> None:
+    def clear(self, after: int) -> None:  # noqa: ARG002 - nothing is stored
         """Forget all."""
         self.records.clear()
         self.origins.clear()

@@ -10,16 +10,16 @@ from veilsum.privacy.accounting.accountant import (
 )
 from veilsum.privacy.accounting.composition import Composition, compose, repeated, spent
 from veilsum.privacy.accounting.events import (
+    EVENT_KINDS,
     EventKind,
     PrivacyEvent,
     Release,
     ReleaseEvent,
     Span,
-    add_kind,
-    event_kinds,
 )
 
 __all__ = [
+    "EVENT_KINDS",
     "AccountTotals",
     "Accountant",
     "Budget",
@@ -30,9 +30,7 @@ __all__ = [
     "Release",
     "ReleaseEvent",
     "Span",
-    "add_kind",
     "compose",
-    "event_kinds",
     "repeated",
     "spent",
 ]

@@ -11,8 +11,8 @@ released. The more is known of the mechanism, the less k events cost together:
                        sensitivity in steps of the grid (rounding included): what an exact
                        sampler releases
 
-The table is open: a mechanism adds a kind of its own with `add_kind` (`veilsum.privacy.skellam`
-does). Any other name raises `PrivacyError`: what is unknown cannot be composed.
+The table is open: a kind of its own is a class in the file of its mechanism or law, which registers
+itself. Any other name raises `PrivacyError`: what is unknown cannot be composed.
 
 A kind answers three questions, each by a bound that holds:
 
@@ -37,6 +37,7 @@ from importlib import import_module
 from typing import Any
 
 from veilsum import _validate
+from veilsum._registry import Registry
 from veilsum.errors import PrivacyError
 
 ROUNDING = 1e-15  # of a logarithm of a sum: a divergence is never stated too small
@@ -99,7 +100,6 @@ class PrivacyEvent:
         """Check every number, and that the parameter fits the mechanism."""
         _validate.positive(PrivacyError, epsilon=self.epsilon)
         _validate.probability(PrivacyError, delta=self.delta)
-        _validate.one_of(PrivacyError, list(_KINDS), mechanism=self.mechanism)
         if isinstance(self.parameter, list):  # as JSON has it
             object.__setattr__(self, "parameter", tuple(self.parameter))
         object.__setattr__(self, "parameter", self.kind.checked(self))
@@ -123,7 +123,7 @@ class PrivacyEvent:
     @property
     def kind(self) -> EventKind:
         """The row of the table for its mechanism."""
-        return _KINDS[self.mechanism]
+        return EVENT_KINDS.get(self.mechanism)()
 
     def times(self, readings: int) -> PrivacyEvent:
         """Return what the release costs for m readings in it that move together.
@@ -149,18 +149,28 @@ class PrivacyEvent:
         return self if readings == 1 else self.kind.times(self, int(readings))
 
 
+EVENT_KINDS: Registry[type[EventKind]]
+
+
 class EventKind:
     """What is known of a mechanism; this base class is any epsilon-DP mechanism.
 
-    A mechanism with an exact cost of its own overrides what it knows better and calls `add_kind`.
+    A mechanism with an exact cost of its own defines a subclass with a name, which overrides what it
+    knows better.
 
     Examples
     --------
-    >>> [kind.name for kind in event_kinds()][:4]
-    ['pure', 'approximate', 'laplace', 'discrete-laplace']
+    >>> EVENT_KINDS.names()
+    ['approximate', 'discrete-laplace', 'gaussian', 'laplace', 'pure', 'skellam']
     """
 
     name: str = PURE
+
+    def __init_subclass__(cls) -> None:
+        """Register a kind that has a name of its own."""
+        super().__init_subclass__()
+        if "name" in vars(cls):
+            EVENT_KINDS.add(cls.name, cls)
 
     def checked(self, event: PrivacyEvent) -> Parameter:
         """Return the parameter as it is kept, or raise if a field does not fit the kind."""
@@ -202,6 +212,10 @@ class EventKind:
             raise PrivacyError(
                 f"mechanism {self.name} has no parameter; found {event.parameter}; leave it out"
             )
+
+
+EVENT_KINDS = Registry("kind of privacy event", "veilsum.privacy.mechanisms", PrivacyError)
+EVENT_KINDS.add(EventKind.name, EventKind)
 
 
 class _Approximate(EventKind):
@@ -287,50 +301,6 @@ def coarse(event: PrivacyEvent) -> tuple[float, int]:
     m = int(_validate.as_float(event.parameter))
     c = -(-m // STEPS)
     return event.epsilon / m * c, -(-m // c)
-
-
-_KINDS: dict[str, EventKind] = {}
-
-
-def add_kind(kind: EventKind) -> None:
-    """Add a kind of mechanism to the table.
-
-    Parameters
-    ----------
-    kind : EventKind
-        With a name of its own.
-
-    Raises
-    ------
-    PrivacyError
-        If a kind of another class has the name.
-
-    Examples
-    --------
-    >>> add_kind(EventKind())  # as it is already
-    """
-    if type(_KINDS.setdefault(kind.name, kind)) is not type(kind):
-        raise PrivacyError(f"there is another kind of privacy event named {kind.name!r}")
-
-
-def event_kinds() -> tuple[EventKind, ...]:
-    """Return every kind of the table.
-
-    Returns
-    -------
-    tuple of EventKind
-        In the order in which they were added.
-
-    Examples
-    --------
-    >>> "skellam" in {kind.name for kind in event_kinds()}
-    True
-    """
-    return tuple(_KINDS.values())
-
-
-for _kind in (EventKind(), _Approximate(), _Laplace(), _DiscreteLaplace()):
-    add_kind(_kind)
 
 
 def _powers(count: int, eps: float) -> float:

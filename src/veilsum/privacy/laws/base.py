@@ -90,7 +90,9 @@ class Law(ABC):
         """What a vector costs that moves by so many steps in l1 and l2 norm, as an upper bound."""
 
     @abstractmethod
-    def event(self, epsilon: float, l1: int, l2: float, dimension: int, delta: float) -> PrivacyEvent:
+    def event(
+        self, epsilon: float, l1: int, l2: float, dimension: int, delta: float
+    ) -> PrivacyEvent:
         """The event of a release that is stated to cost (epsilon, delta)."""
 
     @abstractmethod

@@ -117,7 +117,9 @@ class LaplaceLaw(Law):
         parts = min(dimension, l1)
         return parts * _loss(float(self.order), -(-l1 // parts), float(self.scale))
 
-    def event(self, epsilon: float, l1: int, l2: float, dimension: int, delta: float) -> PrivacyEvent:
+    def event(
+        self, epsilon: float, l1: int, l2: float, dimension: int, delta: float
+    ) -> PrivacyEvent:
         """Discrete Laplace over so many steps; of a vector, any pure mechanism."""
         if dimension > 1:
             return PrivacyEvent(epsilon)

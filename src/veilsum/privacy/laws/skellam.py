@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 
 from veilsum import _validate
 from veilsum.errors import PrivacyError
-from veilsum.privacy.accounting import EventKind, PrivacyEvent, add_kind
+from veilsum.privacy.accounting import EventKind, PrivacyEvent
 from veilsum.privacy.accounting.composition import epsilon_of
 from veilsum.privacy.accounting.events import Parameter
 from veilsum.privacy.exact.entropy import SYSTEM, Entropy, checked
@@ -93,7 +93,9 @@ class Skellam(Law):
         """The least epsilon at `delta`."""
         return SkellamCost(float(self.variance), float(l1), l2).epsilon(delta)
 
-    def event(self, epsilon: float, l1: int, l2: float, dimension: int, delta: float) -> PrivacyEvent:
+    def event(
+        self, epsilon: float, l1: int, l2: float, dimension: int, delta: float
+    ) -> PrivacyEvent:
         """(epsilon, delta), and the noise by which several compose."""
         return SkellamCost(float(self.variance), float(l1), l2).event(delta, epsilon)
 
@@ -293,6 +295,3 @@ class _SkellamKind(EventKind):
 def _cost(event: PrivacyEvent) -> SkellamCost:
     assert isinstance(event.parameter, tuple)
     return SkellamCost(*event.parameter)
-
-
-add_kind(_SkellamKind())

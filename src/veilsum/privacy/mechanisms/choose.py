@@ -128,9 +128,7 @@ def make(
 
 
 def _fitting(statistic: Statistic, epsilon: float, delta: float) -> list[str]:
-    return [
-        name for name, kind in MECHANISMS.items() if not kind.misfit(statistic, epsilon, delta)
-    ]
+    return [name for name, kind in MECHANISMS.items() if not kind.misfit(statistic, epsilon, delta)]
 
 
 def _times(ratio: float) -> str:
