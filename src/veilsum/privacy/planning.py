@@ -295,7 +295,7 @@ class SmoothPlan(LaplacePlan):
         rounds = self.rounds_per_budget
         delta, divided = self.privacy.delta / rounds, epsilons / rounds
         factors = [laplace_factor(e, delta, smoothing(e, delta)) for e in divided.tolist()]
-        return super().per_signal(epsilons, t) * np.array(factors)
+        return np.asarray(super().per_signal(epsilons, t) * np.array(factors))
 
     def ratios(self, epsilons: Floats) -> tuple[Floats, bool] | None:
         """None: each epsilon has a smoothing of its own."""
