@@ -10,19 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.privacy.gdl import LIMIT, pmf
+from tests.privacy.gdl import LIMIT, effective_epsilon, pmf
 from veilsum.errors import PrivacyError
 from veilsum.privacy import (
     Accountant,
     Adversary,
     Budget,
+    DiscreteLaplace,
     MaskedParameters,
     ReleaseEvent,
     Sees,
-    effective_epsilon,
 )
 from veilsum.privacy.accounting import Release, spent
-from veilsum.privacy.exact import DiscreteLaplace
 from veilsum.privacy.odds import upward
 
 BETAS = (0.95, 0.9, 0.8, 0.6, 0.5, 0.3)

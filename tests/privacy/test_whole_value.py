@@ -53,7 +53,7 @@ def test_measured_signals_without_bounds_are_an_error_that_asks_for_them(request
         vs.estimate(READINGS, RING, half, request_of(1.0), rounds=10)
     assert found(request_of(1.0), families.Normal(2e4)).status == "none"
     with pytest.raises(PrivacyError, match="public bounds"):
-        plan(request_of(1.0), algorithms.Average(), families.Normal(2e4), RING, 10)
+        plan(request_of(1.0), families.Normal(2e4), algorithms.Average(), RING, 10)
 
 
 def test_drawn_signals_without_bounds_move_by_one_and_it_is_printed() -> None:
@@ -88,7 +88,7 @@ def test_a_whole_value_costs_the_moves_that_its_statistic_is_wide() -> None:
     family = families.LogNormal1p(1.0, bounds=(0.0, 3e5))
     request = SignalDP(0.5, radius=1.0)
     stated = found(request, family).for_whole_value().epsilon
-    made = plan(request, algorithms.Average(), family, RING, 10).mechanism(0.5, 0)
+    made = plan(request, family, algorithms.Average(), RING, 10).mechanism(0.5, 0)
     spent = math.log1p(3e5) / made.scale
     assert stated - 0.5 < spent <= stated == 0.5 * 19  # weakened: one move less does not cover it
 
