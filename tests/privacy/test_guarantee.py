@@ -11,7 +11,6 @@ from veilsum.algorithms.table import coefficient_table
 from veilsum.auditing import PlantedSignal
 from veilsum.errors import AlgorithmError
 from veilsum.privacy import Batches, NetworkDP, NoPrivacy, SignalDP, guarantee_of
-from veilsum.privacy.planning import in_batches
 from veilsum.simulation import Problem, Record, simulate
 
 PUBLISHED: Any = {"epsilon": 1.0, "delta": 0.01, "sensitivity": "smooth-as-published"}
@@ -103,7 +102,7 @@ class Shared(algorithms.Average):
 
     splits_budget = True
 
-    def coefficients(self, t: Any) -> Any:
+    def coefficients(self, t: Any) -> Any:  # noqa: ARG002
         return algorithms.Coefficients(mixing=0.5, innovation=0.5, noise=0.5)
 
 
@@ -136,7 +135,7 @@ def test_a_reading_that_enters_several_rounds_is_not_proved(algorithm: Any, time
         assert found.status == "none"
         assert f"of a stream in {times} rounds" in found.reason
     assert guarantee_of(SignalDP(1.0), algorithms.Learn()).status == "proved"
-    batched = in_batches(SignalDP(1.0, batches=Batches(2.0)), algorithms.Learn())
+    batched = SignalDP(1.0, batches=Batches(2.0)).batched(algorithms.Learn())
     assert coefficient_table(batched, 100).reused is None
     assert guarantee_of(SignalDP(1.0, batches=Batches(2.0)), algorithms.Learn()).status == "proved"
     ring = networks.metropolis("ring:5")

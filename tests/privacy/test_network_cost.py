@@ -57,7 +57,7 @@ def exact_transcript(
     rounds: Any = None,
 ) -> Any:
     """Sum over rounds of |move of message u| / (|noise_u| b_u), i's transcript held fixed."""
-    made = plan(NetworkDP(epsilon, radius=1.0), algorithm, FAMILY, mixing, rounds or last)
+    made = plan(NetworkDP(epsilon, radius=1.0), FAMILY, algorithm, mixing, rounds or last)
     assert made is not None
     n = mixing.size
     now, before, total = np.zeros(n), np.zeros(n), 0.0
@@ -82,7 +82,7 @@ def exact_message(
     The message is a sum of independent Laplace variables, and the tail of a sum falls at the rate
     of its widest part.
     """
-    made = plan(NetworkDP(epsilon, radius=1.0), algorithm, FAMILY, mixing, seen)
+    made = plan(NetworkDP(epsilon, radius=1.0), FAMILY, algorithm, mixing, seen)
     assert made is not None
     n = mixing.size
     move = np.zeros(n)
@@ -136,7 +136,7 @@ class Growing(Algorithm):
     start = Coefficients()
     online = True
 
-    def coefficients(self, t: Any) -> Any:
+    def coefficients(self, t: Any) -> Any:  # noqa: ARG002
         return Coefficients(own=-0.4, mixing=0.8, innovation=1.0, noise=1.0)
 
 
@@ -217,7 +217,7 @@ def test_a_neighbour_off_by_one_in_every_round() -> None:
     leaf = 0 if centre else 1
     worst: dict[str, float] = {}
     for algorithm in (algorithms.NaiveNetwork(), algorithms.Learn()):
-        made = plan(NetworkDP(1.0), algorithm, FAMILY, mixing, 12)
+        made = plan(NetworkDP(1.0), FAMILY, algorithm, mixing, 12)
         assert made is not None
         now = np.zeros(6)
         for u in range(2, 13):
@@ -272,7 +272,7 @@ def test_what_is_not_a_number_is_neither_guaranteed_nor_calibrated(
     mixing = networks.metropolis(networks.load("florentine-families"))
     for ask in (
         lambda: guarantee_of(SignalDP(1.0, radius=1.0), algorithm, 5),
-        lambda: plan(SignalDP(1.0, radius=1.0), algorithm, Normal(sigma=1.0), mixing, 5),
+        lambda: plan(SignalDP(1.0, radius=1.0), Normal(sigma=1.0), algorithm, mixing, 5),
     ):
         with pytest.raises(AlgorithmError, match=f"{what} (is not|in round)"):
             ask()
@@ -298,7 +298,7 @@ def test_nothing_is_guaranteed_where_calibration_refuses(family: Any, privacy: A
     assert made.status is Status.NONE
     assert made.for_stream(5).status is Status.NONE
     with pytest.raises(PrivacyError) as refused:
-        plan(privacy, algorithm, family, mixing, 9)
+        plan(privacy, family, algorithm, mixing, 9)
     assert made.reason in str(refused.value)
 
 
@@ -318,7 +318,7 @@ def test_smooth_sensitivity_serves_every_logarithm(family: Any) -> None:
     signals = np.full((15, 1), 3.0)
     other = LogNormal(sigma=1.0, bounds=(0.5, family.support.high))
     first, second = (
-        plan(privacy, algorithms.Learn(), one, mixing, 5) for one in (family, other)
+        plan(privacy, one, algorithms.Learn(), mixing, 5) for one in (family, other)
     )
     assert first is not None
     assert second is not None
@@ -337,7 +337,7 @@ def test_noise_of_scale_zero_is_refused() -> None:
     mixing = networks.metropolis(networks.load("florentine-families"))
     flat = Flat(shape=3.0, bounds=(0.0, 1e6))
     with pytest.raises(PrivacyError, match="would hide nothing"):
-        plan(SignalDP(1.0, radius=1e-11), algorithms.Average(), flat, mixing, 3)
+        plan(SignalDP(1.0, radius=1e-11), flat, algorithms.Average(), mixing, 3)
     assert (
         guarantee_of(SignalDP(1.0, radius=1e-11), algorithms.Average(), 3, flat).status
         is Status.NONE
@@ -466,7 +466,7 @@ class Hidden(Algorithm):
     def __init__(self, raw: Any) -> None:
         object.__setattr__(self, "raw", raw)
 
-    def coefficients(self, t: Any) -> Any:
+    def coefficients(self, t: Any) -> Any:  # noqa: ARG002
         return Coefficients(mixing=1.0, innovation=self.raw)
 
 
@@ -482,7 +482,7 @@ class Shared(algorithms.Average):
 
     splits_budget = True
 
-    def coefficients(self, t: Any) -> Any:
+    def coefficients(self, t: Any) -> Any:  # noqa: ARG002
         return Coefficients(mixing=0.5, innovation=0.5, noise=0.5)
 
     kinds = frozenset({"doubly-stochastic"})
