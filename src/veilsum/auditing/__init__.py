@@ -12,6 +12,14 @@ from veilsum.auditing.exact import (
     exact_loss,
     signal_moves,
 )
+from veilsum.auditing.leak import (
+    SupportReport,
+    float_sum_support,
+    grid_support,
+    inversion_support,
+    numpy_support,
+    support_attack,
+)
 from veilsum.auditing.lower_bound import FAULT, runs_for, smallest_fault
 from veilsum.auditing.masked import audit_masked, masked_likelihoods
 from veilsum.auditing.mechanism import AuditReport, audit
@@ -38,6 +46,7 @@ __all__ = [
     "Messages",
     "Move",
     "PlantedSignal",
+    "SupportReport",
     "Transcript",
     "adjacent",
     "audit",
@@ -50,11 +59,16 @@ __all__ = [
     "estimate_moves",
     "estimate_off",
     "exact_loss",
+    "float_sum_support",
+    "grid_support",
+    "inversion_support",
     "masked_likelihoods",
     "message_mechanism",
+    "numpy_support",
     "runs_for",
     "signal_moves",
     "smallest_fault",
+    "support_attack",
     "transcript_mechanism",
     "view_mechanism",
     "worst_neighbours",

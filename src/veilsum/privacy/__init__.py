@@ -33,7 +33,6 @@ from veilsum.privacy.derivation import (
     network_cost,
     stopping_conflict,
 )
-from veilsum.privacy.exact import support_attack
 from veilsum.privacy.guarantee import Adversary, Guarantee, Noise, RunReleases, Sees, Status, Unit
 from veilsum.privacy.masked import MaskedParameters, effective_epsilon
 from veilsum.privacy.masked_vectors import SkellamParameters
@@ -128,5 +127,4 @@ __all__ = [
     "refusal",
     "spent",
     "stopping_conflict",
-    "support_attack",
 ]

@@ -2,23 +2,15 @@
 
 `DiscreteLaplace` is the distribution that additive mechanisms draw from,
 `GeneralizedDiscreteLaplace` the parts that several agents draw of one discrete Laplace, `coins` the Bernoulli
-trials under it, `Entropy` where the bits come from, and `support_attack` the attack that
-floating-point noise fails and exact noise survives. The mechanisms that use them are in
-`veilsum.privacy.mechanisms`.
+trials under it, and `Entropy` where the bits come from. The mechanisms that use them are in
+`veilsum.privacy.mechanisms`; `veilsum.auditing.support_attack` is the attack that floating-point
+noise fails and exact noise survives.
 """
 
 from __future__ import annotations
 
 from veilsum.privacy.exact.discrete import DiscreteLaplace
 from veilsum.privacy.exact.entropy import SYSTEM, Entropy, SystemEntropy
-from veilsum.privacy.exact.leak import (
-    SupportReport,
-    float_sum_support,
-    grid_support,
-    inversion_support,
-    numpy_support,
-    support_attack,
-)
 from veilsum.privacy.exact.poisson import PoissonSampler
 from veilsum.privacy.exact.shares import GeneralizedDiscreteLaplace
 
@@ -28,11 +20,5 @@ __all__ = [
     "Entropy",
     "GeneralizedDiscreteLaplace",
     "PoissonSampler",
-    "SupportReport",
     "SystemEntropy",
-    "float_sum_support",
-    "grid_support",
-    "inversion_support",
-    "numpy_support",
-    "support_attack",
 ]

@@ -9,7 +9,7 @@ the audits and the agents ask the same object.
 
 Two claims are kept apart. `ideal_status` is about the distribution above, in real numbers. `status`
 is about the bits that `release` returns. `sample` makes no claim: floating-point noise is fast and
-not private, because the holes in its support tell x from x' (`privacy.exact.leak`).
+not private, because the holes in its support tell x from x' (`auditing.support_attack`).
 """
 
 from __future__ import annotations
