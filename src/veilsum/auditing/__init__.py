@@ -1,4 +1,4 @@
-"""Attacks on what veilsum runs: mechanisms, algorithms and problems, by samples and likelihoods."""
+"""Attacks on what veilsum runs, by samples and likelihoods, and sensitivities estimated from samples."""
 
 from __future__ import annotations
 
@@ -19,6 +19,14 @@ from veilsum.auditing.leak import (
     inversion_support,
     numpy_support,
     support_attack,
+)
+from veilsum.auditing.lipschitz import (
+    ReverseWeibull,
+    column_sums,
+    estimate,
+    fit_reverse_weibull,
+    gradient,
+    upper_end,
 )
 from veilsum.auditing.lower_bound import FAULT, runs_for, smallest_fault
 from veilsum.auditing.masked import audit_masked, masked_likelihoods
@@ -46,6 +54,7 @@ __all__ = [
     "Messages",
     "Move",
     "PlantedSignal",
+    "ReverseWeibull",
     "SupportReport",
     "Transcript",
     "adjacent",
@@ -56,10 +65,14 @@ __all__ = [
     "audit_problem",
     "ball",
     "best_connected",
+    "column_sums",
+    "estimate",
     "estimate_moves",
     "estimate_off",
     "exact_loss",
+    "fit_reverse_weibull",
     "float_sum_support",
+    "gradient",
     "grid_support",
     "inversion_support",
     "masked_likelihoods",
@@ -70,6 +83,7 @@ __all__ = [
     "smallest_fault",
     "support_attack",
     "transcript_mechanism",
+    "upper_end",
     "view_mechanism",
     "worst_neighbours",
 ]
