@@ -37,7 +37,8 @@ from veilsum.algorithms import (
 )
 from veilsum.families import LogNormal, Normal
 from veilsum.front import style
-from veilsum.paper import extensions, sample_paths, theorems
+from veilsum.paper import allocation, extensions, sample_paths, theorems
+from veilsum.paper.allocation import AgentSensitivities
 from veilsum.paper.experiment import (
     Claim,
     Context,
@@ -53,12 +54,10 @@ from veilsum.privacy import (
     NoPrivacy,
     SignalDP,
     Status,
-    allocation,
     guarantee_of,
     network_cost,
     odds,
 )
-from veilsum.privacy.allocation import AgentSensitivities
 from veilsum.privacy.sensitivity.smooth_sensitivity import factor_as_published
 from veilsum.simulation import Problem, SyntheticSignals
 from veilsum.theory.bounds import rounds_to_decay
