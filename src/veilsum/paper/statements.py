@@ -36,7 +36,7 @@ from veilsum.algorithms import (
     step,
 )
 from veilsum.families import LogNormal, Normal
-from veilsum.front import style
+from veilsum.front import odds, style
 from veilsum.paper import allocation, extensions, sample_paths, theorems
 from veilsum.paper.allocation import AgentSensitivities
 from veilsum.paper.experiment import (
@@ -56,7 +56,6 @@ from veilsum.privacy import (
     Status,
     guarantee_of,
     network_cost,
-    odds,
 )
 from veilsum.privacy.sensitivity.smooth_sensitivity import factor_as_published
 from veilsum.simulation import Problem, SyntheticSignals

@@ -58,6 +58,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilsum import _validate
+from veilsum._numbers import upward
 from veilsum._types import Family
 from veilsum._warn import warn
 from veilsum.algorithms.base import DOUBLY, Algorithm
@@ -70,7 +71,6 @@ from veilsum.privacy.accounting import PrivacyEvent, compose
 from veilsum.privacy.calibration import event_of, in_batches, masked_mechanism, refusal
 from veilsum.privacy.guarantee import Adversary, Guarantee, RunReleases, Sees, Status, Unit
 from veilsum.privacy.mechanisms.masked import MASKED_REASON
-from veilsum.privacy.odds import upward
 from veilsum.privacy.published import worst_pair
 from veilsum.privacy.requests import (
     SMOOTH,

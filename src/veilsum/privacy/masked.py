@@ -41,6 +41,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilsum import _validate
+from veilsum._numbers import upward
 from veilsum._types import Floats
 from veilsum.errors import PrivacyError
 from veilsum.privacy.accounting import PrivacyEvent
@@ -48,7 +49,6 @@ from veilsum.privacy.accounting.events import DISCRETE_LAPLACE
 from veilsum.privacy.exact.discrete import Integers
 from veilsum.privacy.exact.entropy import Entropy
 from veilsum.privacy.exact.shares import LARGEST_SCALE, SMALLEST_SCALE, GeneralizedDiscreteLaplace
-from veilsum.privacy.odds import upward
 from veilsum.privacy.quadrature import integral
 
 MODULUS_BITS = 64
