@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from veilsum.front import style
+from veilsum.front.odds import in_words
 from veilsum.networks import layout
-from veilsum.privacy.odds import in_words
 from veilsum.results.result import Result
 from veilsum.scenario import Scenario
 from veilsum.simulation import Record

@@ -46,9 +46,9 @@ PAGES = [
 MARK = re.compile(r"(<!-- generated: (?P<name>[\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 PACKAGES = (
     "veilsum", "veilsum.networks", "veilsum.families", "veilsum.signals", "veilsum.privacy",
-    "veilsum.privacy.accounting", "veilsum.privacy.allocation", "veilsum.privacy.exact",
+    "veilsum.privacy.accounting", "veilsum.privacy.exact",
     "veilsum.privacy.mechanisms", "veilsum.privacy.sensitivity", "veilsum.auditing",
-    "veilsum.theory", "veilsum.paper",
+    "veilsum.theory", "veilsum.paper", "veilsum.paper.allocation",
     "veilsum.algorithms", "veilsum.simulation", "veilsum.simulation.mpi",
     "veilsum.results", "veilsum.front", "veilsum.scenario",
     "veilsum.agents", "veilsum.reports", "veilsum.testing", "veilsum.errors",

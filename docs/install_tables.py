@@ -20,7 +20,7 @@ PURPOSE = {
     "mqtt": "readings from an MQTT broker",
     "sql": "readings from a database",
     "mpi": "simulations on several machines; includes `sim`",
-    "solvers": "fastest-mixing weights, optimal allocation of budgets; includes `sim`",
+    "solvers": "fastest-mixing weights; includes `sim`",
     "accounting": "tight composition of many releases",
     "all": "everything",
 }

@@ -23,7 +23,7 @@ from veilsum.auditing import (
     worst_neighbours,
 )
 from veilsum.errors import PrivacyError
-from veilsum.privacy import Plan, NetworkDP, SignalDP, mechanisms
+from veilsum.privacy import NetworkDP, Plan, SignalDP, mechanisms
 from veilsum.simulation import Problem, SyntheticSignals
 
 RING = networks.metropolis("ring:9")

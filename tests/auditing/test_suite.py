@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
 
-from veilsum.auditing import suite
+from veilsum.auditing import float_sum_support, numpy_support, suite, support_attack
 from veilsum.errors import VeilsumError
 from veilsum.front.pictures import BROKEN, evidence
 from veilsum.privacy import mechanisms
-from veilsum.privacy.exact import float_sum_support, numpy_support, support_attack
 from veilsum.privacy.mechanisms import LaplaceMechanism
 from veilsum.simulation import noise
 

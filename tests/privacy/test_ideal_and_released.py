@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from veilsum import algorithms
+from veilsum.auditing import numpy_support, support_attack
 from veilsum.errors import PrivacyError
 from veilsum.privacy import (
     DiscreteLaplaceMechanism,
@@ -17,7 +18,6 @@ from veilsum.privacy import (
     mechanisms,
     sensitivity,
 )
-from veilsum.privacy.exact import numpy_support, support_attack
 
 BOUND = sensitivity.smooth_log(0.5, 20.0, smoothing=sensitivity.smoothing(1.0, 0.01))
 MECHANISMS = [

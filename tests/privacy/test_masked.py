@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.privacy.gdl import LIMIT, effective_epsilon, pmf
+from veilsum._numbers import upward
 from veilsum.errors import PrivacyError
 from veilsum.privacy import (
     Accountant,
@@ -22,7 +23,6 @@ from veilsum.privacy import (
     Sees,
 )
 from veilsum.privacy.accounting import Release, spent
-from veilsum.privacy.odds import upward
 
 BETAS = (0.95, 0.9, 0.8, 0.6, 0.5, 0.3)
 TABLE = {  # of the design: the grid has 2^20 steps in Delta

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from tests.attacks.test_attack_composition import spent_delta
 from veilsum import algorithms
+from veilsum._numbers import upward
 from veilsum.errors import PrivacyError
 from veilsum.privacy import (
     Accountant,
@@ -41,7 +42,7 @@ from veilsum.privacy import (
 from veilsum.privacy.accounting.accountant import EventHistory
 from veilsum.privacy.accounting.events import LARGEST_DELTA
 from veilsum.privacy.laws.skellam import SkellamCost, skellam_variance
-from veilsum.privacy.odds import upward
+from veilsum._numbers import upward
 
 EXAMPLES = {  # an event of every kind; the suite below refuses a kind without one
     "pure": PrivacyEvent(0.3),

@@ -18,7 +18,7 @@ from veilsum.privacy import MaskedDP, NetworkDP, NoPrivacy, SignalDP, plan, guar
 from veilsum.privacy.accounting import PrivacyEvent
 from veilsum.privacy.accounting.events import LARGEST_DELTA
 from veilsum.privacy.guarantee import Guarantee
-from veilsum.privacy.odds import upward
+from veilsum._numbers import upward
 from veilsum.privacy.proofs import unit_of
 from veilsum.simulation import Problem, RecordedSignals, SyntheticSignals
 
@@ -184,14 +184,6 @@ def test_recorded_and_drawn_signals_have_requests_of_their_own() -> None:
     with pytest.raises(PrivacyError, match="bounds"):
         Problem(RING, algorithms.Average(), families.Normal(1.0), measured, SignalDP(1.0), 5)
     assert made.privacy.radius == 1.0
-
-
-@pytest.mark.parametrize(
-    ("epsilon", "said"), [(3e5, "300,000"), (1.23451, "1.235"), (12.0, "12"), (1e4 + 0.2, "10,001")]
-)
-def test_epsilons_in_words_round_up(epsilon: float, said: str) -> None:
-    assert upward(epsilon) == said
-    assert float(said.replace(",", "")) >= epsilon
 
 
 @pytest.mark.parametrize("radius", [0.5, 2.5])

@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from veilsum._numbers import upward
 from veilsum.auditing import exact as problem_audits
 from veilsum.cli.app import app
 from veilsum.errors import AgentError, ScenarioError
+from veilsum.front.odds import in_words
 from veilsum.privacy import Status
-from veilsum.privacy.odds import in_words, upward
 from veilsum.reports import SignOffTerms, sign_off
 from veilsum.reports.claims import claims
 from veilsum.reports.objections import Objection, objections

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from veilsum._numbers import upward
 from veilsum.agents.coverage import Coverage
 from veilsum.agents.intervals import (
     MOST_READINGS,
@@ -22,7 +23,6 @@ from veilsum.agents.intervals import (
 )
 from veilsum.agents.manifest import Manifest
 from veilsum.agents.release.guarantees import guarantee
-from veilsum.privacy.odds import upward
 from veilsum.theory.accuracy import CONFIDENCE
 from veilsum.theory.noise import READINGS, interval_name
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from veilsum._numbers import upward
 from veilsum.agents.manifest import Manifest
 from veilsum.agents.membership.drafts import EPOCH_FILE, known_addresses
 from veilsum.agents.release import ReleaseMechanism
 from veilsum.agents.scenario_terms import problem_and_manifest
 from veilsum.privacy.accounting import repeated
-from veilsum.privacy.odds import upward
 from veilsum.scenario import Scenario
 from veilsum.simulation import Problem
 

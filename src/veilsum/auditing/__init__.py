@@ -1,4 +1,4 @@
-"""Attacks on what veilsum runs: mechanisms, algorithms and problems, by samples and likelihoods."""
+"""Attacks on what veilsum runs, by samples and likelihoods, and sensitivities estimated from samples."""
 
 from __future__ import annotations
 
@@ -11,6 +11,22 @@ from veilsum.auditing.exact import (
     estimate_off,
     exact_loss,
     signal_moves,
+)
+from veilsum.auditing.leak import (
+    SupportReport,
+    float_sum_support,
+    grid_support,
+    inversion_support,
+    numpy_support,
+    support_attack,
+)
+from veilsum.auditing.lipschitz import (
+    ReverseWeibull,
+    column_sums,
+    estimate,
+    fit_reverse_weibull,
+    gradient,
+    upper_end,
 )
 from veilsum.auditing.lower_bound import FAULT, runs_for, smallest_fault
 from veilsum.auditing.masked import audit_masked, masked_likelihoods
@@ -38,6 +54,8 @@ __all__ = [
     "Messages",
     "Move",
     "PlantedSignal",
+    "ReverseWeibull",
+    "SupportReport",
     "Transcript",
     "adjacent",
     "audit",
@@ -47,15 +65,25 @@ __all__ = [
     "audit_problem",
     "ball",
     "best_connected",
+    "column_sums",
+    "estimate",
     "estimate_moves",
     "estimate_off",
     "exact_loss",
+    "fit_reverse_weibull",
+    "float_sum_support",
+    "gradient",
+    "grid_support",
+    "inversion_support",
     "masked_likelihoods",
     "message_mechanism",
+    "numpy_support",
     "runs_for",
     "signal_moves",
     "smallest_fault",
+    "support_attack",
     "transcript_mechanism",
+    "upper_end",
     "view_mechanism",
     "worst_neighbours",
 ]

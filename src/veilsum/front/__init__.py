@@ -6,6 +6,7 @@ page      the sheet, or a text to sign, as one HTML file without script
 table     the sheet as one long table, in which every number carries its verdict
 plot      pictures from the long table
 words     promises in plain words
+odds      epsilon in words: how much more likely, how sure
 of_*      a sheet from what a verb computed
 """
 

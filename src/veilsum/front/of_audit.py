@@ -9,12 +9,12 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from veilsum._numbers import upward
 from veilsum.auditing.problem import at_smallest_epsilon
 from veilsum.front.sheet import Answer, Answers, ordered
 from veilsum.front.table import Row, rows_of
 from veilsum.front.words import budget, listed, promises
 from veilsum.privacy import MaskedDP
-from veilsum.privacy.odds import upward
 from veilsum.results.describe import versions
 
 if TYPE_CHECKING:

@@ -17,9 +17,9 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
+from veilsum._numbers import upward
 from veilsum.front import style
 from veilsum.privacy import Status
-from veilsum.privacy.odds import upward
 from veilsum.results import units
 
 if TYPE_CHECKING:

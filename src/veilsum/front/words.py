@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from veilsum import _extras
+from veilsum._numbers import upward
 from veilsum.families.support import Metric
+from veilsum.front.odds import in_words
 from veilsum.privacy import Span, Status
 from veilsum.privacy.guarantee import Sees
-from veilsum.privacy.odds import epsilon_cell, in_words, upward
 from veilsum.results import units
 
 if TYPE_CHECKING:
@@ -59,7 +60,8 @@ def small(value: float) -> str:
 
 def budget(epsilon: float, delta: float = 0.0) -> str:
     """Epsilon, and delta where there is one, rounded up."""
-    return f"{epsilon_cell(epsilon)}{f', delta {upward(delta, 2)}' if delta else ''}"
+    size = upward(epsilon) if math.isfinite(epsilon) else "-"
+    return f"{size}{f', delta {upward(delta, 2)}' if delta else ''}"
 
 
 def listed(names: Sequence[str]) -> str:

@@ -25,6 +25,8 @@ from veilsum import simulation
 from veilsum.front import style
 from veilsum.front.paths import draw_errors as draw_run_errors
 from veilsum.front.paths import draw_paths as draw_run_paths
+from veilsum.paper import allocation
+from veilsum.paper.allocation import AgentSensitivities, Allocation
 from veilsum.paper.experiment import (
     Claim,
     Context,
@@ -38,8 +40,7 @@ from veilsum.paper.experiment import (
 from veilsum.paper.sample_paths import early, zoom
 from veilsum.paper.sweeps import TASKS, key, panel
 from veilsum.paper.tabulate import error_rows, frame, path_rows, round_rows, value
-from veilsum.privacy import Mechanism, Plan, allocation
-from veilsum.privacy.allocation import AgentSensitivities, Allocation
+from veilsum.privacy import Mechanism, Plan
 from veilsum.results import Result
 from veilsum.simulation import Problem, Record, Trace
 

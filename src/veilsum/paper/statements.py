@@ -36,8 +36,9 @@ from veilsum.algorithms import (
     step,
 )
 from veilsum.families import LogNormal, Normal
-from veilsum.front import style
-from veilsum.paper import extensions, sample_paths, theorems
+from veilsum.front import odds, style
+from veilsum.paper import allocation, extensions, sample_paths, theorems
+from veilsum.paper.allocation import AgentSensitivities
 from veilsum.paper.experiment import (
     Claim,
     Context,
@@ -53,12 +54,9 @@ from veilsum.privacy import (
     NoPrivacy,
     SignalDP,
     Status,
-    allocation,
     guarantee_of,
     network_cost,
-    odds,
 )
-from veilsum.privacy.allocation import AgentSensitivities
 from veilsum.privacy.sensitivity import factor_as_published
 from veilsum.simulation import Problem, SyntheticSignals
 from veilsum.theory.bounds import rounds_to_decay

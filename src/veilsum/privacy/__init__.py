@@ -17,7 +17,6 @@ from veilsum.privacy.accounting import (
     spent,
 )
 from veilsum.privacy.batches import Batches
-from veilsum.privacy.exact import support_attack
 from veilsum.privacy.guarantee import Adversary, Guarantee, Noise, RunReleases, Sees, Unit
 from veilsum.privacy.laws import DiscreteLaplace, GeneralizedDiscreteLaplace, Law, Skellam
 from veilsum.privacy.masked import MaskedParameters
@@ -112,5 +111,4 @@ __all__ = [
     "plan",
     "spent",
     "stopping_conflict",
-    "support_attack",
 ]

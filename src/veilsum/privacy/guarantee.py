@@ -15,6 +15,7 @@ from enum import StrEnum
 from typing import Any, Self
 
 from veilsum import _validate
+from veilsum._numbers import upward
 from veilsum._statistic import Status
 from veilsum.errors import PrivacyError
 from veilsum.families.support import Metric
@@ -23,7 +24,6 @@ from veilsum.privacy.accounting.accountant import most
 from veilsum.privacy.accounting.composition import added
 from veilsum.privacy.accounting.events import DISCRETE_LAPLACE, LAPLACE, LARGEST_DELTA
 from veilsum.privacy.batches import Batches, window_starts
-from veilsum.privacy.odds import upward
 
 MOST_USEFUL = 5.0  # odds of 149: docs/sign-off.md calls a guarantee beyond it one on paper
 

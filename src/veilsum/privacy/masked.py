@@ -26,11 +26,11 @@ from fractions import Fraction
 from functools import cached_property
 
 from veilsum import _validate
+from veilsum._numbers import upward
 from veilsum.errors import PrivacyError
 from veilsum.privacy.accounting import PrivacyEvent
 from veilsum.privacy.laws import DiscreteLaplace, Law, Skellam, skellam_variance
 from veilsum.privacy.laws.shares import LARGEST_SCALE, SMALLEST_SCALE
-from veilsum.privacy.odds import upward
 
 MODULUS_BITS = 64
 MOST_COMPONENTS = 1024  # of a statistic: what one message of an agent has room for

@@ -57,6 +57,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilsum import _validate
+from veilsum._numbers import upward
 from veilsum._statistic import Status
 from veilsum._types import Family
 from veilsum._warn import warn
@@ -69,7 +70,6 @@ from veilsum.families.support import Metric, Support, number
 from veilsum.privacy.accounting import PrivacyEvent, compose
 from veilsum.privacy.guarantee import Adversary, Guarantee, RunReleases, Sees, Unit
 from veilsum.privacy.mechanisms.masked import MASKED_REASON
-from veilsum.privacy.odds import upward
 from veilsum.privacy.planning import MaskedPlan, Plan, plan
 from veilsum.privacy.published import worst_pair
 from veilsum.privacy.requests import (

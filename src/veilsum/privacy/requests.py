@@ -321,7 +321,7 @@ class SignalDP(DifferentialPrivacy):
         "global", "smooth" or "smooth-as-published".
     budget_fractions
         One for each agent: agent i has the budget epsilon * budget_fractions[i]
-        (`veilsum.privacy.allocation` computes them).
+        (`veilsum.paper.allocation` computes them).
     mechanism
         The noise: one of `mechanisms.names()`. "best" is the one of least worst-case variance for
         the family, the bounds and epsilon.

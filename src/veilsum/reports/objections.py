@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
 
+from veilsum._numbers import upward
 from veilsum.front.page import templates
 from veilsum.privacy import Status
 from veilsum.privacy.accounting import repeated
 from veilsum.privacy.guarantee import MOST_USEFUL
-from veilsum.privacy.odds import upward
 from veilsum.reports.audits import AuditedClaim
 from veilsum.reports.terms import Mode, SignOffTerms
 

@@ -12,13 +12,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from veilsum._numbers import upward
 from veilsum.families.base import SIGNAL
 from veilsum.families.support import Metric
+from veilsum.front.odds import believed, in_words
 from veilsum.front.page import page as rendered
 from veilsum.privacy import Guarantee, PrivacyEvent, Status
 from veilsum.privacy.accounting import Composition, compose, repeated
 from veilsum.privacy.guarantee import MOST_USEFUL
-from veilsum.privacy.odds import believed, in_words, upward
 from veilsum.reports.audits import AuditedClaim, audit_jobs, likelihoods
 from veilsum.reports.claims import claims
 from veilsum.reports.objections import objections

@@ -25,12 +25,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from veilsum._numbers import rounded_up
 from veilsum.algorithms import init, step
 from veilsum.errors import NetworkError
 from veilsum.families.base import quantile
 from veilsum.networks.kernels import for_products
 from veilsum.networks.rows import first_rows
-from veilsum.privacy.odds import rounded_up
 from veilsum.simulation import Problem
 from veilsum.theory import moments
 from veilsum.theory.exact import expected

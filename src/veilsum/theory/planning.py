@@ -33,6 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilsum import _validate, algorithms
+from veilsum._numbers import rounded_up
 from veilsum.algorithms import Algorithm
 from veilsum.errors import AlgorithmError, NetworkError, PrivacyError, VeilsumError
 from veilsum.networks.rows import coordinates, first_rows
@@ -46,7 +47,6 @@ from veilsum.privacy import (
     guarantee_of,
 )
 from veilsum.privacy.mechanisms.base import COMPUTABLE
-from veilsum.privacy.odds import rounded_up
 from veilsum.simulation import Problem
 from veilsum.theory.accuracy import LARGEST_EPSILON, Precision, precision
 from veilsum.theory.exact import Expected, expected

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from veilsum._numbers import upward
 from veilsum.agents.doctor.outcomes import CheckResult, ExaminedAgent, failure, ok, warning
 from veilsum.agents.doctor.purchase import Purchase
 from veilsum.agents.ledger import LedgerContents, read_ledger, verify
@@ -20,7 +21,6 @@ from veilsum.agents.versions import LEDGER
 from veilsum.errors import VeilsumError
 from veilsum.privacy import Batches
 from veilsum.privacy.accounting import repeated
-from veilsum.privacy.odds import upward
 from veilsum.simulation import Problem
 from veilsum.theory import precision
 from veilsum.theory.accuracy import MOST_READINGS

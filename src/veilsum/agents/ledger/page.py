@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 
 from veilsum import __version__
+from veilsum._numbers import upward
 from veilsum.agents.ledger.budget import totals
 from veilsum.agents.ledger.contents import LedgerContents
 from veilsum.agents.ledger.limits import budget_limits
@@ -21,8 +22,8 @@ from veilsum.agents.ledger.report import (
 )
 from veilsum.agents.ledger.session_report import query_words, readings_in
 from veilsum.agents.ledger.verification import Verification
+from veilsum.front.odds import in_words
 from veilsum.front.page import page
-from veilsum.privacy.odds import in_words, upward
 
 
 def ledger_page(contents: LedgerContents, found: Verification) -> str:

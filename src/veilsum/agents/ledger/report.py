@@ -12,6 +12,7 @@ import math
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
+from veilsum._numbers import upward
 from veilsum.agents.ledger.budget import totals
 from veilsum.agents.ledger.contents import LedgerContents
 from veilsum.agents.ledger.meters import Charge
@@ -28,7 +29,6 @@ from veilsum.agents.ledger.records import (
 )
 from veilsum.agents.ledger.session_report import SentValue, query_words, readings_in, sent_values
 from veilsum.agents.ledger.verification import Verification
-from veilsum.privacy.odds import upward
 
 COLUMNS = (
     "number", "time", "round", "readings", "last_reading", "epsilon", "delta", "hash",

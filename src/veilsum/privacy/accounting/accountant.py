@@ -41,10 +41,10 @@ from itertools import accumulate
 from typing import Any, Self
 
 from veilsum import _validate
+from veilsum._numbers import upward
 from veilsum.errors import PrivacyError
 from veilsum.privacy.accounting.composition import BASIC, BEST, Composition, spent
 from veilsum.privacy.accounting.events import PrivacyEvent, Release, ReleaseEvent, Span
-from veilsum.privacy.odds import upward
 
 SLACK = 1e-12  # relative: three releases of 0.1 fit a budget of 0.3, whatever binary makes of them
 

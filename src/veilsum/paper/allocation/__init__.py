@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from veilsum.privacy.allocation.central import (
+from veilsum.paper.allocation.central import (
     as_published,
     homogeneous,
     improvement_bounds,
     optimal,
-    optimal_oracle,
 )
-from veilsum.privacy.allocation.neighbourhood import decentralised, decentralised_oracle
-from veilsum.privacy.allocation.problem import AgentSensitivities, Allocation
+from veilsum.paper.allocation.neighbourhood import decentralised
+from veilsum.paper.allocation.problem import AgentSensitivities, Allocation
 
 __all__ = [
     "AgentSensitivities",
     "Allocation",
     "as_published",
     "decentralised",
-    "decentralised_oracle",
     "homogeneous",
     "improvement_bounds",
     "optimal",
-    "optimal_oracle",
 ]

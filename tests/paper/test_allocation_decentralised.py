@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.paper import allocation_solver
 from veilsum import networks
 from veilsum.errors import PrivacyError
-from veilsum.privacy import allocation
-from veilsum.privacy.allocation.neighbourhood import CHECK_EVERY, AgentUpdate, most_nearby
-from veilsum.privacy.allocation.problem import symmetric_weights
+from veilsum.paper import allocation
+from veilsum.paper.allocation.neighbourhood import CHECK_EVERY, AgentUpdate, most_nearby
+from veilsum.paper.allocation.problem import symmetric_weights
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +34,7 @@ def test_on_the_us_grid_within_one_per_cent_and_feasible_everywhere(
 ) -> None:
     D = sensitivities(grid.size, spread)
     ours = allocation.decentralised(D, 1.0, grid, cap, objective=objective)
-    solver = allocation.decentralised_oracle(D, 1.0, grid, cap, objective=objective)
+    solver = allocation_solver.decentralised(D, 1.0, grid, cap, objective=objective)
     assert ours.overhead <= 1.01 * solver.overhead
     assert ours.overhead <= (1 + ours.gap) * solver.overhead * (1 + 1e-6)
     assert ours.overhead >= solver.overhead * (1 - 1e-6)
@@ -48,7 +49,7 @@ def test_on_the_us_grid_with_caps_of_their_own(grid: Any) -> None:
     caps = np.random.default_rng(3).uniform(0.3, 4.0, grid.size)
     D = sensitivities(grid.size, 1.0)
     ours = allocation.decentralised(D, 2.0, grid, caps)
-    assert ours.overhead <= 1.01 * allocation.decentralised_oracle(D, 2.0, grid, caps).overhead
+    assert ours.overhead <= 1.01 * allocation_solver.decentralised(D, 2.0, grid, caps).overhead
     assert np.all(grid.weights @ ours.epsilons <= 2.0)
     assert np.all(ours.epsilons <= caps)
 
@@ -188,7 +189,7 @@ def test_small_networks_to_any_tolerance(graph: Any, cap: Any) -> None:
     mixing = networks.lazy_metropolis(networks.load(graph))
     D = sensitivities(mixing.size, 1.0)
     ours = allocation.decentralised(D, 1.0, mixing, cap, tolerance=1e-4)
-    solver = allocation.decentralised_oracle(D, 1.0, mixing, cap)
+    solver = allocation_solver.decentralised(D, 1.0, mixing, cap)
     assert ours.overhead == pytest.approx(solver.overhead, rel=1e-4)
     assert np.all(mixing.weights @ ours.epsilons <= 1.0)
 

@@ -11,12 +11,11 @@ true with probability p believes it after observing with at most
 from __future__ import annotations
 
 import math
-from decimal import ROUND_CEILING, Context
 
 from veilsum import _validate
+from veilsum._numbers import rounded_up, upward
 from veilsum.errors import PrivacyError
 
-ROUNDING = 1e-12  # of sums of epsilons, as a budget allows it: 0.1 + 0.2 is printed as 0.3
 MOST_TIMES = 1e5  # beyond, a bound says nothing that helps to decide
 
 
@@ -120,75 +119,3 @@ def believed(epsilon: float, prior: float = 0.5) -> str:
     """
     found = belief(epsilon, prior)
     return "over 99.9%" if found > 0.999 else f"{math.ceil(found * 1000 - 1e-9) / 10:.3g}%"
-
-
-def upward(value: float, digits: int = 4) -> str:
-    """An epsilon, a delta or odds as text, rounded up: what is printed is never less than what holds.
-
-    Parameters
-    ----------
-    value : float
-        At least 0.
-    digits : int
-        How many significant digits.
-
-    Returns
-    -------
-    str
-        Decimal, with an exponent where it is very small and its thousands marked where it is large.
-
-    Examples
-    --------
-    >>> upward(0.69314718), upward(1.0), upward(0.1 + 0.2), upward(1.234e-7, 3), upward(3e5)
-    ('0.6932', '1', '0.3', '1.24e-07', '300,000')
-    """
-    if not 0 < value < math.inf:
-        return f"{value:g}"
-    if value >= 10**digits:
-        return f"{math.ceil(value * (1 - ROUNDING)):,}"
-    return f"{rounded_up(value, digits):.{digits}g}"
-
-
-def epsilon_cell(epsilon: float) -> str:
-    """An epsilon as a table has it: rounded up, a dash for none.
-
-    Parameters
-    ----------
-    epsilon : float
-        At least 0; infinite where nothing is guaranteed.
-
-    Returns
-    -------
-    str
-        The text of the cell.
-
-    Examples
-    --------
-    >>> epsilon_cell(0.69314718), epsilon_cell(math.inf)
-    ('0.6932', '-')
-    """
-    return upward(epsilon) if math.isfinite(epsilon) else "-"
-
-
-def rounded_up(value: float, digits: int = 4) -> float:
-    """So many significant digits, and never less than the value but for rounding in sums.
-
-    Parameters
-    ----------
-    value : float
-        At least 0.
-    digits : int
-        How many significant digits.
-
-    Returns
-    -------
-    float
-        What `upward` prints.
-
-    Examples
-    --------
-    >>> rounded_up(0.69314718), rounded_up(0.1 + 0.2)
-    (0.6932, 0.3)
-    """
-    context = Context(prec=digits, rounding=ROUND_CEILING)
-    return float(context.create_decimal(value * (1 - ROUNDING)))

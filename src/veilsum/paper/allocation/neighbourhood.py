@@ -43,13 +43,12 @@ from numpy.typing import ArrayLike
 
 from veilsum import _validate
 from veilsum.errors import PrivacyError
-from veilsum.privacy.allocation.problem import (
+from veilsum.paper.allocation.problem import (
     OVERHEAD,
     AgentSensitivities,
     Allocation,
     AllocationProblem,
     Floats,
-    solve_convex,
     symmetric_weights,
 )
 
@@ -153,46 +152,6 @@ def decentralised(
     repaired, rounds, ratio = _run(update, A, tolerance / (1 + tolerance), max_rounds)
     gap = max(0.0, ratio) / (1 - ratio)
     return asked.allocation(repaired, "decentralised", rounds=rounds, gap=gap)
-
-
-def decentralised_oracle(
-    sensitivities: AgentSensitivities | ArrayLike,
-    epsilon: float,
-    network: Any,
-    cap: ArrayLike | None = None,
-    *,
-    objective: str = OVERHEAD,
-    simulation_only: bool = False,
-) -> Allocation:
-    """Solve the problem of `decentralised` by a convex solver (cvxpy, Clarabel).
-
-    An independent oracle for tests; `decentralised` needs no solver.
-
-    Parameters
-    ----------
-    sensitivities, epsilon, network, cap, objective, simulation_only
-        As for `decentralised`.
-
-    Returns
-    -------
-    Allocation
-        The epsilons, and what the noise costs with them.
-
-    Raises
-    ------
-    PrivacyError
-        If a number is outside its range, or the sensitivities depend on data and
-        `simulation_only` is not set.
-    MissingExtraError
-        If cvxpy is not installed.
-
-    Examples
-    --------
-    >>> decentralised_oracle([1.0, 4.0], 1.0, np.full((2, 2), 0.5)).epsilons.round(3).tolist()
-    [0.667, 1.333]
-    """
-    asked = AllocationProblem.of(sensitivities, epsilon, cap, objective, simulation_only)
-    return solve_convex(asked, symmetric_weights(network, len(asked.D)))
 
 
 def _run(update: AgentUpdate, A: Any, enough: float, max_rounds: int) -> tuple[Floats, int, float]:

@@ -13,15 +13,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veilsum import _extras, _validate
-from veilsum._extras import install_command
-from veilsum.errors import MissingExtraError, PrivacyError
+from veilsum.errors import PrivacyError
 
 Floats = NDArray[np.float64]
 
@@ -85,7 +83,7 @@ class Allocation:
 
     Examples
     --------
-    >>> from veilsum.privacy.allocation import optimal
+    >>> from veilsum.paper.allocation import optimal
     >>> found = optimal([1.0, 4.0], epsilon=1.0)
     >>> found.overhead, found.method, round(found.total, 9)
     (4.5, 'optimal', 2.0)
@@ -243,34 +241,3 @@ def _matrix(network: Any) -> Any:
     if hasattr(network, "weights"):
         return network.weights
     return network.at(1) if hasattr(network, "at") else network
-
-
-def solve_convex(asked: AllocationProblem, rows: Any) -> Allocation:
-    """Minimise sum (D/eps)^p subject to rows @ eps <= epsilon, eps <= caps, by cvxpy.
-
-    In units of epsilon, and with squares of 1/eps, not powers -2 of eps: the quadratic form is the
-    better conditioned.
-    """
-    cp = _cvxpy()
-    e = cp.Variable(len(asked.D))
-    scales = cp.multiply(asked.D / asked.D.mean(), cp.inv_pos(e))
-    cost = cp.sum(scales) if asked.p == 1 else cp.sum_squares(scales)
-    capped = np.flatnonzero(np.isfinite(asked.caps))
-    limits = [rows @ e <= 1]
-    if capped.size:
-        limits.append(e[capped] <= asked.caps[capped] / asked.epsilon)
-    problem = cp.Problem(cp.Minimize(cost), limits)
-    problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-9, tol_gap_rel=1e-9)
-    if problem.status != "optimal":
-        raise PrivacyError(f"the solver found no allocation: its status is {problem.status!r}")
-    return asked.allocation(np.asarray(e.value) * asked.epsilon, "oracle")
-
-
-def _cvxpy() -> Any:
-    try:
-        return import_module("cvxpy")
-    except ImportError as error:
-        raise MissingExtraError(
-            f"the solver's allocation needs cvxpy: {install_command('solvers')}; "
-            "allocation.optimal and allocation.decentralised need nothing"
-        ) from error

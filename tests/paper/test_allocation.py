@@ -1,8 +1,6 @@
 """Budgets in one place: the exact optimum against a solver, and the paper's claims."""
 
 import math
-import re
-import sys
 from typing import Any
 
 import numpy as np
@@ -10,18 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from veilsum._extras import install_command
-from veilsum.errors import MissingExtraError, PrivacyError
-from veilsum.privacy import allocation
-from veilsum.privacy.allocation import AgentSensitivities
+from tests.paper import allocation_solver
+from veilsum.errors import PrivacyError
+from veilsum.paper import allocation
+from veilsum.paper.allocation import AgentSensitivities
 
 D4 = [1.0, 1.0, 1.0, 100.0]
-ALL = [
-    allocation.homogeneous,
-    allocation.as_published,
-    allocation.optimal,
-    allocation.optimal_oracle,
-]
+ALL = [allocation.homogeneous, allocation.as_published, allocation.optimal]
 RING = [[0.5, 0.25, 0.25], [0.25, 0.5, 0.25], [0.25, 0.25, 0.5]]
 
 
@@ -60,7 +53,7 @@ def test_water_filling_matches_a_convex_solver(objective: Any) -> None:
     for seed in range(200):
         D, epsilon, caps = random_instance(seed)
         ours = allocation.optimal(D, epsilon, caps, objective=objective)
-        solver = allocation.optimal_oracle(D, epsilon, caps, objective=objective)
+        solver = allocation_solver.optimal(D, epsilon, caps, objective=objective)
         assert ours.overhead == pytest.approx(solver.overhead, rel=1e-6), seed
         assert ours.epsilons == pytest.approx(solver.epsilons, rel=2e-3), seed
 
@@ -205,9 +198,3 @@ def test_an_allocation_is_frozen_and_plain_data() -> None:
     data = found.to_dict()
     assert data["method"] == "optimal"
     assert data["epsilons"] == list(found.epsilons)
-
-
-def test_the_solver_is_an_extra(monkeypatch: Any) -> None:
-    monkeypatch.setitem(sys.modules, "cvxpy", None)
-    with pytest.raises(MissingExtraError, match=re.escape(install_command("solvers"))):
-        allocation.optimal_oracle(D4, 1.0)

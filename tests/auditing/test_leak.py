@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from veilsum.errors import PrivacyError
-from veilsum.privacy.exact import (
+from veilsum.auditing import (
     SupportReport,
     float_sum_support,
     grid_support,
@@ -20,6 +19,7 @@ from veilsum.privacy.exact import (
     numpy_support,
     support_attack,
 )
+from veilsum.errors import PrivacyError
 from veilsum.privacy.mechanisms import LaplaceMechanism
 from veilsum.simulation import noise as engine_noise
 from veilsum.testing import PredictableEntropy

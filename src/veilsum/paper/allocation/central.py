@@ -22,13 +22,12 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from veilsum.privacy.allocation.problem import (
+from veilsum.paper.allocation.problem import (
     OVERHEAD,
     AgentSensitivities,
     Allocation,
     AllocationProblem,
     Floats,
-    solve_convex,
 )
 
 SHRINK = 1 - 2.0**-52
@@ -213,45 +212,6 @@ def improvement_bounds(sensitivities: AgentSensitivities | ArrayLike) -> tuple[f
     )
     r = math.sqrt(known.values.min() / known.values.max())
     return 4 * r / (1 + r) ** 2, 1.0
-
-
-def optimal_oracle(
-    sensitivities: AgentSensitivities | ArrayLike,
-    epsilon: float,
-    cap: ArrayLike | None = None,
-    *,
-    objective: str = OVERHEAD,
-    simulation_only: bool = False,
-) -> Allocation:
-    """Solve the problem of `optimal` by a convex solver (cvxpy, Clarabel), to its precision.
-
-    An independent oracle for tests; `optimal` needs no solver.
-
-    Parameters
-    ----------
-    sensitivities, epsilon, cap, objective, simulation_only
-        As for `optimal`.
-
-    Returns
-    -------
-    Allocation
-        The epsilons, and what the noise costs with them.
-
-    Raises
-    ------
-    PrivacyError
-        If a number is outside its range, or the sensitivities depend on data and
-        `simulation_only` is not set.
-    MissingExtraError
-        If cvxpy is not installed.
-
-    Examples
-    --------
-    >>> optimal_oracle([1.0, 4.0], epsilon=1.0).epsilons.round(3).tolist()
-    [0.667, 1.333]
-    """
-    asked = AllocationProblem.of(sensitivities, epsilon, cap, objective, simulation_only)
-    return solve_convex(asked, np.full((1, len(asked.D)), 1 / len(asked.D)))
 
 
 def _within(epsilons: Floats, budget: float) -> Floats:
