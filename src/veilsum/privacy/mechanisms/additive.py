@@ -86,7 +86,7 @@ class AdditiveMechanism(Mechanism):
     def fit(
         cls, statistic: Statistic, epsilon: float, delta: float = 0.0, released: bool = False
     ) -> Self:
-        """Noise for the l1 norm of the move."""
+        """Noise for the norm of the move."""
         misfit = cls.misfit(statistic, epsilon, delta)
         if misfit:
             raise PrivacyError(f"mechanism {cls.name} {misfit}")
@@ -96,7 +96,13 @@ class AdditiveMechanism(Mechanism):
                 "nothing limits how far a computed value of this statistic is from the true one, which an "
                 "exact release must cover; give public bounds"
             )
-        return cls(epsilon, statistic.l1, statistic.dimension, error)
+        more = {"delta": delta} if cls.takes_delta else {}
+        return cls(epsilon, cls.norm(statistic), statistic.dimension, error, **more)
+
+    @staticmethod
+    def norm(statistic: Statistic) -> float:
+        """The norm of the move that sets the scale: l1, for a density that falls with it."""
+        return statistic.l1
 
     @classmethod
     def examples(cls) -> tuple[Mechanism, ...]:

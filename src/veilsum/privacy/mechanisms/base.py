@@ -249,6 +249,10 @@ class Mechanism(ABC):
     def privacy_loss(self, x: float, other: float) -> float:
         """sup_z |log P(z | x) - log P(z | other)|: at most epsilon if adjacent."""
 
+    def spent_delta(self, x: float, other: float) -> float:
+        """The delta that a pair costs at epsilon: 0 for a pure mechanism and adjacent inputs."""
+        return 0.0 if self.privacy_loss(x, other) <= self.epsilon * (1 + 1e-12) else 1.0
+
     def loss_between(self, x: Array, other: Array) -> float:
         """The loss of a statistic, whose coordinates have noise of their own."""
         pairs = zip(self.clip(x), self.clip(other), strict=True)
