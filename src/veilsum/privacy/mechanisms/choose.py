@@ -88,8 +88,10 @@ def best(
     ('hybrid', 1.87)
     """
     _validate.positive(PrivacyError, epsilon=epsilon)
-    made = [MECHANISMS.get(n).fit(statistic, epsilon, delta, released) for n in
-            _fitting(statistic, epsilon, delta)]  # fmt: skip
+    made = [
+        kind.fit(statistic, epsilon, delta * kind.takes_delta, released)
+        for kind in _fitting(statistic, epsilon, delta)
+    ]
     if not made:
         raise PrivacyError(
             f"no mechanism hides such a statistic at epsilon = {epsilon:g} and delta = {delta:g}"
@@ -122,13 +124,15 @@ def make(
     kind = MECHANISMS.get(name)
     problem = kind.misfit(statistic, epsilon, delta)
     if problem:
-        fitting = ", ".join(_fitting(statistic, epsilon, delta)) or "none"
+        fitting = ", ".join(one.name for one in _fitting(statistic, epsilon, delta)) or "none"
         raise PrivacyError(f"mechanism {name} {problem}; choose one of {fitting}")
     return kind.fit(statistic, epsilon, delta, released)
 
 
-def _fitting(statistic: Statistic, epsilon: float, delta: float) -> list[str]:
-    return [name for name, kind in MECHANISMS.items() if not kind.misfit(statistic, epsilon, delta)]
+def _fitting(statistic: Statistic, epsilon: float, delta: float) -> list[type[Mechanism]]:
+    """Those that keep the promise: a pure one keeps it without the delta."""
+    kinds = MECHANISMS.values()
+    return [k for k in kinds if not k.misfit(statistic, epsilon, delta * k.takes_delta)]
 
 
 def _times(ratio: float) -> str:

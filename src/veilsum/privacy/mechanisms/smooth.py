@@ -46,6 +46,7 @@ class SmoothMechanism(Mechanism):
 
     statistic: Statistic
 
+    requested: ClassVar[bool] = False
     scalar: ClassVar[bool] = True
     adds: ClassVar[bool] = False
     pure: ClassVar[bool] = True  # whether its guarantee has no delta
