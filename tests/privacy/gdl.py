@@ -1,12 +1,14 @@
 """Probabilities of GDL(a, t) and of Poisson and Skellam sums, independent of the samplers."""
 
 import math
+from fractions import Fraction
 from typing import Any
 
 import mpmath as mp  # type: ignore[import-untyped]
 import numpy as np
 from scipy import special, stats
 
+from veilsum.privacy.laws import DiscreteLaplace
 from veilsum.testing import PredictableEntropy
 
 FALSE_ALARM = 1e-7  # of every statistical test here, on a fresh stream
@@ -54,6 +56,12 @@ def precise(a: Any, t: Any, k: int) -> Any:
         r = mp.exp(-mp.mpf(t.denominator) / t.numerator)
         start = (1 - r) ** (2 * a) * r**k * mp.rf(a, k) / mp.factorial(k)
         return start * mp.hyp2f1(a, a + k, k + 1, r * r)
+
+
+def effective_epsilon(epsilon: float, beta: float, steps: int, dimension: int = 1) -> float:
+    """What a move by `steps` costs if only the fraction beta of noise of that epsilon is unknown."""
+    whole = DiscreteLaplace(Fraction(steps) / Fraction(epsilon))
+    return whole.part(Fraction(beta)).epsilon(steps, float(steps), dimension)
 
 
 def deviation(draws: Any, right: Any, wrong: Any) -> float:

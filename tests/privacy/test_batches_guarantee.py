@@ -25,7 +25,7 @@ from veilsum.privacy import (
     SignalDP,
     Status,
     guarantee_of,
-    mechanism_name,
+    plan,
 )
 from veilsum.privacy.accounting import compose
 from veilsum.privacy.batches import window_starts
@@ -165,9 +165,9 @@ def test_requests_without_a_proof_are_refused(kind: Any, options: Any, words: st
 
 def test_best_adds_noise_and_other_things_are_refused() -> None:
     bounded = Normal(1.0, bounds=(0.0, 1.0))
-    assert mechanism_name(SignalDP(1.0, mechanism="best"), bounded) == "hybrid"
+    assert plan(SignalDP(1.0, mechanism="best"), bounded).name == "hybrid"
     request = SignalDP(1.0, mechanism="best", batches=Batches(2.0))
-    assert mechanism_name(request, bounded) == "staircase"
+    assert plan(request, bounded).name == "staircase"
     with pytest.raises(PrivacyError, match="batches must be privacy"):
         SignalDP(1.0, batches=2.0)  # type: ignore[arg-type]
     none = guarantee_of(SignalDP(1.0, batches=Batches(2.0)), algorithms.Average())

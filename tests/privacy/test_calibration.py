@@ -14,9 +14,9 @@ from veilsum.privacy import (
     NetworkDP,
     NoPrivacy,
     SignalDP,
-    plan,
     guarantee_of,
     mechanisms,
+    plan,
     sensitivity,
 )
 from veilsum.simulation import Problem, Record, SyntheticSignals, simulate
@@ -30,7 +30,7 @@ def scale(
 ) -> Any:
     made = algorithms.get(algorithm, MIXING)
     family = family or LogNormal1p(sigma=1.0)
-    found = plan(privacy, made, family, MIXING, rounds)
+    found = plan(privacy, family, made, MIXING, rounds)
     signals = SIGNALS if family.bounds is None else family.support.clip(SIGNALS)
     return found.scale(signals, privacy.epsilon, t)
 
@@ -158,7 +158,7 @@ def test_what_cannot_be_guaranteed_is_refused() -> None:
             SignalDP(1.0, delta=0.1, sensitivity="smooth-as-published", radius=1.0),
             family=Normal(sigma=1.0),
         )
-    none = plan(NoPrivacy(), algorithms.Average(), None, MIXING, 1)
+    none = plan(NoPrivacy(), None, algorithms.Average(), MIXING, 1)
     assert not none.scale(SIGNALS, 1.0, 0).any()
     assert none.mechanism(1.0, 0).release([0.5]).tolist() == [0.5]
 
@@ -185,5 +185,5 @@ def test_a_wish_that_makes_no_sense_is_refused(options: Any, message: Any) -> No
 
 def test_a_user_defined_network_needs_only_the_protocol() -> None:
     plain = SimpleNamespace(largest_neighbour_weight=np.ones(3), size=3)
-    found = plan(NetworkDP(1.0, radius=1.0), algorithms.Average(), Normal(sigma=1.0), plain, 5)
+    found = plan(NetworkDP(1.0, radius=1.0), Normal(sigma=1.0), algorithms.Average(), plain, 5)
     assert found.scale(np.ones((3, 1)), 1.0, 0) == pytest.approx(np.ones((3, 1)))

@@ -243,7 +243,7 @@ def test_discrete_laplace_against_dp_accounting() -> None:
         ({"epsilon": math.nan}, "epsilon"),
         ({"epsilon": math.inf}, "epsilon"),
         ({"epsilon": 1.0, "delta": 1.0}, "delta must be a probability"),
-        ({"epsilon": 1.0, "mechanism": "gaussian"}, "mechanism must be one of pure"),
+        ({"epsilon": 1.0, "mechanism": "cauchy"}, "no kind of privacy event is called 'cauchy'"),
         ({"epsilon": 1.0, "delta": 0.1}, "pure has delta = 0"),
         ({"epsilon": 1.0, "mechanism": "approximate"}, "needs a delta above 0"),
         ({"epsilon": 1.0, "mechanism": "laplace", "parameter": 2.0}, "has epsilon 0.5"),

@@ -18,8 +18,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from veilsum.errors import PrivacyError
-from veilsum.privacy.exact import SYSTEM, DiscreteLaplace, Entropy
+from veilsum.privacy.exact import SYSTEM, Entropy
 from veilsum.privacy.exact.coins import WORD, DigitCoin, ExpCoin, bernoulli_exp, exp_bracket
+from veilsum.privacy.laws import DiscreteLaplace
 from veilsum.privacy.laws.discrete_laplace import discrete_laplace
 from veilsum.privacy.mechanisms import LaplaceMechanism
 from veilsum.testing import PredictableEntropy

@@ -18,8 +18,9 @@ import pytest
 
 from tests.privacy.gdl import FALSE_ALARM, LIMIT, chi_square, deviation, pmf, precise, stream
 from veilsum.errors import PrivacyError
-from veilsum.privacy.exact import DiscreteLaplace, GeneralizedDiscreteLaplace, poisson
+from veilsum.privacy.exact import poisson
 from veilsum.privacy.exact.poisson import PoissonCoin, PoissonSampler, log_bracket
+from veilsum.privacy.laws import DiscreteLaplace, GeneralizedDiscreteLaplace
 from veilsum.privacy.laws.shares import TailCoin
 from veilsum.testing import PredictableEntropy
 

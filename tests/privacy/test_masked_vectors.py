@@ -11,10 +11,15 @@ from scipy import stats
 from veilsum import algorithms, families, networks, theory
 from veilsum.auditing import audit_masked
 from veilsum.errors import PrivacyError
-from veilsum.privacy import Batches, MaskedDP, MaskedParameters, guarantee_of
-from veilsum.privacy.laws.skellam import SkellamCost
-from veilsum.privacy.masked import MaskedParameters as SkellamParameters
-from veilsum.privacy.planning import masked_mechanism
+from veilsum.privacy import (
+    Batches,
+    DiscreteLaplace,
+    MaskedDP,
+    MaskedParameters,
+    Skellam,
+    guarantee_of,
+    plan,
+)
 from veilsum.scenario import Scenario
 from veilsum.simulation import Problem, SyntheticSignals, simulate
 
@@ -23,7 +28,7 @@ VECTOR = families.get(
     "multivariate-normal", sigma=(0.01 * np.eye(COMPONENTS)).tolist(), bounds=(0.0, 1.0)
 )
 ASKED = MaskedDP(1.0, 1e-6, radius=float("inf"), colluders=4, absent=2, attempts=1)
-TERMS = SkellamParameters(
+TERMS = MaskedParameters(
     16, 4, 2, epsilon=1.0, sensitivity_steps=64, dimension=16, delta=1e-3, l2_steps=16.0
 )
 
@@ -35,20 +40,23 @@ def problem(privacy: Any = ASKED, **kwargs: Any) -> Problem:
 
 
 def test_a_request_with_delta_ends_in_skellam_noise_of_the_l2_norm() -> None:
-    made = masked_mechanism(ASKED, VECTOR, 21)
-    terms: Any = made.terms
-    assert isinstance(terms, SkellamParameters)
+    made = plan(ASKED, VECTOR, members=21).mechanism()
+    terms, law = made.terms, made.terms.law
+    assert isinstance(law, Skellam)
+    assert terms.l2_steps is not None
     # every component moves by 1: 8 in l2 norm, and rounding
     assert terms.l2_steps == pytest.approx(8 / made.step + 8)
     assert terms.sensitivity_steps == 64 / made.step + 64
-    assert (
-        terms.cost.epsilon(1e-6)
-        <= 1.0
-        < SkellamCost(0.9 * terms.cost.variance, terms.cost.l1, terms.cost.l2).epsilon(1e-6)
-    )  # a tenth less noise would not do
-    assert terms.noise.variance * terms.honest == terms.sum_variance
+    less = law.part(Fraction(9, 10))  # a tenth less noise would not do
+    costs = [
+        noise.epsilon(terms.sensitivity_steps, terms.l2_steps, COMPONENTS, 1e-6)
+        for noise in (law, less)
+    ]
+    assert costs[0] <= 1.0 < costs[1]
+    assert terms.noise.variance * terms.honest == law.variance
     assert terms.noise.draw(COMPONENTS).shape == (COMPONENTS,)
-    pure = masked_mechanism(replace(ASKED, delta=0.0), VECTOR, 21)
+    pure = plan(replace(ASKED, delta=0.0), VECTOR, members=21).mechanism()
+    assert not isinstance(pure.terms.law, Skellam)
     assert pure.worst_variance > 4 * made.worst_variance
 
 
@@ -127,8 +135,20 @@ def test_what_delta_does_not_help_is_refused() -> None:
         _ = problem(replace(ASKED, radius=1.0)).plan
     with pytest.raises(PrivacyError, match="readings of one batch"):
         MaskedDP(1.0, 1e-6, batches=Batches(), colluders=0)
-    with pytest.raises(PrivacyError, match="delta"):
-        replace(TERMS, delta=0.0)
+    for delta in (-1e-9, 1.0):
+        with pytest.raises(PrivacyError, match="delta"):
+            replace(TERMS, delta=delta)
+    with pytest.raises(PrivacyError, match="l2_steps"):
+        replace(TERMS, l2_steps=0.0)
+
+
+def test_without_a_delta_the_same_terms_have_pure_noise() -> None:
+    """Skellam noise never comes without a delta: no draw of it costs a pure epsilon."""
+    pure = replace(TERMS, delta=0.0)
+    assert pure.law == DiscreteLaplace(TERMS.scale)
+    assert (pure.event.epsilon, pure.event.delta) == (1.0, 0.0)
+    assert isinstance(TERMS.law, Skellam)
+    assert (TERMS.event.epsilon, TERMS.event.delta) == (1.0, 1e-3)
 
 
 def test_from_a_file() -> None:
@@ -158,4 +178,4 @@ rounds = 50
     assert built.privacy == MaskedDP(1.0, 1e-6, radius=float("inf"), colluders=0)
     assert built.guarantee.delta == 1e-6
     made: Any = built.plan.mechanism(1.0, 1)
-    assert made.terms.noise.variance == made.terms.sum_variance * Fraction(1, 21)
+    assert made.terms.noise.variance == made.terms.law.variance * Fraction(1, 21)

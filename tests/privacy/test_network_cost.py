@@ -6,6 +6,7 @@ a move of h into h/b.
 """
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -30,10 +31,11 @@ from veilsum.privacy import (
     Noise,
     Sees,
     SignalDP,
+    Statistic,
     Status,
-    plan,
     guarantee_of,
     network_cost,
+    plan,
 )
 from veilsum.privacy.proofs import worst_cost
 
@@ -317,9 +319,7 @@ def test_smooth_sensitivity_serves_every_logarithm(family: Any) -> None:
     mixing = networks.metropolis(networks.load("florentine-families"))
     signals = np.full((15, 1), 3.0)
     other = LogNormal(sigma=1.0, bounds=(0.5, family.support.high))
-    first, second = (
-        plan(privacy, one, algorithms.Learn(), mixing, 5) for one in (family, other)
-    )
+    first, second = (plan(privacy, one, algorithms.Learn(), mixing, 5) for one in (family, other))
     assert first is not None
     assert second is not None
     assert np.array_equal(first.scale(signals, 1.0, 1), second.scale(signals, 1.0, 1))
@@ -328,8 +328,8 @@ def test_smooth_sensitivity_serves_every_logarithm(family: Any) -> None:
 class Flat(Weibull):
     """A family whose sensitivity has been lost to cancellation."""
 
-    def _sensitivity(self, radius: Any) -> Any:
-        return type(super()._sensitivity(radius))(0.0, "lost")
+    def _moves(self, radius: float) -> Statistic:
+        return replace(super()._moves(radius), l1=0.0, reason="lost")
 
 
 def test_noise_of_scale_zero_is_refused() -> None:

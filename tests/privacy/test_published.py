@@ -13,7 +13,7 @@ from scipy.integrate import quad
 from veilsum import algorithms, networks
 from veilsum.agents import guarantee
 from veilsum.families import LogNormal, Pareto
-from veilsum.privacy import NetworkDP, SignalDP, Status, plan, guarantee_of
+from veilsum.privacy import NetworkDP, SignalDP, Status, guarantee_of, plan
 from veilsum.privacy.mechanisms import laplace_delta
 from veilsum.privacy.published import worst_pair
 from veilsum.privacy.sensitivity import factor_as_published
@@ -165,7 +165,7 @@ def test_it_is_what_the_calibrated_noise_spends(
         budget_fractions=(fraction,) * 5,
     )
     found = worst_pair(2.0, epsilon, 0.01, parts=parts, fraction=fraction)
-    made = plan(privacy, algorithm, family, ring, 20)
+    made = plan(privacy, family, algorithm, ring, 20)
     signals = np.array([found.s, found.other, 9.0, 9.0, 9.0])[:, None]
     step = algorithm.at(t)
     one, other = made.scale(signals, epsilon, t)[:2, 0] * abs(step.noise / step.innovation)

@@ -9,7 +9,7 @@ import pytest
 from scipy.integrate import quad
 
 from veilsum.errors import PrivacyError
-from veilsum.privacy import masked
+from veilsum.privacy.laws import shares
 from veilsum.privacy.laws.quadrature import integral
 
 
@@ -48,7 +48,7 @@ def test_weights_of_masked_noise_are_scipys(beta: float, steps: int, t: float) -
         quad(lambda y: _beyond(math.exp(y), beta, steps, t), a, b, epsabs=0, epsrel=1e-12)[0]
         for a, b in pairwise(ends)
     ]
-    found, error = masked._weight(beta, steps, t)
+    found, error = shares._weight(beta, steps, t)
     expected = first + math.fsum(parts)
     assert abs(found - expected) <= 1e-12 * expected
     assert 0 < error <= 2e-12 * expected

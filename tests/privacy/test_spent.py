@@ -20,6 +20,7 @@ from veilsum import algorithms
 from veilsum._numbers import upward
 from veilsum.errors import PrivacyError
 from veilsum.privacy import (
+    MECHANISMS,
     Accountant,
     Batches,
     Budget,
@@ -33,16 +34,14 @@ from veilsum.privacy import (
     RunReleases,
     SignalDP,
     Status,
-    add_kind,
     compose,
-    event_kinds,
     guarantee_of,
     spent,
 )
+from veilsum.privacy.accounting import EVENT_KINDS
 from veilsum.privacy.accounting.accountant import EventHistory
 from veilsum.privacy.accounting.events import LARGEST_DELTA
 from veilsum.privacy.laws.skellam import SkellamCost, skellam_variance
-from veilsum._numbers import upward
 
 EXAMPLES = {  # an event of every kind; the suite below refuses a kind without one
     "pure": PrivacyEvent(0.3),
@@ -51,6 +50,8 @@ EXAMPLES = {  # an event of every kind; the suite below refuses a kind without o
     "discrete-laplace": PrivacyEvent(0.3, mechanism="discrete-laplace", parameter=7),
     "skellam": SkellamCost(400.0, 20.0, 6.0).event(1e-6),
 }
+for charged in (made.event() for kind in MECHANISMS.values() for made in kind.examples()):
+    EXAMPLES.setdefault(charged.mechanism, charged)
 
 
 def stated_for(event: PrivacyEvent, batches: Batches | None) -> Guarantee:
@@ -58,10 +59,11 @@ def stated_for(event: PrivacyEvent, batches: Batches | None) -> Guarantee:
     return guarantee_of(request, algorithms.Learn(), 1000)
 
 
-@pytest.mark.parametrize("kind", event_kinds(), ids=lambda kind: kind.name)
-def test_every_kind_answers_for_groups_orders_and_losses(kind: EventKind) -> None:
-    event = EXAMPLES[kind.name]
-    assert event.kind is kind
+@pytest.mark.parametrize("name", EVENT_KINDS.names())
+def test_every_kind_answers_for_groups_orders_and_losses(name: str) -> None:
+    event = EXAMPLES[name]
+    kind = event.kind
+    assert (kind.name, type(kind)) == (name, EVENT_KINDS[name])
     assert PrivacyEvent(**{**vars(event)}) == event
     three = event.times(3)
     assert three.times(2).epsilon == pytest.approx(event.times(6).epsilon, rel=1e-9)
@@ -81,13 +83,25 @@ def test_every_kind_answers_for_groups_orders_and_losses(kind: EventKind) -> Non
 
 
 def test_an_unknown_kind_is_refused_and_a_name_is_taken_once() -> None:
-    class Another(EventKind):
-        name = "laplace"
+    known = EVENT_KINDS["laplace"]
+    with pytest.raises(PrivacyError, match="'laplace' belongs to another kind of privacy event"):
 
-    with pytest.raises(PrivacyError, match="another kind of privacy event named 'laplace'"):
-        add_kind(Another())
-    with pytest.raises(PrivacyError, match="mechanism must be one of pure"):
-        PrivacyEvent(1.0, mechanism="gaussian")
+        class Another(EventKind):
+            name = "laplace"
+
+    assert EVENT_KINDS["laplace"] is known
+    with pytest.raises(PrivacyError, match="known: approximate, discrete-laplace"):
+        PrivacyEvent(1.0, mechanism="cauchy")
+
+
+def test_a_kind_has_one_spelling_by_which_its_events_are_known() -> None:
+    """Guarantees compare `mechanism` with the name: another spelling would be another kind to them."""
+    usual = PrivacyEvent(0.5, mechanism="laplace")
+    try:
+        other = PrivacyEvent(0.5, mechanism="La Place")
+    except PrivacyError:
+        return
+    assert other == usual
 
 
 def randomised_response(event: PrivacyEvent) -> tuple[Any, Any]:

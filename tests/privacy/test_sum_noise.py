@@ -13,7 +13,6 @@ from veilsum.privacy.laws.shares import GeneralizedDiscreteLaplace as Laplace
 from veilsum.privacy.laws.skellam import Skellam
 from veilsum.privacy.masked import MaskedParameters
 from veilsum.privacy.mechanisms import MaskedMechanism
-from veilsum.privacy.sum_noise import sum_quantile
 
 
 def discrete_laplace(scale: Fraction, m: int) -> float:
@@ -25,7 +24,7 @@ def discrete_laplace(scale: Fraction, m: int) -> float:
 @pytest.mark.parametrize("scale", [Fraction(1, 10), Fraction(1), Fraction(9, 2), Fraction(4097)])
 @pytest.mark.parametrize("confidence", [0.5, 0.95, 0.999])
 def test_one_full_draw_has_the_quantile_of_discrete_laplace(scale: Any, confidence: Any) -> None:
-    m = sum_quantile(Laplace(Fraction(1), scale), confidence)
+    m = Laplace(Fraction(1), scale).quantile(confidence)
     assert discrete_laplace(scale, m) >= confidence - 1e-9
     assert m == 0 or discrete_laplace(scale, m - 1) < confidence + 1e-9
 
@@ -38,7 +37,7 @@ def test_the_error_of_a_probability_is_below_one_in_a_billion() -> None:
             gap = exact - discrete_laplace(scale, m - 1)
             within = 1e-9 / max(gap, 1e-12)  # steps that 1e-9 is worth
             for nudge, expected in ((-1e-9, m), (1e-9, m + 1)):
-                found = sum_quantile(Laplace(Fraction(1), scale), exact + nudge)
+                found = Laplace(Fraction(1), scale).quantile(exact + nudge)
                 assert abs(found - expected) <= 1 + 2 * within
 
 
@@ -47,7 +46,7 @@ def test_samples_lie_within_at_the_stated_rate(order: Any) -> None:
     """200,000 samples: five standard deviations, false alarms below 1e-6; 3% off is noticed."""
     scale, confidence, count = Fraction(512), 0.95, 200_000
     drawn = np.abs(Laplace(order, scale).sample(count, np.random.default_rng(7)))
-    m = sum_quantile(Laplace(order, scale), confidence)
+    m = Laplace(order, scale).quantile(confidence)
     off = 5 * math.sqrt(confidence * (1 - confidence) / count)
     assert abs((drawn <= m).mean() - confidence) < off
     for weakened in (0.97 * m, 1.03 * m):
@@ -58,7 +57,7 @@ def test_exact_draws_lie_within_too() -> None:
     """3 of 3 members draw GDL(1/3, t): 6,000 sums, false alarms below 1e-6."""
     member = Laplace(Fraction(1, 3), Fraction(64))
     sums = np.abs(np.array(member.draw(18_000), dtype=np.int64).reshape(-1, 3).sum(axis=1))
-    m = sum_quantile(Laplace(Fraction(1), Fraction(64)), 0.95)
+    m = Laplace(Fraction(1), Fraction(64)).quantile(0.95)
     assert abs((sums <= m).mean() - 0.95) < 5 * math.sqrt(0.95 * 0.05 / len(sums))
 
 
@@ -66,13 +65,13 @@ def test_many_sums_are_nearly_normal_at_any_grid() -> None:
     for scale in (Fraction(4096), Fraction(2**36)):
         order = Fraction(30_000, 7)
         sd = math.sqrt(Laplace(order, scale).variance)
-        assert sum_quantile(Laplace(order, scale), 0.95) == pytest.approx(1.95996 * sd, rel=1e-3)
+        assert Laplace(order, scale).quantile(0.95) == pytest.approx(1.95996 * sd, rel=1e-3)
 
 
 @pytest.mark.parametrize("variance", [2.5, 900.0, 1e12])
 def test_skellam_noise_has_its_quantile_too(variance: float) -> None:
     """Against scipy's exact distribution where it has one, and the normal one beyond."""
-    m = sum_quantile(Skellam(Fraction(variance)), 0.95)
+    m = Skellam(Fraction(variance)).quantile(0.95)
     if variance > 1e6:
         assert m == pytest.approx(1.959964 * math.sqrt(variance), rel=1e-5)
         return
@@ -83,16 +82,16 @@ def test_skellam_noise_has_its_quantile_too(variance: float) -> None:
 
 def test_numbers_out_of_range_are_refused() -> None:
     with pytest.raises(PrivacyError, match="confidence must be above 0 and below 1"):
-        sum_quantile(Laplace(Fraction(1), Fraction(1)), 1.0)
+        Laplace(Fraction(1), Fraction(1)).quantile(1.0)
     with pytest.raises(PrivacyError, match="order must be at least 1/2"):
-        sum_quantile(Laplace(Fraction(1, 3), Fraction(1)), 0.95)
+        Laplace(Fraction(1, 3), Fraction(1)).quantile(0.95)
 
 
 def test_an_interval_has_half_a_step_for_rounding_unless_numbers_are_whole() -> None:
     terms = MaskedParameters(100, 20, 10, epsilon=1.0, sensitivity_steps=64)
     rounded, whole = (MaskedMechanism(1.0, 1.0, 2.0**-6, terms, w) for w in (False, True))
     together: Any = terms.noise_of(100)
-    noise = sum_quantile(together, 0.95) * 2.0**-6 / 100
+    noise = together.quantile(0.95) * 2.0**-6 / 100
     assert whole.half_width(100, 100, 0.95) == noise
     assert rounded.half_width(100, 100, 0.95) == noise + 2.0**-7
 
