@@ -1,6 +1,7 @@
 """A guarantee: what is protected, against whom, how strongly, and whether that is proved.
 
-`guarantee_of` derives a guarantee. Its methods state it for more messages, for an agent's whole
+A guarantee is about releases (`runs`): its epsilon is what `spent` says they cost for the readings of its
+unit. `guarantee_of` derives a guarantee. Its methods state it for more messages, for an agent's whole
 transcript, for a window or a whole stream of readings, against everyone, or for several runs on the
 same signals. Each of them returns a guarantee again, with its own epsilon.
 """
@@ -19,7 +20,7 @@ from veilsum._numbers import upward
 from veilsum._statistic import Status
 from veilsum.errors import PrivacyError
 from veilsum.families.support import Metric
-from veilsum.privacy.accounting import Composition, PrivacyEvent, Span, compose
+from veilsum.privacy.accounting import Composition, PrivacyEvent, Release, Span, spent
 from veilsum.privacy.accounting.accountant import most
 from veilsum.privacy.accounting.composition import added
 from veilsum.privacy.accounting.events import DISCRETE_LAPLACE, LAPLACE, LARGEST_DELTA
@@ -197,8 +198,9 @@ class RunReleases:
 
     Examples
     --------
-    >>> RunReleases(PrivacyEvent(0.5), Batches(growth=2.0)).moved(first=3, readings=3)[PrivacyEvent(1.0)]
-    1
+    >>> run = RunReleases(PrivacyEvent(0.5), Batches(growth=2.0))
+    >>> spent(run.moved(first=3, readings=3)).epsilon
+    1.5
     """
 
     event: PrivacyEvent
@@ -206,10 +208,10 @@ class RunReleases:
     times: int = 1
     growth: float = 1.0
 
-    def moved(self, first: int, readings: int) -> Counter[PrivacyEvent]:
-        """Return what consecutive readings cost that move together, as events."""
+    def moved(self, first: int = 1, readings: int = 1) -> Counter[Release]:
+        """Return the releases that have some of these consecutive readings, each with so many of them."""
         if self.batches is None:
-            return Counter({self.event: self.times * readings})
+            return Counter({Release(self.event): self.times * readings})
         parts = (
             self.batches.lengths(readings) if first == 1 else self.batches.parts(first, readings)
         )
@@ -222,29 +224,28 @@ class RunReleases:
         the readings are in as few batches as possible; delta is largest there, or where each reading
         is in a release of its own.
         """
-        apart = Counter({self.event: self.times * readings})
+        apart = Counter({Release(self.event): self.times * readings})
         if self.batches is None:
-            return compose(apart)
+            return spent(apart)
         whole = self.batches.most_together(readings)
         rest = readings % whole
         together = self._of((whole,) * (readings // whole) + (rest,) * (rest > 0))
-        return most((compose(together), compose(apart)))
+        return most((spent(together), spent(apart)))
 
-    def messages(self, count: int) -> Counter[PrivacyEvent]:
-        """Return what `count` messages cost after an estimate moved, growing where it can grow."""
+    def messages(self, count: int) -> Counter[Release]:
+        """Return `count` messages after an estimate moved, whose cost grows where it can grow."""
         if self.growth <= 1:
-            return Counter({self.event: count})
+            return Counter({Release(self.event): count})
         kind = self.event.mechanism
         if kind == DISCRETE_LAPLACE:  # its steps grow too, to no whole number
             kind = PrivacyEvent.of(self.event.epsilon).mechanism
         each = (self.event.epsilon * self.growth**m for m in range(count))
-        return Counter(PrivacyEvent(epsilon, self.event.delta, kind) for epsilon in each)
+        return Counter(Release(PrivacyEvent(e, self.event.delta, kind)) for e in each)
 
-    def _of(self, parts: tuple[int, ...]) -> Counter[PrivacyEvent]:
-        found: Counter[PrivacyEvent] = Counter()
-        for m, copies in Counter(parts).items():
-            found[self.event.times(m)] += self.times * copies
-        return found
+    def _of(self, parts: tuple[int, ...]) -> Counter[Release]:
+        return Counter(
+            {Release(self.event, 1, m): self.times * n for m, n in Counter(parts).items()}
+        )
 
 
 @dataclass(frozen=True)
@@ -368,7 +369,7 @@ class Guarantee:
                 alone, epsilon=math.inf, unit=unit, status=Status.NONE, reason=why, runs=()
             )
         moves = int(steps)
-        cost = alone.cost.times(moves)
+        cost = spent([Release(alone.cost, 1, moves)])
         reason = f"{alone.reason}; any two values are at most {moves:,} moves of the radius apart"
         if cost.delta >= LARGEST_DELTA:
             return replace(alone, epsilon=math.inf, delta=1.0, unit=unit, status=Status.NONE,
@@ -562,7 +563,7 @@ class Guarantee:
         together = f"{len(runs)} runs on the same signals add up"
         if worst.status is Status.NONE:
             return total
-        cost = compose(run.cost for run in runs)
+        cost = spent(Release(run.cost) for run in runs)
         if not cost.delta < 1:
             return replace(total, status=Status.NONE, reason=f"{together} to delta >= 1", delta=1.0)
         known = all(run.runs for run in runs)  # what is unknown of one is unknown of all together
@@ -652,7 +653,7 @@ class Guarantee:
             total = added(run.moved_anywhere(count) for run in self.runs)
         else:
             total = most(
-                compose(_all(run.moved(first, count) for run in self.runs), delta)
+                spent(_all(run.moved(first, count) for run in self.runs), delta=delta)
                 for first in starts
             )
         return self._stating(total, self._grouped(unit), unit=unit)
@@ -700,7 +701,7 @@ class Guarantee:
         """For the messages that follow a moved estimate, each of which is a release."""
         if self.status is Status.NONE or not self.runs:
             return replace(self, **changes)
-        total = compose(_all(run.messages(count) for run in self.runs), delta)
+        total = spent(_all(run.messages(count) for run in self.runs), delta=delta)
         return self._stating(total, f"{count} {what}", **changes)
 
     def _stating(self, total: Composition, what: str, **changes: Any) -> Self:
@@ -752,7 +753,7 @@ def _drawn_exactly(event: PrivacyEvent, charged: PrivacyEvent | None) -> Privacy
     return PrivacyEvent.of(event.epsilon) if event.mechanism == LAPLACE else event
 
 
-def _all(parts: Iterable[Counter[PrivacyEvent]]) -> Counter[PrivacyEvent]:
+def _all(parts: Iterable[Counter[Release]]) -> Counter[Release]:
     return sum(parts, Counter())
 
 

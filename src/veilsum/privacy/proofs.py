@@ -67,7 +67,7 @@ from veilsum.algorithms.graph_homomorphic import GraphHomomorphic
 from veilsum.algorithms.table import CoefficientTable, coefficient_table
 from veilsum.errors import PrivacyError, PrivacyWarning, VeilsumError
 from veilsum.families.support import Metric, Support, number
-from veilsum.privacy.accounting import PrivacyEvent, compose
+from veilsum.privacy.accounting import PrivacyEvent, spent
 from veilsum.privacy.guarantee import Adversary, Guarantee, RunReleases, Sees, Unit
 from veilsum.privacy.mechanisms.masked import MASKED_REASON
 from veilsum.privacy.planning import MaskedPlan, Plan, plan
@@ -363,7 +363,7 @@ def _signal_guarantee(
     made = _planned(privacy, steps, family)
     found = _if_stated(_derived(privacy, steps, family, weighted, made), made, family)
     run = RunReleases(_event(privacy, steps, made), privacy.batches, _uses(steps))
-    cost = compose(run.moved(1, 1))
+    cost = spent(run.moved())
     return Guarantee(
         epsilon=cost.epsilon,
         delta=cost.delta,
@@ -390,7 +390,7 @@ def _masked_guarantee(
         return Guarantee(float("inf"), 0.0, unit, adversary, Status.NONE, reason.rstrip("."))
     terms = made.mechanism().terms
     run = RunReleases(terms.event, privacy.batches, terms.attempts)
-    cost = compose(run.moved(1, 1))
+    cost = spent(run.moved())
     sessions = (
         "one session"
         if terms.attempts == 1
