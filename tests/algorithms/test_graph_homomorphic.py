@@ -30,8 +30,7 @@ def problem(family: Any = None, privacy: Any = None, eta: Any = ETA, epsilons: A
 
 def draws(todo: Any, t: Any) -> Any:
     """b d_t of every agent."""
-    made = plan(todo.privacy, todo.algorithm, todo.family, todo.network, todo.rounds)
-    assert made is not None
+    made = plan(todo.privacy, todo.family, todo.algorithm, todo.network, todo.rounds)
     scale = made.scale(np.ones((MIXING.size, 1)), todo.privacy.epsilon, t)[:, 0]
     return scale * noise.laplace(noise_seed(todo.seed), t, np.arange(MIXING.size), 0)
 
@@ -80,10 +79,9 @@ def test_what_the_messages_show_is_one_noised_statistic_per_round() -> None:
 
 def loss(algorithm: Any, epsilon: Any = 1.0) -> Any:
     """Of all messages: Delta/b_0 for the start and c_t Delta/b_t for every round."""
-    made = plan(SignalDP(epsilon, radius=1.0), algorithm, Normal(sigma=1.0), MIXING, ROUNDS)
+    made = plan(SignalDP(epsilon, radius=1.0), Normal(sigma=1.0), algorithm, MIXING, ROUNDS)
     ones = np.ones((MIXING.size, 1))
     shown = [1.0, *(1 - (1 - algorithm.eta) ** (t - 1) for t in range(1, ROUNDS + 1))]
-    assert made is not None
     return sum(c / float(made.scale(ones, epsilon, t).min()) for t, c in enumerate(shown))
 
 
@@ -123,7 +121,7 @@ def exact_loss_of_all_messages(todo: Any, agent: Any, move: Any, scale: Any = No
     finds it. `scale` is that of every round, in place of the calibrated one; 0 is no noise.
     """
     n, T, algorithm = todo.network.size, todo.rounds, todo.algorithm
-    made = plan(todo.privacy, algorithm, todo.family, todo.network, T)
+    made = plan(todo.privacy, todo.family, algorithm, todo.network, T)
     A = todo.network.at(1).toarray()
     draws = n * (T + 1)  # d_0, then q_1 .. q_T
     noise_in, signal_in = np.zeros((n, draws)), np.zeros(n)
@@ -136,7 +134,6 @@ def exact_loss_of_all_messages(todo: Any, agent: Any, move: Any, scale: Any = No
         noise_in = A @ (noise_in + q) - q - algorithm.eta * noise_in
         moved = A @ moved - algorithm.eta * moved + algorithm.eta * signal_in
     L, m = np.concatenate([r for r, _ in rows]), np.concatenate([v for _, v in rows])
-    assert made is not None
     if scale is None:
         scale = [made.scale(np.ones((n, 1)), todo.privacy.epsilon, t)[0, 0] for t in range(T + 1)]
     each = np.repeat(scale, n)

@@ -165,10 +165,10 @@ class _Flat:
     def __init__(self, value: Any, agents: Any) -> None:
         self.value, self.agents = value, agents
 
-    def signals(self, t: Any, replicas: Any) -> Any:
+    def signals(self, t: Any, replicas: Any) -> Any:  # noqa: ARG002 - the same always
         return np.full((self.agents, 1), self.value)
 
-    def expected(self, family: Any, rounds: Any) -> Any:
+    def expected(self, family: Any, rounds: Any) -> Any:  # noqa: ARG002 - nobody asks
         return np.zeros(1)
 
     def check(self, family: Any, rounds: Any) -> None:

@@ -255,7 +255,7 @@ class Cautious(Algorithm):
     def __init__(self, caution: Any) -> None:
         object.__setattr__(self, "caution", caution)
 
-    def coefficients(self, t: Any) -> Any:
+    def coefficients(self, t: Any) -> Any:  # noqa: ARG002 - the same in every round
         return Coefficients(mixing=1.0)
 
     def sensitivities(self, t: Any) -> Any:
@@ -276,23 +276,22 @@ def identity(s: Any) -> Any:
 
 
 def first_estimates(
-    family: Any = None, algorithm: Any = None, net: Any = None, calibration: Any = None
+    family: Any = None, algorithm: Any = None, net: Any = None, planned: Any = None
 ) -> Any:
     """What the agents hold in round 0 under one seed: xi + b d."""
     net = net or networks.metropolis(networks.ring(AGENTS))
     source = RecordedSignals(as_signals(SIGNALS, labels=net.labels))
     algorithm, family = algorithm or algorithms.get("average", net), family or custom(identity, 1.0)
     problem = Problem(net, algorithm, family, source, SignalDP(1.0), ROUNDS, seed=7)
-    made = calibration and calibration(problem)
+    made = planned and planned(problem)
     trace = simulate(problem, Record(every=1), plan=made)
     assert trace.private is not None
     return trace.private[0].reshape(AGENTS)
 
 
 def tripled(problem: Any) -> Any:
-    made = plan(problem.privacy, problem.algorithm, problem.family, problem.network, ROUNDS)
-    assert made is not None
-    return replace(made, sensitivity=3 * made.sensitivity)
+    made = plan(problem.privacy, problem.family, problem.algorithm, problem.network, ROUNDS)
+    return replace(made, statistic=replace(made.statistic, l1=3 * made.sensitivity))
 
 
 PAIRS: dict[str, Any] = {  # two runs, and what an attacker makes of their estimates if they share the draws
@@ -309,7 +308,7 @@ PAIRS: dict[str, Any] = {  # two runs, and what an attacker makes of their estim
         lambda a, b: b - a,
     ),
     "algorithm": ({"algorithm": Cautious(1.0)}, {"algorithm": Cautious(3.0)}, lambda a, b: (3 * a - b) / 2),
-    "plan": ({}, {"plan": tripled}, lambda a, b: (3 * a - b) / 2),
+    "plan": ({}, {"planned": tripled}, lambda a, b: (3 * a - b) / 2),
 }  # fmt: skip
 
 
