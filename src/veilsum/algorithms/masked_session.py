@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -62,9 +62,8 @@ class MaskedAlgorithm(Algorithm):
     missing: int = 0
     restarts: int = 0
 
-    start: ClassVar[Coefficients] = Coefficients()
-    static_only: ClassVar[bool] = True
-    masked: ClassVar[bool] = True
+    start = Coefficients()
+    static_only = fitted = masked = True
 
     def __post_init__(self) -> None:
         """Check that there is somebody to add up."""
