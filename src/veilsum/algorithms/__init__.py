@@ -41,39 +41,12 @@ from veilsum.algorithms.table import Response, keeps_differences, response
 from veilsum.errors import AlgorithmError
 
 __all__ = [
-    "ALGORITHMS",
-    "Algorithm",
-    "Average",
-    "Batched",
-    "Chebyshev",
-    "Coefficients",
-    "FirstOrder",
-    "FirstOrderEdges",
-    "FirstOrderOnline",
-    "GraphHomomorphic",
-    "Jacobi",
-    "Learn",
-    "LearnDynamic",
-    "LearnDynamicAsPublished",
-    "LearnNetwork",
-    "MaskedAlgorithm",
-    "MaskedLearn",
-    "MaskedSum",
-    "NaiveNetwork",
-    "PushSum",
-    "PushSumLearn",
-    "Response",
-    "Sensitivities",
-    "State",
-    "check",
-    "get",
-    "init",
-    "keeps_differences",
-    "names",
-    "response",
-    "step",
-    "update",
-]
+    "ALGORITHMS", "Algorithm", "Average", "Batched", "Chebyshev", "Coefficients", "FirstOrder",
+    "FirstOrderEdges", "FirstOrderOnline", "GraphHomomorphic", "Jacobi", "Learn", "LearnDynamic",
+    "LearnDynamicAsPublished", "LearnNetwork", "MaskedAlgorithm", "MaskedLearn", "MaskedSum",
+    "NaiveNetwork", "PushSum", "PushSumLearn", "Response", "Sensitivities", "State", "check", "get",
+    "init", "keeps_differences", "names", "response", "step", "update",
+]  # fmt: skip
 
 
 def names() -> list[str]:

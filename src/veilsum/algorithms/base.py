@@ -380,10 +380,10 @@ def _not_numbers(algorithm: Algorithm, t: int, now: Any) -> str:
     if not isinstance(now, tuple) or len(now) != len(fields):
         return f"algorithm {algorithm.name} must give Coefficients for round {t}; found {type(now).__name__}"
     wrong = [name for name, value in zip(fields, now, strict=True) if not _is_finite(value)]
+    are = "is" if len(wrong) == 1 else "are"
     return (
-        f"algorithm {algorithm.name} must give finite real numbers for round {t}; "
-        f"{', '.join(wrong)} "
-        f"{'is' if len(wrong) == 1 else 'are'} not; check its coefficients(t) and its options"
+        f"algorithm {algorithm.name} must give finite real numbers for round {t}; {', '.join(wrong)} "
+        f"{are} not; check its coefficients(t) and its options"
     )
 
 

@@ -51,14 +51,9 @@ class Batched(Algorithm):
     Parameters
     ----------
     algorithm : Algorithm
-        An online algorithm that counts all readings alike, such as `Learn`.
+        An online algorithm that counts all readings alike, such as `Learn`; others are refused.
     batches : Batches
         When batches close, and how many readings are in each.
-
-    Raises
-    ------
-    AlgorithmError
-        If the algorithm has another form.
 
     Examples
     --------

@@ -30,11 +30,6 @@ class MaskedLearn(MaskedAlgorithm):
     delay : int
         Rounds between a reading and the round in which its session is over.
 
-    Raises
-    ------
-    AlgorithmError
-        If a number is out of range.
-
     Examples
     --------
     >>> from veilsum import algorithms, networks

@@ -44,11 +44,6 @@ class MaskedAlgorithm(Algorithm):
         Sessions of a query that failed after members had sent; each costs as much as one that
         succeeds.
 
-    Raises
-    ------
-    AlgorithmError
-        If a number is out of range.
-
     Examples
     --------
     >>> from veilsum import algorithms, networks

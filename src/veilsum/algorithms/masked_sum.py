@@ -23,11 +23,6 @@ class MaskedSum(MaskedAlgorithm):
     members, hops, missing, restarts : int
         Of the session, as for `MaskedAlgorithm`.
 
-    Raises
-    ------
-    AlgorithmError
-        If a number is out of range.
-
     Examples
     --------
     >>> from veilsum import algorithms, networks

@@ -281,10 +281,12 @@ def _check_noise(calibration: Calibration, spec: Spec) -> None:
 
     Where the scale depends on the signals, it is taken at a reading of 1: the check is public.
     """
-    if not calibration.privacy.adds_noise:
+    at, rounds = calibration.algorithm.at, range(spec.algorithm.rounds + 1)
+    first = next((t for t in rounds if at(t).noise), None)
+    if first is None or not calibration.privacy.adds_noise:
         return
     with np.errstate(all="ignore"):
-        scale = calibration.scale(np.ones((1, 1)), min(spec.privacy.epsilon), 1).max()
+        scale = calibration.scale(np.ones((1, 1)), min(spec.privacy.epsilon), first).max()
     if not scale <= LARGEST_NOISE:
         raise ScenarioError(
             f"found {format_value(min(spec.privacy.epsilon))}; with radius = "
