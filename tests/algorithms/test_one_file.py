@@ -171,9 +171,9 @@ def test_a_weakened_twin_is_guaranteed_nothing(
 ) -> None:
     assert lazy.run(STATUS).split() == ["proved", "none"]  # Network DP needs noise in every round
     assert weaker[0] in FILE
-    (tmp_path / "twin").mkdir()
-    twin = Installed(tmp_path / "twin", FILE.replace(*weaker))
-    assert twin.run(STATUS).split() == ["none", "none"]
+    (tmp_path / "weaker").mkdir()
+    broken = Installed(tmp_path / "weaker", FILE.replace(*weaker))
+    assert broken.run(STATUS).split() == ["none", "none"]
 
 
 def test_the_suites_of_all_algorithms_run_on_it_and_pass(lazy: Installed) -> None:
