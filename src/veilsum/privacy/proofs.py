@@ -61,7 +61,7 @@ from veilsum._numbers import upward
 from veilsum._statistic import Status
 from veilsum._types import Family
 from veilsum._warn import warn
-from veilsum.algorithms.base import DOUBLY, Algorithm
+from veilsum.algorithms.base import ALGORITHMS, DOUBLY, Algorithm
 from veilsum.algorithms.table import CoefficientTable, coefficient_table
 from veilsum.errors import PrivacyError, PrivacyWarning, VeilsumError
 from veilsum.families.support import Metric, Support, number
