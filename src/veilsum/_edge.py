@@ -6,6 +6,7 @@ Anything else raises an error with what was found, what is expected and how to w
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import inspect
 import os
@@ -147,15 +148,11 @@ def check_options(call: Callable[..., Any], algorithm: Any, options: Mapping[str
     if not options:
         return
     own = [name for name in inspect.signature(call).parameters if name != "options"]
-    known = ALGORITHMS.get(algorithm) if isinstance(algorithm, str) else None
-    of_algorithm = [] if known is None else list(getattr(known, "__dataclass_fields__", {}))
+    known = algorithm in ALGORITHMS
+    of_algorithm = [f.name for f in dataclasses.fields(ALGORITHMS[algorithm])] if known else []
     for option in options:
         near = difflib.get_close_matches(SYNONYMS.get(option, option), own, n=1, cutoff=0.75)
-        if (
-            option not in of_algorithm
-            and near
-            and (known is not None or isinstance(algorithm, Algorithm))
-        ):
+        if option not in of_algorithm and near and (known or isinstance(algorithm, Algorithm)):
             name = call.__name__
             raise VeilsumError(
                 f"{name} has no option {option!r}; did you mean {near[0]!r}? The algorithm takes "

@@ -102,6 +102,20 @@ def test_the_guarantee_is_kept_and_a_weakened_twin_breaks_it(eta: Any) -> None:
         assert loss(Weak(eta=eta)) > 3
 
 
+def test_what_messages_reveal_is_derived_for_the_class_itself_and_nothing_else() -> None:
+    """Neither a subclass nor a class from elsewhere that says so is believed."""
+
+    class Inherits(algorithms.GraphHomomorphic):
+        pass
+
+    class Claims(algorithms.GraphHomomorphic):
+        derives_messages = True
+
+    for made in (Inherits(), Claims()):
+        found = guarantee_of(SignalDP(1.0, radius=1.0), made, ROUNDS)
+        assert (found.status, "has not been derived" in found.reason) == ("none", True)
+
+
 def test_a_step_beyond_one_is_refused() -> None:
     with pytest.raises(AlgorithmError, match="at most 1"):
         algorithms.GraphHomomorphic(eta=1.5)

@@ -140,7 +140,9 @@ GOSSIP = [n for n, a in algorithms.ALGORITHMS.items() if not a.masked]
 @pytest.mark.parametrize("algorithm", GOSSIP)
 def test_a_transcript_costs_what_each_message_adds_to_its_past(algorithm: Any) -> None:
     """Forwards, with the observed agents held, or by inverting their own noise: the same sum."""
-    privacy = SignalDP(1.0) if algorithm.startswith(("first-order", "push")) else None
+    kind = algorithms.ALGORITHMS[algorithm]
+    divided = kind.splits_budget and not kind.perturbs_messages
+    privacy = SignalDP(1.0) if divided or kind.ratio else None
     todo = problem(algorithm, "ring:7", privacy, rounds=9)
     move = signal_moves(todo, 3, 0.5, 2) if privacy else estimate_moves(todo, 3, 2)
     view = Transcript((1, 2), 9)

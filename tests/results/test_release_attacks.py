@@ -131,11 +131,11 @@ def held(answers: Answers) -> np.ndarray:
     return found
 
 
-RUNS = [  # graph-homomorphic refuses scales that follow the signal
+RUNS = [  # noise that messages carry refuses scales that follow the signal
     (algorithm, kind)
     for algorithm in ALGORITHMS
     for kind in KINDS
-    if algorithm != "graph-homomorphic" or not kind.startswith("smooth")
+    if not (algorithms.ALGORITHMS[algorithm].perturbs_messages and kind.startswith("smooth"))
 ]
 
 

@@ -13,7 +13,7 @@ from veilsum.scenario import Scenario
 # (what stands in the base, what takes its place, the line is that of, parts of the message)
 MISTAKES = [
     ('name = "average"', 'name = "avarage"', 'name = "avarage"',
-     ['algorithm.name: found "avarage"; allowed: average, learn', 'did you mean "average"?']),
+     ['algorithm.name: found "avarage"; allowed: average, chebyshev', 'did you mean "average"?']),
     ("[privacy]", "[privcy]", "[privcy]", ["privcy: there is no such key", '"privacy"?']),
     ("epsilon = 1.0", "epsilom = 1.0", "epsilom", ["privacy.epsilom", 'mean "epsilon"?']),
     ("epsilon = 1.0", "epsilon = -1.0", "epsilon =", ["privacy.epsilon: found -1.0", "above 0"]),

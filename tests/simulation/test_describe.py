@@ -12,7 +12,7 @@ import pytest
 from scipy import special
 
 from veilsum import algorithms, families, networks
-from veilsum.algorithms.base import Algorithm, Coefficients
+from veilsum.algorithms.base import COLUMN, Algorithm, Coefficients
 from veilsum.errors import VeilsumError
 from veilsum.families import registry
 from veilsum.simulation.describe import described, exactly, is_exact
@@ -232,7 +232,7 @@ def test_what_cannot_be_read_is_never_described_alike(name: Any) -> None:
 
 @pytest.mark.parametrize("name", algorithms.names())
 def test_every_algorithm_is_described_exactly(name: Any) -> None:
-    column = name.startswith("push-sum")
+    column = COLUMN in algorithms.ALGORITHMS[name].kinds
     net = (networks.column_stochastic if column else networks.metropolis)(networks.ring(7))
     first, again = (algorithms.get(name, net) for _ in range(2))
     assert exactly(first, "algorithm") == exactly(again, "algorithm")

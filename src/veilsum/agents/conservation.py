@@ -82,7 +82,7 @@ def supported() -> tuple[str, ...]:
     Returns
     -------
     tuple of str
-        In the order of `veilsum.algorithms.ALGORITHMS`.
+        In alphabetical order.
 
     Examples
     --------
@@ -116,10 +116,11 @@ def check(algorithm: Algorithm, rounds: int = 100) -> None:
         If it does not conserve mass.
     """
     if not conserves_mass(algorithm, rounds):
+        masked = [name for name, kind in ALGORITHMS.items() if kind.masked]
         raise AlgorithmError(
             f"algorithm {algorithm.name} does not conserve mass, which agents rely on: what one "
             f"sends must be what the others receive; agents run {', '.join(supported())} and "
-            "masked-sum and masked-learn, and `veilsum run` simulates the others"
+            f"{' and '.join(masked)}, and `veilsum run` simulates the others"
         )
 
 

@@ -1,13 +1,13 @@
-"""The algorithms of the paper, and others, each as one linear recursion.
+"""The algorithms of the paper, and others, each as one linear recursion in one file.
 
 `get("jacobi", network, dimension=2)` builds the algorithm for a network; `names()` lists them. A
 custom `Algorithm` needs a start and the coefficients of round t. `init` and `step` run any of them
-by hand: hold a state, call step.
+by hand: hold a state, call step. A class in a file of this package that states a `name` is known
+by it everywhere: `ALGORITHMS` finds it, and no list has to be changed.
 """
 
 from __future__ import annotations
 
-import difflib
 import math
 from dataclasses import fields
 from typing import Any
@@ -16,6 +16,7 @@ from veilsum import _validate
 from veilsum._types import Network
 from veilsum.algorithms.average import Average
 from veilsum.algorithms.base import (
+    ALGORITHMS,
     Algorithm,
     Coefficients,
     Sensitivities,
@@ -40,65 +41,16 @@ from veilsum.algorithms.table import Response, keeps_differences, response
 from veilsum.errors import AlgorithmError
 
 __all__ = [
-    "ALGORITHMS",
-    "Algorithm",
-    "Average",
-    "Batched",
-    "Chebyshev",
-    "Coefficients",
-    "FirstOrder",
-    "FirstOrderEdges",
-    "FirstOrderOnline",
-    "GraphHomomorphic",
-    "Jacobi",
-    "Learn",
-    "LearnDynamic",
-    "LearnDynamicAsPublished",
-    "LearnNetwork",
-    "MaskedAlgorithm",
-    "MaskedLearn",
-    "MaskedSum",
-    "NaiveNetwork",
-    "PushSum",
-    "PushSumLearn",
-    "Response",
-    "Sensitivities",
-    "State",
-    "check",
-    "get",
-    "init",
-    "keeps_differences",
-    "names",
-    "response",
-    "step",
-    "update",
-]
-
-ALGORITHMS: dict[str, type[Algorithm]] = {
-    algorithm.name: algorithm
-    for algorithm in (
-        Average,
-        Learn,
-        LearnNetwork,
-        LearnDynamic,
-        LearnDynamicAsPublished,
-        FirstOrder,
-        FirstOrderOnline,
-        FirstOrderEdges,
-        GraphHomomorphic,
-        NaiveNetwork,
-        Chebyshev,
-        Jacobi,
-        PushSum,
-        PushSumLearn,
-        MaskedSum,
-        MaskedLearn,
-    )
-}
+    "ALGORITHMS", "Algorithm", "Average", "Batched", "Chebyshev", "Coefficients", "FirstOrder",
+    "FirstOrderEdges", "FirstOrderOnline", "GraphHomomorphic", "Jacobi", "Learn", "LearnDynamic",
+    "LearnDynamicAsPublished", "LearnNetwork", "MaskedAlgorithm", "MaskedLearn", "MaskedSum",
+    "NaiveNetwork", "PushSum", "PushSumLearn", "Response", "Sensitivities", "State", "check", "get",
+    "init", "keeps_differences", "names", "response", "step", "update",
+]  # fmt: skip
 
 
 def names() -> list[str]:
-    """The names that `get` knows.
+    """The names that `get` knows, in alphabetical order.
 
     Returns
     -------
@@ -108,9 +60,9 @@ def names() -> list[str]:
     --------
     >>> from veilsum import algorithms
     >>> algorithms.names()[:3]
-    ['average', 'learn', 'learn-network']
+    ['average', 'chebyshev', 'first-order']
     """
-    return list(ALGORITHMS)
+    return ALGORITHMS.names()
 
 
 def get(algorithm: str | Algorithm, network: Network, **options: Any) -> Algorithm:
@@ -141,12 +93,20 @@ def get(algorithm: str | Algorithm, network: Network, **options: Any) -> Algorit
     Jacobi(dimension=1)
     """
     if isinstance(algorithm, str):
-        algorithm = _instantiate(_named(algorithm), network, options)
+        kind = ALGORITHMS.get(algorithm)
+        known = [f.name for f in fields(kind)]
+        unknown = sorted(set(options) - set(known))
+        if unknown:
+            raise AlgorithmError(
+                f"algorithm {kind.name} has no option {', '.join(unknown)}; it takes "
+                f"{', '.join(known) or 'none'}"
+            )
+        fits(kind, network)
+        algorithm = kind.for_network(network, **options)
     elif not isinstance(algorithm, Algorithm):
-        call = f"write {algorithm.__name__}(); " if isinstance(algorithm, type) else ""
         raise AlgorithmError(
-            f"algorithm must be a name or an Algorithm; found {_kind(algorithm)}; {call}known "
-            f"names: {', '.join(ALGORITHMS)}"
+            f"algorithm must be a name or an Algorithm; {_found(algorithm)}; known names: "
+            f"{', '.join(names())}"
         )
     elif options:
         raise AlgorithmError(
@@ -154,20 +114,6 @@ def get(algorithm: str | Algorithm, network: Network, **options: Any) -> Algorit
         )
     check(algorithm, network)
     return algorithm
-
-
-def _instantiate(
-    algorithm: type[Algorithm], network: Network, options: dict[str, Any]
-) -> Algorithm:
-    known = [f.name for f in fields(algorithm)]
-    unknown = sorted(set(options) - set(known))
-    if unknown:
-        raise AlgorithmError(
-            f"algorithm {algorithm.name} has no option {', '.join(unknown)}; "
-            f"it takes {', '.join(known) or 'none'}"
-        )
-    fits(algorithm, network)
-    return algorithm.for_network(network, **options)
 
 
 def check(algorithm: Algorithm, network: Network) -> None:
@@ -193,21 +139,18 @@ def check(algorithm: Algorithm, network: Network) -> None:
     complete(algorithm)
     fits(algorithm, network)
     for t in (0, 1, 2):
-        now = algorithm.at(t)
-        moves = algorithm.sensitivities(t) if now.noise else Sensitivities(0.0, 0.0)
+        moves = algorithm.sensitivities(t) if algorithm.at(t).noise else Sensitivities(0.0, 0.0)
         if not all(0 <= _validate.as_float(move) < math.inf for move in moves):
             raise AlgorithmError(
-                f"algorithm {algorithm.name} must move by finite amounts of at least 0 in round "
-                f"{t}; check its "
-                "sensitivities(t): noise cannot be made for what it gives"
+                f"algorithm {algorithm.name} must move by finite amounts of at least 0 in round {t}; "
+                "check its sensitivities(t): noise cannot be made for what it gives"
             )
 
 
 def complete(algorithm: Algorithm) -> None:
     """Raise unless it is an instance of `Algorithm` with a name and a start."""
     if not isinstance(algorithm, Algorithm):
-        call = f"; write {algorithm.__name__}()" if isinstance(algorithm, type) else ""
-        raise AlgorithmError(f"an Algorithm is needed; found {_kind(algorithm)}{call}")
+        raise AlgorithmError(f"an Algorithm is needed; {_found(algorithm)}")
     missing = [name for name in ("name", "start") if not hasattr(algorithm, name)]
     if missing:
         raise AlgorithmError(
@@ -223,8 +166,7 @@ def fits(algorithm: Algorithm | type[Algorithm], network: Network) -> None:
         fit = [name for name, other in ALGORITHMS.items() if network.kind in other.kinds]
         raise AlgorithmError(
             f"algorithm {algorithm.name} needs {' or '.join(sorted(algorithm.kinds))} weights; "
-            "this network's are "
-            f"{network.kind}, which suit {', '.join(fit)}"
+            f"this network's are {network.kind}, which suit {', '.join(fit)}"
         )
     session = algorithm.session if isinstance(algorithm, Algorithm) else None
     if session is not None and session.members != network.size:
@@ -245,19 +187,7 @@ def fits(algorithm: Algorithm | type[Algorithm], network: Network) -> None:
         )
 
 
-def _named(name: str) -> type[Algorithm]:
-    if name not in ALGORITHMS:
-        near = difflib.get_close_matches(name, ALGORITHMS, n=1)
-        hint = f"did you mean {near[0]}? " if near else ""
-        raise AlgorithmError(
-            f"no algorithm is called {name!r}; {hint}known: {', '.join(ALGORITHMS)}"
-        )
-    return ALGORITHMS[name]
-
-
-def _kind(algorithm: Any) -> str:
-    return (
-        f"the class {algorithm.__name__}"
-        if isinstance(algorithm, type)
-        else _validate.found(algorithm)
-    )
+def _found(algorithm: Any) -> str:
+    if isinstance(algorithm, type):
+        return f"found the class {algorithm.__name__}; write {algorithm.__name__}()"
+    return f"found {_validate.found(algorithm)}"

@@ -10,7 +10,6 @@ A, which is not the minimum variance estimate (App. C.2); push-sum restores the 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from veilsum.algorithms.base import DOUBLY, ROW, Algorithm, Coefficients, Sensitivities
 
@@ -26,12 +25,13 @@ class Average(Algorithm):
     'nu_t = A nu_{t-1},  nu_0 = xi + d'
     """
 
-    name: ClassVar[str] = "average"
-    reference: ClassVar[str] = "Alg. 1 (no noise) and Alg. 3"
-    formula: ClassVar[str] = "nu_t = A nu_{t-1},  nu_0 = xi + d"
-    start: ClassVar[Coefficients] = Coefficients(innovation=1.0, noise=1.0)
-    kinds: ClassVar[frozenset[str]] = frozenset({DOUBLY, ROW})
-    claims_network_dp: ClassVar[bool] = True  # Cor. 1, refuted (erratum 5)
+    name = "average"
+    reference = "Alg. 1 (no noise) and Alg. 3"
+    formula = "nu_t = A nu_{t-1},  nu_0 = xi + d"
+    start = Coefficients(innovation=1.0, noise=1.0)
+    kinds = frozenset({DOUBLY, ROW})
+    claims_network_dp = True  # Cor. 1, refuted (erratum 5)
+    offered = True
 
     def coefficients(self, t: int) -> Coefficients:  # noqa: ARG002 - the same in every round
         """Mix and nothing else."""

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
+from veilsum._registry import Registry
 from veilsum._types import Floats, Network
 from veilsum.errors import AlgorithmError
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 Value = TypeVar("Value", float, Floats)
 
 DOUBLY, ROW, COLUMN = "doubly-stochastic", "row-stochastic", "column-stochastic"
+ALGORITHMS: Registry[type[Algorithm]] = Registry("algorithm", "veilsum.algorithms", AlgorithmError)
 
 
 class Coefficients(NamedTuple):
@@ -133,12 +135,13 @@ class Algorithm(ABC):
     """One algorithm: its start, its coefficients and its requirements on the network.
 
     Subclasses are frozen dataclasses whose fields are the options. They define `name`, `start` and
-    `coefficients(t)`, and whichever of the class attributes differ from their defaults.
+    `coefficients(t)`, and whichever of the class attributes differ from their defaults. A class of
+    this package that states a name of its own is known by it to `get`, to scenarios and to tests.
 
     Attributes
     ----------
-    name : str
-        The name that `get` knows it by.
+    name, formula, reference : str
+        What it is called, the round as text, beginning with nu_t, and where it comes from.
     start : Coefficients
         nu_0 = start.innovation xi + start.noise d.
     online : bool
@@ -149,16 +152,29 @@ class Algorithm(ABC):
         Whether the network must not change.
     kinds : frozenset of str
         Kinds of weights that it works with.
+    fitted : bool
+        Whether `get` reads its options off the network, so that other weights need another instance.
     diverges : str or None
         Why it diverges, if it is known to.
+    fades : bool
+        Whether its start counts as a reading that fades: without bias in the limit only.
+    offered : bool
+        Whether plans compare it with the algorithm that is asked for.
     splits_budget : bool
         Whether epsilon is divided among the rounds.
     perturbs_links : bool
         Whether every link has independent noise.
     perturbs_messages : bool
         Whether the message of round t is nu_{t-1} + d_t.
+    derives_messages : bool
+        Whether its file derives what such messages reveal. Not inherited, as a subclass may have
+        other coefficients, and of no effect outside this package.
     claims_network_dp : bool
         Whether the paper claims Network DP for it with noise at the start only.
+    bare_erratum : int or None
+        The erratum about a statistic that it uses without noise.
+    largest_at_lambda_2 : bool
+        Whether, of all eigenvalues below 1, its response is largest at lambda_2 by construction.
     masked : bool
         Whether xi_t and d_t stand for their means over members, from a masked sum.
 
@@ -183,16 +199,27 @@ class Algorithm(ABC):
     reference: ClassVar[str]
     formula: ClassVar[str]
     start: ClassVar[Coefficients]
-    online: ClassVar[bool] = False  # a new signal in every round
-    ratio: ClassVar[bool] = False  # the estimate is a sum over a weight (push-sum)
+    online: ClassVar[bool] = False
+    ratio: ClassVar[bool] = False
     static_only: ClassVar[bool] = False
     kinds: ClassVar[frozenset[str]] = frozenset({DOUBLY})
-    diverges: ClassVar[str | None] = None  # why, if it is known to
-    splits_budget: ClassVar[bool] = False  # epsilon is divided among the rounds
-    perturbs_links: ClassVar[bool] = False  # independent noise on every link
-    claims_network_dp: ClassVar[bool] = False  # the paper claims it for noise at the start only
-    perturbs_messages: ClassVar[bool] = False  # the message of round t is nu_{t-1} + d_t
-    masked: ClassVar[bool] = False  # xi_t and d_t are means over members, from a masked sum
+    fitted: ClassVar[bool] = False
+    diverges: ClassVar[str | None] = None
+    fades: ClassVar[bool] = False
+    offered: ClassVar[bool] = False
+    splits_budget: ClassVar[bool] = False
+    perturbs_links: ClassVar[bool] = False
+    perturbs_messages: ClassVar[bool] = False
+    derives_messages: ClassVar[bool] = False
+    claims_network_dp: ClassVar[bool] = False
+    bare_erratum: ClassVar[int | None] = None
+    largest_at_lambda_2: ClassVar[bool] = False
+    masked: ClassVar[bool] = False
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Register a class of this package that states its name."""
+        super().__init_subclass__(**options)
+        ALGORITHMS.enlist(cls)
 
     @abstractmethod
     def coefficients(self, t: int) -> Coefficients:
@@ -353,10 +380,10 @@ def _not_numbers(algorithm: Algorithm, t: int, now: Any) -> str:
     if not isinstance(now, tuple) or len(now) != len(fields):
         return f"algorithm {algorithm.name} must give Coefficients for round {t}; found {type(now).__name__}"
     wrong = [name for name, value in zip(fields, now, strict=True) if not _is_finite(value)]
+    are = "is" if len(wrong) == 1 else "are"
     return (
-        f"algorithm {algorithm.name} must give finite real numbers for round {t}; "
-        f"{', '.join(wrong)} "
-        f"{'is' if len(wrong) == 1 else 'are'} not; check its coefficients(t) and its options"
+        f"algorithm {algorithm.name} must give finite real numbers for round {t}; {', '.join(wrong)} "
+        f"{are} not; check its coefficients(t) and its options"
     )
 
 

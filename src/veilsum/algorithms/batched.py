@@ -17,7 +17,7 @@ A ratio algorithm (push-sum-learn) has S and w apart, and adds (x_t + d_t, L_t) 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from veilsum.algorithms.base import Algorithm, Coefficients, Sensitivities
 from veilsum.errors import AlgorithmError
@@ -51,14 +51,9 @@ class Batched(Algorithm):
     Parameters
     ----------
     algorithm : Algorithm
-        An online algorithm that counts all readings alike, such as `Learn`.
+        An online algorithm that counts all readings alike, such as `Learn`; others are refused.
     batches : Batches
         When batches close, and how many readings are in each.
-
-    Raises
-    ------
-    AlgorithmError
-        If the algorithm has another form.
 
     Examples
     --------
@@ -74,8 +69,8 @@ class Batched(Algorithm):
     algorithm: Algorithm
     batches: BatchSchedule
 
-    start: ClassVar[Coefficients] = Coefficients()
-    online: ClassVar[bool] = True
+    start = Coefficients()
+    online = True
 
     def __post_init__(self) -> None:
         """Take the name and the requirements over, and check the form of the first rounds."""
@@ -118,12 +113,8 @@ class Batched(Algorithm):
         if self.ratio:
             return Coefficients(now.own, now.mixing, innovation=entering, noise=entering)
         kept = past / total / (now.own + now.mixing) if past else 0.0
-        return Coefficients(
-            kept * now.own,
-            kept * now.mixing,
-            innovation=entering / total,
-            noise=entering / total,
-        )
+        weight = entering / total
+        return Coefficients(kept * now.own, kept * now.mixing, innovation=weight, noise=weight)
 
     def sensitivities(self, t: int) -> Sensitivities:
         """1 per unit of one reading's statistic, in whichever round its batch closes."""
@@ -133,12 +124,9 @@ class Batched(Algorithm):
 
 
 def misfit(algorithm: Algorithm | type[Algorithm]) -> str:
-    """Why the readings of an algorithm cannot enter in batches; empty where they can.
+    """Why the readings of an algorithm, or of all instances of a class, cannot enter in batches.
 
-    Parameters
-    ----------
-    algorithm : Algorithm or type
-        Any; of a class, what all its instances have in common is looked at.
+    Empty where they can.
     """
     if not algorithm.online:
         return (
@@ -160,38 +148,10 @@ def misfit(algorithm: Algorithm | type[Algorithm]) -> str:
 
 
 def batched(algorithm: Algorithm, batches: BatchSchedule | None) -> Algorithm:
-    """The algorithm with its readings in these batches; None: each reading by itself.
-
-    Parameters
-    ----------
-    algorithm : Algorithm
-        With or without batches: those it has are replaced.
-    batches : Batches or None
-        The batches.
-
-    Returns
-    -------
-    Algorithm
-        Which is the given one where nothing changes.
-
-    Raises
-    ------
-    AlgorithmError
-        If the readings of the algorithm cannot enter in batches.
-
-    Examples
-    --------
-    >>> from veilsum.algorithms import Learn
-    >>> from veilsum.algorithms.batched import batched
-    >>> from veilsum.privacy import Batches
-    >>> batched(batched(Learn(), Batches(2.0)), None)
-    Learn()
-    """
+    """The algorithm with its readings in these batches in place of others; None: one by one."""
     if not isinstance(algorithm, Batched):
         return algorithm if batches is None else Batched(algorithm, batches)
-    if algorithm.batches == batches:
-        return algorithm
-    return batched(algorithm.algorithm, batches)
+    return algorithm if algorithm.batches == batches else batched(algorithm.algorithm, batches)
 
 
 def _counts_alike(algorithm: Algorithm, t: int, now: Coefficients) -> bool:

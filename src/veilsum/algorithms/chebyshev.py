@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, cast
+from typing import Any, cast
 
 from veilsum._types import Network, SymmetricNetwork
 from veilsum.algorithms.average import Average
@@ -45,14 +45,12 @@ class Chebyshev(Average):
     lambda_2: float
     lambda_n: float
 
-    name: ClassVar[str] = "chebyshev"
-    reference: ClassVar[str] = "beyond the paper; Golub and Varga 1961"
-    formula: ClassVar[str] = (
-        "nu_t = w_t (A - c)/(1-c) nu_{t-1} + (1 - w_t) nu_{t-2},  nu_0 = xi + d"
-    )
-    static_only: ClassVar[bool] = True
-    kinds: ClassVar[frozenset[str]] = frozenset({DOUBLY})
-    claims_network_dp: ClassVar[bool] = False
+    name = "chebyshev"
+    reference = "beyond the paper; Golub and Varga 1961"
+    formula = "nu_t = w_t (A - c)/(1-c) nu_{t-1} + (1 - w_t) nu_{t-2},  nu_0 = xi + d"
+    static_only = fitted = largest_at_lambda_2 = True
+    kinds = frozenset({DOUBLY})
+    claims_network_dp = False
 
     def __post_init__(self) -> None:
         """Check that the interval lies inside (-1, 1)."""
@@ -66,10 +64,8 @@ class Chebyshev(Average):
     def for_network(cls, network: Network, **options: Any) -> Chebyshev:
         """Read the spectrum from the network unless it is given."""
         symmetric = cast("SymmetricNetwork", network)  # `fits` has checked it
-        if "lambda_2" not in options:
-            options["lambda_2"] = symmetric.lambda_2
-        if "lambda_n" not in options:
-            options["lambda_n"] = symmetric.lambda_n
+        for name in {"lambda_2", "lambda_n"} - options.keys():
+            options[name] = getattr(symmetric, name)
         return cls(**options)
 
     def coefficients(self, t: int) -> Coefficients:

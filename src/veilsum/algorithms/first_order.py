@@ -19,7 +19,6 @@ noise: veilsum runs it as a baseline and guarantees nothing for it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from veilsum import _validate
 from veilsum._types import Network
@@ -45,11 +44,12 @@ class FirstOrder(Algorithm):
 
     eta: float = 0.001
 
-    name: ClassVar[str] = "first-order"
-    reference: ClassVar[str] = "App. B (Rizk et al. 2023), as published"
-    formula: ClassVar[str] = "nu_t = -eta nu_{t-1} + A nu_{t-1} + eta xi + d_t,  nu_0 = xi"
-    start: ClassVar[Coefficients] = Coefficients(innovation=1.0)
-    splits_budget: ClassVar[bool] = True
+    name = "first-order"
+    reference = "App. B (Rizk et al. 2023), as published"
+    formula = "nu_t = -eta nu_{t-1} + A nu_{t-1} + eta xi + d_t,  nu_0 = xi"
+    start = Coefficients(innovation=1.0)
+    splits_budget = True
+    bare_erratum = 9
 
     def __post_init__(self) -> None:
         """Check the learning rate."""
@@ -86,11 +86,11 @@ class FirstOrderOnline(FirstOrder):
     True
     """
 
-    name: ClassVar[str] = "first-order-online"
-    reference: ClassVar[str] = "App. B (Rizk et al. 2023), applied to a stream"
-    formula: ClassVar[str] = "nu_t = -eta nu_{t-1} + A nu_{t-1} + eta xi_t + d_t,  nu_0 = 0"
-    start: ClassVar[Coefficients] = Coefficients()
-    online: ClassVar[bool] = True
+    name = "first-order-online"
+    reference = "App. B (Rizk et al. 2023), applied to a stream"
+    formula = "nu_t = -eta nu_{t-1} + A nu_{t-1} + eta xi_t + d_t,  nu_0 = 0"
+    start = Coefficients()
+    online = fades = True
 
 
 @dataclass(frozen=True)
@@ -109,12 +109,10 @@ class FirstOrderEdges(FirstOrder):
     1.0
     """
 
-    name: ClassVar[str] = "first-order-edges"
-    reference: ClassVar[str] = "App. B (Rizk et al. 2023), noise per link and round"
-    formula: ClassVar[str] = (
-        "nu_t = -eta nu_{t-1} + A nu_{t-1} + sum_j a_ij g_ij,t + eta xi + d_t,  nu_0 = xi"
-    )
-    perturbs_links: ClassVar[bool] = True
+    name = "first-order-edges"
+    reference = "App. B (Rizk et al. 2023), noise per link and round"
+    formula = "nu_t = -eta nu_{t-1} + A nu_{t-1} + sum_j a_ij g_ij,t + eta xi + d_t,  nu_0 = xi"
+    perturbs_links = True
 
     def coefficients(self, t: int) -> Coefficients:  # noqa: ARG002 - the same in every round
         """As first-order, with the links' noise in addition to d_t."""

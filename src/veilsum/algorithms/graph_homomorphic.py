@@ -31,7 +31,6 @@ messages carry cancels in their mean, which moves by eta times the mean of xi in
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from veilsum.algorithms.base import Coefficients, Sensitivities
 from veilsum.algorithms.first_order import FirstOrder
@@ -54,13 +53,11 @@ class GraphHomomorphic(FirstOrder):
     True
     """
 
-    name: ClassVar[str] = "graph-homomorphic"
-    reference: ClassVar[str] = "Rizk et al. 2023, with a start that is noised"
-    formula: ClassVar[str] = (
-        "nu_t = -eta nu_{t-1} + A (nu_{t-1} + q_t) - q_t + eta xi,  nu_0 = xi + d_0"
-    )
-    start: ClassVar[Coefficients] = Coefficients(innovation=1.0, noise=1.0)
-    perturbs_messages: ClassVar[bool] = True
+    name = "graph-homomorphic"
+    reference = "Rizk et al. 2023, with a start that is noised"
+    formula = "nu_t = -eta nu_{t-1} + A (nu_{t-1} + q_t) - q_t + eta xi,  nu_0 = xi + d_0"
+    start = Coefficients(innovation=1.0, noise=1.0)
+    perturbs_messages = derives_messages = True
 
     def __post_init__(self) -> None:
         """A step beyond 1 would overshoot."""

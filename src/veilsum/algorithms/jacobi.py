@@ -17,7 +17,6 @@ Berthier, Bach and Gaillard (2020). Post-processing of nu_0: it costs no epsilon
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from veilsum import _validate
 from veilsum.algorithms.average import Average
@@ -43,12 +42,12 @@ class Jacobi(Average):
 
     dimension: float = 2.0
 
-    name: ClassVar[str] = "jacobi"
-    reference: ClassVar[str] = "beyond the paper; Berthier, Bach and Gaillard 2020"
-    formula: ClassVar[str] = "nu_t = b_t nu_{t-1} + a_t A nu_{t-1} + c_t nu_{t-2},  nu_0 = xi + d"
-    static_only: ClassVar[bool] = True
-    kinds: ClassVar[frozenset[str]] = frozenset({DOUBLY})
-    claims_network_dp: ClassVar[bool] = False
+    name = "jacobi"
+    reference = "beyond the paper; Berthier, Bach and Gaillard 2020"
+    formula = "nu_t = b_t nu_{t-1} + a_t A nu_{t-1} + c_t nu_{t-2},  nu_0 = xi + d"
+    static_only = True
+    kinds = frozenset({DOUBLY})
+    claims_network_dp = False
 
     def __post_init__(self) -> None:
         """Check the dimension."""

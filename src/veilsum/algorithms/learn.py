@@ -9,7 +9,6 @@ A_t in place of A it is the rule for streams on changing networks, and agents ma
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from veilsum._types import Network
 from veilsum.algorithms.base import Algorithm, Coefficients
@@ -26,11 +25,11 @@ class Learn(Algorithm):
     0.25
     """
 
-    name: ClassVar[str] = "learn"
-    reference: ClassVar[str] = "Alg. 2 (no noise) and Alg. 4"
-    formula: ClassVar[str] = "nu_t = (t-1)/t A nu_{t-1} + 1/t (xi_t + d_t),  nu_0 = 0"
-    start: ClassVar[Coefficients] = Coefficients()
-    online: ClassVar[bool] = True
+    name = "learn"
+    reference = "Alg. 2 (no noise) and Alg. 4"
+    formula = "nu_t = (t-1)/t A nu_{t-1} + 1/t (xi_t + d_t),  nu_0 = 0"
+    start = Coefficients()
+    online = offered = True
 
     def divergence(self, network: Network, hides_neighbours: bool) -> str | None:
         """Noise of round t must hide (t-1)/t A nu_{t-1} behind 1/t d_t, and so grows with t.

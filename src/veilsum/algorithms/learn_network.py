@@ -16,7 +16,6 @@ and it grows like the harmonic numbers (erratum 1). It is included to show that 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from veilsum.algorithms.base import Algorithm, Coefficients
 
@@ -32,13 +31,11 @@ class LearnNetwork(Algorithm):
     0.5
     """
 
-    name: ClassVar[str] = "learn-network"
-    reference: ClassVar[str] = "Alg. 5"
-    formula: ClassVar[str] = (
-        "nu_t = (1-2/t) nu_{t-1} + 1/t A nu_{t-1} + 1/t (xi_t + d_t),  nu_0 = 0"
-    )
-    start: ClassVar[Coefficients] = Coefficients()
-    online: ClassVar[bool] = True
+    name = "learn-network"
+    reference = "Alg. 5"
+    formula = "nu_t = (1-2/t) nu_{t-1} + 1/t A nu_{t-1} + 1/t (xi_t + d_t),  nu_0 = 0"
+    start = Coefficients()
+    online = offered = True
 
     def coefficients(self, t: int) -> Coefficients:
         """Neighbours and signal by 1/t, its own estimate by the rest."""
@@ -56,11 +53,10 @@ class LearnDynamic(LearnNetwork):
     0.5
     """
 
-    name: ClassVar[str] = "learn-dynamic"
-    reference: ClassVar[str] = "App. C.1, corrected by erratum 1"
-    formula: ClassVar[str] = (
-        "nu_t = (t-2)/t nu_{t-1} + 1/t A_t nu_{t-1} + 1/t (xi_t + d_t),  nu_0 = 0"
-    )
+    name = "learn-dynamic"
+    reference = "App. C.1, corrected by erratum 1"
+    formula = "nu_t = (t-2)/t nu_{t-1} + 1/t A_t nu_{t-1} + 1/t (xi_t + d_t),  nu_0 = 0"
+    offered = False
 
 
 @dataclass(frozen=True)
@@ -74,12 +70,11 @@ class LearnDynamicAsPublished(LearnNetwork):
     0.75
     """
 
-    name: ClassVar[str] = "learn-dynamic-as-published"
-    reference: ClassVar[str] = "App. C.1, eq. time_varying, as published"
-    formula: ClassVar[str] = (
-        "nu_t = (t-1)/t nu_{t-1} + 1/t A_t nu_{t-1} + 1/t (xi_t + d_t),  nu_0 = 0"
-    )
-    diverges: ClassVar[str | None] = (
+    name = "learn-dynamic-as-published"
+    reference = "App. C.1, eq. time_varying, as published"
+    formula = "nu_t = (t-1)/t nu_{t-1} + 1/t A_t nu_{t-1} + 1/t (xi_t + d_t),  nu_0 = 0"
+    offered = False
+    diverges = (
         "its weights add up to 1 + 1/t, so it grows like the harmonic numbers (erratum 1); "
         "learn-dynamic is the corrected rule"
     )

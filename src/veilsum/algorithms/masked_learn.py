@@ -12,7 +12,6 @@ is sampling: the error against E xi is sqrt(n) sigma/sqrt(|F| t).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from veilsum import _validate
 from veilsum.algorithms.base import Coefficients
@@ -31,11 +30,6 @@ class MaskedLearn(MaskedAlgorithm):
     delay : int
         Rounds between a reading and the round in which its session is over.
 
-    Raises
-    ------
-    AlgorithmError
-        If a number is out of range.
-
     Examples
     --------
     >>> from veilsum import algorithms, networks
@@ -46,10 +40,10 @@ class MaskedLearn(MaskedAlgorithm):
 
     delay: int = 0
 
-    name: ClassVar[str] = "masked-learn"
-    reference: ClassVar[str] = "a masked sum for every batch of a stream"
-    formula: ClassVar[str] = "nu_t = (t-1)/t nu_{t-1} + 1/t mean over F of (xi_t + d_t)"
-    online: ClassVar[bool] = True
+    name = "masked-learn"
+    reference = "a masked sum for every batch of a stream"
+    formula = "nu_t = (t-1)/t nu_{t-1} + 1/t mean over F of (xi_t + d_t)"
+    online = True
 
     def __post_init__(self) -> None:
         """Check the members and the delay."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -44,11 +44,6 @@ class MaskedAlgorithm(Algorithm):
         Sessions of a query that failed after members had sent; each costs as much as one that
         succeeds.
 
-    Raises
-    ------
-    AlgorithmError
-        If a number is out of range.
-
     Examples
     --------
     >>> from veilsum import algorithms, networks
@@ -62,9 +57,8 @@ class MaskedAlgorithm(Algorithm):
     missing: int = 0
     restarts: int = 0
 
-    start: ClassVar[Coefficients] = Coefficients()
-    static_only: ClassVar[bool] = True
-    masked: ClassVar[bool] = True
+    start = Coefficients()
+    static_only = fitted = masked = True
 
     def __post_init__(self) -> None:
         """Check that there is somebody to add up."""

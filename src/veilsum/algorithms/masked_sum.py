@@ -9,7 +9,6 @@ Before that, agents have no estimate, which is 0 here.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from veilsum.algorithms.base import Coefficients
 from veilsum.algorithms.masked_session import MaskedAlgorithm
@@ -24,11 +23,6 @@ class MaskedSum(MaskedAlgorithm):
     members, hops, missing, restarts : int
         Of the session, as for `MaskedAlgorithm`.
 
-    Raises
-    ------
-    AlgorithmError
-        If a number is out of range.
-
     Examples
     --------
     >>> from veilsum import algorithms, networks
@@ -37,9 +31,9 @@ class MaskedSum(MaskedAlgorithm):
     (9, 4, 20, 1.0)
     """
 
-    name: ClassVar[str] = "masked-sum"
-    reference: ClassVar[str] = "secure aggregation without a server, noise in parts"
-    formula: ClassVar[str] = "nu_t = mean over F of (xi + d) from round 5 diameter on, 0 before"
+    name = "masked-sum"
+    reference = "secure aggregation without a server, noise in parts"
+    formula = "nu_t = mean over F of (xi + d) from round 5 diameter on, 0 before"
 
     @property
     def arrival(self) -> int:

@@ -9,7 +9,6 @@ is why the paper puts the noise at the start.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from veilsum.algorithms.base import Algorithm, Coefficients, Sensitivities
 
@@ -25,11 +24,11 @@ class NaiveNetwork(Algorithm):
     False
     """
 
-    name: ClassVar[str] = "naive-network"
-    reference: ClassVar[str] = "Sec. 3, remark for Network DP"
-    formula: ClassVar[str] = "nu_t = A nu_{t-1} + d_t,  nu_0 = xi + d_0"
-    start: ClassVar[Coefficients] = Coefficients(innovation=1.0, noise=1.0)
-    diverges: ClassVar[str | None] = (
+    name = "naive-network"
+    reference = "Sec. 3, remark for Network DP"
+    formula = "nu_t = A nu_{t-1} + d_t,  nu_0 = xi + d_0"
+    start = Coefficients(innovation=1.0, noise=1.0)
+    diverges = (
         "noise added in every round accumulates, so its error grows like sqrt(t) "
         "(Sec. 3, remark); average adds it once"
     )

@@ -13,7 +13,6 @@ obeys the recursion of the sum with xi = 1 and d = 0.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from veilsum.algorithms.average import Average
 from veilsum.algorithms.base import COLUMN, DOUBLY, Algorithm, Coefficients
@@ -30,12 +29,12 @@ class PushSum(Average):
     ['column-stochastic', 'doubly-stochastic']
     """
 
-    name: ClassVar[str] = "push-sum"
-    reference: ClassVar[str] = "App. C.2, restored; Kempe, Dobra and Gehrke 2003"
-    formula: ClassVar[str] = "nu_t = S_t / w_t,  (S, w)_t = P (S, w)_{t-1},  (S, w)_0 = (xi + d, 1)"
-    ratio: ClassVar[bool] = True
-    kinds: ClassVar[frozenset[str]] = frozenset({COLUMN, DOUBLY})
-    claims_network_dp: ClassVar[bool] = False
+    name = "push-sum"
+    reference = "App. C.2, restored; Kempe, Dobra and Gehrke 2003"
+    formula = "nu_t = S_t / w_t,  (S, w)_t = P (S, w)_{t-1},  (S, w)_0 = (xi + d, 1)"
+    ratio = True
+    kinds = frozenset({COLUMN, DOUBLY})
+    claims_network_dp = offered = False
 
 
 @dataclass(frozen=True)
@@ -49,13 +48,13 @@ class PushSumLearn(Algorithm):
     1.0
     """
 
-    name: ClassVar[str] = "push-sum-learn"
-    reference: ClassVar[str] = "beyond the paper: Alg. 4 in ratio form"
-    formula: ClassVar[str] = "nu_t = S_t / w_t,  (S, w)_t = P (S, w)_{t-1} + (xi_t + d_t, 1)"
-    start: ClassVar[Coefficients] = Coefficients()
-    online: ClassVar[bool] = True
-    ratio: ClassVar[bool] = True
-    kinds: ClassVar[frozenset[str]] = frozenset({COLUMN, DOUBLY})
+    name = "push-sum-learn"
+    reference = "beyond the paper: Alg. 4 in ratio form"
+    formula = "nu_t = S_t / w_t,  (S, w)_t = P (S, w)_{t-1} + (xi_t + d_t, 1)"
+    start = Coefficients()
+    online = True
+    ratio = True
+    kinds = frozenset({COLUMN, DOUBLY})
 
     def coefficients(self, t: int) -> Coefficients:  # noqa: ARG002 - the same in every round
         """Pass everything on and add what is new."""

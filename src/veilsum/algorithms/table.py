@@ -32,17 +32,7 @@ CACHED_TABLES = 64  # tables in the cache
 
 @dataclass(frozen=True, eq=False)
 class CoefficientTable:
-    """Coefficients and sensitivities of rounds 0 .. rounds, the start being round 0.
-
-    Attributes
-    ----------
-    algorithm : Algorithm
-        The algorithm.
-    own, mixing, momentum, innovation, noise, link_noise : ndarray, shape (rounds + 1,)
-        The fields of `Coefficients`.
-    signal, network : ndarray, shape (rounds + 1,)
-        The fields of `Sensitivities`, 0 in rounds without noise.
-    """
+    """Coefficients and sensitivities of rounds 0 .. rounds, the start being round 0."""
 
     algorithm: Algorithm
     own: Floats
@@ -93,31 +83,12 @@ class CoefficientTable:
 
 
 def coefficient_table(algorithm: Algorithm, rounds: int) -> CoefficientTable:
-    """The coefficients of all rounds as arrays, cached for the algorithms of this package.
+    """The coefficients of all rounds, each checked to be finite, and no sensitivity negative.
 
-    What a custom algorithm's coefficients follow from, such as a global, cannot be known: it is asked
-    every time.
+    Cached for the algorithms of this package. What a custom algorithm's coefficients follow from,
+    such as a global, cannot be known: it is asked every time.
 
-    Parameters
-    ----------
-    algorithm : Algorithm
-        The algorithm.
-    rounds : int
-        The last round.
-
-    Returns
-    -------
-    CoefficientTable
-
-    Raises
-    ------
-    AlgorithmError
-        For a coefficient or a sensitivity that is not finite, or a negative sensitivity.
-
-    Examples
-    --------
     >>> from veilsum.algorithms import Learn
-    >>> from veilsum.algorithms.table import coefficient_table
     >>> coefficient_table(Learn(), 4).mixing
     array([0.        , 0.        , 0.5       , 0.66666667, 0.75      ])
     """
@@ -139,19 +110,13 @@ def coefficient_table(algorithm: Algorithm, rounds: int) -> CoefficientTable:
 
 def _of_this_package(algorithm: Algorithm) -> bool:
     """Whether its class, and those of the algorithms that it wraps, are defined in veilsum."""
-    parts = (
-        [algorithm, *vars(algorithm).values()] if hasattr(algorithm, "__dict__") else [algorithm]
-    )
-    return all(
-        type(part).__module__.startswith("veilsum.")
-        for part in parts
-        if isinstance(part, Algorithm)
-    )
+    parts = [algorithm, *getattr(algorithm, "__dict__", {}).values()]
+    kinds = [type(part) for part in parts if isinstance(part, Algorithm)]
+    return all(kind.__module__.startswith("veilsum.") for kind in kinds)
 
 
-_cache: dict[
-    Any, CoefficientTable
-] = {}  # by type and all attributes: `==` of algorithms sees fields only
+# by type and all attributes: `==` of algorithms sees fields only
+_cache: dict[Any, CoefficientTable] = {}
 
 
 def _tabulate(algorithm: Algorithm, rounds: int) -> CoefficientTable:
@@ -175,8 +140,7 @@ def _check(algorithm: Algorithm, numbers: Floats, names: tuple[str, ...]) -> Non
         t, k = wrong[0]
         raise AlgorithmError(
             f"algorithm {algorithm.name} gives {numbers[t, k]} for {names[k]} in round {t}; every "
-            "coefficient "
-            "and sensitivity must be a finite number"
+            "coefficient and sensitivity must be a finite number"
         )
 
 
@@ -242,16 +206,11 @@ def _left(algorithm: Algorithm, rounds: int) -> list[float]:
     Where readings enter in batches there are rounds without any: the least of many rounds counts.
     """
     steps, left = coefficient_table(algorithm, rounds), []
-    before, now, mean_before, mean = (
-        0.0,
-        float(steps.innovation[0]),
-        0.0,
-        float(steps.innovation[0]),
-    )
-    rows = (steps.own, steps.mixing, steps.momentum, steps.innovation)
-    for t, (own, mixing, momentum, weight) in enumerate(
-        zip(*(r.tolist() for r in rows), strict=True)
-    ):
+    before = mean_before = 0.0
+    now = mean = float(steps.innovation[0])
+    columns = (steps.own, steps.mixing, steps.momentum, steps.innovation)
+    for t, row in enumerate(zip(*(c.tolist() for c in columns), strict=True)):
+        own, mixing, momentum, weight = row
         if t:
             new = weight * algorithm.readings(t)
             before, now = now, own * now + momentum * before + new
@@ -293,6 +252,4 @@ def response(algorithm: Algorithm, rounds: int) -> Response:
     if algorithm.ratio:
         counts = [algorithm.readings(t) for t in range(rounds + 1)]
         coefficients = coefficients / (coefficients[:, 0] @ counts)
-    return Response(
-        statistic=coefficients[:, 0], noise=coefficients[:, 1], link_noise=coefficients[:, 2]
-    )
+    return Response(*coefficients.T)

@@ -49,7 +49,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilsum._statistic import Statistic
-from veilsum.algorithms.base import Algorithm
+from veilsum.algorithms.base import ALGORITHMS, Algorithm
 from veilsum.algorithms.table import coefficient_table
 from veilsum.errors import PrivacyError
 from veilsum.privacy.accounting.events import PrivacyEvent
@@ -574,10 +574,9 @@ def _check_log(privacy: PrivacyRequest, family: Any) -> None:
 def _check_algorithm(privacy: PrivacyRequest, algorithm: Algorithm) -> None:
     """Refuse algorithms whose noise is not one perturbation of each signal."""
     if privacy.masked != algorithm.masked:
-        wrong = f"algorithm {algorithm.name} does not go with {type(privacy).__name__}"
         raise PrivacyError(
-            f"{wrong}; MaskedDP goes with masked-sum and masked-learn, in which no agent has noise "
-            "for itself alone"
+            f"algorithm {algorithm.name} does not go with {type(privacy).__name__}; MaskedDP goes with "
+            f"{_masked_algorithms()}, in which no agent has noise for itself alone"
         )
     if not privacy.perturbs_input:
         return
@@ -599,9 +598,13 @@ def _members(privacy: PrivacyRequest, algorithm: Algorithm | None, stated: int |
         return session.members
     if stated is None:
         raise PrivacyError(
-            f"{type(privacy).__name__} goes with the algorithms masked-sum and masked-learn; state one"
+            f"{type(privacy).__name__} goes with the algorithms {_masked_algorithms()}; state one"
         )
     return stated
+
+
+def _masked_algorithms() -> str:
+    return " and ".join(name for name, kind in ALGORITHMS.items() if kind.masked)
 
 
 def _check_masked(made: MaskedPlan, rounds: int) -> None:

@@ -281,10 +281,14 @@ def _check_noise(plan: Plan, spec: Spec) -> None:
 
     Where the scale depends on the signals, it is taken at a reading of 1: the check is public.
     """
-    if not plan.privacy.adds_noise:
+    if not plan.privacy.adds_noise or plan.algorithm is None:
+        return
+    rounds = range(spec.algorithm.rounds + 1)
+    first = next((t for t in rounds if plan.algorithm.at(t).noise), None)
+    if first is None:
         return
     with np.errstate(all="ignore"):
-        scale = plan.scale(np.ones((1, 1)), min(spec.privacy.epsilon), 1).max()
+        scale = plan.scale(np.ones((1, 1)), min(spec.privacy.epsilon), first).max()
     if not scale <= LARGEST_NOISE:
         raise ScenarioError(
             f"found {format_value(min(spec.privacy.epsilon))}; with radius = "

@@ -153,10 +153,10 @@ def _agents(spec: Spec) -> Iterator[Issue]:
 def _algorithm(spec: Spec) -> Iterator[Issue]:
     from veilsum.algorithms import ALGORITHMS
 
-    algorithm = ALGORITHMS.get(spec.algorithm.name)
-    if algorithm is None:
+    if spec.algorithm.name not in ALGORITHMS.names():  # scenarios spell it as the schema does
         yield Issue(("algorithm", "name"), choose(spec.algorithm.name, ALGORITHMS))
         return
+    algorithm = ALGORITHMS[spec.algorithm.name]
     known = {f.name: f.default is not dataclasses.MISSING for f in dataclasses.fields(algorithm)}
     wrong = list(_options("algorithm", spec.algorithm.options, known))
     yield from wrong
@@ -172,10 +172,10 @@ def _batches(spec: Spec) -> Iterator[Issue]:
     from veilsum.algorithms import ALGORITHMS
     from veilsum.algorithms.batched import misfit
 
-    algorithm = ALGORITHMS.get(spec.algorithm.name)
     asked = spec.privacy.batches
-    if algorithm is None or asked is None or asked.growth == 1 or asked.longest == 1:
+    if spec.algorithm.name not in ALGORITHMS or asked is None or 1 in (asked.growth, asked.longest):
         return
+    algorithm = ALGORITHMS[spec.algorithm.name]
     try:
         made = algorithm(**spec.algorithm.options)
     except REFUSALS:  # an option is missing or wrong, which is reported where it is

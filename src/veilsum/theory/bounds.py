@@ -556,7 +556,7 @@ def sharper_theorem_2(size: int, beta_star: float, rounds: int, noise: float) ->
 def _edge(problem: Problem) -> float:
     """The eigenvalue below 1 at which the response of an algorithm is largest."""
     algorithm, network = problem.algorithm, problem.network
-    if isinstance(algorithm, algorithms.Chebyshev):
+    if algorithm.largest_at_lambda_2:
         return symmetric(network).lambda_2
     first = 1 if any(algorithm.start) else 2  # from nu_0 = 0 the weights of round 1 have no effect
     steps = [algorithm.at(t) for t in range(first, problem.rounds + 1)]

@@ -61,7 +61,6 @@ ROUNDING = 1e-9
 MOST_ROUNDS = 2000
 MESSAGE_BYTES = 111  # of a round over one direction of a link, measured for one number
 FRESHNESS = 10  # batches that a plan offers are at most this fraction of the rounds long
-OFFLINE, ONLINE = ("average", "jacobi", "chebyshev"), ("learn", "learn-network")
 SCHEMES = ("metropolis", "best-constant")
 _RANKS = (Status.NONE, Status.REFUTED, Status.CLAIMED, Status.ESTIMATED, Status.PROVED)
 
@@ -559,12 +558,14 @@ def _candidates(problem: Problem) -> Iterator[Problem]:
 
 def _algorithms(own: Algorithm, network: Any, measured: bool) -> Iterator[Algorithm]:
     """The problem's own, and others; for measured streams only those that agents may differ in."""
-    names = ONLINE if own.online else OFFLINE
+    kinds = algorithms.ALGORITHMS.items()
+    names = [name for name, kind in kinds if kind.offered and kind.online == own.online]
     if own.name not in names and not own.diverges and not own.splits_budget:
         yield own
     for name in names:
         try:
-            made = own if own.name == name != "chebyshev" else algorithms.get(name, network)
+            same = own.name == name and not own.fitted
+            made = own if same else algorithms.get(name, network)
             if made.name == own.name or not (measured and algorithms.keeps_differences(made)):
                 yield made
         except (AlgorithmError, NetworkError):  # not for this network, or no spectrum is found
