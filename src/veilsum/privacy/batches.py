@@ -263,20 +263,6 @@ def window_starts(
     Every window has the same parts as one of them, in each of the schedules at once, apart from the
     order of the parts.
 
-    Parameters
-    ----------
-    schedules : collection of Batches
-        In which the same readings are released.
-    readings : int
-        w.
-    most : int
-        How many windows are of use.
-
-    Returns
-    -------
-    tuple of int or None
-        None where some batch holds all w, or there are more than `most` kinds of windows.
-
     Examples
     --------
     >>> batches = Batches(growth=2.0, longest=4)

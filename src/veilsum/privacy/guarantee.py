@@ -342,11 +342,6 @@ class Guarantee:
         Such a move is at most `unit.steps` moves of the radius, one after the other, each of which
         changes probabilities by (epsilon, delta) (`PrivacyEvent.times`).
 
-        Returns
-        -------
-        Guarantee
-            For the signals, with the status NONE where nothing limits what the whole value costs.
-
         Examples
         --------
         >>> from veilsum.algorithms import Average
@@ -393,11 +388,6 @@ class Guarantee:
         ----------
         unit : str
             The unit of the signals.
-
-        Returns
-        -------
-        str
-            Such as "hides moves of 1 of 300,000 CHF; the whole value: epsilon 300,000".
         """
         if self.status in (Status.NONE, Status.REFUTED):
             return "hides nothing"
@@ -432,11 +422,6 @@ class Guarantee:
             How many messages.
         delta : float, optional
             At which the tighter composition is used.
-
-        Returns
-        -------
-        Guarantee
-            The same unit, against k messages.
         """
         _validate.at_least(PrivacyError, 1, k=k)
         if self.adversary.sees is Sees.MEMBERS:
@@ -461,11 +446,6 @@ class Guarantee:
         """Return the guarantee against whoever sees all messages that one agent sends in the run.
 
         Signals are noised once: what holds for them holds against everyone.
-
-        Returns
-        -------
-        Guarantee
-            The same unit, against the agent's transcript.
         """
         if not self.unit.neighbours:
             return self.against_everyone()
@@ -484,16 +464,6 @@ class Guarantee:
             The number of readings.
         delta : float, optional
             At which the tighter composition is used.
-
-        Returns
-        -------
-        Guarantee
-            For the window.
-
-        Raises
-        ------
-        PrivacyError
-            If the signals are not a stream.
         """
         return self._readings(Span.WINDOW, w, delta)
 
@@ -506,16 +476,6 @@ class Guarantee:
             The number of readings of the stream.
         delta : float, optional
             At which the tighter composition is used.
-
-        Returns
-        -------
-        Guarantee
-            For the stream.
-
-        Raises
-        ------
-        PrivacyError
-            If the signals are not a stream.
         """
         return self._readings(Span.STREAM, readings, delta)
 
@@ -531,17 +491,6 @@ class Guarantee:
         ----------
         others : sequence of Guarantee
             The guarantees of the other runs.
-
-        Returns
-        -------
-        Guarantee
-            For all runs together, with the weakest status among them.
-
-        Raises
-        ------
-        PrivacyError
-            If units or adversaries differ: then there is no common statement, and the caller must
-            first state each guarantee for the same.
         """
         runs = (self, *others)
         if len({(run.unit, run.adversary) for run in runs}) > 1:
@@ -583,11 +532,6 @@ class Guarantee:
         charged : PrivacyEvent, optional
             The event that a ledger charges for one release. Without it Laplace noise, which is
             discrete when it is drawn exactly, is composed as any pure mechanism.
-
-        Returns
-        -------
-        Guarantee
-            With `Noise.EXACT`, for the signals alone and the transcript as well.
         """
         signals = None if self.signals is None else self.signals.released_exactly(charged)
         whole = None if self.transcript is None else self.transcript.released_exactly(charged)
@@ -600,16 +544,6 @@ class Guarantee:
         Neighbours' estimates are messages themselves, and everyone sees them: what can be
         guaranteed is the signals, one agent's at a time. Signals of several agents that move
         together cost the sum of their losses (see erratum 6 for when the largest suffices).
-
-        Returns
-        -------
-        Guarantee
-            For the signals.
-
-        Raises
-        ------
-        PrivacyError
-            If nothing is known of the signals alone.
         """
         if self.adversary.sees is Sees.MEMBERS:
             return self  # it covers all messages, and colluders besides

@@ -232,11 +232,6 @@ class MaskedParameters:
             In grid steps.
         readings : sequence of int
             How many readings each member of the roster contributed.
-
-        Returns
-        -------
-        bool
-            False also if a batch is longer than the longest.
         """
         if not all(1 <= one <= self.longest_batch for one in readings):
             return False

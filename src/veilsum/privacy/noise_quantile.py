@@ -44,22 +44,6 @@ def noise_quantile(
 ) -> float:
     """The x with P(|sum_k p_k d_k + normal| <= x) >= confidence.
 
-    Parameters
-    ----------
-    mechanism : Mechanism or ndarray or None
-        Draws every d_k; or the scales of Laplace noise, one for each weight; or None: no noise.
-    weights, times : ndarray
-        p_k >= 0, and how many independent draws have this weight.
-    confidence : float
-        Between 0 and 1.
-    normal_variance : float
-        The variance of an independent normal number that is added.
-
-    Returns
-    -------
-    float
-        Infinite where the noise has no known variance.
-
     Examples
     --------
     >>> from veilsum.privacy import LaplaceMechanism
@@ -130,15 +114,7 @@ def bounded_quantile(
     times: Floats,
     confidence: float,
 ) -> float:
-    """Bernstein's inequality, or the normal distribution where corrections to it are small.
-
-    Parameters
-    ----------
-    largest, worst_variance : float
-        Of the noise of one draw, absolute, and its largest variance.
-    weights, times, confidence
-        As of `noise_quantile`.
-    """
+    """Bernstein's inequality, or the normal distribution where corrections to it are small."""
     variance = worst_variance * float((times * weights**2).sum())
     z = quantile(confidence)
     log = math.log(2 / (1 - confidence))

@@ -176,15 +176,6 @@ def unit_of(privacy: PrivacyRequest, family: Family | None, online: bool) -> Uni
     statistics are that far apart. (By subadditivity this is no more than eps ceil(width/r).) Noise
     with a delta follows the l2 norm too: the larger of both numbers counts. Where the scale follows
     the signal, moves of r are chained: ceil(width/r).
-
-    Parameters
-    ----------
-    privacy
-        The request, stated for the family (`PrivacyRequest.over`).
-    family
-        The family of the signals; without it nothing is said of the domain.
-    online
-        Whether the signals are a stream of readings.
     """
     if family is None:
         return Unit(privacy.reach, online)
@@ -209,20 +200,6 @@ def unit_of(privacy: PrivacyRequest, family: Family | None, online: bool) -> Uni
 
 def announce(guarantee: Guarantee, privacy: PrivacyRequest, strict: bool = False) -> None:
     """Warn of a guarantee that is not proved, or raise when strict.
-
-    Parameters
-    ----------
-    guarantee : Guarantee
-        The guarantee.
-    privacy : PrivacyRequest
-        The privacy request; `NoPrivacy` is not warned of.
-    strict : bool
-        Whether to raise instead.
-
-    Raises
-    ------
-    PrivacyError
-        If strict, and the guarantee is not proved; or if strict is neither True nor False.
 
     Examples
     --------
@@ -306,18 +283,6 @@ def worst_cost(steps: CoefficientTable) -> WorstMove:
 def stopping_conflict(protect: str, tolerance: float) -> str:
     """Return why stopping within a tolerance breaks what is protected, or an empty string.
 
-    Parameters
-    ----------
-    protect : str
-        What is protected: `SignalDP.protects`, `NetworkDP.protects` or `NoPrivacy.protects`.
-    tolerance : float
-        Within which agents stop; 0 runs all rounds.
-
-    Returns
-    -------
-    str
-        The reason, and what to do instead; empty where there is no conflict.
-
     Examples
     --------
     >>> stopping_conflict(SignalDP.protects, 0.01)
@@ -328,18 +293,6 @@ def stopping_conflict(protect: str, tolerance: float) -> str:
 
 def check_stopping(protect: str, tolerance: float, error: type[Exception] = PrivacyError) -> None:
     """Raise unless agents may stop within this tolerance.
-
-    Parameters
-    ----------
-    protect, tolerance
-        As of `stopping_conflict`.
-    error : type
-        What to raise.
-
-    Raises
-    ------
-    error
-        If stopping conflicts with what is protected.
 
     Examples
     --------

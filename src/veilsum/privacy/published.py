@@ -71,25 +71,6 @@ def worst_pair(
 ) -> WorstPair:
     """The adjacent signals in [low, high] between which the published noise spends most.
 
-    Parameters
-    ----------
-    low, high : float
-        The public bounds of a signal; low = 0 is no floor.
-    epsilon, delta : float
-        Of the request, for which the noise is calibrated.
-    radius : float
-        By how much a signal may move.
-    parts : int
-        Over how many releases the budget is divided: the noise is that many times larger, and delta
-        is what one release spends beyond its part of epsilon.
-    fraction : float
-        The agent's budget over epsilon.
-
-    Returns
-    -------
-    WorstPair
-        At low = 0 the limit: both signals near 0, and delta is 1.
-
     Examples
     --------
     >>> floor_of_1, floor_of_3 = worst_pair(1.0, 1.0, 0.01), worst_pair(3.0, 1.0, 0.01)

@@ -150,16 +150,6 @@ class PrivacyRequest(ABC):
         drawn
             Whether the signals are drawn, and nobody's.
 
-        Returns
-        -------
-        PrivacyRequest
-            The request itself if it has a radius.
-
-        Raises
-        ------
-        PrivacyError
-            Where the whole domain has no bounds.
-
         Examples
         --------
         >>> from veilsum import families
@@ -549,23 +539,6 @@ def make_request(
     batches: Batches | None = None,
 ) -> PrivacyRequest:
     """The privacy request that a name stands for, as scenarios and manifests write it.
-
-    Parameters
-    ----------
-    protect
-        "signal", "network" or "nothing"; with "nothing" the other arguments are ignored.
-    epsilon, delta, radius, sensitivity, mechanism, batches
-        As in `SignalDP` and `NetworkDP`.
-
-    Returns
-    -------
-    SignalDP, NetworkDP or NoPrivacy
-        The request.
-
-    Raises
-    ------
-    PrivacyError
-        If the name or a number is wrong.
 
     Examples
     --------

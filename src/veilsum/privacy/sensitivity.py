@@ -89,20 +89,6 @@ def envelope(s: Array, points: Array, heights: Array, rate: float) -> Array:
     By running maxima of log h + rate y (points left of s) and log h - rate y (right of s), in
     O(log m) per signal and without overflow.
 
-    Parameters
-    ----------
-    s : ndarray
-        Where to evaluate.
-    points, heights : ndarray
-        The peaks of the tents, points increasing.
-    rate : float
-        At which a tent falls.
-
-    Returns
-    -------
-    ndarray
-        The upper envelope at every s.
-
     Examples
     --------
     >>> envelope(np.array([0.0, 1.0]), np.array([1.0]), np.array([2.0]), rate=0.0).round(9).tolist()

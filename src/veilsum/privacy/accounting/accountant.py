@@ -387,18 +387,6 @@ class Accountant:
             Whether the same agent, round and `what` may be charged a second time: that is a second
             release of the same signal, which costs as much again. (Re-sending a value that was
             released before costs nothing and is not charged.)
-
-        Returns
-        -------
-        Composition
-            The agent's total over the most expensive unit that contains the round.
-
-        Raises
-        ------
-        BudgetExceeded
-            If the total would exceed the budget; nothing has changed then.
-        PrivacyError
-            If the release was charged before, or the agent has no budget.
         """
         with self._lock:
             self._check_new(release, again)
@@ -447,11 +435,6 @@ class Accountant:
             The agent.
         round : int, optional
             The round of the release; without it, the most expensive unit counts.
-
-        Returns
-        -------
-        float
-            At least 0.
         """
         with self._lock:
             spent = self._spent(agent, None if round is None else range(round, round + 1))
@@ -470,11 +453,6 @@ class Accountant:
             The rounds of a window; the accountant's own without it.
         delta : float, optional
             Without it, costs are sums; with it, the least epsilon at that delta.
-
-        Returns
-        -------
-        AccountTotals
-            The three costs.
         """
         width = self.window if window is None else window
         if width is not None:

@@ -213,18 +213,6 @@ def spent(
 def repeated(event: PrivacyEvent, times: float) -> Composition:
     """Return what an event costs that happens so many times, added up.
 
-    Parameters
-    ----------
-    event : PrivacyEvent
-        The cost of one.
-    times : float
-        A whole number; infinite where nothing limits it.
-
-    Returns
-    -------
-    Composition
-        (times epsilon, times delta), delta at most 1.
-
     Examples
     --------
     >>> repeated(PrivacyEvent(0.25), 24).epsilon

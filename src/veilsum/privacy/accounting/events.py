@@ -112,11 +112,6 @@ class PrivacyEvent:
         ----------
         epsilon, delta : float
             What it guarantees.
-
-        Returns
-        -------
-        PrivacyEvent
-            Pure without a delta, approximate with one.
         """
         return cls(epsilon, delta, APPROXIMATE if delta else PURE)
 
@@ -132,11 +127,6 @@ class PrivacyEvent:
         ----------
         readings : int
             m.
-
-        Returns
-        -------
-        PrivacyEvent
-            By group privacy, as the kind of the mechanism knows it.
 
         Examples
         --------
@@ -433,11 +423,5 @@ class ReleaseEvent:
         return self.agent, self.round, self.what
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields as plain data.
-
-        Returns
-        -------
-        dict
-            Which JSON can store, and `ReleaseEvent(**data)` reads.
-        """
+        """Return the fields as plain data."""
         return asdict(self)

@@ -32,28 +32,6 @@ def integral(
 ) -> tuple[float, float]:  # fmt: skip
     """The integral of f over [low, high], and the largest error.
 
-    Parameters
-    ----------
-    f
-        Takes an array of points, returns as many numbers.
-    low, high : float
-        The ends.
-    relative : float
-        The sum of all panels' errors to aim at, as a fraction of the integral.
-    least : float
-        An error that is small enough whatever the integral is.
-    parts : int
-        Panels of equal length to begin with.
-
-    Returns
-    -------
-    (float, float)
-
-    Raises
-    ------
-    PrivacyError
-        If 5,000 panels do not suffice.
-
     Examples
     --------
     >>> value, error = integral(np.exp, 0.0, 1.0)

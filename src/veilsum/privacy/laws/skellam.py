@@ -176,35 +176,14 @@ class SkellamCost:
         return order * self.rho + min(more, 3 * self.l1 / (2 * v))
 
     def epsilon(self, delta: float, sessions: int = 1) -> float:
-        """The least epsilon at `delta` of that many sessions together.
-
-        Parameters
-        ----------
-        delta : float
-            Above 0 and below 1.
-        sessions : int
-            How often the same data is released, with fresh noise.
-
-        Returns
-        -------
-        float
-            An upper bound.
-        """
+        """The least epsilon at `delta` of that many sessions together."""
         _validate.probability(PrivacyError, delta=delta)
         _validate.positive(PrivacyError, delta=delta)
         _validate.at_least(PrivacyError, 1, sessions=sessions)
         return epsilon_of(lambda order: sessions * self.divergence(order), delta)
 
     def event(self, delta: float, epsilon: float | None = None) -> PrivacyEvent:
-        """The cost of one session: (epsilon, delta), and the noise by which several compose.
-
-        Parameters
-        ----------
-        delta : float
-            Above 0 and below 1.
-        epsilon : float, optional
-            What is stated, at least `self.epsilon(delta)`, which it is without it.
-        """
+        """The cost of one session: (epsilon, delta), and the noise by which several compose."""
         stated = self.epsilon(delta) if epsilon is None else epsilon
         return PrivacyEvent(stated, delta, SKELLAM, (self.variance, self.l1, self.l2))
 
@@ -214,25 +193,6 @@ def skellam_variance(
     epsilon: float, delta: float, l1: float, l2: float, sessions: int = 1
 ) -> Fraction:
     """The variance with which sessions cost at most (epsilon, delta) together.
-
-    Parameters
-    ----------
-    epsilon, delta : float
-        What may be spent.
-    l1, l2 : float
-        By how many grid steps the vector may move, in either norm, rounding included.
-    sessions : int
-        How often the same data is released.
-
-    Returns
-    -------
-    Fraction
-        v, a whole number of 2^-20 steps squared, at most a millionth above the least.
-
-    Raises
-    ------
-    PrivacyError
-        If a number is outside its range.
 
     Examples
     --------

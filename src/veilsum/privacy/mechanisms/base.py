@@ -203,11 +203,6 @@ class Mechanism(ABC):
             Inputs that the mechanism takes.
         rng
             Where the randomness comes from.
-
-        Returns
-        -------
-        Array
-            An array of the shape of `values`.
         """
         x = np.asarray(values, dtype=np.float64)
         return self.from_uniforms(x, rng.random((self.uniforms, *x.shape)))
@@ -226,11 +221,6 @@ class Mechanism(ABC):
             Finite inputs that the mechanism takes.
         entropy
             Where the random bytes come from: the operating system, except in tests.
-
-        Returns
-        -------
-        NDArray
-            An array of the shape of `values`; each call is a new release.
         """
 
     def release_sum(self, rows: ArrayLike, *, entropy: Entropy = SYSTEM) -> NDArray[Any]:

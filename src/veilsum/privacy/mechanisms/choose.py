@@ -104,20 +104,7 @@ def best(
 def make(
     name: str, statistic: Statistic, epsilon: float, delta: float = 0.0, released: bool = False
 ) -> Mechanism:
-    """The mechanism of a name for a statistic; "best" is the one that `best` recommends.
-
-    Parameters
-    ----------
-    name : str
-        One of `names()`.
-    statistic, epsilon, delta, released
-        As for `best`.
-
-    Raises
-    ------
-    PrivacyError
-        If the mechanism does not take such a statistic; the message says what it takes.
-    """
+    """The mechanism of a name for a statistic; "best" is the one that `best` recommends."""
     _validate.one_of(PrivacyError, names(), mechanism=name)
     if name == BEST:
         return best(statistic, epsilon, delta, released).mechanism

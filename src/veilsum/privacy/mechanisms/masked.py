@@ -91,17 +91,7 @@ class MaskedMechanism(Mechanism):
         return self.terms.sum_noise(members).sample(size, rng)
 
     def half_width(self, draws: int, readings: int, confidence: float) -> float:
-        """How far noise and rounding move a component of a mean, with that probability at most.
-
-        Parameters
-        ----------
-        draws
-            Members of all rosters together, each of which drew once.
-        readings
-            That are added up in the mean.
-        confidence
-            Of the noise, whose distribution is exact; rounding adds half a step at most.
-        """
+        """How far noise and rounding move a component of a mean, with that probability at most."""
         steps = self.terms.noise_of(draws).quantile(confidence)
         return steps * self.step / readings + (0.0 if self.whole else self.step / 2)
 

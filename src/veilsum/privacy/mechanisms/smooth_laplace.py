@@ -205,25 +205,6 @@ class SmoothLaplaceMechanism(SmoothMechanism):
 def smooth_laplace_delta(epsilon: float, smoothing: float, factor: float) -> float:
     """The delta that Lap(factor S/eps) spends in the worst case (see `SmoothLaplaceMechanism`).
 
-    Parameters
-    ----------
-    epsilon
-        The privacy loss allowed.
-    smoothing
-        gamma, by how much the log of the sensitivity may change between adjacent signals.
-    factor
-        m, the scale of the noise in units of S/epsilon.
-
-    Returns
-    -------
-    float
-        The exact delta.
-
-    Raises
-    ------
-    PrivacyError
-        If the factor is too small for the smoothing.
-
     Examples
     --------
     >>> from veilsum.privacy.sensitivity import smoothing
@@ -243,23 +224,6 @@ def smooth_laplace_delta(epsilon: float, smoothing: float, factor: float) -> flo
 
 def laplace_factor(epsilon: float, delta: float, smoothing: float) -> float:
     """The least m for which Lap(m S/eps) is (eps, delta)-DP: solve the exact delta for m.
-
-    Parameters
-    ----------
-    epsilon, delta
-        The privacy loss allowed, and the probability of exceeding it.
-    smoothing
-        gamma, by how much the log of the sensitivity may change between adjacent signals.
-
-    Returns
-    -------
-    float
-        m, the scale of the noise in units of S/epsilon.
-
-    Raises
-    ------
-    PrivacyError
-        If the smoothing alone spends more than delta.
 
     Examples
     --------
@@ -288,20 +252,6 @@ def laplace_delta(move: float, scale: float, other: float, epsilon: float) -> fl
     The loss log p/p' = log(other/scale) - |z|/scale + |z - move|/other is linear between the
     kinks 0 and |move|, so {loss > eps} is a few intervals, and on each both distributions have one
     slope.
-
-    Parameters
-    ----------
-    move
-        How far the statistic moves.
-    scale, other
-        The scales of the noise before and after.
-    epsilon
-        The privacy loss allowed.
-
-    Returns
-    -------
-    float
-        The probability of exceeding epsilon that the pair costs, in this direction.
 
     Examples
     --------

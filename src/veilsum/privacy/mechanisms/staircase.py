@@ -198,18 +198,6 @@ def staircase_variance(width: float, epsilon: float) -> float:
     k^2 (1-g) + k (1-g^2) + (1-g^3)/3; then sum b^k = 1/(1-b), sum k b^k = b/(1-b)^2 and
     sum k^2 b^k = b(1+b)/(1-b)^3.
 
-    Parameters
-    ----------
-    width
-        g, the width of the upper stair, in units of Delta, between 0 and 1.
-    epsilon
-        The privacy loss; b = e^{-epsilon}.
-
-    Returns
-    -------
-    float
-        The variance of staircase noise in units of Delta^2.
-
     Examples
     --------
     >>> round(staircase_variance(0.3, 1.0), 3)

@@ -107,20 +107,6 @@ class StudentTMechanism(SmoothMechanism):
 def student_t_loss(move: float, scale: float, other: float, degrees: float) -> float:
     """sup_z |log p(z)/p'(z)| for p = scale T_d and p' = move + other T_d.
 
-    Parameters
-    ----------
-    move
-        How far the statistic moves.
-    scale, other
-        The scales of the noise before and after.
-    degrees
-        d, the degrees of freedom.
-
-    Returns
-    -------
-    float
-        The largest privacy loss between the two.
-
     Examples
     --------
     >>> round(student_t_loss(move=1.0, scale=1.0, other=1.2, degrees=3.0), 4)
@@ -133,25 +119,6 @@ def student_t_loss(move: float, scale: float, other: float, degrees: float) -> f
 
 def student_t_multiple(epsilon: float, smoothing: float, degrees: float) -> float:
     """The least scale per unit of smooth sensitivity that is pure eps-DP (see `StudentTMechanism`).
-
-    Parameters
-    ----------
-    epsilon
-        The privacy loss allowed.
-    smoothing
-        gamma, by how much the log of the sensitivity may change between adjacent signals.
-    degrees
-        d, the degrees of freedom, above 2.
-
-    Returns
-    -------
-    float
-        The multiple.
-
-    Raises
-    ------
-    PrivacyError
-        If the variance would be infinite, or the smoothing is too large for epsilon.
 
     Examples
     --------
@@ -175,23 +142,6 @@ def student_t_multiple(epsilon: float, smoothing: float, degrees: float) -> floa
 
 def best_degrees(epsilon: float, smoothing: float) -> float:
     """The degrees of freedom with the least variance: minimise multiple^2 d/(d - 2) over d.
-
-    Parameters
-    ----------
-    epsilon
-        The privacy loss allowed.
-    smoothing
-        gamma, by how much the log of the sensitivity may change between adjacent signals.
-
-    Returns
-    -------
-    float
-        d, above 2.
-
-    Raises
-    ------
-    PrivacyError
-        If the smoothing is not below epsilon/2.
 
     Examples
     --------
