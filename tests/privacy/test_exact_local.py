@@ -9,6 +9,7 @@ import math
 from dataclasses import replace
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -19,11 +20,12 @@ from veilsum.errors import PrivacyError, SignalError
 from veilsum.privacy import mechanisms as mech
 from veilsum.privacy import sensitivity as sens
 from veilsum.privacy.exact.coins import WeightCoin
-from veilsum.privacy.mechanisms import additive, local
+from veilsum.privacy.mechanisms import MECHANISMS, additive
+from veilsum.privacy.mechanisms.local import LocalMechanism
 from veilsum.testing import PredictableEntropy
 
 FALSE_ALARM, SURE = 1e-7, 1e-12
-LOCAL = [mech.DuchiMechanism, mech.PiecewiseMechanism, mech.HybridMechanism]
+LOCAL: Any = [kind for kind in MECHANISMS.values() if issubclass(kind, LocalMechanism)]
 EPSILONS = [0.3, 1.0, 2.5, 6.0]
 BOUNDS = [(-1.0, 1.0), (0.1, 0.7), (3.0, 1000.0)]
 VALUES = [0.0, 0.001, 0.37, 0.5, 0.9, 1.0]  # from low to high
@@ -36,8 +38,14 @@ def stream(seed: Any) -> Any:
 @pytest.fixture
 def coarse(monkeypatch: Any) -> None:
     """Grids of a few dozen points."""
-    monkeypatch.setattr(local, "GRID", 14)  # two outputs, whatever the grid
-    monkeypatch.setattr(local, "PIECE", 2)
+    for module in {kind.__module__ for kind in LOCAL}:
+        for name, bits in (("GRID", 14), ("PIECE", 2)):  # GRID: two outputs, whatever the grid
+            if hasattr(import_module(module), name):
+                monkeypatch.setattr(f"{module}.{name}", bits)
+
+
+def test_all_local_mechanisms_are_here() -> None:
+    assert {mech.DuchiMechanism, mech.PiecewiseMechanism, mech.HybridMechanism} <= set(LOCAL)
 
 
 def at(mechanism: Any, part: float) -> float:
@@ -212,7 +220,11 @@ def test_the_coin_of_two_weights_is_bracketed() -> None:
     assert abs(tossed / 4000 - float(p)) < 5.4 * math.sqrt(float(p * (1 - p)) / 4000)
 
 
-SMOOTHED = sens.smooth_log(0.5, 8.0, smoothing=sens.smoothing(1.0, 0.01))
+SMOOTHED: Any = sens.smooth_log(0.5, 8.0, smoothing=sens.smoothing(1.0, 0.01))
+
+
+def with_least(bound: Any, least: float) -> Any:
+    return replace(bound, scale=replace(bound.scale, least=least))
 
 
 def smooth(**options: Any) -> Any:
@@ -225,9 +237,10 @@ def test_a_smooth_release_pays_for_rounding_and_for_floats() -> None:
     The mutant `paid = 0` makes `covered` false for every signal whose scale is a whole number of
     steps; with an input error of many steps it does so for all.
     """
-    for error in (0.0, 1e-3):
+    for error in (0.0, 1e-7):
         made = smooth(input_error=error)
         g = Fraction(2) ** made.exponent
+        assert error == 0.0 or error > 2**18 * g
         for s in (0.5, 1.7, 8.0):
             bound = Fraction(float(SMOOTHED.at(s)))
             move = bound / g + 1 + 2 * Fraction(error) / g  # how far neighbours lie, in steps
@@ -240,17 +253,28 @@ def test_a_smooth_release_pays_for_rounding_and_for_floats() -> None:
             )
 
 
+def test_floats_that_are_further_off_than_a_part_of_the_least_scale_are_refused() -> None:
+    for error in (1e-3, math.inf):
+        with pytest.raises(PrivacyError, match="nothing limits how far a computed value"):
+            smooth(input_error=error)
+
+
+@pytest.mark.parametrize("error", [-1e-7, math.nan])
+def test_an_input_error_that_is_none_is_refused(error: float) -> None:
+    """A negative one would be taken off the noise."""
+    with pytest.raises(PrivacyError):
+        smooth(input_error=error)
+
+
 def test_the_factor_of_a_release_leaves_room_for_the_grid() -> None:
     made = smooth()
     assert made.release_factor > made.factor
-    spent = mech.smooth_laplace_delta(1.0, SMOOTHED.smoothing, made.release_factor)
+    spent = mech.smooth_laplace_delta(1.0, SMOOTHED.scale.smoothing, made.release_factor)
     assert spent <= 0.01 - 2.0**-37
-    tiny = mech.SmoothLaplaceMechanism(
-        1.0, sens.smooth_log(0.5, 8.0, smoothing=0.01), 1e-12
-    )
+    tiny = mech.SmoothLaplaceMechanism(1.0, sens.smooth_log(0.5, 8.0, smoothing=0.01), 1e-12)
     with pytest.raises(PrivacyError, match=r"at least 2\^-30"):
         tiny.release([1.0])
-    unknown = replace(SMOOTHED, least=0.0)
+    unknown = with_least(SMOOTHED, 0.0)
     with pytest.raises(PrivacyError, match="none is derived for this one"):
         mech.SmoothLaplaceMechanism(1.0, unknown, 0.01).release([1.0])
 
@@ -259,22 +283,22 @@ def test_the_factor_of_a_release_leaves_room_for_the_grid() -> None:
 @pytest.mark.parametrize("radius", [0.1, 1.0, 30.0])
 def test_the_least_smooth_sensitivity_is_derived_and_not_believed(bounds: Any, radius: Any) -> None:
     """Too large a number makes a grid that is too coarse for the scale of some signal."""
-    bound = sens.smooth_log(*bounds, smoothing=0.2, radius=radius)
+    bound: Any = sens.smooth_log(*bounds, smoothing=0.2, radius=radius)
     everywhere = bound.at(np.geomspace(bounds[0], bounds[1], 2001).clip(*bounds))
-    assert 0 < bound.least <= everywhere.min() * (1 + 1e-12)
+    assert 0 < bound.scale.least <= everywhere.min() * (1 + 1e-12)
     made = mech.SmoothLaplaceMechanism(1.0, bound, 0.01)
     assert made.exponent is not None
     assert min(made.release_steps(s) for s in bounds) >= 2**39
     for stated in (1.01 * float(everywhere.min()) + 1e-9, 1e6, math.inf):
         with pytest.raises(PrivacyError, match="is less on its domain"):
-            mech.SmoothLaplaceMechanism(1.0, replace(bound, least=stated), 0.01)
+            mech.SmoothLaplaceMechanism(1.0, with_least(bound, stated), 0.01)
     with pytest.raises(TypeError, match="least"):
         mech.SmoothLaplaceMechanism(1.0, bound, 0.01, least=0.1)  # type: ignore[call-arg]
 
 
 def test_smooth_releases_on_a_coarse_grid_keep_delta(monkeypatch: Any) -> None:
     """The exact delta between neighbours, by sums over the grid, at 2^-6 of the scale."""
-    monkeypatch.setattr("veilsum.privacy.mechanisms.smooth.GRID", 6)
+    monkeypatch.setattr("veilsum.privacy.mechanisms.smooth_laplace.GRID", 6)
     made = smooth()
     k = np.arange(-60_000, 60_001)
     for s, other in ((0.5, 1.5), (1.0, 2.0), (7.0, 8.0), (0.6, 1.6)):
@@ -290,7 +314,7 @@ def test_smooth_releases_on_a_coarse_grid_keep_delta(monkeypatch: Any) -> None:
 
 def test_the_weakened_smooth_release_is_caught(monkeypatch: Any) -> None:
     """With 0.8 of the noise some pair spends more than delta."""
-    monkeypatch.setattr("veilsum.privacy.mechanisms.smooth.GRID", 6)
+    monkeypatch.setattr("veilsum.privacy.mechanisms.smooth_laplace.GRID", 6)
     made, k, worst = smooth(), np.arange(-60_000, 60_001), 0.0
     for s in np.linspace(0.5, 7.0, 27):
         logs = []

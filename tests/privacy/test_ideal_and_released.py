@@ -1,5 +1,6 @@
 """Ideal noise and released bits are different claims, and a bound belongs to its statistic."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,10 +10,12 @@ from veilsum import algorithms
 from veilsum.auditing import numpy_support, support_attack
 from veilsum.errors import PrivacyError
 from veilsum.privacy import (
+    MECHANISMS,
     DiscreteLaplaceMechanism,
     LaplaceMechanism,
     Noise,
     SignalDP,
+    Statistic,
     Status,
     guarantee_of,
     mechanisms,
@@ -20,19 +23,18 @@ from veilsum.privacy import (
 )
 
 BOUND = sensitivity.smooth_log(0.5, 20.0, smoothing=sensitivity.smoothing(1.0, 0.01))
-MECHANISMS = [
-    mechanisms.LaplaceMechanism(1.0, 1.0),
-    mechanisms.StaircaseMechanism(1.0, 1.0),
-    mechanisms.DiscreteLaplaceMechanism(1.0, 1),
-    mechanisms.DuchiMechanism(1.0),
-    mechanisms.PiecewiseMechanism(1.0),
-    mechanisms.HybridMechanism(1.0),
-    mechanisms.SmoothLaplaceMechanism(1.0, BOUND, 0.01),
-    mechanisms.StudentTMechanism(1.0, sensitivity.smooth_log(0.5, 20.0, smoothing=0.1)),
-]
+EXAMPLES = [made for kind in MECHANISMS.values() for made in kind.examples()]
 
 
-@pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda m: m.name)
+def test_every_mechanism_that_can_be_asked_for_has_an_example() -> None:
+    """And the smooth ones, which sensitivities ask for; masked noise never leaves by itself."""
+    shown = {made.name for made in EXAMPLES}
+    assert shown >= {name for name, kind in MECHANISMS.items() if kind.requested}
+    assert shown >= {"smooth-laplace", "student-t", "laplace", "duchi", "piecewise", "hybrid"}
+    assert set(MECHANISMS.names()) - shown == {"masked", "none"}
+
+
+@pytest.mark.parametrize("mechanism", EXAMPLES, ids=lambda m: m.name)
 def test_the_status_is_that_of_exact_releases(mechanism: Any) -> None:
     """`status` is about `release`; `sample`, in floating point, makes no claim (see below)."""
     exact = mechanism.name != "student-t"
@@ -66,18 +68,50 @@ def test_a_simulation_speaks_of_ideal_noise() -> None:
     assert str(exact).startswith("Proved: ")
 
 
+KINDS: Any = [
+    lambda statistic: mechanisms.SmoothLaplaceMechanism(1.0, statistic, 0.01),
+    lambda statistic: mechanisms.StudentTMechanism(1.0, statistic),
+]
+
+
+def changed(**rule: Any) -> Statistic:
+    """The bound of log s with other numbers or functions in its rule."""
+    assert BOUND.scale is not None
+    return replace(BOUND, scale=replace(BOUND.scale, **rule))
+
+
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("statistic", [np.exp, np.square, np.negative])
-def test_a_bound_of_another_statistic_is_refused(statistic: Any) -> None:
+def test_a_bound_of_another_statistic_is_refused(kind: Any, statistic: Any) -> None:
     """SmoothLaplace(np.exp, bound of log) was proved and spends delta = 1."""
     with pytest.raises(PrivacyError, match="does not belong to the statistic"):
-        mechanisms.SmoothLaplaceMechanism(1.0, statistic, BOUND, 0.01)
+        kind(changed(statistic=statistic))
 
 
-def test_a_bound_that_no_pair_breaks_is_the_callers_word() -> None:
-    def logarithm(s: Any) -> Any:
-        return np.log(s) + 3.0
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_rule_that_breaks_one_of_the_two_facts_is_refused(kind: Any) -> None:
+    """S covers every move, and S is smooth: each alone is not enough, whatever the status says."""
+    rule = BOUND.scale
+    assert rule is not None
+    assert kind(BOUND).ideal_status is Status.PROVED
+    low = changed(rule=lambda s: 0.9 * rule.rule(s), least=0.0)  # as smooth, and too small
+    rough = changed(smoothing=0.9 * rule.smoothing)  # covers, and is less smooth than stated
+    steep = changed(rule=lambda s: 2.0 / s, least=0.0)  # covers, and falls by more than e^gamma
+    for broken in (low, rough, steep):
+        with pytest.raises(PrivacyError, match="does not belong to the statistic"):
+            kind(broken)
+    constant = changed(rule=lambda s: np.full(np.shape(s), BOUND.l1))  # more than is needed
+    assert kind(constant).ideal_status is Status.PROVED
 
-    made = mechanisms.SmoothLaplaceMechanism(1.0, logarithm, BOUND, 0.01)
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_rule_that_no_pair_breaks_is_its_authors_word(kind: Any) -> None:
+    made = kind(Statistic(BOUND.l1, scale=BOUND.scale, reason="so it is said"))
     assert made.ideal_status is Status.CLAIMED
-    assert "is given" in made.reason
-    assert mechanisms.SmoothLaplaceMechanism(1.0, BOUND, 0.01).ideal_status is Status.PROVED
+    assert made.reason == "so it is said"
+
+
+def test_a_mechanism_that_follows_the_signal_needs_a_rule() -> None:
+    for kind in KINDS:
+        with pytest.raises(PrivacyError, match="state a scale rule"):
+            kind(Statistic(1.0))

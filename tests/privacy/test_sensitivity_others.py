@@ -1,62 +1,74 @@
 """Global and network sensitivities, and their status."""
 
 import math
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pytest
 
 from veilsum import families
 from veilsum.errors import PrivacyError
+from veilsum.privacy import ScaleRule, Statistic, Status
 from veilsum.privacy import sensitivity as sens
-from veilsum.privacy.guarantee import Status
 
 
 def test_global_is_the_modulus_of_the_family() -> None:
-    bound = sens.from_family(families.LogNormal(1.0, bounds=(0.5, None)), radius=2.0)
-    assert (bound.kind, bound.status) == ("global", "proved")
-    assert bound.largest == pytest.approx(math.log(5))
+    bound = families.LogNormal(1.0, bounds=(0.5, None)).moves(2.0)
+    assert bound.status is Status.PROVED
+    assert bound.l1 == pytest.approx(math.log(5))
     assert bound.at([1.0, 7.0]) == pytest.approx(np.full(2, math.log(5)))
-    assert not bound.reads_signals
-    assert bound.smoothing == 0
-    assert "1.609437912 for moves of up to 2 (global, proved): log s is steepest" in str(bound)
-    assert not sens.from_family(families.LogNormal(1.0)).finite
+    assert bound.scale is None  # it reads no signals
+    assert bound.reason.startswith("log s is steepest")
+    assert not families.LogNormal(1.0).moves(2.0).finite
     vouched = families.Custom(np.sin, families.Support(), 1.0)
-    assert sens.from_family(vouched).status == "claimed"
+    assert vouched.moves(1.0).status is Status.CLAIMED
 
 
 def test_network_is_the_larger_of_weight_and_signal() -> None:
-    signal = sens.from_family(families.LogNormal1p(1.0), radius=0.5)
-    bound = sens.network([0.1, 0.5], signal)
-    assert bound.largest == pytest.approx([math.log(1.5), 0.5])
-    assert bound.at(np.ones((2, 3))) == pytest.approx(np.array([[math.log(1.5)] * 3, [0.5] * 3]))
-    assert (bound.kind, bound.status, bound.reads_signals) == ("network", "proved", False)
-    with pytest.raises(PrivacyError, match="each of 2 agents"):
-        bound.at(np.ones(3))
-    with pytest.raises(PrivacyError, match="at least 0"):
-        sens.network([-1.0], signal)
+    signal = families.LogNormal1p(1.0).moves(0.5)
+    bounds = [signal.at_least(weight) for weight in (0.1, 0.5)]
+    assert [bound.l1 for bound in bounds] == pytest.approx([math.log(1.5), 0.5])
+    found = np.stack([bound.at(np.ones(3)) for bound in bounds])
+    assert found == pytest.approx(np.array([[math.log(1.5)] * 3, [0.5] * 3]))
+    assert {(bound.status, bound.scale) for bound in bounds} == {(Status.PROVED, None)}
+
+
+@pytest.mark.parametrize("weight", [-1.0, math.nan])
+def test_a_weight_that_is_none_is_refused(weight: float) -> None:
+    """An estimate of weight -1 moves a message by 1; of what is no number nothing is known."""
+    with pytest.raises(PrivacyError):
+        Statistic(0.5).at_least(weight)
 
 
 def test_network_keeps_a_smooth_sensitivity_smooth() -> None:
     signal = sens.smooth_log(0.1, 50.0, smoothing=0.3)
-    bound = sens.network([0.2, 0.9], signal)
-    s = np.array([[0.1, 9.0, 40.0], [0.1, 9.0, 40.0]])
-    assert bound.at(s) == pytest.approx(np.maximum([[0.2], [0.9]], signal.at(s)))
-    near = bound.at(np.clip(s + 1, 0.1, 50))
-    assert (np.abs(np.log(bound.at(s) / near)) <= 0.3 + 1e-12).all()
-    assert bound.smoothing == 0.3
-    assert sens.network(0.1, sens.as_published(1.0, 0.1)).status == "refuted"
+    s = np.array([0.1, 9.0, 40.0])
+    for weight in (0.2, 0.9):
+        bound = signal.at_least(weight)
+        assert bound.at(s) == pytest.approx(np.maximum(weight, signal.at(s)))
+        near = bound.at(np.clip(s + 1, 0.1, 50))
+        assert (np.abs(np.log(bound.at(s) / near)) <= 0.3 + 1e-12).all()
+        assert bound.scale is not None
+        assert bound.scale.smoothing == 0.3
+    assert sens.as_published(1.0, 0.1).at_least(0.1).status is Status.REFUTED
 
 
 def test_a_bound_is_valid_once_constructed() -> None:
-    for wrong in ({"largest": -1.0}, {"largest": math.nan}, {"radius": 0.0}, {"smoothing": -1.0}):
-        options: Any = {"largest": 1.0, "radius": 1.0} | wrong
+    wrong: list[dict[str, Any]] = [
+        {"l1": -1.0}, {"l1": math.nan}, {"l2": -1.0}, {"dimension": 0},
+        {"dimension": 1.5}, {"low": 1.0, "high": 0.0}, {"low": math.nan}, {"step": 0.0},
+        {"step": math.inf},
+    ]  # fmt: skip
+    for options in wrong:
         with pytest.raises(PrivacyError):
-            sens.SensitivityBound(sens.SensitivityOrigin.GLOBAL, Status.PROVED, "why", **options)
-    with pytest.raises(PrivacyError, match="spread"):
-        sens.SensitivityBound(sens.SensitivityOrigin.ESTIMATED, Status.ESTIMATED, "why", 1.0, 1.0)
-    with pytest.raises(PrivacyError, match="kind must be one of"):
-        sens.SensitivityBound(cast(Any, "local"), Status.PROVED, "why", 1.0, 1.0)
-    by_name = cast(Any, "estimated")  # a string cannot evade the check of an enum
-    with pytest.raises(PrivacyError, match="spread"):
-        sens.SensitivityBound(by_name, Status.ESTIMATED, "why", 1.0, 1.0)
+            Statistic(**{"l1": 1.0} | options)
+    for numbers in ((0.1, 0.0), (-1.0, 1.0), (math.nan, 1.0), (math.inf, 1.0), (0.1, math.nan)):
+        with pytest.raises(PrivacyError):
+            ScaleRule(np.ones_like, np.sin, *numbers, families.Support())
+
+
+@pytest.mark.parametrize("error", [-0.1, math.nan])
+def test_a_statistic_is_not_computed_within_less_than_nothing(error: float) -> None:
+    """A negative error would take from the move that the noise must cover."""
+    with pytest.raises(PrivacyError):
+        Statistic(1.0, error=error)
