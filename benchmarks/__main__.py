@@ -6,13 +6,25 @@ import platform
 from pathlib import Path
 from typing import Any
 
-from benchmarks import build, cold, exact_noise, front, large, memory, noise, plan, rounds, sweep
+from benchmarks import (
+    build,
+    cold,
+    exact_noise,
+    front,
+    large,
+    memory,
+    noise,
+    plan,
+    rounds,
+    startup,
+    sweep,
+)
 
 HERE = Path(__file__).parent
 
 
 def main() -> None:
-    parts = (front, sweep, rounds, noise, build, large, memory, cold, plan, exact_noise)
+    parts = (front, sweep, rounds, noise, build, large, memory, cold, startup, plan, exact_noise)
     rows = [row for part in parts for row in part.measure()]
     width = max(len(row["what"]) for row in rows)
     print(f"\n{'what':<{width}}  {'measured':>10}  {'target':>10}  met")
