@@ -114,6 +114,7 @@ def _name_options(sections: Schema) -> None:
     """Name what the library knows: families, algorithms, graphs, and their options."""
     from veilsum import families
     from veilsum.algorithms import ALGORITHMS
+    from veilsum.privacy.mechanisms import names as mechanism_names
 
     kinds = families.describe()
     of_families = [key for kind in kinds for key in families.options(kind.name)]
@@ -125,6 +126,7 @@ def _name_options(sections: Schema) -> None:
     _close(
         sections["SignalsSection"]["properties"]["draw"], [p for k in kinds for p in k.parameters]
     )
+    sections["PrivacySection"]["properties"]["mechanism"]["enum"] = list(mechanism_names())
     network = sections["NetworkSection"]["properties"]
     _close(network["options"], _graph_options())
     network["graph"]["description"] = f"{', '.join(graph_names())}, or the path of an edge list."
