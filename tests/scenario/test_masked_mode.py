@@ -63,8 +63,8 @@ def test_a_variant_with_the_other_mode_takes_over_what_both_have() -> None:
     [
         ("colluders = 2", "average", "only with mode"),
         (f'{MASKED}\nmechanism = "hybrid"', "masked-sum", "without mechanism"),
-        (MASKED, "average", "MaskedDP goes with masked-sum"),
-        ("", "masked-sum", "MaskedDP goes with masked-sum"),
+        (MASKED, "average", "MaskedDP goes with masked-learn"),
+        ("", "masked-sum", "MaskedDP goes with masked-learn"),
         ('mode = "masked"\ncolluders = 8', "masked-sum", "n - colluders - 2 absent"),
         ('mode = "masked"\ncolluders = 0\nattempts = 2', "masked-sum", "attempts must be at most"),
         ('mode = "masked"\nabsent = 1', "masked-sum", "which somebody must state"),

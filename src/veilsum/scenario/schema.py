@@ -55,15 +55,19 @@ def _rule(holds: Callable[[Any], bool], allowed: str) -> BeforeValidator:
     return BeforeValidator(check)
 
 
-def _mechanism(value: Any) -> Any:
+def _one_mechanism() -> BeforeValidator:
     """One of the registered mechanisms, which are imported when another than the default is named."""
-    if value != "laplace":
-        from veilsum.privacy.mechanisms import names
 
-        if value not in names():
-            known = [f'"{name}"' for name in names()]
-            raise ValueError(f"{', '.join(known[:-1])} or {known[-1]}")
-    return value
+    def check(value: Any) -> Any:
+        if value != "laplace":
+            from veilsum.privacy.mechanisms import names
+
+            if value not in names():
+                known = [f'"{name}"' for name in names()]
+                raise ValueError(f"{', '.join(known[:-1])} or {known[-1]}")
+        return value
+
+    return BeforeValidator(check)
 
 
 def _epsilons(value: Any) -> tuple[float, ...]:
@@ -245,7 +249,7 @@ class PrivacySection(Section):
     delta: float = Field(default=0.0, ge=0, lt=1)
     radius: float | None = Field(default=None, gt=0)  # None, or inf: any two values of the domain
     sensitivity: Literal["global", "smooth", "smooth-as-published"] = "global"
-    mechanism: Annotated[str, BeforeValidator(_mechanism)] = "laplace"
+    mechanism: Annotated[str, _one_mechanism()] = "laplace"
     batches: BatchesSection | None = None  # for online algorithms
     mode: Literal["local", "masked"] = "local"  # masked: masked-sum, or masked-learn for a stream
     colluders: int | None = Field(default=None, ge=0)  # that may collude, stated if masked
