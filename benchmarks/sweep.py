@@ -56,7 +56,7 @@ def loop_run(
 ) -> float:
     """Seconds of one run of one algorithm, without drawing its signals."""
     made, n = algorithms.get(algorithm, mixing), mixing.size
-    calibration: Any = plan(wanted(privacy), made, FAMILY, mixing, rounds)
+    planned: Any = plan(wanted(privacy), FAMILY, made, mixing, rounds)
     signals = [rng.lognormal(10.0, 1.0, (n, 1)) for _ in range(rounds + 1)]
     m = 10.0
     start = time.perf_counter()
@@ -67,7 +67,7 @@ def loop_run(
         s = signals[t if made.online else 0]
         d = np.zeros(n)
         if private and now.noise:
-            d = rng.laplace(scale=calibration.scale(s, 1.0, t)[:, 0])
+            d = rng.laplace(scale=planned.scale(s, 1.0, t)[:, 0])
         xi = np.log(s[:, 0]) if made.online else xi
         state = algorithms.step(made, t, state, A @ state.nu, xi, d)
         np.linalg.norm(state.nu - m)

@@ -379,11 +379,11 @@ def test_an_agent_that_begins_anew_with_its_releases_has_an_interval_before_its_
 
 def clipped_runs(manifest: Any, family: Any, runs: int) -> tuple[Any, Any]:
     """Estimates of member 0 when all agree, and the means of the readings."""
-    from veilsum.agents.intervals import _calibration
+    from veilsum.agents.intervals import _plan
     from veilsum.simulation import clipped_gossip
 
     rng, net = np.random.default_rng(3), networks.lazy_metropolis("ring:4")
-    made: Any = _calibration(manifest, family, "0").mechanism(manifest.epsilon, 1, released=True)
+    made: Any = _plan(manifest, family, "0").mechanism(manifest.epsilon, 1, released=True)
     readings = rng.uniform(0.0, 10.0, (runs, 4))
     noised = readings + rng.laplace(0.0, made.release_scale, (runs, 4))
     ended = np.empty(runs)

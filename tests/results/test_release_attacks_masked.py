@@ -69,9 +69,7 @@ def truth() -> np.ndarray:
 
 def steps_of(scenario: Path) -> list[float]:
     """The grid of each variant."""
-    made: list[Any] = [
-        job.problem.plan.mechanism(1.0, 1) for job in Scenario.load(scenario).jobs()
-    ]
+    made: list[Any] = [job.problem.plan.mechanism(1.0, 1) for job in Scenario.load(scenario).jobs()]
     return [one.step for one in made]
 
 

@@ -12,10 +12,8 @@ from veilsum.agents import Manifest, guarantee
 from veilsum.agents.feasibility import refusal
 from veilsum.agents.masked.terms import MaskedTerms
 from veilsum.agents.release import check_guarantee, request_of
-from veilsum.errors import AgentError, VeilsumError
-from veilsum.privacy import MaskedDP, Status
-from veilsum.privacy.planning import masked_mechanism
-from veilsum.privacy.planning import refusal as calibration_refusal
+from veilsum.errors import AgentError, PrivacyError, VeilsumError
+from veilsum.privacy import MaskedDP, Status, plan
 from veilsum.scenario import Scenario
 from veilsum.simulation import SyntheticSignals, simulate
 
@@ -65,7 +63,8 @@ def test_a_manifest_has_all_terms_of_a_masked_sum_and_keeps_them() -> None:
 def test_the_parameters_come_from_the_mechanism_alone() -> None:
     manifest = made()
     terms = MaskedTerms.of(manifest, PROBLEM.family)
-    assert terms.parameters == masked_mechanism(PROBLEM.privacy, PROBLEM.family, 9).terms  # type: ignore[arg-type]
+    stated: Any = plan(PROBLEM.privacy, PROBLEM.family, members=9).mechanism()
+    assert terms.parameters == stated.terms
     assert terms.parameters.largest_steps == 4 * 4096
     assert terms.parameters.range_steps == (0, 4 * 4096)
     assert terms.manifest == manifest.digest
@@ -164,12 +163,14 @@ def test_more_components_than_a_message_has_are_refused_before_anything_runs() -
         family = families.get("categorical", categories=count)
         source = SyntheticSignals(family, {"p": [1 / count] * count}, 9, seed=1)
         found = replace(PROBLEM, family=family, source=source)
-        assert said in (calibration_refusal(found.privacy, family, found.algorithm) or "")
         if not said:
+            assert plan(found.privacy, family, found.algorithm).name == "masked"
             assert Manifest.of(found).dimension == count
             assert found.guarantee.status is Status.PROVED
             continue
         assert found.guarantee.status is Status.NONE
+        with pytest.raises(PrivacyError, match=said):
+            plan(found.privacy, family, found.algorithm)
         for refused in (lambda: Manifest.of(found), lambda: simulate(found)):  # noqa: B023
             with pytest.raises(VeilsumError, match=said):
                 refused()

@@ -1,4 +1,4 @@
-"""What is drawn has the scale that the simulator's calibration asks for, in whole units."""
+"""What is drawn has the scale that the simulator's plan asks for, in whole units."""
 
 import math
 from dataclasses import replace
@@ -12,8 +12,7 @@ from veilsum import families
 from veilsum.agents.manifest import Manifest
 from veilsum.agents.release import ReleaseMechanism
 from veilsum.errors import AgentError, PrivacyError, SignalError
-from veilsum.privacy import NetworkDP, NoPrivacy, SignalDP, Status, plan
-from veilsum.privacy.planning import input_error
+from veilsum.privacy import LaplaceMechanism, NetworkDP, NoPrivacy, SignalDP, Status, plan
 from veilsum.testing import PredictableEntropy
 
 ENTROPY = PredictableEntropy(5, simulation_only=True)
@@ -36,7 +35,7 @@ def release_mechanism_of(problem: Any, label: Any = "0", research: Any = True, *
 def same_scale(release_mechanism: Any, problem: Any, reading: Any) -> None:
     """The exact scale is the calibrated one, but for what the grid and rounding cost."""
     noise = plan(
-        problem.privacy, problem.algorithm, problem.family, problem.network, max(problem.rounds, 1)
+        problem.privacy, problem.family, problem.algorithm, problem.network, max(problem.rounds, 1)
     )
     n = problem.network.size
     t = reading if problem.algorithm.online else 0
@@ -204,13 +203,13 @@ def test_errors_of_floats_are_bounded() -> None:
         (families.Pareto(minimum=3.0), 3.0, 1e6, lambda s: (Decimal(s) / 3).ln()),
     )
     for family, low, high, exact in cases:
-        bound = Decimal(input_error(family, 1.0))
+        bound = Decimal(LaplaceMechanism.fit(family.moves(1.0), 1.0, released=True).input_error)
         for s in rng.uniform(low, high, 300).tolist():
             assert abs(Decimal(float(family.columns(s)[0])) - exact(s)) <= bound / 4
         assert bound < Decimal("2e-12")
-    assert input_error(families.Normal(1.0), 1.0) == 0
-    with pytest.raises(PrivacyError, match="give the family bounds"):
-        input_error(families.Laplace(location=0.1), 1.0)
+    assert families.Normal(1.0).moves(1.0).error == 0
+    with pytest.raises(PrivacyError, match="give public bounds"):
+        LaplaceMechanism.fit(families.Laplace(location=0.1).moves(1.0), 1.0, released=True)
 
 
 def test_no_privacy_releases_the_statistic_itself(problem_of: Any, open_ledger: Any) -> None:
@@ -233,10 +232,10 @@ def test_a_private_scale_does_not_show_in_the_grid(problem_of: Any, kind: Any) -
     for signal in (0.5, 1.0, 8.0):
         sums = [release_mechanism.draw(k, signal, entropy=ENTROPY)[0] // step for k in range(1, 40)]
         assert any(number % 2 for number in sums)  # every one of them uses the finest step
-    noise = plan(problem.privacy, problem.algorithm, LOG, problem.network, 50)
+    noise = plan(problem.privacy, LOG, problem.algorithm, problem.network, 50)
     scales = noise.scale(np.linspace(0.5, 8.0, 6)[:, None], 1.0, 1)
     smooth = release_mechanism.mechanism(1)
-    assert smooth.multiple * smooth.sensitivity.least <= scales.min()
+    assert smooth.multiple * smooth.rule.least <= scales.min()
     assert release_mechanism.event(1).delta == 0.01
     assert smooth.status is (Status.PROVED if kind == "smooth" else Status.REFUTED)
 
@@ -247,7 +246,7 @@ def test_smooth_noise_has_the_calibrated_scale(problem_of: Any) -> None:
     problem = problem_of("learn", SignalDP(1.0, 0.01, 1.0, "smooth"), LOG)
     release_mechanism = release_mechanism_of(problem)
     unit = 2.0**release_mechanism.manifest.unit
-    noise = plan(problem.privacy, problem.algorithm, LOG, problem.network, 50)
+    noise = plan(problem.privacy, LOG, problem.algorithm, problem.network, 50)
     for signal in (0.6, 6.0):
         drawn = [
             release_mechanism.draw(k, signal, entropy=ENTROPY)[0] / unit for k in range(1, 601)

@@ -241,7 +241,7 @@ def test_members_that_withdrew_are_kept_where_too_few_would_remain() -> None:
 class Endless(Session):
     """Weakened variant: a session does not know how many attempts there are; its ledger does."""
 
-    def _has_attempt(self, attempt: int) -> bool:
+    def _has_attempt(self, attempt: int) -> bool:  # noqa: ARG002
         return True
 
 

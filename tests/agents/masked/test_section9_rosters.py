@@ -38,7 +38,6 @@ from veilsum.agents.masked.roster import objection
 from veilsum.agents.masked.session import Session
 from veilsum.agents.masked.terms import MaskedTerms
 from veilsum.errors import AgentError
-from veilsum.privacy.masked import effective_epsilon
 
 THREE = "abc"  # one colluder, nobody absent: h = 2, and a roster has all three
 
@@ -95,7 +94,8 @@ def test_a_roster_of_one_less_than_n_minus_d_reads_nobody(session: Any) -> None:
     found = presences(world, victim, puppet.sid, labels)
     assert puppet.read(masked.words, victim, found) == value(world, victim)
     numbers = world.terms.parameters
-    half = effective_epsilon(numbers.epsilon, 1 / numbers.honest, numbers.sensitivity_steps)
+    steps = numbers.sensitivity_steps
+    half = numbers.noise_of(1).epsilon(steps, float(steps))
     assert half > 4 * numbers.epsilon
 
 

@@ -73,9 +73,8 @@ def drawn(todo: Any, t: Any) -> Any:
     """xi + d of round t, as the simulator draws them."""
     signals = todo.source.signals(max(t, 1), 1)
     values = todo.family.columns(signals)[:, 0, 0]
-    calibration = plan(todo.privacy, todo.algorithm, todo.family, todo.network, todo.rounds)
-    assert calibration is not None
-    scale = calibration.scale(signals, todo.privacy.epsilon, t)[:, 0]
+    made = plan(todo.privacy, todo.family, todo.algorithm, todo.network, todo.rounds)
+    scale = made.scale(signals, todo.privacy.epsilon, t)[:, 0]
     agents = np.arange(todo.network.size)
     return values + scale * noise.laplace(noise_seed(todo.seed), t, agents, 0)
 

@@ -15,13 +15,11 @@ from veilsum.agents.manifest import Manifest
 from veilsum.agents.release import (
     ContributionMechanism,
     ReleaseMechanism,
-    contribution,
     make_mechanism,
 )
 from veilsum.agents.release.reserve import DEPTH
 from veilsum.errors import AgentError, SignalError
-from veilsum.privacy import Batches, MaskedDP, Noise, Release, spent
-from veilsum.privacy.planning import masked_mechanism
+from veilsum.privacy import Batches, MaskedDP, Noise, Release, plan, spent
 from veilsum.scenario import Scenario
 from veilsum.testing import PredictableEntropy
 
@@ -153,12 +151,12 @@ def test_every_one_of_400_categories_contributes_and_has_an_interval() -> None:
 
 def test_the_noise_of_categories_follows_the_root_of_two() -> None:
     """l1 = 2, l2 = sqrt 2 whole steps: the l1 norm in its place takes 1.4 times the deviation."""
-    made: Any = masked_mechanism(
-        MaskedDP(1.0, colluders=4, absent=2, delta=1e-6), families.Categorical(400), 20
-    )
+    request = MaskedDP(1.0, colluders=4, absent=2, delta=1e-6)
+    pure = plan(replace(request, delta=0.0), families.Categorical(400), members=20)
+    made = replace(pure, privacy=request).mechanism()  # which `plan` refuses: pure noise is smaller
     assert made.terms.l2_steps == pytest.approx(math.sqrt(2), rel=1e-12)
     weak = replace(made.terms, l2_steps=2.0)
-    ratio = math.sqrt(weak.sum_variance / made.terms.sum_variance)
+    ratio = math.sqrt(weak.law.variance / made.terms.law.variance)
     assert ratio == pytest.approx(1.4, abs=0.02)
 
 
@@ -201,9 +199,13 @@ def test_the_error_of_floats_is_paid_at_both_ends_of_a_move(
     step, sensitivity = Fraction(made.step), Fraction(made._mechanism.sensitivity)
     room = made.terms.sensitivity_steps * step - sensitivity
     for error, fits in ((room / 2, True), (room * 3 / 4, False)):
-        monkeypatch.setattr(contribution, "input_error", lambda *_, e=error: float(e))
-        if fits:
-            ContributionMechanism(manifest, problem, "0")
-        else:
-            with pytest.raises(AgentError, match="may move further"):
+        with monkeypatch.context() as patch:
+            patch.setattr(families.Normal, "_error", lambda _, e=error: float(e))
+            patch.setattr(families.Normal, "statistic_is_exact", False)
+            if fits:
                 ContributionMechanism(manifest, problem, "0")
+            else:
+                with pytest.raises(AgentError, match="may move further"):
+                    ContributionMechanism(manifest, problem, "0")
+                planned = plan(problem.privacy, problem.family, members=4).mechanism()
+                assert planned.terms.sensitivity_steps > made.terms.sensitivity_steps
