@@ -18,19 +18,18 @@ from veilsum.agents.release import ReleaseMechanism, check_guarantee, guarantee
 from veilsum.api import solve
 from veilsum.errors import PrivacyError, SignalError
 from veilsum.privacy import (
+    MECHANISMS,
     Budget,
     NetworkDP,
     NoPrivacy,
     SignalDP,
+    Statistic,
     Status,
     best,
-    plan,
     guarantee_of,
-    mechanism_name,
-    mechanism_of,
     mechanisms,
+    plan,
 )
-from veilsum.privacy.planning import domain_of
 from veilsum.results.describe import mechanisms_of
 from veilsum.simulation import Problem, RecordedSignals, SyntheticSignals, simulate
 from veilsum.testing import PredictableEntropy
@@ -42,6 +41,17 @@ ANY = math.inf  # any two values of the domain
 NAMES = [name for name in mechanisms.names() if name not in ("laplace", "best")]
 
 
+def asked(name: str, epsilon: float, radius: float | None = None) -> SignalDP:
+    """A request for that mechanism, with a delta for those that need one."""
+    delta = 0.01 if name in MECHANISMS and MECHANISMS[name].takes_delta else 0.0
+    return SignalDP(epsilon, delta, radius, mechanism=name)
+
+
+def test_every_mechanism_that_can_be_asked_for_is_here() -> None:
+    assert {"laplace", *NAMES} == {name for name, kind in MECHANISMS.items() if kind.requested}
+    assert {"staircase", "discrete-laplace", "duchi", "piecewise", "hybrid"} <= set(NAMES)
+
+
 def problem_of(
     name: str, family: Any = BOUNDED, algorithm: str = "average", epsilons: Any = (1.0,),
     replicas: int = 4000, rounds: int = 3, radius: float = ANY,
@@ -49,7 +59,7 @@ def problem_of(
     signals = READINGS if not family.support.integer else np.arange(9) % 2
     tiled = np.tile(np.asarray(signals, float)[:, None], (1, rounds))
     source = RecordedSignals(vs.signals.as_signals(tiled, labels=RING.labels))
-    request = SignalDP(epsilons[0], radius=radius, mechanism=name)
+    request = asked(name, epsilons[0], radius)
     made = algorithms.get(algorithm, RING)
     return Problem(RING, made, family, source, request, rounds, epsilons, replicas, seed=3)
 
@@ -64,7 +74,7 @@ def z_of_mean_and_variance(problem: Problem, epsilon: float | None = None) -> tu
     means = trace.mean[0, :, 0]
     xi = problem.family.columns(problem.source.signals(1, 1)).mean()
     request = problem.privacy if epsilon is None else problem.privacy.at(epsilon)
-    made = mechanism_of(request, problem.family)
+    made = plan(request, problem.family).mechanism()
     values = problem.family.columns(problem.source.signals(1, 1)).ravel()
     stated = float(made.variance(values).sum()) / 81
     scatter = ((means - xi) ** 2).std() / math.sqrt(means.size)
@@ -105,7 +115,7 @@ def test_discrete_laplace_has_less_variance_for_counts(epsilon: float, times: fl
     ]
     for family in counts:
         one, other = (
-            mechanism_of(SignalDP(epsilon, mechanism=name, radius=1.0), family).worst_variance
+            plan(asked(name, epsilon, 1.0), family).mechanism().worst_variance
             for name in ("laplace", "discrete-laplace")
         )
         assert one / other == pytest.approx(times, rel=1e-3)
@@ -161,7 +171,7 @@ def test_readings_of_a_stream_are_perturbed_independently() -> None:
     """With one constant reading per agent, the mean over T rounds has 1/T of the variance."""
     problem = problem_of("duchi", algorithm="learn", rounds=16, replicas=3000)
     means = simulate(problem).mean[0, :, 0]
-    made = mechanism_of(problem.privacy, BOUNDED)
+    made = plan(problem.privacy, BOUNDED).mechanism()
     stated = float(made.variance(READINGS).sum()) / 81 / 16
     spread = ((means - means.mean()) ** 2).std() / math.sqrt(means.size)
     assert abs(means.var() - stated) <= 6 * spread
@@ -182,9 +192,10 @@ def test_best_is_resolved_for_family_bounds_and_epsilon(
     family: Any, radius: float, expected: str
 ) -> None:
     request = SignalDP(1.0, radius=radius, mechanism="best")
-    made = mechanism_of(request, family)
-    assert made.name == mechanism_name(request, family) == expected
-    chosen = best(1.0, domain_of(family, radius), family.dimension).mechanism
+    found = plan(request, family)
+    made = found.mechanism()
+    assert made.name == found.name == expected
+    chosen = best(family.moves(radius), 1.0).mechanism
     assert chosen == made
     assert guarantee_of(request, algorithms.Average(), 10, family).status is Status.PROVED
 
@@ -234,7 +245,10 @@ rounds = 3
         (lambda: NetworkDP(1.0, mechanism="hybrid"), "Network DP goes with mechanism laplace"),
         (lambda: SignalDP(1.0, 0.01, sensitivity="smooth", mechanism="hybrid"), "public scale"),
         (lambda: SignalDP(1.0, budget_fractions=(1.0,), mechanism="hybrid"), "budget fractions"),
-        (lambda: SignalDP(1.0, mechanism="gauss"), "mechanism must be one of laplace"),
+        (
+            lambda: SignalDP(1.0, mechanism="gauss"),
+            "mechanism must be one of discrete-laplace, duchi",
+        ),
     ],
 )
 def test_a_request_that_does_not_fit_is_refused(make: Any, message: str) -> None:
@@ -258,7 +272,7 @@ def test_what_cannot_be_perturbed_is_refused_by_calibration_and_guarantee(
 ) -> None:
     request, made = SignalDP(1.0, mechanism=name, radius=1.0), algorithms.get(algorithm, RING)
     with pytest.raises(PrivacyError, match=message):
-        plan(request, made, family, RING, 10)
+        plan(request, family, made, RING, 10)
     stated = guarantee_of(request, made, 10, family)
     assert stated.status is Status.NONE
 
@@ -274,16 +288,17 @@ def test_an_agent_releases_with_each(name: str, tmp_path: Any) -> None:
     assert guarantee(manifest, family).status is Status.PROVED
     check_guarantee(manifest, family)
     agent = ReleaseMechanism(manifest, problem, "0")
-    assert type(agent.mechanism(1)) is type(mechanism_of(problem.privacy, family))
+    assert type(agent.mechanism(1)) is type(plan(problem.privacy, family).mechanism())
     event = agent.event(1)
     assert event is not None
-    assert event.epsilon == 1.0
+    delta = problem.privacy.delta
+    assert (event.epsilon, event.delta) == (1.0, delta)
     with Ledger.open(
-        tmp_path / "a.ledger", manifest=manifest, agent="0", budget=Budget(1.0)
+        tmp_path / "a.ledger", manifest=manifest, agent="0", budget=Budget(1.0, delta)
     ) as book:
         first = agent.release(book, 1, 1.0)
         assert agent.release(book, 1, 0.0) == first
-        assert book.spent.epsilon == 1.0
+        assert (book.spent.epsilon, book.spent.delta) == (1.0, delta)
     entropy = PredictableEntropy(6, simulation_only=True)
     unit = 2.0**manifest.unit
     drawn = np.array([agent.draw(k, 1.0, entropy=entropy)[0] / unit for k in range(1, 3001)])
@@ -306,10 +321,10 @@ def test_no_privacy_is_a_request_like_the_others() -> None:
     none = NoPrivacy()
     assert (none.epsilon, none.mechanism, none.at(2.0)) == (math.inf, "none", none)
     assert none == NoPrivacy()
-    assert mechanism_of(none, BOUNDED).release([0.25]).tolist() == [0.25]
+    assert plan(none, BOUNDED).mechanism().release([0.25]).tolist() == [0.25]
     assert guarantee_of(none, algorithms.Average()).status is Status.NONE
     with pytest.raises(PrivacyError, match="no finite privacy cost"):
-        mechanism_of(none, BOUNDED).event()
+        plan(none, BOUNDED).mechanism().event()
 
 
 class Half(families.Poisson):
@@ -322,12 +337,12 @@ class Half(families.Poisson):
 def test_a_subclass_does_not_inherit_that_its_statistic_is_whole() -> None:
     """Discrete Laplace noise on s/2 would show the parity of s."""
     family = Half(bounds=(0, 10))
-    assert families.Poisson(bounds=(0, 10)).statistic_is_integer
-    assert not family.statistic_is_integer
+    assert families.Poisson(bounds=(0, 10)).moves(1.0).whole
+    assert not family.moves(1.0).whole
     best_of = SignalDP(1.0, radius=1.0, mechanism="best")
-    assert mechanism_of(best_of, family).name != "discrete-laplace"
+    assert plan(best_of, family).name != "discrete-laplace"
     with pytest.raises(PrivacyError, match="whole numbers"):
-        mechanism_of(replace(best_of, mechanism="discrete-laplace"), family)
+        plan(replace(best_of, mechanism="discrete-laplace"), family)
 
 
 def test_simulated_discrete_noise_refuses_what_is_not_whole() -> None:
@@ -337,7 +352,8 @@ def test_simulated_discrete_noise_refuses_what_is_not_whole() -> None:
         made.from_uniforms(np.array([1.0, 0.5]), np.full((made.uniforms, 2), 0.3))
 
     class Lying(Half):
-        statistic_is_integer = True
+        def moves(self, radius: float = 1.0) -> Statistic:
+            return replace(super().moves(radius), step=1.0)
 
     with pytest.raises(SignalError, match="not whole numbers"):
         simulate(problem_of("discrete-laplace", Lying(bounds=(0, 10)), replicas=1, radius=1.0))

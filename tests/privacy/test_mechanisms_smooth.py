@@ -11,9 +11,9 @@ from scipy import stats
 
 from veilsum.errors import PrivacyError
 from veilsum.families import Support
+from veilsum.privacy import ScaleRule, Statistic, Status
 from veilsum.privacy import mechanisms as mech
 from veilsum.privacy import sensitivity as sens
-from veilsum.privacy.guarantee import Status
 
 EPSILONS = [0.2, 1.0, 4.0]
 
@@ -169,9 +169,7 @@ def test_the_factor_2_of_nissim_et_al_is_loose_at_first_and_breaks_at_last() -> 
 
 def test_the_published_smooth_sensitivity_spends_far_more_than_delta() -> None:
     """Erratum 2, eps = 1, delta = 0.01: the delta really spent, the larger of both directions."""
-    made = mech.SmoothLaplaceMechanism(
-        1.0, sens.as_published(1.0, 0.01), delta=0.01, factor=2.0
-    )
+    made = mech.SmoothLaplaceMechanism(1.0, sens.as_published(1.0, 0.01), delta=0.01, factor=2.0)
     assert made.ideal_status == "refuted"
     spent = [made.spent_delta(s, other) for s, other in ((2, 1), (1.1, 0.1), (1.001, 0.001))]
     assert spent == pytest.approx([0.0934, 0.6476, 0.9911], abs=1e-4)
@@ -180,13 +178,23 @@ def test_the_published_smooth_sensitivity_spends_far_more_than_delta() -> None:
 
 def test_smooth_noise_on_an_integer_domain_and_with_a_constant_sensitivity() -> None:
     squares = sens.smooth(np.square, Support(0, 40, integer=True), smoothing=0.2)
-    made = mech.StudentTMechanism(1.0, np.square, squares)
+    made = mech.StudentTMechanism(1.0, squares)
     losses = [made.privacy_loss(k, k + 1) for k in range(40)]
     assert 0.9 <= max(losses) <= 1 + 1e-9
-    flat = sens.SensitivityBound(sens.SensitivityOrigin.GLOBAL, Status.PROVED, "stated", 1.0, 1.0)
-    laplace = mech.SmoothLaplaceMechanism(1.0, np.sin, flat, delta=1e-6)
+    rule = ScaleRule(np.ones_like, np.sin, smoothing=0.0, radius=1.0, domain=Support())
+    flat = Statistic(1.0, status=Status.PROVED, reason="stated", scale=rule)
+    laplace = mech.SmoothLaplaceMechanism(1.0, flat, delta=1e-6)
     assert laplace.factor == 1.0
     assert laplace.variance(3.0) == mech.LaplaceMechanism(1.0, 1.0).worst_variance
+
+
+def test_mechanisms_for_two_statistics_are_two() -> None:
+    """They have no equality by fields, for rules are functions; that of epsilon alone is a wrong one."""
+    other = sens.smooth_log(0.5, 20.0, smoothing=0.09)
+    assert mech.StudentTMechanism(1.0, SENSITIVITY) != mech.StudentTMechanism(1.0, other)
+    one, two = (mech.SmoothLaplaceMechanism(1.0, other, delta) for delta in (0.01, 0.3))
+    assert one != two
+    assert len({one, two}) == 2
 
 
 @pytest.mark.parametrize(
