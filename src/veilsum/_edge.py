@@ -63,7 +63,8 @@ def family_of(family: FamilyLike) -> Family:
 
 def request_of(privacy: Any) -> PrivacyRequest:
     """A privacy request, checked."""
-    from veilsum.privacy import DifferentialPrivacy, NoPrivacy
+    from veilsum.privacy import NoPrivacy
+    from veilsum.privacy.requests import DifferentialPrivacy
 
     if not isinstance(privacy, DifferentialPrivacy | NoPrivacy):
         raise PrivacyError(

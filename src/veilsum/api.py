@@ -13,7 +13,8 @@ from veilsum._types import Family, FamilyLike, Network, NetworkLike
 from veilsum._warn import warn
 from veilsum.errors import DivergenceWarning, VeilsumError
 from veilsum.front import Answers, of_runs
-from veilsum.privacy import PrivacyRequest, Status, announce
+from veilsum.privacy import PrivacyRequest, Status
+from veilsum.privacy.proofs import announce
 from veilsum.results import Result
 from veilsum.simulation import (
     Problem,

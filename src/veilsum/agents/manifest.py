@@ -41,8 +41,11 @@ from veilsum.agents.views import ViewGraph
 from veilsum.algorithms.base import Algorithm
 from veilsum.algorithms.batched import batched
 from veilsum.errors import AgentError
-from veilsum.privacy import Batches, MaskedMechanism, Protects, check_stopping
+from veilsum.privacy import Batches
 from veilsum.privacy.batches import LARGEST_GROWTH, LEAST_GROWTH
+from veilsum.privacy.mechanisms import MaskedMechanism
+from veilsum.privacy.proofs import check_stopping
+from veilsum.privacy.requests import Protects
 from veilsum.simulation import Problem
 
 ADDED = ("clip",)  # fields that version 1 of the JSON did not have, in the order of adding

@@ -41,14 +41,8 @@ from veilsum.auditing.transcripts import (
     view_mechanism,
 )
 from veilsum.errors import PrivacyError
-from veilsum.privacy import (
-    Guarantee,
-    MaskedMechanism,
-    MaskedParameters,
-    Status,
-    guarantee_of,
-    network_cost,
-)
+from veilsum.privacy import Guarantee, MaskedParameters, Status, guarantee_of, network_cost
+from veilsum.privacy.mechanisms import MaskedMechanism
 from veilsum.simulation import Problem
 
 Floats = NDArray[np.float64]

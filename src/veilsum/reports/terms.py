@@ -13,14 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from veilsum.errors import ScenarioError, VeilsumError
-from veilsum.privacy import (
-    Guarantee,
-    MaskedMechanism,
-    MaskedParameters,
-    PrivacyEvent,
-    Status,
-    guarantee_of,
-)
+from veilsum.privacy import Guarantee, MaskedParameters, PrivacyEvent, Status, guarantee_of
+from veilsum.privacy.mechanisms import MaskedMechanism
 from veilsum.scenario import Job, Scenario, Spec
 from veilsum.simulation import Problem
 

@@ -30,7 +30,8 @@ from veilsum.errors import (
     SignalError,
     VeilsumError,
 )
-from veilsum.privacy import Plan, announce
+from veilsum.privacy import Plan
+from veilsum.privacy.proofs import announce
 from veilsum.results import Provenance, Result
 from veilsum.scenario import check
 from veilsum.scenario.errors import Issue, describe, format_value

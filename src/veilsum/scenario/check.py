@@ -142,7 +142,7 @@ def _privacy(spec: Spec) -> Iterator[Issue]:
 
 def _agents(spec: Spec) -> Iterator[Issue]:
     """What real agents would refuse."""
-    from veilsum.privacy import stopping_conflict
+    from veilsum.privacy.proofs import stopping_conflict
 
     conflict = stopping_conflict(spec.privacy.protect, spec.agents.tolerance)
     if conflict:

@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 from veilsum._types import Floats
 from veilsum.algorithms import MaskedAlgorithm
 from veilsum.errors import AlgorithmError
-from veilsum.privacy import MaskedMechanism, Mechanism, Plan
+from veilsum.privacy import Mechanism, Plan
+from veilsum.privacy.mechanisms import MaskedMechanism
 from veilsum.simulation.layout import ColumnLayout, Order, aligned
 from veilsum.simulation.problem import Problem
 from veilsum.simulation.workers import Workers

@@ -43,8 +43,8 @@ from veilsum.agents.manifest import Manifest
 from veilsum.agents.messages import PeerStatus
 from veilsum.agents.versions import LEDGER
 from veilsum.errors import PrivacyError
-from veilsum.privacy import MaskedMechanism
 from veilsum.privacy.accounting import Budget, PrivacyEvent
+from veilsum.privacy.mechanisms import MaskedMechanism
 
 FORMAT = LEDGER.newest
 LOG_EMPTIED = "2"  # `closed` of a ledger in use (0, and 1 if it is not) whose log was just emptied

@@ -31,7 +31,7 @@ from veilsum.agents.protocol.mass import Mass
 from veilsum.agents.protocol.memory import AgentState, range_report
 from veilsum.agents.protocol.states import SessionState
 from veilsum.errors import AgentError
-from veilsum.privacy import check_stopping
+from veilsum.privacy.proofs import check_stopping
 
 STORED = 64  # ranges of past rounds; older ones are merged
 ROUNDING = 10  # bits below the tolerance: what rounding may move an estimate by

@@ -28,10 +28,11 @@ from veilsum.agents.release.reserve import NoiseReserve
 from veilsum.agents.release.signals import checked_signal
 from veilsum.errors import AgentError, SignalError
 from veilsum.families.base import RELATIVE
-from veilsum.privacy import Guarantee, MaskedDP, MaskedMechanism, PrivacyEvent, plan
+from veilsum.privacy import Guarantee, MaskedDP, PrivacyEvent, plan
 from veilsum.privacy.exact import SYSTEM, Entropy
 from veilsum.privacy.exact.grid import floor_log2, paid_steps, to_grid
 from veilsum.privacy.masked import MaskedParameters
+from veilsum.privacy.mechanisms import MaskedMechanism
 from veilsum.simulation import Problem
 
 Floats = NDArray[np.float64]
