@@ -364,12 +364,15 @@ class Guarantee:
                 alone, epsilon=math.inf, unit=unit, status=Status.NONE, reason=why, runs=()
             )
         moves = int(steps)
+        runs = tuple(replace(run, event=run.event.times(moves)) for run in alone.runs)
         cost = spent([Release(alone.cost, 1, moves)])
+        if alone.delta and runs and alone.unit.span is Span.EVENT:  # the noise is known
+            known = spent(_all(run.moved() for run in runs))
+            cost = min(cost, known, key=lambda one: (one.delta, one.epsilon))
         reason = f"{alone.reason}; any two values are at most {moves:,} moves of the radius apart"
         if cost.delta >= LARGEST_DELTA:
             return replace(alone, epsilon=math.inf, delta=1.0, unit=unit, status=Status.NONE,
                            reason=f"{reason}, whose delta adds up to 1", runs=())  # fmt: skip
-        runs = tuple(replace(run, event=run.event.times(moves)) for run in alone.runs)
         return replace(
             alone, epsilon=cost.epsilon, delta=cost.delta, unit=unit, reason=reason, runs=runs
         )
