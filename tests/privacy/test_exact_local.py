@@ -71,7 +71,7 @@ def below_exp(ratio: Fraction, epsilon: float) -> bool:
 @pytest.mark.usefixtures("coarse")
 @pytest.mark.parametrize("bounds", BOUNDS)
 @pytest.mark.parametrize("epsilon", EPSILONS)
-@pytest.mark.parametrize("kind", LOCAL)
+@pytest.mark.parametrize("kind", LOCAL, ids=lambda kind: kind.name)
 def test_every_output_keeps_epsilon_exactly_and_the_mean_is_the_value(
     kind: Any, epsilon: float, bounds: Any
 ) -> None:
@@ -88,7 +88,7 @@ def test_every_output_keeps_epsilon_exactly_and_the_mean_is_the_value(
 
 
 @pytest.mark.usefixtures("coarse")
-@pytest.mark.parametrize("kind", LOCAL)
+@pytest.mark.parametrize("kind", LOCAL, ids=lambda kind: kind.name)
 def test_a_mechanism_of_a_larger_epsilon_is_caught(kind: Any) -> None:
     for epsilon in EPSILONS:
         assert not below_exp(largest_ratio(kind(1.2 * epsilon)), epsilon)
@@ -106,7 +106,7 @@ def test_a_position_rounded_to_the_nearest_would_be_biased() -> None:
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
-@pytest.mark.parametrize("kind", LOCAL)
+@pytest.mark.parametrize("kind", LOCAL, ids=lambda kind: kind.name)
 def test_the_variance_of_a_release_is_the_ideal_one(kind: Any, epsilon: float) -> None:
     made = kind(epsilon, -2.0, 3.0)
     for x in (-2.0, 0.4, 3.0):
@@ -115,7 +115,7 @@ def test_the_variance_of_a_release_is_the_ideal_one(kind: Any, epsilon: float) -
 
 @pytest.mark.thorough
 @pytest.mark.usefixtures("coarse")
-@pytest.mark.parametrize("kind", LOCAL)
+@pytest.mark.parametrize("kind", LOCAL, ids=lambda kind: kind.name)
 def test_releases_have_the_enumerated_distribution_and_no_other(kind: Any) -> None:
     made = kind(1.0, 0.1, 0.7)
     centre = mech.PiecewiseMechanism(1.0, 0.1, 0.7)  # a value half way between two positions
@@ -136,7 +136,7 @@ def test_releases_have_the_enumerated_distribution_and_no_other(kind: Any) -> No
     assert p_value(made, x + 0.2) < SURE
 
 
-@pytest.mark.parametrize("kind", LOCAL)
+@pytest.mark.parametrize("kind", LOCAL, ids=lambda kind: kind.name)
 def test_a_release_far_from_the_grid_stays_a_float(kind: Any) -> None:
     for bounds in ((1e-9, 2e-9), (-1e12, 1e12), (1e6, 1e6 + 1e-3)):
         made = kind(1.0, *bounds)

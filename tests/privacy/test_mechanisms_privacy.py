@@ -30,6 +30,10 @@ TOLD: Any = [  # whose densities are worked out anew below
 ]  # fmt: skip
 
 
+def by_name(mechanism: Any) -> str:
+    return str(mechanism.name)
+
+
 def test_all_kinds_are_here() -> None:
     assert {mech.LaplaceMechanism, mech.StaircaseMechanism, mech.DiscreteLaplaceMechanism} <= {
         *PURE
@@ -38,7 +42,7 @@ def test_all_kinds_are_here() -> None:
     assert {made.name for made in EXAMPLES} >= {kind.name for kind in (*ADDITIVE, *TOLD)}
 
 
-@pytest.mark.parametrize("made", EXAMPLES, ids=lambda made: made.name)
+@pytest.mark.parametrize("made", EXAMPLES, ids=by_name)
 def test_adjacent_inputs_cost_no_more_than_is_claimed_and_nearly_that(made: Any) -> None:
     """Of all pairs that an audit attacks; equal inputs cost nothing, and order does not matter."""
     assert made.pairs
@@ -64,7 +68,7 @@ def largest_loss(log_density: Any, moves: Any, outputs: Any) -> Any:
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
-@pytest.mark.parametrize("kind", PURE)
+@pytest.mark.parametrize("kind", PURE, ids=by_name)
 def test_additive_noise_keeps_its_guarantee_tightly(kind: Any, epsilon: Any) -> None:
     sensitivity = 3
     made = kind(epsilon, sensitivity)
@@ -89,7 +93,7 @@ def hockey_stick(made: Any, move: float) -> float:
 
 @pytest.mark.parametrize("delta", [1e-2, 1e-4])
 @pytest.mark.parametrize("epsilon", EPSILONS)
-@pytest.mark.parametrize("kind", WITH_DELTA)
+@pytest.mark.parametrize("kind", WITH_DELTA, ids=by_name)
 def test_additive_noise_with_a_delta_spends_no_more_of_it(
     kind: Any, epsilon: float, delta: float
 ) -> None:
@@ -104,7 +108,7 @@ def test_additive_noise_with_a_delta_spends_no_more_of_it(
     assert weak.spent_delta(0.0, 3.0) > delta
 
 
-@pytest.mark.parametrize("kind", [kind for kind in PURE if not kind(1.0, 1.0).lattice])
+@pytest.mark.parametrize("kind", [kind for kind in PURE if not kind(1.0, 1.0).lattice], ids=by_name)
 def test_noise_shrunk_by_a_tenth_breaks_the_guarantee(kind: Any) -> None:
     made = kind(1.0, 1.0)
     outputs, moves = np.linspace(-9, 9, 20_001) + 1e-7, np.linspace(-1, 1, 41)
@@ -136,7 +140,7 @@ def local_densities(mechanism: Any, t: Any) -> Any:
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
-@pytest.mark.parametrize("kind", TOLD)
+@pytest.mark.parametrize("kind", TOLD, ids=by_name)
 def test_local_mechanisms_keep_their_guarantee_tightly(kind: Any, epsilon: Any) -> None:
     made, values = kind(epsilon), np.linspace(-1, 1, 41)
 

@@ -67,6 +67,12 @@ def test_a_bound_is_valid_once_constructed() -> None:
             ScaleRule(np.ones_like, np.sin, *numbers, families.Support())
 
 
+def test_bounds_of_another_length_than_the_statistic_are_refused() -> None:
+    for options in ({"low": (0.0, 0.0)}, {"high": (1.0, 1.0, 1.0), "dimension": 2}):
+        with pytest.raises(PrivacyError):
+            Statistic(**{"l1": 1.0} | options)
+
+
 @pytest.mark.parametrize("error", [-0.1, math.nan])
 def test_a_statistic_is_not_computed_within_less_than_nothing(error: float) -> None:
     """A negative error would take from the move that the noise must cover."""
