@@ -27,7 +27,8 @@ HEAVY = {
 }  # fmt: skip
 
 ORDER = (  # each part imports those before it at most; top-level modules are parts too
-    "errors", "_extras", "_lazy", "_warn", "_validate", "_numbers", "_registry", "_memory", "_types",
+    "errors", "_extras", "_lazy", "_warn", "_validate", "_numbers", "_registry", "_memory",
+    "_statistic", "_types",
     "networks",
     "families", "signals", "algorithms", "privacy", "simulation", "auditing", "theory", "results",
     "front", "_edge", "api",
@@ -400,5 +401,5 @@ def test_who_calls_whom_is_as_the_architecture_says() -> None:
 def test_the_call_check_finds_a_false_row() -> None:
     text = "| caller | calls |\n|---|---|\n| `privacy.guarantee_of` | `simulate` |\n\n"
     assert calls_of(text) == [("privacy.guarantee_of", "simulate")]
-    assert not contains_call("derivation.guarantee_of", "simulate")
-    assert contains_call("derivation.guarantee_of", "coefficient_table")
+    assert not contains_call("proofs.guarantee_of", "simulate")
+    assert contains_call("proofs.guarantee_of", "coefficient_table")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from veilsum.front.plot import Picture
-    from veilsum.theory import Candidate, Plan
+    from veilsum.theory import Candidate, Proposal
 
 NOT_REACHED = "not reached"
 NORMS = {"agent": "rms of one agent", "l2": "l2 norm over all agents"}
@@ -36,7 +36,7 @@ CAPTION = "Error of {} over {}: what more would buy, and less would cost."
 
 
 def of_plan(
-    plan: Plan, name: str = "plan", title: str = "Plan", text: str = "", kept: str = ""
+    plan: Proposal, name: str = "plan", title: str = "Plan", text: str = "", kept: str = ""
 ) -> Answers:
     """The sheet of a plan.
 
@@ -85,11 +85,11 @@ def of_plan(
     )
 
 
-def _pasted(plan: Plan, kept: str) -> list[str]:
+def _pasted(plan: Proposal, kept: str) -> list[str]:
     return [f"For the end of the study{kept}:"] if plan.best.reached else []
 
 
-def _about(plan: Plan) -> str:
+def _about(plan: Proposal) -> str:
     best = plan.best
     sought = {
         "epsilon": "the least epsilon",
@@ -104,7 +104,7 @@ def _about(plan: Plan) -> str:
     return f"{where}: {sought[plan.solved]} for an error of {behind(f'{plan.target:g}', plan.unit)}"
 
 
-def _rows(plan: Plan) -> list[tuple[Answer, Candidate]]:
+def _rows(plan: Proposal) -> list[tuple[Answer, Candidate]]:
     """Groups in the order of their best candidates, so that the one to use is the first row."""
     private = any(c.epsilon is not None for c in plan.candidates)
     trusts = len({c.trust for c in plan.candidates}) > 1
@@ -159,7 +159,7 @@ def _trust(candidate: Candidate) -> str:
     return f"trust {said}" if start else f"if {rest}"
 
 
-def _promised(plan: Plan) -> Iterator[str]:
+def _promised(plan: Proposal) -> Iterator[str]:
     """What to use, what is guaranteed then, how precise it is, and what each way rests on."""
     yield _use(plan)
     if plan.best.reached and plan.best.promise is not None:
@@ -177,7 +177,7 @@ def _promised(plan: Plan) -> Iterator[str]:
         yield f"{plan.offered()}."
 
 
-def _use(plan: Plan) -> str:
+def _use(plan: Proposal) -> str:
     best = plan.best
     error = behind(f"{best.error:.4g}", plan.unit)
     way = f"{best.algorithm} on {best.weights} weights"
@@ -191,7 +191,7 @@ def _use(plan: Plan) -> str:
     return f"{start}: {spent} give an error of {about}{error}."
 
 
-def _warnings(plan: Plan) -> Iterator[str]:
+def _warnings(plan: Proposal) -> Iterator[str]:
     if plan.warning:
         yield f"Warning: {plan.warning}."
     reasons: dict[str, list[str]] = {}
@@ -201,7 +201,7 @@ def _warnings(plan: Plan) -> Iterator[str]:
         yield f"Left out, because agents cannot run it: {listed(names)}: {reason}."
 
 
-def _notes(plan: Plan) -> Iterator[str]:
+def _notes(plan: Proposal) -> Iterator[str]:
     """What guarantees rest on, each once with its algorithms; how long a masked sum takes."""
     trusts: dict[str, list[str]] = {}
     for candidate in plan.candidates:
@@ -218,7 +218,7 @@ def _notes(plan: Plan) -> Iterator[str]:
     yield "No signal is read and nothing is spent: errors are expectations."
 
 
-def _curves(plan: Plan) -> Iterator[Row]:
+def _curves(plan: Proposal) -> Iterator[Row]:
     """The parts of every error, then the best candidate's error at other epsilons and rounds."""
     pairs = _rows(plan)
     for answer, candidate in pairs:
@@ -236,7 +236,7 @@ def _curves(plan: Plan) -> Iterator[Row]:
             )  # fmt: skip
 
 
-def rounds_drawn(plan: Plan) -> list[int]:
+def rounds_drawn(plan: Proposal) -> list[int]:
     """Rows of the plan's surface that have a curve: its rounds, and parts of them that differ.
 
     A masked sum has no estimate before its session ends, and changes no more after it.
@@ -252,14 +252,14 @@ def rounds_drawn(plan: Plan) -> list[int]:
     )  # fmt: skip
 
 
-def _pictures(plan: Plan) -> list[Picture]:
+def _pictures(plan: Proposal) -> list[Picture]:
     from veilsum.front.plot import picture
 
     over = "epsilon, for several numbers of rounds" if len(plan.epsilons) > 1 else "rounds"
     return [picture(_drawn(plan, None), "tradeoff", CAPTION.format(_names([plan.best])[0], over))]
 
 
-def _drawn(plan: Plan, ax: Axes | None) -> Axes:
+def _drawn(plan: Proposal, ax: Axes | None) -> Axes:
     from veilsum.front.pictures import tradeoff
 
     return tradeoff(plan, ax)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from veilsum.auditing import AuditReport
-    from veilsum.theory import Plan
+    from veilsum.theory import Proposal
 
 WIDE, HIGH = 6.4, 3.8  # inches
 ERROR_LABELS = {
@@ -30,7 +30,7 @@ LARGEST_RATIO = 2.0  # claims
 LARGEST_FAULT = 0.5  # drawn in full; a larger one is cut off at the frame
 
 
-def tradeoff(plan: Plan, ax: Axes | None = None) -> Axes:
+def tradeoff(plan: Proposal, ax: Axes | None = None) -> Axes:
     """Error over epsilon, a curve for each of a few numbers of rounds; over rounds without noise."""
     drawn, best = style.axes(ax, WIDE, HIGH), plan.best
     style.scale(drawn, "log", "log")

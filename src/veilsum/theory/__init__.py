@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     )
     from veilsum.theory.exact import Expected, expected
     from veilsum.theory.limits import Headroom, best_polynomial, central, diameter, headroom
-    from veilsum.theory.planning import Candidate, LeftOut, Plan, plan
+    from veilsum.theory.planning import Candidate, LeftOut, Proposal, plan
 
 # No name here may also be a submodule's: importing the submodule would replace the function.
 _HOMES = {
@@ -46,7 +46,7 @@ _HOMES = {
     "Expected": "exact",
     "Headroom": "limits",
     "LeftOut": "planning",
-    "Plan": "planning",
+    "Proposal": "planning",
     "Table1Row": "bounds",
     "best_polynomial": "limits",
     "central": "limits",
@@ -77,8 +77,8 @@ __all__ = [
     "Expected",
     "Headroom",
     "LeftOut",
-    "Plan",
     "Precision",
+    "Proposal",
     "SharperBound",
     "Table1Row",
     "best_polynomial",

@@ -163,7 +163,7 @@ class LeftOut(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Plan:
+class Proposal:
     """The best candidate, all that were compared, and the trade-off around the best.
 
     Attributes
@@ -233,7 +233,7 @@ class Plan:
         best = self.best
         budget = "" if best.epsilon is None else f"epsilon = {best.epsilon:g}, "
         return (
-            f"Plan({best.algorithm} on {best.weights} weights, {budget}{best.rounds} rounds, "
+            f"Proposal({best.algorithm} on {best.weights} weights, {budget}{best.rounds} rounds, "
             f"error {best.error:.4g}{f' {self.unit}' if self.unit else ''}"
             f"{'' if best.reached else ' (not reached)'}; "
             f"{len(self.candidates)} compared)"
@@ -318,7 +318,7 @@ def plan(
     colluders: int | None = None,
     absent: int | None = None,
     progress: Progress | None = None,
-) -> Plan:
+) -> Proposal:
     """The smallest epsilon (or fewest rounds, if `epsilon` is given) that reaches an error.
 
     Without `error`, the error that results from the epsilon and the rounds. Values that are not
@@ -352,7 +352,7 @@ def plan(
 
     Returns
     -------
-    Plan
+    Proposal
         The best candidate and those it was compared with.
 
     Raises
@@ -371,7 +371,7 @@ def plan(
     ...     ring, vs.algorithms.Average(), family, source, request, rounds=50
     ... )
     >>> plan(problem, error=0.5)
-    Plan(chebyshev on best-constant weights, epsilon = 0.7303, 50 rounds, error 0.5; 6 compared)
+    Proposal(chebyshev on best-constant weights, epsilon = 0.7303, 50 rounds, error 0.5; 6 compared)
     """
     if absent and colluders is None and not problem.privacy.masked:
         raise VeilsumError(
@@ -741,7 +741,7 @@ def _with_surface(
     ready: Problem,
     all_: tuple[Candidate, ...],
     left_out: tuple[LeftOut, ...],
-) -> Plan:
+) -> Proposal:
     """The plan with its surface: a factor of 16 around the budget, twice the rounds.
 
     Some mechanisms compute a range of epsilons only; the surface around one inside it stays inside.
@@ -758,7 +758,7 @@ def _with_surface(
     spread = np.geomspace(1, len(found.total) - 1, 60).round().astype(np.int64)
     rounds = np.union1d(spread, known)
     target = asked.error / asked.unit if asked.solved != "error" else None
-    return Plan(
+    return Proposal(
         asked.solved, asked.norm, target, best, all_, ready, grid, rounds,
         found.total[rounds] / asked.unit, left_out=left_out, deviation=asked.deviation,
     )  # fmt: skip
