@@ -18,9 +18,10 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from veilsum.errors import PrivacyError
+from veilsum.privacy import MECHANISMS, Status
 from veilsum.privacy.exact import SYSTEM, Entropy
 from veilsum.privacy.exact.coins import WORD, DigitCoin, ExpCoin, bernoulli_exp, exp_bracket
-from veilsum.privacy.laws import DiscreteLaplace
+from veilsum.privacy.laws import DiscreteLaplace, GeneralizedDiscreteLaplace, Skellam
 from veilsum.privacy.laws.discrete_laplace import discrete_laplace
 from veilsum.privacy.mechanisms import LaplaceMechanism
 from veilsum.testing import PredictableEntropy
@@ -286,7 +287,9 @@ def test_the_system_is_the_default_and_there_is_no_second_choice(monkeypatch: An
     monkeypatch.setattr(os, "urandom", dry)
     with pytest.raises(OSError, match="no entropy"):
         LaplaceMechanism(1.0, 1.0).release([0.0])
-    for method in (DiscreteLaplace.draw, LaplaceMechanism.release):
+    releases: list[Any] = [kind.release for kind in MECHANISMS.values()]
+    assert LaplaceMechanism.release in releases
+    for method in (DiscreteLaplace.draw, GeneralizedDiscreteLaplace.draw, Skellam.draw, *releases):
         default = inspect.signature(method).parameters["entropy"].default
         assert default is SYSTEM
 
@@ -300,8 +303,11 @@ def test_system_draws_are_fresh() -> None:
 def test_a_seed_is_no_entropy(entropy: Any) -> None:
     with pytest.raises(PrivacyError, match="leave it out"):
         DiscreteLaplace(Fraction(1)).draw(1, entropy)
-    with pytest.raises(PrivacyError, match="leave it out"):
-        LaplaceMechanism(1.0, 1.0).release([0.0], entropy=entropy)
+    for kind in MECHANISMS.values():
+        for made in kind.examples():
+            if made.status is Status.PROVED:
+                with pytest.raises(PrivacyError, match="leave it out"):
+                    made.release([made.pairs[0][0]], entropy=entropy)
 
 
 def test_predictable_entropy_must_be_asked_for() -> None:
