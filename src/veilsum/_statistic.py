@@ -265,7 +265,8 @@ class Statistic:
             What the statistic is multiplied by.
         """
         return replace(
-            self, l1=max(times * self.l1, weight), l2=None, step=None,
+            self, l1=max(times * self.l1, weight), l2=None, low=-math.inf, high=math.inf, step=None,
+            error=self.error * max(times, 1.0),
             scale=None if self.scale is None else self.scale.at_least(weight, times),
         )  # fmt: skip
 
