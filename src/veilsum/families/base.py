@@ -16,6 +16,9 @@ Noise with a delta follows the l2 norm.
 
 Each family states these itself, exactly, in `_moves`. Nothing is looked up or guessed: of a class that
 changes `_xi` and does not state `_moves` no range is known, and the l1 norm stands for the l2 norm.
+
+A family is one file of this package, or a class in one: a class with a `name` registers itself, and
+scenarios, the command line, the docs and the contract suites know it by that, and by its `examples`.
 """
 
 from __future__ import annotations
@@ -25,12 +28,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from statistics import NormalDist
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veilsum import _validate
+from veilsum._registry import Registry
 from veilsum._statistic import Statistic, Status
 from veilsum.errors import FamilyError, SignalError
 from veilsum.families.support import Bounds, Metric, Support, number
@@ -41,6 +45,8 @@ Size = int | tuple[int, ...]
 RELATIVE = 2.0**-49  # of a statistic, what floating-point operations change
 LARGEST = float(np.finfo(np.float64).max)
 SIGNAL = ("s", "s, a vector")  # formulas of statistics that are the signal itself
+
+FAMILIES: Registry[type[ExponentialFamily]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +69,27 @@ class Interval:
     value: Array
     low: Array
     high: Array
+
+
+class Example(NamedTuple):
+    """A family, and parameters to draw signals with.
+
+    Parameters
+    ----------
+    family : ExponentialFamily
+        The family, without bounds.
+    parameters : mapping
+        A number or an array for each of its parameters.
+
+    Examples
+    --------
+    >>> from veilsum import families
+    >>> families.Bernoulli.examples()
+    (Example(family=Bernoulli(bounds=None), parameters={'p': 0.3}),)
+    """
+
+    family: ExponentialFamily
+    parameters: Mapping[str, ArrayLike]
 
 
 @dataclass(frozen=True)
@@ -104,12 +131,25 @@ class ExponentialFamily(ABC):
 
     statistic_is_exact: ClassVar[bool] = False  # xi(s) has no rounding beyond that of s
     statistic_is_log: ClassVar[bool] = False  # xi(s) = log s + constant: S* is known
+    _positive: ClassVar[tuple[str, ...]] = ()  # options that are numbers above 0
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Register a family of the package."""
+        super().__init_subclass__(**options)
+        FAMILIES.enlist(cls)
 
     def __post_init__(self) -> None:
-        """Raise for bounds that leave nothing of the support."""
+        """Raise for options that are not positive, and for bounds that leave nothing of the support."""
+        for name in self._positive:
+            _validate.positive(FamilyError, **{name: getattr(self, name)})
         if self.bounds is not None:
             object.__setattr__(self, "bounds", _pair(self.bounds))
         self.natural_support.within(self.bounds)
+
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        """What the contract suites test; `describe` has a row for the first."""
+        return ()
 
     @property
     @abstractmethod
@@ -173,7 +213,8 @@ class ExponentialFamily(ABC):
         if support.integer:
             return "check the column and its units, or choose a family of real-valued signals"
         if math.isfinite(support.low) or math.isfinite(support.high):
-            low, high = (number(e) if math.isfinite(e) else "None" for e in _edges(support))
+            ends = (support.low, support.high)
+            low, high = (number(e) if math.isfinite(e) else "None" for e in ends)
             return f"clip them to the public bounds first: signals.clip({low}, {high})"
         return "remove or fill the readings that are not numbers"
 
@@ -427,6 +468,9 @@ class ExponentialFamily(ABC):
         return quantile(confidence) * np.sqrt(variances)
 
 
+FAMILIES = Registry("family", "veilsum.families", FamilyError)
+
+
 def quantile(confidence: float) -> float:
     """z with P(|N(0, 1)| <= z) = confidence."""
     if not 0 < _validate.as_float(confidence) < 1:
@@ -463,7 +507,3 @@ def _pair(bounds: Any) -> Bounds:
             f"{_validate.found(bounds)}; try (0.0, 10.0), or (0.0, None)"
         )
     return (ends[0], ends[1])
-
-
-def _edges(support: Support) -> tuple[float, float]:
-    return support.low, support.high
