@@ -206,6 +206,7 @@ def test_a_changed_statistic_does_not_inherit_a_range() -> None:
 
     class Stated(Cube):
         def _moves(self, radius: float) -> Statistic:
+            del radius
             return Statistic(8.0, low=0.0, high=8.0)
 
     assert Cube(1.0, bounds=(0.0, 2.0)).moves(math.inf).range[1].tolist() == [math.inf]

@@ -41,6 +41,9 @@ from veilsum.families.support import Bounds, Metric, Support, number
 
 Array = NDArray[np.float64]
 Size = int | tuple[int, ...]
+Specimen = tuple[
+    Mapping[str, Any], Mapping[str, Any]
+]  # options of a family, parameters to draw with
 
 RELATIVE = 2.0**-49  # of a statistic, what floating-point operations change
 LARGEST = float(np.finfo(np.float64).max)
@@ -113,12 +116,13 @@ class ExponentialFamily(ABC):
         The unknown parameters, such as ("mu",).
     formula, modulus : str
         The statistic and its sensitivity as formulas, for people: no decision depends on them.
-    statistic_is_exact : bool
-        Whether xi(s) involves no rounding beyond that of s.
-    statistic_is_log : bool
-        Whether xi(s) = log s + constant, whose smooth sensitivity is known.
+    statistic_is_exact, statistic_is_log : bool
+        Whether xi(s) has no rounding beyond that of s; whether it is log s + constant, whose smooth
+        sensitivity is known.
     support : Support
         Where signals must lie.
+    example : (mapping, mapping)
+        Options of a family without bounds, and parameters to draw signals with.
 
     Examples
     --------
@@ -129,8 +133,9 @@ class ExponentialFamily(ABC):
 
     bounds: Bounds | None = field(default=None, kw_only=True)
 
-    statistic_is_exact: ClassVar[bool] = False  # xi(s) has no rounding beyond that of s
-    statistic_is_log: ClassVar[bool] = False  # xi(s) = log s + constant: S* is known
+    statistic_is_exact: ClassVar[bool] = False
+    statistic_is_log: ClassVar[bool] = False
+    example: ClassVar[Specimen | None] = None
     _positive: ClassVar[tuple[str, ...]] = ()  # options that are numbers above 0
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -148,8 +153,11 @@ class ExponentialFamily(ABC):
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
-        """What the contract suites test; `describe` has a row for the first."""
-        return ()
+        """What the contract suites test, of `example`; `describe` has a row for the first."""
+        if cls.example is None:
+            return ()
+        options, parameters = cls.example
+        return (Example(cls(**options), parameters),)
 
     @property
     @abstractmethod
@@ -219,22 +227,10 @@ class ExponentialFamily(ABC):
         return "remove or fill the readings that are not numbers"
 
     def statistic(self, signals: ArrayLike) -> Array:
-        """xi(s).
+        """xi(s): the shape of the signals for dimension 1, (..., dimension) for a vector.
 
-        Parameters
-        ----------
-        signals : array_like
-            Inside the support: elsewhere the sensitivity guarantees nothing.
-
-        Returns
-        -------
-        ndarray
-            The shape of the signals for dimension 1, (..., dimension) for a vector.
-
-        Raises
-        ------
-        SignalError
-            With the index of the first signal outside the support, never its value.
+        Outside the support the sensitivity guarantees nothing: a signal there is an error, which has the
+        index of the first one and never its value.
         """
         s = _validate.real_array(SignalError, signals=signals)
         self._check_shape(s)
@@ -284,16 +280,8 @@ class ExponentialFamily(ABC):
         """What is public about xi(s) for signals that move by at most `radius`: norms, bounds, step.
 
         It is proved where the class itself says so (`_proved = True`): a subclass does not inherit
-        that, since it may change the statistic or the support.
-
-        Parameters
-        ----------
-        radius : float
-            Above 0; inf for any two values of the support.
-
-        Returns
-        -------
-        Statistic
+        that, since it may change the statistic or the support. A radius of inf stands for any two
+        values of the support.
 
         Examples
         --------
@@ -386,15 +374,6 @@ class ExponentialFamily(ABC):
         edge (a Bernoulli mean of -0.02 gives p = 0; a mean waiting time of -0.1 gives rate = inf).
         The result, edges included, is valid for `mean` and `covariance`; at an edge the covariance is
         its limit, often 0.
-
-        Parameters
-        ----------
-        mean : array_like, shape (..., dimension)
-            Estimates of E xi.
-
-        Returns
-        -------
-        dict of str to ndarray
         """
 
     @abstractmethod
@@ -403,18 +382,8 @@ class ExponentialFamily(ABC):
     ) -> dict[str, Interval]:
         """Confidence intervals for every parameter, from an estimate of E xi and its covariance.
 
-        Parameters
-        ----------
-        mean : array_like, shape (..., dimension)
-            The estimate of E xi.
-        covariance : array_like, shape (..., dimension, dimension)
-            Of the estimate: sampling, privacy noise and disagreement between agents added up.
-        confidence : float
-            In (0, 1).
-
-        Returns
-        -------
-        dict of str to Interval
+        The covariance is that of the estimate: sampling, privacy noise and disagreement between agents
+        added up.
         """
 
     @abstractmethod

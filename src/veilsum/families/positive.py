@@ -13,7 +13,7 @@ from veilsum import _validate
 from veilsum._statistic import Statistic
 from veilsum.errors import FamilyError
 from veilsum.families import moduli
-from veilsum.families.base import Array, Example, Size
+from veilsum.families.base import Array, Size, Specimen
 from veilsum.families.scalar import POSITIVE, REAL, Identity, ScalarFamily, stats
 from veilsum.families.special import digamma, trigamma
 from veilsum.families.support import Support
@@ -107,11 +107,7 @@ class GammaKnownShape(_WaitingTime):
     name: ClassVar[str] = "gamma-known-shape"
     _proved: ClassVar[bool] = True
     _positive: ClassVar[tuple[str, ...]] = ("shape",)
-
-    @classmethod
-    def examples(cls) -> tuple[Example, ...]:
-        """With options that no formula can lose unseen."""
-        return (Example(cls(shape=2.2), {"rate": 0.6}),)
+    example: ClassVar[Specimen] = ({"shape": 2.2}, {"rate": 0.6})
 
     @property
     def _k(self) -> float:
@@ -149,11 +145,7 @@ class GammaKnownRate(ScalarFamily):
     natural_support: ClassVar[Support] = POSITIVE
     domain: ClassVar[Support] = POSITIVE
     _positive: ClassVar[tuple[str, ...]] = ("rate",)
-
-    @classmethod
-    def examples(cls) -> tuple[Example, ...]:
-        """With options that no formula can lose unseen."""
-        return (Example(cls(rate=1.7), {"shape": 1.3}),)
+    example: ClassVar[Specimen] = ({"rate": 1.7}, {"shape": 1.3})
 
     @property
     def remedy(self) -> str:
@@ -212,11 +204,7 @@ class Pareto(_Positive):
     statistic_is_log: ClassVar[bool] = True
     modulus: ClassVar[str] = "min(log(1 + radius/low), log(high/low)), low >= minimum"
     _positive: ClassVar[tuple[str, ...]] = ("minimum",)
-
-    @classmethod
-    def examples(cls) -> tuple[Example, ...]:
-        """With options that no formula can lose unseen."""
-        return (Example(cls(minimum=2.0), {"alpha": 1.8}),)
+    example: ClassVar[Specimen] = ({"minimum": 2.0}, {"alpha": 1.8})
 
     @property
     def natural_support(self) -> Support:
@@ -273,11 +261,7 @@ class Weibull(_Positive):
     )
     natural_support: ClassVar[Support] = NON_NEGATIVE
     _positive: ClassVar[tuple[str, ...]] = ("shape",)
-
-    @classmethod
-    def examples(cls) -> tuple[Example, ...]:
-        """With options that no formula can lose unseen."""
-        return (Example(cls(shape=0.6), {"scale": 3.0}),)
+    example: ClassVar[Specimen] = ({"shape": 0.6}, {"scale": 3.0})
 
     def _xi(self, s: Array) -> Array:
         return np.power(s, self.shape)
@@ -324,11 +308,7 @@ class Laplace(_Positive):
     formula: ClassVar[str] = "|s - location|"
     modulus: ClassVar[str] = "min(radius, largest - smallest |s - location|)"
     natural_support: ClassVar[Support] = REAL
-
-    @classmethod
-    def examples(cls) -> tuple[Example, ...]:
-        """Away from 0."""
-        return (Example(cls(location=0.5), {"scale": 1.2}),)
+    example: ClassVar[Specimen] = ({"location": 0.5}, {"scale": 1.2})
 
     def __post_init__(self) -> None:
         """Refuse a location that is not a number."""

@@ -140,8 +140,8 @@ def _describe(name: str, cls: type[ExponentialFamily]) -> Description:
     examples = cls.examples()
     if not examples:
         raise FamilyError(
-            f"{name} has no example to describe; give {cls.__name__} a classmethod examples() with "
-            "a family and parameters to draw signals with"
+            f"{name} has no example to describe; give {cls.__name__} example = (options of a family, "
+            "parameters to draw signals with)"
         )
     family = examples[0].family
     return Description(

@@ -18,7 +18,7 @@ from veilsum import _extras, _validate
 from veilsum._statistic import Statistic
 from veilsum.errors import FamilyError
 from veilsum.families import moduli
-from veilsum.families.base import Array, Example, ExponentialFamily, Interval, Size
+from veilsum.families.base import Array, Example, ExponentialFamily, Interval, Size, Specimen
 from veilsum.families.special import erfcx
 from veilsum.families.support import Support
 
@@ -41,9 +41,9 @@ class ScalarFamily(ExponentialFamily):
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
-        """A family without options, at a parameter inside its domain."""
-        if any(f.init and f.default is MISSING for f in fields(cls)):
-            return ()
+        """Of `example`; without it a family without options, at a parameter inside its domain."""
+        if cls.example is not None or any(f.init and f.default is MISSING for f in fields(cls)):
+            return super().examples()
         low, high, family = cls.domain.low, cls.domain.high, cls()
         inside = low + 0.3 * min(high - low, 9.0) if math.isfinite(low) else min(-0.7, high - 2.7)
         return (Example(family, {family.parameters[0]: inside}),)
@@ -161,11 +161,7 @@ class Normal(Identity):
     _proved: ClassVar[bool] = True
     parameters: ClassVar[tuple[str, ...]] = ("mu",)
     natural_support: ClassVar[Support] = REAL
-
-    @classmethod
-    def examples(cls) -> tuple[Example, ...]:
-        """With a spread that is not its square."""
-        return (Example(cls(sigma=1.5), {"mu": -0.7}),)
+    example: ClassVar[Specimen] = ({"sigma": 1.5}, {"mu": -0.7})
 
     def __post_init__(self) -> None:
         """Refuse a spread that is not positive."""

@@ -13,7 +13,7 @@ from veilsum import _validate
 from veilsum._statistic import Statistic
 from veilsum.errors import FamilyError
 from veilsum.families import moduli
-from veilsum.families.base import Array, Example, ExponentialFamily, Interval, Size
+from veilsum.families.base import Array, ExponentialFamily, Interval, Size, Specimen
 from veilsum.families.scalar import REAL, stats
 from veilsum.families.support import Metric, Support
 
@@ -45,11 +45,7 @@ class NormalBoth(ExponentialFamily):
     )
     natural_support: ClassVar[Support] = REAL
     dimension: ClassVar[int] = 2
-
-    @classmethod
-    def examples(cls) -> tuple[Example, ...]:
-        """With a mean below 0."""
-        return (Example(cls(), {"mu": -1.1, "sigma": 0.7}),)
+    example: ClassVar[Specimen] = ({}, {"mu": -1.1, "sigma": 0.7})
 
     def sample(self, rng: np.random.Generator, size: Size, **parameters: ArrayLike) -> Array:
         """Signals of shape `size` from N(mu, sigma^2)."""
@@ -147,11 +143,7 @@ class Categorical(ExponentialFamily):
     metric: ClassVar[Metric] = Metric.DISCRETE
     mean_domain: ClassVar[tuple[float, float]] = (0.0, 1.0)
     variance_in_mean: ClassVar[tuple[float, float, float]] = (0.0, 1.0, -1.0)
-
-    @classmethod
-    def examples(cls) -> tuple[Example, ...]:
-        """Four categories, none as likely as another."""
-        return (Example(cls(categories=4), {"p": (0.1, 0.2, 0.3, 0.4)}),)
+    example: ClassVar[Specimen] = ({"categories": 4}, {"p": (0.1, 0.2, 0.3, 0.4)})
 
     def __post_init__(self) -> None:
         """Refuse fewer than two categories, and bounds."""
@@ -247,12 +239,10 @@ class MultivariateNormal(ExponentialFamily):
     statistic_is_exact: ClassVar[bool] = True
     modulus: ClassVar[str] = "min(radius, d (high - low)), radius in l1"
     natural_support: ClassVar[Support] = REAL
-
-    @classmethod
-    def examples(cls) -> tuple[Example, ...]:
-        """Three components, correlated."""
-        sigma = ((2.0, 0.5, 0.0), (0.5, 1.0, -0.2), (0.0, -0.2, 0.5))
-        return (Example(cls(sigma=sigma), {"mu": (1.0, -2.0, 0.5)}),)
+    example: ClassVar[Specimen] = (
+        {"sigma": ((2.0, 0.5, 0.0), (0.5, 1.0, -0.2), (0.0, -0.2, 0.5))},
+        {"mu": (1.0, -2.0, 0.5)},
+    )
 
     def __post_init__(self) -> None:
         """Refuse a matrix that is not a covariance."""
