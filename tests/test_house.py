@@ -278,6 +278,9 @@ def definitions() -> dict[str, list[ast.AST]]:
         add(".".join(parts[:-1] if parts[-1] == "__init__" else parts) or "veilsum", tree(path))
     lazy = re.compile(r'"(\w+)"')
     for path in SOURCE.rglob("__init__.py"):  # names that a package imports when first used
+        for node in only_for_types(path):
+            for alias in node.names if isinstance(node, ast.ImportFrom) else ():
+                found[f"{path.parent.name}.{alias.asname or alias.name}"].append(node)
         for name in lazy.findall(path.read_text(encoding="utf-8")):
             found[f"{path.parent.name}.{name}"].append(tree(path))
     return found

@@ -178,11 +178,6 @@ class Family(Protocol):
         ...
 
     @property
-    def statistic_is_exact(self) -> bool:
-        """Whether xi(s) involves no rounding beyond that of the signal itself."""
-        ...
-
-    @property
     def statistic_is_log(self) -> bool:
         """Whether xi(s) = log s + constant."""
         ...

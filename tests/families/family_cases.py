@@ -1,22 +1,18 @@
-"""One specimen of every family, for the contract suite."""
+"""The examples of every registered family, for the contract suites: a new family is here unasked."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
 
 from veilsum import families as f
-
-positive = st.floats(0.05, 20.0)
-real = st.floats(-20.0, 20.0)
-SIGMA = ((2.0, 0.5, 0.0), (0.5, 1.0, -0.2), (0.0, -0.2, 0.5))
-
-
-def _probabilities(raw: list[float]) -> list[float]:
-    return [x / sum(raw) for x in raw]
+from veilsum.families.scalar import ScalarFamily
+from veilsum.families.support import Metric
 
 
 def square() -> f.Custom:
@@ -40,40 +36,53 @@ class Case:
     """A family, parameters to sample with, and a strategy for each parameter."""
 
     family: f.Family
-    parameters: dict[str, Any]
-    strategies: dict[str, Any]
+    parameters: Mapping[str, Any]
+    strategies: Mapping[str, Any]
 
     def __str__(self) -> str:
         return self.family.name
 
 
+def strategies(family: f.Family, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """From the domain of a scalar parameter; otherwise what resembles the example."""
+    if isinstance(family, ScalarFamily):
+        return {family.parameters[0]: within(family.domain)}
+    return {name: resembling(np.asarray(value)) for name, value in parameters.items()}
+
+
+def within(domain: f.Support) -> Any:
+    """Of each size that a domain has: up to 20 where signs are mixed, up to 10^6 where not."""
+    if math.isinf(domain.low):
+        return st.floats(-20.0, min(20.0, domain.high))
+    low = domain.low + 1e-6 if domain.open_low else domain.low
+    if math.isinf(domain.high):
+        return st.floats(low, low + 1e6) | st.floats(low, low + 20.0)
+    return st.floats(low, domain.high - 1e-6 if domain.open_high else domain.high)
+
+
+def resembling(value: Any) -> Any:
+    """Of its length; of sum 1 if its numbers are; above 0 unless a number of it is below."""
+    if value.ndim and math.isclose(value.sum(), 1.0) and (value >= 0).all():
+        return st.lists(st.floats(0.01, 1.0), min_size=value.size, max_size=value.size).map(
+            lambda raw: [x / sum(raw) for x in raw]
+        )
+    vector = {"min_size": value.size, "max_size": value.size}
+    number = st.floats(-20.0, 20.0) if (value < 0).any() else st.floats(0.5, 20.0)
+    return st.lists(number, **vector) if value.ndim else number
+
+
+def bounded(example: f.Example) -> f.ExponentialFamily:
+    """The example with a finite support: bounds between two quantiles of 1,000 of its draws."""
+    family = example.family
+    if family.metric is Metric.DISCRETE or math.isfinite(family.support.high - family.support.low):
+        return family
+    drawn = family.sample(np.random.default_rng(0), 1000, **example.parameters)
+    low, high = np.quantile(drawn, [0.05, 0.9])
+    return replace(family, bounds=(float(low), float(high)))
+
+
+EXAMPLES = [example for cls in f.FAMILIES.values() for example in cls.examples()]
 CASES = [
-    Case(f.Normal(1.5), {"mu": -0.7}, {"mu": real}),
-    Case(f.LogNormal(0.8), {"mu": 0.3}, {"mu": real}),
-    Case(f.LogNormal1p(1.04), {"mu": 0.4}, {"mu": real}),
-    Case(f.Bernoulli(), {"p": 0.3}, {"p": st.floats(0.0, 1.0)}),
-    Case(f.Poisson(), {"rate": 3.7}, {"rate": st.floats(0.0, 1e6)}),
-    Case(f.Geometric(), {"p": 0.2}, {"p": st.floats(1e-6, 1.0)}),
-    Case(f.Exponential(), {"rate": 2.5}, {"rate": positive}),
-    Case(f.GammaKnownShape(2.2), {"rate": 0.6}, {"rate": positive}),
-    Case(f.GammaKnownRate(1.7), {"shape": 1.3}, {"shape": st.floats(1e-3, 1e6)}),
-    Case(f.Pareto(2.0), {"alpha": 1.8}, {"alpha": positive}),
-    Case(f.Weibull(0.6), {"scale": 3.0}, {"scale": positive}),
-    Case(f.Laplace(0.5), {"scale": 1.2}, {"scale": positive}),
-    Case(
-        f.Categorical(4),
-        {"p": [0.1, 0.2, 0.3, 0.4]},
-        {"p": st.lists(st.floats(0.01, 1.0), min_size=4, max_size=4).map(_probabilities)},
-    ),
-    Case(
-        f.NormalBoth(),
-        {"mu": 1.1, "sigma": 0.7},
-        {"mu": st.floats(-5.0, 5.0), "sigma": st.floats(0.5, 20.0)},
-    ),
-    Case(
-        f.MultivariateNormal(SIGMA),
-        {"mu": [1.0, -2.0, 0.5]},
-        {"mu": st.lists(real, min_size=3, max_size=3)},
-    ),
+    *(Case(family, given, strategies(family, given)) for family, given in EXAMPLES),
     Case(square(), {"b": 0.8}, {"b": st.floats(0.01, 1.0)}),
 ]

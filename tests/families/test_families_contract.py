@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.families.family_cases import CASES, Case
+from tests.families.family_cases import CASES, EXAMPLES, Case, bounded
 from veilsum import families as f
 from veilsum.errors import FamilyError, SignalError
 
@@ -21,6 +21,15 @@ DRAWS = 200_000
 
 def test_every_registered_family_is_in_the_suite() -> None:
     assert {case.family.name for case in CASES} == {*f.names(), "square"}
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda e: e.family.name)
+def test_examples_are_without_bounds_and_with_every_parameter(example: f.Example) -> None:
+    family, parameters = example
+    assert family.bounds is None
+    assert set(parameters) == set(family.parameters)
+    assert type(family) is f.FAMILIES[family.name]
+    assert bounded(example).moves().finite
 
 
 @each
@@ -147,7 +156,7 @@ def test_refusals_name_the_thing_and_never_a_signal(case: Case) -> None:
     with pytest.raises(FamilyError, match="takes the parameters"):
         family.mean(nonsense=1.0)
     with pytest.raises(FamilyError, match="radius"):
-        family.sensitivity(0)
+        family.moves(0)
     with pytest.raises(FamilyError, match="shape"):
         family.parameter(np.zeros((3, family.dimension + 1)))
     with pytest.raises(FamilyError, match="confidence"):

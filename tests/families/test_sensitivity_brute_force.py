@@ -7,10 +7,12 @@ import math
 import numpy as np
 import pytest
 
+from tests.families.family_cases import EXAMPLES, bounded
 from veilsum import families as f
 from veilsum.errors import FamilyError
 
 BOUNDED = [
+    *(bounded(example) for example in EXAMPLES if not example.family.signal_shape),
     f.Normal(1.0, bounds=(-2.0, 3.0)),
     f.LogNormal(1.0, bounds=(0.1, 6.0)),
     f.LogNormal(1.0, bounds=(2.0, 2.5)),
@@ -65,12 +67,12 @@ PAIRS = [
 @pytest.mark.thorough
 @pytest.mark.parametrize(("family", "radius"), PAIRS, ids=repr)
 def test_sensitivity_is_the_exact_modulus(family: f.Family, radius: float) -> None:
-    stated = family.sensitivity(radius)
+    stated = family.moves(radius)
     found = brute_force(family, radius)
     assert stated.finite
     assert stated.reason
-    assert found <= stated.value * (1 + 1e-9)
-    assert found >= 0.999 * stated.value
+    assert found <= stated.l1 * (1 + 1e-9)
+    assert found >= 0.999 * stated.l1
 
 
 @pytest.mark.parametrize("family", [x for x in BOUNDED if math.isfinite(x.support.high)], ids=repr)
@@ -94,8 +96,8 @@ def test_an_infinite_radius_is_the_whole_range(family: f.Family) -> None:
 def test_an_infinite_sensitivity_shows_growth_and_a_remedy(
     family: f.Family, near: list[float]
 ) -> None:
-    stated = family.sensitivity(1.0)
-    assert stated.value == math.inf
+    stated = family.moves(1.0)
+    assert stated.l1 == math.inf
     assert not stated.finite
     assert "bounds" in stated.reason
     moves = [np.abs(family.columns(s + 1.0) - family.columns(s)).sum() for s in near]
@@ -136,7 +138,7 @@ def test_vector_signals_move_in_l1() -> None:
 @pytest.mark.parametrize("family", [f.Poisson(), f.Bernoulli(), f.Geometric()], ids=repr)
 def test_a_radius_below_one_guarantees_nothing_for_counts(family: f.Family) -> None:
     with pytest.raises(FamilyError, match="no two signals are adjacent: the guarantee would be"):
-        family.sensitivity(0.5)
+        family.moves(0.5)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,6 @@ from scipy import special
 from veilsum import algorithms, families, networks
 from veilsum.algorithms.base import COLUMN, Algorithm, Coefficients
 from veilsum.errors import VeilsumError
-from veilsum.families import registry
 from veilsum.simulation.describe import described, exactly, is_exact
 
 SUPPORT = families.Support(0.0, 1.0)
@@ -240,9 +239,9 @@ def test_every_algorithm_is_described_exactly(name: Any) -> None:
 
 @pytest.mark.parametrize("name", families.names())
 def test_every_family_is_described_exactly_before_and_after_use(name: Any) -> None:
-    first, again = (families.get(name, **registry._TABLE[name][2]) for _ in range(2))
+    first, again = (families.FAMILIES[name].examples()[0].family for _ in range(2))
     before = exactly(first, name)
     assert first.support.describe()
-    assert first.sensitivity(1.0)
+    assert first.moves(1.0)
     assert first.parameter(np.full(first.dimension, 0.3))
     assert exactly(first, name) == before == exactly(again, name)

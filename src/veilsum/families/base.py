@@ -16,6 +16,9 @@ Noise with a delta follows the l2 norm.
 
 Each family states these itself, exactly, in `_moves`. Nothing is looked up or guessed: of a class that
 changes `_xi` and does not state `_moves` no range is known, and the l1 norm stands for the l2 norm.
+
+A family is one file of this package, or a class in one: a class with a `name` registers itself, and
+scenarios, the command line, the docs and the contract suites know it by that, and by its `examples`.
 """
 
 from __future__ import annotations
@@ -25,22 +28,28 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from statistics import NormalDist
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veilsum import _validate
+from veilsum._registry import Registry
 from veilsum._statistic import Statistic, Status
 from veilsum.errors import FamilyError, SignalError
 from veilsum.families.support import Bounds, Metric, Support, number
 
 Array = NDArray[np.float64]
 Size = int | tuple[int, ...]
+Specimen = tuple[
+    Mapping[str, Any], Mapping[str, Any]
+]  # options of a family, parameters to draw with
 
 RELATIVE = 2.0**-49  # of a statistic, what floating-point operations change
 LARGEST = float(np.finfo(np.float64).max)
 SIGNAL = ("s", "s, a vector")  # formulas of statistics that are the signal itself
+
+FAMILIES: Registry[type[ExponentialFamily]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +74,27 @@ class Interval:
     high: Array
 
 
+class Example(NamedTuple):
+    """A family, and parameters to draw signals with.
+
+    Parameters
+    ----------
+    family : ExponentialFamily
+        The family, without bounds.
+    parameters : mapping
+        A number or an array for each of its parameters.
+
+    Examples
+    --------
+    >>> from veilsum import families
+    >>> families.Bernoulli.examples()
+    (Example(family=Bernoulli(bounds=None), parameters={'p': 0.3}),)
+    """
+
+    family: ExponentialFamily
+    parameters: Mapping[str, ArrayLike]
+
+
 @dataclass(frozen=True)
 class ExponentialFamily(ABC):
     """A sufficient statistic xi(s) with its support, its sensitivity and its inverse.
@@ -86,12 +116,13 @@ class ExponentialFamily(ABC):
         The unknown parameters, such as ("mu",).
     formula, modulus : str
         The statistic and its sensitivity as formulas, for people: no decision depends on them.
-    statistic_is_exact : bool
-        Whether xi(s) involves no rounding beyond that of s.
-    statistic_is_log : bool
-        Whether xi(s) = log s + constant, whose smooth sensitivity is known.
+    statistic_is_exact, statistic_is_log : bool
+        Whether xi(s) has no rounding beyond that of s; whether it is log s + constant, whose smooth
+        sensitivity is known.
     support : Support
         Where signals must lie.
+    example : (mapping, mapping)
+        Options of a family without bounds, and parameters to draw signals with.
 
     Examples
     --------
@@ -102,14 +133,31 @@ class ExponentialFamily(ABC):
 
     bounds: Bounds | None = field(default=None, kw_only=True)
 
-    statistic_is_exact: ClassVar[bool] = False  # xi(s) has no rounding beyond that of s
-    statistic_is_log: ClassVar[bool] = False  # xi(s) = log s + constant: S* is known
+    statistic_is_exact: ClassVar[bool] = False
+    statistic_is_log: ClassVar[bool] = False
+    example: ClassVar[Specimen | None] = None
+    _positive: ClassVar[tuple[str, ...]] = ()  # options that are numbers above 0
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Register a family of the package."""
+        super().__init_subclass__(**options)
+        FAMILIES.enlist(cls)
 
     def __post_init__(self) -> None:
-        """Raise for bounds that leave nothing of the support."""
+        """Raise for options that are not positive, and for bounds that leave nothing of the support."""
+        for name in self._positive:
+            _validate.positive(FamilyError, **{name: getattr(self, name)})
         if self.bounds is not None:
             object.__setattr__(self, "bounds", _pair(self.bounds))
         self.natural_support.within(self.bounds)
+
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        """What the contract suites test, of `example`; `describe` has a row for the first."""
+        if cls.example is None:
+            return ()
+        options, parameters = cls.example
+        return (Example(cls(**options), parameters),)
 
     @property
     @abstractmethod
@@ -173,27 +221,16 @@ class ExponentialFamily(ABC):
         if support.integer:
             return "check the column and its units, or choose a family of real-valued signals"
         if math.isfinite(support.low) or math.isfinite(support.high):
-            low, high = (number(e) if math.isfinite(e) else "None" for e in _edges(support))
+            ends = (support.low, support.high)
+            low, high = (number(e) if math.isfinite(e) else "None" for e in ends)
             return f"clip them to the public bounds first: signals.clip({low}, {high})"
         return "remove or fill the readings that are not numbers"
 
     def statistic(self, signals: ArrayLike) -> Array:
-        """xi(s).
+        """xi(s): the shape of the signals for dimension 1, (..., dimension) for a vector.
 
-        Parameters
-        ----------
-        signals : array_like
-            Inside the support: elsewhere the sensitivity guarantees nothing.
-
-        Returns
-        -------
-        ndarray
-            The shape of the signals for dimension 1, (..., dimension) for a vector.
-
-        Raises
-        ------
-        SignalError
-            With the index of the first signal outside the support, never its value.
+        Outside the support the sensitivity guarantees nothing: a signal there is an error, which has the
+        index of the first one and never its value.
         """
         s = _validate.real_array(SignalError, signals=signals)
         self._check_shape(s)
@@ -243,16 +280,8 @@ class ExponentialFamily(ABC):
         """What is public about xi(s) for signals that move by at most `radius`: norms, bounds, step.
 
         It is proved where the class itself says so (`_proved = True`): a subclass does not inherit
-        that, since it may change the statistic or the support.
-
-        Parameters
-        ----------
-        radius : float
-            Above 0; inf for any two values of the support.
-
-        Returns
-        -------
-        Statistic
+        that, since it may change the statistic or the support. A radius of inf stands for any two
+        values of the support.
 
         Examples
         --------
@@ -345,15 +374,6 @@ class ExponentialFamily(ABC):
         edge (a Bernoulli mean of -0.02 gives p = 0; a mean waiting time of -0.1 gives rate = inf).
         The result, edges included, is valid for `mean` and `covariance`; at an edge the covariance is
         its limit, often 0.
-
-        Parameters
-        ----------
-        mean : array_like, shape (..., dimension)
-            Estimates of E xi.
-
-        Returns
-        -------
-        dict of str to ndarray
         """
 
     @abstractmethod
@@ -362,18 +382,8 @@ class ExponentialFamily(ABC):
     ) -> dict[str, Interval]:
         """Confidence intervals for every parameter, from an estimate of E xi and its covariance.
 
-        Parameters
-        ----------
-        mean : array_like, shape (..., dimension)
-            The estimate of E xi.
-        covariance : array_like, shape (..., dimension, dimension)
-            Of the estimate: sampling, privacy noise and disagreement between agents added up.
-        confidence : float
-            In (0, 1).
-
-        Returns
-        -------
-        dict of str to Interval
+        The covariance is that of the estimate: sampling, privacy noise and disagreement between agents
+        added up.
         """
 
     @abstractmethod
@@ -427,6 +437,9 @@ class ExponentialFamily(ABC):
         return quantile(confidence) * np.sqrt(variances)
 
 
+FAMILIES = Registry("family", "veilsum.families", FamilyError)
+
+
 def quantile(confidence: float) -> float:
     """z with P(|N(0, 1)| <= z) = confidence."""
     if not 0 < _validate.as_float(confidence) < 1:
@@ -463,7 +476,3 @@ def _pair(bounds: Any) -> Bounds:
             f"{_validate.found(bounds)}; try (0.0, 10.0), or (0.0, None)"
         )
     return (ends[0], ends[1])
-
-
-def _edges(support: Support) -> tuple[float, float]:
-    return support.low, support.high

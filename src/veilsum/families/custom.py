@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,6 +17,11 @@ from veilsum.families.base import Array, ExponentialFamily, Interval, Size
 from veilsum.families.support import Bounds, Support, number
 
 Lookup = Callable[..., ArrayLike]
+
+
+def _given(key: str) -> Any:
+    """A property: what the author gave."""
+    return property(lambda self: self._options[key])
 
 
 @dataclass(frozen=True, init=False, eq=False)
@@ -76,6 +81,9 @@ class Custom(ExponentialFamily):
     (2.0, 'claimed')
     """
 
+    if TYPE_CHECKING:
+        _options: Mapping[str, Any]
+
     def __init__(
         self,
         statistic: Callable[[Array], ArrayLike],
@@ -114,22 +122,12 @@ class Custom(ExponentialFamily):
         if parameter is None and parameters != ("mean",):
             raise FamilyError(f"parameters {parameters} need parameter=, a map from means to them")
         given = {
-            "statistic": statistic,
-            "support": support,
-            "sensitivity": sensitivity,
-            "dimension": dimension,
-            "signal_shape": signal_shape,
-            "name": name,
-            "formula": formula,
-            "parameters": parameters,
-            "parameter": parameter,
-            "mean": mean,
-            "covariance": covariance,
-            "sampler": sampler,
-            "mean_domain": mean_domain,
-            "l2_sensitivity": l2_sensitivity,
-            "statistic_range": _ends(statistic_range, dimension),
-        }
+            "statistic": statistic, "support": support, "sensitivity": sensitivity, "name": str(name),
+            "dimension": int(dimension), "signal_shape": tuple(signal_shape), "formula": str(formula),
+            "parameters": tuple(parameters), "parameter": parameter, "mean": mean, "sampler": sampler,
+            "covariance": covariance, "mean_domain": tuple(mean_domain),
+            "l2_sensitivity": l2_sensitivity, "statistic_range": _ends(statistic_range, dimension),
+        }  # fmt: skip
         object.__setattr__(self, "_options", given)
         object.__setattr__(self, "bounds", bounds)
         self.__post_init__()
@@ -138,48 +136,19 @@ class Custom(ExponentialFamily):
         """The name and the support."""
         return f"Custom(name={self.name!r}, support={self.support.describe()!r})"
 
-    @property
-    def name(self) -> str:
-        """As given."""
-        return str(self._given("name"))
-
-    @property
-    def parameters(self) -> tuple[str, ...]:
-        """As given; ("mean",) otherwise."""
-        return tuple(self._given("parameters"))
-
-    @property
-    def formula(self) -> str:
-        """As given."""
-        return str(self._given("formula"))
+    name = _given("name")
+    parameters = _given("parameters")
+    formula = _given("formula")
+    natural_support = _given("support")
+    dimension = _given("dimension")
+    signal_shape = _given("signal_shape")
+    mean_domain = _given("mean_domain")
 
     @property
     def modulus(self) -> str:
         """As stated by the author."""
-        L = self._given("sensitivity")
+        L = self._options["sensitivity"]
         return "a function given by the user" if callable(L) else f"{number(L)} radius"
-
-    @property
-    def natural_support(self) -> Support:
-        """As given."""
-        support: Support = self._given("support")
-        return support
-
-    @property
-    def dimension(self) -> int:
-        """As given."""
-        return int(self._given("dimension"))
-
-    @property
-    def signal_shape(self) -> tuple[int, ...]:
-        """As given."""
-        return tuple(self._given("signal_shape"))
-
-    @property
-    def mean_domain(self) -> tuple[float, float]:
-        """As given."""
-        low, high = self._given("mean_domain")
-        return (low, high)
 
     def sample(self, rng: np.random.Generator, size: Size, **parameters: ArrayLike) -> Array:
         """sampler(rng, size, **parameters)."""
@@ -189,7 +158,7 @@ class Custom(ExponentialFamily):
     def mean(self, **parameters: ArrayLike) -> Array:
         """mean(**parameters); the identity where the parameter is the mean itself."""
         self._check_names(parameters)
-        if self._given("parameter") is None:
+        if self._options["parameter"] is None:
             return self._means(parameters["mean"]).copy()
         return self._means(self._needed("mean")(**parameters))
 
@@ -201,7 +170,7 @@ class Custom(ExponentialFamily):
     def parameter(self, mean: ArrayLike) -> dict[str, Array]:
         """parameter(mean clipped to mean_domain)."""
         m = np.clip(self._means(mean), *self.mean_domain)
-        inverse = self._given("parameter")
+        inverse = self._options["parameter"]
         if inverse is None:
             return {"mean": m[..., 0] if self.dimension == 1 else m}
         return {key: np.asarray(value, dtype=np.float64) for key, value in inverse(m).items()}
@@ -216,7 +185,7 @@ class Custom(ExponentialFamily):
         m, margin = self._means(mean), self._margins(covariance, confidence)
         m = m + 0 * margin
         value = self.parameter(m)
-        if self.dimension > 1 and self._given("parameter") is not None:
+        if self.dimension > 1 and self._options["parameter"] is not None:
             widths = self._delta(m, self._covariances(covariance), margin)
             return {k: Interval(v, v - widths[k], v + widths[k]) for k, v in value.items()}
         one, two = self.parameter(m - margin), self.parameter(m + margin)
@@ -242,7 +211,7 @@ class Custom(ExponentialFamily):
 
     def _xi(self, s: Array) -> Array:
         xi = _validate.real_array(
-            FamilyError, **{f"xi(s) of {self.name}": self._given("statistic")(s)}
+            FamilyError, **{f"xi(s) of {self.name}": self._options["statistic"](s)}
         )
         outer = s.shape[: s.ndim - len(self.signal_shape)]
         expected = outer if self.dimension == 1 else (*outer, self.dimension)
@@ -256,15 +225,15 @@ class Custom(ExponentialFamily):
     def _moves(self, radius: float) -> Statistic:
         """As stated: not checked."""
         l1 = self._modulus("sensitivity", radius)
-        stated = self._given("l2_sensitivity") is not None
+        stated = self._options["l2_sensitivity"] is not None
         l2 = self._modulus("l2_sensitivity", radius) if stated else None
-        low, high = self._given("statistic_range")
+        low, high = self._options["statistic_range"]
         why = f"stated by the author of {self.name}, and not checked"
         return Statistic(l1, l2, self.dimension, low, high, reason=why)
 
     def _modulus(self, key: str, radius: float) -> float:
         """What the author states for a radius."""
-        L = self._given(key)
+        L = self._options[key]
         width = math.prod(self.signal_shape) * (self.support.high - self.support.low)
         radius = min(radius, width)  # no two signals are further apart
         try:
@@ -279,12 +248,8 @@ class Custom(ExponentialFamily):
             )
         return value
 
-    def _given(self, key: str) -> Any:
-        options: Mapping[str, Any] = self.__dict__["_options"]
-        return options[key]
-
     def _needed(self, key: str) -> Lookup:
-        thing: Lookup | None = self._given(key)
+        thing: Lookup | None = self._options[key]
         if thing is None:
             raise FamilyError(f"{self.name} has no {key}: pass Custom(..., {key}=function)")
         return thing

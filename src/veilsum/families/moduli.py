@@ -153,11 +153,11 @@ def box(support: Support, radius: float, dimension: int) -> Statistic:
     why = f"the vector s moves by at most {number(value)} in l1 norm"
     if math.isinf(value):
         why = "any two vectors may be arbitrarily far apart: give bounds"
-    l2 = box_l2(support, radius, dimension)
+    l2 = _box_l2(support, radius, dimension)
     return Statistic(value, l2, dimension, support.low, support.high, reason=why)
 
 
-def box_l2(support: Support, radius: float, dimension: int) -> float:
+def _box_l2(support: Support, radius: float, dimension: int) -> float:
     """xi(s) = s, a vector, in l2, for moves of `radius` in l1 within a box of some width.
 
     ||v||_2 is convex, so largest at a corner of { ||v||_1 <= radius, |v_k| <= width }: as many

@@ -9,12 +9,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from veilsum import _extras, _validate
+from veilsum import _validate
 from veilsum._statistic import Statistic
 from veilsum.errors import FamilyError
 from veilsum.families import moduli
-from veilsum.families.base import Array, Size
-from veilsum.families.scalar import POSITIVE, REAL, ScalarFamily
+from veilsum.families.base import Array, Size, Specimen
+from veilsum.families.scalar import POSITIVE, REAL, Identity, ScalarFamily, stats
 from veilsum.families.special import digamma, trigamma
 from veilsum.families.support import Support
 
@@ -26,11 +26,7 @@ class _Positive(ScalarFamily):
     """theta > 0 and E xi > 0."""
 
     domain: ClassVar[Support] = POSITIVE
-
-    @property
-    def mean_domain(self) -> tuple[float, float]:
-        """E xi > 0; the edge 0 gives the parameter its limit, 0 or inf."""
-        return (0.0, math.inf)
+    mean_domain: ClassVar[tuple[float, float]] = (0.0, math.inf)  # at 0 theta is 0 or inf
 
     @property
     def variance_in_mean(self) -> tuple[float, float, float]:
@@ -39,13 +35,10 @@ class _Positive(ScalarFamily):
 
 
 @dataclass(frozen=True)
-class _WaitingTime(_Positive):
+class _WaitingTime(_Positive, Identity):
     """s ~ Gamma(k, rate), k known:  xi(s) = s,  E xi = k/rate,  Var xi = k/rate^2."""
 
     parameters: ClassVar[tuple[str, ...]] = ("rate",)
-    formula: ClassVar[str] = "s"
-    statistic_is_exact: ClassVar[bool] = True
-    modulus: ClassVar[str] = "min(radius, high - low)"
     natural_support: ClassVar[Support] = NON_NEGATIVE
 
     @property
@@ -57,27 +50,17 @@ class _WaitingTime(_Positive):
         """Var xi = m^2/k."""
         return (0.0, 0.0, 1 / self._k)
 
-    def _xi(self, s: Array) -> Array:
-        return s.copy()
-
     def _expectation(self, theta: Array) -> Array:
         return self._k / theta
 
-    def _variance(self, theta: Array) -> Array:
-        return self._k / theta**2
-
     def _inverse(self, m: Array) -> Array:
         return self._k / m
-
-    def _moves(self, radius: float) -> Statistic:
-        return self._increasing(moduli.linear(self.support, radius))
 
     def _draw(self, rng: np.random.Generator, size: Size, theta: Array) -> Array:
         return rng.gamma(self._k, 1 / theta, size)
 
     def _marginals(self, rate: Array) -> list[Any]:  # type: ignore[override]
-        stats = _extras.load("scipy.stats")
-        return [stats.gamma(self._k, scale=1 / rate)]
+        return [stats().gamma(self._k, scale=1 / rate)]
 
 
 @dataclass(frozen=True)
@@ -123,11 +106,8 @@ class GammaKnownShape(_WaitingTime):
 
     name: ClassVar[str] = "gamma-known-shape"
     _proved: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        """Refuse a shape that is not positive."""
-        super().__post_init__()
-        _validate.positive(FamilyError, shape=self.shape)
+    _positive: ClassVar[tuple[str, ...]] = ("shape",)
+    example: ClassVar[Specimen] = ({"shape": 2.2}, {"rate": 0.6})
 
     @property
     def _k(self) -> float:
@@ -164,11 +144,8 @@ class GammaKnownRate(ScalarFamily):
     modulus: ClassVar[str] = "min(log(1 + radius/low), log(high/low)), infinite without a floor"
     natural_support: ClassVar[Support] = POSITIVE
     domain: ClassVar[Support] = POSITIVE
-
-    def __post_init__(self) -> None:
-        """Refuse a rate that is not positive."""
-        super().__post_init__()
-        _validate.positive(FamilyError, rate=self.rate)
+    _positive: ClassVar[tuple[str, ...]] = ("rate",)
+    example: ClassVar[Specimen] = ({"rate": 1.7}, {"shape": 1.3})
 
     @property
     def remedy(self) -> str:
@@ -197,8 +174,7 @@ class GammaKnownRate(ScalarFamily):
         return np.maximum(rng.gamma(theta, 1 / self.rate, size), np.finfo(np.float64).tiny)
 
     def _marginals(self, shape: Array) -> list[Any]:  # type: ignore[override]
-        stats = _extras.load("scipy.stats")
-        return [stats.gamma(shape, scale=1 / self.rate)]
+        return [stats().gamma(shape, scale=1 / self.rate)]
 
 
 @dataclass(frozen=True)
@@ -227,11 +203,8 @@ class Pareto(_Positive):
     formula: ClassVar[str] = "log(s/minimum)"
     statistic_is_log: ClassVar[bool] = True
     modulus: ClassVar[str] = "min(log(1 + radius/low), log(high/low)), low >= minimum"
-
-    def __post_init__(self) -> None:
-        """Refuse a minimum that is not positive."""
-        _validate.positive(FamilyError, minimum=self.minimum)
-        super().__post_init__()
+    _positive: ClassVar[tuple[str, ...]] = ("minimum",)
+    example: ClassVar[Specimen] = ({"minimum": 2.0}, {"alpha": 1.8})
 
     @property
     def natural_support(self) -> Support:
@@ -244,9 +217,6 @@ class Pareto(_Positive):
     def _expectation(self, theta: Array) -> Array:
         return 1 / theta
 
-    def _variance(self, theta: Array) -> Array:
-        return 1 / theta**2
-
     def _inverse(self, m: Array) -> Array:
         return 1 / m
 
@@ -257,8 +227,7 @@ class Pareto(_Positive):
         return self.minimum * np.exp(rng.exponential(1 / theta, size))
 
     def _marginals(self, alpha: Array) -> list[Any]:  # type: ignore[override]
-        stats = _extras.load("scipy.stats")
-        return [stats.pareto(alpha, scale=self.minimum)]
+        return [stats().pareto(alpha, scale=self.minimum)]
 
 
 @dataclass(frozen=True)
@@ -291,20 +260,14 @@ class Weibull(_Positive):
         "(low + radius)^shape - low^shape if shape <= 1, else high^shape - (high - radius)^shape"
     )
     natural_support: ClassVar[Support] = NON_NEGATIVE
-
-    def __post_init__(self) -> None:
-        """Refuse a shape that is not positive."""
-        super().__post_init__()
-        _validate.positive(FamilyError, shape=self.shape)
+    _positive: ClassVar[tuple[str, ...]] = ("shape",)
+    example: ClassVar[Specimen] = ({"shape": 0.6}, {"scale": 3.0})
 
     def _xi(self, s: Array) -> Array:
         return np.power(s, self.shape)
 
     def _expectation(self, theta: Array) -> Array:
         return np.power(theta, self.shape)
-
-    def _variance(self, theta: Array) -> Array:
-        return np.power(theta, 2 * self.shape)
 
     def _inverse(self, m: Array) -> Array:
         return np.power(m, 1 / self.shape)
@@ -316,8 +279,7 @@ class Weibull(_Positive):
         return theta * rng.weibull(self.shape, size)
 
     def _marginals(self, scale: Array) -> list[Any]:  # type: ignore[override]
-        stats = _extras.load("scipy.stats")
-        return [stats.weibull_min(self.shape, scale=scale)]
+        return [stats().weibull_min(self.shape, scale=scale)]
 
 
 @dataclass(frozen=True)
@@ -346,6 +308,7 @@ class Laplace(_Positive):
     formula: ClassVar[str] = "|s - location|"
     modulus: ClassVar[str] = "min(radius, largest - smallest |s - location|)"
     natural_support: ClassVar[Support] = REAL
+    example: ClassVar[Specimen] = ({"location": 0.5}, {"scale": 1.2})
 
     def __post_init__(self) -> None:
         """Refuse a location that is not a number."""
@@ -358,15 +321,6 @@ class Laplace(_Positive):
     def _xi(self, s: Array) -> Array:
         return np.abs(s - self.location)
 
-    def _expectation(self, theta: Array) -> Array:
-        return theta.copy()
-
-    def _variance(self, theta: Array) -> Array:
-        return theta**2
-
-    def _inverse(self, m: Array) -> Array:
-        return m
-
     def _moves(self, radius: float) -> Statistic:
         return moduli.distance(self.support, radius, self.location)
 
@@ -374,8 +328,7 @@ class Laplace(_Positive):
         return rng.laplace(self.location, theta, size)
 
     def _marginals(self, scale: Array) -> list[Any]:  # type: ignore[override]
-        stats = _extras.load("scipy.stats")
-        return [stats.laplace(self.location, scale)]
+        return [stats().laplace(self.location, scale)]
 
 
 def inverse_digamma(y: Array) -> Array:

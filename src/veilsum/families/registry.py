@@ -3,32 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
-import importlib
 from dataclasses import dataclass
 from typing import Any
 
 from veilsum.errors import FamilyError
-from veilsum.families.base import ExponentialFamily
-
-_TABLE: dict[str, tuple[str, str, dict[str, Any]]] = {
-    "normal": ("scalar", "Normal", {"sigma": 1.0}),
-    "log-normal": ("scalar", "LogNormal", {"sigma": 1.0}),
-    "log-normal-1p": ("scalar", "LogNormal1p", {"sigma": 1.0}),
-    "bernoulli": ("scalar", "Bernoulli", {}),
-    "poisson": ("scalar", "Poisson", {}),
-    "geometric": ("scalar", "Geometric", {}),
-    "exponential": ("positive", "Exponential", {}),
-    "gamma-known-shape": ("positive", "GammaKnownShape", {"shape": 2.0}),
-    "gamma-known-rate": ("positive", "GammaKnownRate", {"rate": 1.0}),
-    "pareto": ("positive", "Pareto", {"minimum": 1.0}),
-    "weibull": ("positive", "Weibull", {"shape": 0.5}),
-    "laplace": ("positive", "Laplace", {"location": 0.0}),
-    "categorical": ("vectors", "Categorical", {"categories": 3}),
-    "normal-both": ("vectors", "NormalBoth", {}),
-    "multivariate-normal": ("vectors", "MultivariateNormal", {"sigma": ((1.0, 0.0), (0.0, 1.0))}),
-}
-"""Name -> module, class, and options of the example that `describe` lists."""
+from veilsum.families.base import FAMILIES, ExponentialFamily
 
 
 @dataclass(frozen=True)
@@ -53,7 +32,7 @@ class Description:
     Examples
     --------
     >>> from veilsum import families
-    >>> families.describe()[3].support
+    >>> families.describe()[0].support
     'whole numbers 0 or 1'
     """
 
@@ -66,7 +45,7 @@ class Description:
 
 
 def names() -> tuple[str, ...]:
-    """The names that `get` knows. `Custom` has none: it is built from functions.
+    """The names that `get` knows, sorted. `Custom` has none: it is built from functions.
 
     Returns
     -------
@@ -76,13 +55,13 @@ def names() -> tuple[str, ...]:
     --------
     >>> from veilsum import families
     >>> families.names()[:3]
-    ('normal', 'log-normal', 'log-normal-1p')
+    ('bernoulli', 'categorical', 'exponential')
     """
-    return tuple(_TABLE)
+    return tuple(FAMILIES)
 
 
 def get(name: str, **options: Any) -> ExponentialFamily:
-    """The family of that name. No other family is built or imported for it.
+    """The family of that name.
 
     Parameters
     ----------
@@ -106,7 +85,7 @@ def get(name: str, **options: Any) -> ExponentialFamily:
     >>> families.get("log-normal", sigma=1.0, bounds=(0.1, None))
     LogNormal(bounds=(0.1, None), sigma=1.0)
     """
-    cls = _class(_closest(name))
+    cls: Any = FAMILIES[name]
     known = _options_of(cls)
     unknown = [key for key in options if key not in known]
     missing = [key for key, needed in known.items() if needed and key not in options]
@@ -138,7 +117,7 @@ def options(name: str) -> dict[str, bool]:
     >>> families.options("log-normal-1p")
     {'sigma': True, 'bounds': False}
     """
-    return _options_of(_class(_closest(name)))
+    return _options_of(FAMILIES[name])
 
 
 def describe() -> tuple[Description, ...]:
@@ -154,25 +133,25 @@ def describe() -> tuple[Description, ...]:
     >>> families.describe()[0].statistic
     's'
     """
-    return tuple(_describe(name) for name in names())
+    return tuple(_describe(name, cls) for name, cls in FAMILIES.items())
 
 
-def _describe(name: str) -> Description:
-    cls = _class(name)
-    example = cls(**_TABLE[name][2])
+def _describe(name: str, cls: type[ExponentialFamily]) -> Description:
+    examples = cls.examples()
+    if not examples:
+        raise FamilyError(
+            f"{name} has no example to describe; give {cls.__name__} example = (options of a family, "
+            "parameters to draw signals with)"
+        )
+    family = examples[0].family
     return Description(
         name=name,
-        statistic=example.formula,
-        parameters=example.parameters,
+        statistic=family.formula,
+        parameters=family.parameters,
         options=tuple(_options_of(cls)),
-        support=example.support.describe(),
-        sensitivity=example.modulus,
+        support=family.support.describe(),
+        sensitivity=family.modulus,
     )
-
-
-def _class(name: str) -> Any:
-    module, cls, _ = _TABLE[name]
-    return getattr(importlib.import_module(f"veilsum.families.{module}"), cls)
 
 
 def _options_of(cls: type[ExponentialFamily]) -> dict[str, bool]:
@@ -180,16 +159,3 @@ def _options_of(cls: type[ExponentialFamily]) -> dict[str, bool]:
     fields = [f for f in dataclasses.fields(cls) if f.init]
     needed = {f.name: f.default is dataclasses.MISSING for f in fields}
     return dict(sorted(needed.items(), key=lambda item: not item[1]))
-
-
-def _closest(name: str) -> str:
-    known = {_plain(key): key for key in _TABLE}
-    if _plain(name) in known:
-        return known[_plain(name)]
-    near = difflib.get_close_matches(_plain(name), known, n=1, cutoff=0.5)
-    hint = f"did you mean {known[near[0]]}?" if near else f"known: {', '.join(_TABLE)}"
-    raise FamilyError(f"there is no family {name!r}; {hint}")
-
-
-def _plain(name: str) -> str:
-    return str(name).lower().translate(str.maketrans("", "", " -_"))

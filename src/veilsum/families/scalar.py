@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,7 +18,7 @@ from veilsum import _extras, _validate
 from veilsum._statistic import Statistic
 from veilsum.errors import FamilyError
 from veilsum.families import moduli
-from veilsum.families.base import Array, ExponentialFamily, Interval, Size
+from veilsum.families.base import Array, Example, ExponentialFamily, Interval, Size, Specimen
 from veilsum.families.special import erfcx
 from veilsum.families.support import Support
 
@@ -32,20 +32,35 @@ _NEWTON_STEPS = 60
 class ScalarFamily(ExponentialFamily):
     """xi(s) is a number, theta is a number, and E xi = f(theta) with f monotone.
 
-    A subclass defines `_xi`, `_expectation` f, `_variance`, `_inverse` of f and `_draw`; `domain`
-    is where theta may lie.
+    A subclass defines `_xi`, `_moves` and `_draw`; `_expectation` f and its `_inverse`, if f is not the
+    identity; `variance_in_mean`, or `_variance` where Var xi is no polynomial of E xi. `domain` is where
+    theta may lie.
     """
 
     domain: ClassVar[Support] = REAL
 
-    @abstractmethod
-    def _expectation(self, theta: Array) -> Array: ...
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        """Of `example`; without it a family without options, at a parameter inside its domain."""
+        if cls.example is not None or any(f.init and f.default is MISSING for f in fields(cls)):
+            return super().examples()
+        low, high, family = cls.domain.low, cls.domain.high, cls()
+        inside = low + 0.3 * min(high - low, 9.0) if math.isfinite(low) else min(-0.7, high - 2.7)
+        return (Example(family, {family.parameters[0]: inside}),)
 
-    @abstractmethod
-    def _variance(self, theta: Array) -> Array: ...
+    def _expectation(self, theta: Array) -> Array:
+        return theta.copy()
 
-    @abstractmethod
-    def _inverse(self, m: Array) -> Array: ...
+    def _inverse(self, m: Array) -> Array:
+        return m
+
+    def _variance(self, theta: Array) -> Array:
+        """a + b m + c m^2 at m = E xi."""
+        if self.variance_in_mean is None:
+            raise FamilyError(f"{self.name} states neither variance_in_mean nor _variance")
+        a, b, c = self.variance_in_mean
+        m = self._expectation(theta)
+        return a + (b + c * m) * m
 
     @abstractmethod
     def _draw(self, rng: np.random.Generator, size: Size, theta: Array) -> Array: ...
@@ -108,7 +123,22 @@ class ScalarFamily(ExponentialFamily):
 
 
 @dataclass(frozen=True)
-class Normal(ScalarFamily):
+class Identity(ScalarFamily):
+    """xi(s) = s."""
+
+    formula: ClassVar[str] = "s"
+    statistic_is_exact: ClassVar[bool] = True
+    modulus: ClassVar[str] = "min(radius, high - low)"
+
+    def _xi(self, s: Array) -> Array:
+        return s.copy()
+
+    def _moves(self, radius: float) -> Statistic:
+        return self._increasing(moduli.linear(self.support, radius))
+
+
+@dataclass(frozen=True)
+class Normal(Identity):
     """s ~ N(mu, sigma^2), sigma known:  xi(s) = s,  E xi = mu,  Var xi = sigma^2.
 
     Parameters
@@ -130,10 +160,8 @@ class Normal(ScalarFamily):
     name: ClassVar[str] = "normal"
     _proved: ClassVar[bool] = True
     parameters: ClassVar[tuple[str, ...]] = ("mu",)
-    formula: ClassVar[str] = "s"
-    statistic_is_exact: ClassVar[bool] = True
-    modulus: ClassVar[str] = "min(radius, high - low)"
     natural_support: ClassVar[Support] = REAL
+    example: ClassVar[Specimen] = ({"sigma": 1.5}, {"mu": -0.7})
 
     def __post_init__(self) -> None:
         """Refuse a spread that is not positive."""
@@ -156,27 +184,14 @@ class Normal(ScalarFamily):
             )
         return self.sigma
 
-    def _xi(self, s: Array) -> Array:
-        return s.copy()
-
-    def _expectation(self, theta: Array) -> Array:
-        return theta.copy()
-
     def _variance(self, theta: Array) -> Array:
         return self.spread**2 + 0 * theta
-
-    def _inverse(self, m: Array) -> Array:
-        return m
-
-    def _moves(self, radius: float) -> Statistic:
-        return self._increasing(moduli.linear(self.support, radius))
 
     def _draw(self, rng: np.random.Generator, size: Size, theta: Array) -> Array:
         return rng.normal(theta, self.spread, size)
 
     def _marginals(self, mu: Array) -> list[Any]:  # type: ignore[override]
-        stats = _extras.load("scipy.stats")
-        return [stats.norm(mu, self.spread)]
+        return [stats().norm(mu, self.spread)]
 
 
 @dataclass(frozen=True)
@@ -232,8 +247,7 @@ class LogNormal(Normal):
         return rng.lognormal(theta, self.spread, size)
 
     def _marginals(self, mu: Array) -> list[Any]:  # type: ignore[override]
-        stats = _extras.load("scipy.stats")
-        return [stats.lognorm(self.spread, scale=np.exp(mu))]
+        return [stats().lognorm(self.spread, scale=np.exp(mu))]
 
 
 @dataclass(frozen=True)
@@ -269,21 +283,13 @@ class LogNormal1p(Normal):
     statistic_is_exact: ClassVar[bool] = False
     modulus: ClassVar[str] = "log(1 + min(radius, high - low)/(1 + low)), low >= 0"
     natural_support: ClassVar[Support] = Support(low=0.0)
+    mean_domain: ClassVar[tuple[float, float]] = (0.0, math.inf)
+    variance_in_mean: ClassVar[None] = None  # Var xi is no polynomial of E xi
 
     def __post_init__(self) -> None:
         """Refuse to go without sigma: mu is the location before truncation, and depends on it."""
         super().__post_init__()
         _ = self.spread
-
-    @property
-    def mean_domain(self) -> tuple[float, float]:
-        """E xi > 0."""
-        return (0.0, math.inf)
-
-    @property
-    def variance_in_mean(self) -> None:
-        """Var xi is no polynomial of E xi."""
-        return
 
     def _xi(self, s: Array) -> Array:
         return np.log1p(s)
@@ -309,23 +315,14 @@ class LogNormal1p(Normal):
         return np.asarray(np.expm1(np.maximum(x, 0.0)))
 
     def _marginals(self, mu: Array) -> list[Any]:  # type: ignore[override]
-        stats = _extras.load("scipy.stats")
-        return [_Expm1(stats.truncnorm(-mu / self.spread, np.inf, loc=mu, scale=self.spread))]
+        return [_Expm1(stats().truncnorm(-mu / self.spread, np.inf, loc=mu, scale=self.spread))]
 
 
 @dataclass(frozen=True)
-class _Count(ScalarFamily):
+class _Count(Identity):
     """xi(s) = s on whole numbers:  sensitivity = min(floor(radius), high - low)."""
 
-    formula: ClassVar[str] = "s"
-    statistic_is_exact: ClassVar[bool] = True
     modulus: ClassVar[str] = "min(floor(radius), high - low)"
-
-    def _xi(self, s: Array) -> Array:
-        return s.copy()
-
-    def _moves(self, radius: float) -> Statistic:
-        return self._increasing(moduli.linear(self.support, radius))
 
 
 @dataclass(frozen=True)
@@ -349,32 +346,14 @@ class Bernoulli(_Count):
     parameters: ClassVar[tuple[str, ...]] = ("p",)
     natural_support: ClassVar[Support] = Support(low=0.0, high=1.0, integer=True)
     domain: ClassVar[Support] = Support(low=0.0, high=1.0)
-
-    @property
-    def mean_domain(self) -> tuple[float, float]:
-        """0 <= E xi <= 1."""
-        return (0.0, 1.0)
-
-    @property
-    def variance_in_mean(self) -> tuple[float, float, float]:
-        """Var xi = m - m^2."""
-        return (0.0, 1.0, -1.0)
-
-    def _expectation(self, theta: Array) -> Array:
-        return theta.copy()
-
-    def _variance(self, theta: Array) -> Array:
-        return theta * (1 - theta)
-
-    def _inverse(self, m: Array) -> Array:
-        return m
+    mean_domain: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    variance_in_mean: ClassVar[tuple[float, float, float]] = (0.0, 1.0, -1.0)
 
     def _draw(self, rng: np.random.Generator, size: Size, theta: Array) -> Array:
         return (rng.random(size) < theta).astype(np.float64)
 
     def _marginals(self, p: Array) -> list[Any]:  # type: ignore[override]
-        stats = _extras.load("scipy.stats")
-        return [stats.bernoulli(p)]
+        return [stats().bernoulli(p)]
 
 
 @dataclass(frozen=True)
@@ -398,32 +377,14 @@ class Poisson(_Count):
     parameters: ClassVar[tuple[str, ...]] = ("rate",)
     natural_support: ClassVar[Support] = Support(low=0.0, integer=True)
     domain: ClassVar[Support] = Support(low=0.0)
-
-    @property
-    def mean_domain(self) -> tuple[float, float]:
-        """E xi >= 0."""
-        return (0.0, math.inf)
-
-    @property
-    def variance_in_mean(self) -> tuple[float, float, float]:
-        """Var xi = m."""
-        return (0.0, 1.0, 0.0)
-
-    def _expectation(self, theta: Array) -> Array:
-        return theta.copy()
-
-    def _variance(self, theta: Array) -> Array:
-        return theta.copy()
-
-    def _inverse(self, m: Array) -> Array:
-        return m
+    mean_domain: ClassVar[tuple[float, float]] = (0.0, math.inf)
+    variance_in_mean: ClassVar[tuple[float, float, float]] = (0.0, 1.0, 0.0)
 
     def _draw(self, rng: np.random.Generator, size: Size, theta: Array) -> Array:
         return rng.poisson(theta, size).astype(np.float64)
 
     def _marginals(self, rate: Array) -> list[Any]:  # type: ignore[override]
-        stats = _extras.load("scipy.stats")
-        return [stats.poisson(rate)]
+        return [stats().poisson(rate)]
 
 
 @dataclass(frozen=True)
@@ -447,22 +408,14 @@ class Geometric(_Count):
     parameters: ClassVar[tuple[str, ...]] = ("p",)
     natural_support: ClassVar[Support] = Support(low=1.0, integer=True)
     domain: ClassVar[Support] = Support(low=0.0, high=1.0, open_low=True)
-
-    @property
-    def mean_domain(self) -> tuple[float, float]:
-        """E xi >= 1."""
-        return (1.0, math.inf)
-
-    @property
-    def variance_in_mean(self) -> tuple[float, float, float]:
-        """Var xi = m^2 - m."""
-        return (0.0, -1.0, 1.0)
+    mean_domain: ClassVar[tuple[float, float]] = (1.0, math.inf)
+    variance_in_mean: ClassVar[tuple[float, float, float]] = (0.0, -1.0, 1.0)
 
     def _expectation(self, theta: Array) -> Array:
         return 1 / theta
 
     def _variance(self, theta: Array) -> Array:
-        return (1 - theta) / theta**2
+        return (1 - theta) / theta**2  # m^2 - m cancels near p = 1
 
     def _inverse(self, m: Array) -> Array:
         return 1 / m
@@ -471,8 +424,12 @@ class Geometric(_Count):
         return rng.geometric(theta, size).astype(np.float64)
 
     def _marginals(self, p: Array) -> list[Any]:  # type: ignore[override]
-        stats = _extras.load("scipy.stats")
-        return [stats.geom(p)]
+        return [stats().geom(p)]
+
+
+def stats() -> Any:
+    """scipy.stats, loaded where a distribution is asked for."""
+    return _extras.load("scipy.stats")
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,16 +21,9 @@ COEFFICIENTS = (
     -1.6519256000923578e-13, 1.9024103044538835e-15, 6.601187937172832e-15, 2.880282449409004e-17,
     -2.7791709635743296e-16,
 )  # fmt: skip
-BERNOULLI = (
-    1 / 6,
-    -1 / 30,
-    1 / 42,
-    -1 / 30,
-    5 / 66,
-    -691 / 2730,
-    7 / 6,
-    -3617 / 510,
-)  # B_2, B_4, ...
+BERNOULLI = (  # B_2, B_4, ...
+    1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510,
+)  # fmt: skip
 STEPS = 10  # below it Stirling's series is not exact enough
 OVERFLOW = -27.0  # e^(x^2) is infinite from here on
 SPLITTER = 2.0**27 + 1  # takes a number apart into halves of 26 bits

@@ -9,17 +9,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from veilsum import _extras, _validate
+from veilsum import _validate
 from veilsum._statistic import Statistic
 from veilsum.errors import FamilyError
 from veilsum.families import moduli
-from veilsum.families.base import (
-    Array,
-    ExponentialFamily,
-    Interval,
-    Size,
-)
-from veilsum.families.scalar import REAL
+from veilsum.families.base import Array, ExponentialFamily, Interval, Size, Specimen
+from veilsum.families.scalar import REAL, stats
 from veilsum.families.support import Metric, Support
 
 
@@ -49,11 +44,8 @@ class NormalBoth(ExponentialFamily):
         "max over t <= radius of t + t max(|2 low + t|, |2 high - t|), infinite without bounds"
     )
     natural_support: ClassVar[Support] = REAL
-
-    @property
-    def dimension(self) -> int:
-        """s and s^2."""
-        return 2
+    dimension: ClassVar[int] = 2
+    example: ClassVar[Specimen] = ({}, {"mu": -1.1, "sigma": 0.7})
 
     def sample(self, rng: np.random.Generator, size: Size, **parameters: ArrayLike) -> Array:
         """Signals of shape `size` from N(mu, sigma^2)."""
@@ -115,8 +107,7 @@ class NormalBoth(ExponentialFamily):
         return mu, sigma
 
     def _marginals(self, mu: Array, sigma: Array) -> list[Any]:  # type: ignore[override]
-        stats = _extras.load("scipy.stats")
-        return [stats.norm(mu, sigma)]
+        return [stats().norm(mu, sigma)]
 
 
 @dataclass(frozen=True)
@@ -149,17 +140,16 @@ class Categorical(ExponentialFamily):
     formula: ClassVar[str] = "one-hot(s)"
     statistic_is_exact: ClassVar[bool] = True
     modulus: ClassVar[str] = "2, whatever the radius: any two categories"
+    metric: ClassVar[Metric] = Metric.DISCRETE
+    mean_domain: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    variance_in_mean: ClassVar[tuple[float, float, float]] = (0.0, 1.0, -1.0)
+    example: ClassVar[Specimen] = ({"categories": 4}, {"p": (0.1, 0.2, 0.3, 0.4)})
 
     def __post_init__(self) -> None:
         """Refuse fewer than two categories, and bounds."""
         _validate.at_least(FamilyError, 2, categories=self.categories)
         if self.bounds is not None:
             raise FamilyError("categorical takes no bounds: its categories have no order")
-
-    @property
-    def metric(self) -> Metric:
-        """Any two categories are adjacent, whatever the radius."""
-        return Metric.DISCRETE
 
     @property
     def natural_support(self) -> Support:
@@ -170,16 +160,6 @@ class Categorical(ExponentialFamily):
     def dimension(self) -> int:
         """One coordinate per category."""
         return self.categories
-
-    @property
-    def mean_domain(self) -> tuple[float, float]:
-        """0 <= p_j <= 1; together they add up to 1."""
-        return (0.0, 1.0)
-
-    @property
-    def variance_in_mean(self) -> tuple[float, float, float]:
-        """Var xi_j = p_j - p_j^2."""
-        return (0.0, 1.0, -1.0)
 
     def sample(self, rng: np.random.Generator, size: Size, **parameters: ArrayLike) -> Array:
         """s = #{j : u >= p_0 + ... + p_j} with u uniform."""
@@ -259,6 +239,10 @@ class MultivariateNormal(ExponentialFamily):
     statistic_is_exact: ClassVar[bool] = True
     modulus: ClassVar[str] = "min(radius, d (high - low)), radius in l1"
     natural_support: ClassVar[Support] = REAL
+    example: ClassVar[Specimen] = (
+        {"sigma": ((2.0, 0.5, 0.0), (0.5, 1.0, -0.2), (0.0, -0.2, 0.5))},
+        {"mu": (1.0, -2.0, 0.5)},
+    )
 
     def __post_init__(self) -> None:
         """Refuse a matrix that is not a covariance."""
@@ -328,10 +312,8 @@ class MultivariateNormal(ExponentialFamily):
         return mu
 
     def _marginals(self, mu: Array) -> list[Any]:  # type: ignore[override]
-        stats = _extras.load("scipy.stats")
-        return [
-            stats.norm(m, d) for m, d in zip(mu, np.sqrt(np.diagonal(self._matrix)), strict=True)
-        ]
+        spreads = np.sqrt(np.diagonal(self._matrix))
+        return [stats().norm(m, spread) for m, spread in zip(mu, spreads, strict=True)]
 
 
 def _root(v: Array) -> Array:
