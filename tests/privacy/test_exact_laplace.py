@@ -284,7 +284,9 @@ def test_releases_are_unbiased_and_of_the_stated_variance(made: Any) -> None:
 @pytest.mark.thorough
 @pytest.mark.parametrize("made", RELEASING, ids=by_name)
 def test_releases_without_part_of_their_noise_have_another_variance(made: Any) -> None:
-    """What `weakened` releases is what an audit of exact releases must find."""
+    """What `weakened` releases is what an audit of exact releases must find; or it releases nothing."""
+    if made.weakened(0.3).status is not Status.PROVED:
+        return
     assert abs(standard_errors(made.weakened(0.3), made, inputs(made)[0])[1]) > 6
 
 

@@ -192,6 +192,9 @@ def test_the_larger_of_a_statistic_and_a_weight_is_no_less_than_either(
     assert larger.l2 is not None
     assert larger.l2 >= max(times * one.l2, weight)
     assert (larger.dimension, larger.status) == (one.dimension, one.status)
+    off = replace(one, error=0.25).at_least(weight, times).error
+    assert off >= max(times * 0.25, 0.25)
+    assert not larger.bounded  # a message has other bounds than the statistic in it
     for g in (1.0, 2.0**-10):
         beside = one.at_least(weight).steps(g)
         for either in (one, Statistic(weight)):

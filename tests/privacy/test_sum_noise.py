@@ -9,6 +9,7 @@ import pytest
 from scipy.stats import skellam
 
 from veilsum.errors import PrivacyError
+from veilsum.privacy.laws import DiscreteLaplace
 from veilsum.privacy.laws.shares import GeneralizedDiscreteLaplace as Laplace
 from veilsum.privacy.laws.skellam import Skellam
 from veilsum.privacy.masked import MaskedParameters
@@ -27,6 +28,7 @@ def test_one_full_draw_has_the_quantile_of_discrete_laplace(scale: Any, confiden
     m = Laplace(Fraction(1), scale).quantile(confidence)
     assert discrete_laplace(scale, m) >= confidence - 1e-9
     assert m == 0 or discrete_laplace(scale, m - 1) < confidence + 1e-9
+    assert DiscreteLaplace(scale).quantile(confidence) == m
 
 
 def test_the_error_of_a_probability_is_below_one_in_a_billion() -> None:
@@ -101,6 +103,7 @@ def test_an_interval_has_half_a_step_for_rounding_unless_numbers_are_whole() -> 
 def test_the_tail_of_discrete_laplace_holds_and_is_near(scale: Any, probability: float) -> None:
     """P(|X| >= x) = 2 r^x/(1+r) is at most what is asked, and x near the least such number."""
     x = Laplace(Fraction(1), scale).tail(probability)
+    assert DiscreteLaplace(scale).tail(probability) == x
     logarithm = math.log(2) - x / scale - math.log1p(math.exp(-1 / scale))
     assert logarithm <= math.log(probability)
     need = scale * (math.log(2 / probability) - math.log1p(math.exp(-1 / scale)))
