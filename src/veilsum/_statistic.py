@@ -167,7 +167,7 @@ class Statistic:
 
     >>> bins = Statistic(l1=2.0, l2=2**0.5, dimension=20, low=0.0, high=1.0, step=1.0)
     >>> bins.steps(1.0)
-    (2, 1.4142135623730951)
+    (2, 1.4142135623730963)
     >>> bins.total(records=969).high[0]
     969.0
     """
@@ -192,9 +192,16 @@ class Statistic:
             raise PrivacyError(f"a sensitivity must be at least 0; found {self.l1} and {self.l2}")
         if not (isinstance(self.dimension, int | np.integer) and self.dimension >= 1):
             raise PrivacyError(f"dimension must be a whole number above 0; found {self.dimension}")
+        if not self.error >= 0:
+            raise PrivacyError(f"error must be at least 0; found {self.error}")
         for name in ("low", "high"):
-            ends = np.broadcast_to(np.asarray(getattr(self, name), dtype=float), self.dimension)
-            object.__setattr__(self, name, tuple(ends.tolist()))
+            ends = np.asarray(getattr(self, name), dtype=float)
+            if ends.shape not in ((), (self.dimension,)):
+                raise PrivacyError(
+                    f"{name} must be one number, or one for each of {self.dimension} components; found "
+                    f"{ends.size}"
+                )
+            object.__setattr__(self, name, tuple(np.broadcast_to(ends, self.dimension).tolist()))
         if not all(a <= b for a, b in zip(self.low, self.high, strict=True)):
             raise PrivacyError("bounds of a statistic need low <= high in each component")
         if self.step is not None and not 0 < self.step < math.inf:
@@ -264,6 +271,10 @@ class Statistic:
         times : float
             What the statistic is multiplied by.
         """
+        if not (0 <= weight < math.inf and 0 <= times < math.inf):
+            raise PrivacyError(
+                f"weights must be finite numbers of at least 0; found {weight} and {times}"
+            )
         return replace(
             self, l1=max(times * self.l1, weight), l2=None, low=-math.inf, high=math.inf, step=None,
             error=self.error * max(times, 1.0),
@@ -292,8 +303,8 @@ class Statistic:
         -------
         (int, float)
         """
-        g, l2 = Fraction(step), float(self.l2 or 0.0)
-        if self.step is not None and (Fraction(self.step) / g).denominator == 1:
+        g, l2 = Fraction(step), float(self.l2 or 0.0) * float(ROUND_UP)
+        if self.step is not None and not self.error and (Fraction(self.step) / g).denominator == 1:
             l1 = math.ceil(Fraction(self.l1) / g)
             return l1, min(float(l1), l2 / float(g))
         l1 = math.ceil(self.distance() / g) + self.dimension - 1

@@ -11,7 +11,7 @@ from veilsum import algorithms, networks, theory
 from veilsum.errors import AlgorithmError
 from veilsum.families import LogNormal, Normal
 from veilsum.paper.baseline import release_weights
-from veilsum.privacy import SignalDP, plan, guarantee_of
+from veilsum.privacy import SignalDP, guarantee_of, plan
 from veilsum.simulation import Problem, SyntheticSignals, noise, simulate
 from veilsum.simulation.seeds import noise_seed
 

@@ -21,10 +21,10 @@ class Fixed:
     varies: bool = False
     measured: bool = False
 
-    def signals(self, t: Any, replicas: Any) -> Any:
+    def signals(self, t: Any, replicas: Any) -> Any:  # noqa: ARG002 - one set for all
         return self.values[:, None]
 
-    def expected(self, family: Any, rounds: Any) -> Any:
+    def expected(self, family: Any, rounds: Any) -> Any:  # noqa: ARG002 - nobody asks
         return np.zeros(family.dimension)
 
     def check(self, family: Any, rounds: Any) -> None:

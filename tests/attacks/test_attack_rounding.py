@@ -2,10 +2,11 @@
 
 Far from 0 and for a small radius, xi(s) moves by so little that its own rounding counts. The
 sensitivity is a real number's, and so is the guarantee for ideal noise; what an agent releases is
-the rounded statistic, and its noise pays for the rounding (`calibration.input_error`).
+the rounded statistic, and its noise pays for the rounding (`Statistic.error`).
 """
 
 import math
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ import pytest
 from tests.attacks.attack_count import TRIED
 from veilsum import families as f
 from veilsum.errors import PrivacyError
-from veilsum.privacy.planning import input_error
+from veilsum.privacy import LaplaceMechanism
 
 HOLD = [
     (f.LogNormal(1.0, bounds=(0.1, None)), 1.0),
@@ -58,12 +59,13 @@ def test_the_computed_statistic_moves_no_further_than_stated(family: Any, radius
 @pytest.mark.parametrize(("family", "radius"), COUNTS, ids=lambda x: getattr(x, "name", x))
 def test_where_its_rounding_counts_agents_pay_for_it_or_refuse(family: Any, radius: Any) -> None:
     """The ideal guarantee is about real numbers; a release pays for 2^-49 max |xi| on either side."""
-    stated = family.moves(radius).l1
-    excess = worst_rounded_move(family, radius) - stated
+    stated = family.moves(radius)
+    excess = worst_rounded_move(family, radius) - stated.l1
     TRIED["rounding of the statistic"] += 1
     assert excess > 0  # else there is nothing to pay for
     try:
-        paid = 2 * input_error(family, stated)
+        made = LaplaceMechanism.fit(stated, 1.0, released=True)
     except PrivacyError:
         return  # no bound on |xi|: an agent does not release it
-    assert excess <= paid
+    assert excess <= 2 * made.input_error
+    assert made.distance >= stated.l1 + 2 * Fraction(made.input_error)

@@ -18,7 +18,8 @@ from tests.attacks.worst_moves import attacks
 from veilsum import algorithms, networks
 from veilsum.auditing import Transcript, exact_loss, signal_moves
 from veilsum.errors import AlgorithmError, PrivacyError
-from veilsum.privacy import NetworkDP, SignalDP, allocation, guarantee_of
+from veilsum.paper import allocation
+from veilsum.privacy import NetworkDP, SignalDP, guarantee_of
 from veilsum.simulation import Problem
 
 ROUNDS, EPSILONS, ROUNDING = 4, (0.1, 1.0, 4.0), 1 + 1e-9

@@ -14,6 +14,7 @@ from veilsum.privacy.mechanisms import LaplaceMechanism
 from veilsum.simulation import noise
 
 PROVED = suite.proved()
+EXACT = {c.name.partition(" at ")[0] for c in PROVED if c.name.startswith("exact ")}
 
 
 @pytest.mark.parametrize("case", PROVED, ids=lambda e: e.name)
@@ -21,7 +22,8 @@ def test_a_proved_mechanism_is_not_refuted(case: Any) -> None:
     slow = case.name.startswith("exact") and "laplace" not in case.name  # integers of any size
     report = case.audit(trials=60_000 if slow else 400_000, rng=1)
     assert not report.refuted, str(report)
-    assert report.lower_bound > 0.75  # the attack is a real one
+    gaussian = "gaussian" in case.name  # which by itself costs 0.81 at its delta
+    assert report.lower_bound > (0.5 if gaussian else 0.75)  # the attack is a real one
 
 
 @pytest.mark.parametrize("case", suite.broken(), ids=lambda e: e.name)
@@ -30,15 +32,14 @@ def test_a_broken_mechanism_is_refuted(case: Any) -> None:
 
 
 def test_the_suite_has_every_mechanism_of_the_package() -> None:
-    classes = [value for value in vars(mechanisms).values() if isinstance(value, type)]
-    names = {getattr(one, "name", None) for one in classes} - {mechanisms.IdentityMechanism.name}
+    names = set(mechanisms.MECHANISMS) - {mechanisms.IdentityMechanism.name}
     alone = {"masked"}  # no noise of one agent: test_masked_audit.py audits the sum of all
-    assert {name for name in names if isinstance(name, str)} - alone <= {c.name for c in PROVED}
+    assert {"laplace", "smooth-laplace", "student-t"} <= names
+    assert names - alone == {c.name.partition(" at ")[0] for c in PROVED} - EXACT
 
 
 def test_the_suite_has_the_exact_releases_of_all_that_agents_run() -> None:
-    released = {f"exact {name}".replace("-", " ") for name in mechanisms.names() if name != "best"}
-    assert released <= {case.name.replace("-", " ") for case in PROVED}
+    assert {f"exact {name}" for name in mechanisms.names() if name != "best"} <= EXACT
 
 
 def test_floating_point_noise_leaks_and_exact_noise_does_not() -> None:
@@ -62,7 +63,7 @@ def test_floating_point_noise_leaks_and_exact_noise_does_not() -> None:
 def test_the_evidence_is_drawn() -> None:
     reports = [e.audit(trials=20_000) for e in [*PROVED[:2], *suite.broken()]]
     drawn = evidence(reports)
-    assert [label.get_text().partition(" (")[0] for label in drawn.get_yticklabels()] == [
+    assert [label.get_text().rpartition(" (")[0] for label in drawn.get_yticklabels()] == [
         report.name for report in reports
     ]
     drawn_bars: list[Any] = list(drawn.patches)

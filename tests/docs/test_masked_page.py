@@ -2,6 +2,7 @@
 
 import math
 import re
+from fractions import Fraction
 from itertools import combinations
 from pathlib import Path
 
@@ -11,8 +12,7 @@ from scipy import stats
 
 from docs import masked_figure, masked_tables
 from veilsum.families import Normal
-from veilsum.privacy import MaskedDP, MaskedParameters, effective_epsilon
-from veilsum.privacy.planning import masked_mechanism
+from veilsum.privacy import DiscreteLaplace, MaskedDP, MaskedParameters, plan
 
 
 def test_masks_of_the_figure_cancel_and_its_sum_is_right() -> None:
@@ -45,9 +45,7 @@ def test_bytes_of_secure_aggregation_give_the_published_expansions() -> None:
 
 def test_a_member_without_a_jump_is_what_the_sampler_finds() -> None:
     """20,000 draws; 6 standard deviations, false alarm below 1e-8; jumps that cancel are rare."""
-    from fractions import Fraction
-
-    from veilsum.privacy.exact import GeneralizedDiscreteLaplace
+    from veilsum.privacy import GeneralizedDiscreteLaplace
 
     order, draws = Fraction(1, 35), 20_000
     noise = GeneralizedDiscreteLaplace(order, Fraction(2**12))
@@ -89,7 +87,7 @@ def page(name: str) -> str:
 def test_numbers_in_sentences_are_those_of_the_code() -> None:
     """Numbers outside of tables; those of the tutorial are in `test_masked_deploy`."""
     asked = MaskedDP(1.0, radius=10.0, colluders=1)
-    four = masked_mechanism(asked, Normal(10.0, bounds=(0.0, 100.0)), 4)
+    four = plan(asked, Normal(10.0, bounds=(0.0, 100.0)), members=4).mechanism()
     width = four.half_width(4, 4, 0.95)
     local = 10.0 * stats.laplace.rvs(size=(40_000, 4), random_state=1).mean(axis=1)
     beside = np.quantile(np.abs(local), 0.95)
@@ -101,5 +99,6 @@ def test_numbers_in_sentences_are_those_of_the_code() -> None:
     assert f"[by {moved:.3g}](masked-sum.md#integrity) at n = {grid.n:,} with epsilon = 1" in model
     assert f"a reading within its bounds moves it by {2 / grid.n:.1g}" in model
     assert f"[{grid.epsilon_against(2 * 988):.1f} epsilon for twice as many]" in model
-    one, many = (effective_epsilon(1.0, 0.9, 2**12, size) for size in (1, 1000))
+    left = DiscreteLaplace(Fraction(2**12)).part(Fraction(0.9))
+    one, many = (left.epsilon(2**12, 2.0**12, size) for size in (1, 1000))
     assert f"{one:.2f} for one component and {many:.1f} for 1,000" in page("masked-sum.md")

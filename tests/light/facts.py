@@ -1,6 +1,7 @@
 """What agents compute, as JSON with every digit: the same with scipy and numba and without them."""
 
 import json
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,7 @@ from veilsum.agents.mixing import release_weights
 from veilsum.agents.release import guarantee
 from veilsum.agents.scenario_terms import manifest_of
 from veilsum.networks import kernels
-from veilsum.privacy import LaplaceMechanism
-from veilsum.privacy.masked import effective_epsilon
+from veilsum.privacy import DiscreteLaplace, LaplaceMechanism
 from veilsum.privacy.noise_quantile import noise_quantile
 from veilsum.scenario import Scenario
 
@@ -30,6 +30,7 @@ CASES = (
     ("complete:4", 'protect = "network", epsilon = 1.0, radius = 2.0', "average"),
     ("ring:5", 'protect = "signal", mode = "masked", epsilon = 1.0, colluders = 1', "masked-sum"),
 )
+BETAS = (0.25, 0.5, 0.9, 0.999)
 GRAPHS = ("power-law:40,2,1", "random-geometric:60,0.25,3", "watts-strogatz:30,4,0.2,1", "path:9")
 
 
@@ -60,12 +61,13 @@ def network(name: str) -> list[Any]:
 
 def facts() -> dict[str, Any]:
     one = LaplaceMechanism(epsilon=1.0, sensitivity=1.0)
+    noise = DiscreteLaplace(Fraction(2**12))
     means = np.linspace(0.05, 3.0, 40)[:, None]
     return {
         "terms": [terms(*case) for case in CASES],
         "networks": [network(name) for name in GRAPHS],
         "quantile": [noise_quantile(one, np.ones(k), np.ones(k), 0.95) for k in (1, 5)],
-        "epsilon": [effective_epsilon(1.0, beta, 2**12) for beta in (0.25, 0.5, 0.9, 0.999)],
+        "epsilon": [noise.part(Fraction(beta)).epsilon(2**12, 2.0**12) for beta in BETAS],
         "log-normal-1p": families.LogNormal1p(sigma=1.0).parameter(means)["mu"].tolist(),
         "gamma": families.GammaKnownRate(rate=1.0).parameter(means - 2.0)["shape"].tolist(),
     }

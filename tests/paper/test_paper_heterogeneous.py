@@ -9,8 +9,9 @@ import pytest
 
 from veilsum import algorithms, networks, paper, simulation
 from veilsum.families import LogNormal
+from veilsum.paper import allocation
 from veilsum.paper.heterogeneous import simulate
-from veilsum.privacy import NetworkDP, SignalDP, allocation
+from veilsum.privacy import NetworkDP, SignalDP
 from veilsum.simulation import Problem, Record, SyntheticSignals
 
 MIXING = networks.metropolis(networks.ring(9))

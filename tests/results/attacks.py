@@ -103,7 +103,7 @@ class Victim:
     def scale(self, epsilon: float, t: int) -> np.ndarray:
         """(agents, grid): b(s) of every agent in round t."""
         p = self.problem
-        made = plan(p.privacy, p.algorithm, p.family, p.network, p.horizon or p.rounds)
+        made = plan(p.privacy, p.family, p.algorithm, p.network, p.horizon or p.rounds)
         assert made is not None
         shape = (p.network.size, len(GRID))
         return np.broadcast_to(made.scale(np.broadcast_to(GRID, shape), epsilon, t), shape)

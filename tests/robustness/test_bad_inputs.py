@@ -87,7 +87,7 @@ class Odd(Average):
     def __init__(self, value: Any) -> None:
         object.__setattr__(self, "value", value)
 
-    def coefficients(self, t: int) -> Coefficients:
+    def coefficients(self, t: int) -> Coefficients:  # noqa: ARG002
         return Coefficients(mixing=self.value)
 
 
@@ -119,7 +119,7 @@ def _api() -> list[tuple[str, Callable[[], Any]]]:
                    [["a"]], []], lambda v: f.MultivariateNormal(v))  # fmt: skip
     add("bounds", ["ab", "12", 5, (1,), (1, 2, 3), (2, 1), (1, 1), (NAN, 1), ("a", None), (1j, 2),
                    (INF, None), {}, Thing()], lambda v: f.Normal(1.0, bounds=v))  # fmt: skip
-    add("radius of a modulus", [NAN, 0, -1, "1", None, 1j, [1], Thing(), True], NORMAL.sensitivity)
+    add("radius of a modulus", [NAN, 0, -1, "1", None, 1j, [1], Thing(), True], NORMAL.moves)
     add("statistic", [["a"], [1j], [NAN], [INF], Thing(), None], NORMAL.statistic)
     add("family name", ["norml", "", None, 3, Thing()], lambda v: f.get(v))
     add("family option", [{"sigm": 1}, {"sigma": "x"}], lambda v: f.get("normal", **v))
@@ -129,7 +129,7 @@ def _api() -> list[tuple[str, Callable[[], Any]]]:
     add("custom support", [(0, 1), None, "reals"], lambda v: custom(abs, support=v))
     add("custom sensitivity", [0, -1, NAN, "1", None, 1j], lambda v: custom(abs, sensitivity=v))
     add("custom sensitivity function", [0.0, -1, NAN, 1j, "x", None],
-        lambda v: custom(abs, sensitivity=lambda _: v).sensitivity(1.0))  # fmt: skip
+        lambda v: custom(abs, sensitivity=lambda _: v).moves(1.0))  # fmt: skip
     add("custom values", [NAN, INF, 1j], lambda v: sweep(family=custom(lambda s: s * v)))
     add("epsilons", ["12", b"12", 1.0, None, {1: 2}, {1.0}, [NAN], [INF], [0], [-1], ["1"], [1j],
                      [[1, 2]], [True], [1, 1], Thing(), np.ones((2, 2)), [None]],

@@ -21,7 +21,7 @@ class Startless(Algorithm):
 
     name: ClassVar[str] = "startless"
 
-    def coefficients(self, t: int) -> Coefficients:
+    def coefficients(self, t: int) -> Coefficients:  # noqa: ARG002 - the interface
         """The same in every round."""
         return Coefficients(mixing=1.0)
 
@@ -32,7 +32,7 @@ class Anonymous(Algorithm):
 
     start: ClassVar[Coefficients] = Coefficients(innovation=1.0, noise=1.0)
 
-    def coefficients(self, t: int) -> Coefficients:
+    def coefficients(self, t: int) -> Coefficients:  # noqa: ARG002 - the interface
         """The same in every round."""
         return Coefficients(mixing=1.0)
 

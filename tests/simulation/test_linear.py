@@ -1,6 +1,7 @@
 """A sweep by linearity has the numbers of one run for each epsilon, to rounding."""
 
 from collections.abc import Callable
+from dataclasses import fields
 from typing import Any
 
 import numba
@@ -276,7 +277,10 @@ def test_scales_that_are_not_proportional_have_a_run_for_each_epsilon() -> None:
     todo = problem("average", family=NORMAL, privacy=SignalDP(1.0, radius=1.0), source=measured)
     assert [kind(part) for part in todo.independent_runs] == [Run] * len(EPSILONS)
     plain = problem().plan
-    fields = {name: getattr(plain, name) for name in plain.__dataclass_fields__}
-    allocated = heterogeneous.AllocatedCalibration(**fields)
+    same = {one.name: getattr(plain, one.name) for one in fields(plain)}
+    allocated = heterogeneous.AllocatedPlan(
+        **same, equal=plain, weights=plain.network,
+        allocate=heterogeneous.allocator(heterogeneous.CENTRAL, None),
+    )  # fmt: skip
     assert linear.proportions(problem(), allocated) is None
     assert linear.proportions(problem(), plain) is not None

@@ -11,8 +11,7 @@ import veilsum as vs
 from veilsum import algorithms, families, networks, theory
 from veilsum.api import solve
 from veilsum.errors import AlgorithmError, PrivacyError
-from veilsum.privacy import Batches, MaskedDP, NoPrivacy, SignalDP, calibration, guarantee_of
-from veilsum.privacy.planning import masked_mechanism
+from veilsum.privacy import Batches, MaskedDP, NoPrivacy, SignalDP, guarantee_of, plan, planning
 from veilsum.simulation import Problem, Record, SyntheticSignals, simulate
 
 RING = networks.metropolis("ring:41")
@@ -171,8 +170,10 @@ def test_the_guarantee_is_for_a_reading_and_groups_know_the_batches() -> None:
 
 def test_room_for_the_longest_batch() -> None:
     bounded = families.Normal(sigma=1.0, bounds=(0.0, 4.0))
-    alone = masked_mechanism(MaskedDP(1.0, colluders=0), bounded, 41).terms
-    long = masked_mechanism(MaskedDP(1.0, batches=Batches(2.0, 24), colluders=0), bounded, 41).terms
+    asked = MaskedDP(1.0, colluders=0)
+    alone = plan(asked, bounded, members=41).mechanism().terms
+    batched = replace(asked, batches=Batches(2.0, 24))
+    long = plan(batched, bounded, members=41).mechanism().terms
     most = alone.largest_steps or 0
     assert (long.largest_steps, long.longest_batch, alone.longest_batch) == (most, 24, 1)
     assert long.plausible(41 * 24 * most, [24] * 41)
@@ -196,7 +197,7 @@ def test_estimate_sweep_and_intervals() -> None:
 
 
 def test_what_does_not_go_together_is_refused() -> None:
-    with pytest.raises(PrivacyError, match="MaskedDP goes with masked-sum and masked-learn"):
+    with pytest.raises(PrivacyError, match="MaskedDP goes with masked-learn and masked-sum"):
         _ = problem(SignalDP(1.0)).plan
     with pytest.raises(PrivacyError, match="5 members are missing"):
         _ = problem(missing=5).plan
@@ -209,7 +210,7 @@ def test_what_does_not_go_together_is_refused() -> None:
 
 
 def test_batches_without_a_longest_have_room_for_so_many_readings(monkeypatch: Any) -> None:
-    monkeypatch.setattr(calibration, "LONGEST_BATCH", 20)
+    monkeypatch.setattr(planning, "LONGEST_BATCH", 20)
     _ = problem(batches=DOUBLING, rounds=20).plan
     with pytest.raises(PrivacyError, match="state longest"):
         _ = problem(batches=DOUBLING, rounds=21).plan

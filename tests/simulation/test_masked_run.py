@@ -167,7 +167,7 @@ def test_no_privacy_is_the_mean_itself() -> None:
 def test_what_does_not_go_together_is_refused() -> None:
     with pytest.raises(AlgorithmError, match="no result before round 100"):
         replace(problem(), rounds=99)
-    with pytest.raises(PrivacyError, match="MaskedDP goes with masked-sum"):
+    with pytest.raises(PrivacyError, match="MaskedDP goes with masked-learn and masked-sum"):
         _ = problem(SignalDP(1.0)).plan
     with pytest.raises(PrivacyError, match="does not go with MaskedDP"):
         _ = replace(problem(), algorithm=algorithms.Average()).plan

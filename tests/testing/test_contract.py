@@ -25,7 +25,7 @@ class Lazy(Algorithm):
     reference: ClassVar[str] = "a test"
     start: ClassVar[Coefficients] = Coefficients(innovation=1.0, noise=1.0)
 
-    def coefficients(self, t: int) -> Coefficients:
+    def coefficients(self, t: int) -> Coefficients:  # noqa: ARG002 - the interface
         """The same in every round."""
         return Coefficients(own=0.5, mixing=0.5)
 
@@ -62,7 +62,7 @@ class Forgetful(Lazy):
 class Lazier(Lazy):
     """Moves less."""
 
-    def coefficients(self, t: int) -> Coefficients:
+    def coefficients(self, t: int) -> Coefficients:  # noqa: ARG002 - the interface
         """The same in every round."""
         return Coefficients(own=0.75, mixing=0.25)
 

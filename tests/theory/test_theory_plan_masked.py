@@ -9,9 +9,7 @@ import pytest
 from veilsum import algorithms, families, networks, theory
 from veilsum.algorithms.masked_session import CROSSINGS, RECORD_BYTES
 from veilsum.errors import PrivacyError, VeilsumError
-from veilsum.privacy import Batches, MaskedDP, NetworkDP, SignalDP
-from veilsum.privacy.planning import masked_mechanism
-from veilsum.privacy.sum_noise import sum_quantile
+from veilsum.privacy import Batches, MaskedDP, NetworkDP, SignalDP, plan
 from veilsum.simulation import Problem, SyntheticSignals
 
 BOTH_WAYS = CROSSINGS * RECORD_BYTES
@@ -178,8 +176,8 @@ def test_the_interval_of_a_masked_sum_has_no_mixing_in_it() -> None:
     made = algorithms.get("masked-sum", RING)
     found = theory.precision(Problem(RING, made, bounded, source, request, rounds=50))
     assert found is not None
-    terms = masked_mechanism(request, bounded, 21)
-    exact = sum_quantile(terms.terms.noise_of(21), 0.95) * terms.step / 21  # type: ignore[arg-type]
+    terms = plan(request, bounded, members=21).mechanism()
+    exact = terms.terms.noise_of(21).quantile(0.95) * terms.step / 21
     assert found.half_width == pytest.approx(exact + terms.step / 2, rel=1e-9)
     normal = 1.96 * 2**0.5 * 4 / (21 * 17) ** 0.5
     assert found.half_width > 1.04 * normal  # its tails are heavier
@@ -189,8 +187,8 @@ def test_the_interval_of_a_masked_sum_has_no_mixing_in_it() -> None:
     some = algorithms.get("masked-sum", RING, missing=2)
     lacking = theory.precision(Problem(RING, some, bounded, source, absent, rounds=50))
     assert lacking is not None
-    fewer = masked_mechanism(absent, bounded, 21)
-    noise = sum_quantile(fewer.terms.noise_of(19), 0.95) * fewer.step / 19  # type: ignore[arg-type]
+    fewer = plan(absent, bounded, members=21).mechanism()
+    noise = fewer.terms.noise_of(19).quantile(0.95) * fewer.step / 19
     mixing = 2.0 * 2 * 2 / 21
     assert lacking.half_width == pytest.approx(noise + fewer.step / 2 + mixing, rel=1e-9)
 

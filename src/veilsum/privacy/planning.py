@@ -138,17 +138,19 @@ class Plan:
             Whether it must cover what floats do to the statistic, for an exact release.
         """
 
-    def event(self, epsilon: float, delta: float = 0.0) -> PrivacyEvent:
+    def event(self, epsilon: float | None = None) -> PrivacyEvent:
         """What one release costs, for the ideal distribution of the noise.
 
         Parameters
         ----------
-        epsilon, delta
-            Of this release, where rounds divide a budget.
+        epsilon
+            As of `mechanism`: before rounds divide it.
         """
-        if delta:
-            return PrivacyEvent.of(epsilon, delta)
-        return LaplaceMechanism(epsilon, 1.0).event()
+        return LaplaceMechanism(self._divided(epsilon), 1.0).event()
+
+    def _divided(self, epsilon: float | None) -> float:
+        """Of one release; the request's without an epsilon."""
+        return (self.privacy.epsilon if epsilon is None else epsilon) / self.rounds_per_budget
 
     @property
     def name(self) -> str:
@@ -271,9 +273,9 @@ class SmoothPlan(LaplacePlan):
     def _bounds(self) -> tuple[float, float]:
         return float(self.family.support.low), float(self.family.support.high)
 
-    def event(self, epsilon: float, delta: float = 0.0) -> PrivacyEvent:
+    def event(self, epsilon: float | None = None) -> PrivacyEvent:
         """(epsilon, delta), and nothing more is known."""
-        return PrivacyEvent.of(epsilon, delta)
+        return PrivacyEvent.of(self._divided(epsilon), self.privacy.delta / self.rounds_per_budget)
 
     @property
     def name(self) -> str:
@@ -353,13 +355,13 @@ class InputPlan(Plan):
         """Of one reading, or of a sum of readings."""
         return self.statistic if self.privacy.batches is None else self.statistic.total()
 
-    def event(self, epsilon: float, delta: float = 0.0) -> PrivacyEvent:
+    def event(self, epsilon: float | None = None) -> PrivacyEvent:
         """The mechanism's own; of no family in particular, what it costs for any."""
-        asked = replace(self.privacy, epsilon=epsilon, delta=delta)
-        known = self.family is not None or asked.mechanism == BEST
-        if not known and MECHANISMS.get(asked.mechanism).misfit(self.statistic, epsilon, delta):
+        epsilon, delta, name = self._divided(epsilon), self.privacy.delta, self.privacy.mechanism
+        known = self.family is not None or name == BEST
+        if not known and MECHANISMS.get(name).misfit(self.statistic, epsilon, delta):
             return PrivacyEvent.of(epsilon, delta)
-        return make(asked.mechanism, self._entering, epsilon, delta).event()
+        return self.mechanism(epsilon).event()
 
     def per_signal(self, epsilons: Floats, t: int) -> Floats:
         """b = sqrt(Var/2) over the sensitivity: of Laplace noise with the worst variance of M(xi)."""
@@ -411,7 +413,7 @@ class MaskedPlan(InputPlan):
         """That of its mechanism."""
         return MaskedMechanism.name
 
-    def event(self, epsilon: float, delta: float = 0.0) -> PrivacyEvent:
+    def event(self, epsilon: float | None = None) -> PrivacyEvent:
         """Of one session."""
         return self.mechanism(epsilon).event()
 
@@ -524,12 +526,17 @@ def plan(
     made = kind(
         privacy=privacy, family=family, algorithm=algorithm,
         statistic=_statistic(privacy, family),
-        rounds_per_budget=steps.releases if steps is not None and divided else 1,
+        rounds_per_budget=max(steps.releases, 1) if steps is not None and divided else 1,
         network=np.asarray(privacy.hides_neighbours * weights / fractions),
         fractions=fractions, **more,
     )  # fmt: skip
     if kind is InputPlan and family is not None:
-        made.mechanism()  # raises where it does not take such a statistic
+        best = made.mechanism()  # raises where it does not take such a statistic
+        if privacy.delta and not best.delta:
+            raise PrivacyError(
+                f"delta = {privacy.delta:g} buys nothing here: the best mechanism is {best.name}, which "
+                "is pure; leave delta out"
+            )
     if isinstance(made, MaskedPlan):
         _check_masked(made, rounds)
     return made

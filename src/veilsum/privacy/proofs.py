@@ -431,8 +431,9 @@ def _uses(steps: CoefficientTable) -> int:
 def _event(privacy: PrivacyRequest, steps: CoefficientTable, made: Plan | str) -> PrivacyEvent:
     """The event of one release, as the mechanism states it, or (epsilon, delta)."""
     parts = max(steps.releases, 1) if steps.algorithm.splits_budget else 1
-    epsilon, delta = _largest_epsilon(privacy) / parts, privacy.delta / parts
-    return PrivacyEvent.of(epsilon, delta) if isinstance(made, str) else made.event(epsilon, delta)
+    if isinstance(made, str):
+        return PrivacyEvent.of(_largest_epsilon(privacy) / parts, privacy.delta / parts)
+    return made.event(_largest_epsilon(privacy))
 
 
 def _largest_epsilon(privacy: PrivacyRequest) -> float:

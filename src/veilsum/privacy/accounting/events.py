@@ -102,6 +102,7 @@ class PrivacyEvent:
         _validate.probability(PrivacyError, delta=self.delta)
         if isinstance(self.parameter, list):  # as JSON has it
             object.__setattr__(self, "parameter", tuple(self.parameter))
+        object.__setattr__(self, "mechanism", self.kind.name)
         object.__setattr__(self, "parameter", self.kind.checked(self))
 
     @classmethod

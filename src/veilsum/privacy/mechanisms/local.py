@@ -102,8 +102,8 @@ class LocalMechanism(Mechanism):
     def variance_over(self, statistic: Statistic) -> float:
         """The worst over the values: at an end, or at the one nearest the middle."""
         middle = (self.low + self.high) / 2
-        values = np.array([self.high, math.floor(middle) if statistic.whole else middle])
-        return float(self.variance(values).max())
+        whole = [v for v in (math.floor(middle), math.ceil(middle)) if self.low <= v <= self.high]
+        return float(self.variance([self.high, *(whole if statistic.whole else [middle])]).max())
 
     def clip(self, x: ArrayLike) -> Array:
         """Within [low, high], where only a last digit was missing: what is further out is refused."""

@@ -31,8 +31,10 @@ from veilsum.errors import PrivacyError
 from veilsum.privacy.exact.entropy import SYSTEM, Entropy
 from veilsum.privacy.mechanisms.base import Array, Mechanism, Pair
 
+LAST_DIGITS = 2.0**-49  # of a statistic
 
-@dataclass(frozen=True, eq=False)
+
+@dataclass(frozen=True)
 class SmoothMechanism(Mechanism):
     """sample(s) = xi(s) + multiple S(s) Z for signals s of the sensitivity's domain.
 
@@ -173,8 +175,12 @@ class _Weakened(Mechanism):
         xi = self.whole.mean(values)
         return xi + (1 - self.missing) * (self.whole.sample(values, rng) - xi)
 
+    @property
+    def status(self) -> Status:
+        return Status.NONE
+
     def release(self, values: ArrayLike, *, entropy: Entropy = SYSTEM) -> Array:
-        return self.whole.release(values, entropy=entropy)
+        raise PrivacyError("a weakened mechanism is for audits, and releases nothing")
 
     def privacy_loss(self, x: float, other: float) -> float:
         return self.whole.privacy_loss(x, other) / (1 - self.missing)
@@ -193,9 +199,11 @@ def _check_rule(bound: ScaleRule) -> None:
         inside = ~bound.domain.violations(near)
         a, b = s[inside], near[inside]
         with np.errstate(all="ignore"):
-            move = np.abs(np.asarray(statistic(a)) - np.asarray(statistic(b)))
+            xi, other = np.asarray(statistic(a)), np.asarray(statistic(b))
+            move = np.abs(xi - other)
+            lost = LAST_DIGITS * np.maximum(np.abs(xi), np.abs(other))  # in the difference
         low, high = bound.at(a), bound.at(b)
-        covered = move <= np.minimum(low, high) * (1 + 1e-9)
+        covered = move <= np.minimum(low, high) * (1 + 1e-9) + lost
         smooth = np.abs(np.log(low / high)) <= bound.smoothing * (1 + 1e-9) + 1e-12
         if not (covered & smooth).all():
             raise PrivacyError(

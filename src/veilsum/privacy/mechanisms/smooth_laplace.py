@@ -28,7 +28,7 @@ LEAST_DELTA = 2.0**-30
 ROUND_UP = 1 + Fraction(1, 2**46)  # a sensitivity computed in floats may have come out low
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class SmoothLaplaceMechanism(SmoothMechanism):
     """Z ~ Lap(1), (eps, delta); the exact delta is known for every multiple m/eps of the scale.
 
@@ -109,7 +109,7 @@ class SmoothLaplaceMechanism(SmoothMechanism):
         super().__post_init__()
         _validate.positive(PrivacyError, epsilon=self.epsilon, delta=self.delta)
         _validate.probability(PrivacyError, delta=self.delta)
-        if self.input_error > MOST_ERROR * self.rule.least:
+        if not 0 <= self.input_error <= MOST_ERROR * self.rule.least:
             raise PrivacyError(
                 "nothing limits how far a computed value of this statistic is from the true one, which an "
                 "exact release must cover; give public bounds"

@@ -16,7 +16,7 @@ from veilsum.privacy.mechanisms.smooth import SmoothMechanism
 from veilsum.privacy.sensitivity import smooth_log
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class StudentTMechanism(SmoothMechanism):
     """Z ~ Student's t with d degrees of freedom: pure eps (Bun and Steinke 2019), Var d/(d - 2).
 
