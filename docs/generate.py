@@ -46,8 +46,7 @@ PAGES = [
 MARK = re.compile(r"(<!-- generated: (?P<name>[\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 PACKAGES = (
     "veilsum", "veilsum.networks", "veilsum.families", "veilsum.signals", "veilsum.privacy",
-    "veilsum.privacy.accounting", "veilsum.privacy.exact",
-    "veilsum.privacy.mechanisms", "veilsum.privacy.sensitivity", "veilsum.auditing",
+    "veilsum.privacy.sensitivity", "veilsum.auditing",
     "veilsum.theory", "veilsum.paper", "veilsum.paper.allocation",
     "veilsum.algorithms", "veilsum.simulation", "veilsum.simulation.mpi",
     "veilsum.results", "veilsum.front", "veilsum.scenario",

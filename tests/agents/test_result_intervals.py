@@ -18,12 +18,8 @@ from veilsum.agents.coverage import Coverage
 from veilsum.agents.mixing import release_weights
 from veilsum.agents.results import AgentResult, half_width, interval, project
 from veilsum.errors import AgentError
-from veilsum.privacy import (
-    DiscreteLaplaceMechanism,
-    DuchiMechanism,
-    LaplaceMechanism,
-    StaircaseMechanism,
-)
+from veilsum.privacy import LaplaceMechanism
+from veilsum.privacy.mechanisms import DiscreteLaplaceMechanism, DuchiMechanism, StaircaseMechanism
 from veilsum.privacy.noise_quantile import noise_quantile
 from veilsum.scenario import Scenario
 

@@ -9,15 +9,8 @@ import pytest
 from veilsum import algorithms, families, networks
 from veilsum.auditing import audit_masked, audit_problem, masked, masked_likelihoods
 from veilsum.errors import PrivacyError
-from veilsum.privacy import (
-    Batches,
-    DiscreteLaplace,
-    GeneralizedDiscreteLaplace,
-    MaskedDP,
-    MaskedParameters,
-    SignalDP,
-    Skellam,
-)
+from veilsum.privacy import Batches, DiscreteLaplace, MaskedDP, MaskedParameters, SignalDP, Skellam
+from veilsum.privacy.laws import GeneralizedDiscreteLaplace
 from veilsum.simulation import Problem, SyntheticSignals
 
 TERMS = MaskedParameters(16, colluders=4, absent=2, epsilon=1.0, sensitivity_steps=32)

@@ -45,7 +45,7 @@ def test_bytes_of_secure_aggregation_give_the_published_expansions() -> None:
 
 def test_a_member_without_a_jump_is_what_the_sampler_finds() -> None:
     """20,000 draws; 6 standard deviations, false alarm below 1e-8; jumps that cancel are rare."""
-    from veilsum.privacy import GeneralizedDiscreteLaplace
+    from veilsum.privacy.laws import GeneralizedDiscreteLaplace
 
     order, draws = Fraction(1, 35), 20_000
     noise = GeneralizedDiscreteLaplace(order, Fraction(2**12))

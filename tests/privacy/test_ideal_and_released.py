@@ -11,7 +11,6 @@ from veilsum.auditing import numpy_support, support_attack
 from veilsum.errors import PrivacyError
 from veilsum.privacy import (
     MECHANISMS,
-    DiscreteLaplaceMechanism,
     LaplaceMechanism,
     Noise,
     SignalDP,
@@ -21,6 +20,7 @@ from veilsum.privacy import (
     mechanisms,
     sensitivity,
 )
+from veilsum.privacy.mechanisms import DiscreteLaplaceMechanism
 
 BOUND = sensitivity.smooth_log(0.5, 20.0, smoothing=sensitivity.smoothing(1.0, 0.01))
 EXAMPLES = [made for kind in MECHANISMS.values() for made in kind.examples()]

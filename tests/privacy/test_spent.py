@@ -31,7 +31,6 @@ from veilsum.privacy import (
     PrivacyEvent,
     Release,
     ReleaseEvent,
-    RunReleases,
     SignalDP,
     Status,
     compose,
@@ -41,6 +40,7 @@ from veilsum.privacy import (
 from veilsum.privacy.accounting import EVENT_KINDS
 from veilsum.privacy.accounting.accountant import EventHistory
 from veilsum.privacy.accounting.events import LARGEST_DELTA
+from veilsum.privacy.guarantee import RunReleases
 from veilsum.privacy.laws.skellam import SkellamCost, skellam_variance
 
 EXAMPLES = {  # an event of every kind; the suite below refuses a kind without one

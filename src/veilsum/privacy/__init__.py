@@ -1,4 +1,11 @@
-"""Privacy requests, the noise that they need, and the guarantee that results."""
+"""Privacy requests, the noise that they need, and the guarantee that results.
+
+request + statistic + algorithm ── plan() ──> Plan ──> Mechanism ── release ──> Release(event, readings)
+   what is asked   what moves      refuses or      draws                │
+                                   promises                  account / guarantee / report: spent()
+
+Names of mechanisms are in `MECHANISMS`; smooth sensitivities in `veilsum.privacy.sensitivity`.
+"""
 
 from __future__ import annotations
 
@@ -17,43 +24,13 @@ from veilsum.privacy.accounting import (
     spent,
 )
 from veilsum.privacy.batches import Batches
-from veilsum.privacy.guarantee import Adversary, Guarantee, Noise, RunReleases, Sees, Unit
-from veilsum.privacy.laws import DiscreteLaplace, GeneralizedDiscreteLaplace, Law, Skellam
+from veilsum.privacy.guarantee import Adversary, Guarantee, Noise, Sees, Unit
+from veilsum.privacy.laws import DiscreteLaplace, Law, Skellam
 from veilsum.privacy.masked import MaskedParameters
-from veilsum.privacy.mechanisms import (
-    MECHANISMS,
-    Choice,
-    DiscreteLaplaceMechanism,
-    DuchiMechanism,
-    HybridMechanism,
-    IdentityMechanism,
-    LaplaceMechanism,
-    MaskedMechanism,
-    Mechanism,
-    PiecewiseMechanism,
-    SmoothLaplaceMechanism,
-    StaircaseMechanism,
-    StudentTMechanism,
-    best,
-)
+from veilsum.privacy.mechanisms import MECHANISMS, Choice, LaplaceMechanism, Mechanism, best
 from veilsum.privacy.planning import Plan, plan
-from veilsum.privacy.proofs import (
-    announce,
-    check_stopping,
-    guarantee_of,
-    network_cost,
-    stopping_conflict,
-)
-from veilsum.privacy.requests import (
-    DifferentialPrivacy,
-    MaskedDP,
-    NetworkDP,
-    NoPrivacy,
-    PrivacyRequest,
-    Protects,
-    SensitivityKind,
-    SignalDP,
-)
+from veilsum.privacy.proofs import guarantee_of, network_cost
+from veilsum.privacy.requests import MaskedDP, NetworkDP, NoPrivacy, PrivacyRequest, SignalDP
 
 __all__ = [
     "MECHANISMS",
@@ -64,51 +41,34 @@ __all__ = [
     "BudgetExceeded",
     "Choice",
     "Composition",
-    "DifferentialPrivacy",
     "DiscreteLaplace",
-    "DiscreteLaplaceMechanism",
-    "DuchiMechanism",
     "EventKind",
-    "GeneralizedDiscreteLaplace",
     "Guarantee",
-    "HybridMechanism",
-    "IdentityMechanism",
     "LaplaceMechanism",
     "Law",
     "MaskedDP",
-    "MaskedMechanism",
     "MaskedParameters",
     "Mechanism",
     "NetworkDP",
     "NoPrivacy",
     "Noise",
-    "PiecewiseMechanism",
     "Plan",
     "PrivacyEvent",
     "PrivacyRequest",
-    "Protects",
     "Release",
     "ReleaseEvent",
-    "RunReleases",
     "ScaleRule",
     "Sees",
-    "SensitivityKind",
     "SignalDP",
     "Skellam",
-    "SmoothLaplaceMechanism",
     "Span",
-    "StaircaseMechanism",
     "Statistic",
     "Status",
-    "StudentTMechanism",
     "Unit",
-    "announce",
     "best",
-    "check_stopping",
     "compose",
     "guarantee_of",
     "network_cost",
     "plan",
     "spent",
-    "stopping_conflict",
 ]

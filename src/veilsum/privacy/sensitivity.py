@@ -43,6 +43,8 @@ from veilsum.errors import PrivacyError
 from veilsum.families import Support
 from veilsum.families.support import number
 
+__all__ = ["as_published", "smooth", "smooth_log", "smoothing"]
+
 MOST_POINTS = 10_000_000
 GOLDEN = (math.sqrt(5) - 1) / 2
 

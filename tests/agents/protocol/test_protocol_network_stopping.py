@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from tests.agents.protocol.cases import problem, releases
-from veilsum import networks, privacy
+from veilsum import networks
 from veilsum.agents.events import Send
 from veilsum.agents.manifest import Manifest
 from veilsum.agents.messages import CumulativeMass
 from veilsum.agents.protocol import Agent
 from veilsum.errors import AgentError, PrivacyError
-from veilsum.privacy import NetworkDP
+from veilsum.privacy import NetworkDP, proofs
 from veilsum.testing import SimulatedNetwork
 
 RING = networks.lazy_metropolis(networks.ring(6))
@@ -23,12 +23,12 @@ PROBLEM = problem("learn-network", RING, NetworkDP(1.0), 12)
 
 
 def test_one_function_decides() -> None:
-    assert privacy.stopping_conflict("network", 0.5)
-    assert privacy.stopping_conflict("network", 1e-300)
-    assert not privacy.stopping_conflict("network", 0.0)
-    assert not privacy.stopping_conflict("signal", 0.5)
+    assert proofs.stopping_conflict("network", 0.5)
+    assert proofs.stopping_conflict("network", 1e-300)
+    assert not proofs.stopping_conflict("network", 0.0)
+    assert not proofs.stopping_conflict("signal", 0.5)
     with pytest.raises(PrivacyError, match="leave tolerance out"):
-        privacy.check_stopping("network", 0.5)
+        proofs.check_stopping("network", 0.5)
 
 
 def test_no_manifest_asks_for_both_however_it_is_made() -> None:
