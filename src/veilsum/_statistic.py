@@ -167,7 +167,7 @@ class Statistic:
 
     >>> bins = Statistic(l1=2.0, l2=2**0.5, dimension=20, low=0.0, high=1.0, step=1.0)
     >>> bins.steps(1.0)
-    (2, 1.4142135623730963)
+    (2, 1.4142135623730965)
     >>> bins.total(records=969).high[0]
     969.0
     """

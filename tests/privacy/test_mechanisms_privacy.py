@@ -25,7 +25,7 @@ EXAMPLES: Any = [made for kind in MECHANISMS.values() for made in kind.examples(
 ADDITIVE: Any = [kind for kind in MECHANISMS.values() if issubclass(kind, AdditiveMechanism)]
 PURE = [kind for kind in ADDITIVE if not kind.takes_delta]
 WITH_DELTA = [kind for kind in ADDITIVE if kind.takes_delta]
-TOLD: Any = [  # whose densities are worked out anew below
+LOCAL: Any = [  # whose densities are worked out anew below
     mech.DuchiMechanism, mech.PiecewiseMechanism, mech.HybridMechanism
 ]  # fmt: skip
 
@@ -38,8 +38,8 @@ def test_all_kinds_are_here() -> None:
     assert {mech.LaplaceMechanism, mech.StaircaseMechanism, mech.DiscreteLaplaceMechanism} <= {
         *PURE
     }
-    assert {kind for kind in MECHANISMS.values() if issubclass(kind, LocalMechanism)} >= {*TOLD}
-    assert {made.name for made in EXAMPLES} >= {kind.name for kind in (*ADDITIVE, *TOLD)}
+    assert {kind for kind in MECHANISMS.values() if issubclass(kind, LocalMechanism)} >= {*LOCAL}
+    assert {made.name for made in EXAMPLES} >= {kind.name for kind in (*ADDITIVE, *LOCAL)}
 
 
 @pytest.mark.parametrize("made", EXAMPLES, ids=by_name)
@@ -140,7 +140,7 @@ def local_densities(mechanism: Any, t: Any) -> Any:
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
-@pytest.mark.parametrize("kind", TOLD, ids=by_name)
+@pytest.mark.parametrize("kind", LOCAL, ids=by_name)
 def test_local_mechanisms_keep_their_guarantee_tightly(kind: Any, epsilon: Any) -> None:
     made, values = kind(epsilon), np.linspace(-1, 1, 41)
 

@@ -43,7 +43,7 @@ class Choice:
     >>> choice.mechanism.name, round(choice.variance, 2)
     ('hybrid', 1.07)
     >>> {name: round(ratio, 2) for name, ratio in choice.others.items()}
-    {'duchi': 1.09, 'piecewise': 1.37, 'staircase': 1.8, 'laplace': 1.87}
+    {'duchi': 1.09, 'piecewise': 1.22, 'staircase': 1.79, 'laplace': 1.87}
     """
 
     mechanism: Mechanism

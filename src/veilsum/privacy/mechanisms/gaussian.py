@@ -138,7 +138,7 @@ class GaussianMechanism(GridMechanism):
     --------
     >>> mechanism = GaussianMechanism(1.0, sensitivity=1.0, delta=1e-6)
     >>> round(mechanism.sigma, 2), mechanism.release([0.0, 3.5]).shape
-    (4.54, (2,))
+    (4.53, (2,))
     """
 
     delta: float = 0.0
