@@ -42,7 +42,8 @@ PROMISES: dict[str, tuple[str, ...]] = {
     "noise is drawn exactly": ("src/veilsum/privacy/exact", "src/veilsum/privacy/laws"),
     "noise hides what it claims": ("src/veilsum/privacy/mechanisms",),
     "a sensitivity is never too small": (
-        "src/veilsum/_statistic.py", "src/veilsum/privacy/sensitivity", "src/veilsum/families", "src/veilsum/auditing/lipschitz.py",
+        "src/veilsum/_statistic.py", "src/veilsum/privacy/sensitivity", "src/veilsum/families",
+        "src/veilsum/auditing/lipschitz.py",
     ),
     "a guarantee is true": ("src/veilsum/privacy", "src/veilsum/_numbers.py"),
     "a release is charged once": ("src/veilsum/agents/release", "src/veilsum/agents/ledger"),
