@@ -114,9 +114,10 @@ class ScaleRule:
         return np.asarray(self.rule(s), dtype=np.float64)
 
     def at_least(self, weight: float, times: float = 1.0) -> ScaleRule:
-        """max(times S, weight), as smooth as S."""
+        """max(times S, weight), as smooth as S, of times xi."""
         return replace(
             self, rule=_Larger(self.rule, times, weight),
+            statistic=self.statistic if times == 1 else _Multiple(self.statistic, times),
             least=max(self.least * times, weight) if self.least else 0.0,
         )  # fmt: skip
 
@@ -129,6 +130,15 @@ class _Larger:
 
     def __call__(self, s: Array) -> Array:
         return np.maximum(self.times * self.rule(s), self.weight)
+
+
+@dataclass(frozen=True)
+class _Multiple:
+    statistic: Callable[[Array], ArrayLike]
+    times: float
+
+    def __call__(self, s: Array) -> Array:
+        return self.times * np.asarray(self.statistic(s), dtype=np.float64)
 
 
 @dataclass(frozen=True)

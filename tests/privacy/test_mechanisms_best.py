@@ -126,7 +126,7 @@ def test_a_delta_takes_the_mechanisms_that_use_it_and_keeps_the_others() -> None
     ("call", "message"),
     [
         (lambda: best(Statistic(1.0), 0.0), "epsilon must be"),
-        (lambda: best(Statistic(0.0), 1.0), "sensitivity must be"),
+        (lambda: best(Statistic(0.0), 1.0), "moves by a finite amount above 0"),
         (lambda: make("duchi", Statistic(1.0, low=1.0, high=1.0), 1.0), "low < high"),
         (lambda: make("gauss", Statistic(1.0), 1.0), "mechanism must be one of"),
         (lambda: make("laplace", Statistic(1.0), 1.0, 0.1), "a delta buys nothing"),

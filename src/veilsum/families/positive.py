@@ -212,7 +212,7 @@ class Pareto(_Positive):
         return Support(low=self.minimum)
 
     def _xi(self, s: Array) -> Array:
-        return np.log(s / self.minimum)
+        return np.log1p((s - self.minimum) / self.minimum)  # each operation errs relatively
 
     def _expectation(self, theta: Array) -> Array:
         return 1 / theta

@@ -113,6 +113,7 @@ def bounded_quantile(
     weights: Floats,
     times: Floats,
     confidence: float,
+    lattice: float = 0.0,
 ) -> float:
     """Bernstein's inequality, or the normal distribution where corrections to it are small."""
     variance = worst_variance * float((times * weights**2).sum())
@@ -124,5 +125,6 @@ def bounded_quantile(
     ratio = largest**2 / worst_variance
     kurtosis = ratio * float((times * weights**4).sum() / (times * weights**2).sum() ** 2)
     if kurtosis < NEARLY_NORMAL:  # bounds the squared skewness, too
-        found = min(found, math.sqrt(variance) * (z + kurtosis * z**3))
+        half = lattice * float(weights.max()) / 2  # a sum on a lattice is next to a normal number
+        found = min(found, math.sqrt(variance) * (z + kurtosis * z**3) + half)
     return found

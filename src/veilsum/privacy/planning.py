@@ -67,6 +67,7 @@ Floats = NDArray[np.float64]
 SCALAR_STEPS, VECTOR_STEPS = 2**12, 2**24  # of the grid of a masked sum, per sensitivity
 LONGEST_BATCH = 2**20  # readings that a masked sum makes room for where batches have no longest
 ANY = Statistic(1.0, reason="of no family in particular")
+SUITABLE = Statistic(1.0, low=0.0, high=1.0, step=1.0)  # for every mechanism
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -152,6 +153,9 @@ class Plan:
         """Of one release; the request's without an epsilon."""
         return (self.privacy.epsilon if epsilon is None else epsilon) / self.rounds_per_budget
 
+    def check(self, rounds: int) -> None:
+        """Refuse what no noise of this kind keeps over so many rounds."""
+
     @property
     def name(self) -> str:
         """The name of the mechanism that the request ends in: "best" resolved for its epsilon."""
@@ -222,17 +226,24 @@ class LaplacePlan(Plan):
     ) -> Mechanism:
         """Lap(max(signal Delta, weight)/eps)."""
         own, signal, weight = self._own(
-            self.privacy.epsilon if epsilon is None else epsilon, t, agent
+            self.privacy.epsilon if epsilon is None else epsilon, t, agent, released
         )
         larger = self.statistic.at_least(weight, signal)
         return LaplaceMechanism.fit(larger, own, released=released)
 
-    def _own(self, epsilon: float, t: int, agent: int) -> tuple[float, float, float]:
+    def _own(
+        self, epsilon: float, t: int, agent: int, released: bool
+    ) -> tuple[float, float, float]:
         """The agent's epsilon, and what signal and neighbours move its message by."""
         own = epsilon * float(self.fractions[agent]) / self.rounds_per_budget
         if self.algorithm is None:
             return own, 1.0, 0.0
         asked = self._asked(t)
+        if released and not math.isclose(asked.signal, 1.0):
+            raise PrivacyError(
+                f"algorithm {self.algorithm.name} sends {asked.signal:g} times the statistic in round {t}; "
+                "an exact release is of the statistic itself"
+            )
         weight = float(self.network[agent] * self.fractions[agent]) * asked.network
         return own, asked.signal, weight
 
@@ -251,22 +262,31 @@ class SmoothPlan(LaplacePlan):
     ) -> Mechanism:
         """Lap(m max(signal S(s), weight)/eps), on a grid that follows the bounds."""
         own, signal, weight = self._own(
-            self.privacy.epsilon if epsilon is None else epsilon, t, agent
+            self.privacy.epsilon if epsilon is None else epsilon, t, agent, released
         )
-        delta = self.privacy.delta / self.rounds_per_budget
-        found = self._smooth(own, delta)
+        found = self._smooth(self.privacy.epsilon if epsilon is None else epsilon)
         assert found.scale is not None
         own_xi = replace(found.scale, statistic=_first_coordinate(self.family))
         error = self.statistic.error if released and found.scale.least else 0.0
-        larger = replace(found, scale=own_xi, error=error).at_least(weight, signal)
-        return SmoothLaplaceMechanism(own, larger, delta, self._factor, larger.error)
+        delta, factor = self.privacy.delta / self.rounds_per_budget, self._factor(own)
+        larger = replace(found, scale=own_xi, error=error).at_least(weight / factor, signal)
+        return SmoothLaplaceMechanism(own, larger, delta, factor, larger.error)
 
-    _factor: ClassVar[float | None] = None  # the least
+    def _factor(self, epsilon: float) -> float:
+        """The least m for which Lap(m S*/eps) keeps (eps, delta), of one release."""
+        delta = self.privacy.delta / self.rounds_per_budget
+        return laplace_factor(epsilon, delta, smoothing(epsilon, delta))
 
-    def _smooth(self, epsilon: float, delta: float) -> Statistic:
-        """S at one epsilon, of which its smoothing is a part."""
+    def check(self, rounds: int) -> None:
+        """Refuse an epsilon at which the smoothing alone spends more than delta."""
+        self._factor(self.privacy.epsilon / self.rounds_per_budget)
+
+    def _smooth(self, epsilon: float) -> Statistic:
+        """S at one epsilon, before rounds divide it; its smoothing is a part of it."""
         low, high = self._bounds
-        gamma = smoothing(epsilon, delta)
+        gamma = smoothing(
+            epsilon / self.rounds_per_budget, self.privacy.delta / self.rounds_per_budget
+        )
         return smooth_log(low, high, smoothing=gamma, radius=self.privacy.reach)
 
     @property
@@ -285,18 +305,16 @@ class SmoothPlan(LaplacePlan):
     def signal(self, signals: Floats, epsilons: Floats) -> Floats:
         """S*(s), whose smoothing depends on epsilon: one for each of the columns, epsilon by epsilon."""
         each = list(dict.fromkeys(epsilons.tolist()))
-        runs, rounds = max(len(epsilons) // len(each), signals.shape[1]), self.rounds_per_budget
-        parts = []
-        for epsilon in each:
-            bound = self._smooth(epsilon / rounds, self.privacy.delta / rounds)
-            parts.append(np.broadcast_to(bound.at(signals), (len(signals), runs)))
+        runs = max(len(epsilons) // len(each), signals.shape[1])
+        parts = [
+            np.broadcast_to(self._smooth(epsilon).at(signals), (len(signals), runs))
+            for epsilon in each
+        ]
         return np.concatenate(parts, axis=1)
 
     def per_signal(self, epsilons: Floats, t: int) -> Floats:
         """Times the least m for which Lap(m S*/eps) keeps (eps, delta)."""
-        rounds = self.rounds_per_budget
-        delta, divided = self.privacy.delta / rounds, epsilons / rounds
-        factors = [laplace_factor(e, delta, smoothing(e, delta)) for e in divided.tolist()]
+        factors = [self._factor(e) for e in (epsilons / self.rounds_per_budget).tolist()]
         return np.asarray(super().per_signal(epsilons, t) * np.array(factors))
 
     def ratios(self, epsilons: Floats) -> tuple[Floats, bool] | None:
@@ -307,11 +325,13 @@ class SmoothPlan(LaplacePlan):
 class PublishedPlan(SmoothPlan):
     """Laplace noise as published: b = 2 S/eps, S = radius/(e gamma s), which is not smooth."""
 
-    _factor: ClassVar[float | None] = 2.0
+    def _factor(self, epsilon: float) -> float:
+        """2."""
+        return 2.0
 
-    def _smooth(self, epsilon: float, delta: float) -> Statistic:
-        """1/(e gamma s), least at the top of the bounds."""
-        found, high = as_published(epsilon, delta, self.privacy.reach), self._bounds[1]
+    def _smooth(self, epsilon: float) -> Statistic:
+        """1/(e gamma s) of the whole epsilon and delta, least at the top of the bounds."""
+        found, high = as_published(epsilon, self.privacy.delta, self.privacy.reach), self._bounds[1]
         assert found.scale is not None
         least = float(found.scale.at(high)) if math.isfinite(high) else 0.0
         return replace(found, scale=replace(found.scale, least=least))
@@ -357,11 +377,24 @@ class InputPlan(Plan):
 
     def event(self, epsilon: float | None = None) -> PrivacyEvent:
         """The mechanism's own; of no family in particular, what it costs for any."""
-        epsilon, delta, name = self._divided(epsilon), self.privacy.delta, self.privacy.mechanism
+        epsilon, name = self._divided(epsilon), self.privacy.mechanism
         known = self.family is not None or name == BEST
-        if not known and MECHANISMS.get(name).misfit(self.statistic, epsilon, delta):
-            return PrivacyEvent.of(epsilon, delta)
+        if not known and MECHANISMS.get(name).misfit(self.statistic, epsilon, self.privacy.delta):
+            return PrivacyEvent.of(epsilon, self.privacy.delta)
         return self.mechanism(epsilon).event()
+
+    def check(self, rounds: int) -> None:
+        """Refuse a statistic that the mechanism does not take, and a delta that the best has no use for."""
+        if self.family is None:
+            if self.privacy.mechanism != BEST:
+                make(self.privacy.mechanism, SUITABLE, self.privacy.epsilon, self.privacy.delta)
+            return
+        best = self.mechanism()
+        if self.privacy.delta and not best.delta:
+            raise PrivacyError(
+                f"delta = {self.privacy.delta:g} buys nothing here: the best mechanism is {best.name}, "
+                "which is pure; leave delta out"
+            )
 
     def per_signal(self, epsilons: Floats, t: int) -> Floats:
         """b = sqrt(Var/2) over the sensitivity: of Laplace noise with the worst variance of M(xi)."""
@@ -416,6 +449,35 @@ class MaskedPlan(InputPlan):
     def event(self, epsilon: float | None = None) -> PrivacyEvent:
         """Of one session."""
         return self.mechanism(epsilon).event()
+
+    def check(self, rounds: int) -> None:
+        """Refuse too few members, more absences than are covered, a useless delta, too long batches."""
+        privacy, terms = self.privacy, self.mechanism().terms
+        if privacy.delta:
+            pure = replace(self, privacy=replace(privacy, delta=0.0)).mechanism().terms
+            more = math.sqrt(float(terms.noise.variance) / float(pure.noise.variance))
+            if more >= 1:
+                raise PrivacyError(
+                    f"delta = {privacy.delta:g} buys nothing here: Skellam noise has {more:.3g} times the "
+                    "deviation of pure noise, for it needs many components that move together (radius = "
+                    "inf and bounds); leave delta out"
+                )
+        session = None if self.algorithm is None else self.algorithm.session
+        if session is not None and session.missing > terms.absent:
+            raise PrivacyError(
+                f"{session.missing} members are missing from the roster and absent = {terms.absent} "
+                "is covered; cover more, or nobody may send"
+            )
+        if session is not None and session.restarts >= terms.attempts:
+            raise PrivacyError(
+                f"{session.restarts} restarts need {session.restarts + 1} attempts, and a query has "
+                f"{terms.attempts}; cover more absentees, and state attempts"
+            )
+        if privacy.batches and not privacy.batches.longest and rounds > LONGEST_BATCH:
+            raise PrivacyError(
+                f"a masked sum has room for batches of up to {LONGEST_BATCH:,} readings, and those of "
+                f"{rounds:,} rounds may be longer; state longest"
+            )
 
     def half_width(self, epsilon: float, rounds: int, confidence: float) -> float | None:
         """The noise is that of all sessions in the estimate together."""
@@ -530,15 +592,7 @@ def plan(
         network=np.asarray(privacy.hides_neighbours * weights / fractions),
         fractions=fractions, **more,
     )  # fmt: skip
-    if kind is InputPlan and family is not None:
-        best = made.mechanism()  # raises where it does not take such a statistic
-        if privacy.delta and not best.delta:
-            raise PrivacyError(
-                f"delta = {privacy.delta:g} buys nothing here: the best mechanism is {best.name}, which "
-                "is pure; leave delta out"
-            )
-    if isinstance(made, MaskedPlan):
-        _check_masked(made, rounds)
+    made.check(rounds)
     return made
 
 
@@ -612,36 +666,6 @@ def _members(privacy: PrivacyRequest, algorithm: Algorithm | None, stated: int |
 
 def _masked_algorithms() -> str:
     return " and ".join(name for name, kind in ALGORITHMS.items() if kind.masked)
-
-
-def _check_masked(made: MaskedPlan, rounds: int) -> None:
-    """Refuse too few members, more absences than are covered, a useless delta, too long batches."""
-    privacy, terms = made.privacy, made.mechanism().terms
-    if privacy.delta:
-        pure = replace(made, privacy=replace(privacy, delta=0.0)).mechanism().terms
-        more = math.sqrt(float(terms.noise.variance) / float(pure.noise.variance))
-        if more >= 1:
-            raise PrivacyError(
-                f"delta = {privacy.delta:g} buys nothing here: Skellam noise has {more:.3g} times the "
-                "deviation of pure noise, for it needs many components that move together (radius = "
-                "inf and bounds); leave delta out"
-            )
-    session = None if made.algorithm is None else made.algorithm.session
-    if session is not None and session.missing > terms.absent:
-        raise PrivacyError(
-            f"{session.missing} members are missing from the roster and absent = {terms.absent} "
-            "is covered; cover more, or nobody may send"
-        )
-    if session is not None and session.restarts >= terms.attempts:
-        raise PrivacyError(
-            f"{session.restarts} restarts need {session.restarts + 1} attempts, and a query has "
-            f"{terms.attempts}; cover more absentees, and state attempts"
-        )
-    if privacy.batches and not privacy.batches.longest and rounds > LONGEST_BATCH:
-        raise PrivacyError(
-            f"a masked sum has room for batches of up to {LONGEST_BATCH:,} readings, and those of "
-            f"{rounds:,} rounds may be longer; state longest"
-        )
 
 
 def _fractions(privacy: PrivacyRequest, agents: int | None) -> Floats:

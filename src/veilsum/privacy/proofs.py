@@ -68,7 +68,7 @@ from veilsum.families.support import Metric, Support, number
 from veilsum.privacy.accounting import PrivacyEvent, spent
 from veilsum.privacy.guarantee import Adversary, Guarantee, RunReleases, Sees, Unit
 from veilsum.privacy.mechanisms.masked import MASKED_REASON
-from veilsum.privacy.planning import MaskedPlan, Plan, plan
+from veilsum.privacy.planning import InputPlan, MaskedPlan, Plan, plan
 from veilsum.privacy.published import worst_pair
 from veilsum.privacy.requests import (
     SMOOTH,
@@ -182,6 +182,8 @@ def unit_of(privacy: PrivacyRequest, family: Family | None, online: bool) -> Uni
     if family.metric is Metric.DISCRETE:
         return Unit(privacy.reach, online, metric=family.metric, steps=1)
     radius = family.adjacency(privacy.reach)
+    if not radius > 0:  # no two signals are adjacent, and the plan says so
+        return Unit(privacy.reach, online, metric=family.metric)
     width = math.prod(family.signal_shape) * (family.support.high - family.support.low)
     if privacy.reads_signals:
         norms = [(width, radius)]
@@ -315,12 +317,13 @@ def _signal_guarantee(
     found = _if_stated(_derived(privacy, steps, family, weighted, made), made, family)
     run = RunReleases(_event(privacy, steps, made), privacy.batches, _uses(steps))
     cost = spent(run.moved())
+    unit = unit_of(privacy, family, steps.algorithm.online)
+    if family is not None and isinstance(made, InputPlan) and not made.mechanism().adds:
+        unit = replace(unit, steps=1)  # any two values, whatever the radius
     return Guarantee(
         epsilon=cost.epsilon,
         delta=cost.delta,
-        unit=replace(
-            unit_of(privacy, family, steps.algorithm.online), neighbours=privacy.hides_neighbours
-        ),
+        unit=replace(unit, neighbours=privacy.hides_neighbours),
         adversary=Adversary(Sees.EVERYONE),
         status=found.status,
         reason=found.reason,

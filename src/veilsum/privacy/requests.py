@@ -227,9 +227,12 @@ class DifferentialPrivacy(PrivacyRequest):
 
     def _check_delta(self) -> None:
         """Refuse a delta that no noise here makes use of."""
-        if self.reads_signals or not self.delta > 0 or self.mechanism == BEST:
+        if self.reads_signals or self.mechanism == BEST:
             return
-        if not MECHANISMS.get(self.mechanism).takes_delta:
+        takes = MECHANISMS.get(self.mechanism).takes_delta
+        if takes and not self.delta > 0:
+            raise PrivacyError(f"mechanism {self.mechanism} needs a delta above 0, such as 1e-6")
+        if self.delta > 0 and not takes:
             raise PrivacyError(
                 f"delta = {self.delta} buys nothing with global sensitivity, whose noise "
                 "is pure epsilon-DP; leave delta out"

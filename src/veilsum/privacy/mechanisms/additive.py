@@ -83,6 +83,13 @@ class AdditiveMechanism(Mechanism):
             )
 
     @classmethod
+    def misfit(cls, statistic: Statistic, epsilon: float, delta: float = 0.0) -> str:
+        """It needs a finite move."""
+        why = super().misfit(statistic, epsilon, delta)
+        finite = 0 < cls.norm(statistic) < math.inf
+        return why or ("" if finite else "needs a statistic that moves by a finite amount above 0")
+
+    @classmethod
     def fit(
         cls, statistic: Statistic, epsilon: float, delta: float = 0.0, released: bool = False
     ) -> Self:

@@ -8,6 +8,7 @@ The choice looks at public numbers only.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from veilsum import _validate
@@ -98,7 +99,8 @@ def best(
         )
     found = sorted((m.variance_over(statistic), m.uniforms, m.name, m) for m in made)
     least, *_, first = found[0]
-    return Choice(first, least, {name: value / least for value, _, name, _ in found[1:]})
+    ratios = {name: value / least if least else math.inf for value, _, name, _ in found[1:]}
+    return Choice(first, least, ratios)
 
 
 def make(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -75,12 +75,10 @@ class DiscreteLaplaceMechanism(AdditiveMechanism):
         why = super().misfit(statistic, epsilon, delta)
         return why or ("" if statistic.whole else "needs a statistic of whole numbers")
 
-    @classmethod
-    def fit(
-        cls, statistic: Statistic, epsilon: float, delta: float = 0.0, released: bool = False
-    ) -> Self:
-        """Noise for the l1 norm of the move, a whole number."""
-        return super().fit(replace(statistic, l1=math.ceil(statistic.l1)), epsilon, delta, released)
+    @staticmethod
+    def norm(statistic: Statistic) -> float:
+        """The l1 norm, a whole number."""
+        return math.ceil(statistic.l1) if math.isfinite(statistic.l1) else statistic.l1
 
     @property
     def pairs(self) -> tuple[Pair, ...]:

@@ -58,6 +58,11 @@ class DuchiMechanism(LocalMechanism):
         return 1 / math.tanh(self.epsilon / 2)
 
     @property
+    def lattice(self) -> float:
+        """2 C: there are two outputs."""
+        return 2 * self.reach * self.half_width
+
+    @property
     def exponent(self) -> int:
         """2^-40 of half the width."""
         width = Fraction(self.high) - Fraction(self.low)

@@ -3,7 +3,7 @@
     release(x) = x + N(0, sigma^2) on every coordinate,    sigma = z D2,    D2 >= ||x - x'||_2
 
 Cost. N(x, sigma^2 I) and N(x', sigma^2 I) have the Renyi divergence alpha/(2 z^2) at every order (zCDP
-with rho = 1/(2 z^2)), and z is the least that gives (epsilon, delta) by `epsilon_of`. Divergences of
+with rho = 1/(2 z^2)), and z is the least that gives (epsilon, delta) by it (`cost`). Divergences of
 releases add up: k of them are one with z/sqrt(k). m readings that move together are one with z/m.
 
 Exact release. On the grid X is discrete Gaussian, P(X = k) proportional to exp(-k^2/(2 s^2)), and for
@@ -29,7 +29,6 @@ from numpy.typing import ArrayLike, NDArray
 from veilsum import _validate
 from veilsum._statistic import Statistic
 from veilsum.errors import PrivacyError
-from veilsum.privacy.accounting.composition import epsilon_of
 from veilsum.privacy.accounting.events import EventKind, Parameter, PrivacyEvent
 from veilsum.privacy.exact.coins import bernoulli_exp
 from veilsum.privacy.exact.entropy import SYSTEM, Entropy, checked
@@ -260,8 +259,21 @@ class GaussianMechanism(GridMechanism):
 
 
 def cost(z: float, delta: float) -> float:
-    """The least epsilon of Gaussian noise z times the move, by its divergence at whole orders."""
-    return epsilon_of(lambda order: order / (2 * z * z), delta)
+    """The least epsilon of Gaussian noise z times the move, by its divergence at any order above 1.
+
+    The order is searched for by its logarithm above 1; every order gives a bound that holds.
+    """
+
+    def bound(log: float) -> float:
+        more = math.exp(log)  # order - 1
+        divergence = (1 + more) / (2 * z * z)
+        return divergence - math.log1p(1 / more) - (math.log(delta) + math.log1p(more)) / more
+
+    low, high = -30.0, 60.0
+    for _ in range(90):
+        first, second = low + (high - low) / 3, high - (high - low) / 3
+        low, high = (low, second) if bound(first) <= bound(second) else (first, high)
+    return max(0.0, bound((low + high) / 2))
 
 
 @lru_cache(maxsize=256)

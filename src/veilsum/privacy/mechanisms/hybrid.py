@@ -70,6 +70,11 @@ class HybridMechanism(LocalMechanism):
         return PiecewiseMechanism(*bounds), DuchiMechanism(*bounds)
 
     @property
+    def lattice(self) -> float:
+        """That of the two-point mechanism, alone."""
+        return 0.0 if self.piecewise_probability else self.parts[1].lattice
+
+    @property
     def exponent(self) -> int:
         """The finer grid of those in use."""
         piecewise, duchi = self.parts

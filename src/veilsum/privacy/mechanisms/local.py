@@ -31,7 +31,7 @@ from veilsum._statistic import Statistic
 from veilsum.errors import PrivacyError, SignalError
 from veilsum.families.base import quantile
 from veilsum.privacy.exact.entropy import SYSTEM, Entropy, checked
-from veilsum.privacy.exact.grid import finite_floats
+from veilsum.privacy.exact.grid import LARGEST, finite_floats
 from veilsum.privacy.mechanisms.base import (
     Array,
     Mechanism,
@@ -69,6 +69,11 @@ class LocalMechanism(Mechanism):
         """Refuse an epsilon that is not positive or bounds that hold no two values."""
         check_epsilon(self.epsilon)
         check_bounds(self.low, self.high)
+        if not abs(self.low) + abs(self.high) + self.reach * self.half_width < LARGEST / 4:
+            raise PrivacyError(
+                f"outputs for bounds ({self.low:g}, {self.high:g}) at epsilon {self.epsilon:g} are "
+                "beyond what a float can hold; narrow the bounds, or raise epsilon"
+            )
 
     @classmethod
     def misfit(cls, statistic: Statistic, epsilon: float, delta: float = 0.0) -> str:
@@ -118,13 +123,20 @@ class LocalMechanism(Mechanism):
         largest = (self.reach + 1) * self.half_width
         if normal_variance:
             confidence = (1 + confidence) / 2
-        found = bounded_quantile(largest, self.worst_variance, weights, times, confidence)
+        found = bounded_quantile(
+            largest, self.worst_variance, weights, times, confidence, self.lattice
+        )
         return found + quantile(confidence) * math.sqrt(normal_variance)
 
     @property
     def sensitivity(self) -> float:
         """high - low."""
         return self.high - self.low
+
+    @property
+    def lattice(self) -> float:
+        """How far apart outputs are, where there are so few that an interval must know; 0 elsewhere."""
+        return 0.0
 
     @property
     def half_width(self) -> float:

@@ -90,6 +90,17 @@ class SmoothLaplaceMechanism(SmoothMechanism):
     takes_delta: ClassVar[bool] = True
 
     @classmethod
+    def misfit(cls, statistic: Statistic, epsilon: float, delta: float = 0.0) -> str:
+        """Its smoothing alone must not spend more than delta."""
+        why = super().misfit(statistic, epsilon, delta)
+        if not why and statistic.scale is not None:
+            try:
+                laplace_factor(epsilon, delta, statistic.scale.smoothing)
+            except PrivacyError as problem:
+                return f"needs a smoother scale rule: {problem}"
+        return why
+
+    @classmethod
     def fit(
         cls, statistic: Statistic, epsilon: float, delta: float = 0.0, released: bool = False
     ) -> Self:
