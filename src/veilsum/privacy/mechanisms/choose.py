@@ -94,9 +94,8 @@ def best(
         for kind in _fitting(statistic, epsilon, delta)
     ]
     if not made:
-        raise PrivacyError(
-            f"no mechanism hides such a statistic at epsilon = {epsilon:g} and delta = {delta:g}"
-        )
+        why = MECHANISMS.get("laplace").misfit(statistic, epsilon)
+        raise PrivacyError(f"no mechanism takes such a statistic: laplace {why}")
     found = sorted((m.variance_over(statistic), m.uniforms, m.name, m) for m in made)
     least, *_, first = found[0]
     ratios = {name: value / least if least else math.inf for value, _, name, _ in found[1:]}
