@@ -90,14 +90,7 @@ class AdditiveMechanism(Mechanism):
         return why or ("" if finite else "needs a statistic that moves by a finite amount above 0")
 
     @classmethod
-    def fit(
-        cls, statistic: Statistic, epsilon: float, delta: float = 0.0, released: bool = False
-    ) -> Self:
-        """Noise for the norm of the move."""
-        misfit = cls.misfit(statistic, epsilon, delta)
-        if misfit:
-            raise PrivacyError(f"mechanism {cls.name} {misfit}")
-        error = statistic.error if released else 0.0
+    def _fitted(cls, statistic: Statistic, epsilon: float, delta: float, error: float) -> Self:
         if not error <= MOST_ERROR * statistic.l1:
             raise PrivacyError(
                 "nothing limits how far a computed value of this statistic is from the true one, which an "

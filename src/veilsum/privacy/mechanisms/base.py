@@ -110,7 +110,15 @@ class Mechanism(ABC):
         released
             Whether it must cover what floats do to the statistic, for an exact release.
         """
-        raise PrivacyError(f"mechanism {cls.name} {cls.misfit(statistic, epsilon, delta)}")
+        misfit = cls.misfit(statistic, epsilon, delta)
+        if misfit:
+            raise PrivacyError(f"mechanism {cls.name} {misfit}")
+        return cls._fitted(statistic, epsilon, delta, statistic.error if released else 0.0)
+
+    @classmethod
+    def _fitted(cls, statistic: Statistic, epsilon: float, delta: float, error: float) -> Mechanism:
+        """The mechanism, of a statistic that fits and is computed within an error."""
+        raise PrivacyError(f"mechanism {cls.name} is not made from a statistic")
 
     @classmethod
     def examples(cls) -> tuple[Mechanism, ...]:

@@ -33,17 +33,6 @@ class DiscreteLaplaceMechanism(AdditiveMechanism):
     The grid of a release is the integers, so nothing is rounded and eps is spent to the last bit. A
     release beyond 64 bits becomes the largest integer of its sign, which is post-processing.
 
-    Parameters
-    ----------
-    epsilon
-        The privacy loss between adjacent statistics.
-    sensitivity
-        The largest l1 distance between the statistics of two adjacent signals, a whole number.
-    dimension
-        How many coordinates of the statistic one signal moves.
-    input_error
-        Must be 0: whole numbers are exact.
-
     Examples
     --------
     >>> mechanism = DiscreteLaplaceMechanism(epsilon=1.0, sensitivity=1)

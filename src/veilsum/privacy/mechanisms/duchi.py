@@ -33,13 +33,6 @@ class DuchiMechanism(LocalMechanism):
     ratio between two values is at most (R + h)/(R - h) <= e^eps, for (R + h)/(R - h) falls in R and
     is e^eps at h coth(eps/2).
 
-    Parameters
-    ----------
-    epsilon
-        The privacy loss between any two values.
-    low, high
-        The public bounds of the value.
-
     Examples
     --------
     >>> mechanism = DuchiMechanism(epsilon=1.0, low=0.0, high=1.0)

@@ -35,13 +35,6 @@ class HybridMechanism(LocalMechanism):
     worst case is at a = 0, at this kink or at 1; a = 0 wins up to eps*. The exact release tosses a
     coin of the rational probability that the float a is, and then releases exactly with either.
 
-    Parameters
-    ----------
-    epsilon
-        The privacy loss between any two values.
-    low, high
-        The public bounds of the value.
-
     Examples
     --------
     >>> hybrid = HybridMechanism(epsilon=1.0, low=0.0, high=1.0)

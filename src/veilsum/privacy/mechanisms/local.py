@@ -84,13 +84,7 @@ class LocalMechanism(Mechanism):
         return why
 
     @classmethod
-    def fit(
-        cls, statistic: Statistic, epsilon: float, delta: float = 0.0, released: bool = False
-    ) -> Self:
-        """Between the bounds of the statistic; floats that are beyond by a last digit are clipped."""
-        misfit = cls.misfit(statistic, epsilon, delta)
-        if misfit:
-            raise PrivacyError(f"mechanism {cls.name} {misfit}")
+    def _fitted(cls, statistic: Statistic, epsilon: float, delta: float, error: float) -> Self:
         return cls(epsilon, statistic.low[0], statistic.high[0])
 
     @classmethod

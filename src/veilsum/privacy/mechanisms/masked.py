@@ -28,19 +28,6 @@ ROUNDING = 1 / 12  # variance of rounding to whole steps
 class MaskedMechanism(Mechanism):
     """floor(x/step + 1/2) + GDL(1/h, t), in grid steps; the sum over a roster is what is seen.
 
-    Parameters
-    ----------
-    epsilon
-        What one session costs.
-    sensitivity
-        The largest l1 distance between the statistics of two adjacent signals.
-    step
-        The grid.
-    terms
-        Members, colluders, absentees, and the sensitivity in steps.
-    whole
-        Whether the statistic is a whole number, which is not rounded.
-
     Examples
     --------
     >>> terms = MaskedParameters(100, 20, 10, epsilon=1.0, sensitivity_steps=4097)

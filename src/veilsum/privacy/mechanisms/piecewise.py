@@ -38,13 +38,6 @@ class PiecewiseMechanism(LocalMechanism):
     two of them have a ratio of at most E <= e^eps. n is the least number for which positions reach
     both bounds: with the centre piece m away from M the mean is (E - 1) c m/Z, and |m| <= n/2.
 
-    Parameters
-    ----------
-    epsilon
-        The privacy loss between any two values.
-    low, high
-        The public bounds of the value.
-
     Examples
     --------
     >>> mechanism = PiecewiseMechanism(epsilon=4.0)

@@ -59,19 +59,6 @@ class SmoothLaplaceMechanism(SmoothMechanism):
     variation is within its variation, at most 2/t, of the integral. The factor of a release is
     therefore the least for delta - 2^-36.
 
-    Parameters
-    ----------
-    epsilon
-        The privacy loss between adjacent signals.
-    statistic
-        With a scale rule.
-    delta
-        The probability with which the loss may exceed epsilon.
-    factor
-        m, the scale in units of S/epsilon; the least one by default.
-    input_error
-        How far, at most, the computed statistic is from the true one.
-
     Examples
     --------
     >>> from veilsum.privacy.sensitivity import smooth_log, smoothing
@@ -101,14 +88,9 @@ class SmoothLaplaceMechanism(SmoothMechanism):
         return why
 
     @classmethod
-    def fit(
-        cls, statistic: Statistic, epsilon: float, delta: float = 0.0, released: bool = False
-    ) -> Self:
+    def _fitted(cls, statistic: Statistic, epsilon: float, delta: float, error: float) -> Self:
         """With the least factor."""
-        misfit = cls.misfit(statistic, epsilon, delta)
-        if misfit:
-            raise PrivacyError(f"mechanism {cls.name} {misfit}")
-        return cls(epsilon, statistic, delta, None, statistic.error if released else 0.0)
+        return cls(epsilon, statistic, delta, None, error)
 
     @classmethod
     def examples(cls) -> tuple[Mechanism, ...]:

@@ -39,17 +39,6 @@ class StaircaseMechanism(GridMechanism):
     r; the upper stair has the probability G/(G + (D - G) b), an exact coin; r is uniform on its
     stair; the sign is fair, with -0 refused.
 
-    Parameters
-    ----------
-    epsilon
-        The privacy loss between adjacent statistics.
-    sensitivity
-        The largest l1 distance between the statistics of two adjacent signals.
-    dimension
-        Must be 1.
-    input_error
-        How far, at most, a coordinate of the computed statistic is from the true one.
-
     Examples
     --------
     >>> mechanism = StaircaseMechanism(epsilon=4.0, sensitivity=1.0)

@@ -35,15 +35,6 @@ class StudentTMechanism(SmoothMechanism):
     `multiple` is the least that does both. It needs gamma < eps/d, and is below the
     (d+1)/(2 sqrt(d) (eps - (d+1) gamma)) that adding the costs of shift and dilation would give.
 
-    Parameters
-    ----------
-    epsilon
-        The privacy loss between adjacent signals.
-    statistic
-        With a scale rule.
-    degrees
-        d, the degrees of freedom, above 2.
-
     Examples
     --------
     >>> from veilsum.privacy.sensitivity import smooth_log
@@ -66,13 +57,9 @@ class StudentTMechanism(SmoothMechanism):
         return "" if smooth else "needs a smoothing below epsilon/2"
 
     @classmethod
-    def fit(
-        cls, statistic: Statistic, epsilon: float, delta: float = 0.0, released: bool = False
-    ) -> Self:
+    def _fitted(cls, statistic: Statistic, epsilon: float, delta: float, error: float) -> Self:
         """With the degrees of freedom of least variance."""
-        misfit = cls.misfit(statistic, epsilon, delta)
-        if misfit or statistic.scale is None:
-            raise PrivacyError(f"mechanism {cls.name} {misfit}")
+        assert statistic.scale is not None  # `misfit`
         return cls(epsilon, statistic, best_degrees(epsilon, statistic.scale.smoothing))
 
     @classmethod
