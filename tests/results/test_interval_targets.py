@@ -327,7 +327,7 @@ def test_a_run_with_other_noise_is_not_taken_for_this_one() -> None:
     result = measured(SignalDP(1.0, radius=1.0), Normal())
     problem = result.problem
     other = simulate(problem, plan=problem.plan)  # another key
-    with pytest.raises(VeilsumError, match="another calibration"):
+    with pytest.raises(VeilsumError, match="another plan"):
         Result(problem, other).intervals(of="population")
 
 
