@@ -64,7 +64,7 @@ def test_where_its_rounding_counts_agents_pay_for_it_or_refuse(family: Any, radi
     TRIED["rounding of the statistic"] += 1
     assert excess > 0  # else there is nothing to pay for
     try:
-        made = LaplaceMechanism.fit(stated, 1.0, released=True)
+        made: Any = LaplaceMechanism.fit(stated, 1.0, released=True)
     except PrivacyError:
         return  # no bound on |xi|: an agent does not release it
     assert excess <= 2 * made.input_error

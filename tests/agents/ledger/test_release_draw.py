@@ -203,7 +203,8 @@ def test_errors_of_floats_are_bounded() -> None:
         (families.Pareto(minimum=3.0), 3.0, 1e6, lambda s: (Decimal(s) / 3).ln()),
     )
     for family, low, high, exact in cases:
-        bound = Decimal(LaplaceMechanism.fit(family.moves(1.0), 1.0, released=True).input_error)
+        made: Any = LaplaceMechanism.fit(family.moves(1.0), 1.0, released=True)
+        bound = Decimal(made.input_error)
         for s in rng.uniform(low, high, 300).tolist():
             assert abs(Decimal(float(family.columns(s)[0])) - exact(s)) <= bound / 4
         assert bound < Decimal("2e-12")
