@@ -363,8 +363,6 @@ def test_mechanisms_are_valid_when_constructed(make: Any) -> None:
 def test_mechanisms_are_frozen_and_say_why_they_hold(mechanism: Any) -> None:
     with pytest.raises(FrozenInstanceError):
         mechanism.epsilon = 2.0
-    assert "scale 2 " in mechanism.release_reason
-    assert "drawn exactly" in mechanism.release_reason
 
 
 def test_tiny_and_large_scales_have_a_grid() -> None:

@@ -1,6 +1,6 @@
 """The coefficients of all rounds of an algorithm as arrays, and how much each round contributes.
 
-Guarantee and calibration both read the coefficients here, checked once, so that one that is not a
+Guarantee and plan both read the coefficients here, checked once, so that one that is not a
 number cannot pass one of the two unseen.
 
 Weights that conserve mass turn an algorithm into a recursion of one number, the mean y_t of nu_t:

@@ -1,4 +1,4 @@
-"""Privacy requests: the protection a user asks for, before anything is calibrated.
+"""Privacy requests: the protection a user asks for, before any noise is chosen.
 
 Two protections come from the paper. Signal DP hides each agent's signal; Network DP hides the
 signal and the estimates of the neighbours that an agent builds upon. Both are stated for signals
@@ -40,7 +40,7 @@ class Protects(StrEnum):
 
 
 class SensitivityKind(StrEnum):
-    """Which sensitivity calibrates the noise."""
+    """Which sensitivity sets the noise."""
 
     GLOBAL = "global"
     SMOOTH = "smooth"

@@ -37,7 +37,7 @@ HORIZON = 100  # rounds whose coefficients are looked at where the manifest name
 
 
 class AgentNeighbourhood(NamedTuple):
-    """A network as one agent's calibration needs it: itself, and its neighbours' weights."""
+    """A network as one agent's plan needs it: itself, and its neighbours' weights."""
 
     size: int
     largest_neighbour_weight: NDArray[np.float64]

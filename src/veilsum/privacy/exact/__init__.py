@@ -7,12 +7,9 @@ that floating-point noise fails and exact noise survives.
 
 from __future__ import annotations
 
-from veilsum.privacy.exact.entropy import SYSTEM, Entropy, SystemEntropy
-from veilsum.privacy.exact.poisson import PoissonSampler
+from veilsum.privacy.exact.entropy import SYSTEM, Entropy
 
 __all__ = [
     "SYSTEM",
     "Entropy",
-    "PoissonSampler",
-    "SystemEntropy",
 ]

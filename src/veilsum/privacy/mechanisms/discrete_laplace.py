@@ -152,14 +152,6 @@ class DiscreteLaplaceMechanism(AdditiveMechanism):
         """The noise of a release, of scale Delta/eps."""
         return DiscreteLaplace(int(self.sensitivity) / Fraction(float(self.epsilon)))
 
-    @property
-    def release_reason(self) -> str:
-        """Why the guarantee of a release holds, as the end of a sentence."""
-        return (
-            f"the noise is discrete Laplace of scale {self.scale:.6g} on the integers, drawn "
-            "exactly from the operating system's entropy"
-        )
-
     def release(self, values: ArrayLike, *, entropy: Entropy = SYSTEM) -> NDArray[np.int64]:
         """x + X for each whole number x: a new release each time it is called."""
         checked(entropy)

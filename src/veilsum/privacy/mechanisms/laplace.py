@@ -97,15 +97,6 @@ class LaplaceMechanism(GridMechanism):
         return np.full(np.shape(x), found)
 
     @property
-    def release_reason(self) -> str:
-        """Why the guarantee of a release holds, as the end of a sentence."""
-        return (
-            f"the noise is discrete Laplace of scale {self.release_scale:.6g} on multiples of "
-            f"2^{self.exponent}, drawn exactly from the operating system's entropy, and rounding "
-            "to that grid is paid for in the scale"
-        )
-
-    @property
     def unit(self) -> float:
         """The scale of a release."""
         return self.release_scale

@@ -32,8 +32,6 @@ class MaskedMechanism(Mechanism):
     --------
     >>> terms = MaskedParameters(100, 20, 10, epsilon=1.0, sensitivity_steps=4097)
     >>> made = MaskedMechanism(1.0, 1.0, 2.0**-12, terms)
-    >>> made.mean_of(np.zeros((100, 1)), np.zeros(1)).tolist()
-    [0.0]
     >>> round(made.worst_variance * 70, 2)  # of 70 members together: 2/eps^2
     2.0
     """
@@ -65,12 +63,8 @@ class MaskedMechanism(Mechanism):
         """floor(x/step + 1/2): whole numbers of steps."""
         return np.asarray(np.floor(np.asarray(x, dtype=np.float64) / self.step + 0.5))
 
-    def mean_of(self, statistics: Array, noise: Array) -> Array:
-        """The mean over a roster, (columns,), from statistics (members, columns) and summed noise."""
-        return self.mean_of_steps(self.on_grid(statistics).sum(axis=0), len(statistics), noise)
-
     def mean_of_steps(self, total: Array, members: int, noise: Array) -> Array:
-        """The same from the sum in grid steps, whole numbers that add up without error."""
+        """The mean over a roster, from the sum in grid steps, whole numbers that add up without error."""
         return np.asarray((total + noise) * self.step / members)
 
     def sum_noise(self, members: int, rng: np.random.Generator, size: int = 1) -> NDArray[Any]:

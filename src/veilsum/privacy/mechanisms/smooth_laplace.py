@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike
 from veilsum import _validate
 from veilsum._statistic import Statistic, Status
 from veilsum.errors import PrivacyError
-from veilsum.privacy.accounting.events import PrivacyEvent
 from veilsum.privacy.exact.entropy import SYSTEM, Entropy, checked
 from veilsum.privacy.exact.grid import finite_floats, floor_log2, from_grid, to_grid
 from veilsum.privacy.laws import DiscreteLaplace
@@ -176,10 +175,6 @@ class SmoothLaplaceMechanism(SmoothMechanism):
             [DiscreteLaplace(t).draw(1, entropy)[0] for t in steps], dtype=points.dtype
         )
         return from_grid(points + drawn, self.exponent).reshape(signals.shape)
-
-    def event(self, released: bool = False) -> PrivacyEvent:
-        """(epsilon, delta), and nothing more is known."""
-        return PrivacyEvent.of(self.epsilon, self.delta)
 
     def _standard(self, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
         return rng.laplace(size=shape)
