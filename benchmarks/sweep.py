@@ -56,7 +56,8 @@ def loop_run(
 ) -> float:
     """Seconds of one run of one algorithm, without drawing its signals."""
     made, n = algorithms.get(algorithm, mixing), mixing.size
-    planned: Any = plan(wanted(privacy), FAMILY, made, mixing, rounds)
+    asked = wanted(privacy).over(FAMILY, drawn=True)
+    planned: Any = plan(asked, FAMILY, made, mixing, rounds)
     signals = [rng.lognormal(10.0, 1.0, (n, 1)) for _ in range(rounds + 1)]
     m = 10.0
     start = time.perf_counter()

@@ -291,7 +291,7 @@ def first_estimates(
 
 def tripled(problem: Any) -> Any:
     made = plan(problem.privacy, problem.family, problem.algorithm, problem.network, ROUNDS)
-    return replace(made, statistic=replace(made.statistic, l1=3 * made.sensitivity))
+    return replace(made, statistic=replace(made.statistic, l1=3 * made.sensitivity, l2=None))
 
 
 PAIRS: dict[str, Any] = {  # two runs, and what an attacker makes of their estimates if they share the draws
