@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
+LOOSE = 1 + 1e-9  # between two norms that were rounded
 ROUND_UP = 1 + Fraction(1, 2**50)  # four units in the last place of a norm computed in floats
 
 
@@ -150,7 +151,7 @@ class Statistic:
     l1 : float
         The largest l1 distance between the statistics of two adjacent records; inf for none.
     l2 : float, optional
-        The same in l2 norm; the l1 norm, which is never less, without it.
+        The same in l2 norm; the l1 norm, which is never less, without it or where that is smaller.
     dimension : int
         The number of components.
     low, high : float or sequence of float
@@ -202,6 +203,11 @@ class Statistic:
             raise PrivacyError(f"a sensitivity must be at least 0; found {self.l1} and {self.l2}")
         if not (isinstance(self.dimension, int | np.integer) and self.dimension >= 1):
             raise PrivacyError(f"dimension must be a whole number above 0; found {self.dimension}")
+        if math.isfinite(self.l1) and l2 * math.sqrt(self.dimension) * LOOSE < self.l1:
+            raise PrivacyError(
+                f"a move of {self.l1:g} in l1 norm over {self.dimension} components is at least "
+                f"{self.l1 / math.sqrt(self.dimension):g} in l2 norm; found {l2:g}"
+            )
         if not self.error >= 0:
             raise PrivacyError(f"error must be at least 0; found {self.error}")
         for name in ("low", "high"):

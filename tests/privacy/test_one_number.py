@@ -16,7 +16,9 @@ from veilsum.errors import PrivacyError, VeilsumError
 from veilsum.privacy import (
     MECHANISMS,
     Batches,
+    LaplaceMechanism,
     MaskedDP,
+    Mechanism,
     NetworkDP,
     SignalDP,
     Statistic,
@@ -204,3 +206,52 @@ def test_bounds_that_no_float_can_serve_are_refused() -> None:
 def test_a_multiple_of_a_statistic_errs_by_as_much_more() -> None:
     one = Statistic(1.0, error=0.1)
     assert one.at_least(0.0, 3.0).distance() >= Fraction(36, 10)
+
+
+def test_norms_that_no_move_has_are_refused() -> None:
+    assert Statistic(64.0, 8.0, dimension=64).l2 == 8.0
+    with pytest.raises(PrivacyError, match="at least 8 in l2 norm"):
+        Statistic(64.0, 1.0, dimension=64)
+
+
+class Naked(LaplaceMechanism):
+    """A mechanism from elsewhere, without noise."""
+
+    name = "naked"
+
+    def from_uniforms(self, x: Any, u: Any) -> Any:  # noqa: ARG002
+        return x
+
+
+def test_a_mechanism_from_elsewhere_is_its_authors_claim() -> None:
+    MECHANISMS.add("naked", Naked)
+    try:
+        asked = SignalDP(1.0, mechanism="naked")
+        made = guarantee_of(asked, algorithms.Average(), family=families.Bernoulli())
+    finally:
+        MECHANISMS.remove("naked")
+    assert made.status is Status.CLAIMED
+    assert "the author of mechanism naked states it" in made.reason
+    assert Naked(1.0, 1.0).ideal_status is Status.CLAIMED
+
+
+@pytest.mark.parametrize(
+    ("name", "thing", "message"),
+    [
+        ("foo", 3, "derives from Mechanism"),
+        ("foo", Naked, "calls itself 'naked'"),
+        ("half", type("Half", (Mechanism,), {"name": "half"}), "must define"),
+    ],
+)
+def test_what_best_could_not_make_is_not_registered(name: Any, thing: Any, message: Any) -> None:
+    with pytest.raises(PrivacyError, match=message):
+        MECHANISMS.add(name, thing)
+    assert name not in MECHANISMS
+
+
+def test_a_plan_has_no_noise_in_a_round_without_noise() -> None:
+    family = families.Normal(1.0, bounds=(0.0, 1.0))
+    planned = plan(SignalDP(1.0), family, algorithms.Average(), RING, 5)
+    assert planned.name == "laplace"
+    with pytest.raises(PrivacyError, match="no noise in round 3"):
+        planned.mechanism(1.0, 3)

@@ -232,7 +232,7 @@ class Shift:
 def _pairs(terms: MaskedParameters) -> list[tuple[Shift, Shift]]:
     """No move, and the largest that the claim covers: of one component, of all of them, half of it."""
     l1, size = terms.sensitivity_steps, terms.dimension
-    l2 = float(terms.l2_steps or l1)
+    l2 = float(terms.l2_steps or l1) if terms.delta else float(l1)
     one, over_all = min(l1, max(1, math.floor(l2))), l1
     while sum(k * k for k in spread(over_all, size)) > max(l2 * l2, 1.0):
         over_all -= 1

@@ -75,7 +75,11 @@ class AllocatedPlan(Plan):
     by_signals_alone: ClassVar[bool] = False  # allocations are recorded round by round
 
     def mechanism(
-        self, epsilon: float | None = None, t: int = 1, agent: int = 0, released: bool = False
+        self,
+        epsilon: float | None = None,
+        t: int | None = None,
+        agent: int = 0,
+        released: bool = False,
     ) -> Mechanism:
         """That of the other plan."""
         return self.equal.mechanism(epsilon, t, agent, released)

@@ -108,8 +108,6 @@ class MaskedParameters:
         )  # fmt: skip
         _validate.positive(PrivacyError, epsilon=self.epsilon)
         _validate.probability(PrivacyError, delta=self.delta)
-        if self.l2_steps is None:
-            object.__setattr__(self, "l2_steps", float(self.sensitivity_steps))
         _validate.positive(PrivacyError, l2_steps=self._l2)
         if self.largest_steps is None:
             object.__setattr__(self, "largest_steps", self.sensitivity_steps)
@@ -158,7 +156,8 @@ class MaskedParameters:
 
     @property
     def _l2(self) -> float:
-        return min(self.l2_steps or 0.0, float(self.sensitivity_steps))
+        l1 = float(self.sensitivity_steps)
+        return l1 if self.l2_steps is None else min(self.l2_steps, l1)
 
     @property
     def _largest(self) -> int:

@@ -54,7 +54,12 @@ from veilsum.algorithms.table import coefficient_table
 from veilsum.errors import PrivacyError
 from veilsum.privacy.accounting.events import PrivacyEvent
 from veilsum.privacy.masked import MaskedParameters
-from veilsum.privacy.mechanisms.base import MECHANISMS, IdentityMechanism, Mechanism
+from veilsum.privacy.mechanisms.base import (
+    MECHANISMS,
+    MOST_ERROR,
+    IdentityMechanism,
+    Mechanism,
+)
 from veilsum.privacy.mechanisms.choose import BEST, make
 from veilsum.privacy.mechanisms.laplace import LaplaceMechanism
 from veilsum.privacy.mechanisms.masked import MaskedMechanism, grid_step
@@ -123,7 +128,11 @@ class Plan:
 
     @abstractmethod
     def mechanism(
-        self, epsilon: float | None = None, t: int = 1, agent: int = 0, released: bool = False
+        self,
+        epsilon: float | None = None,
+        t: int | None = None,
+        agent: int = 0,
+        released: bool = False,
     ) -> Mechanism:
         """The mechanism of one agent in round t: what it samples, releases and is charged for.
 
@@ -132,7 +141,7 @@ class Plan:
         epsilon
             The agent's budget for one release, before rounds divide it; the request's without it.
         t
-            The round.
+            The round; the first with noise, if it is left out.
         agent
             The row of `network` and `fractions`.
         released
@@ -194,7 +203,7 @@ class Plan:
         return None
 
     def half_width(self, epsilon: float, rounds: int, confidence: float) -> float | None:
-        """How far noise and rounding move an estimate, where one noise serves all agents; else None."""
+        """How far noise and rounding move the estimate of a masked sum; None where agents have their own."""
         return None
 
     def _asked(self, t: int) -> Any:
@@ -208,7 +217,11 @@ class NoNoise(Plan):
     sensitivity = 0.0
 
     def mechanism(
-        self, epsilon: float | None = None, t: int = 1, agent: int = 0, released: bool = False
+        self,
+        epsilon: float | None = None,
+        t: int | None = None,
+        agent: int = 0,
+        released: bool = False,
     ) -> Mechanism:
         """The input itself."""
         return IdentityMechanism()
@@ -221,8 +234,14 @@ class NoNoise(Plan):
 class LaplacePlan(Plan):
     """Laplace noise of a public scale, drawn by the kernel in every round that asks for it."""
 
+    name: ClassVar[str] = LaplaceMechanism.name
+
     def mechanism(
-        self, epsilon: float | None = None, t: int = 1, agent: int = 0, released: bool = False
+        self,
+        epsilon: float | None = None,
+        t: int | None = None,
+        agent: int = 0,
+        released: bool = False,
     ) -> Mechanism:
         """Lap(max(signal Delta, weight)/eps)."""
         own, signal, weight = self._own(
@@ -232,12 +251,16 @@ class LaplacePlan(Plan):
         return LaplaceMechanism.fit(larger, own, released=released)
 
     def _own(
-        self, epsilon: float, t: int, agent: int, released: bool
+        self, epsilon: float, t: int | None, agent: int, released: bool
     ) -> tuple[float, float, float]:
         """The agent's epsilon, and what signal and neighbours move its message by."""
         own = epsilon * float(self.fractions[agent]) / self.rounds_per_budget
         if self.algorithm is None:
             return own, 1.0, 0.0
+        if t is None:
+            t = next((t for t in (0, 1) if self.algorithm.at(t).noise), 1)
+        if not self.algorithm.at(t).noise:
+            raise PrivacyError(f"algorithm {self.algorithm.name} has no noise in round {t}")
         asked = self._asked(t)
         if released and not math.isclose(asked.signal, 1.0):
             raise PrivacyError(
@@ -258,7 +281,11 @@ class SmoothPlan(LaplacePlan):
     sensitivity = math.nan
 
     def mechanism(
-        self, epsilon: float | None = None, t: int = 1, agent: int = 0, released: bool = False
+        self,
+        epsilon: float | None = None,
+        t: int | None = None,
+        agent: int = 0,
+        released: bool = False,
     ) -> Mechanism:
         """Lap(m max(signal S(s), weight)/eps), on a grid that follows the bounds."""
         own, signal, weight = self._own(
@@ -297,10 +324,7 @@ class SmoothPlan(LaplacePlan):
         """(epsilon, delta), and nothing more is known."""
         return PrivacyEvent.of(self._divided(epsilon), self.privacy.delta / self.rounds_per_budget)
 
-    @property
-    def name(self) -> str:
-        """That of its mechanism."""
-        return SmoothLaplaceMechanism.name
+    name: ClassVar[str] = SmoothLaplaceMechanism.name
 
     def signal(self, signals: Floats, epsilons: Floats) -> Floats:
         """S*(s), whose smoothing depends on epsilon: one for each of the columns, epsilon by epsilon."""
@@ -362,7 +386,11 @@ class InputPlan(Plan):
     perturbs_input: ClassVar[bool] = True
 
     def mechanism(
-        self, epsilon: float | None = None, t: int = 1, agent: int = 0, released: bool = False
+        self,
+        epsilon: float | None = None,
+        t: int | None = None,
+        agent: int = 0,
+        released: bool = False,
     ) -> Mechanism:
         """The one that the request names, or the best; the same in every round and for every agent."""
         return make(
@@ -418,7 +446,11 @@ class MaskedPlan(InputPlan):
     members: int
 
     def mechanism(
-        self, epsilon: float | None = None, t: int = 1, agent: int = 0, released: bool = False
+        self,
+        epsilon: float | None = None,
+        t: int | None = None,
+        agent: int = 0,
+        released: bool = False,
     ) -> MaskedMechanism:
         """With the parameters of the session."""
         asked = self.privacy if epsilon is None else self.privacy.at(epsilon)
@@ -426,7 +458,8 @@ class MaskedPlan(InputPlan):
         statistic, dimension = self.statistic, self.statistic.dimension
         steps = asked.steps or (SCALAR_STEPS if dimension == 1 else VECTOR_STEPS)
         step = 1.0 if statistic.whole else grid_step(statistic.l1, steps)
-        known = statistic if math.isfinite(statistic.error) else replace(statistic, error=0.0)
+        paid = statistic.error <= MOST_ERROR * statistic.l1  # else agents refuse it
+        known = statistic if paid else replace(statistic, error=0.0)
         l1, l2 = known.steps(step)
         within = None
         if statistic.bounded:

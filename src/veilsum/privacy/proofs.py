@@ -448,6 +448,10 @@ def _if_stated(found: Assessment, made: Plan | str, family: Family | None) -> As
     """A proof that rests on numbers that somebody states is a claim."""
     if isinstance(made, str) or found.status is not Status.PROVED or family is None:
         return found
+    if isinstance(made, InputPlan):
+        mechanism = made.mechanism()
+        if mechanism.ideal_status is not Status.PROVED:
+            return Assessment(mechanism.ideal_status, f"{mechanism.reason}; if so, {found.reason}")
     if made.statistic.status is Status.PROVED:
         return found
     reason = f"the sensitivity of {family.name} is stated by its author; if it holds, "

@@ -17,6 +17,7 @@ from fractions import Fraction
 from typing import Any, ClassVar, Self
 
 from veilsum import _validate
+from veilsum._registry import did_you_mean
 from veilsum.algorithms.base import Algorithm
 from veilsum.algorithms.batched import batched
 from veilsum.errors import AlgorithmError, PrivacyError
@@ -233,9 +234,10 @@ class DifferentialPrivacy(PrivacyRequest):
         if takes and not self.delta > 0:
             raise PrivacyError(f"mechanism {self.mechanism} needs a delta above 0, such as 1e-6")
         if self.delta > 0 and not takes:
+            others = [name for name, one in MECHANISMS.items() if one.takes_delta and one.requested]
             raise PrivacyError(
-                f"delta = {self.delta} buys nothing with global sensitivity, whose noise "
-                "is pure epsilon-DP; leave delta out"
+                f"delta = {self.delta} buys nothing with mechanism {self.mechanism}, whose noise is pure "
+                f"epsilon-DP; leave delta out, or ask for mechanism {' or '.join(others)}"
             )
 
     def _check_radius(self) -> None:
@@ -251,7 +253,12 @@ class DifferentialPrivacy(PrivacyRequest):
 
     def _check_mechanism(self) -> None:
         """Other mechanisms than Laplace perturb the statistic itself: not everything fits."""
-        _validate.one_of(PrivacyError, names(), mechanism=self.mechanism)
+        if self.mechanism not in names():
+            hint = did_you_mean(str(self.mechanism), names())
+            raise PrivacyError(
+                f"mechanism must be one of {', '.join(names())}; found {_validate.found(self.mechanism)}"
+                f"{hint and '; ' + hint.strip()}"
+            )
         if not self.perturbs_input:
             return
         if self.hides_neighbours:

@@ -113,7 +113,7 @@ class AdditiveMechanism(Mechanism):
     def pairs(self) -> tuple[Pair, ...]:
         """The largest move, from 0 and elsewhere, and half of it."""
         move = float(self.sensitivity)
-        return (0.0, move), (0.0, move / 2), (5.0, 5.0 + move)
+        return (0.0, move), (0.0, move / 2), (1e6, 1e6 + move)
 
     @property
     def statistic(self) -> Statistic:

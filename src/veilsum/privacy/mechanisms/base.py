@@ -136,18 +136,23 @@ class Mechanism(ABC):
 
     @property
     def ideal_status(self) -> Status:
-        """The status of the guarantee for the ideal distribution, in real numbers."""
-        return Status.PROVED
+        """The status of the guarantee for the ideal distribution, in real numbers.
+
+        What is proved is proved in this package; of a class from elsewhere it is its author's claim.
+        """
+        ours = type(self).__module__.startswith(f"{MECHANISMS.package}.")
+        return Status.PROVED if ours else Status.CLAIMED
 
     @property
     def status(self) -> Status:
         """The status of the guarantee for the bits that `release` returns."""
-        return Status.PROVED
+        return self.ideal_status
 
     @property
     def reason(self) -> str:
         """Why `ideal_status` is what it is."""
-        return PURE_REASON
+        proved = self.ideal_status is Status.PROVED
+        return PURE_REASON if proved else f"the author of mechanism {self.name} states it"
 
     @property
     @abstractmethod
@@ -196,6 +201,8 @@ class Mechanism(ABC):
 
     def quantile(self, confidence: float) -> float:
         """How far the noise of one release is from 0 at most, with that probability."""
+        if not 0 < confidence < 1:
+            raise PrivacyError(f"confidence must be above 0 and below 1; found {confidence:g}")
         return self.sum_quantile(np.ones(1), np.ones(1), confidence)
 
     def clip(self, x: ArrayLike) -> Array:
@@ -217,7 +224,11 @@ class Mechanism(ABC):
 
     def from_uniforms(self, x: Array, u: Array) -> Array:
         """Turn `uniforms` numbers of (0, 1) per value into a draw: what `sample` is made of."""
-        raise PrivacyError(f"mechanism {self.name} is not a function of uniform numbers")
+        raise PrivacyError(
+            f"mechanism {self.name} is not a function of uniform numbers, which a simulation draws for it; "
+            "state how many it needs (uniforms = 1) and define from_uniforms(x, u), u of shape "
+            "(uniforms, *x.shape)"
+        )
 
     @abstractmethod
     def release(self, values: ArrayLike, *, entropy: Entropy = SYSTEM) -> NDArray[Any]:
@@ -267,7 +278,24 @@ class Mechanism(ABC):
         return PrivacyEvent.of(self.epsilon, self.delta)
 
 
-MECHANISMS = Registry("mechanism", "veilsum.privacy.mechanisms", PrivacyError)
+class _Mechanisms(Registry[type[Mechanism]]):
+    """Only what is a mechanism, under its own name."""
+
+    def add(self, name: str, thing: type[Mechanism]) -> None:
+        """Refuse what `best` could not make."""
+        if not (isinstance(thing, type) and issubclass(thing, Mechanism)):
+            raise PrivacyError(
+                f"a mechanism is a class that derives from Mechanism; found {thing!r}"
+            )
+        missing = sorted(getattr(thing, "__abstractmethods__", ()))
+        if missing:
+            raise PrivacyError(f"mechanism {name} must define {', '.join(missing)}")
+        if thing.name != name:
+            raise PrivacyError(f"mechanism {name} calls itself {thing.name!r}; add it by that name")
+        super().add(name, thing)
+
+
+MECHANISMS = _Mechanisms("mechanism", "veilsum.privacy.mechanisms", PrivacyError)
 
 
 @dataclass(frozen=True)

@@ -56,7 +56,7 @@ class Choice:
         others = ", ".join(f"{_times(ratio)} with {name}" for name, ratio in self.others.items())
         return (
             f"{self.mechanism.name} noise at epsilon = {self.mechanism.epsilon:g} has the least "
-            f"worst-case variance, {self.variance:.4g}; it would be {others}."
+            f"worst-case variance, {self.variance:.4g}{others and f'; it would be {others}'}."
         )
 
 

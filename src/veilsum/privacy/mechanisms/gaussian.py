@@ -118,7 +118,7 @@ class DiscreteGaussian(Law):
 
 @dataclass(frozen=True)
 class GaussianMechanism(GridMechanism):
-    """x + N(0, sigma^2),  sigma = z D2,  z the least multiplier at (epsilon, delta).
+    """x + N(0, sigma^2),  sigma = z D2,  z the least multiplier that its divergence allows.
 
     Parameters
     ----------
