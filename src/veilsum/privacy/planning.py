@@ -40,7 +40,7 @@ of a sum is that of one reading; a mechanism then takes any number, not one betw
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, overload
@@ -76,7 +76,7 @@ SUITABLE = Statistic(1.0, low=0.0, high=1.0, step=1.0)  # for every mechanism
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Plan:
+class Plan(ABC):
     """The noise of every agent, for each epsilon, in each round; abstract.
 
     Where the scale is read off the signal it is as private as the signal: it is kept in memory
