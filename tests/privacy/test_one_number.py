@@ -249,9 +249,20 @@ def test_what_best_could_not_make_is_not_registered(name: Any, thing: Any, messa
     assert name not in MECHANISMS
 
 
+class Halves(algorithms.Algorithm):
+    """Noise at the start only, which says nothing of its own about sensitivities."""
+
+    name = "halves"
+    start = algorithms.Coefficients(innovation=1.0, noise=1.0)
+
+    def coefficients(self, t: int) -> algorithms.Coefficients:  # noqa: ARG002
+        return algorithms.Coefficients(own=0.5, mixing=0.5)
+
+
 def test_a_plan_has_no_noise_in_a_round_without_noise() -> None:
     family = families.Normal(1.0, bounds=(0.0, 1.0))
-    planned = plan(SignalDP(1.0), family, algorithms.Average(), RING, 5)
+    planned = plan(SignalDP(1.0), family, Halves(), RING, 5)
     assert planned.name == "laplace"
+    assert planned.mechanism().scale == 1.0  # of the start
     with pytest.raises(PrivacyError, match="no noise in round 3"):
         planned.mechanism(1.0, 3)

@@ -162,7 +162,7 @@ class Plan(ABC):
         """Of one release; the request's without an epsilon."""
         return (self.privacy.epsilon if epsilon is None else epsilon) / self.rounds_per_budget
 
-    def check(self, rounds: int) -> None:
+    def check(self, rounds: int) -> None:  # noqa: B027 - most have nothing to refuse
         """Refuse what no noise of this kind keeps over so many rounds."""
 
     @property
@@ -259,9 +259,11 @@ class LaplacePlan(Plan):
             return own, 1.0, 0.0
         if t is None:
             t = next((t for t in (0, 1) if self.algorithm.at(t).noise), 1)
-        if not self.algorithm.at(t).noise:
-            raise PrivacyError(f"algorithm {self.algorithm.name} has no noise in round {t}")
-        asked = self._asked(t)
+        try:
+            asked = self._asked(t)
+        except ZeroDivisionError:
+            name = self.algorithm.name
+            raise PrivacyError(f"algorithm {name} has no noise in round {t}") from None
         if released and not math.isclose(asked.signal, 1.0):
             raise PrivacyError(
                 f"algorithm {self.algorithm.name} sends {asked.signal:g} times the statistic in round {t}; "
