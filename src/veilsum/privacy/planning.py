@@ -56,7 +56,6 @@ from veilsum.privacy.accounting.events import PrivacyEvent
 from veilsum.privacy.masked import MaskedParameters
 from veilsum.privacy.mechanisms.base import (
     MECHANISMS,
-    MOST_ERROR,
     IdentityMechanism,
     Mechanism,
 )
@@ -460,7 +459,7 @@ class MaskedPlan(InputPlan):
         statistic, dimension = self.statistic, self.statistic.dimension
         steps = asked.steps or (SCALAR_STEPS if dimension == 1 else VECTOR_STEPS)
         step = 1.0 if statistic.whole else grid_step(statistic.l1, steps)
-        paid = statistic.error <= MOST_ERROR * statistic.l1  # else agents refuse it
+        paid = statistic.error <= statistic.l1  # else agents refuse it
         known = statistic if paid else replace(statistic, error=0.0)
         l1, l2 = known.steps(step)
         within = None
