@@ -42,7 +42,6 @@ from veilsum.privacy.exact.grid import (
     finite_floats,
     floor_log2,
     from_grid,
-    paid_steps,
     to_grid,
 )
 from veilsum.privacy.mechanisms.base import MOST_ERROR, Array, Mechanism, Pair
@@ -213,7 +212,7 @@ class GridMechanism(AdditiveMechanism):
     @cached_property
     def steps(self) -> int:
         """How many grid steps apart two neighbours can be, rounding included."""
-        return paid_steps(self.distance / Fraction(2) ** self.exponent, int(self.dimension))
+        return self.statistic.steps(Fraction(2) ** self.exponent)[0]
 
     @abstractmethod
     def _draw(self, count: int, entropy: Entropy) -> Integers:
