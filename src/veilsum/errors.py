@@ -36,6 +36,10 @@ class PrivacyError(VeilsumError, ValueError):
     """An invalid privacy request, or one that no finite noise satisfies."""
 
 
+class QuestionError(VeilsumError, ValueError):
+    """A question that cannot be asked as it is, or a table that it cannot be asked of."""
+
+
 class AlgorithmError(VeilsumError, ValueError):
     """An unknown algorithm, or one that does not apply to the network or the signals."""
 

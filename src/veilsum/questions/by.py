@@ -1,0 +1,152 @@
+"""A question asked of each of some public groups.
+
+    vector = (vector of group 1, ..., vector of group G), of which a record fills one
+
+A record may change its group, so it moves twice its size: l1 = max(l1, 2 n1), l2 = max(l2, sqrt(2) n2). All
+groups are released, empty ones too. For a mean of mass one (`mean`) this is l1 = 2, whatever G is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from veilsum._statistic import Statistic
+from veilsum.errors import QuestionError
+from veilsum.questions.base import Decoded, Encoded, Forecast, Ints, NoisedVector, Question
+from veilsum.questions.columns import Category, Column, Rows
+from veilsum.questions.noise import GridNoise
+
+
+@dataclass(frozen=True, kw_only=True)
+class By(Question):
+    """A question by group.
+
+    Parameters
+    ----------
+    question : Question
+        Asked of each group.
+    group : Category
+        With the public list of groups.
+
+    Examples
+    --------
+    >>> from veilsum.questions import Category, By
+    >>> import veilsum as vs
+    >>> mean = vs.questions.mean("kwh", between=(0, 40))
+    >>> By(question=mean, group=Category("region", ["north", "south"])).statistic.l1
+    2.0
+    """
+
+    question: Question
+    group: Category
+
+    def __post_init__(self) -> None:
+        """Records may be out of a group."""
+        if len(self.question.stages) > 1:
+            raise QuestionError(f"{self.question.name} is asked in stages, and not by group")
+        object.__setattr__(self, "question", self.question.within())
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """Of the question."""
+        return self.question.name
+
+    @property
+    def once(self) -> bool:  # type: ignore[override]
+        """Of the question."""
+        return self.question.once
+
+    @property
+    def adds_rows(self) -> bool:  # type: ignore[override]
+        """Of the question."""
+        return self.question.adds_rows
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """Those of the question, and the group."""
+        return (*self.question.columns, self.group)
+
+    @property
+    def groups(self) -> int:
+        """G."""
+        return len(self.group.values)
+
+    @property
+    def cells(self) -> int:
+        """G C."""
+        return self.groups * self.question.cells
+
+    @property
+    def parts(self) -> int:
+        """P."""
+        return self.question.parts
+
+    @property
+    def whole(self) -> Statistic:
+        """Of a record that may change its group."""
+        one = self.question.statistic
+        n1, n2 = self.size
+        return replace(
+            one, l1=max(one.l1, 2 * n1), l2=max(float(one.l2 or 0), math.sqrt(2) * n2),
+            dimension=one.dimension * self.groups,
+            low=np.tile(one.low, self.groups), high=np.tile(one.high, self.groups),
+        )  # fmt: skip
+
+    @property
+    def size(self) -> tuple[float, float]:
+        """Of the question."""
+        return self.question.size
+
+    def encode(self, rows: Rows) -> Encoded:
+        """The question's cells, those of each group after those of the one before."""
+        inner = self.question.encode(rows)
+        group = np.asarray(rows[self.group.name], dtype=np.int64)
+        cells = np.zeros(len(group), dtype=np.int64) if inner.cells is None else inner.cells
+        placed = np.where((group < 0) | (cells < 0), -1, group * self.question.cells + cells)
+        return Encoded(placed, inner.parts)
+
+    def expand(self, totals: Ints) -> Ints:
+        """Group by group."""
+        each = totals.reshape(*totals.shape[:-1], self.groups, -1)
+        return self.question.expand(each).reshape(*totals.shape[:-1], -1)
+
+    def decode(self, released: NoisedVector) -> tuple[Decoded, ...]:
+        """The findings of all groups, those of one quantity side by side."""
+        each = [
+            self.question.decode(released.part(values))
+            for values in released.values.reshape(self.groups, -1)
+        ]
+        return tuple(self._joined(found) for found in zip(*each, strict=True))
+
+    def _joined(self, found: Sequence[Decoded]) -> Decoded:
+        groups = self.group.values
+        if found[0].labels:
+            labels = tuple(
+                f"{g}: {k}" for g, one in zip(groups, found, strict=True) for k in one.labels
+            )
+        else:
+            labels = tuple(groups)
+        value, low, high = (
+            np.concatenate([np.ravel(np.asarray(getattr(one, end), dtype=float)) for one in found])
+            for end in ("value", "low", "high")
+        )
+        return replace(
+            found[0], value=value, low=low, high=high, labels=labels, axis=None,
+            quantity=f"{found[0].quantity} by {self.group.name}",
+            sentence=f"For each {self.group.name}: {found[0].sentence}",
+        )  # fmt: skip
+
+    def forecast(self, records: int, noise: GridNoise) -> Forecast:
+        """Of a group with its share of the records."""
+        one = self.question.forecast(max(1, records // self.groups), noise)
+        return replace(one, of=f"{one.of} of a {self.group.name}", fewer="fewer groups")
+
+    def terms(self) -> dict[str, Any]:
+        """The question's, and the group."""
+        by = [self.group.name, list(self.group.values)]
+        return self.question.terms() | {"by": by, "partial": self.partial}

@@ -1,0 +1,158 @@
+"""The mean of a column between public bounds.
+
+All records in, their number n public: x = s, the share of the range (l1 = 1).
+
+    mean = low + width (sum s + X)/n
+
+Records may be out: x = (s, 1 - s), of mass one, so that the released vector (A, B) has their number, too:
+
+    mean = low + width A/(A + B)        l1 = 1 if the record stays in, and so 2 at s = 0 against s = 1
+
+The interval is exact: of X for the first, Fieller's for the second: all m with |A - m (A + B)| at most the
+quantile of (1 - m) X_A - m X_B.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+import numpy as np
+
+from veilsum._statistic import Statistic, Status
+from veilsum.questions.base import Decoded, Encoded, Forecast, NoisedVector, Question, fieller
+from veilsum.questions.columns import Column, Number, Rows
+from veilsum.questions.noise import GridNoise
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mean(Question):
+    """The mean of a column.
+
+    Parameters
+    ----------
+    column : Number
+        With its public bounds.
+
+    Examples
+    --------
+    >>> import veilsum as vs
+    >>> vs.questions.mean("kwh", between=(0, 40)).statistic.l1
+    1.0
+    """
+
+    column: Number
+
+    name: ClassVar[str] = "mean"
+    about: ClassVar[str] = "the mean of a column between public bounds"
+
+    @classmethod
+    def make(cls, column: str, *, between: tuple[float, float]) -> Self:
+        """The mean of `column`, values beyond `between` counting as its ends."""
+        return cls(column=Number(column, *between))
+
+    @classmethod
+    def examples(cls) -> tuple[Question, ...]:
+        """Of all records, and of some."""
+        mean = cls.make("x", between=(-2.0, 6.0))
+        return mean, mean.within()
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The column."""
+        return (self.column,)
+
+    @property
+    def whole(self) -> Statistic:
+        """s in [0, 1]."""
+        return Statistic(1.0, low=0.0, high=1.0, status=Status.PROVED, reason="a share of a range")
+
+    def encode(self, rows: Rows) -> Encoded:
+        """s."""
+        return Encoded(parts=rows[self.column.name][:, None])
+
+    def within(self, partial: bool = True) -> Question:
+        """With the number of records in the vector."""
+        return MeanOfSome(column=self.column, partial=True) if partial else self
+
+    def decode(self, released: NoisedVector) -> tuple[Decoded, ...]:
+        """low + width v/n."""
+        n = released.records or 1
+        value = float(released.values[0]) / n
+        half = released.half() / n
+        return (self._finding(value, value - half, value + half),)
+
+    def _finding(self, share: float, low: float, high: float) -> Decoded:
+        value, lower, upper = (
+            self.column.low + self.column.width * min(max(x, 0.0), 1.0) for x in (share, low, high)
+        )
+        return Decoded(
+            f"mean of {self.column.name}", value, lower, upper,
+            sentence=f"The mean of {self.column.name} is about {value:.4g}, and between {lower:.4g} and "
+            f"{upper:.4g} with 95% confidence.",
+        )  # fmt: skip
+
+    def forecast(self, records: int, noise: GridNoise) -> Forecast:
+        """Sampling: of values spread evenly over the range."""
+        width = self.column.width
+        return Forecast(
+            NoisedVector(np.zeros(1), noise).half() * width / records,
+            1.96 * width / math.sqrt(12 * records), of=f"the mean of {self.column.name}", scale=width,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeanOfSome(Mean):
+    """The mean of the records that are in, whose number is private."""
+
+    @property
+    def parts(self) -> int:
+        """2."""
+        return 2
+
+    @property
+    def whole(self) -> Statistic:
+        """Mass one: (s, 1 - s)."""
+        reason = "two parts of one record, of mass one"
+        return Statistic(
+            2.0, math.sqrt(2), 2, low=0.0, high=1.0, status=Status.PROVED, reason=reason
+        )
+
+    @property
+    def size(self) -> tuple[float, float]:
+        """1."""
+        return 1.0, 1.0
+
+    def encode(self, rows: Rows) -> Encoded:
+        """(s, 1 - s)."""
+        s = rows[self.column.name]
+        return Encoded(parts=np.stack([s, 1 - s], axis=1))
+
+    def within(self, partial: bool = True) -> Question:
+        """Itself, or the mean of all."""
+        return self if partial else Mean(column=self.column)
+
+    def decode(self, released: NoisedVector) -> tuple[Decoded, ...]:
+        """A/(A + B), and how many records it is of; nothing if that may be none."""
+        a, b = (float(x) for x in released.values)
+        n, half = a + b, released.half([1.0, 1.0])
+        count = Decoded(
+            "records", max(n, 0.0), max(n - half, 0.0), max(n + half, 0.0), detail=True,
+            sentence=f"About {max(n, 0):,.0f} records.",
+        )  # fmt: skip
+        if n <= half:
+            nan = math.nan
+            few = Decoded(
+                f"mean of {self.column.name}", nan, nan, nan,
+                sentence=f"Too few records have a {self.column.name} to say a mean.",
+            )  # fmt: skip
+            return few, count
+        return self._finding(a / n, *fieller(released, a, n)), count
+
+    def forecast(self, records: int, noise: GridNoise) -> Forecast:
+        """At the middle of the range."""
+        width = self.column.width
+        half = NoisedVector(np.zeros(2), noise).half([0.5, 0.5]) * width / records
+        sampling = 1.96 * width / math.sqrt(12 * records)
+        return Forecast(half, sampling, of=f"the mean of {self.column.name}", scale=width)
