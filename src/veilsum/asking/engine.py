@@ -50,6 +50,8 @@ class Reply:
         As they were asked.
     decoded : sequence of tuple of Decoded
         The answers of each.
+    shares : sequence of float
+        Of epsilon, for each question.
     event : PrivacyEvent
         What the release costs.
     epsilon_spent, epsilon_limit : float
@@ -58,6 +60,8 @@ class Reply:
         The file of the budget.
     stored : bool
         Whether the answer was drawn before, and cost nothing now.
+    notes : tuple of str
+        What a reader must know, such as that values beyond the bounds count as the bounds.
     """
 
     table: str
@@ -65,11 +69,13 @@ class Reply:
     unit: str
     questions: Sequence[Question]
     decoded: Sequence[tuple[Decoded, ...]]
+    shares: Sequence[float]
     event: PrivacyEvent
     epsilon_spent: float
     epsilon_limit: float
     budget: str
     stored: bool
+    notes: tuple[str, ...] = ()
 
 
 def ask(
@@ -77,11 +83,21 @@ def ask(
     *questions: Question,
     epsilon: float,
     delta: float = 0.0,
-    where: Mapping[str, Sequence[str]] | None = None,
-    by: Category | None = None,
+    where: Mapping[str, Any] | None = None,
+    by: Category | tuple[str, Sequence[Any]] | None = None,
+    id: str | None = None,
+    cap: int | None = None,
+    missing: Any = None,
+    population: bool = False,
+    rows_public: bool | None = None,
+    clipped: bool = False,
     budget: Any = None,
     limit: float | None = None,
     anyway: bool = False,
+    fresh: bool = False,
+    decimal: str = ".",
+    sql: str | None = None,
+    codebook: Any = None,
 ) -> Reply:
     """Ask questions of a table, once, for epsilon together.
 
@@ -96,14 +112,42 @@ def ask(
     where
         Columns and the values that count.
     by
-        Groups, each of which is asked.
+        Groups, each of which is asked: a `Category`, or a column and its public values.
+    id
+        The column that says whose a row is: the unit is all rows of one id.
+    cap
+        How many rows of an id count; without it the mean of its rows counts as one record.
+    missing
+        What a missing value is: None for an error, "out" to leave its row out, else what it counts as.
+    population
+        Whether intervals are of the population that the records were sampled from.
+    rows_public
+        Whether the number of records is public: by default that of a whole table is, and the number
+        that a filter leaves is not.
+    clipped
+        Whether to ask as well what share of the records lies beyond the bounds.
     budget
         Where the budget is kept; beside a file by default.
     limit
         Of the budget; the first question's epsilon by default.
     anyway
         Ask although noise will be more than three times sampling.
+    fresh
+        Whether to pay for a new draw of a question that was answered.
+    decimal
+        The decimal mark of numbers in text.
+    sql
+        A SELECT of DuckDB that makes the table, over `data` as the table "data".
+    codebook
+        A public file that describes the columns.
     """
+    later = {"id": id, "cap": cap, "missing": missing, "population": population or None,
+             "rows_public": rows_public, "clipped": clipped or None, "fresh": fresh or None,
+             "decimal": None if decimal == "." else decimal, "sql": sql, "codebook": codebook}  # fmt: skip
+    if given := [name for name, value in later.items() if value is not None]:
+        raise QuestionError(f"not yet: {', '.join(given)}")
+    if isinstance(by, tuple):
+        by = Category(*by)
     table = open_table(data)
     unit: RecordUnit = EachRow()
     filters = [Category(name, tuple(values)) for name, values in (where or {}).items()]
@@ -168,6 +212,7 @@ def ask(
         str(unit),
         asked,
         decoded,
+        [1 / len(asked)] * len(asked),
         price.event,
         spent,
         most,
