@@ -62,6 +62,12 @@ class Reply:
         Whether the answer was drawn before, and cost nothing now.
     notes : tuple of str
         What a reader must know, such as that values beyond the bounds count as the bounds.
+    population : bool
+        Whether intervals are of the population that the records were sampled from.
+    where : str
+        Which records were asked about, such as "region north or south"; empty for all.
+    date : str
+        Of a stored answer: when it was drawn, such as "19 November 2026".
     """
 
     table: str
@@ -76,6 +82,9 @@ class Reply:
     budget: str
     stored: bool
     notes: tuple[str, ...] = ()
+    population: bool = False
+    where: str = ""
+    date: str = ""
 
 
 def ask(
@@ -218,6 +227,8 @@ def ask(
         most,
         str(file.path),
         stored,
+        population=population,
+        where=", ".join(f"{f.name} {' or '.join(f.values)}" for f in filters),
     )
 
 

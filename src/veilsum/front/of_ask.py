@@ -21,7 +21,7 @@ import numpy as np
 
 from veilsum.asking.promise import guarantee_of_reply
 from veilsum.front.odds import in_words
-from veilsum.front.screen import Lines, components, wrapped
+from veilsum.front.screen import TOO_FEW, Lines, components, wrapped
 from veilsum.front.sheet import Answer, Answers
 from veilsum.front.words import STARTS, budget, with_bar
 from veilsum.questions import By
@@ -38,7 +38,6 @@ ANSWER, DETAIL = "answer", "detail"
 MOST_LINES = 12  # of components, for all questions together
 LEAST_LINES = 4  # for one of many
 LONGEST_NAME = 60
-TOO_FEW = "too few to say"
 SLUG = re.compile(r"[^a-z0-9]+")
 
 
@@ -60,15 +59,17 @@ def of_ask(reply: Reply) -> Answers:
     names = _names(reply.questions, titles)
     asked = titles[0] if len(titles) == 1 else f"{len(titles)} questions together"
     findings = dict(zip(names, zip(reply.questions, reply.decoded, strict=True), strict=True))
+    rows = [
+        row
+        for name, title in zip(names, titles, strict=True)
+        for row in _rows(name, title, findings[name][1], promise, reply)
+    ]
+    shown = [(name, [row for row in rows if row.name == name]) for name in names]
     return Answers(
-        name=stem_of(reply.table, titles),
-        title=f"{asked}, {reply.table}",
+        name=stem_of(reply.table, [*titles, reply.where]),
+        title=f"{asked}{reply.where and f', where {reply.where}'}, {reply.table}",
         about=_about(reply),
-        rows=tuple(
-            row
-            for name, title in zip(names, titles, strict=True)
-            for row in _rows(name, title, findings[name][1], promise, reply)
-        ),
+        rows=tuple(rows),
         promises=(promised(reply, promise), spent(reply)),
         warnings=tuple(reply.notes),
         notes=(
@@ -82,6 +83,7 @@ def of_ask(reply: Reply) -> Answers:
         drawing=lambda ax: _drawn(*next(iter(findings.values())), ax),
         layout=answer_lines,
         template="ask.html",
+        more=lambda: {"answers": shown, "several": len(shown) > 1, "cells": _cells, "number": number},
     )  # fmt: skip
 
 
@@ -97,7 +99,7 @@ def title_of(question: Question) -> str:
 
 def stem_of(table: str, titles: Sequence[str]) -> str:
     """The name of the sheet's files, which is never that of the table."""
-    words = [table.rpartition(".")[0] or table, *titles]
+    words = [table.rpartition(".")[0] or table, *filter(None, titles)]
     slug = "-".join(SLUG.sub("-", word.lower().replace(" of ", " ")).strip("-") for word in words)
     return slug[:LONGEST_NAME].rstrip("-")
 
@@ -106,6 +108,7 @@ def facts(reply: Reply) -> dict[str, Any]:
     """What a program needs besides the answers, by name."""
     return {
         "table": reply.table,
+        "where": reply.where or None,
         "records": reply.records,
         "unit": reply.unit,
         "epsilon": reply.event.epsilon,
@@ -125,7 +128,7 @@ def _names(questions: Sequence[Question], titles: Sequence[str]) -> list[str]:
 
 def _about(reply: Reply) -> str:
     rows = "rows" if reply.unit == "one row" else "records"
-    many = f"{reply.records:,} {rows}" if reply.records is not None else f"{rows} not counted"
+    many = f"{reply.records:,} {rows}" if reply.records is not None else f"number of {rows} private"
     drawn = "drawn now"
     if reply.stored:
         drawn = f"stored answer{reply.date and f' of {reply.date}'}, costs nothing"
@@ -137,11 +140,15 @@ def promised(reply: Reply, promise: Guarantee) -> str:
     odds = in_words(promise.epsilon, promise.delta)
     before = reply.epsilon_spent > promise.epsilon * (1 + 1e-9)
     published = "this answer" if before else "anything published"
-    together = f" (all answers so far: {in_words(reply.epsilon_spent)})" if before else ""
+    together = f"; all answers so far together, {in_words(reply.epsilon_spent)}" if before else ""
     return (
         f"{STARTS[promise.status]}: If {reply.unit} of {reply.table} were any other, {published} is {odds}"
-        f"{together}. Whoever holds the data sees all of it."
+        f"{together}. Whoever holds {_held(reply.table)} sees all of it."
     )
+
+
+def _held(table: str) -> str:
+    return "the file" if "." in table else "the data"
 
 
 def spent(reply: Reply) -> str:
@@ -190,7 +197,7 @@ def _answer(row: Answer, width: int, most: int) -> Lines:
 
 def _detail(row: Answer, width: int) -> Lines:
     if row.labels:
-        return wrapped(f"  {row.quantity}: {len(row.labels)} numbers, in the table (-o)", width)
+        return wrapped(f"  {row.quantity}: in the table that -o STEM writes", width)
     return wrapped(f"  {row.quantity}: {number(row)}", width)
 
 
@@ -199,6 +206,13 @@ def number(row: Answer) -> str:
     if row.size and not math.isfinite(float(np.reshape(row.value, ()))):
         return TOO_FEW
     return with_bar(row.value, row.low, row.high, row.unit)
+
+
+def _cells(row: Answer) -> Iterator[tuple[str, str]]:
+    """Each label with its number."""
+    ends = ([None] * row.size if end is None else np.ravel(end) for end in (row.low, row.high))
+    for label, value, low, high in zip(row.labels, np.ravel(row.value), *ends, strict=True):
+        yield label, with_bar(value, low, high, row.unit) if math.isfinite(value) else TOO_FEW
 
 
 def _pictures(findings: Mapping[str, tuple[Question, Sequence[Decoded]]]) -> Iterator[Picture]:
