@@ -12,7 +12,8 @@ from veilsum import _edge, _extras, _validate, algorithms
 from veilsum._types import Family, FamilyLike, Network, NetworkLike
 from veilsum._warn import warn
 from veilsum.errors import DivergenceWarning, VeilsumError
-from veilsum.front import Answers, of_runs
+from veilsum.front import Answers
+from veilsum.front.of_runs import of_runs
 from veilsum.privacy import PrivacyRequest, Status
 from veilsum.privacy.proofs import announce
 from veilsum.results import Result
