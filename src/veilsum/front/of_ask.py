@@ -1,13 +1,13 @@
 """The sheet of an answered question: the number first, what it says, its picture, and the promise.
 
-    Histogram of kwh, households.csv
-    300 rows, drawn now; may be published
+Histogram of kwh, households.csv
+300 rows, drawn now; may be published
 
-      0 to 5 kWh    0.017 ± 0.020  #
-      5 to 10 kWh   0.230 ± 0.020  ##########
-    ...
-    Proved: If one row of households.csv were any other, anything published is at most 2.72 times more
-      likely. Whoever holds the file sees all of it.
+  0 to 5 kWh    0.017 ± 0.020  #
+  5 to 10 kWh   0.230 ± 0.020  ##########
+...
+Proved: If one row of households.csv were any other, anything published is at most 2.72 times more
+  likely. Whoever holds the file sees all of it.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from veilsum.front.sheet import groups
 from veilsum.front.words import listed, undrawn, with_bar
@@ -233,31 +234,39 @@ def components(row: Answer, width: int, most: int) -> Lines:
 
     Of labels on a line they are evenly spaced, of others the first ones.
     """
-    places = list(range(min(row.size, most)))
-    if row.ordered and row.size > most:
-        places = np.unique(np.linspace(0, row.size - 1, most).round().astype(int)).tolist()
-    values, low, high = (
-        [None] * row.size if end is None else np.ravel(end) for end in (row.value, row.low, row.high)
-    )
-    known = [float(v) for v in values if math.isfinite(v)]
-    largest = max((abs(v) for v in known), default=0.0) or 1e-300
+    values = np.ravel(row.value).astype(float)
+    low, high = ([None] * row.size if end is None else np.ravel(end) for end in (row.low, row.high))
+    places = _places(row, most)
     heads = [row.labels[k] if row.labels else f"{row.quantity}[{k}]" for k in places]
     cells = [
         with_bar(values[k], low[k], high[k], row.unit) if math.isfinite(values[k]) else TOO_FEW
         for k in places
     ]
     first, second = _widest(heads), _widest(cells)
-    room = min(BAR, width - first - second - 3 * GAP) if min(known, default=0.0) >= 0 or not row.labels else 0
+    bars = _bars(values, min(BAR, width - first - second - 3 * GAP))
     out = []
     for head, cell, k in zip(heads, cells, places, strict=True):
-        long = max(float(values[k]), 0.0) / largest if math.isfinite(values[k]) else 0.0
-        bar = "#" * round(room * long) if room > 0 else ""
-        line = f"  {head:<{first}}  {cell:>{second}}  {bar}".rstrip()
+        line = f"  {head:<{first}}  {cell:>{second}}  {bars[k]}".rstrip()
         out += [line] if len(line) <= width else wrapped(f"  {head} {cell}", width, "    ")
-    if row.size > len(places):
-        which = f"  ... {len(places)} of {row.size:,}" if row.ordered else f"  ... and {row.size - len(places):,} more components"
-        out += wrapped(which, width)
+    more = row.size - len(places)
+    if more:
+        which = f"{len(places)} of {row.size:,}" if row.ordered else f"and {more:,} more components"
+        out += wrapped(f"  ... {which}", width)
     return out
+
+
+def _places(row: Answer, most: int) -> list[int]:
+    if row.ordered and row.size > most:
+        spaced = np.linspace(0, row.size - 1, most).round()
+        return [int(k) for k in np.unique(spaced)]
+    return list(range(min(row.size, most)))
+
+
+def _bars(values: NDArray[np.float64], room: int) -> Lines:
+    """A bar for each number, from 0 to the largest; none for negative ones."""
+    known = np.where(np.isfinite(values), values, 0.0)
+    largest = float(np.abs(known).max()) or 1.0
+    return ["#" * round(max(room, 0) * max(float(x), 0.0) / largest) for x in known]
 
 
 def _last(files: Sequence[Path], left: Lines, width: int) -> Lines:

@@ -3,7 +3,8 @@
     run method kind status epsilon delta rounds round quantity of value low high unit
 
 `quantity` is a parameter such as mu (with `of`, what its interval is of, and component by component
-`mu[3]`, or by its label, `share[north]`), or an error of one agent at a round: `error`, its parts `noise` and `disagreement`.
+`mu[3]`, or by its label, `share[north]`), or an error of one agent at a round: `error`, its parts
+`noise` and `disagreement`.
 """
 
 from __future__ import annotations
@@ -117,7 +118,10 @@ def _entry(answer: Answer) -> dict[str, Any]:
         "epsilon": _number(answer.epsilon),
         "delta": _number(answer.delta),
         "quantity": answer.quantity,
-        **{end: _plain(getattr(answer, end), bool(answer.labels)) for end in ("value", "low", "high")},
+        **{
+            end: _plain(getattr(answer, end), bool(answer.labels))
+            for end in ("value", "low", "high")
+        },
         "unit": answer.unit,
         "labels": list(answer.labels),
         "interval_of": answer.of,
