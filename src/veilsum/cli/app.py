@@ -11,6 +11,7 @@ from veilsum.cli.agent import agent
 from veilsum.cli.algorithms import algorithms
 from veilsum.cli.ask import ask
 from veilsum.cli.audit import audit
+from veilsum.cli.codebook import codebook
 from veilsum.cli.doctor import doctor
 from veilsum.cli.families import families
 from veilsum.cli.graph import graph
@@ -65,8 +66,8 @@ def root(
 WORDS = {"ignore_unknown_options": True}  # which are those of questions
 app.command(context_settings=WORDS)(ask)
 for verb in (
-    run, sweep, plan, audit, report, reproduce, graph, families, algorithms, questions, init, schema, doctor,
-    agent, status, watch, up,
+    run, sweep, plan, audit, report, reproduce, graph, families, algorithms, questions, codebook, init,
+    schema, doctor, agent, status, watch, up,
 ):  # fmt: skip
     app.command()(verb)
 for name, group in (("keys", keys), ("ledger", ledger), ("members", members)):

@@ -16,6 +16,7 @@ from veilsum.errors import CommandError
 
 if TYPE_CHECKING:
     from veilsum.front import Answers
+    from veilsum.questions.options import Fill
 
 USAGE = "QUESTION COLUMN ... TABLE"
 Words = Annotated[
@@ -104,33 +105,44 @@ def ask(
         needs_plot(plot)
         with usage_errors():
             parts, source = parsed(words or [], table=True, others=flags_of(ctx))
-            asked = questions_of(parts)
-            check_epsilon(eps)
             table = existing(Path(str(source)), "table")
+            asked = questions_of(parts, filled_by(table, codebook))
+            check_epsilon(eps)
         from veilsum.asking import ask as answer
-        from veilsum.front.of_ask import facts, of_ask
+        from veilsum.front.of_ask import facts, of_ask, stem_of, title_of
 
+        name = stem_of(table.name, [*map(title_of, asked), *(where or ()), by or ""])
+        stem = places_of(name, out, plot)
         reply = answer(
             table, *asked, epsilon=eps or 0.0, delta=delta, where=_where(where), by=_by(by), id=id,
             cap=cap, missing=_missing(missing), population=population, rows_public=rows_public,
             clipped=clipped, budget=budget, limit=limit, anyway=anyway, fresh=fresh, decimal=decimal,
             sql=sql, codebook=codebook,
         )  # fmt: skip
-        report(of_ask(reply), out, plot, as_json, **facts(reply))
+        report(of_ask(reply), stem, plot, as_json, **facts(reply))
+
+
+def places_of(name: str, out: Path | None, plot: Path | None) -> Path | None:
+    """Where files go that are asked for; an error before anything is drawn if they cannot."""
+    if out is not None:
+        return check_places(name, out, plot)
+    if plot is not None:
+        from veilsum.front.files import check_figure
+
+        check_figure(plot)
+    return None
 
 
 def report(
-    answers: Answers, out: Path | None, plot: Path | None, as_json: bool, **more: Any
+    answers: Answers, stem: Path | None, plot: Path | None, as_json: bool, **more: Any
 ) -> None:
     """Print a sheet that has files only where they are asked for."""
-    if out is not None:
-        check_places(answers.name, out, plot)
-        tell([(answers, written(answers, out, plot))], as_json, **more)
+    if stem is not None:
+        tell([(answers, written(answers, stem, plot))], as_json, **more)
         return
     if plot is not None:
-        from veilsum.front.files import check_figure, save_figure
+        from veilsum.front.files import save_figure
 
-        check_figure(plot)
         save_figure(answers, plot)
     if as_json:
         print_json(answers.to_dict() | more | {"files": [str(plot)] if plot else []})
@@ -138,6 +150,16 @@ def report(
     from veilsum.front.terminal import show
 
     show(answers)
+
+
+def filled_by(table: Path, codebook: Path | None) -> Fill | None:
+    """What the codebook of a table adds to options; None without one."""
+    if codebook is None and not table.with_name(f"{table.stem}.codebook.toml").is_file():
+        return None  # without importing what reads it
+    from veilsum.asking.codebook import codebook_of
+
+    found = codebook_of(table, codebook)
+    return None if found is None else found.filled
 
 
 def flags_of(ctx: typer.Context) -> list[str]:

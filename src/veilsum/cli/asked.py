@@ -17,7 +17,7 @@ from veilsum.errors import CommandError, QuestionError
 
 if TYPE_CHECKING:
     from veilsum.questions import Question
-    from veilsum.questions.options import Spelling
+    from veilsum.questions.options import Fill, Spelling
 
 AND = "and"
 Words = dict[str, list[list[str]]]  # option -> the words of each time
@@ -39,12 +39,12 @@ class AskedPart:
 
         return spelling(self.name)
 
-    def question(self) -> Question:
+    def question(self, fill: Fill | None = None) -> Question:
         """The question; a shared option that it need not have, and cannot have beside its own, is not its."""
         from veilsum.questions.options import made
 
         try:
-            return made(self.name, self.columns, self.shared | self.given)
+            return made(self.name, self.columns, self.shared | self.given, fill)
         except QuestionError:
             needed = {option.flag for option in self.spelling.options if option.required}
             own = {
@@ -53,15 +53,15 @@ class AskedPart:
             if own == self.shared | self.given:
                 raise
             try:
-                return made(self.name, self.columns, own)
+                return made(self.name, self.columns, own, fill)
             except QuestionError:
                 pass
             raise
 
 
-def questions_of(parts: Sequence[AskedPart]) -> list[Question]:
-    """The questions."""
-    return [part.question() for part in parts]
+def questions_of(parts: Sequence[AskedPart], fill: Fill | None = None) -> list[Question]:
+    """The questions, with what a codebook adds."""
+    return [part.question(fill) for part in parts]
 
 
 def parsed(
@@ -101,6 +101,11 @@ def _split(words: Sequence[str]) -> list[list[str]]:
             texts.append([])
         else:
             texts[-1].append(word)
+    if not words:
+        raise CommandError(
+            "a question is missing, such as: veilsum ask mean kwh households.csv --between 0 40 --eps 1; "
+            "veilsum questions lists what can be asked"
+        )
     if not all(texts):
         raise CommandError("`and` stands between two questions, each with its columns")
     return texts
@@ -155,7 +160,12 @@ def _share(parts: Sequence[AskedPart], shared: Words) -> None:
     """Give every question that takes it what stands behind the table."""
     for flag, times in shared.items():
         takers = [part for part in parts if part.spelling.option(flag) is not None]
-        for part in takers or parts[-1:]:
+        if not takers:
+            raise CommandError(
+                f"{' and '.join(part.name for part in parts)} does not take {flag}; asked as: "
+                f"{'; '.join(part.spelling.usage for part in parts)}"
+            )
+        for part in takers:
             part.shared[flag] = times
 
 

@@ -20,6 +20,7 @@ from veilsum.errors import QuestionError
 from veilsum.questions.base import QUESTIONS, Question
 
 Given = Mapping[str, Sequence[Sequence[str]]]  # option -> the words of each time that it was given
+Fill = Callable[[str, Sequence[str], Mapping[str, Any]], Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -56,15 +57,24 @@ def _pair(words: Sequence[str]) -> tuple[float, float]:
     return float(words[0]), float(words[1])
 
 
+def _named(words: Sequence[str]) -> tuple[str, tuple[str, ...]]:
+    column, equals, values = words[0].partition("=")
+    if not equals:
+        raise ValueError(words[0])
+    return column, _texts([values])
+
+
 PAIR = "tuple[float, float]"
+TEXTS = "Sequence[str]"
+BY_COLUMN = f"Mapping[str, {PAIR}]"
 FORMS = (  # the first whose text is in the annotation, so those that contain others come first
-    (f"Mapping[str, {PAIR}]", Form("COLUMN LOW HIGH", 3, lambda w: (w[0], _pair(w[1:])), True)),
-    ("Mapping[str, Sequence[str]]", Form("COLUMN A,B,...", 2, lambda w: (w[0], _texts(w[1:])), True)),
+    (BY_COLUMN, Form("LOW HIGH", 2, _pair, True)),
+    (f"Mapping[str, {TEXTS}]", Form("COLUMN=A,B,...", 1, _named, True)),
     (f"Sequence[{PAIR}]", Form("LOW HIGH", 2, _pair, True)),
     (f"tuple[{PAIR}", Form("LOW HIGH", 2, _pair, True)),
-    ("Sequence[Sequence[str]]", Form("A,B,...", 1, _texts, True)),
+    (f"Sequence[{TEXTS}]", Form("A,B,...", 1, _texts, True)),
     (PAIR, Form("LOW HIGH", 2, _pair)),
-    ("Sequence[str]", Form("A,B,...", 1, _texts)),
+    (TEXTS, Form("A,B,...", 1, _texts)),
     ("tuple[str, ...]", Form("A,B,...", 1, _texts)),
     ("Sequence[float]", Form("X,Y,...", 1, _numbers)),
     ("tuple[float, ...]", Form("X,Y,...", 1, _numbers)),
@@ -87,14 +97,14 @@ class Option:
         How it is written.
     required : bool
         Whether `make` has no default for it.
-    maps : bool
-        Whether several become a mapping, by column.
+    annotation : str
+        Of the keyword.
     """
 
     name: str
     form: Form
     required: bool
-    maps: bool = False
+    annotation: str
 
     @property
     def flag(self) -> str:
@@ -107,8 +117,13 @@ class Option:
         text = f"{self.flag} {self.form.shown}".strip()
         return (text if self.required else f"[{text}]") + (" ..." if self.form.repeats else "")
 
-    def value(self, question: str, given: Sequence[Sequence[str]]) -> Any:
-        """What its words mean, or an error that says how it is written."""
+    def value(
+        self, question: str, given: Sequence[Sequence[str]], columns: Sequence[str] = ()
+    ) -> Any:
+        """What its words mean, or an error that says how it is written.
+
+        Bounds by column are given in the order of the columns, or once for all of them.
+        """
         try:
             read = [self.form.read(words) for words in given]
         except ValueError:
@@ -116,7 +131,15 @@ class Option:
             raise QuestionError(
                 f"{question} takes {self.flag} {self.form.shown}; found {self.flag} {said}"
             ) from None
-        if self.maps:
+        if BY_COLUMN in self.annotation:
+            if len(read) not in (1, len(columns)):
+                raise QuestionError(
+                    f"{question} takes {self.flag} {self.form.shown} once for all columns, or once for "
+                    f"each of {', '.join(columns)}, in that order; found it {len(read)} times"
+                )
+            each = read * len(columns) if len(read) == 1 else read
+            return dict(zip(columns, each, strict=True))
+        if "Mapping[" in self.annotation:
             return dict(read)
         if self.form.repeats:
             return tuple(read)
@@ -186,15 +209,14 @@ def spelling(name: str) -> Spelling:
             text = str(parameter.annotation)
             form = next((form for key, form in FORMS if key in text), None)
             if form is not None:
-                maps = "Mapping[" in text and form.repeats
-                options.append(Option(parameter.name, form, required, maps))
+                options.append(Option(parameter.name, form, required, text))
         else:
             columns.append(parameter.name)
             least += required
     return Spelling(kind.name, tuple(columns), least, more, tuple(options))
 
 
-def made(name: str, columns: Sequence[str], given: Given) -> Question:
+def made(name: str, columns: Sequence[str], given: Given, fill: Fill | None = None) -> Question:
     """The question of words.
 
     Parameters
@@ -205,6 +227,8 @@ def made(name: str, columns: Sequence[str], given: Given) -> Question:
         Of the table.
     given : mapping
         Words of each option, by its flag.
+    fill : function of the name, the columns and the options, optional
+        The options with what a codebook adds.
 
     Examples
     --------
@@ -226,7 +250,9 @@ def made(name: str, columns: Sequence[str], given: Given) -> Question:
                 f"{known.name} has no option {flag}; {did_you_mean(flag, flags)}it is asked as: "
                 f"{known.usage}"
             )
-        values[option.name] = option.value(known.name, times)
+        values[option.name] = option.value(known.name, times, columns)
+    if fill is not None:
+        values = dict(fill(known.name, columns, values))
     for option in known.options:
         if option.required and option.name not in values:
             raise QuestionError(_missing(known, option, columns))
@@ -239,7 +265,7 @@ def _missing(known: Spelling, option: Option, columns: Sequence[str]) -> str:
         return (
             f"{start}: bounds that are known without a look at the data, such as what a meter can show. "
             "Bounds read off the data would give its extreme values away; values beyond them count as "
-            "the bounds"
+            "the bounds. A codebook says them once for all questions: veilsum codebook TABLE"
         )
     if option.name == "categories":
         return (
