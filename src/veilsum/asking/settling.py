@@ -102,6 +102,7 @@ def settle(
     rows_public: bool | None = None,
     clipped: bool = False,
     decimal: str = ".",
+    sql: str | None = None,
     settings: Settings | None = None,
 ) -> Settled:
     """Settle a release; the arguments are those of `ask`."""
