@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from veilsum import _extras
 from veilsum.asking.tables import ROWS, Batch, Table, open_table
 from veilsum.errors import QuestionError
-from veilsum.questions.columns import Coded
+from veilsum.questions.columns import TextColumn
 
 EXACT = 1 << 53  # below which whole numbers are exact as floats
 
@@ -86,7 +86,7 @@ class RelationTable(Table):
 
     @cached_property
     def _rows(self) -> int:
-        return int(self._relation.aggregate("count(*)").fetchone()[0])
+        return int(self._relation.aggregate("count(*)").fetchall()[0][0])
 
 
 def arrow_table(data: Any) -> Table | None:
@@ -170,14 +170,14 @@ def _batches(found: Iterator[Any], columns: Sequence[str], schema: Any) -> Itera
             some = True
             yield {name: values_of(part.column(k), name) for k, name in enumerate(columns)}
     if not some:
-        empty = schema.empty_table()
-        yield {name: values_of(empty.column(name).combine_chunks(), name) for name in columns}
+        empty = _extras.load("pyarrow").RecordBatch.from_pylist([], schema=schema)
+        yield {name: values_of(empty.column(name), name) for name in columns}
 
 
 def values_of(column: Any, name: str) -> Any:
     """An Arrow array as a question reads it.
 
-    Numbers are numbers, with NaN for no value; text is `Coded`; dates and times are their ISO text.
+    Numbers are numbers, with NaN for no value; text is `TextColumn`; dates and times are their ISO text.
     """
     arrow = _extras.load("pyarrow")
     kind, types = column.type, arrow.types
@@ -205,7 +205,7 @@ def values_of(column: Any, name: str) -> Any:
         column = column.cast(arrow.string())
     coded = column if types.is_dictionary(column.type) else column.dictionary_encode()
     codes = coded.indices.fill_null(len(coded.dictionary)).to_numpy(zero_copy_only=False)
-    return Coded([*coded.dictionary.to_pylist(), None], codes.astype(np.int64))
+    return TextColumn([*coded.dictionary.to_pylist(), None], codes.astype(np.int64))
 
 
 def _objects(column: Any) -> NDArray[Any]:

@@ -160,9 +160,10 @@ def ask(
         limit = settings.limit[0] if limit is None and settings.limit else limit
     settled = settle(
         questions, epsilon=epsilon, delta=delta, where=where, by=by, id=id, cap=cap, missing=missing,
-        population=population, rows_public=rows_public, clipped=clipped, decimal=decimal,
-        codebook=book, settings=settings,
+        population=population, rows_public=rows_public, clipped=clipped, decimal=decimal, sql=sql,
+        settings=settings,
     )  # fmt: skip
+    table = table if book is None else _decoded(table, book)
     table.check(settled.view.names([one.question for one in settled.asked]))
     with BudgetFile.of(table, budget) as file:
         terms = _newest(file, settled.terms, fresh)
@@ -304,6 +305,13 @@ def _codebook(data: Any, given: Any) -> Codebook | None:
     from veilsum.asking.codebook import codebook_of
 
     return codebook_of(data, given)
+
+
+def _decoded(table: Table, book: Codebook) -> Table:
+    """The table without the codes of missing values."""
+    from veilsum.asking.codebook import Coded
+
+    return Coded(table, book)
 
 
 def _settings(

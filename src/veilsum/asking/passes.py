@@ -28,8 +28,8 @@ from veilsum.errors import QuestionError
 from veilsum.questions import Category, Column, Question
 from veilsum.questions.columns import (
     RECORDS,
-    Coded,
     Rows,
+    TextColumn,
     UnreadableValueError,
     distinct,
     text_of,
@@ -40,7 +40,7 @@ In = TypeVar("In")
 Out = TypeVar("Out")
 
 
-class Missing(ABC):
+class MissingRule(ABC):
     """What a missing value is; abstract."""
 
     partial = False  # whether its row is out
@@ -55,7 +55,7 @@ class Missing(ABC):
         """In the terms of a question."""
 
 
-class Refused(Missing):
+class MissingRefused(MissingRule):
     """An error."""
 
     def terms(self) -> Any:
@@ -63,7 +63,7 @@ class Refused(Missing):
         return None
 
 
-class LeftOut(Missing):
+class MissingLeftOut(MissingRule):
     """Its row is out."""
 
     partial = True
@@ -73,7 +73,7 @@ class LeftOut(Missing):
         return "out"
 
 
-class CountsAs(Missing):
+class MissingAs(MissingRule):
     """A value, for all columns that can have it or for each column its own."""
 
     def __init__(self, value: Any, columns: Sequence[Column]) -> None:
@@ -115,10 +115,8 @@ class View:
         Of which a row has a value each.
     filters_public : bool
         Whether other rows do not exist, instead of being out.
-    missing : Missing
+    missing : MissingRule
         What a missing value is.
-    codes : mapping
-        Of columns: texts that stand for no value.
     id : str, optional
         The column that says whose a row is.
     decimal : str
@@ -127,8 +125,7 @@ class View:
 
     filters: Sequence[Category] = ()
     filters_public: bool = False
-    missing: Missing = field(default_factory=Refused)
-    codes: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    missing: MissingRule = field(default_factory=MissingRefused)
     id: str | None = None
     decimal: str = "."
 
@@ -184,8 +181,7 @@ class Pass:
     def _ids(self, batch: Batch, place: Any, inside: Mask | None, start: int) -> tuple[Any, ...]:
         if self.view.id is None:
             return None, batch, place, inside
-        values = self._without_codes(self.view.id, batch[self.view.id])
-        ids, absent = self._codes.read(values)
+        ids, absent = self._codes.read(batch[self.view.id])
         if absent.any():
             if not self.view.missing.partial:
                 raise self._wrong(start + int(place[absent][0]), f"column {self.view.id} has no id")
@@ -195,8 +191,7 @@ class Pass:
         return ids, batch, place, inside
 
     def _read(self, column: Column, batch: Batch, place: Any, start: int) -> NDArray[Any]:
-        values = self._without_codes(column.name, batch[column.name])
-        values = self.view.missing.fill(column, values)
+        values = self.view.missing.fill(column, batch[column.name])
         try:
             if self.view.decimal != "." and not isinstance(column, Category):
                 values = pointed(values)
@@ -204,19 +199,6 @@ class Pass:
         except UnreadableValueError as error:
             row = start + int(place[error.row])
             raise self._wrong(row, f"column {column.name} {error.why}") from None
-
-    def _without_codes(self, name: str, values: NDArray[Any]) -> NDArray[Any]:
-        """Values of a column, None for the codes that stand for none."""
-        codes = self.view.codes.get(name)
-        if not codes:
-            return values
-        known, inverse = distinct(values)
-        coded = np.array([text_of(value) in codes for value in known], dtype=np.bool_)[inverse]
-        if not coded.any():
-            return values
-        found = np.asarray(values).astype(object)
-        found[coded] = None
-        return found
 
     def _kept(
         self,
@@ -234,7 +216,7 @@ class Pass:
                 continue
             first = np.flatnonzero(out if inside is None else out & inside)
             if first.size and not question.partial:
-                what = "a value" + (" that is in the list" if isinstance(column, Category) else "")
+                what = "value" + (" that is in the list" if isinstance(column, Category) else "")
                 raise self._wrong(
                     start + int(place[first[0]]),
                     f"column {column.name} has no {what}; fill it, say what it counts as (missing=VALUE), "
@@ -249,7 +231,7 @@ class Pass:
 
 def pointed(values: NDArray[Any]) -> NDArray[Any]:
     """Numbers in text with a decimal comma, with a decimal point; a point in them is an error."""
-    if not isinstance(values, Coded) and values.dtype.kind in "fiub":
+    if not isinstance(values, TextColumn) and values.dtype.kind in "fiub":
         return values
     texts = np.asarray(values).astype(object)
     for k, value in enumerate(texts.tolist()):
@@ -263,9 +245,9 @@ def pointed(values: NDArray[Any]) -> NDArray[Any]:
 
 def without(values: NDArray[Any], text: bool) -> Mask:
     """Where there is no value: None, NaN, an empty text; of numbers in text, "nan" as well."""
-    if not isinstance(values, Coded) and values.dtype.kind == "f":
+    if not isinstance(values, TextColumn) and values.dtype.kind == "f":
         return np.asarray(np.isnan(values), dtype=np.bool_)
-    if not isinstance(values, Coded) and values.dtype.kind in "iub":
+    if not isinstance(values, TextColumn) and values.dtype.kind in "iub":
         return np.zeros(len(values), dtype=np.bool_)
     known, inverse = distinct(values)
     none = ("",) if text else ("", "nan")
@@ -283,10 +265,7 @@ def _takes(column: Column, value: Any) -> bool:
 
 
 def _chosen(batch: Batch, rows: Mask) -> Batch:
-    return {
-        name: Coded(values.known, values.codes[rows]) if isinstance(values, Coded) else values[rows]
-        for name, values in batch.items()
-    }
+    return {name: values[rows] for name, values in batch.items()}
 
 
 def _numbered(batches: Iterator[Batch]) -> Iterator[tuple[int, Batch]]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from veilsum.asking.passes import CountsAs, LeftOut, Missing, Refused, View
+from veilsum.asking.passes import MissingAs, MissingLeftOut, MissingRefused, MissingRule, View
 from veilsum.asking.shares import shares_of
 from veilsum.asking.units import RecordUnit, promise, unit_of
 from veilsum.errors import QuestionError
@@ -20,7 +20,7 @@ from veilsum.questions import QUESTIONS, By, Category, GridNoise, Question, pric
 from veilsum.questions.columns import Number
 
 if TYPE_CHECKING:
-    from veilsum.asking.codebook import Codebook, Settings
+    from veilsum.asking.codebook import Settings
 
 FORMAT = 1
 FINE = 1 << 40  # shares of stages are whole multiples of 1/FINE
@@ -102,7 +102,7 @@ def settle(
     rows_public: bool | None = None,
     clipped: bool = False,
     decimal: str = ".",
-    codebook: Codebook | None = None,
+    sql: str | None = None,
     settings: Settings | None = None,
 ) -> Settled:
     """Settle a release; the arguments are those of `ask`."""
@@ -125,21 +125,16 @@ def settle(
     statistics = [u.statistic(q.statistic) for q, u in zip(asked, units, strict=True)]
     shares = shares_of(asked, statistics, epsilon, delta)
     noises, event = _priced(asked, units, shares, epsilon, delta)
-    names = {c.name for one in asked for c in one.columns} | {f.name for f in filters}
-    codes = {} if codebook is None else {
-        name: codebook.columns[name].missing for name in names
-        if name in codebook.columns and codebook.columns[name].missing
-    }  # fmt: skip
     terms = {
         "format": FORMAT, "questions": [one.terms() for one in asked], "epsilon": float(epsilon),
         "delta": float(delta), "units": [str(unit) for unit in units], "shares": list(map(str, shares)),
         "where": {f.name: list(f.values) for f in filters}, "where_public": bool(filters and rows_public),
-        "missing": how.terms(), "rows_public": rows_public is not False, "decimal": decimal,
+        "missing": how.terms(), "rows_public": rows_public is not False, "decimal": decimal, "sql": sql,
         **({} if settings is None else settings.terms),
     }  # fmt: skip
     return Settled(
         tuple(map(AskedQuestion, asked, units, shares, noises)),
-        View(filters, bool(filters and rows_public), how, codes, id, decimal),
+        View(filters, bool(filters and rows_public), how, id, decimal),
         event, rows_public is not False, population, json.dumps(terms, sort_keys=True),
     )  # fmt: skip
 
@@ -164,12 +159,12 @@ def _filters(where: Mapping[str, Any] | None) -> tuple[Category, ...]:
     return tuple(Category(name, values) for name, values in found.items())
 
 
-def _missing(missing: Any, columns: Sequence[Any]) -> Missing:
+def _missing(missing: Any, columns: Sequence[Any]) -> MissingRule:
     if missing is None:
-        return Refused()
+        return MissingRefused()
     if isinstance(missing, str) and missing == "out":
-        return LeftOut()
-    return CountsAs(missing, columns)
+        return MissingLeftOut()
+    return MissingAs(missing, columns)
 
 
 def _beyond(questions: Sequence[Question]) -> list[Question]:

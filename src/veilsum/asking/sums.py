@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from veilsum.errors import QuestionError
 from veilsum.questions import Question
 from veilsum.questions.base import Ints
-from veilsum.questions.columns import Coded, Rows, distinct, text_of
+from veilsum.questions.columns import Rows, TextColumn, distinct, text_of
 
 Kept = NDArray[np.bool_] | None
 PENDING = 1 << 22  # rows that are kept before they are merged
@@ -251,9 +251,9 @@ class IdCodes:
         """With a key that nobody else has."""
         self.key = secrets.token_bytes(16) if key is None else key
 
-    def read(self, values: NDArray[Any] | Coded) -> tuple[Ints, NDArray[np.bool_]]:
+    def read(self, values: NDArray[Any] | TextColumn) -> tuple[Ints, NDArray[np.bool_]]:
         """The codes of a batch, and which rows have no id."""
-        if not isinstance(values, Coded) and values.dtype.kind in "iu":
+        if not isinstance(values, TextColumn) and values.dtype.kind in "iu":
             return hashed(self.key, [values.astype(np.int64)]), np.zeros(
                 len(values), dtype=np.bool_
             )

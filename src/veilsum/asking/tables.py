@@ -3,7 +3,7 @@
     open_table(data) -> Table;    table.batches(columns) -> batches of arrays, always in the same order
 
 A batch has each column as an array of numbers, of objects with None where there is no value, or as
-`Coded` text: what `questions.Column.read` takes. Memory is that of a batch, unless the data were in memory
+`TextColumn`s: what `questions.Column.read` takes. Memory is that of a batch, unless the data were in memory
 before. Nothing here knows what a question is.
 
     path       .csv .tsv .txt (own reader), .xlsx, .parquet; several paths of the same columns

@@ -243,7 +243,7 @@ class Sides(Column):
         return np.asarray(read < 0, dtype=np.bool_)
 
 
-class Coded:
+class TextColumn:
     """A column of text as Arrow has it: the texts that occur, and for each record which one it has.
 
     Parameters
@@ -264,6 +264,18 @@ class Coded:
         """How many records."""
         return len(self.codes)
 
+    def __getitem__(self, rows: Any) -> TextColumn:
+        """Some records."""
+        return TextColumn(self.known, self.codes[rows])
+
+    def tolist(self) -> list[Any]:
+        """The text of each record."""
+        return list(np.asarray(self).tolist())
+
+    def astype(self, kind: Any) -> NDArray[Any]:
+        """An array of the texts."""
+        return np.asarray(self).astype(kind)
+
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         """As NumPy has it."""
         known = np.empty(len(self.known), dtype=object)
@@ -271,12 +283,12 @@ class Coded:
         return known[self.codes]
 
 
-def numbers(values: NDArray[Any] | Coded) -> Floats:
+def numbers(values: NDArray[Any] | TextColumn) -> Floats:
     """Numbers of a column, NaN where there is no value; text that is no number is an error.
 
     Infinite ones stay, and are beyond any bound.
     """
-    if isinstance(values, Coded) or values.dtype.kind not in "fiub":
+    if isinstance(values, TextColumn) or values.dtype.kind not in "fiub":
         return _parsed(np.asarray(values))
     return np.asarray(values, dtype=np.float64)
 
@@ -304,9 +316,9 @@ def _parsed(values: NDArray[Any]) -> Floats:
     return found
 
 
-def distinct(values: NDArray[Any] | Coded) -> tuple[list[Any], NDArray[np.int64]]:
+def distinct(values: NDArray[Any] | TextColumn) -> tuple[list[Any], NDArray[np.int64]]:
     """The values that occur, perhaps others, and for each record which one it has."""
-    if isinstance(values, Coded):
+    if isinstance(values, TextColumn):
         return values.known, values.codes
     if values.dtype.kind in "iu" and len(values):
         low, high = int(values.min()), int(values.max())
