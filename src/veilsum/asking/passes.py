@@ -22,7 +22,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from veilsum.asking.sums import IdCodes, Sums
+from veilsum.asking.by_id import IdCodes
+from veilsum.asking.sums import Sums
 from veilsum.asking.tables import Batch, Table
 from veilsum.errors import QuestionError
 from veilsum.questions import Category, Column, Question
