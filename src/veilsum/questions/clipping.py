@@ -17,7 +17,7 @@ from veilsum.questions.histograms import Shares
 
 
 @dataclass(frozen=True, kw_only=True)
-class Clipped(Shares):
+class ClippedShare(Shares):
     """The share of records beyond public bounds.
 
     Parameters
