@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from veilsum.asking.budget import BudgetFile
 from veilsum.asking.tables import Table, open_table
@@ -22,6 +23,7 @@ from veilsum.privacy.accounting import PrivacyEvent
 from veilsum.questions import (
     By,
     Category,
+    Column,
     Decoded,
     Forecast,
     GridNoise,
@@ -29,7 +31,7 @@ from veilsum.questions import (
     Question,
     priced,
 )
-from veilsum.questions.columns import UnreadableValueError
+from veilsum.questions.columns import RECORDS, Rows, UnreadableValueError
 
 FORMAT = 1
 
@@ -197,18 +199,21 @@ def _useful(forecast: Forecast) -> None:
 def _one_pass(
     table: Table, sums: Sums, questions: Sequence[Question], filters: Sequence[Category]
 ) -> None:
-    columns = {c.name: c for one in questions for c in one.columns}
-    names = list(dict.fromkeys([*columns, *(f.name for f in filters)]))
+    columns = list(dict.fromkeys(c for one in questions for c in one.columns))
+    names = list(dict.fromkeys([*(c.name for c in columns), *(f.name for f in filters)]))
     start = 0
-    for batch in table.batches(names):
-        rows = {}
-        for name, column in columns.items():
+    for batch in table.batches(names or table.columns[:1]):
+        read: dict[Column, NDArray[Any]] = {}
+        for column in columns:
             try:
-                rows[name] = column.read(batch[name])
+                read[column] = column.read(batch[column.name])
             except UnreadableValueError as error:
                 at = table.where(start + error.row)
-                raise QuestionError(f"{table.name}, {at}: column {name} {error.why}") from None
+                raise QuestionError(
+                    f"{table.name}, {at}: column {column.name} {error.why}"
+                ) from None
         count = len(next(iter(batch.values())))
+        everyone = {RECORDS: np.zeros(count, dtype=np.int8)}
         inside = np.ones(count, dtype=np.bool_)
         for one in filters:
             inside &= one.read(batch[one.name]) >= 0
@@ -216,7 +221,7 @@ def _one_pass(
         for question in questions:
             out = np.zeros(count, dtype=np.bool_)
             for column in question.columns:
-                out |= column.out(rows[column.name])
+                out |= column.out(read[column])
             first = np.flatnonzero(out & inside)
             if first.size and not question.partial:
                 raise QuestionError(
@@ -225,5 +230,6 @@ def _one_pass(
                 )
             mask = inside & ~out
             kept.append(None if mask.all() else mask)
+        rows: list[Rows] = [everyone | {c.name: read[c] for c in one.columns} for one in questions]
         sums.add(rows, kept, None)
         start += count

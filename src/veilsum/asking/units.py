@@ -13,7 +13,6 @@ rows is `Sums`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -23,7 +22,8 @@ from numpy.typing import NDArray
 
 from veilsum._statistic import Statistic
 from veilsum.questions import Question
-from veilsum.questions.base import Ints
+from veilsum.questions.base import Ints, entries
+from veilsum.questions.columns import Rows
 
 
 class RecordUnit(ABC):
@@ -56,10 +56,8 @@ class Sums(ABC):
         self.questions, self.steps, self.units = questions, steps, 0
 
     @abstractmethod
-    def add(
-        self, rows: Mapping[str, NDArray[Any]], kept: list[NDArray[np.bool_] | None], ids: Any
-    ) -> None:
-        """Add a batch: columns as read, which rows are in for each question, and their ids."""
+    def add(self, rows: list[Rows], kept: list[NDArray[np.bool_] | None], ids: Any) -> None:
+        """Add a batch: columns as each question reads them, which rows are in for it, and their ids."""
 
     @abstractmethod
     def vectors(self) -> list[Ints]:
@@ -91,24 +89,20 @@ class RowSums(Sums):
         super().__init__(questions, steps)
         self._sums = [np.zeros(q.cells * q.parts, dtype=np.int64) for q in questions]
 
-    def add(
-        self, rows: Mapping[str, NDArray[Any]], kept: list[NDArray[np.bool_] | None], ids: Any
-    ) -> None:
+    def add(self, rows: list[Rows], kept: list[NDArray[np.bool_] | None], ids: Any) -> None:
         """Add up."""
         del ids
-        self.units += len(next(iter(rows.values()))) if rows else 0
-        for question, step, total, inside in zip(
-            self.questions, self.steps, self._sums, kept, strict=True
+        self.units += entries(rows[0])
+        for question, step, total, read, inside in zip(
+            self.questions, self.steps, self._sums, rows, kept, strict=True
         ):
-            total += question.total(only(rows, inside), step)
+            total += question.total(only(read, inside), step)
 
     def vectors(self) -> list[Ints]:
         """What was added."""
         return [q.expand(total) for q, total in zip(self.questions, self._sums, strict=True)]
 
 
-def only(
-    rows: Mapping[str, NDArray[Any]], kept: NDArray[np.bool_] | None
-) -> Mapping[str, NDArray[Any]]:
+def only(rows: Rows, kept: NDArray[np.bool_] | None) -> Rows:
     """The rows that are in."""
     return rows if kept is None else {name: values[kept] for name, values in rows.items()}

@@ -20,6 +20,7 @@ from veilsum.errors import QuestionError
 
 Floats = NDArray[np.float64]
 Rows = Mapping[str, NDArray[Any]]  # columns of a batch of records, as `Column.read` returns them
+RECORDS = ""  # the name in `Rows` of what is no column: an array with an entry for each record
 
 
 class UnreadableValueError(QuestionError):
@@ -50,6 +51,11 @@ class Column(ABC):
     """
 
     name: str
+
+    @property
+    def places(self) -> int:
+        """How many places `read` tells apart, from 0; 0 for numbers."""
+        return 0
 
     def __post_init__(self) -> None:
         """Refuse a name that is no text."""
@@ -88,10 +94,7 @@ class Number(Column):
     def __post_init__(self) -> None:
         """Refuse bounds that are none."""
         super().__post_init__()
-        try:
-            low, high = float(self.low), float(self.high)
-        except (TypeError, ValueError):
-            low = high = math.nan
+        low, high = _float(self.low), _float(self.high)
         if not (math.isfinite(high - low) and low < high):
             raise QuestionError(
                 f"column {self.name}: bounds are two finite numbers, the lower one first; found "
@@ -148,12 +151,90 @@ class Category(Column):
             )
         object.__setattr__(self, "values", values)
 
+    @property
+    def places(self) -> int:
+        """Of the list."""
+        return len(self.values)
+
     def read(self, values: NDArray[Any]) -> NDArray[np.int64]:
         """Places in the list; -1 where there is no value, or another one."""
         place = {value: k for k, value in enumerate(self.values)}
         known, inverse = distinct(values)
         found = np.array([place.get(text_of(v), -1) for v in known], dtype=np.int64)
         return np.asarray(found[inverse])
+
+    def out(self, read: NDArray[Any]) -> NDArray[np.bool_]:
+        """-1."""
+        return np.asarray(read < 0, dtype=np.bool_)
+
+
+@dataclass(frozen=True)
+class Candidates(Category):
+    """One of some public values, or another one, which has the place after them.
+
+    Examples
+    --------
+    >>> Candidates("app", ["mail", "maps"]).read(np.array(["maps", "chess", ""])).tolist()
+    [1, 2, -1]
+    """
+
+    @property
+    def places(self) -> int:
+        """One more than the list has."""
+        return len(self.values) + 1
+
+    def read(self, values: NDArray[Any]) -> NDArray[np.int64]:
+        """Places in the list, K for another value, -1 where there is none."""
+        place = {value: k for k, value in enumerate(self.values)}
+        known, inverse = distinct(values)
+        texts = [text_of(v) for v in known]
+        found = [place.get(text, -1 if text == "" else len(place)) for text in texts]
+        return np.array(found, dtype=np.int64)[inverse]
+
+
+@dataclass(frozen=True)
+class Sides(Column):
+    """Where a number lies: 0 below `low`, 1 from `low` to `high`, both included, 2 above.
+
+    Parameters
+    ----------
+    name : str
+        In the table.
+    low, high : float
+        Public; -inf or inf for no bound at that side.
+
+    Examples
+    --------
+    >>> Sides("kwh", 0, 40).read(np.array(["-1", "0", "40", "40.5", ""])).tolist()
+    [0, 1, 1, 2, -1]
+    """
+
+    low: float = -math.inf
+    high: float = math.inf
+
+    def __post_init__(self) -> None:
+        """Refuse bounds that are none."""
+        super().__post_init__()
+        low, high = _float(self.low), _float(self.high)
+        if not (low <= high and max(low, -high) < math.inf) or low == -high == -math.inf:
+            raise QuestionError(
+                f"column {self.name}: a bound is a number, the lower one first; found {self.low} and "
+                f"{self.high}"
+            )
+        object.__setattr__(self, "low", low)
+        object.__setattr__(self, "high", high)
+
+    @property
+    def places(self) -> int:
+        """3."""
+        return 3
+
+    def read(self, values: NDArray[Any]) -> NDArray[np.int64]:
+        """0, 1 or 2; -1 where there is no value."""
+        x = numbers(values)
+        found = (x >= self.low).astype(np.int64) + (x > self.high)
+        found[np.isnan(x)] = -1
+        return np.asarray(found)
 
     def out(self, read: NDArray[Any]) -> NDArray[np.bool_]:
         """-1."""
@@ -202,6 +283,14 @@ def text_of(value: Any) -> str:
     if isinstance(value, float | np.floating) and value == int(value):
         return str(int(value))
     return str(value).strip()
+
+
+def _float(value: Any) -> float:
+    """NaN for what is no number."""
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return math.nan
 
 
 def _is_number(text: str) -> bool:
