@@ -80,7 +80,7 @@ def grid(statistic: Statistic) -> Fraction:
 
 def priced(
     statistics: Sequence[Statistic],
-    shares: Sequence[float],
+    shares: Sequence[float | Fraction],
     epsilon: float,
     delta: float = 0.0,
 ) -> Priced:
