@@ -182,7 +182,7 @@ def test_of_a_long_line_evenly_spaced_points_are_shown() -> None:
     assert len(text.splitlines()) <= 24
 
 
-def test_questions_of_one_name_are_told_apart() -> None:
+def test_questions_of_one_name_have_names_of_their_own() -> None:
     other = questions.mean("age", between=(0, 120))
     answers = of_ask(reply((MEAN, (mean(),)), (other, (mean(40.0),))))
     assert list(answers) == ["Mean of kwh", "Mean of age"]
