@@ -79,7 +79,7 @@ def grid(statistic: Statistic) -> Fraction:
 
 def priced(
     statistics: Sequence[Statistic],
-    shares: Sequence[float],
+    shares: Sequence[float | Fraction],
     epsilon: float,
     delta: float = 0.0,
 ) -> Priced:
