@@ -21,7 +21,7 @@ import numpy as np
 
 from veilsum.asking.promise import guarantee_of_reply
 from veilsum.front.odds import in_words
-from veilsum.front.screen import TOO_FEW, Lines, components, wrapped
+from veilsum.front.screen import TOO_FEW, Lines, components, typical_width, wrapped
 from veilsum.front.sheet import Answer, Answers
 from veilsum.front.words import STARTS, budget, with_bar
 from veilsum.questions import By
@@ -70,8 +70,9 @@ def of_ask(reply: Reply) -> Answers:
         title=f"{asked}{reply.where and f', where {reply.where}'}, {reply.table}",
         about=_about(reply),
         rows=tuple(rows),
-        promises=(promised(reply, promise), spent(reply)),
+        promises=(promised(reply, promise),),
         warnings=tuple(reply.notes),
+        legend=(spent(reply),),
         notes=(
             "The interval is of these records: what the same number is without noise lies in it with 95% "
             "confidence." if not reply.population else
@@ -210,9 +211,11 @@ def number(row: Answer) -> str:
 
 def _cells(row: Answer) -> Iterator[tuple[str, str]]:
     """Each label with its number."""
+    like = typical_width(row)
     ends = ([None] * row.size if end is None else np.ravel(end) for end in (row.low, row.high))
     for label, value, low, high in zip(row.labels, np.ravel(row.value), *ends, strict=True):
-        yield label, with_bar(value, low, high, row.unit) if math.isfinite(value) else TOO_FEW
+        known = math.isfinite(value)
+        yield label, with_bar(value, low, high, row.unit, like) if known else TOO_FEW
 
 
 def _pictures(findings: Mapping[str, tuple[Question, Sequence[Decoded]]]) -> Iterator[Picture]:
