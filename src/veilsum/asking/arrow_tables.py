@@ -86,7 +86,7 @@ class RelationTable(Table):
 
     @cached_property
     def _rows(self) -> int:
-        return int(self._relation.aggregate("count(*)").fetchone()[0])
+        return int(self._relation.aggregate("count(*)").fetchall()[0][0])
 
 
 def arrow_table(data: Any) -> Table | None:

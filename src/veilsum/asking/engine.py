@@ -160,7 +160,7 @@ def ask(
         limit = settings.limit[0] if limit is None and settings.limit else limit
     settled = settle(
         questions, epsilon=epsilon, delta=delta, where=where, by=by, id=id, cap=cap, missing=missing,
-        population=population, rows_public=rows_public, clipped=clipped, decimal=decimal,
+        population=population, rows_public=rows_public, clipped=clipped, decimal=decimal, sql=sql,
         settings=settings,
     )  # fmt: skip
     table = table if book is None else _decoded(table, book)

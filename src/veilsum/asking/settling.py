@@ -129,7 +129,7 @@ def settle(
         "format": FORMAT, "questions": [one.terms() for one in asked], "epsilon": float(epsilon),
         "delta": float(delta), "units": [str(unit) for unit in units], "shares": list(map(str, shares)),
         "where": {f.name: list(f.values) for f in filters}, "where_public": bool(filters and rows_public),
-        "missing": how.terms(), "rows_public": rows_public is not False, "decimal": decimal,
+        "missing": how.terms(), "rows_public": rows_public is not False, "decimal": decimal, "sql": sql,
         **({} if settings is None else settings.terms),
     }  # fmt: skip
     return Settled(
