@@ -74,4 +74,29 @@ def first_ask() -> str:
     return screens(HISTOGRAM)
 
 
-PARTS = (first_ask,)
+def ask_mean() -> str:
+    """A mean in which a household counts once."""
+    return screens(
+        "veilsum ask mean kwh meters.csv --between 0 40 --eps 1 --id household --limit 3"
+    )
+
+
+def ask_several() -> str:
+    """Two questions of some rows."""
+    return screens(
+        "veilsum ask mean kwh --between 0 40 and histogram heating --categories 'gas,electric,heat pump' "
+        "meters.csv --where region=north --eps 2"
+    )
+
+
+def questions() -> str:
+    """Every question, and how it is asked."""
+    from docs.generate import table
+    from veilsum.questions import QUESTIONS
+    from veilsum.questions.options import spelling
+
+    rows = [[f"`{spelling(name).usage}`", kind.about] for name, kind in QUESTIONS.items()]
+    return table(["question", ""], rows)
+
+
+PARTS = (first_ask, ask_mean, ask_several, questions)

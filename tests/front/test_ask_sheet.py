@@ -98,8 +98,8 @@ def test_all_answers_so_far_are_promised_together() -> None:
 
 def test_who_is_protected_and_who_sees_all() -> None:
     answers = of_ask(reply(unit="all rows of one person", records=None))
-    assert "If all rows of one person of households.csv were any other" in answers.promises[0]
-    assert "number of records private" in answers.about
+    assert "If all rows of one person in households.csv were any other" in answers.promises[0]
+    assert "number of records private, one for each person" in answers.about
     promise = answers.guarantee
     assert (promise.status, promise.epsilon, promise.event) == (
         Status.PROVED, 1.0, PrivacyEvent.of(1.0),

@@ -128,22 +128,30 @@ def _names(questions: Sequence[Question], titles: Sequence[str]) -> list[str]:
 
 
 def _about(reply: Reply) -> str:
-    rows = "rows" if reply.unit == "one row" else "records"
+    each = _each(reply.unit)
+    rows = "records" if each else "rows"
     many = f"{reply.records:,} {rows}" if reply.records is not None else f"number of {rows} private"
+    many += f", one for each {each}" if each else ""
     drawn = "drawn now"
     if reply.stored:
         drawn = f"stored answer{reply.date and f' of {reply.date}'}, costs nothing"
     return f"{many}, {drawn}; may be published"
 
 
+def _each(unit: str) -> str:
+    """Whose rows are one record, such as "person"; empty where each row is one."""
+    return unit.partition("all rows of one ")[2]
+
+
 def promised(reply: Reply, promise: Guarantee) -> str:
     """The promise in words."""
+    who = f"{reply.unit} {'in' if _each(reply.unit) else 'of'}"
     odds = in_words(promise.epsilon, promise.delta)
     before = reply.epsilon_spent > promise.epsilon * (1 + 1e-9)
     published = "this answer" if before else "anything published"
     together = f"; all answers so far together, {in_words(reply.epsilon_spent)}" if before else ""
     return (
-        f"{STARTS[promise.status]}: If {reply.unit} of {reply.table} were any other, {published} is {odds}"
+        f"{STARTS[promise.status]}: If {who} {reply.table} were any other, {published} is {odds}"
         f"{together}. Whoever holds {_held(reply.table)} sees all of it."
     )
 
