@@ -106,7 +106,7 @@ def test_categories_and_ids_are_one_text_in_all_kinds() -> None:
 
 def test_quoted_fields_blank_lines_and_a_byte_order_mark(tmp_path: Path) -> None:
     path = tmp_path / "odd.csv"
-    path.write_text('\ufeff"kwh" , note\r\n 1,"a, ""b""\nc"\r\n\r\n2,\r\n', encoding="utf-8")
+    path.write_text('\ufeff"kwh", note\r\n 1,"a, ""b""\nc"\r\n\r\n2,\r\n', encoding="utf-8")
     found = open_table(path)
     assert (found.columns, found.rows()) == (("kwh", "note"), 2)
     (batch,) = found.batches(["note", "kwh"])
@@ -117,9 +117,9 @@ def test_quoted_fields_blank_lines_and_a_byte_order_mark(tmp_path: Path) -> None
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [("", "bad.csv is empty"), ("\n\n", "is empty"), ("a,b\n1,2\n3\n", "line 3: 1 fields where"),
-     ("a,b\n1,2\n3,4,5\n", "line 3: 3 fields where the first line names 2"),
-     ('a,b\n"1,2\n', "line 2: unexpected end of data"), ("a,kwh,kwh\n1,2,3\n", "2 columns called 'kwh'"),
+    [("", "bad.csv is empty"), ("\n\n", "is empty"), ("kwh,b\n1,2\n3\n", "line 3: 1 fields where"),
+     ("kwh,b\n1,2\n3,4,5\n", "line 3: 3 fields where the first line names 2"),
+     ('kwh,b\n"1,2\n', "line 2: unexpected end of data"), ("a,kwh,kwh\n1,2,3\n", "2 columns called 'kwh'"),
      ("x\n1\n", "no column 'kwh'; it has x")],
 )  # fmt: skip
 def test_a_file_of_another_form_is_refused_with_its_line(
@@ -128,11 +128,7 @@ def test_a_file_of_another_form_is_refused_with_its_line(
     path = tmp_path / "bad.csv"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(QuestionError, match=message):
-        totals(path, questions_of_kwh())
-
-
-def questions_of_kwh() -> Any:
-    return KWH
+        totals(path, KWH)
 
 
 def test_other_files_and_objects_are_refused(tmp_path: Path) -> None:
