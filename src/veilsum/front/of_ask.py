@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import date
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -38,6 +39,10 @@ ANSWER, DETAIL = "answer", "detail"
 MOST_LINES = 12  # of components, for all questions together
 LEAST_LINES = 4  # for one of many
 LONGEST_NAME = 60
+MONTHS = (
+    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October",
+    "November", "December",
+)  # fmt: skip
 SLUG = re.compile(r"[^a-z0-9]+")
 
 
@@ -134,8 +139,14 @@ def _about(reply: Reply) -> str:
     many += f", one for each {each}" if each else ""
     drawn = "drawn now"
     if reply.stored:
-        drawn = f"stored answer{reply.date and f' of {reply.date}'}, costs nothing"
+        drawn = f"stored answer{reply.date and f' of {_day(reply.date)}'}, costs nothing"
     return f"{many}, {drawn}; may be published"
+
+
+def _day(text: str) -> str:
+    """A day for people, of one for programs."""
+    day = date.fromisoformat(text)
+    return f"{day.day} {MONTHS[day.month - 1]} {day.year}"
 
 
 def _each(unit: str) -> str:
