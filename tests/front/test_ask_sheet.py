@@ -110,7 +110,7 @@ def test_who_is_protected_and_who_sees_all() -> None:
 
 
 def test_a_stored_answer_says_when_it_was_drawn_and_that_it_is_free() -> None:
-    about = of_ask(reply(stored=True, date="2026-11-19")).about
+    about = of_ask(reply(stored=True, date="19 November 2026")).about
     assert about == "300 rows, stored answer of 19 November 2026, costs nothing; may be published"
 
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import date
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,10 +38,6 @@ ANSWER, DETAIL = "answer", "detail"
 MOST_LINES = 12  # of components, for all questions together
 LEAST_LINES = 4  # for one of many
 LONGEST_NAME = 60
-MONTHS = (
-    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October",
-    "November", "December",
-)  # fmt: skip
 SLUG = re.compile(r"[^a-z0-9]+")
 
 
@@ -139,14 +134,8 @@ def _about(reply: Reply) -> str:
     many += f", one for each {each}" if each else ""
     drawn = "drawn now"
     if reply.stored:
-        drawn = f"stored answer{reply.date and f' of {_day(reply.date)}'}, costs nothing"
+        drawn = f"stored answer{reply.date and f' of {reply.date}'}, costs nothing"
     return f"{many}, {drawn}; may be published"
-
-
-def _day(text: str) -> str:
-    """A day for people, of one for programs."""
-    day = date.fromisoformat(text)
-    return f"{day.day} {MONTHS[day.month - 1]} {day.year}"
 
 
 def _each(unit: str) -> str:
@@ -212,7 +201,8 @@ def _answer(row: Answer, width: int, most: int) -> Lines:
     said = [line for text in row.sentences for line in wrapped(f"  {text}", width)]
     if row.labels:
         return [*components(row, width, most), *said]
-    return [*wrapped(f"  {number(row)}", width), *said]
+    named = row.quantity.lower() in row.method.lower()
+    return [*wrapped(f"  {number(row)}{'' if named else f'  {row.quantity}'}", width), *said]
 
 
 def _detail(row: Answer, width: int) -> Lines:
