@@ -67,7 +67,9 @@ def arrow(folder: Path, table: dict[str, list[Any]]) -> Any:
 def parquet(folder: Path, table: dict[str, list[Any]]) -> Any:
     import pyarrow.parquet
 
-    pyarrow.parquet.write_table(arrow(folder, table), folder / "table.parquet", row_group_size=300)
+    pyarrow.parquet.write_table(
+        arrow(folder, table), folder / "table.parquet", row_group_size=300
+    )
     return folder / "table.parquet"
 
 
