@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from veilsum import questions
-from veilsum.asking.passes import Pass, View
+from veilsum.asking.passes import Pass
 from veilsum.asking.settling import Settled, settle
 from veilsum.asking.sums import IdCodes
 from veilsum.asking.tables import Table, open_table
@@ -40,25 +40,25 @@ def write_csv(path: Path, table: dict[str, list[Any]], **options: Any) -> Path:
     return path
 
 
-def pandas_frame(folder: Path, table: dict[str, list[Any]]) -> Any:
+def pandas_frame(_: Path, table: dict[str, list[Any]]) -> Any:
     import pandas
 
     return pandas.DataFrame(table)
 
 
-def polars_frame(folder: Path, table: dict[str, list[Any]]) -> Any:
+def polars_frame(_: Path, table: dict[str, list[Any]]) -> Any:
     import polars
 
     return polars.DataFrame(table)
 
 
-def polars_lazy(folder: Path, table: dict[str, list[Any]]) -> Any:
+def polars_lazy(_: Path, table: dict[str, list[Any]]) -> Any:
     import polars
 
     return polars.LazyFrame(table)
 
 
-def arrow(folder: Path, table: dict[str, list[Any]]) -> Any:
+def arrow(_: Path, table: dict[str, list[Any]]) -> Any:
     import pyarrow
 
     return pyarrow.table(table)
@@ -67,9 +67,7 @@ def arrow(folder: Path, table: dict[str, list[Any]]) -> Any:
 def parquet(folder: Path, table: dict[str, list[Any]]) -> Any:
     import pyarrow.parquet
 
-    pyarrow.parquet.write_table(
-        arrow(folder, table), folder / "table.parquet", row_group_size=300
-    )
+    pyarrow.parquet.write_table(arrow(folder, table), folder / "table.parquet", row_group_size=300)
     return folder / "table.parquet"
 
 
@@ -80,7 +78,9 @@ def relation(folder: Path, table: dict[str, list[Any]]) -> Any:
 
 
 def sheet(folder: Path, table: dict[str, list[Any]]) -> Any:
-    import openpyxl
+    from veilsum import _extras
+
+    openpyxl = _extras.load("openpyxl")
 
     book = openpyxl.Workbook()
     page = book.active

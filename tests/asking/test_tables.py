@@ -93,7 +93,7 @@ def test_a_decimal_comma(tmp_path: Path, table: dict[str, list[Any]]) -> None:
         totals(path, KWH)
     with pytest.raises(QuestionError, match="has a point where a comma is the decimal mark"):
         totals(write_csv(tmp_path / "point.csv", table, delimiter=";"), KWH, decimal=",")
-    with pytest.raises(QuestionError, match='the decimal mark is "." or ","'):
+    with pytest.raises(QuestionError, match="the decimal mark is"):
         open_table(path, decimal=";")
 
 
@@ -136,15 +136,26 @@ def test_other_files_and_objects_are_refused(tmp_path: Path) -> None:
     (tmp_path / "no.parquet").write_bytes(b"PAR0")
     (tmp_path / "no.xlsx").write_bytes(b"zip")
     (tmp_path / "no.json").write_text("[]")
-    for name, message in {
-        "latin.csv": "not text in UTF-8", "no.parquet": "not a readable Parquet", "no.xlsx": "not a readable",
-        "no.json": "a table is a .csv", "latin.cvs": "there is no file .*did you mean latin.csv", "": "folder",
-    }.items():  # fmt: skip
+    files = {
+        "latin.csv": "not text in UTF-8",
+        "no.parquet": "not a readable Parquet",
+        "no.xlsx": "not a readable",
+        "no.json": "a table is a .csv",
+        "latin.cvs": "there is no file .*did you mean latin.csv",
+        "": "folder",
+    }
+    for name, message in files.items():
         with pytest.raises(QuestionError, match=message):
             totals(tmp_path / name, KWH)
-    for data, message in ((3, "found int"), ([], "at least one"), ({}, "at least one"),
-                          ({"kwh": [1, 2], "x": [1]}, "one length"), ({"kwh": np.ones((2, 2))}, "one dimension"),
-                          ([{"kwh": [1]}, {"x": [1]}], "same columns")):  # fmt: skip
+    objects: list[tuple[Any, str]] = [
+        (3, "found int"),
+        ([], "at least one"),
+        ({}, "at least one"),
+        ({"kwh": [1, 2], "x": [1]}, "one length"),
+        ({"kwh": np.ones((2, 2))}, "one dimension"),
+        ([{"kwh": [1]}, {"x": [1]}], "same columns"),
+    ]
+    for data, message in objects:
         with pytest.raises(QuestionError, match=message):
             totals(data, KWH)
 
@@ -168,7 +179,7 @@ def test_batches_of_any_size_have_the_same_totals(
 ) -> None:
     table = columns(50)
     data = {kind: KINDS[kind](tmp_path, table) for kind in ("csv", "arrays", "polars", "xlsx")}
-    asked = {"id": "person"}, {"id": "person", "cap": 2}, {}
+    asked: list[dict[str, Any]] = [{"id": "person"}, {"id": "person", "cap": 2}, {}]
     expected = [totals(table, KWH, BINS, **options) for options in asked]
     monkeypatch.setattr(tables, "ROWS", size)
     monkeypatch.setattr("veilsum.asking.text_tables.ROWS", size)
@@ -178,7 +189,7 @@ def test_batches_of_any_size_have_the_same_totals(
     assert max(len(b["kwh"]) for b in open_table(data["csv"]).batches(["kwh"])) <= size
 
 
-def test_no_more_than_some_batches_are_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_more_than_some_batches_are_in_memory() -> None:
     """A pass never runs further ahead of what was added than a few batches a thread."""
     from veilsum.asking import passes
 
@@ -198,7 +209,7 @@ def test_no_more_than_some_batches_are_in_memory(monkeypatch: pytest.MonkeyPatch
     assert max(ahead) <= 2 * 8 + 2
 
 
-def test_texts_of_arrow_are_codes(tmp_path: Path) -> None:
+def test_texts_of_arrow_are_codes() -> None:
     import pyarrow
 
     values = pyarrow.array(["a", None, "b", "a"])

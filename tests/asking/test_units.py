@@ -79,23 +79,25 @@ def test_no_id_moves_a_vector_further_than_its_statistic(question: Question, kin
 
 
 def test_a_sum_of_rows_instead_of_their_mean_moves_further() -> None:
-    """The weakened twin: rows of an id are added up."""
+    """A weakened twin: rows of an id are added up."""
 
     class Added(HullSums):
         def _counted(self, lines: Lines, starts: Any, place: Any) -> Any:
+            del starts, place
             return self.weight * lines.sums
 
     unit = EachId("person")
     statistic = unit.statistic(BINS.statistic)
-    step = Fraction(statistic.step)
+    step = Fraction(statistic.step or 0)
     rows = {"kwh": np.full(5, 1.0), "person": np.zeros(5, dtype=np.int64)}
     moved = []
     for kind in (HullSums, Added):
-        class Twin(EachId):
+
+        class Weakened(EachId):
             def sums(self, question: Question, step: Fraction) -> Any:
                 return kind(question, Fraction(1), int(1 / step))  # noqa: B023
 
-        moved.append(int(np.abs(vector(BINS, Twin("person"), step, rows)).sum()))
+        moved.append(int(np.abs(vector(BINS, Weakened("person"), step, rows)).sum()))
     assert moved[0] <= statistic.steps(step)[0] < moved[1]
 
 
@@ -124,7 +126,10 @@ def test_ids_with_one_row_each_count_as_rows_do() -> None:
 def test_at_most_k_rows_of_an_id_count_and_each_is_chosen_as_often() -> None:
     """5 of 20 rows, 400 ids: a row is chosen with probability 1/4; false alarms below 1e-9 (6.1 sd)."""
     each, ids, cap = 20, 400, 5
-    table = {"kwh": np.tile(np.arange(each) * 2 + 1.0, ids), "person": np.repeat(np.arange(ids), each)}
+    table = {
+        "kwh": np.tile(np.arange(each) * 2 + 1.0, ids),
+        "person": np.repeat(np.arange(ids), each),
+    }
     question = KWH.__class__.make("kwh", between=(0, 40))
     del question
     from veilsum import questions
@@ -164,7 +169,9 @@ def test_a_missing_id_is_an_error_or_its_row_is_left_out() -> None:
     with pytest.raises(QuestionError, match="row 2: column person has no id"):
         totals(table, KWH, id="person")
     left = {"kwh": [1.0, 3.0], "person": ["a", "a"]}
-    assert totals(table, KWH, id="person", missing="out") == totals(left, KWH, id="person", missing="out")
+    assert totals(table, KWH, id="person", missing="out") == totals(
+        left, KWH, id="person", missing="out"
+    )
 
 
 def test_which_unit_a_question_has() -> None:

@@ -216,7 +216,7 @@ class Pass:
                 continue
             first = np.flatnonzero(out if inside is None else out & inside)
             if first.size and not question.partial:
-                what = "a value" + (" that is in the list" if isinstance(column, Category) else "")
+                what = "value" + (" that is in the list" if isinstance(column, Category) else "")
                 raise self._wrong(
                     start + int(place[first[0]]),
                     f"column {column.name} has no {what}; fill it, say what it counts as (missing=VALUE), "
