@@ -71,7 +71,6 @@ Floats = NDArray[np.float64]
 SCALAR_STEPS, VECTOR_STEPS = 2**12, 2**24  # of the grid of a masked sum, per sensitivity
 LONGEST_BATCH = 2**20  # readings that a masked sum makes room for where batches have no longest
 ANY = Statistic(1.0, reason="of no family in particular")
-SUITABLE = Statistic(1.0, low=0.0, high=1.0, step=1.0)  # for every mechanism
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -416,7 +415,8 @@ class InputPlan(Plan):
         """Refuse a statistic that the mechanism does not take, and a delta that the best has no use for."""
         if self.family is None:
             if self.privacy.mechanism != BEST:
-                make(self.privacy.mechanism, SUITABLE, self.privacy.epsilon, self.privacy.delta)
+                suitable = MECHANISMS.get(self.privacy.mechanism).suitable
+                make(self.privacy.mechanism, suitable, self.privacy.epsilon, self.privacy.delta)
             return
         best = self.mechanism()
         if self.privacy.delta and not best.delta:

@@ -107,10 +107,14 @@ class RoundInputs:
         from veilsum.simulation.noise import uniforms  # loading the compiler takes a while
 
         most = max(mechanism.uniforms for mechanism in self._mechanisms)
-        drawn = uniforms(most, t, self.agents, layout.padded, self.key)
+        drawn = uniforms(most, t, self.agents, layout.streams, self.key)
+        vectors = len(out), -1, layout.components
+        inside = each[:, : layout.streams].reshape(vectors)
+        u = drawn.reshape(most, *inside.shape)
         for g, mechanism in enumerate(self._mechanisms):
-            private = mechanism.from_uniforms(mechanism.clip(each), drawn[: mechanism.uniforms])
-            out[:, layout.place(places, np.array([g + 1]))] = private
+            private = mechanism.from_uniforms(mechanism.clip(inside), u[: mechanism.uniforms])
+            each[:, : layout.streams] = private.reshape(len(out), -1)
+            out[:, layout.place(places, np.array([g + 1]))] = each
 
     def _fill_means(self, session: MaskedAlgorithm, xi: Floats, t: int, out: Floats) -> None:
         """The mean over the roster in every row: of xi, and on the grid with the sum's noise.
