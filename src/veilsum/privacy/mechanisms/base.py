@@ -29,7 +29,7 @@ from veilsum import _validate
 from veilsum._registry import Registry
 from veilsum._statistic import Statistic, Status
 from veilsum.errors import PrivacyError
-from veilsum.privacy.accounting.events import PrivacyEvent
+from veilsum.privacy.accounting.events import ADDS_UP, PrivacyEvent
 from veilsum.privacy.exact.entropy import SYSTEM, Entropy
 from veilsum.privacy.exact.grid import finite_floats
 
@@ -135,6 +135,16 @@ class Mechanism(ABC):
     def weakened(self, missing: float) -> Mechanism:
         """The mechanism without that part of its noise, under the same claim: an audit must find it."""
         return replace(self, epsilon=min(self.epsilon / (1 - missing), MOST_EPSILON))
+
+    def part(self, share: float) -> Self:
+        """The mechanism for one of several releases, which may cost that part of what one may.
+
+        Parameters
+        ----------
+        share
+            Above 0; releases whose shares add up to 1 cost together what this one costs.
+        """
+        raise PrivacyError(f"mechanism {self.name}: {ADDS_UP.format(name='its')}")
 
     @property
     def ideal_status(self) -> Status:
