@@ -90,7 +90,9 @@ class NormalSurrogate:
         for _ in range(ROUNDS):
             gradient, hessian = self.at(b)
             step = -np.linalg.solve(hessian + ridge, (gradient - target)[..., None])[..., 0]
-            b = _shortened(b + _shortened(np.asarray(step), LONGEST / self.norm), FURTHEST / self.norm)
+            b = _shortened(
+                b + _shortened(np.asarray(step), LONGEST / self.norm), FURTHEST / self.norm
+            )
             if np.abs(step).max() * self.norm < 1e-7:
                 break
         return b

@@ -49,8 +49,8 @@ from veilsum.questions._moments import (
 from veilsum.questions._surrogate import Guess, NormalSurrogate, sigmoid
 from veilsum.questions.base import Decoded, Encoded, Forecast, NoisedVector, Question
 from veilsum.questions.columns import Category, Column, Floats, Number, Rows
+from veilsum.questions.linear_regression import MOST, SPREAD, columns_of, effects, own_units
 from veilsum.questions.noise import GridNoise
-from veilsum.questions.regression import MOST, SPREAD, columns_of, effects, own_units
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -101,7 +101,7 @@ class Logistic(Question):
             raise QuestionError(
                 f"column {self.y.name}: an outcome has two values, no and yes; found {self.y.values}"
             )
-        if not 0 < self.norm <= math.sqrt(len(self.x)) * LOOSE:
+        if not 0 < self.norm <= math.sqrt(len(self.x)) * (1 + 1e-12):
             raise QuestionError(
                 f"norm is above 0 and at most sqrt({len(self.x)}), which shortens no record; found "
                 f"{self.norm}"
@@ -209,9 +209,7 @@ class Logistic(Question):
             found.append(at.b)
         return found
 
-    def _surrogate(
-        self, moments: Floats, released: NoisedVector
-    ) -> tuple[Floats, NormalSurrogate]:
+    def _surrogate(self, moments: Floats, released: NoisedVector) -> tuple[Floats, NormalSurrogate]:
         """The number of records, and their moments as a surrogate; for a batch of moments too."""
         size = len(self.x) + 1
         n: Floats = np.asarray(float(released.records or 1))
