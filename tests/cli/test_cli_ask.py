@@ -283,7 +283,7 @@ def test_a_mean_needs_neither_scipy_nor_pages_nor_pictures() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
     )
     loaded = {name.partition(".")[0] for name in done.stderr.split()}
-    heavy = {"scipy", "pandas", "matplotlib", "jinja2", "rich", "pydantic", "networkx", "numba"}
+    heavy = {"scipy", "pandas", "matplotlib", "jinja2", "rich", "networkx", "numba"}
     assert sorted(loaded & heavy) == []
     assert not {"veilsum.simulation", "veilsum.agents", "veilsum.scenario"} & set(
         done.stderr.split()

@@ -98,8 +98,8 @@ def test_all_answers_so_far_are_promised_together() -> None:
 
 def test_who_is_protected_and_who_sees_all() -> None:
     answers = of_ask(reply(unit="all rows of one person", records=None))
-    assert "If all rows of one person of households.csv were any other" in answers.promises[0]
-    assert "number of records private" in answers.about
+    assert "If all rows of one person in households.csv were any other" in answers.promises[0]
+    assert "number of records private, one for each person" in answers.about
     promise = answers.guarantee
     assert (promise.status, promise.epsilon, promise.event) == (
         Status.PROVED, 1.0, PrivacyEvent.of(1.0),
@@ -182,7 +182,7 @@ def test_of_a_long_line_evenly_spaced_points_are_shown() -> None:
     assert len(text.splitlines()) <= 24
 
 
-def test_questions_of_one_name_are_told_apart() -> None:
+def test_questions_of_one_name_have_names_of_their_own() -> None:
     other = questions.mean("age", between=(0, 120))
     answers = of_ask(reply((MEAN, (mean(),)), (other, (mean(40.0),))))
     assert list(answers) == ["Mean of kwh", "Mean of age"]

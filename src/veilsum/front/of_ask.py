@@ -21,7 +21,7 @@ import numpy as np
 
 from veilsum.asking.promise import guarantee_of_reply
 from veilsum.front.odds import in_words
-from veilsum.front.screen import TOO_FEW, Lines, components, wrapped
+from veilsum.front.screen import TOO_FEW, Lines, components, typical_width, wrapped
 from veilsum.front.sheet import Answer, Answers
 from veilsum.front.words import STARTS, budget, with_bar
 from veilsum.questions import By
@@ -70,8 +70,9 @@ def of_ask(reply: Reply) -> Answers:
         title=f"{asked}{reply.where and f', where {reply.where}'}, {reply.table}",
         about=_about(reply),
         rows=tuple(rows),
-        promises=(promised(reply, promise), spent(reply)),
+        promises=(promised(reply, promise),),
         warnings=tuple(reply.notes),
+        legend=(spent(reply),),
         notes=(
             "The interval is of these records: what the same number is without noise lies in it with 95% "
             "confidence." if not reply.population else
@@ -127,22 +128,30 @@ def _names(questions: Sequence[Question], titles: Sequence[str]) -> list[str]:
 
 
 def _about(reply: Reply) -> str:
-    rows = "rows" if reply.unit == "one row" else "records"
+    each = _each(reply.unit)
+    rows = "records" if each else "rows"
     many = f"{reply.records:,} {rows}" if reply.records is not None else f"number of {rows} private"
+    many += f", one for each {each}" if each else ""
     drawn = "drawn now"
     if reply.stored:
         drawn = f"stored answer{reply.date and f' of {reply.date}'}, costs nothing"
     return f"{many}, {drawn}; may be published"
 
 
+def _each(unit: str) -> str:
+    """Whose rows are one record, such as "person"; empty where each row is one."""
+    return unit.partition("all rows of one ")[2]
+
+
 def promised(reply: Reply, promise: Guarantee) -> str:
     """The promise in words."""
+    who = f"{reply.unit} {'in' if _each(reply.unit) else 'of'}"
     odds = in_words(promise.epsilon, promise.delta)
     before = reply.epsilon_spent > promise.epsilon * (1 + 1e-9)
     published = "this answer" if before else "anything published"
     together = f"; all answers so far together, {in_words(reply.epsilon_spent)}" if before else ""
     return (
-        f"{STARTS[promise.status]}: If {reply.unit} of {reply.table} were any other, {published} is {odds}"
+        f"{STARTS[promise.status]}: If {who} {reply.table} were any other, {published} is {odds}"
         f"{together}. Whoever holds {_held(reply.table)} sees all of it."
     )
 
@@ -192,7 +201,8 @@ def _answer(row: Answer, width: int, most: int) -> Lines:
     said = [line for text in row.sentences for line in wrapped(f"  {text}", width)]
     if row.labels:
         return [*components(row, width, most), *said]
-    return [*wrapped(f"  {number(row)}", width), *said]
+    named = row.quantity.lower() in row.method.lower()
+    return [*wrapped(f"  {number(row)}{'' if named else f'  {row.quantity}'}", width), *said]
 
 
 def _detail(row: Answer, width: int) -> Lines:
@@ -210,9 +220,11 @@ def number(row: Answer) -> str:
 
 def _cells(row: Answer) -> Iterator[tuple[str, str]]:
     """Each label with its number."""
+    like = typical_width(row)
     ends = ([None] * row.size if end is None else np.ravel(end) for end in (row.low, row.high))
     for label, value, low, high in zip(row.labels, np.ravel(row.value), *ends, strict=True):
-        yield label, with_bar(value, low, high, row.unit) if math.isfinite(value) else TOO_FEW
+        known = math.isfinite(value)
+        yield label, with_bar(value, low, high, row.unit, like) if known else TOO_FEW
 
 
 def _pictures(findings: Mapping[str, tuple[Question, Sequence[Decoded]]]) -> Iterator[Picture]:

@@ -236,10 +236,13 @@ def components(row: Answer, width: int, most: int) -> Lines:
     """
     values = np.ravel(row.value).astype(float)
     low, high = ([None] * row.size if end is None else np.ravel(end) for end in (row.low, row.high))
+    like = typical_width(row)
     places = _places(row, most)
     heads = [row.labels[k] if row.labels else f"{row.quantity}[{k}]" for k in places]
     cells = [
-        with_bar(values[k], low[k], high[k], row.unit) if math.isfinite(values[k]) else TOO_FEW
+        with_bar(values[k], low[k], high[k], row.unit, like)
+        if math.isfinite(values[k])
+        else TOO_FEW
         for k in places
     ]
     first, second = _widest(heads), _widest(cells)
@@ -253,6 +256,17 @@ def components(row: Answer, width: int, most: int) -> Lines:
         which = f"{len(places)} of {row.size:,}" if row.ordered else f"and {more:,} more components"
         out += wrapped(f"  ... {which}", width)
     return out
+
+
+def typical_width(row: Answer) -> float:
+    """The median width of an array's intervals, so that its numbers have the same digits; 0 for numbered
+    components, whose errors differ.
+    """
+    if row.low is None or not row.labels:
+        return 0.0
+    widths = np.ravel(row.high).astype(float) - np.ravel(row.low).astype(float)
+    known = widths[np.isfinite(widths)]
+    return float(np.median(known)) if known.size else 0.0
 
 
 def _places(row: Answer, most: int) -> list[int]:

@@ -140,6 +140,12 @@ class NoisedVector:
         found = self.noise.law.sample(shape, self.rng() if rng is None else rng)
         return np.asarray(found * float(self.noise.step))
 
+    def number(self, value: float, half: float) -> Decoded:
+        """The detail that says how many records an answer is of, where that was released."""
+        value, low, high = (max(x, 0.0) for x in (value, value - half, value + half))
+        sentence = f"These are about {value:,.0f} records."
+        return Decoded("records", value, low, high, sentence=sentence, detail=True)
+
     def part(self, values: Floats) -> NoisedVector:
         """The same release of a part of the vector, whose number of records is private."""
         return replace(self, values=values, records=None)
@@ -393,12 +399,14 @@ def add_up(
             w = None if weights is None else weights[block]
             total += _by_cell(inside, w, cells)[:, None]  # type: ignore[arg-type]
             continue
-        steps = np.floor(x[block] / float(step) + 0.5)
-        if inside is None:
-            total[0] += steps.sum(axis=0).astype(np.int64)
-            continue
+        steps = x[block] / float(step)
+        steps += 0.5
+        np.floor(steps, out=steps)
         for p in range(parts):
-            total[:, p] += _by_cell(inside, steps[:, p], cells)
+            if inside is None:
+                total[0, p] += int(steps[:, p].sum())
+            else:
+                total[:, p] += _by_cell(inside, steps[:, p], cells)
     return total.ravel()
 
 
@@ -430,7 +438,8 @@ def bars(finding: Decoded, ax: Axes) -> None:
     labels = finding.labels or (finding.quantity,)
     place = np.arange(len(value))
     ax.barh(place, value, color="C0", alpha=0.6)
-    ax.errorbar(value, place, xerr=[value - low, high - value], fmt="none", color="0.2", capsize=3)
+    reach = [np.maximum(value - low, 0), np.maximum(high - value, 0)]
+    ax.errorbar(value, place, xerr=reach, fmt="none", color="0.2", capsize=3)
     ax.set_yticks(place, labels)
     ax.invert_yaxis()
     ax.set_xlabel(f"{finding.quantity}{finding.unit and f' [{finding.unit}]'}")

@@ -1,16 +1,16 @@
 """How far noise reaches: of weighted sums of a law's draws, and of shares of a noised number.
 
     reach(w)      x with P(|sum_k w_k X_k + normal| <= x) >= 95%
-    fieller       {m in [0, 1]: |A - m N| <= reach of the noise of A - m N}
+    ratio         {m in [0, 1]: |A - m N| <= reach of the noise of A - m N}
 
 Reach. One component on its own has the quantile of its law. A lattice that shows (deviation below 100
 steps) is enumerated: equal weights are one law by a convolution, two of them a plane of points; where
 that would be too many points, or there is sampling, the sum is smoothed by a step and half a step is
 added. Everything else is the integral of the characteristic function (`noise_quantile`).
 
-Fieller. A = sum of some, N = A + B. A - m N = (1 - m) X_A - m X_B at the true share m, whose law is known
-exactly; so the m that the noise allows are an interval for it, wherever N may be. With sampling,
-n m (1 - m) is added at each m, which makes it Wilson's interval where there is no noise.
+Ratio (Fieller's interval). A = sum of some, N = A + B. At the true share m, A - m N is (1 - m) X_A - m X_B,
+whose law is known exactly; so the m that the noise allows are an interval for it, wherever N may be. With
+sampling, n m (1 - m) is added at each m, which makes it Wilson's interval where there is no noise.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def fieller(
     others: int | None = 1,
     sampled: float = 0.0,
 ) -> tuple[float, float]:
-    """{m in [0, 1]: |top - m bottom| <= reach(m)}, the interval of a share, its hull.
+    """The interval of a share: of one component in the sum of it and others, or in a public number.
 
     Parameters
     ----------
@@ -123,14 +123,44 @@ def fieller(
         How many records were sampled from the population that the share is of; 0 for a share of the
         records themselves.
     """
+    a, b = ((1.0,), (0.0,)) if others is None else ((1.0, *[0.0] * others), (1.0,) * (1 + others))
+    return ratio(released, a, b, top, bottom, sampled=sampled)
+
+
+def ratio(
+    released: NoisedVector,
+    a: tuple[float, ...],
+    b: tuple[float, ...],
+    top: float,
+    bottom: float,
+    *,
+    sampled: float = 0.0,
+    spread: float = 0.0,
+) -> tuple[float, float]:
+    """{m in [0, 1]: |top - m bottom| <= reach of sum_k (a_k - m b_k) X_k}, its hull.
+
+    Parameters
+    ----------
+    released
+        Of which the noise is.
+    a, b
+        What each component counts in `top` and in `bottom`.
+    top, bottom
+        The released sums.
+    sampled, spread
+        m (1 - m) sampled + spread is the variance of sampling in `top - m bottom`.
+    """
     step = float(released.noise.step)
     at = np.linspace(0.0, 1.0, GRID)
-    reaches = _reaches(released.noise.law, others, _about(sampled / step**2))
+    reaches = _reaches(
+        released.noise.law, a, b, _about(sampled / step**2), _about(spread / step**2)
+    )
     beyond = np.abs(top - at * bottom) - np.interp(at, NODES, reaches) * step
     inside = np.flatnonzero(beyond <= 0)
     if not inside.size:
         best = min(max(top / bottom, 0.0), 1.0) if bottom > 0 else 0.5
-        return _around(released, bottom, others, best)
+        half = float(np.interp(best, NODES, reaches)) * step / bottom if bottom > 0 else 0.0
+        return max(best - half, 0.0), min(best + half, 1.0)  # between two shares that were tried
 
     def edge(inner: int, outer: int) -> float:
         if not 0 <= outer < len(at):
@@ -141,28 +171,18 @@ def fieller(
     return edge(inside[0], inside[0] - 1), edge(inside[-1], inside[-1] + 1)
 
 
-def _around(
-    released: NoisedVector, bottom: float, others: int | None, best: float
-) -> tuple[float, float]:
-    """Around the best share, where the interval lies between two shares that were tried."""
-    if bottom <= 0:
-        return best, best
-    weights = (1.0,) if others is None else (1 - best, *[best] * others)
-    half = released.half(weights) / bottom
-    return max(best - half, 0.0), min(best + half, 1.0)
-
-
 def _about(value: float) -> float:
     """A value raised to the next of 128 places of an octave: 0.3% of a deviation at most."""
     return 2.0 ** (math.ceil(128 * math.log2(value)) / 128) if value > 0 else 0.0
 
 
 @lru_cache(maxsize=512)
-def _reaches(law: Law, others: int | None, sampled: float) -> Floats:
+def _reaches(
+    law: Law, a: tuple[float, ...], b: tuple[float, ...], sampled: float, spread: float
+) -> Floats:
     """At the nodes, in steps."""
-
-    def at(m: float) -> float:
-        weights = (1.0,) if others is None else (1 - m, *[m] * others)
-        return reach(law, weights, sampled * m * (1 - m))
-
-    return np.array([at(m) for m in NODES.tolist()])
+    top, bottom = np.array(a), np.array(b)
+    return np.array([
+        reach(law, tuple(np.abs(top - m * bottom).tolist()), sampled * m * (1 - m) + spread)
+        for m in NODES.tolist()
+    ])  # fmt: skip

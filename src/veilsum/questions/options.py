@@ -53,6 +53,11 @@ def _numbers(words: Sequence[str]) -> tuple[float, ...]:
     return tuple(float(part) for part in words[0].split(","))
 
 
+def _number_or_more(words: Sequence[str]) -> float | tuple[float, ...]:
+    found = _numbers(words)
+    return found[0] if len(found) == 1 else found
+
+
 def _pair(words: Sequence[str]) -> tuple[float, float]:
     return float(words[0]), float(words[1])
 
@@ -68,6 +73,7 @@ PAIR = "tuple[float, float]"
 TEXTS = "Sequence[str]"
 BY_COLUMN = f"Mapping[str, {PAIR}]"
 FORMS = (  # the first whose text is in the annotation, so those that contain others come first
+    (f"tuple[{TEXTS}", Form("A,B,...", 1, _texts, True)),
     (BY_COLUMN, Form("LOW HIGH", 2, _pair, True)),
     (f"Mapping[str, {TEXTS}]", Form("COLUMN=A,B,...", 1, _named, True)),
     (f"Sequence[{PAIR}]", Form("LOW HIGH", 2, _pair, True)),
@@ -76,6 +82,7 @@ FORMS = (  # the first whose text is in the annotation, so those that contain ot
     (PAIR, Form("LOW HIGH", 2, _pair)),
     (TEXTS, Form("A,B,...", 1, _texts)),
     ("tuple[str, ...]", Form("A,B,...", 1, _texts)),
+    ("float | Sequence[float]", Form("X,Y,...", 1, _number_or_more)),
     ("Sequence[float]", Form("X,Y,...", 1, _numbers)),
     ("tuple[float, ...]", Form("X,Y,...", 1, _numbers)),
     ("bool", Form("", 0, lambda _: True)),
@@ -139,7 +146,7 @@ class Option:
                 )
             each = read * len(columns) if len(read) == 1 else read
             return dict(zip(columns, each, strict=True))
-        if "Mapping[" in self.annotation:
+        if self.form.read is _named:
             return dict(read)
         if self.form.repeats:
             return tuple(read)
@@ -238,8 +245,8 @@ def made(name: str, columns: Sequence[str], given: Given, fill: Fill | None = No
     known = spelling(name)
     if len(columns) < known.least or (len(columns) > len(known.columns) and not known.more):
         raise QuestionError(
-            f"found {len(columns)} columns, {', '.join(columns) or 'none'}; the question is asked as: "
-            f"{known.usage}"
+            f"found {len(columns)} column{'' if len(columns) == 1 else 's'}"
+            f"{', ' if columns else ''}{', '.join(columns)}; the question is asked as: {known.usage}"
         )
     values = {}
     for flag, times in given.items():
