@@ -1,0 +1,3 @@
+"""stub"""
+def planned(path, asked):
+    return {"html": "<h1>Plan ± </h1>"}
