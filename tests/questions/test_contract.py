@@ -283,7 +283,7 @@ def coverage(question: Question, epsilon: float, count: int, replicas: int = REP
         first = answer[0]
         found.together = first.together
         low, high = by_label(first.labels, first.low), by_label(first.labels, first.high)
-        held = True
+        held: dict[str, bool] = {}
         for label, value in low.items():
             here = true.get(label, 0.0)
             if math.isnan(value) or math.isnan(here):
@@ -291,15 +291,17 @@ def coverage(question: Question, epsilon: float, count: int, replicas: int = REP
                 continue
             slack = 1e-9 * (1 + abs(here))
             hit = value - slack <= here <= high[label] + slack
-            held &= hit
-            if not first.together:
+            if first.together:
+                group = label.partition(": ")[0] if ": " in label else ""
+                held[group] = held.get(group, True) and hit
+            else:
                 found.asked[label] += 1
                 found.hits[label] += hit
             for end, at in (("low", value), ("high", high[label])):
                 found.ends[label, end, at] += 1
-        if first.together:
-            found.asked["all"] += 1
-            found.hits["all"] += held
+        for group, all_hold in held.items():
+            found.asked[group] += 1
+            found.hits[group] += all_hold
     return found
 
 

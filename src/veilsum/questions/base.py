@@ -60,6 +60,7 @@ __all__ = [
     "entries",
     "fieller",
     "too_few",
+    "uncertain",
 ]
 
 Ints = NDArray[np.int64]
@@ -172,7 +173,7 @@ class Decoded:
     detail : bool
         Whether it stands behind the answer, such as the count that a mean is of.
     together : bool
-        Whether all intervals hold at once with 95%, instead of each of them.
+        Whether all intervals hold at once with 95%, those of each group by group, instead of each of them.
     """
 
     quantity: str
@@ -417,6 +418,11 @@ def _by_cell(cells: Ints, weights: Any, count: int) -> Ints:
 def entries(rows: Rows) -> int:
     """How many records there are."""
     return len(rows[RECORDS] if RECORDS in rows else next(iter(rows.values())))
+
+
+def uncertain(half: float, records: float, reach: float) -> float:
+    """Half an interval of a ratio whose bottom is `records`, known within `reach`: inf if it may be 0."""
+    return half / (1 - reach / records) if reach < records else math.inf
 
 
 def too_few(quantity: str, what: str, labels: tuple[str, ...] = ()) -> Decoded:

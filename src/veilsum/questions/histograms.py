@@ -33,6 +33,7 @@ from veilsum.questions.base import (
     counted,
     fieller,
     too_few,
+    uncertain,
 )
 from veilsum.questions.columns import Category, Column, Floats, Number, Rows
 from veilsum.questions.intervals import NORMAL
@@ -109,9 +110,12 @@ class Shares(Question):
 
     def forecast(self, records: int, noise: GridNoise) -> Forecast:
         """Of cells that are equally full."""
-        p = 1 / self.cells
+        p, zeros = 1 / self.cells, NoisedVector(np.zeros(1), noise)
+        half = zeros.half() / records
+        if self.partial:
+            half = uncertain(half, records, zeros.half(np.ones(self.cells)))
         return Forecast(
-            NoisedVector(np.zeros(1), noise).half() / records,
+            half,
             NORMAL * math.sqrt(p * (1 - p) / records), of="a share", scale=1.0, fewer="fewer bins",
         )  # fmt: skip
 
