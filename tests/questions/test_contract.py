@@ -229,6 +229,7 @@ def test_coverage_at_all_sizes(question: Question, epsilon: float, count: int) -
     print(f"{identity(question)} n={count} eps={epsilon}: {found}{note}")
     if not useful:
         return
+    assert found.refused <= 0.05
     assert found.least > LEAST
     if found.least > 0.97:
         again = coverage(question, epsilon, count, 10 * REPLICAS)

@@ -30,7 +30,7 @@ def errors(question: Question, rows: dict[str, np.ndarray], *places: int) -> np.
     def values(answer: tuple[Decoded, ...]) -> np.ndarray:
         return np.concatenate([np.ravel(answer[place].value) for place in places or (0,)])
 
-    return np.array([values(answer) for answer in found]) - values(true)
+    return np.asarray(np.array([values(answer) for answer in found]) - values(true))
 
 
 def rms(question: Question, rows: dict[str, np.ndarray]) -> float:
