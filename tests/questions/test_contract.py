@@ -58,15 +58,17 @@ def test_no_file_hides_the_question_of_its_name() -> None:
 
 @every_question
 def test_no_move_of_a_record_exceeds_the_statistic(question: Question) -> None:
-    """Corners, random records and coordinate ascent from the worst of them, at each stage."""
-    for one, statistic in stages_of(question):
+    """Corners, random records and coordinate ascent from the worst of them, at each stage.
+
+    The first stage attains it, or noise is wasted; a later one covers whatever was released before.
+    """
+    for stage, (one, statistic) in enumerate(stages_of(question)):
         step = grid(statistic)
         l1, l2 = statistic.steps(step)
         worst = worst_pair(one, step, np.random.default_rng(1))
         assert worst.l1 <= l1
         assert worst.l2 <= l2 * (1 + 1e-12)
-        tight = max(worst.l1 / l1, worst.l2 / l2)
-        assert tight >= 0.9, "overstated: noise is wasted"
+        assert stage or max(worst.l1 / l1, worst.l2 / l2) >= 0.9, "overstated: noise is wasted"
 
 
 @every_question

@@ -421,8 +421,8 @@ def entries(rows: Rows) -> int:
 
 
 def uncertain(half: float, records: float, reach: float) -> float:
-    """Half an interval of a ratio whose bottom is `records`, known within `reach`: inf if it may be 0."""
-    return half / (1 - reach / records) if reach < records else math.inf
+    """Half an interval of a ratio whose bottom is `records` within `reach`; 10 times where that may be 0."""
+    return half / max(1 - reach / records, 0.1)
 
 
 def too_few(quantity: str, what: str, labels: tuple[str, ...] = ()) -> Decoded:
