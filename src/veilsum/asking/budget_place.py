@@ -21,7 +21,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from veilsum.asking.budget_log import DATA, BudgetLog, mending
+from veilsum.asking.budget_log import DATA, JOURNAL, BudgetLog, mending, undo
 from veilsum.asking.local_index import KnownBudget, LocalIndex
 from veilsum.asking.tables import Table
 from veilsum.errors import QuestionError
@@ -31,14 +31,16 @@ SHARED = 0o022  # written by the group, or by all
 ELSEWHERE = "say with --budget (budget=PATH) where it is kept, in a folder of your own"
 
 
-class Place(NamedTuple):
+class FoundBudget(NamedTuple):
     """The budget of a table, open, and what a reader must know of how it was found."""
 
     log: BudgetLog
     notes: tuple[str, ...] = ()
 
 
-def find(index: LocalIndex, table: Table, fingerprint: str, key: str, given: Any = None) -> Place:
+def find(
+    index: LocalIndex, table: Table, fingerprint: str, key: str, given: Any = None
+) -> FoundBudget:
     """The budget of a table, within a transaction of the index.
 
     Parameters
@@ -61,7 +63,7 @@ def find(index: LocalIndex, table: Table, fingerprint: str, key: str, given: Any
         log = opened(index, id, [path, *beside])
         if log is None:  # nothing was ever written to it
             log = _new(path or _free(table, at), id)
-        place = Place(log, _notes(index, table, fingerprint, at, log))
+        place = FoundBudget(log, _notes(index, table, fingerprint, at, log))
     if path is not None and place.log.path != path:
         place.log.close()
         raise QuestionError(
@@ -99,7 +101,7 @@ def _notes(
 
 def _of_unknown(
     index: LocalIndex, table: Table, fingerprint: str, key: str, at: Path | None, path: Path | None
-) -> Place:
+) -> FoundBudget:
     """The budget of rows at a path of which nothing is known here."""
     for one in filter(is_there, [] if at is None else candidates(at)):
         log = BudgetLog(one)
@@ -107,7 +109,7 @@ def _of_unknown(
         if at is not None and _is_of(log, at):
             return _original(index, table, log)
     if path is None or not is_there(path):
-        return Place(_new(path or _free(table, at)))
+        return FoundBudget(_new(path or _free(table, at)))
     log = BudgetLog(path)
     log.close()
     if _knows_other(log, fingerprint, key):
@@ -118,12 +120,12 @@ def _of_unknown(
     return _original(index, table, log)
 
 
-def _original(index: LocalIndex, table: Table, log: BudgetLog) -> Place:
+def _original(index: LocalIndex, table: Table, log: BudgetLog) -> FoundBudget:
     """The budget that was found beside the data, or given: itself, or what it is a copy of."""
     found = opened(index, log.id, [log.path])
     assert found is not None, "its file is there"
     note = f"The rows of {table.name} are new to their budget, {found.path.name}."
-    return Place(found, (note,) if found.entries else ())
+    return FoundBudget(found, (note,) if found.entries else ())
 
 
 def opened(index: LocalIndex, id: str, more: Iterable[Path | None] = ()) -> BudgetLog | None:
@@ -174,9 +176,13 @@ def candidates(at: Path) -> list[Path]:
 
 
 def is_there(path: Path) -> bool:
-    """Whether a file is there that has something in it."""
+    """Whether a file is there that has something in it, once an interrupted change of it is undone."""
     try:
-        return path.is_file() and path.stat().st_size > 0
+        if not path.is_file():
+            return False
+        if path.with_name(path.name + JOURNAL).exists():
+            undo(path)
+        return path.stat().st_size > 0
     except OSError:
         return False
 
