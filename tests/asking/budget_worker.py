@@ -27,7 +27,7 @@ from typing import Any
 
 from veilsum.asking.budget import BudgetFile, costs
 from veilsum.asking.budget_log import RELEASE, BudgetLog
-from veilsum.asking.tables import CsvTable
+from veilsum.asking.tables import open_table
 from veilsum.errors import QuestionError
 from veilsum.privacy.accounting import PrivacyEvent
 
@@ -136,7 +136,7 @@ def asks(
             time.sleep(0.01)
         return found
 
-    with kind.of(CsvTable(data)) as file:
+    with kind.of(open_table(data)) as file:
         answer = file.once(terms, COSTS, draw, limit=limit)
         note(folder / "seen", answer)
 

@@ -18,7 +18,7 @@ from veilsum.asking.budget_acts import describe, raise_limit
 from veilsum.asking.budget_log import BudgetLog
 from veilsum.asking.fingerprint import Fingerprinter
 from veilsum.asking.local_index import LocalIndex, index_path
-from veilsum.asking.tables import CsvTable, open_table
+from veilsum.asking.tables import open_table
 from veilsum.errors import QuestionError
 from veilsum.privacy.accounting import PrivacyEvent
 
@@ -145,7 +145,7 @@ def test_a_question_that_fails_costs_nothing(data: Path) -> None:
         raise KeyError("column")
 
     ask(data)
-    with BudgetFile.of(CsvTable(data)) as file, pytest.raises(KeyError):
+    with BudgetFile.of(open_table(data)) as file, pytest.raises(KeyError):
         file.once("b", PrivacyEvent.of(1.0), fail)
     assert spent(data) == 1.0
 
@@ -155,7 +155,7 @@ def test_a_file_that_changes_while_it_is_read_is_not_answered(data: Path) -> Non
         data.write_text(ROWS + "7,north\n")
         return {"x": 0}
 
-    with BudgetFile.of(CsvTable(data)) as file, pytest.raises(QuestionError, match="changed while"):
+    with BudgetFile.of(open_table(data)) as file, pytest.raises(QuestionError, match="changed while"):
         file.once("a", PrivacyEvent.of(1.0), change, limit=3)
     assert spent(data) == 0
 
@@ -171,13 +171,13 @@ def test_draws_happen_while_the_file_is_held_and_after_the_charge_is_checked(dat
         other.close()
         return {"x": 0}
 
-    with BudgetFile.of(CsvTable(data)) as file:
+    with BudgetFile.of(open_table(data)) as file:
         file.once("b", PrivacyEvent.of(1.0), draw)
 
 
 def test_every_write_waits_for_the_disk(data: Path) -> None:
     ask(data)
-    with BudgetFile.of(CsvTable(data)) as file:
+    with BudgetFile.of(open_table(data)) as file:
         for db in (file._log._db, file._index._db):
             assert db.execute("pragma synchronous").fetchone() == (3,)
             assert db.execute("pragma journal_mode").fetchone() == ("delete",)
@@ -210,7 +210,7 @@ def test_a_budget_file_shows_neither_rows_nor_the_secret(data: Path) -> None:
     secret = index.secret
     index.close()
     kept = data.with_suffix(".budget").read_bytes()
-    guess = CsvTable(data)
+    guess = open_table(data)
     assert Fingerprinter(secret).of(guess).encode() in kept
     assert secret not in kept
     assert secret.hex().encode() not in kept
@@ -262,7 +262,7 @@ def test_a_newer_format_is_refused_by_name(data: Path) -> None:
 
 def test_a_full_disk_keeps_nothing(data: Path) -> None:
     ask(data)
-    with BudgetFile.of(CsvTable(data)) as file:
+    with BudgetFile.of(open_table(data)) as file:
         pages = file._log._db.execute("pragma page_count").fetchone()[0]
         file._log._db.execute(f"pragma max_page_count = {pages}")
         with pytest.raises(QuestionError, match="full; nothing was released or charged"):

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from veilsum.asking import fingerprint as module
 from veilsum.asking.fingerprint import Fingerprinter, mix
-from veilsum.asking.tables import ArrayTable, CsvTable
+from veilsum.asking.tables import ArrayTable, open_table
 
 SECRET = bytes(range(32))
 OF = Fingerprinter(SECRET)
@@ -110,7 +110,7 @@ def test_a_csv_and_the_same_values_in_parquet(tmp_path: Path) -> None:
             read.column_names, parquet.read_table(tmp_path / "a.parquet").columns, strict=True
         )
     }
-    assert OF.of(CsvTable(path)) == OF.of(ArrayTable(columns))
+    assert OF.of(open_table(path)) == OF.of(ArrayTable(columns))
 
 
 def test_without_the_secret_a_guess_cannot_be_checked() -> None:
