@@ -89,9 +89,15 @@ def ask_several() -> str:
     )
 
 
+def ask_plan() -> str:
+    """What a mean would be worth."""
+    return screens("veilsum plan mean kwh --between 0 40 --rows 300 --eps 1")
+
+
 def questions() -> str:
     """Every question, and how it is asked."""
     from docs.generate import table
+
     from veilsum.questions import QUESTIONS
     from veilsum.questions.options import spelling
 
@@ -99,4 +105,4 @@ def questions() -> str:
     return table(["question", ""], rows)
 
 
-PARTS = (first_ask, ask_mean, ask_several, questions)
+PARTS = (first_ask, ask_mean, ask_several, ask_plan, questions)

@@ -64,9 +64,10 @@ def root(
 
 
 WORDS = {"ignore_unknown_options": True}  # which are those of questions
-app.command(context_settings=WORDS)(ask)
+for asks in (ask, plan):
+    app.command(context_settings=WORDS)(asks)
 for verb in (
-    run, sweep, plan, audit, report, reproduce, graph, families, algorithms, questions, codebook, init,
+    run, sweep, audit, report, reproduce, graph, families, algorithms, questions, codebook, init,
     schema, doctor, agent, status, watch, up,
 ):  # fmt: skip
     app.command()(verb)
