@@ -21,6 +21,8 @@ EXTRAS = {  # package -> the extra that installs it
     "pandas": "sim",
     "matplotlib": "plot",
     "pyarrow": "parquet",
+    "duckdb": "tables",
+    "openpyxl": "tables",
     "cryptography": "agents",
     "prometheus_client": "agents",
     "zenoh": "agents",

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from veilsum import questions
+from veilsum.asking.by_id import IdCodes
 from veilsum.asking.passes import Pass
 from veilsum.asking.settling import Settled, settle
-from veilsum.asking.sums import IdCodes
 from veilsum.asking.tables import Table, open_table
 from veilsum.questions import Question
 
@@ -124,8 +124,9 @@ KINDS: dict[str, Callable[[Path, dict[str, list[Any]]], Any]] = {
 def totals_of(table: Table, settled: Settled) -> list[list[int]]:
     """The vectors before noise; also how many units there were."""
     questions = [one.question for one in settled.asked]
-    sums = [one.unit.sums(one.question, one.noises[0].step) for one in settled.asked]
-    Pass(table, settled.view, questions, IdCodes(KEY)).run(sums)
+    codes = IdCodes(KEY)
+    sums = [one.unit.sums(one.question, one.noises[0].step, codes) for one in settled.asked]
+    Pass(table, settled.view, questions, codes).run(sums)
     return [[*one.vector().tolist(), one.units] for one in sums]
 
 

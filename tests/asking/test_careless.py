@@ -129,8 +129,8 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("options", "message"), WRONG)
 def test_careless_arguments(options: dict[str, Any], message: str, tmp_path: Path) -> None:
+    given: dict[str, Any] = {"epsilon": 1.0, "budget": tmp_path / "b"} | options
     with pytest.raises((QuestionError, PrivacyError), match=message):
-        given: dict[str, Any] = {"epsilon": 1.0, "budget": tmp_path / "b"} | options
         asking.ask(columns(), KWH, **given)
 
 

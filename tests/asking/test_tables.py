@@ -183,7 +183,7 @@ def test_batches_of_any_size_have_the_same_totals(
     expected = [totals(table, KWH, BINS, **options) for options in asked]
     monkeypatch.setattr(tables, "ROWS", size)
     monkeypatch.setattr("veilsum.asking.text_tables.ROWS", size)
-    monkeypatch.setattr("veilsum.asking.sums.PENDING", size)
+    monkeypatch.setattr("veilsum.asking.by_id.PENDING", size)
     for one in data.values():
         assert [totals(one, KWH, BINS, **options) for options in asked] == expected
     assert max(len(b["kwh"]) for b in open_table(data["csv"]).batches(["kwh"])) <= size

@@ -11,8 +11,9 @@ import pytest
 
 from tests.asking.tables import BINS, KWH, columns, totals, totals_of
 from tests.questions.test_contract import ALL, identity
+from veilsum.asking.by_id import IdCodes, Lines, hashed
 from veilsum.asking.settling import settle
-from veilsum.asking.sums import HullSums, IdCodes, Lines, hashed
+from veilsum.asking.sums import HullSums
 from veilsum.asking.tables import ArrayTable
 from veilsum.asking.units import Capped, EachId, EachRow, RecordUnit, promise, unit_of
 from veilsum.errors import QuestionError
@@ -46,8 +47,9 @@ def vector(question: Question, unit: RecordUnit, step: Fraction, rows: dict[str,
     settled = settle([KWH], epsilon=1.0, id="person", missing="out")
     from veilsum.asking.passes import Pass
 
-    sums = unit.sums(question, step)
-    Pass(ArrayTable(rows), settled.view, [question], IdCodes(bytes(16))).run([sums])
+    codes = IdCodes(bytes(16))
+    sums = unit.sums(question, step, codes)
+    Pass(ArrayTable(rows), settled.view, [question], codes).run([sums])
     return sums.vector()
 
 
@@ -61,7 +63,7 @@ def test_no_id_moves_a_vector_further_than_its_statistic(question: Question, kin
         from veilsum.questions.noise import grid
 
         step = grid(statistic)
-        unit.sums(question, step)
+        unit.sums(question, step, IdCodes())
     except QuestionError as error:
         pytest.skip(str(error))
     l1, l2 = statistic.steps(step)
@@ -84,7 +86,7 @@ def test_a_sum_of_rows_instead_of_their_mean_moves_further() -> None:
     class Added(HullSums):
         def _counted(self, lines: Lines, starts: Any, place: Any) -> Any:
             del starts, place
-            return self.weight * lines.sums
+            return self.weight * lines.values
 
     unit = EachId("person")
     statistic = unit.statistic(BINS.statistic)
@@ -94,7 +96,8 @@ def test_a_sum_of_rows_instead_of_their_mean_moves_further() -> None:
     for kind in (HullSums, Added):
 
         class Weakened(EachId):
-            def sums(self, question: Question, step: Fraction) -> Any:
+            def sums(self, question: Question, step: Fraction, codes: IdCodes) -> Any:
+                del codes
                 return kind(question, Fraction(1), int(1 / step))  # noqa: B023
 
         moved.append(int(np.abs(vector(BINS, Weakened("person"), step, rows)).sum()))
@@ -212,9 +215,10 @@ def test_codes_of_ids_depend_on_key_and_text_alone() -> None:
     assert found[0] == found[4]
     numbers, _ = codes.read(np.array([7, -3]))
     assert numbers.tolist() == found[:2].tolist()
-    again, _ = IdCodes(bytes(16)).read(texts)
-    assert again.tolist() == found.tolist()
-    other, _ = IdCodes(b"other").read(texts)
-    assert not set(other.tolist()) & set(found.tolist())
+    marks = codes.keyed(found)
+    again = IdCodes(bytes(16))
+    reversed_, _ = again.read(texts[::-1])
+    assert again.keyed(reversed_)[::-1].tolist()[:4] == marks.tolist()[:4]
+    assert not set(IdCodes(b"other").keyed(numbers).tolist()) & set(marks.tolist())
     many = hashed(b"k", [np.arange(1 << 16)])
     assert len(np.unique(many)) == 1 << 16

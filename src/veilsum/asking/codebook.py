@@ -103,7 +103,9 @@ class Settings:
     id : str, optional
         The column that says whose a row is.
     limit : tuple of float, optional
-        Of the data's budget: epsilon, delta.
+        Of the data's budget, as given with the question: epsilon, delta.
+    budget : tuple of float, optional
+        As the codebook says: the limit of a budget that has none yet.
     sites_per_person : int
         At how many sites a person may have rows.
     terms : mapping
@@ -112,6 +114,7 @@ class Settings:
 
     id: str | None = None
     limit: tuple[float, float] | None = None
+    budget: tuple[float, float] | None = None
     sites_per_person: int = 1
     terms: Mapping[str, Any] = field(default_factory=dict)
 
@@ -257,7 +260,8 @@ def resolve(
     terms = {"codebook": codebook.digest(columns), "sites_per_person": codebook.sites_per_person}
     return Settings(
         codebook.id if id is None else id,
-        codebook.budget if given is None else given,
+        given,
+        codebook.budget,
         codebook.sites_per_person,
         terms,
     )
@@ -294,14 +298,14 @@ def read_codebook(path: Any) -> Codebook:
 def parsed(text: str, file: str = "the codebook") -> Codebook:
     """A codebook from its text."""
     table = read_toml(text, file, "codebook", QuestionError)
-    reader = _Reader(SourceMap(file, lines(text)))
+    reader = _CodebookReader(SourceMap(file, lines(text)))
     found = reader.codebook(table, file)
     raise_(map(reader.where.message, reader.issues), QuestionError)
     return found
 
 
 @dataclass
-class _Reader:
+class _CodebookReader:
     """Checks values one by one and collects everything that is wrong."""
 
     where: SourceMap
@@ -482,7 +486,7 @@ def draft(table: Table) -> str:
         As `open_table` returns it.
     """
     for name in table.columns:
-        if not name or _number_text(name):
+        if not name or _numeric(np.array([name], dtype=object)):
             raise QuestionError(
                 f"{table.name}: the first line must name the columns, and it has an empty name or a number, "
                 "as a line of values would; add a line of names, or write the codebook by hand"
@@ -504,14 +508,6 @@ def _numeric(values: Any) -> bool:
     try:
         numbers(values)
     except UnreadableValueError:
-        return False
-    return True
-
-
-def _number_text(name: str) -> bool:
-    try:
-        float(name)
-    except ValueError:
         return False
     return True
 

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from veilsum.asking.budget import BudgetFile
+from veilsum.asking.by_id import IdCodes
 from veilsum.asking.passes import Pass
 from veilsum.asking.settling import BEYOND, AskedQuestion, Settled, settle
-from veilsum.asking.sums import IdCodes
 from veilsum.asking.tables import Table, open_table
 from veilsum.asking.usefulness import check_useful
 from veilsum.errors import QuestionError
@@ -198,7 +198,7 @@ def _draw(table: Table, settled: Settled, anyway: bool) -> dict[str, Any]:
         due = [q for q, one in enumerate(asked) if k < len(one.noises)]
         now = [_stage(asked[q], k, steps[q], units, settled) for q in due]
         sums = [
-            asked[q].unit.sums(question, asked[q].noises[k].step)
+            asked[q].unit.sums(question, asked[q].noises[k].step, codes)
             for q, question in zip(due, now, strict=True)
         ]
         Pass(table, settled.view, now, codes).run(sums)

@@ -27,7 +27,7 @@ from veilsum._registry import did_you_mean
 from veilsum.errors import QuestionError
 
 Batch = Mapping[str, NDArray[Any]]
-ROWS = 1 << 16  # of a batch: its columns stay in a core's cache
+ROWS = 1 << 15  # of a batch: its columns stay in a core's cache
 TEXT_FILES = (".csv", ".tsv", ".txt")
 
 

@@ -37,6 +37,7 @@ from fractions import Fraction
 import numpy as np
 
 from veilsum._statistic import Statistic
+from veilsum.asking.by_id import IdCodes
 from veilsum.asking.sums import CappedSums, HullSums, MeanSums, RowSums, Sums
 from veilsum.errors import QuestionError
 from veilsum.questions import By, Question
@@ -57,7 +58,7 @@ class RecordUnit(ABC):
         """How far a unit moves a vector that a row moves so far."""
 
     @abstractmethod
-    def sums(self, question: Question, step: Fraction) -> Sums:
+    def sums(self, question: Question, step: Fraction, codes: IdCodes) -> Sums:
         """An empty sum, to which batches are added."""
 
     def most(self, units: int) -> int:
@@ -85,8 +86,9 @@ class EachRow(RecordUnit):
         """Of a row."""
         return row
 
-    def sums(self, question: Question, step: Fraction) -> Sums:
+    def sums(self, question: Question, step: Fraction, codes: IdCodes) -> Sums:
         """Every row counts."""
+        del codes
         return RowSums(question, step)
 
     def __str__(self) -> str:
@@ -115,8 +117,9 @@ class EachId(RecordUnit):
             return replace(row, step=row.step / 2 ** _bits(row))
         return replace(row, error=row.error + float(grid(row)) / 2)
 
-    def sums(self, question: Question, step: Fraction) -> Sums:
+    def sums(self, question: Question, step: Fraction, codes: IdCodes) -> Sums:
         """Means of ids."""
+        del codes
         whole = question.statistic.step
         if whole is not None:
             return HullSums(question, Fraction(whole), weight=int(Fraction(whole) / step))
@@ -161,9 +164,9 @@ class Capped(RecordUnit):
         """K of each."""
         return units * int(self.cap)
 
-    def sums(self, question: Question, step: Fraction) -> Sums:
+    def sums(self, question: Question, step: Fraction, codes: IdCodes) -> Sums:
         """K rows of each id."""
-        return CappedSums(question, step, int(self.cap))
+        return CappedSums(question, step, int(self.cap), codes)
 
     def __str__(self) -> str:
         """Of a promise."""

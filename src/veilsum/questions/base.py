@@ -399,12 +399,14 @@ def add_up(
             w = None if weights is None else weights[block]
             total += _by_cell(inside, w, cells)[:, None]  # type: ignore[arg-type]
             continue
-        steps = np.floor(x[block] / float(step) + 0.5)
-        if inside is None:
-            total[0] += steps.sum(axis=0).astype(np.int64)
-            continue
+        steps = x[block] / float(step)
+        steps += 0.5
+        np.floor(steps, out=steps)
         for p in range(parts):
-            total[:, p] += _by_cell(inside, steps[:, p], cells)
+            if inside is None:
+                total[0, p] += int(steps[:, p].sum())
+            else:
+                total[:, p] += _by_cell(inside, steps[:, p], cells)
     return total.ravel()
 
 

@@ -137,7 +137,9 @@ def _privacy(spec: Spec) -> Iterator[Issue]:
     try:
         _ = spec.privacy.request
     except REFUSALS as error:
-        keys = ("delta", "epsilon", "radius", "sensitivity", "mechanism", "batches")
+        keys = (
+            "delta", "epsilon", "radius", "sensitivity", "mechanism", "batches", "unit", "horizon",
+        )  # fmt: skip
         yield attribute("privacy", [k for k in keys if k in spec.privacy.model_fields_set], error)
 
 
