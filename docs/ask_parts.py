@@ -19,7 +19,7 @@ import numpy as np
 
 ROOT = Path(__file__).resolve().parent.parent
 TABLE = ROOT / "examples" / "ask" / "meters.csv"
-SEED = 27
+SEED = 28
 REGIONS, HEATINGS = ("north", "south", "west"), ("gas", "electric", "heat pump")
 
 
@@ -55,7 +55,8 @@ def screens(*commands: str) -> str:
     from veilsum.cli.app import app
 
     parts = []
-    with TemporaryDirectory() as folder, chdir(folder), repeatable():
+    home = {"VEILSUM_HOME": "home"}  # of the index of budgets: nothing of this is noted elsewhere
+    with TemporaryDirectory() as folder, chdir(folder), repeatable(), patch.dict(os.environ, home):
         shutil.copy(TABLE, folder)
         for command in commands:
             done = CliRunner().invoke(app, shlex.split(command)[1:])
