@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from tests.asking.tables import BINS, KWH, columns, totals, totals_of
-from tests.questions.test_contract import ALL, identity
+from tests.questions.make import identity
+from tests.questions.test_contract import ALL
 from veilsum.asking.by_id import IdCodes, Lines, hashed
 from veilsum.asking.settling import settle
 from veilsum.asking.sums import HullSums
