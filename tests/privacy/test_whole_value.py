@@ -13,7 +13,7 @@ import pytest
 import veilsum as vs
 from veilsum import algorithms, families, networks
 from veilsum.errors import PrivacyError
-from veilsum.front import of_runs
+from veilsum.front.of_runs import of_runs
 from veilsum.privacy import MaskedDP, NetworkDP, NoPrivacy, SignalDP, guarantee_of, plan
 from veilsum.privacy.accounting import PrivacyEvent
 from veilsum.privacy.accounting.events import LARGEST_DELTA

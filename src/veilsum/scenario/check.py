@@ -13,8 +13,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from veilsum._toml import Issue, choose, format_value, unknown
 from veilsum.errors import MissingExtraError, VeilsumError
-from veilsum.scenario.errors import Issue, attribute, choose, describe, format_value, unknown
+from veilsum.scenario.errors import attribute, describe
 from veilsum.scenario.schema import Spec, is_number
 
 if TYPE_CHECKING:
