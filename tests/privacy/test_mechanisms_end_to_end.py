@@ -308,7 +308,7 @@ def test_an_agent_releases_with_each(name: str, tmp_path: Any) -> None:
         assert (book.spent.epsilon, book.spent.delta) == (1.0, delta)
     entropy = PredictableEntropy(6, simulation_only=True)
     unit = 2.0**manifest.unit
-    drawn = np.array([agent.draw(k, 1.0, entropy=entropy) for k in range(1, 3001)]) / unit
+    drawn = np.array([agent.draw(k, 1.0, entropy=entropy) for k in range(1, 3001)], float) / unit
     xi = family.columns(np.array(1.0))
     variance, off = np.asarray(agent.mechanism(1).release_variance(xi)), drawn - xi
     assert (np.abs(off.mean(axis=0)) <= 6 * np.sqrt(variance / len(drawn))).all()

@@ -129,7 +129,7 @@ class By(Question):
 
     def _joined(self, found: Sequence[Decoded]) -> Decoded:
         groups = self.group.values
-        if found[0].labels:
+        if any(np.ndim(one.value) for one in found):
             labels = tuple(
                 f"{g}: {k}" for g, one in zip(groups, found, strict=True) for k in one.labels
             )
@@ -151,7 +151,7 @@ class By(Question):
         each = [
             (one.value, group)
             for one, group in zip(found, self.group.values, strict=True)
-            if not one.labels
+            if not np.ndim(one.value)
         ]
         known = [(float(value), group) for value, group in each if not math.isnan(value)]
         few = [group for value, group in each if math.isnan(value)]
