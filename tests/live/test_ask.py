@@ -180,5 +180,18 @@ def test_serving_says_where_opens_a_browser_and_ends(monkeypatch: pytest.MonkeyP
     serve(tell=said.append, browser=opened.append)
     (url,) = opened
     assert url in said[0]
-    with pytest.raises(OSError):
+    with pytest.raises(ConnectionRefusedError):
         http.client.HTTPConnection("127.0.0.1", int(url.split(":")[2].split("/")[0])).connect()
+
+
+def test_the_command_without_arguments_is_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    from typer.testing import CliRunner
+
+    from veilsum.cli.app import app
+
+    served: list[bool] = []
+    monkeypatch.setattr(module, "serve", lambda: served.append(True))
+    assert CliRunner().invoke(app, ["ask"]).exit_code == 0
+    assert served == [True]
+    assert CliRunner().invoke(app, ["ask", "--eps", "1"]).exit_code != 0
+    assert served == [True]

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.live.conftest import OpenPage
 from veilsum.live.ask import AskServer
 
-playwright = pytest.importorskip("playwright.sync_api")
-expect = playwright.expect
-Page = playwright.Page
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
 
 pytestmark = pytest.mark.integration
 
@@ -31,6 +31,13 @@ def folder(tmp_path: Path) -> Path:
 def url(folder: Path) -> Iterator[str]:
     with AskServer(folder) as server:
         yield server.start()
+
+
+def expect(place: Any) -> Any:
+    """As of playwright, which is imported where there is a browser."""
+    from playwright.sync_api import expect as expecting
+
+    return expecting(place)
 
 
 def fill(page: Page, epsilon: str = "1") -> None:

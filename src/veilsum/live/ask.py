@@ -40,6 +40,8 @@ from veilsum.live.server import PageServer, answer_route, page_route
 TABLES = (".csv", ".tsv", ".txt", ".parquet", ".xlsx")
 MOST_TABLES = 500  # of a folder, that are offered
 LOCAL = PageAddress("127.0.0.1", 0)
+SPENT = ("limit", "anyway", "fresh")  # terms of a release, and not of a forecast
+FEWER = {"where": "a filter", "id": "one record a person", "missing": "leaving rows out"}
 
 Work = Callable[[Mapping[str, Any]], dict[str, Any]]
 
@@ -135,10 +137,28 @@ class AskServer:
         return {"columns": list(open_table(self._path(table_of(sent))).columns)}
 
     def _plan(self, sent: Mapping[str, Any]) -> dict[str, Any]:
-        from veilsum.live.ask_plan import planned
+        """What one holder would get: of as many records as the table has rows, the most there can be."""
+        from veilsum.asking import open_table
+        from veilsum.asking.forecasting import forecasts
+        from veilsum.front.of_question_plan import of_question_plan
+        from veilsum.front.page import inside
 
         asked = Asked.read(sent)
-        return planned(self._path(asked.table), asked)
+        table = open_table(self._path(asked.table))
+        terms = {name: value for name, value in asked.terms.items() if name not in SPENT}
+        rows = table.rows()
+        found = forecasts([asked.question], rows, sites=(), **terms)
+        table.check(found.settled.view.names([one.question for one in found.settled.asked]))
+        fewer = [what for name, what in FEWER.items() if name in terms]
+        note = (
+            f" {' and '.join(fewer)} makes the records fewer, and the error bar wider."
+            if fewer
+            else ""
+        )
+        counted = (
+            f"{table.name} has {rows:,} rows; nothing else was read, and nothing is spent.{note}"
+        )
+        return {"html": str(inside(of_question_plan(found))), "note": counted}
 
     def _ask(self, sent: Mapping[str, Any]) -> dict[str, Any]:
         from veilsum import asking

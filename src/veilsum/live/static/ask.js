@@ -125,6 +125,9 @@ form.addEventListener("submit", (event) => {
     byId("answer").hidden = true;
     const found = await post("/plan", sent);
     show("bought", found.html);
+    const note = document.createElement("p");
+    note.textContent = found.note;
+    byId("bought").append(note);
     byId("ask").textContent = `Ask, for epsilon ${sent.epsilon}`;
   }).then(() => {
     byId("ask").disabled = byId("bought").hidden;
