@@ -5,7 +5,8 @@
     stage 3    the same by stage 2
 
 Windows. Where quantiles may be is the union of their intervals by the stage before, half as wide again
-(99.7% instead of 95%). BinRuns outside are wide, and those inside hold equally many records as far as is known.
+(99.7% instead of 95%). Cells outside are wide, and those inside hold equally many records as far as is
+known.
 A quantile that lies outside all the same is in a wide cell: its interval is wide, and right.
 
 K. With M records in the windows an interval is about z sigma sqrt(K) + M/K wide, noise and one cell: least at
