@@ -339,6 +339,16 @@ class Question(ABC):
         """The answer, from the vectors of all stages."""
         return self.decode(released[0])
 
+    def at_once(self) -> Question:
+        """The same in one release: what a question by group, or a single session, asks."""
+        if len(self.stages) > 1:
+            raise QuestionError(f"{self.name} is asked in stages, and not at once")
+        return self
+
+    def tuned(self, epsilon: float, delta: float = 0.0) -> Question:
+        """The same as it is best asked at a price: a choice by public numbers, before a row is read."""
+        return self
+
     @abstractmethod
     def decode(self, released: NoisedVector) -> tuple[Decoded, ...]:
         """What the released vector says; the answer first."""
