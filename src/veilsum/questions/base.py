@@ -421,8 +421,12 @@ def entries(rows: Rows) -> int:
 
 
 def uncertain(half: float, records: float, reach: float) -> float:
-    """Half an interval of a ratio whose bottom is `records` within `reach`; 10 times where that may be 0."""
-    return half / max(1 - reach / records, 0.1)
+    """Half an interval of a share whose bottom is `records` within `reach`.
+
+    An answer is refused where the released bottom is at most `reach`, which is rare where `records` is more
+    than twice that; below it an answer counts as 10 times as wide, and as 10 where it is always refused.
+    """
+    return 10.0 if reach >= records else half / max(1 - 2 * reach / records, 0.1)
 
 
 def too_few(quantity: str, what: str, labels: tuple[str, ...] = ()) -> Decoded:
