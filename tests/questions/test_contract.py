@@ -206,6 +206,20 @@ def test_answers_have_one_shape(question: Question) -> None:
             assert (low[known] <= high[known] + 1e-12).all()
 
 
+@every_question
+def test_every_answer_has_a_picture(question: Question) -> None:
+    """Of many records, and of so few that there may be no answer."""
+    from matplotlib.figure import Figure
+
+    rng = np.random.default_rng(6)
+    for count, epsilon in ((300, 1.0), (2, 0.1)):
+        rows = records(question, count, rng)
+        (found,) = answers(question, rows, noises_of(question, epsilon), count, rng, 1)
+        figure = Figure()
+        question.draw(found, figure.add_subplot())
+        figure.canvas.draw()
+
+
 def test_the_worst_pair_of_a_mean_is_its_range() -> None:
     """The search is judged by a case that is known."""
     mean = veilsum.questions.mean("x", between=(0.0, 1.0))

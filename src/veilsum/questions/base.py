@@ -443,7 +443,7 @@ def bars(finding: Decoded, ax: Axes) -> None:
     value, low, high = (
         np.ravel(x).astype(float) for x in (finding.value, finding.low, finding.high)
     )
-    labels = finding.labels or (finding.quantity,)
+    labels = finding.labels or (finding.quantity,) * len(value)
     place = np.arange(len(value))
     ax.barh(place, value, color="C0", alpha=0.6)
     reach = [np.maximum(value - low, 0), np.maximum(high - value, 0)]
