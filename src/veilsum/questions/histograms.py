@@ -28,6 +28,7 @@ from veilsum.questions.base import (
     Decoded,
     Encoded,
     Forecast,
+    Ints,
     NoisedVector,
     Question,
     counted,
@@ -201,7 +202,7 @@ class Histogram(Shares):
         found = rows[self.column.name]
         if isinstance(self.column, Category):
             return Encoded(found)
-        return Encoded(np.minimum((found * self.bins).astype(np.int64), self.bins - 1))
+        return Encoded(binned(found, self.bins))
 
     @property
     def axis(self) -> Floats | None:
@@ -230,9 +231,14 @@ class Histogram(Shares):
         ax.set_ylabel("share")
 
 
+def binned(shares: Floats, bins: int) -> Ints:
+    """Which of equal bins each share of a range lies in; the last one has its upper end, too."""
+    return np.minimum((shares * bins).astype(np.int64), bins - 1)
+
+
 def projected(shares: Floats) -> Floats:
-    """The nearest point of the simplex: max(p - t, 0), t such that they add up to 1."""
-    p = np.sort(shares)[::-1]
-    t = (np.cumsum(p) - 1) / np.arange(1, len(p) + 1)
-    last = np.flatnonzero(p > t)[-1]
-    return np.asarray(np.maximum(shares - t[last], 0.0))
+    """The nearest point of the simplex, row by row: max(p - t, 0), t such that they add up to 1."""
+    p = np.sort(shares, axis=-1)[..., ::-1]
+    t = (np.cumsum(p, axis=-1) - 1) / np.arange(1, p.shape[-1] + 1)
+    last = np.maximum((p > t).sum(axis=-1, keepdims=True) - 1, 0)
+    return np.asarray(np.maximum(shares - np.take_along_axis(t, last, axis=-1), 0.0))
