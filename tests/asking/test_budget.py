@@ -155,7 +155,10 @@ def test_a_file_that_changes_while_it_is_read_is_not_answered(data: Path) -> Non
         data.write_text(ROWS + "7,north\n")
         return {"x": 0}
 
-    with BudgetFile.of(open_table(data)) as file, pytest.raises(QuestionError, match="changed while"):
+    with (
+        BudgetFile.of(open_table(data)) as file,
+        pytest.raises(QuestionError, match="changed while"),
+    ):
         file.once("a", PrivacyEvent.of(1.0), change, limit=3)
     assert spent(data) == 0
 
