@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from veilsum import questions
 from veilsum.asking.codebook import (
     Codebook,
     Coded,
@@ -47,6 +48,10 @@ missing = [-9, "NA"]
 [columns."the region"]  # a name in quotes
 kind = "category"
 values = ["north", "south", 3]
+
+[columns.temp]
+kind = "number"
+between = [-20, 40]
 """
 
 
@@ -132,7 +137,26 @@ def test_a_question_takes_what_it_leaves_out(book: Codebook) -> None:
     )
     regions = Histogram.make("the region", categories=("north", "south", "3"))
     assert book.question("histogram", "the region") == regions
-    assert book.filled("regression", ["kwh"], {"ridge": 1})["ridge"] == 1
+    both = book.question("table", "the region", "the region")
+    assert (
+        both.terms()
+        == questions.table(
+            "the region", "the region", categories=[("north", "south", "3")] * 2
+        ).terms()
+    )
+    fit = book.question("regression", "kwh", on=["temp"])
+    assert fit == questions.regression("kwh", on={"temp": (-20, 40)}, between=(0, 40))
+    assert book.filled("heavy-hitters", ["the region"], {}) == {
+        "candidates": ("north", "south", "3")
+    }
+
+
+def test_a_threshold_is_no_bound(book: Codebook) -> None:
+    assert book.filled("proportion", ["kwh"], {"above": 20}) == {"above": 20}
+    among = book.filled("proportion", ["the region"], {"values": ["north"]})
+    assert among["categories"] == ("north", "south", "3")
+    tested = {"null": 0.5, "alternative": 0.6, "above": 20}
+    assert book.filled("test", ["kwh"], tested) == tested
 
 
 @pytest.mark.parametrize(
