@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -149,6 +150,41 @@ def test_fewer_bins_are_offered_where_they_help(tmp_path: Path) -> None:
 def test_a_refusal_does_not_depend_on_a_private_number(tmp_path: Path) -> None:
     reply = asking.ask(columns(3), KWH, epsilon=0.5, rows_public=False, budget=tmp_path / "b")
     assert reply.epsilon_spent == 0.5
+
+
+def test_a_number_that_is_asked_for_is_private(tmp_path: Path) -> None:
+    """Neither the reply nor an end of an interval says how many there are."""
+    table = columns(300)
+    count = asking.ask(table, questions.count(), epsilon=1.0, budget=tmp_path / "b", limit=99)
+    ids = asking.ask(table, questions.distinct(), epsilon=1.0, id="person", budget=tmp_path / "b")
+    for reply in (count, ids):
+        assert reply.records is None
+        found = reply.decoded[0][0]
+        assert found.high - found.value == pytest.approx(found.value - found.low)
+    some = asking.ask(
+        table, questions.count(), epsilon=1.0, where={"region": "north"}, budget=tmp_path / "b"
+    )
+    assert some.decoded[0][0].high <= 300
+
+
+def test_what_has_no_meaning_is_refused(tmp_path: Path) -> None:
+    ask = partial(asking.ask, columns(), epsilon=1.0, budget=tmp_path / "b")
+    with pytest.raises(QuestionError, match="is not asked by region"):
+        ask(REGIONS, by=("region", ("north",)))
+    with pytest.raises(QuestionError, match="leave out cap"):
+        ask(KWH, id="person", cap=2, population=True)
+    with pytest.raises(QuestionError, match="adds up rows"):
+        ask(questions.sum("kwh", between=(0, 40)), id="person")
+    with pytest.raises(QuestionError, match="independent records"):
+        ask(questions.test("region", null=0.4, alternative=0.5, value="north"), id="person")
+
+
+def test_clipped_asks_how_many_values_are_beyond_the_bounds(tmp_path: Path) -> None:
+    mean = questions.mean("kwh", between=(0, 20))
+    reply = asking.ask(columns(3000), mean, epsilon=2.0, clipped=True, budget=tmp_path / "b")
+    assert [one.name for one in reply.questions] == ["mean", "clipped"]
+    beyond = np.mean(np.array(columns(3000)["kwh"]) > 20)
+    assert reply.decoded[1][0].value[-1] == pytest.approx(beyond, abs=0.05)
 
 
 def test_terms_tell_apart_what_shapes_the_vector() -> None:
