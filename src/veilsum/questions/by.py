@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from veilsum._statistic import Statistic
-from veilsum.errors import QuestionError
 from veilsum.questions.base import Decoded, Encoded, Forecast, Ints, NoisedVector, Question
 from veilsum.questions.columns import Category, Column, Rows
 from veilsum.questions.noise import GridNoise
@@ -47,9 +46,7 @@ class By(Question):
 
     def __post_init__(self) -> None:
         """Records may be out of a group."""
-        if len(self.question.stages) > 1:
-            raise QuestionError(f"{self.question.name} is asked in stages, and not by group")
-        object.__setattr__(self, "question", self.question.within())
+        object.__setattr__(self, "question", self.question.at_once().within())
 
     @property
     def name(self) -> str:  # type: ignore[override]
@@ -106,6 +103,10 @@ class By(Question):
         """Of the population of each group."""
         return replace(self, question=self.question.of_population())
 
+    def tuned(self, epsilon: float, delta: float = 0.0) -> Question:
+        """The question as it is best asked at that price."""
+        return replace(self, question=self.question.tuned(epsilon, delta))
+
     def encode(self, rows: Rows) -> Encoded:
         """The question's cells, those of each group after those of the one before."""
         inner = self.question.encode(rows)
@@ -129,7 +130,7 @@ class By(Question):
 
     def _joined(self, found: Sequence[Decoded]) -> Decoded:
         groups = self.group.values
-        if found[0].labels:
+        if any(np.ndim(one.value) for one in found):
             labels = tuple(
                 f"{g}: {k}" for g, one in zip(groups, found, strict=True) for k in one.labels
             )
@@ -151,7 +152,7 @@ class By(Question):
         each = [
             (one.value, group)
             for one, group in zip(found, self.group.values, strict=True)
-            if not one.labels
+            if not np.ndim(one.value)
         ]
         known = [(float(value), group) for value, group in each if not math.isnan(value)]
         few = [group for value, group in each if math.isnan(value)]

@@ -19,6 +19,8 @@ from numpy.typing import NDArray
 from veilsum.errors import QuestionError
 
 Floats = NDArray[np.float64]
+FEW = 1 << 16  # whole numbers that lie so close together are counted, not sorted
+EXACT = 1 << 62
 Rows = Mapping[str, NDArray[Any]]  # columns of a batch of records, as `Column.read` returns them
 RECORDS = ""  # the name in `Rows` of what is no column: an array with an entry for each record
 
@@ -241,13 +243,65 @@ class Sides(Column):
         return np.asarray(read < 0, dtype=np.bool_)
 
 
-def numbers(values: NDArray[Any]) -> Floats:
+class TextColumn:
+    """A column of text as Arrow has it: the texts that occur, and for each record which one it has.
+
+    Parameters
+    ----------
+    known : list
+        The texts, and None for no value.
+    codes : array of int
+        (records,): places in `known`.
+    """
+
+    dtype = np.dtype(object)
+
+    def __init__(self, known: list[Any], codes: NDArray[np.int64]) -> None:
+        """Keep both."""
+        self.known, self.codes = known, codes
+
+    def __len__(self) -> int:
+        """How many records."""
+        return len(self.codes)
+
+    def __getitem__(self, rows: Any) -> TextColumn:
+        """Some records."""
+        return TextColumn(self.known, self.codes[rows])
+
+    def tolist(self) -> list[Any]:
+        """The text of each record."""
+        return list(np.asarray(self).tolist())
+
+    def astype(self, kind: Any) -> NDArray[Any]:
+        """An array of the texts."""
+        return np.asarray(self).astype(kind)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        """As NumPy has it."""
+        known = np.empty(len(self.known), dtype=object)
+        known[:] = self.known
+        return known[self.codes]
+
+
+def numbers(values: NDArray[Any] | TextColumn) -> Floats:
     """Numbers of a column, NaN where there is no value; text that is no number is an error.
 
     Infinite ones stay, and are beyond any bound.
     """
-    if values.dtype.kind in "fiub":
-        return np.asarray(values, dtype=np.float64)
+    if isinstance(values, TextColumn) or values.dtype.kind not in "fiub":
+        return _parsed(np.asarray(values))
+    return np.asarray(values, dtype=np.float64)
+
+
+def _parsed(values: NDArray[Any]) -> Floats:
+    """Numbers of text and of mixed values: all at once, or one by one where that fails."""
+    texts = values.astype(object)
+    texts[texts == None] = math.nan  # noqa: E711  elementwise
+    try:
+        if not any(isinstance(v, str) and ("_" in v or not v.isascii()) for v in texts.tolist()):
+            return np.asarray(texts.astype(np.float64))
+    except (TypeError, ValueError, OverflowError):
+        pass
     found = np.empty(values.shape, dtype=np.float64)
     for k, value in enumerate(values.tolist()):
         if value is None or (isinstance(value, str) and not value.strip()):
@@ -256,14 +310,20 @@ def numbers(values: NDArray[Any]) -> Floats:
         try:
             found[k] = float(value)
         except (TypeError, ValueError, OverflowError):
-            comma = isinstance(value, str) and _is_number(value.strip().replace(",", ".", 1))
-            why = "has a comma for a decimal point: add --decimal ," if comma else "is not a number"
-            raise UnreadableValueError(k, why) from None
+            raise UnreadableValueError(k, _why(value)) from None
+        if isinstance(value, str) and ("_" in value or not value.isascii()):
+            raise UnreadableValueError(k, _why(value))
     return found
 
 
-def distinct(values: NDArray[Any]) -> tuple[list[Any], NDArray[np.int64]]:
-    """The values that occur, and for each record which one it has."""
+def distinct(values: NDArray[Any] | TextColumn) -> tuple[list[Any], NDArray[np.int64]]:
+    """The values that occur, perhaps others, and for each record which one it has."""
+    if isinstance(values, TextColumn):
+        return values.known, values.codes
+    if values.dtype.kind in "iu" and len(values):
+        low, high = int(values.min()), int(values.max())
+        if high - low < FEW and low > -EXACT and high < EXACT:  # places without a search
+            return list(range(low, high + 1)), values.astype(np.int64) - low
     if values.dtype.kind == "O":
         seen: dict[Any, int] = {}
         inverse = np.fromiter(
@@ -291,6 +351,19 @@ def _float(value: Any) -> float:
         return float(value)
     except (TypeError, ValueError):
         return math.nan
+
+
+def _why(value: Any) -> str:
+    """Why a value is no number, without the value."""
+    text = value.strip() if isinstance(value, str) else ""
+    if _is_number(text.replace(",", ".", 1)) and "," in text:
+        return "has a comma: add --decimal , if that is the decimal mark"
+    plain = text
+    for mark in ",' _\u2019\u00a0\u202f":
+        plain = plain.replace(mark, "")
+    if plain != text and (_is_number(plain) or _is_number(plain.replace(".", ""))):
+        return "has a mark between thousands, which is not read: take these marks out"
+    return "is not a number"
 
 
 def _is_number(text: str) -> bool:

@@ -28,11 +28,13 @@ from veilsum.questions.base import (
     Decoded,
     Encoded,
     Forecast,
+    Ints,
     NoisedVector,
     Question,
     counted,
     fieller,
     too_few,
+    uncertain,
 )
 from veilsum.questions.columns import Category, Column, Floats, Number, Rows
 from veilsum.questions.intervals import NORMAL
@@ -45,6 +47,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, kw_only=True)
 class Shares(Question):
     """The share of records in each of k public cells; abstract."""
+
+    fewer: ClassVar[str] = "fewer bins"  # what makes it cheaper
 
     @property
     @abstractmethod
@@ -109,10 +113,13 @@ class Shares(Question):
 
     def forecast(self, records: int, noise: GridNoise) -> Forecast:
         """Of cells that are equally full."""
-        p = 1 / self.cells
+        p, zeros = 1 / self.cells, NoisedVector(np.zeros(1), noise)
+        half = zeros.half() / records
+        if self.partial:
+            half = uncertain(half, records, zeros.half(np.ones(self.cells)))
         return Forecast(
-            NoisedVector(np.zeros(1), noise).half() / records,
-            NORMAL * math.sqrt(p * (1 - p) / records), of="a share", scale=1.0, fewer="fewer bins",
+            half,
+            NORMAL * math.sqrt(p * (1 - p) / records), of="a share", scale=1.0, fewer=self.fewer,
         )  # fmt: skip
 
 
@@ -195,7 +202,7 @@ class Histogram(Shares):
         found = rows[self.column.name]
         if isinstance(self.column, Category):
             return Encoded(found)
-        return Encoded(np.minimum((found * self.bins).astype(np.int64), self.bins - 1))
+        return Encoded(binned(found, self.bins))
 
     @property
     def axis(self) -> Floats | None:
@@ -224,9 +231,14 @@ class Histogram(Shares):
         ax.set_ylabel("share")
 
 
+def binned(shares: Floats, bins: int) -> Ints:
+    """Which of equal bins each share of a range lies in; the last one has its upper end, too."""
+    return np.minimum((shares * bins).astype(np.int64), bins - 1)
+
+
 def projected(shares: Floats) -> Floats:
-    """The nearest point of the simplex: max(p - t, 0), t such that they add up to 1."""
-    p = np.sort(shares)[::-1]
-    t = (np.cumsum(p) - 1) / np.arange(1, len(p) + 1)
-    last = np.flatnonzero(p > t)[-1]
-    return np.asarray(np.maximum(shares - t[last], 0.0))
+    """The nearest point of the simplex, row by row: max(p - t, 0), t such that they add up to 1."""
+    p = np.sort(shares, axis=-1)[..., ::-1]
+    t = (np.cumsum(p, axis=-1) - 1) / np.arange(1, p.shape[-1] + 1)
+    last = np.maximum((p > t).sum(axis=-1, keepdims=True) - 1, 0)
+    return np.asarray(np.maximum(shares - np.take_along_axis(t, last, axis=-1), 0.0))

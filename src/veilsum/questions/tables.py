@@ -5,7 +5,7 @@ x = 1{row, column},    l1 = 2 (from one cell to another), l2 = sqrt(2), however 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Self
 
@@ -41,12 +41,19 @@ class TwoWayTable(Shares):
 
     name: ClassVar[str] = "table"
     about: ClassVar[str] = "the share of records in each pair of categories of two columns"
+    fewer: ClassVar[str] = "fewer categories"
 
     @classmethod
     def make(
-        cls, down: str, across: str, *, categories: tuple[Sequence[str], Sequence[str]]
+        cls,
+        down: str,
+        across: str,
+        *,
+        categories: tuple[Sequence[str], Sequence[str]] | Mapping[str, Sequence[str]],
     ) -> Self:
-        """Of the categories of two columns."""
+        """Of the categories of two columns, in their order or by name."""
+        if isinstance(categories, Mapping):
+            categories = categories[down], categories[across]
         first, second = categories
         return cls(down=Category(down, first), across=Category(across, second))
 
