@@ -11,12 +11,13 @@ import numpy as np
 import pytest
 
 import veilsum as vs
-from veilsum import algorithms, families, front, networks
+from veilsum import algorithms, families, networks
 from veilsum.agents.ledger import Ledger
 from veilsum.agents.manifest import Manifest
 from veilsum.agents.release import ReleaseMechanism, check_guarantee, guarantee
 from veilsum.api import solve
 from veilsum.errors import PrivacyError, SignalError
+from veilsum.front.of_runs import of_runs
 from veilsum.privacy import (
     MECHANISMS,
     Budget,
@@ -211,7 +212,7 @@ def test_the_resolved_name_is_what_results_and_manifests_show() -> None:
     problem = problem_of("best", replicas=1, epsilons=(1.0, 30.0))
     result = solve(problem)
     assert mechanisms_of(result.problem) == ["hybrid", "staircase"]
-    assert front.of_runs({"run": result}).origin["mechanism"] == "hybrid, staircase"
+    assert of_runs({"run": result}).origin["mechanism"] == "hybrid, staircase"
     assert Manifest.of(problem).mechanism == "hybrid"
     assert Manifest.of(replace(problem, privacy=NoPrivacy(), epsilons=())).mechanism == "none"
 
