@@ -160,7 +160,7 @@ def test_a_weakened_twin_that_clips_at_the_longest_record_exceeds_epsilon() -> N
     def loss(a: Any, b: Any) -> float:
         at_0 = noise.law.pmf(0)[0]  # type: ignore[attr-defined]
         moved = np.abs(vector(stage, a, noise) - vector(stage, b, noise)).tolist()
-        return sum(math.log(at_0 / noise.law.pmf(k)[1]) for k in moved)  # type: ignore[attr-defined]
+        return float(sum(math.log(at_0 / noise.law.pmf(k)[1]) for k in moved))  # type: ignore[attr-defined, misc]
 
     assert loss(rows, other) <= 1
     assert loss(shortened(rows), shortened(other)) > 2
