@@ -23,8 +23,8 @@ DELTA = 1e-6
 
 
 def logistic(columns: int, norm: float | None = 1.0) -> Any:
-    on = {f"x{k}": (-1.0, 1.0) for k in range(columns)}
-    return QUESTIONS["logistic"].make("y", on=on, norm=norm)
+    between = {f"x{k}": (-1.0, 1.0) for k in range(columns)}
+    return QUESTIONS["logistic"].make(*between, outcome="y", between=between, norm=norm)
 
 
 def at(question: Any, b: Any) -> GradientStage:
@@ -281,8 +281,10 @@ def test_coverage_of_the_maximum_likelihood(
 
 def test_without_noise_it_is_the_maximum_likelihood_in_the_columns_own_units() -> None:
     rng = np.random.default_rng(5)
-    on = {"age": (0.0, 100.0), "dose": (-2.0, 2.0)}
-    question: Any = QUESTIONS["logistic"].make("ill", on=on, outcomes=("no", "yes"))
+    between = {"age": (0.0, 100.0), "dose": (-2.0, 2.0)}
+    question: Any = QUESTIONS["logistic"].make(
+        "age", "dose", outcome="ill", between=between, outcomes=("no", "yes")
+    )
     rows = {"age": rng.beta(3, 3, 3000), "dose": rng.random(3000)}
     p = sigmoid(1 + 2 * (2 * rows["age"] - 1) - (2 * rows["dose"] - 1))
     rows["ill"] = (rng.random(3000) < p).astype(np.int64)
@@ -345,10 +347,9 @@ def test_a_stage_depends_on_released_vectors_alone_and_is_the_same_again() -> No
 
 def test_a_table_is_asked_in_four_passes(tmp_path: Path) -> None:
     """Pure, and with a delta."""
-    rng = np.random.default_rng(11)
-    rows = drawn("normal", 1, 20000, rng)
-    table = {"x0": 2 * rows["x0"] - 1, "y": rows["y"]}
     for delta in (0.0, DELTA):
+        rows = drawn("normal", 1, 20000, np.random.default_rng([11, int(delta > 0)]))
+        table = {"x0": 2 * rows["x0"] - 1, "y": rows["y"]}
         reply = ask(
             table, logistic(1), epsilon=2.0, delta=delta, budget=tmp_path / f"{delta}.budget"
         )
@@ -358,13 +359,15 @@ def test_a_table_is_asked_in_four_passes(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("change", "match"),
-    [({"on": {}}, "of one column on 1 to 30"), ({"on": {"y": (0, 1)}}, "different others"),
+    [({"between": {"z": (0, 1)}}, "has the bounds of x"), ({"outcome": "x"}, "different others"),
      ({"outcomes": ("a", "b", "c")}, "has two values"), ({"norm": 1.5}, r"at most sqrt\(1\)"),
-     ({"norm": 0.0}, "norm is above 0"), ({"on": ["x"]}, "mapping of columns")],
+     ({"norm": 0.0}, "norm is above 0")],
 )  # fmt: skip
 def test_what_cannot_be_asked_is_an_error(change: dict[str, Any], match: str) -> None:
+    good = {"outcome": "y", "between": (0, 1)}
+    assert len(QUESTIONS["logistic"].make("x", **good).columns) == 2
     with pytest.raises(QuestionError, match=match):
-        QUESTIONS["logistic"].make("y", **({"on": {"x": (0, 1)}} | change))
+        QUESTIONS["logistic"].make("x", **(good | change))
 
 
 def test_a_picture_has_a_point_for_each_column() -> None:

@@ -13,14 +13,16 @@ from tests.questions.make import answers, noises_of, only, released, vector
 from veilsum.errors import QuestionError
 from veilsum.questions import QUESTIONS, NoisedVector, Question
 from veilsum.questions._moments import UNIT, box_norms, pairs, products
+from veilsum.questions.options import made, spelling
 
 REPLICAS = 200
 LEAST = 0.95 - 5 * math.sqrt(0.95 * 0.05 / REPLICAS)  # of coverage: a false alarm below 1e-6
 
 
-def regression(columns: int, y: tuple[float, float] = (-1.0, 1.0)) -> Question:
-    on = {f"x{k}": (-1.0, 1.0) for k in range(columns)}
-    return QUESTIONS["regression"].make("y", on=on, between=y)
+def regression(columns: int) -> Question:
+    names = [f"x{k}" for k in range(columns)]
+    between = dict.fromkeys(["y", *names], (-1.0, 1.0))
+    return QUESTIONS["regression"].make("y", *names, between=between)
 
 
 def moments(v: Any) -> Any:
@@ -99,9 +101,8 @@ def test_the_law_is_laplace_to_five_moments_and_gaussian_beyond() -> None:
 
 def test_without_noise_it_is_least_squares_in_the_columns_own_units() -> None:
     rng = np.random.default_rng(1)
-    question = QUESTIONS["regression"].make(
-        "kwh", on={"area": (20, 300), "people": (0, 8)}, between=(0, 40)
-    )
+    between = {"kwh": (0, 40), "area": (20, 300), "people": (0, 8)}
+    question = QUESTIONS["regression"].make("kwh", "area", "people", between=between)
     rows = {"area": rng.beta(2, 5, 500), "people": rng.random(500)}
     rows["kwh"] = np.clip(0.2 + 0.5 * rows["area"] + 0.1 * rng.standard_normal(500), 0, 1)
     slopes, intercept, residual = next(
@@ -242,14 +243,25 @@ def test_a_weakened_twin_that_scales_by_the_data_moves_by_more() -> None:
     assert np.abs(honest[0] - honest[1]).sum() <= question.statistic.l1
 
 
-@pytest.mark.parametrize(
-    ("y", "on"), [("y", {}), ("y", {"y": (0, 1)}), ("y", {f"x{k}": (0, 1) for k in range(31)})]
-)
-def test_a_regression_has_different_columns(y: str, on: dict[str, tuple[float, float]]) -> None:
-    with pytest.raises(
-        QuestionError, match="regression is of one column on 1 to 30 different others"
-    ):
-        QUESTIONS["regression"].make(y, on=on, between=(0, 1))
+@pytest.mark.parametrize("names", [("y", "y"), ("y", *(f"x{k}" for k in range(31)))])
+def test_a_regression_has_different_columns(names: tuple[str, ...]) -> None:
+    with pytest.raises(QuestionError, match="is of one column on 1 to 30 different others"):
+        QUESTIONS["regression"].make(*names, between=dict.fromkeys(names, (0, 1)))
+
+
+def test_every_column_has_bounds_and_no_other() -> None:
+    for between in ({"y": (0, 1)}, {"y": (0, 1), "x": (0, 1), "z": (0, 1)}):
+        with pytest.raises(QuestionError, match="between= has the bounds of y, x, by name"):
+            QUESTIONS["regression"].make("y", "x", between=between)
+
+
+def test_it_is_asked_in_words() -> None:
+    assert spelling("regression").usage == "regression Y X OTHER ... --between LOW HIGH ..."
+    ends = {"--between": [["0", "40"], ["20", "300"], ["0", "8"]]}
+    found = made("regression", ["kwh", "area", "people"], ends)
+    assert [(c.name, c.low, c.high) for c in found.columns] == [  # type: ignore[attr-defined]
+        ("area", 20, 300), ("people", 0, 8), ("kwh", 0, 40),
+    ]  # fmt: skip
 
 
 def test_a_picture_has_a_point_for_each_column() -> None:
