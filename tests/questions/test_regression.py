@@ -260,7 +260,7 @@ def test_it_is_asked_in_words() -> None:
     ends = {"--between": [["0", "40"], ["20", "300"], ["0", "8"]]}
     found = made("regression", ["kwh", "area", "people"], ends)
     assert [(c.name, c.low, c.high) for c in found.columns] == [  # type: ignore[attr-defined]
-        ("area", 20, 300), ("people", 0, 8), ("kwh", 0, 40),
+        ("kwh", 0, 40), ("area", 20, 300), ("people", 0, 8),
     ]  # fmt: skip
 
 

@@ -58,7 +58,7 @@ class Regression(Question):
     >>> import veilsum as vs
     >>> kwh = vs.questions.regression("kwh", "area", between={"kwh": (0, 40), "area": (20, 300)})
     >>> [column.name for column in kwh.columns], kwh.dimension
-    (['area', 'kwh'], 5)
+    (['kwh', 'area'], 5)
     """
 
     y: Number
@@ -72,8 +72,8 @@ class Regression(Question):
         names = [column.name for column in self.columns]
         if not 1 <= len(self.x) <= MOST or len(set(names)) < len(names):
             raise QuestionError(
-                f"{self.name} is of one column on 1 to {MOST} different others; found {names[-1]!r} on "
-                f"{', '.join(names[:-1]) or 'none'}"
+                f"{self.name} is of one column on 1 to {MOST} different others; found {names[0]!r} on "
+                f"{', '.join(names[1:])}"
             )
 
     @classmethod
@@ -91,8 +91,8 @@ class Regression(Question):
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """x and y."""
-        return (*self.x, self.y)
+        """y and x."""
+        return (self.y, *self.x)
 
     @property
     def parts(self) -> int:
@@ -111,7 +111,7 @@ class Regression(Question):
 
     def encode(self, rows: Rows) -> Encoded:
         """Products of whole steps."""
-        return Encoded(parts=products(steps(rows, self.columns), self.partial))
+        return Encoded(parts=products(steps(rows, (*self.x, self.y)), self.partial))
 
     def of_population(self) -> Question:
         """Itself."""

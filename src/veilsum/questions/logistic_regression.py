@@ -98,8 +98,8 @@ class Logistic(Question):
         names = [column.name for column in self.columns]
         if not 1 <= len(self.x) <= MOST or len(set(names)) < len(names):
             raise QuestionError(
-                f"{self.name} is of one column on 1 to {MOST} different others; found {names[-1]!r} on "
-                f"{', '.join(names[:-1]) or 'none'}"
+                f"{self.name} is of one column on 1 to {MOST} different others; found {names[0]!r} on "
+                f"{', '.join(names[1:])}"
             )
         if len(self.y.values) != 2:
             raise QuestionError(
@@ -135,8 +135,8 @@ class Logistic(Question):
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """x and y."""
-        return (*self.x, self.y)
+        """y and x."""
+        return (self.y, *self.x)
 
     @property
     def constant(self) -> float:
