@@ -83,7 +83,7 @@ class Logistic(Question):
     >>> ends = {"age": (0, 100), "dose": (0, 5)}
     >>> ill = vs.questions.logistic("age", "dose", outcome="ill", between=ends, norm=1.0)
     >>> [round(one.l2 / 2**13, 2) for one in ill.stage_statistics[1:]]
-    [1.07, 2.14, 2.14]
+    [2.24, 2.24, 2.24]
     """
 
     y: Category
