@@ -28,6 +28,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # this folder is not installed
 
 from docs import (  # noqa: E402
+    ask_parts,
     deploy_files,
     gallery,
     hostile_tables,
@@ -45,7 +46,7 @@ PAGES = [
 ]
 MARK = re.compile(r"(<!-- generated: (?P<name>[\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 PACKAGES = (
-    "veilsum", "veilsum.networks", "veilsum.families", "veilsum.signals", "veilsum.privacy",
+    "veilsum", "veilsum.questions", "veilsum.asking", "veilsum.networks", "veilsum.families", "veilsum.signals", "veilsum.privacy",
     "veilsum.privacy.sensitivity", "veilsum.auditing",
     "veilsum.theory", "veilsum.paper", "veilsum.paper.allocation",
     "veilsum.algorithms", "veilsum.simulation", "veilsum.simulation.mpi",
@@ -493,6 +494,7 @@ PARTS: dict[str, Callable[[], str]] = {
         scaling_patches,
         scaling_predicted,
         *readme_parts.PARTS,
+        *ask_parts.PARTS,
         *masked_tables.PARTS,
         *hostile_tables.PARTS,
         *deploy_files.PARTS,

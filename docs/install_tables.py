@@ -11,10 +11,11 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 PURPOSE = {
-    "core": "networks, families, privacy requests and guarantees, reports, the command line",
+    "core": "networks, families, privacy requests and guarantees, `veilsum ask`, reports, the command line",
     "sim": "`estimate`, `veilsum run`, `sweep`, `plan`, `audit`: the simulator and its data",
     "plot": "pictures on pages, figures for papers; includes `sim`",
     "parquet": "readings and graphs in Parquet files; includes `sim`",
+    "tables": "`veilsum ask` of Parquet, Excel and SQL; CSV and data frames need nothing",
     "agents": "`veilsum agent`, `keys`, `ledger`, `doctor`, `status`: one agent on a site",
     "live": "pages in a browser: `--page`, `veilsum watch`",
     "mqtt": "readings from an MQTT broker",

@@ -1,4 +1,4 @@
-"""The generated parts of README.md: the error of a mean in four ways, and the screen of a run.
+"""A generated part of README.md: the error of a mean in four ways.
 
 Errors are those of noise, in units of what a trusted server with the same epsilon adds. Rounds and bytes
 are of the network in `STUDY`; the two servers are not ours, and their row follows from their code.
@@ -8,13 +8,8 @@ from __future__ import annotations
 
 from functools import cache
 from math import sqrt
-from pathlib import Path
 from typing import Any
 
-from docs import gallery
-
-ROOT = Path(__file__).resolve().parent.parent
-EXAMPLE = ROOT / "examples" / "masked-feeder.toml"
 TWO_DRAWS = "https://github.com/divviup/janus/pull/3302"  # each server adds all of the noise
 STUDY = """
 name = "four-ways"
@@ -85,10 +80,4 @@ def four_ways() -> str:
     return table([f"mean of {n:,} values, epsilon 1", "error", "trusts", "an agent sends"], rows)
 
 
-def first_run() -> str:
-    """The screen of an example."""
-    command = f"$ veilsum run {EXAMPLE.relative_to(ROOT)}"
-    return f"```text\n{command}\n{gallery.answers_of(EXAMPLE)}\n```"
-
-
-PARTS = (four_ways, first_run)
+PARTS = (four_ways,)

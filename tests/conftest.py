@@ -5,6 +5,7 @@ import socket
 import subprocess
 from collections import Counter
 from collections.abc import Generator, Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -21,6 +22,7 @@ settings.register_profile("search", derandomize=False, deadline=None)
 settings.load_profile("fixed")
 
 ROOT = Path(__file__).resolve().parents[1]
+_HOMES = count()
 
 # What `make quick` leaves out: tests that open sockets or start processes, and long proofs.
 THOROUGH = (
@@ -119,6 +121,23 @@ def _leaves_nothing_behind() -> Iterator[None]:
     """A test that leaves a thread, a child process or a socket fails itself, and no later one."""
     with nothing_left():
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_index_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What tests ask is not noted in the index of budgets of whoever runs them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("VEILSUM_HOME", str(tmp_path_factory.getbasetemp() / "homes" / "session"))
+        yield
+
+
+@pytest.fixture(autouse=True)
+def _own_index_of_budgets(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same rows have a budget of their own in each test."""
+    homes = tmp_path_factory.getbasetemp() / "homes"
+    monkeypatch.setenv("VEILSUM_HOME", str(homes / str(next(_HOMES))))
 
 
 @pytest.fixture(autouse=True)

@@ -27,7 +27,7 @@ HEAVY = {
 }  # fmt: skip
 
 ORDER = (  # each part imports those before it at most; top-level modules are parts too
-    "errors", "_extras", "_lazy", "_warn", "_validate", "_numbers", "_registry", "_memory",
+    "errors", "_extras", "_lazy", "_warn", "_validate", "_numbers", "_registry", "_memory", "_toml",
     "_statistic", "_types",
     "networks",
     "families", "signals", "algorithms", "privacy", "questions", "asking", "simulation", "auditing",

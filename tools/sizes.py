@@ -36,6 +36,7 @@ IMPORTS = {  # what one imports first with an extra
     "sim": "from veilsum import estimate; import veilsum.simulation",
     "plot": "from veilsum import estimate; import veilsum.front.plot, matplotlib.pyplot",
     "parquet": "from veilsum import estimate; import pyarrow.parquet",
+    "tables": "import veilsum.asking, duckdb, pyarrow, openpyxl",
     "agents": "import veilsum.agents.runtime, veilsum.agents.config, zenoh",
     "live": "import veilsum.live.server",
     "mqtt": "from veilsum.agents.readings import MqttReadings; import paho.mqtt.client",

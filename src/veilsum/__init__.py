@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from veilsum import (
         agents,
         algorithms,
+        asking,
         auditing,
         errors,
         families,
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
         networks,
         paper,
         privacy,
+        questions,
         results,
         scenario,
         signals,
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
         testing,
         theory,
     )
-    from veilsum.api import estimate, sweep
+    from veilsum.api import ask, estimate, sweep
     from veilsum.front import Answers
     from veilsum.results.result import Result
     from veilsum.scenario import Scenario, run
@@ -41,14 +43,15 @@ if TYPE_CHECKING:
 __version__ = "0.2.0.dev0"
 
 _MODULES = (
-    "agents", "auditing", "simulation", "errors", "families", "front", "algorithms", "networks", "paper",
-    "privacy", "results", "scenario", "signals", "testing", "theory",
+    "agents", "asking", "auditing", "simulation", "errors", "families", "front", "algorithms", "networks",
+    "paper", "privacy", "questions", "results", "scenario", "signals", "testing", "theory",
 )  # fmt: skip
 _NAMES = {
     "Answers": "veilsum.front",
     "Record": "veilsum.simulation.recording",
     "Result": "veilsum.results.result",
     "Scenario": "veilsum.scenario",
+    "ask": "veilsum.api",
     "estimate": "veilsum.api",
     "run": "veilsum.scenario",
     "sweep": "veilsum.api",
@@ -61,6 +64,8 @@ __all__ = [
     "Scenario",
     "agents",
     "algorithms",
+    "ask",
+    "asking",
     "auditing",
     "errors",
     "estimate",
@@ -69,6 +74,7 @@ __all__ = [
     "networks",
     "paper",
     "privacy",
+    "questions",
     "results",
     "run",
     "scenario",

@@ -12,8 +12,6 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlparse
-from urllib.request import url2pathname
 
 from veilsum.errors import MissingExtraError
 
@@ -23,6 +21,8 @@ EXTRAS = {  # package -> the extra that installs it
     "pandas": "sim",
     "matplotlib": "plot",
     "pyarrow": "parquet",
+    "duckdb": "tables",
+    "openpyxl": "tables",
     "cryptography": "agents",
     "prometheus_client": "agents",
     "zenoh": "agents",
@@ -79,6 +79,8 @@ def install_command(*extras: str) -> str:
 def _origin() -> tuple[str, str]:
     """What pip is given to install this copy again: a flag, and a path or the bare name."""
     from importlib.metadata import PackageNotFoundError, distribution
+    from urllib.parse import urlparse
+    from urllib.request import url2pathname
 
     checkout = Path(__file__).resolve().parents[2]
     try:

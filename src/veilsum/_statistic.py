@@ -166,6 +166,8 @@ class Statistic:
         Why.
     scale : ScaleRule, optional
         The sensitivity at a signal, where the noise follows the signal.
+    mass : float, optional
+        What the components of every value add up to, 1 for a category; None where that varies.
 
     Raises
     ------
@@ -193,6 +195,7 @@ class Statistic:
     status: Status = Status.CLAIMED
     reason: str = ""
     scale: ScaleRule | None = None
+    mass: float | None = None
 
     def __post_init__(self) -> None:
         """Take bounds by component; refuse what is no norm, bound or step."""
@@ -239,6 +242,12 @@ class Statistic:
         return self.step is not None and self.step == round(self.step)
 
     @property
+    def one_of_k(self) -> bool:
+        """Whether every value is 1 in one component and 0 in all others."""
+        unit = set(self.low) == {0.0} and set(self.high) == {1.0}
+        return self.mass == 1 and self.step == 1 and unit
+
+    @property
     def range(self) -> tuple[Array, Array]:
         """The bounds as arrays of shape (dimension,)."""
         return np.array(self.low), np.array(self.high)
@@ -258,10 +267,11 @@ class Statistic:
             How many are added up; without it there are no bounds.
         """
         if records is None:
-            return replace(self, low=-math.inf, high=math.inf)
+            return replace(self, low=-math.inf, high=math.inf, mass=None)
         return replace(
-            self, low=[records * end for end in self.low], high=[records * end for end in self.high]
-        )
+            self, low=[records * end for end in self.low], high=[records * end for end in self.high],
+            mass=None if self.mass is None else records * self.mass,
+        )  # fmt: skip
 
     def between(self, low: ArrayLike, high: ArrayLike) -> Statistic:
         """The same, between these bounds."""
@@ -293,7 +303,7 @@ class Statistic:
             )
         return replace(
             self, l1=max(times * self.l1, weight), l2=None, low=-math.inf, high=math.inf, step=None,
-            error=self.error * max(times, 1.0),
+            mass=None, error=self.error * max(times, 1.0),
             scale=None if self.scale is None else self.scale.at_least(weight, times),
         )  # fmt: skip
 

@@ -1,10 +1,10 @@
-"""The calls most users need: `estimate` from signals, `sweep` over epsilons and replicas, `solve`."""
+"""The calls most users need: `ask` of a table, `estimate` from signals, `sweep` over epsilons, `solve`."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,7 +12,8 @@ from veilsum import _edge, _extras, _validate, algorithms
 from veilsum._types import Family, FamilyLike, Network, NetworkLike
 from veilsum._warn import warn
 from veilsum.errors import DivergenceWarning, VeilsumError
-from veilsum.front import Answers, of_runs
+from veilsum.front import Answers
+from veilsum.front.of_runs import of_runs
 from veilsum.privacy import PrivacyRequest, Status
 from veilsum.privacy.proofs import announce
 from veilsum.results import Result
@@ -28,8 +29,108 @@ from veilsum.simulation.limits import warn_of_limits
 from veilsum.simulation.runner import Progress
 from veilsum.simulation.seeds import FreshSeed, seed_of
 
+if TYPE_CHECKING:
+    from veilsum.questions import Category, Question
+
 ENGINES = ("local", "mpi")
 Seed = int | np.random.Generator
+
+
+def ask(
+    data: Any,
+    *questions: Question,
+    epsilon: float,
+    delta: float = 0.0,
+    where: Mapping[str, Any] | None = None,
+    by: Category | tuple[str, Sequence[Any]] | None = None,
+    id: str | None = None,
+    cap: int | None = None,
+    missing: Any = None,
+    population: bool = False,
+    rows_public: bool | None = None,
+    clipped: bool = False,
+    budget: Any = None,
+    limit: float | None = None,
+    anyway: bool = False,
+    fresh: bool = False,
+    decimal: str = ".",
+    sql: str | None = None,
+    codebook: Any = None,
+) -> Answers:
+    """Ask questions of a table that you hold: one draw, which may be published.
+
+    Parameters
+    ----------
+    data
+        A path (CSV, Parquet, .xlsx) or several of the same columns; a data frame of pandas or polars, a
+        DuckDB relation, an Arrow table, arrays by column name.
+    *questions
+        Of `veilsum.questions`; several share epsilon so that noise is in one ratio to sampling.
+    epsilon, delta
+        What the answers together cost, of the data's budget. There is no default epsilon.
+    where
+        Columns and the values that count, such as {"region": ["north"]}.
+    by
+        Groups, each of which is asked: a column and its public values.
+    id
+        The column that says whose a row is: then all rows of one id may be anything. The mean of its
+        rows counts as one record, unless `cap` says how many of its rows count.
+    cap
+        How many rows of an id count, chosen at random; sums and counts of rows need it.
+    missing
+        What a missing value is: None for an error, "out" to leave its row out, else what it counts as.
+    population
+        Whether intervals are of the population that the records were sampled from.
+    rows_public
+        Whether the number of records is public. By default that of a whole table is, and the number that
+        a filter leaves is not; True makes that public as well, False neither.
+    clipped
+        Whether to ask as well what share of the records lies beyond the bounds.
+    budget
+        The file of the budget: beside a file by default; tables in memory need one.
+    limit
+        Of the budget, set once; the first question's epsilon by default.
+    anyway
+        Ask although noise will be more than three times what sampling does.
+    fresh
+        Pay for a new draw of a question that was answered; without it the answer comes back for nothing.
+    decimal
+        The decimal mark of numbers in text, "." or ",".
+    sql
+        A SELECT of DuckDB that makes the table, over `data` as the table "data".
+    codebook
+        A public file that describes the columns; the one beside a file by default.
+
+    Returns
+    -------
+    Answers
+        The answers, their intervals, what is promised and what is left of the budget.
+
+    Raises
+    ------
+    QuestionError
+        If a question makes no sense, the table has another form, noise would hide the answer, or the
+        budget is spent; the message says where, and what to do.
+
+    Examples
+    --------
+    >>> import tempfile, veilsum as vs
+    >>> table = {"kwh": [float(k % 40) for k in range(3000)]}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     mean = vs.questions.mean("kwh", between=(0, 40))
+    ...     answers = vs.ask(table, mean, epsilon=1, budget=f"{folder}/kwh.budget")
+    >>> bool(19 < answers.value < 20)
+    True
+    """
+    from veilsum import asking
+    from veilsum.front.of_ask import of_ask
+
+    return of_ask(asking.ask(
+        data, *questions, epsilon=epsilon, delta=delta, where=where, by=by, id=id, cap=cap,
+        missing=missing, population=population, rows_public=rows_public, clipped=clipped,
+        budget=budget, limit=limit, anyway=anyway, fresh=fresh, decimal=decimal, sql=sql,
+        codebook=codebook,
+    ))  # fmt: skip
 
 
 def estimate(

@@ -22,6 +22,7 @@ NOT_BROUGHT = {  # by each extra alone
     "sim": FIGURES | NETWORK | {"cvxpy", "mpi4py", "pyarrow"},
     "plot": NETWORK | {"cvxpy", "mpi4py", "pyarrow"},
     "parquet": FIGURES | NETWORK | {"cvxpy", "mpi4py"},
+    "tables": SIMULATOR | FIGURES | NETWORK | {"cvxpy", "mpi4py"},
     "agents": SIMULATOR | FIGURES | {"starlette", "sqlalchemy", "paho-mqtt"},
     "live": SIMULATOR | FIGURES | {"eclipse-zenoh"},
     "mqtt": SIMULATOR | FIGURES | {"sqlalchemy", "starlette"},
@@ -117,6 +118,10 @@ try:
 except vs.errors.MissingExtraError as error:
     print(error)
 """
+ROWS = """
+import duckdb
+duckdb.sql("copy (select i % 10 as kwh from range(1000) t(i)) to 'rows.parquet'")
+"""
 LIVE = """
 from urllib.request import urlopen
 from veilsum.live.hub import Hub
@@ -170,6 +175,14 @@ def parquet(env: CleanEnvironment, folder: Path) -> None:
     assert "Graph" in env.run("python", "-c", PARQUET, cwd=folder)
 
 
+def tables(env: CleanEnvironment, folder: Path) -> None:
+    env.run("python", "-c", ROWS, cwd=folder)
+    said = env.run(
+        "veilsum", *"ask mean kwh rows.parquet --between 0 10 --eps 1".split(), cwd=folder
+    )  # fmt: skip
+    assert "Proved" in said
+
+
 def agents(env: CleanEnvironment, folder: Path) -> None:
     env.run("veilsum", "keys", "init", "authority", cwd=folder)
     env.run("veilsum", "init", "agent.toml", "--agent", "0", "--scenario", "ring.toml", cwd=folder)
@@ -215,7 +228,7 @@ def accounting(env: CleanEnvironment, folder: Path) -> None:
 
 SMOKES: dict[str, Callable[[CleanEnvironment, Path], None]] = {
     use.__name__: use
-    for use in (core, sim, plot, parquet, agents, live, mqtt, sql, mpi, solvers, accounting)
+    for use in (core, sim, plot, parquet, tables, agents, live, mqtt, sql, mpi, solvers, accounting)
 }
 
 

@@ -14,6 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 RECIPE: dict[str, Any] = yaml.safe_load((ROOT / "conda" / "recipe.yaml").read_text())
 CALLED = {  # by conda; None: part of another package there
+    "duckdb": "python-duckdb",
     "matplotlib": "matplotlib-base",
     "mpich": None,
     "prometheus-client": "prometheus_client",

@@ -96,6 +96,15 @@ def test_veilsum_run_follows_the_page(tmp_path: Path) -> None:
     assert calls == listed("veilsum run")
 
 
+def test_veilsum_ask_follows_the_page(tmp_path: Path) -> None:
+    table = tmp_path / "t.csv"
+    table.write_text("kwh\n" + "1\n2\n" * 50)
+    with traced(listed("veilsum ask")) as calls:
+        done = CliRunner().invoke(app, f"ask mean kwh {table} --between 0 9 --eps 1".split())
+    assert done.exit_code == 0, done.output
+    assert calls == listed("veilsum ask")
+
+
 def test_estimate_follows_the_page() -> None:
     with traced(listed("veilsum.estimate")) as calls:
         answers = veilsum.estimate(

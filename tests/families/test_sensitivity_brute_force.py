@@ -113,8 +113,15 @@ def test_closed_forms() -> None:
     assert f.Pareto(4.0).moves(2.0).l1 == pytest.approx(math.log(1.5))
     assert f.Poisson().moves(2.9).l1 == 2.0
     assert f.Bernoulli().moves(5).l1 == 1.0
-    assert f.NormalBoth(bounds=(-2, 2)).moves(1.0).l1 == pytest.approx(4.0)
-    assert f.NormalBoth(bounds=(-2, 2)).moves(4.0).l1 == pytest.approx(2.5 + 2.5 * 1.5)
+    assert f.NormalBoth(bounds=(-2, 2)).moves(1.0).l1 == pytest.approx(2 - 1 / 4)
+    assert f.NormalBoth(bounds=(-2, 2)).moves(4.0).l1 == pytest.approx(4.0)
+    for a, most in (
+        (0.5, 2.0),
+        (1.0, 2.25),
+    ):  # (u, a u^2) on [-1, 1]: 1 + a + 1/(4 a) from a = 1/2 on
+        u = np.linspace(-1, 1, 2001)
+        moved = np.abs(u[:, None] - u) + a * np.abs(u[:, None] ** 2 - u**2)
+        assert moved.max() == pytest.approx(most, rel=1e-6)
 
 
 def test_categorical_moves_two_coordinates() -> None:

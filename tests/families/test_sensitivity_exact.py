@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from veilsum import families as f
+from veilsum.families import moduli
 
 mp = mpmath.mp.clone()
 mp.prec = 2400  # exact differences of floats from 5e-324 to 1e308, with 50 digits to spare
@@ -68,13 +69,15 @@ def power(k: float) -> Callable[[float, float, float], Any]:
 
 
 def both(low: float, high: float, radius: float) -> Any:
-    """xi = (s, s^2): the best of all candidates for the length of the move."""
+    """xi = (s - c, (s - c)^2/w): the best of all candidates for the length of the move."""
     step = step_of(low, high, radius)
-    if mp.isinf(step):
+    if math.isinf(high):
         return mp.inf
-    half = mp.mpf(1) / 2
-    moves = [step, min(step, abs(real(low)) + half), min(step, abs(real(high)) + half)]
-    return max(t + t * max(abs(2 * real(low) + t), abs(2 * real(high) - t)) for t in moves)
+    c, w = (real(number) for number in moduli.centre_and_width(f.Support(low, high)))
+    reach = 2 * max(real(high) - c, c - real(low))
+    top = (reach / 2) ** 2 / w
+    moves = [step, min(step, (w + reach) / 2)]
+    return mp.inf if top > LARGEST else max(t + t * (reach - t) / w for t in moves)
 
 
 def away(centre: float) -> Callable[[float, float, float], Any]:
@@ -169,4 +172,16 @@ def test_exact_where_floats_are() -> None:
     assert f.Normal(1.0).moves(1.0).l1 == 1.0
     assert f.Normal(1.0, bounds=(0, 5)).moves(10.0).l1 == 5.0
     assert f.Weibull(1.0).moves(0.3).l1 == 0.3
-    assert f.NormalBoth(bounds=(0, 2)).moves(2.0).l1 == 6.0
+    assert f.NormalBoth(bounds=(0, 2)).moves(2.0).l1 == 2.0
+
+
+def test_mean_and_spread_together_move_as_the_mean_alone() -> None:
+    """On [30, 42] s and s^2 move by 12 + 42^2 - 30^2 = 876 together, and about the middle by 12."""
+    uncentred = f.Custom(
+        lambda s: np.stack([s, s**2], axis=-1), f.Support(30.0, 42.0), 876.0, dimension=2
+    )
+    ends = uncentred.columns(np.array([30.0, 42.0]))
+    assert np.abs(ends[1] - ends[0]).sum() == 876.0
+    whole = f.NormalBoth(bounds=(30.0, 42.0)).moves(math.inf)
+    assert (whole.l1, whole.l2) == (12.0, 12.0)
+    assert f.Normal(1.0, bounds=(30.0, 42.0)).moves(math.inf).l1 == 12.0

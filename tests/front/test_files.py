@@ -11,7 +11,8 @@ import pytest
 
 from tests.front.studies import DRAWN, MEASURED, READINGS, call, study
 from veilsum.errors import CommandError
-from veilsum.front import files, of_runs
+from veilsum.front import files
+from veilsum.front.of_runs import of_runs
 from veilsum.scenario import Scenario, run
 
 FILES = ["small.csv", "small.html"]

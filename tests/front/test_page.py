@@ -16,7 +16,8 @@ from markupsafe import escape
 
 import veilsum as vs
 from tests.front.studies import DRAWN, GROUPS, MEASURED, READINGS, SEVERAL, call, study, vector
-from veilsum.front import Answer, Answers, of_runs, page
+from veilsum.front import Answer, Answers, page
+from veilsum.front.of_runs import of_runs
 from veilsum.networks import Graph
 from veilsum.scenario import Scenario, run
 

@@ -13,7 +13,7 @@ import pytest
 import veilsum as vs
 from tests.front.studies import DRAWN, GROUPS, MEASURED, READINGS, SEVERAL, study, vector
 from veilsum.errors import VeilsumError
-from veilsum.front import of_runs
+from veilsum.front.of_runs import of_runs
 from veilsum.front.sheet import VERDICTS, Answer, Answers, groups, ordered
 from veilsum.scenario import Scenario, run
 

@@ -60,6 +60,11 @@ def inputs(mechanism: Any) -> Any:
     return sorted({x for pair in mechanism.pairs for x in pair})
 
 
+def repeated(x: Any, *shape: int) -> Any:
+    """An input, a number or a vector, as often as asked."""
+    return np.broadcast_to(x, (*shape, *np.shape(x)))
+
+
 def test_all_kinds_are_here() -> None:
     """Of which `sample` draws: all but the identity, and masked noise, which has its own suites."""
     assert {made.name for made in ALL} == set(MECHANISMS.names()) - {"none", "masked"}
@@ -68,10 +73,10 @@ def test_all_kinds_are_here() -> None:
 
 def draws(mechanism: Any, x: float, count: int, seed: int) -> list[Any]:
     """Noise of `sample`, and of `from_uniforms`, by which the simulator draws, where it is another."""
-    rng, values = np.random.default_rng(seed), np.full(count, x)
+    rng, values = np.random.default_rng(seed), repeated(x, count)
     found = [mechanism.sample(values, rng) - mechanism.mean(x)]
     if mechanism.uniforms:
-        uniform = rng.random((mechanism.uniforms, count))
+        uniform = rng.random((mechanism.uniforms, *values.shape))
         found.append(mechanism.from_uniforms(values, uniform) - mechanism.mean(x))
     return found
 
@@ -80,16 +85,16 @@ def draws(mechanism: Any, x: float, count: int, seed: int) -> list[Any]:
 @pytest.mark.parametrize("mechanism", ALL, ids=name)
 def test_unbiased_and_of_the_stated_variance(mechanism: Any) -> None:
     for k, x in enumerate(inputs(mechanism)):
-        variance = float(mechanism.variance(x))
-        assert variance <= mechanism.worst_variance * (1 + 1e-12)
+        variance = np.asarray(mechanism.variance(x))
+        assert (variance <= mechanism.worst_variance * (1 + 1e-12)).all()
         for z in draws(mechanism, x, N, 31 + k):
-            assert abs(z.mean()) <= 6 * math.sqrt(variance / N)
-            squares = (z**2).std() / math.sqrt(N)  # 0 for two points of equal size
+            assert (np.abs(z.mean(axis=0)) <= 6 * np.sqrt(variance / N)).all()
+            squares = (z**2).std(axis=0) / math.sqrt(N)  # 0 for two points of equal size
             off = 6 * squares + 1e-4 * variance
-            assert abs((z**2).mean() - variance) <= off
+            assert (np.abs((z**2).mean(axis=0) - variance) <= off).all()
             heavy = mechanism.name == "student-t"  # its squares have no variance
-            weak = abs((0.81 * z**2).mean() - variance)  # a tenth of the noise is missing
-            assert weak > off or heavy
+            weak = np.abs((0.81 * z**2).mean(axis=0) - variance)  # a tenth of the noise is missing
+            assert (weak > off).all() or heavy
 
 
 @pytest.mark.parametrize("mechanism", ALL, ids=name)
@@ -97,10 +102,10 @@ def test_a_mechanism_without_part_of_its_noise_has_less(mechanism: Any) -> None:
     """`weakened` is what audits must find: the claim of the whole with noise that is missing."""
     weak = mechanism.weakened(0.3)
     for x in inputs(mechanism):
-        assert float(weak.variance(x)) < 0.9 * float(mechanism.variance(x))
-    z = [one.sample(np.full(N, inputs(mechanism)[0]), np.random.default_rng(41)) for one in
+        assert (np.asarray(weak.variance(x)) < 0.9 * np.asarray(mechanism.variance(x))).all()
+    z = [one.sample(repeated(inputs(mechanism)[0], N), np.random.default_rng(41)) for one in
          (mechanism, weak)]  # fmt: skip
-    assert z[1].var() < 0.9 * z[0].var()
+    assert (z[1].var(axis=0) < 0.9 * z[0].var(axis=0)).all()
 
 
 @pytest.mark.parametrize("mechanism", ALL, ids=name)
@@ -116,12 +121,13 @@ def test_sums_of_noise_lie_within_the_stated_width(mechanism: Any) -> None:
     for normal in (0.0, worst, 100 * worst):
         x = mechanism.sum_quantile(weights, times, confidence, normal)
         for at in inputs(mechanism):
-            z = mechanism.sample(np.full((3, n), at), rng) - mechanism.mean(at)
-            total = weights[[0, 1, 1]] @ z + rng.normal(0, math.sqrt(normal), n)
-            assert (np.abs(total) <= x).mean() >= confidence - off
+            z = mechanism.sample(repeated(at, 3, n), rng) - mechanism.mean(at)
+            total = np.tensordot(weights[[0, 1, 1]], z, axes=1)
+            total += rng.normal(0, math.sqrt(normal), total.shape)
+            assert (np.abs(total) <= x).mean(axis=0).min() >= confidence - off
             if normal > worst:
                 forgotten = mechanism.sum_quantile(weights, times, confidence)
-                assert (np.abs(total) <= forgotten).mean() < confidence - off
+                assert (np.abs(total) <= forgotten).mean(axis=0).max() < confidence - off
 
 
 @pytest.mark.parametrize("mechanism", ALL, ids=name)
@@ -134,12 +140,13 @@ def test_the_contract(mechanism: Any) -> None:
     event = mechanism.event()
     assert (event.epsilon, event.delta) == (mechanism.epsilon, mechanism.delta)
     assert mechanism.scale == pytest.approx(math.sqrt(mechanism.worst_variance / 2), rel=0.1)
-    x = np.resize(inputs(mechanism), (2, 2))
+    given = np.array(inputs(mechanism))
+    x = given[np.resize(np.arange(len(given)), (2, 2))]
     assert (mechanism.clip(x) == x).all()
     one, again = (mechanism.sample(x, np.random.default_rng(7)) for _ in range(2))
-    assert one.shape == mechanism.variance(x).shape == (2, 2)
+    assert one.shape == mechanism.variance(x).shape == (2, 2, *given.shape[1:])
     assert (one == again).all()
-    assert mechanism.sample(x[0, 0], np.random.default_rng(7)).shape == ()
+    assert mechanism.sample(x[0, 0], np.random.default_rng(7)).shape == given.shape[1:]
 
 
 def chi_square(counts: Any, probabilities: Any) -> Any:

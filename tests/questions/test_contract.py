@@ -1,44 +1,47 @@
-"""Every question through one suite: sensitivity, coverage, error, weakened twins, terms."""
+"""Every question through one suite: sensitivity, totals, exact likelihoods, coverage, terms."""
 
 from __future__ import annotations
 
 import json
 import math
-from dataclasses import replace
+from collections import Counter
+from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import pairwise
+from pathlib import Path
+from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 import pytest
 
+import veilsum.questions
 from tests.questions.make import (
     EPSILONS,
     SIZES,
+    answers,
+    identity,
     in_of,
-    noise_of,
+    instances,
+    noise_for,
+    noises_of,
+    on_grid,
     only,
     records,
-    released,
+    stages_of,
     vector,
 )
-from veilsum.questions import QUESTIONS, By, Category, GridNoise, Question
+from tests.questions.search import Pair, by_optimiser, every_record, pair_of, worst_pair
+from veilsum.privacy.laws import DiscreteLaplace
+from veilsum.questions import QUESTIONS, GridNoise, Question
 from veilsum.questions.noise import grid
 
 REPLICAS = 400
-GROUPS = Category("group", ("p", "q", "r"))
-
-
-def instances() -> list[Question]:
-    plain = [question for kind in QUESTIONS.values() for question in kind.examples()]
-    return [*plain, *(By(question=one, group=GROUPS) for one in plain if not one.partial)]
-
-
-def identity(question: Question) -> str:
-    kinds = [type(question).__name__, *(["by"] if isinstance(question, By) else [])]
-    some = "some" if question.partial else "all"
-    return "-".join([question.name, *kinds, some, str(question.dimension)])
-
-
+LEAST = 0.95 - 5 * math.sqrt(0.95 * 0.05 / REPLICAS)  # of coverage: a false alarm below 1e-6
 ALL = instances()
+NUMBERS = [  # whose bounds somebody might read off the data
+    one for one in ALL if len(one.stages) == 1 and not all(c.places for c in one.columns)
+]
 every_question = pytest.mark.parametrize("question", ALL, ids=map(identity, ALL))
 
 
@@ -46,81 +49,168 @@ def test_every_question_of_the_package_has_an_example() -> None:
     assert {one.name for one in ALL} == set(QUESTIONS.names())
 
 
+def test_no_file_hides_the_question_of_its_name() -> None:
+    """`questions.count` is a maker: a module `count.py` would take the name of the package."""
+    files = {path.stem for path in Path(veilsum.questions.__file__).parent.glob("*.py")}
+    hidden = {name for name in QUESTIONS.names() if name.replace("-", "_") in files}
+    assert not hidden, f"rename {hidden}, such as to the plural"
+
+
 @every_question
 def test_no_move_of_a_record_exceeds_the_statistic(question: Question) -> None:
-    """Pairs of corners and random records, and coordinate ascent from the worst of them."""
-    rng = np.random.default_rng(1)
-    statistic, step = question.statistic, grid(question.statistic)
-    l1, l2 = statistic.steps(step)
-    rows = corners_and_more(question, rng)
-    each = [vector_of_one(question, rows, k, step) for k in range(len(next(iter(rows.values()))))]
-    if question.partial:
-        each.append(np.zeros_like(each[0]))
-    x = np.array(each, dtype=float)
-    moves = np.abs(x[:, None] - x[None])
-    assert moves.sum(axis=2).max() <= l1
-    assert np.sqrt((moves**2).sum(axis=2)).max() <= l2 * (1 + 1e-12)
-    assert moves.sum(axis=2).max() >= 0.9 * l1  # not overstated: noise would be wasted
-
-
-def corners_and_more(question: Question, rng: np.random.Generator) -> dict[str, np.ndarray]:
-    many = records(question, 240, rng)
-    for name, values in many.items():
-        if values.dtype.kind == "f":
-            many[name] = np.where(
-                rng.random(240) < 0.7, rng.choice([0.0, 1.0, 0.5, 0.25], 240), values
-            )
-        else:
-            many[name] = rng.integers(0, values.max() + 1, 240)
-    return many
-
-
-def vector_of_one(
-    question: Question, rows: dict[str, np.ndarray], k: int, step: Fraction
-) -> np.ndarray:
-    one = {name: values[k : k + 1] for name, values in rows.items()}
-    return question.expand(question.total(one, step))
+    """Corners, random records and coordinate ascent from the worst of them, at each stage."""
+    for one, statistic in stages_of(question):
+        step = grid(statistic)
+        l1, l2 = statistic.steps(step)
+        worst = worst_pair(one, step, np.random.default_rng(1))
+        assert worst.l1 <= l1
+        assert worst.l2 <= l2 * (1 + 1e-12)
+        tight = max(worst.l1 / l1, worst.l2 / l2)
+        assert tight >= 0.9, "overstated: noise is wasted"
 
 
 @every_question
-def test_totals_are_the_sum_of_the_records(question: Question) -> None:
+def test_no_pair_of_a_coarse_grid_exceeds_it_after_rounding(question: Question) -> None:
+    """All pairs of 17 places a number, on grids so coarse that rounding counts."""
+    for one, statistic in stages_of(question):
+        rows = every_record(one, 17)
+        if rows is None:
+            continue
+        steps = [grid(statistic)] if statistic.step else [Fraction(1, k) for k in (2, 5, 16)]
+        for step in steps:
+            l1, l2 = statistic.steps(step)
+            count = len(next(iter(rows.values())))
+            x = np.array([on_grid(one, only(rows, slice(k, k + 1)), step) for k in range(count)])
+            if one.partial:
+                x = np.concatenate([x, np.zeros((1, x.shape[1]), dtype=x.dtype)])
+            for row in x:
+                moved = np.abs(x - row).astype(float)
+                assert moved.sum(axis=1).max() <= l1
+                assert np.sqrt((moved**2).sum(axis=1)).max() <= l2 * (1 + 1e-12)
+
+
+@pytest.mark.slow
+@every_question
+@pytest.mark.parametrize("norm", [1, 2])
+def test_no_pair_that_an_optimiser_finds_exceeds_it(question: Question, norm: int) -> None:
+    for one, statistic in stages_of(question):
+        step = grid(statistic)
+        most = by_optimiser(one, step, norm, seed=norm)
+        assert most <= statistic.steps(step)[norm - 1] * (1 + 1e-12)
+
+
+@every_question
+def test_totals_add_up_over_any_split_of_the_rows(question: Question) -> None:
+    """Of one file or of sites, in any order, one of them without rows: the same whole numbers."""
     rng = np.random.default_rng(2)
-    rows, step = records(question, 40, rng), grid(question.statistic)
-    whole = question.expand(question.total(rows, step))
-    one_by_one = sum(vector_of_one(question, rows, k, step) for k in range(40))
-    np.testing.assert_array_equal(whole, one_by_one)
+    for one, statistic in stages_of(question):
+        rows, step = records(one, 60, rng), grid(statistic)
+        whole = on_grid(one, rows, step)
+        mixed = only(rows, rng.permutation(60))
+        np.testing.assert_array_equal(whole, on_grid(one, mixed, step))
+        ends = [0, *sorted(rng.integers(0, 61, 2).tolist()), 60, 60]
+        sites = [only(rows, slice(a, b)) for a, b in pairwise(ends)]
+        np.testing.assert_array_equal(whole, sum(on_grid(one, site, step) for site in sites))
+        each = sum(on_grid(one, only(rows, slice(k, k + 1)), step) for k in range(60))
+        np.testing.assert_array_equal(whole, each)
+        assert np.issubdtype(whole.dtype, np.integer)
+
+
+@every_question
+def test_the_exact_likelihood_of_a_worst_pair_is_within_epsilon(question: Question) -> None:
+    """log P(o | D)/P(o | D') by the law's probabilities, where it is largest; half the noise exceeds it."""
+    for one, statistic in stages_of(question):
+        step = grid(statistic)
+        worst = worst_pair(one, step, np.random.default_rng(1))
+        for epsilon in (0.5, 1.0):
+            assert loss(worst, noise_for(statistic, epsilon)) <= epsilon * (1 + 1e-9)
+            weakened = noise_for(statistic, epsilon, shrunk=0.5)
+            if worst.l1 >= 0.9 * statistic.steps(step)[0]:
+                assert loss(worst, weakened) > 1.6 * epsilon
+        delta = 1e-6
+        assert spent_delta(worst, statistic.steps(step)[1], delta) <= delta
+        if worst.l2 >= 0.9 * statistic.steps(step)[1]:
+            assert spent_delta(worst, statistic.steps(step)[1] / 2, delta) > 10 * delta
+
+
+def loss(pair: Pair, noise: GridNoise) -> float:
+    """The largest log likelihood ratio: at outputs that are the vector of one of both records."""
+    law = noise.law
+    assert isinstance(law, DiscreteLaplace)
+    at_0 = law.pmf(0)[0]
+    moved = [int(k) for k in np.abs(pair.a - pair.b) if k]
+    return sum(math.log(at_0 / law.pmf(k)[1]) for k in moved)
+
+
+def spent_delta(pair: Pair, stated: float, delta: float, epsilon: float = 1.0) -> float:
+    """Of Gaussian noise for a stated move, at epsilon, by its curve."""
+    from veilsum.privacy.mechanisms.gaussian import multiplier
+
+    cdf, m = NormalDist().cdf, pair.l2 / (multiplier(epsilon, delta) * stated)
+    return cdf(m / 2 - epsilon / m) - math.exp(epsilon) * cdf(-m / 2 - epsilon / m)
+
+
+@pytest.mark.parametrize("question", NUMBERS, ids=map(identity, NUMBERS))
+def test_a_weakened_twin_with_bounds_from_the_data_exceeds_epsilon(question: Question) -> None:
+    """Its bounds are the largest value of each number: one larger value moves all other records."""
+    numbers = [c.name for c in question.columns if not c.places]
+    rng = np.random.default_rng(4)
+    noise = noise_for(question.statistic, 1.0)
+    rows = records(question, 50, rng)
+    rows |= {name: 0.1 + 0.3 * rows[name] for name in numbers}
+    other = {name: values.copy() for name, values in rows.items()}
+    for name in numbers:
+        other[name][0] = 1.0
+
+    def narrowed(table: dict[str, Any]) -> dict[str, Any]:
+        return table | {name: table[name] / table[name].max() for name in numbers}
+
+    a, b = (vector(question, narrowed(table), noise) for table in (rows, other))
+    assert loss(Pair({}, {}, a, b, 0.0, 0.0), noise) > 2.0
+    a, b = (vector(question, table, noise) for table in (rows, other))
+    assert loss(Pair({}, {}, a, b, 0.0, 0.0), noise) <= 1 + 1e-9
 
 
 @every_question
 def test_intervals_cover_the_statistic_of_these_records(question: Question) -> None:
-    """0.93 to 0.97 for 400 replicas would fail 1 time in 30: the line is 5 sd, a false alarm below 1e-6.
-
-    An interval on a lattice covers more than it says, where the next shorter one would not cover
-    enough; so does one that is cut at a bound.
-    """
-    covered, refused = coverage(question, epsilon=1.0, count=969)
-    sd = math.sqrt(0.95 * 0.05 / REPLICAS)
-    assert refused < 0.5
-    assert covered > 0.95 - 5 * sd
-
-
-@every_question
-def test_a_weakened_twin_with_half_the_noise_is_found_by_its_likelihood(question: Question) -> None:
-    """The exact loss of a worst pair under the law: at most epsilon, and twice that for the weakened twin."""
-    epsilon = 1.0
-    noise = noise_of(question, epsilon)
-    l1 = question.statistic.steps(noise.step)[0]
-    assert l1 / float(noise.law.scale) <= epsilon * (1 + 1e-12)  # type: ignore[attr-defined]
-    weakened = noise_of(question, epsilon, shrunk=0.5)
-    assert l1 / float(weakened.law.scale) > 1.9 * epsilon  # type: ignore[attr-defined]
+    """At least 0.95 - 5 sd: 0.93 to 0.97 for 400 replicas would fail 1 time in 30."""
+    found = coverage(question, epsilon=1.0, count=969)
+    if question.forecast(969, noises_of(question, 1.0)[0]).useful:
+        assert found.refused < 0.5
+    assert found.least > LEAST
 
 
 @every_question
 def test_terms_are_plain_and_tell_questions_apart(question: Question) -> None:
     text = json.dumps(question.terms(), sort_keys=True)
-    assert question.name in text
-    if not question.partial:
-        assert text != json.dumps(question.within().terms(), sort_keys=True)
+    others = [json.dumps(one.terms(), sort_keys=True) for one in ALL if one != question]
+    assert text not in others
+
+
+@every_question
+def test_answers_have_one_shape(question: Question) -> None:
+    """A value of each label between its ends, or NaN in all three; a sentence; plain labels."""
+    rng = np.random.default_rng(5)
+    rows = only(records(question, 300, rng), in_of(question, 300, rng))
+    for found in answers(question, rows, noises_of(question, 1.0), 300, rng, 5):
+        assert not found[0].detail
+        for one in found:
+            value, low, high = (
+                np.ravel(np.asarray(x, dtype=float)) for x in (one.value, one.low, one.high)
+            )
+            assert value.shape == low.shape == high.shape == (len(one.labels) or value.size,)
+            assert one.sentence.endswith(".")
+            known = ~np.isnan(low)
+            assert (low[known] <= high[known] + 1e-12).all()
+
+
+def test_the_worst_pair_of_a_mean_is_its_range() -> None:
+    """The search is judged by a case that is known."""
+    mean = veilsum.questions.mean("x", between=(0.0, 1.0))
+    step = grid(mean.statistic)
+    assert worst_pair(mean, step, np.random.default_rng(1)).l1 == 1 / step
+    one = {"x": np.array([0.25])}
+    assert pair_of(mean, one, {"x": np.array([0.5])}, step).l1 == Fraction(1, 4) / step
 
 
 @pytest.mark.slow
@@ -128,40 +218,91 @@ def test_terms_are_plain_and_tell_questions_apart(question: Question) -> None:
 @pytest.mark.parametrize("epsilon", EPSILONS)
 @pytest.mark.parametrize("count", SIZES)
 def test_coverage_at_all_sizes(question: Question, epsilon: float, count: int) -> None:
-    noise = noise_of(question, epsilon)
-    forecast = question.forecast(count, noise)
-    covered, refused = coverage(question, epsilon, count)
-    print(
-        f"{identity(question)} n={count} eps={epsilon}: covered {covered:.3f}, refused {refused:.3f}"
-    )
-    assert covered > 0.95 - 5 * math.sqrt(0.95 * 0.05 / REPLICAS) or not forecast.useful
-    assert refused < 0.05 or not forecast.useful
+    """Printed; at least 0.95 - 5 sd where noise is at most three times sampling.
+
+    More than 0.97 in 4,000 replicas (5.8 sd above 0.95) is allowed where the noise's lattice is coarse,
+    where intervals are cut at a bound, or where they hold all at once: which of these it is, is looked up.
+    """
+    useful = question.forecast(count, noises_of(question, epsilon)[0]).useful
+    found = coverage(question, epsilon, count)
+    note = "" if useful else " (noise is more than three times sampling)"
+    print(f"{identity(question)} n={count} eps={epsilon}: {found}{note}")
+    if not useful:
+        return
+    assert found.least > LEAST
+    if found.least > 0.97:
+        again = coverage(question, epsilon, count, 10 * REPLICAS)
+        assert again.least <= 0.97 or again.why, f"{again} without a reason"
 
 
-def coverage(question: Question, epsilon: float, count: int) -> tuple[float, float]:
-    """How often the worst-covered component's interval has the truth, and how often there is none."""
+@dataclass
+class Coverage:
+    """How often intervals have the truth, by component; why more often than they say."""
+
+    hits: Counter[str] = field(default_factory=Counter)
+    asked: Counter[str] = field(default_factory=Counter)
+    none: Counter[str] = field(default_factory=Counter)
+    ends: Counter[tuple[str, str, float]] = field(default_factory=Counter)
+    replicas: int = 0
+    sd: float = 0.0  # of the noise, in steps
+    together: bool = False
+
+    @property
+    def least(self) -> float:
+        """Of the component that is covered least often; all at once for simultaneous intervals."""
+        return min((self.hits[k] / self.asked[k] for k in self.asked), default=1.0)
+
+    @property
+    def refused(self) -> float:
+        """Of the component that is left without an answer most often."""
+        return max(self.none.values(), default=0) / self.replicas
+
+    @property
+    def why(self) -> str:
+        """What explains an interval that covers more than it says; "" for nothing."""
+        if self.together:
+            return "simultaneous"
+        if self.sd < 10:
+            return "coarse lattice"
+        cut = sum(count for count in self.ends.values() if count > 0.02 * self.replicas)
+        return "cut at a bound" if cut else ""
+
+    def __str__(self) -> str:
+        why = f" ({self.why or 'unexplained'})" if self.least > 0.97 else ""
+        return f"covered {self.least:.3f}{why}, refused {self.refused:.3f}"
+
+
+def coverage(question: Question, epsilon: float, count: int, replicas: int = REPLICAS) -> Coverage:
     rng = np.random.default_rng([count, int(10 * epsilon)])
-    noise = noise_of(question, epsilon)
-    rows = records(question, count, rng)
-    rows = only(rows, in_of(question, count, rng))
-    true = vector(question, rows, noise)
-    tiny = noise_of(question, 300.0)
-    truth = np.ravel(
-        question.decode(released(question, true, tiny_at(noise, tiny), count))[0].value
-    )
-    noises = noise.law.sample((REPLICAS, len(true)), rng)
-    hits, none = np.zeros(truth.size), np.zeros(truth.size)
-    for replica in range(REPLICAS):
-        found = question.decode(released(question, true + noises[replica], noise, count))[0]
-        low, high = np.ravel(found.low).astype(float), np.ravel(found.high).astype(float)
-        none += np.isnan(low)
-        slack = 1e-9 * (1 + np.abs(truth))
-        hits += (low - slack <= truth) & (truth <= high + slack)
-    asked = REPLICAS - none
-    known = ~np.isnan(truth) & (asked > 0)
-    return float((hits[known] / asked[known]).min(initial=1.0)), float(none.max() / REPLICAS)
+    noises = noises_of(question, epsilon)
+    rows = only(records(question, count, rng), in_of(question, count, rng))
+    (truth,) = answers(question, rows, noises, count, rng, 1, silent=True)
+    true = by_label(truth[0].labels, truth[0].value)
+    found = Coverage(replicas=replicas, sd=min(math.sqrt(n.law.variance) for n in noises))
+    for answer in answers(question, rows, noises, count, rng, replicas):
+        first = answer[0]
+        found.together = first.together
+        low, high = by_label(first.labels, first.low), by_label(first.labels, first.high)
+        held = True
+        for label, value in low.items():
+            here = true.get(label, 0.0)
+            if math.isnan(value) or math.isnan(here):
+                found.none[label] += math.isnan(value)
+                continue
+            slack = 1e-9 * (1 + abs(here))
+            hit = value - slack <= here <= high[label] + slack
+            held &= hit
+            if not first.together:
+                found.asked[label] += 1
+                found.hits[label] += hit
+            for end, at in (("low", value), ("high", high[label])):
+                found.ends[label, end, at] += 1
+        if first.together:
+            found.asked["all"] += 1
+            found.hits["all"] += held
+    return found
 
 
-def tiny_at(noise: GridNoise, tiny: GridNoise) -> GridNoise:
-    """A law next to nothing on the same grid, so that `decode` gives the true statistic."""
-    return replace(tiny, step=noise.step)
+def by_label(labels: tuple[str, ...], values: Any) -> dict[str, float]:
+    ravelled = np.ravel(np.asarray(values, dtype=float)).tolist()
+    return dict(zip(labels or map(str, range(len(ravelled))), ravelled, strict=True))

@@ -15,7 +15,7 @@ from scipy import stats
 import veilsum as vs
 from veilsum.errors import FamilyError, VeilsumError
 from veilsum.families import Bernoulli, LogNormal, LogNormal1p, Normal, Poisson
-from veilsum.front import of_runs
+from veilsum.front.of_runs import of_runs
 from veilsum.front.table import long_table
 from veilsum.front.words import with_bar
 from veilsum.privacy import Batches, MaskedDP, NetworkDP, NoPrivacy, SignalDP

@@ -20,7 +20,8 @@ from tests.results.attacks import Loot, Victim, recovered
 from veilsum import algorithms, families, networks
 from veilsum.algorithms.base import Algorithm, Coefficients, Sensitivities
 from veilsum.cli.app import app
-from veilsum.front import Answers, of_runs
+from veilsum.front import Answers
+from veilsum.front.of_runs import of_runs
 from veilsum.privacy import SignalDP, plan
 from veilsum.scenario import Scenario, run
 from veilsum.signals import as_signals

@@ -8,7 +8,7 @@ import pytest
 import veilsum as vs
 from veilsum.errors import VeilsumError
 from veilsum.families import LogNormal, Normal
-from veilsum.front import of_runs
+from veilsum.front.of_runs import of_runs
 from veilsum.front.table import as_csv
 from veilsum.privacy import NetworkDP, NoPrivacy, SignalDP, Status
 from veilsum.results.combined import combined_guarantee

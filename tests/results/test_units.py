@@ -12,7 +12,7 @@ import veilsum as vs
 from tests.front.studies import SEVERAL
 from veilsum import families
 from veilsum.errors import ScenarioError
-from veilsum.front import of_runs
+from veilsum.front.of_runs import of_runs
 from veilsum.front.table import long_table
 from veilsum.results import Result, units
 from veilsum.scenario import Scenario, run

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from veilsum.scenario.errors import lines
+from veilsum._toml import lines
 
 TEXT = '''a = 1
 b.c = "x # ] y" # a comment

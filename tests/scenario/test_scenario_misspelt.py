@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.scenario.scenario_texts import BASE
+from veilsum._toml import lines
 from veilsum.errors import ScenarioError
 from veilsum.scenario import Scenario
-from veilsum.scenario.errors import lines
 
 TEXT = BASE + '\n[[variant]]\nname = "a"\nalgorithm.rounds = 4\n[[variant]]\nname = "b"\n'
 KEYS = sorted({str(key) for path in lines(TEXT) for key in path if isinstance(key, str)})

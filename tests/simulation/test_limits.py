@@ -11,7 +11,7 @@ import pytest
 import veilsum as vs
 from veilsum.algorithms import Average, Coefficients
 from veilsum.errors import AlgorithmError, FamilyError, LimitWarning, SignalError
-from veilsum.front import of_runs
+from veilsum.front.of_runs import of_runs
 from veilsum.front.table import as_csv
 from veilsum.simulation.limits import clipping, limits, spread
 

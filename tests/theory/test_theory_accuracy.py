@@ -179,7 +179,7 @@ def test_one_way_links_have_a_half_width_too() -> None:
         (Poisson(bounds=(0, 7)), (0.0, 7.0)),
         (LogNormal(sigma=1.0, bounds=(1.0, math.e)), (0.0, 1.0)),
         (Laplace(location=1.0, bounds=(0.0, 5.0)), (0.0, 4.0)),
-        (NormalBoth(bounds=(-1.0, 2.0)), (-1.0, 2.0)),  # of s and s^2 in [0, 4] the narrower
+        (NormalBoth(bounds=(-1.0, 2.0)), (0.0, 0.75)),  # of s - c and (s - c)^2/w the narrower
         (Categorical(categories=3), (0.0, 1.0)),
     ],
 )

@@ -31,6 +31,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from veilsum._toml import Issue, SourceMap, options
 from veilsum.agents.config_keys import (
     credentials_of,
     make_ledger_key,
@@ -62,7 +63,6 @@ from veilsum.agents.transport.zenoh import ZenohTransport
 from veilsum.agents.transport.zenoh_config import Endpoint
 from veilsum.errors import AgentError
 from veilsum.privacy.accounting import Budget
-from veilsum.scenario.errors import Issue, SourceMap, options
 from veilsum.scenario.json_schema import schema_of
 from veilsum.scenario.loader import load_model
 

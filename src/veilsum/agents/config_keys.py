@@ -8,11 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from veilsum._toml import SourceMap
 from veilsum.agents.config_tables import KeysTable
 from veilsum.agents.manifest import Manifest
 from veilsum.agents.pki import Credentials, SigningKey
 from veilsum.errors import AgentError, LedgerError
-from veilsum.scenario.errors import SourceMap
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from veilsum._toml import SourceMap
 from veilsum.agents.config_tables import SQLITE, ReadingsTable
 from veilsum.agents.readings import (
     CommandReadings,
@@ -19,7 +20,6 @@ from veilsum.agents.readings import (
     secret_of,
 )
 from veilsum.errors import AgentError
-from veilsum.scenario.errors import SourceMap
 
 
 @dataclass(frozen=True)

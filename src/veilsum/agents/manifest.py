@@ -539,6 +539,12 @@ class Manifest:
         if len(set(labels)) < len(labels):
             raise AgentError("agents need labels that differ as text; rename those that do not")
         privacy = problem.privacy
+        if privacy.stream is not None:
+            raise AgentError(
+                'unit = "stream" in [privacy] is for simulations: agents release every reading with noise '
+                "of one size; leave unit and horizon out, and bound what a stream costs by unit = "
+                '"stream" in [budget]'
+            )
         last = problem.rounds if rounds is None else rounds
         batches = privacy.batches or Batches(batch_growth, longest_batch)
         batches = batches_of(batches, every, last, privacy.masked)

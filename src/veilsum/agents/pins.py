@@ -15,9 +15,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from veilsum._toml import Issue
 from veilsum.agents.pki.signing import FILE, TABLE, read_keys
 from veilsum.scenario.check import resolve
-from veilsum.scenario.errors import Issue
 
 if TYPE_CHECKING:
     from veilsum.agents.manifest import Manifest

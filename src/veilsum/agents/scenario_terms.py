@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from veilsum._toml import Issue, SourceMap, raise_
 from veilsum.agents.manifest import Manifest
 from veilsum.agents.membership.signed_epoch import SignedEpoch
 from veilsum.agents.pins import Pins, check_pinned, pins_of
 from veilsum.errors import AgentError, PrivacyError, VeilsumError
 from veilsum.scenario import Scenario
-from veilsum.scenario.errors import Issue, SourceMap, attribute, raise_
+from veilsum.scenario.errors import attribute
 from veilsum.scenario.schema import Spec
 from veilsum.simulation import Problem
 

@@ -1,8 +1,8 @@
-"""One answer: check, forecast, one pass over the rows, one exact draw, charged and kept.
+"""One answer: settle what is public, one pass over the rows, one exact draw, charged and kept.
 
-Order matters. Everything that shapes the vectors is public and settled before a row is read; the charge,
-the draw and the answer are one transaction of the budget, so that an answer that anybody has seen is
-always charged, and is never drawn again.
+Order matters. Everything that shapes the vectors is public and settled before a row is read. The charge,
+the draw and the answer are one transaction of the budget, so that an answer that anybody has seen is always
+charged, and is never drawn again. A refusal after the rows were read depends on their public number alone.
 """
 
 from __future__ import annotations
@@ -10,28 +10,30 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from veilsum.asking.budget import BudgetFile
+from veilsum.asking.by_id import IdCodes
+from veilsum.asking.passes import Pass
+from veilsum.asking.settling import BEYOND, AskedQuestion, Settled, settle
 from veilsum.asking.tables import Table, open_table
-from veilsum.asking.units import EachRow, RecordUnit, Sums
+from veilsum.asking.usefulness import check_useful
 from veilsum.errors import QuestionError
 from veilsum.privacy.accounting import PrivacyEvent
-from veilsum.questions import (
-    By,
-    Category,
-    Decoded,
-    Forecast,
-    GridNoise,
-    NoisedVector,
-    Question,
-    priced,
-)
-from veilsum.questions.columns import UnreadableValueError
+from veilsum.questions import Category, Decoded, NoisedVector, Question
+from veilsum.questions.columns import Number
 
-FORMAT = 1
+if TYPE_CHECKING:
+    from veilsum.asking.codebook import Codebook, Settings
+
+MONTHS = (
+    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October",
+    "November", "December",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +52,8 @@ class Reply:
         As they were asked.
     decoded : sequence of tuple of Decoded
         The answers of each.
+    shares : sequence of float
+        Of epsilon, for each question.
     event : PrivacyEvent
         What the release costs.
     epsilon_spent, epsilon_limit : float
@@ -58,6 +62,14 @@ class Reply:
         The file of the budget.
     stored : bool
         Whether the answer was drawn before, and cost nothing now.
+    notes : tuple of str
+        What a reader must know, such as that values beyond the bounds count as the bounds.
+    population : bool
+        Whether intervals are of the population that the records were sampled from.
+    where : str
+        Which records were asked about, such as "region north or south"; empty for all.
+    date : str
+        Of a stored answer: when it was drawn, such as "19 November 2026".
     """
 
     table: str
@@ -65,11 +77,16 @@ class Reply:
     unit: str
     questions: Sequence[Question]
     decoded: Sequence[tuple[Decoded, ...]]
+    shares: Sequence[float]
     event: PrivacyEvent
     epsilon_spent: float
     epsilon_limit: float
     budget: str
     stored: bool
+    notes: tuple[str, ...] = ()
+    population: bool = False
+    where: str = ""
+    date: str = ""
 
 
 def ask(
@@ -77,18 +94,28 @@ def ask(
     *questions: Question,
     epsilon: float,
     delta: float = 0.0,
-    where: Mapping[str, Sequence[str]] | None = None,
-    by: Category | None = None,
+    where: Mapping[str, Any] | None = None,
+    by: Category | tuple[str, Sequence[Any]] | None = None,
+    id: str | None = None,
+    cap: int | None = None,
+    missing: Any = None,
+    population: bool = False,
+    rows_public: bool | None = None,
+    clipped: bool = False,
     budget: Any = None,
     limit: float | None = None,
     anyway: bool = False,
+    fresh: bool = False,
+    decimal: str = ".",
+    sql: str | None = None,
+    codebook: Any = None,
 ) -> Reply:
     """Ask questions of a table, once, for epsilon together.
 
     Parameters
     ----------
     data
-        A path, a data frame, columns by name.
+        A path or several, a data frame, a DuckDB relation, an Arrow table, columns by name.
     *questions
         Of `veilsum.questions`.
     epsilon, delta
@@ -96,134 +123,202 @@ def ask(
     where
         Columns and the values that count.
     by
-        Groups, each of which is asked.
+        Groups, each of which is asked: a `Category`, or a column and its public values.
+    id
+        The column that says whose a row is: the unit is all rows of one id.
+    cap
+        How many rows of an id count; without it the mean of its rows counts as one record.
+    missing
+        What a missing value is: None for an error, "out" to leave its row out, else what it counts as.
+    population
+        Whether intervals are of the population that the records were sampled from.
+    rows_public
+        Whether the number of records is public. By default that of a whole table is, and the number that
+        a filter leaves is not; True makes that public as well, False neither.
+    clipped
+        Whether to ask as well what share of the records lies beyond the bounds.
     budget
         Where the budget is kept; beside a file by default.
     limit
         Of the budget; the first question's epsilon by default.
     anyway
         Ask although noise will be more than three times sampling.
+    fresh
+        Whether to pay for a new draw of a question that was answered.
+    decimal
+        The decimal mark of numbers in text.
+    sql
+        A SELECT of DuckDB that makes the table, over `data` as the table "data".
+    codebook
+        A public file that describes the columns; the one beside a file by default.
     """
-    table = open_table(data)
-    unit: RecordUnit = EachRow()
-    filters = [Category(name, tuple(values)) for name, values in (where or {}).items()]
-    asked = [_grouped(one.within() if filters else one, by) for one in questions]
-    asked = [unit.ask(one) for one in asked]
-    table.check([*(c.name for one in asked for c in one.columns), *(f.name for f in filters)])
-    stages = [
-        (one, k, share / len(asked), unit.statistic(statistic))
-        for one in asked
-        for k, (share, statistic) in enumerate(zip(one.stages, one.stage_statistics, strict=True))
-    ]
-    price = priced([stage[3] for stage in stages], [stage[2] for stage in stages], epsilon, delta)
-    terms = json.dumps(
-        {"format": FORMAT, "questions": [one.terms() for one in asked], "unit": str(unit),
-         "where": {f.name: list(f.values) for f in filters}, "epsilon": epsilon, "delta": delta},
-        sort_keys=True,
+    table = open_table(data, decimal, sql)
+    book = _codebook(data, codebook)
+    settings = None if book is None else _settings(book, questions, where, by, id, limit)
+    if settings is not None:
+        id = settings.id
+        limit = settings.limit[0] if limit is None and settings.limit else limit
+    settled = settle(
+        questions, epsilon=epsilon, delta=delta, where=where, by=by, id=id, cap=cap, missing=missing,
+        population=population, rows_public=rows_public, clipped=clipped, decimal=decimal, sql=sql,
+        settings=settings,
     )  # fmt: skip
-    noises: dict[Question, list[GridNoise]] = {one: [] for one in asked}
-    for stage, noise in zip(stages, price.parts, strict=True):
-        noises[stage[0]].append(noise)
-
-    def draw() -> dict[str, Any]:
-        done: list[list[NoisedVector]] = [[] for _ in asked]
-        steps: list[list[list[int]]] = [[] for _ in asked]
-        units = 0
-        for k in range(max(len(one.stages) for one in asked)):
-            due = [q for q, one in enumerate(asked) if k < len(one.stages)]
-            now = [asked[q].stage(k, done[q]) for q in due]
-            for q, one in zip(due, now, strict=True):
-                if one.statistic != asked[q].stage_statistics[k]:
-                    raise QuestionError(f"stage {k} of {asked[q].name} moves by more than it says")
-            laws = [noises[asked[q]][k] for q in due]
-            sums = unit.sums(now, [noise.step for noise in laws])
-            _one_pass(table, sums, now, filters)
-            units = sums.units
-            for q, vector, noise in zip(due, sums.vectors(), laws, strict=True):
-                x = noise.law.draw(len(vector))
-                steps[q].append([int(a) + int(b) for a, b in zip(vector, x, strict=True)])
-                done[q].append(_vector(asked[q], steps[q][-1], noise, units))
-        return {"vectors": steps, "records": units}
-
+    table = table if book is None else _decoded(table, book)
+    table.check(settled.view.names([one.question for one in settled.asked]))
     with BudgetFile.of(table, budget) as file:
+        terms = _newest(file, settled.terms, fresh)
         kept = file.answer(terms)
         stored = kept is not None
         if kept is None:
-            count = table.rows()
-            for one in asked if not anyway else ():
-                _useful(one.forecast(count, noises[one][0]))
-            kept = file.once(terms, price.event, draw, limit=limit)
-        spent, most = file.spent(), file.limit()
-    decoded = [
-        one.conclude([
-            _vector(one, steps, noise, kept["records"])
-            for steps, noise in zip(drawn, noises[one], strict=True)
-        ])
-        for one, drawn in zip(asked, kept["vectors"], strict=True)
-    ]  # fmt: skip
-    public = None if any(one.partial for one in asked) else kept["records"]
-    return Reply(
-        table.name,
-        public,
-        str(unit),
-        asked,
-        decoded,
-        price.event,
-        spent,
-        most,
-        str(file.path),
-        stored,
-    )
+            kept = file.once(
+                terms, settled.event, lambda: _draw(table, settled, anyway), limit=limit
+            )
+        spent, most, place = file.spent(), file.limit(), str(file.path)
+    return _reply(table, settled, kept, spent, most, place, stored)
 
 
-def _vector(question: Question, steps: Sequence[int], noise: GridNoise, units: int) -> NoisedVector:
-    values = np.array([s * float(noise.step) for s in steps])
-    return NoisedVector(values, noise, None if question.partial else units, units)
+def _newest(file: BudgetFile, terms: str, fresh: bool) -> str:
+    """The terms of the newest draw of a question; those of the next one, for a fresh draw."""
+    found, k = terms, 1
+    while file.answer(found) is not None:
+        following = json.dumps({**json.loads(terms), "draw": k + 1}, sort_keys=True)
+        if not fresh and file.answer(following) is None:
+            break
+        found, k = following, k + 1
+    return found
 
 
-def _grouped(question: Question, by: Category | None) -> Question:
-    return question if by is None else By(question=question, group=by, partial=question.partial)
+def _draw(table: Table, settled: Settled, anyway: bool) -> dict[str, Any]:
+    """The released vectors, in steps: a pass over the rows for each stage, and one draw after each."""
+    asked = settled.asked
+    steps: list[list[list[int]]] = [[] for _ in asked]
+    codes = IdCodes()
+    units = 0
+    for k in range(max(len(one.noises) for one in asked)):
+        due = [q for q, one in enumerate(asked) if k < len(one.noises)]
+        now = [_stage(asked[q], k, steps[q], units, settled) for q in due]
+        sums = [
+            asked[q].unit.sums(question, asked[q].noises[k].step, codes)
+            for q, question in zip(due, now, strict=True)
+        ]
+        Pass(table, settled.view, now, codes).run(sums)
+        vectors = [one.vector() for one in sums]
+        units = sums[0].units
+        if settled.rows_public and k == 0:
+            _check_rows(table, settled, units, anyway)
+        for q, vector in zip(due, vectors, strict=True):
+            noise = asked[q].noises[k].law.draw(len(vector))
+            steps[q].append([int(a) + int(x) for a, x in zip(vector, noise, strict=True)])
+    return {"vectors": steps, "records": units, "date": date.today().isoformat()}
 
 
-def _useful(forecast: Forecast) -> None:
-    if not forecast.useful:
-        raise QuestionError(
-            f"noise of ± {forecast.half:.3g} on {forecast.of} would be more than three times what sampling "
-            f"does (± {forecast.sampling:.3g}); ask with a larger epsilon, of more rows"
-            f"{forecast.fewer and f', with {forecast.fewer}'}, or anyway"
+def _stage(
+    one: AskedQuestion, k: int, steps: Sequence[Sequence[int]], units: int, settled: Settled
+) -> Question:
+    """The question of stage k, which may move by no more than was said before."""
+    found = one.question.stage(k, _vectors(one, steps, units, settled))
+    if found.statistic != one.question.stage_statistics[k]:
+        raise QuestionError(f"stage {k} of {found.name} moves by more than it says")
+    return found
+
+
+def _check_rows(table: Table, settled: Settled, units: int, anyway: bool) -> None:
+    if not units:
+        where = f" where {settled.where}" if settled.view.filters_public else ""
+        raise QuestionError(f"{table.name} has no rows{where}: there is nothing to ask")
+    if not anyway:
+        check_useful(settled, units)
+
+
+def _vectors(
+    one: AskedQuestion, steps: Sequence[Sequence[int]], units: int, settled: Settled
+) -> list[NoisedVector]:
+    """Released vectors as `decode` sees them."""
+    public = settled.rows_public
+    records = units if public and not one.question.partial else None
+    table = one.unit.most(units) if public else None
+    return [
+        NoisedVector(
+            np.array([s * float(noise.step) for s in vector]), noise, records, table,
+            settled.population,
         )
+        for vector, noise in zip(steps, one.noises, strict=False)
+    ]  # fmt: skip
 
 
-def _one_pass(
-    table: Table, sums: Sums, questions: Sequence[Question], filters: Sequence[Category]
-) -> None:
-    columns = {c.name: c for one in questions for c in one.columns}
-    names = list(dict.fromkeys([*columns, *(f.name for f in filters)]))
-    start = 0
-    for batch in table.batches(names):
-        rows = {}
-        for name, column in columns.items():
-            try:
-                rows[name] = column.read(batch[name])
-            except UnreadableValueError as error:
-                at = table.where(start + error.row)
-                raise QuestionError(f"{table.name}, {at}: column {name} {error.why}") from None
-        count = len(next(iter(batch.values())))
-        inside = np.ones(count, dtype=np.bool_)
-        for one in filters:
-            inside &= one.read(batch[one.name]) >= 0
-        kept = []
-        for question in questions:
-            out = np.zeros(count, dtype=np.bool_)
-            for column in question.columns:
-                out |= column.out(rows[column.name])
-            first = np.flatnonzero(out & inside)
-            if first.size and not question.partial:
-                raise QuestionError(
-                    f"{table.name}, {table.where(start + int(first[0]))}: a value is missing, or in none of "
-                    "the categories"
-                )
-            mask = inside & ~out
-            kept.append(None if mask.all() else mask)
-        sums.add(rows, kept, None)
-        start += count
+def _reply(
+    table: Table, settled: Settled, kept: Mapping[str, Any], spent: float, most: float, place: str,
+    stored: bool,
+) -> Reply:  # fmt: skip
+    asked, units = settled.asked, int(kept["records"])
+    decoded = [
+        one.question.conclude(_vectors(one, steps, units, settled))
+        for one, steps in zip(asked, kept["vectors"], strict=True)
+    ]
+    whole = settled.rows_public and not any(one.question.partial for one in asked)
+    return Reply(
+        table.name, units if whole else None, settled.unit, [one.question for one in asked], decoded,
+        [float(one.share) for one in asked], settled.event, spent, most, place, stored,
+        _notes(settled, decoded, units), settled.population, settled.where,
+        _spelled(kept.get("date", "")) if stored else "",
+    )  # fmt: skip
+
+
+def _notes(settled: Settled, decoded: Sequence[tuple[Decoded, ...]], units: int) -> tuple[str, ...]:
+    """What a reader must know, from released and public numbers alone."""
+    view, notes = settled.view, []
+    if any(isinstance(c, Number) for one in settled.asked for c in one.question.columns):
+        notes.append(BEYOND)
+    counts = [one for found in decoded for one in found if one.quantity == "records"]
+    if view.missing.partial:
+        known = [float(one.value) for one in counts if np.ndim(one.value) == 0]
+        if known and settled.rows_public and not view.filters:
+            left = max(units - known[0], 0.0)
+            notes.append(
+                f"Rows without a value are left out: about {left:,.0f} of {units:,}, a noised number."
+            )
+        else:
+            notes.append("Rows without a value are left out; how many there are is private.")
+    if view.filters_public:
+        notes.append(f"The number of records where {settled.where} is published as it is.")
+    elif not settled.rows_public:
+        notes.append("The number of records is private.")
+    caps = [one.unit for one in settled.asked if hasattr(one.unit, "cap")]
+    if caps:
+        notes.append(
+            f"Of an id with more than {caps[0].cap} rows, {caps[0].cap} chosen at random count."
+        )
+    return tuple(notes)
+
+
+def _spelled(day: str) -> str:
+    if not day:
+        return ""
+    year, month, number = day.split("-")
+    return f"{int(number)} {MONTHS[int(month) - 1]} {year}"
+
+
+def _codebook(data: Any, given: Any) -> Codebook | None:
+    """The codebook that is given, or the one beside a file."""
+    if given is None and not isinstance(data, str | Path):
+        return None
+    from veilsum.asking.codebook import codebook_of
+
+    return codebook_of(data, given)
+
+
+def _decoded(table: Table, book: Codebook) -> Table:
+    """The table without the codes of missing values."""
+    from veilsum.asking.codebook import Coded
+
+    return Coded(table, book)
+
+
+def _settings(
+    book: Codebook, questions: Sequence[Question], where: Any, by: Any, id: str | None, limit: Any
+) -> Settings:
+    from veilsum.asking.codebook import resolve
+
+    group = [] if by is None else [by.name if isinstance(by, Category) else by[0]]
+    names = [c.name for one in questions for c in one.columns]
+    return resolve(book, [*names, *(where or {}), *group], id=id, limit=limit)

@@ -1,69 +1,73 @@
-"""Whose value may be anything: a row, or all rows of one id; and how the rows of a unit make one record.
+"""Whose value may be anything: a row, or all rows of one id; and how the rows of an id make one record.
 
     EachRow    every row is a record
-    EachId     an id is a record: the mean of its rows' encodings, so that it counts once and moves the
-               vector by no more than one row does (a mean lies in the convex hull); nothing is left out
-    Capped     an id is up to K records: K of its rows, chosen by a keyed hash of their place; all others
-               are left out. It moves the vector by K times what a row that may be out does
+    EachId     an id is a record, the mean of its rows' vectors: v = (1/m) sum_r e(r)
+    Capped     an id is up to K records: K of its rows, chosen by a keyed hash
 
-A unit is a class chosen once. What it makes of the statistic of a record is `statistic`, what it makes of
-rows is `Sums`.
+A unit is chosen once for each question. What it makes of the statistic of a row is `statistic`, what it
+makes of rows is `Sums` (`veilsum.asking.sums`).
+
+EachId moves a vector by no more than a row does. v lies in the convex hull of what rows may be (and 0, if
+rows may be out), and the largest distance within a hull is that between two of its points e, e': for
+v = sum a_i e_i and v' = sum b_j e_j,  ||v - v'|| = ||sum a_i b_j (e_i - e_j)|| <= max ||e_i - e_j||. This
+holds on a grid as well:
+
+    whole numbers    v = (floor(M/m) sum_r e(r) + (M mod m) e(first))/M, whose weights are whole and add up to
+                     M = 2^b: a point of the hull, in steps of 1/M, and nothing is rounded. `first` is the
+                     row that is first in the order of values, so that the order of rows does not matter
+    real numbers     rows are rounded to the grid, and their mean again: an error of half a step a component
+                     more than `Statistic.steps` pays anyway
+
+Capped moves it by K times what a row does that may be out: the K rows of one id are replaced one after the
+other by those of another, or by none. Each of them is rounded by itself, which K steps of error pay. Which
+rows of an id count depends on the key and on the rows of this id alone.
+
+A missing id is an error, as nobody knows whose row it is; where missing values are left out, so is its row.
+Ids are compared by their shortest text, over all files: 7, 7.0 and "7" are one id.
 """
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from veilsum._statistic import Statistic
-from veilsum.questions import Question
-from veilsum.questions.base import Ints
+from veilsum.asking.by_id import IdCodes
+from veilsum.asking.sums import CappedSums, HullSums, MeanSums, RowSums, Sums
+from veilsum.errors import QuestionError
+from veilsum.questions import By, Question
+from veilsum.questions.noise import grid
+
+BITS = 30  # of what an id counts for, where its rows are whole numbers
 
 
 class RecordUnit(ABC):
     """Whose value may be anything; abstract."""
 
-    id: str | None = None
-
     @abstractmethod
     def ask(self, question: Question) -> Question:
         """The question as this unit asks it."""
 
-    def statistic(self, record: Statistic) -> Statistic:
-        """How far a unit moves a vector that a record moves so far."""
-        return record
+    @abstractmethod
+    def statistic(self, row: Statistic) -> Statistic:
+        """How far a unit moves a vector that a row moves so far."""
 
     @abstractmethod
-    def sums(self, questions: list[Question], steps: list[Fraction]) -> Sums:
+    def sums(self, question: Question, step: Fraction, codes: IdCodes) -> Sums:
         """An empty sum, to which batches are added."""
+
+    def most(self, units: int) -> int:
+        """How many records there are at most, with so many units."""
+        return units
 
     @abstractmethod
     def __str__(self) -> str:
         """In a promise: "one row"."""
-
-
-class Sums(ABC):
-    """Vectors of several questions in the making; abstract."""
-
-    def __init__(self, questions: list[Question], steps: list[Fraction]) -> None:
-        """Start at 0."""
-        self.questions, self.steps, self.units = questions, steps, 0
-
-    @abstractmethod
-    def add(
-        self, rows: Mapping[str, NDArray[Any]], kept: list[NDArray[np.bool_] | None], ids: Any
-    ) -> None:
-        """Add a batch: columns as read, which rows are in for each question, and their ids."""
-
-    @abstractmethod
-    def vectors(self) -> list[Ints]:
-        """The vectors, in steps."""
 
 
 @dataclass(frozen=True)
@@ -71,44 +75,128 @@ class EachRow(RecordUnit):
     """One row."""
 
     def ask(self, question: Question) -> Question:
-        """As it is."""
+        """As it is, unless it counts people."""
+        if question.once:
+            raise QuestionError(
+                f"{question.name} counts ids: say which column says whose a row is (id)"
+            )
         return question
 
-    def sums(self, questions: list[Question], steps: list[Fraction]) -> Sums:
-        """Sums."""
-        return RowSums(questions, steps)
+    def statistic(self, row: Statistic) -> Statistic:
+        """Of a row."""
+        return row
+
+    def sums(self, question: Question, step: Fraction, codes: IdCodes) -> Sums:
+        """Every row counts."""
+        del codes
+        return RowSums(question, step)
 
     def __str__(self) -> str:
         """Of a promise."""
         return "one row"
 
 
-class RowSums(Sums):
-    """Every row counts."""
+@dataclass(frozen=True)
+class EachId(RecordUnit):
+    """All rows of one id, whose mean is one record."""
 
-    def __init__(self, questions: list[Question], steps: list[Fraction]) -> None:
-        """Start at 0."""
-        super().__init__(questions, steps)
-        self._sums = [np.zeros(q.cells * q.parts, dtype=np.int64) for q in questions]
+    id: str
 
-    def add(
-        self, rows: Mapping[str, NDArray[Any]], kept: list[NDArray[np.bool_] | None], ids: Any
-    ) -> None:
-        """Add up."""
-        del ids
-        self.units += len(next(iter(rows.values()))) if rows else 0
-        for question, step, total, inside in zip(
-            self.questions, self.steps, self._sums, kept, strict=True
-        ):
-            total += question.total(only(rows, inside), step)
+    def ask(self, question: Question) -> Question:
+        """As it is, unless more rows are more."""
+        if question.adds_rows:
+            raise QuestionError(
+                f"{question.name} adds up rows, and an id may have any number of them: say how many of "
+                "an id count (cap)"
+            )
+        return question
 
-    def vectors(self) -> list[Ints]:
-        """What was added."""
-        return [q.expand(total) for q, total in zip(self.questions, self._sums, strict=True)]
+    def statistic(self, row: Statistic) -> Statistic:
+        """Of a row, on a finer grid; or with the error of two roundings."""
+        if row.step is not None:
+            return replace(row, step=row.step / 2 ** _bits(row))
+        return replace(row, error=row.error + float(grid(row)) / 2)
+
+    def sums(self, question: Question, step: Fraction, codes: IdCodes) -> Sums:
+        """Means of ids."""
+        del codes
+        whole = question.statistic.step
+        if whole is not None:
+            return HullSums(question, Fraction(whole), weight=int(Fraction(whole) / step))
+        inner = question.question if isinstance(question, By) else question
+        if type(inner).expand is not Question.expand:
+            raise QuestionError(
+                f"{question.name} is not asked by id: its rounded parts are added up twice"
+            )
+        return MeanSums(question, step)
+
+    def __str__(self) -> str:
+        """Of a promise."""
+        return f"all rows of one {self.id}"
 
 
-def only(
-    rows: Mapping[str, NDArray[Any]], kept: NDArray[np.bool_] | None
-) -> Mapping[str, NDArray[Any]]:
-    """The rows that are in."""
-    return rows if kept is None else {name: values[kept] for name, values in rows.items()}
+@dataclass(frozen=True)
+class Capped(RecordUnit):
+    """All rows of one id, of which up to K count."""
+
+    id: str
+    cap: int
+
+    def __post_init__(self) -> None:
+        """Refuse a cap that is none."""
+        if isinstance(self.cap, bool) or not isinstance(self.cap, int | np.integer) or self.cap < 1:
+            raise QuestionError(f"cap is a whole number of at least 1; found {self.cap!r}")
+
+    def ask(self, question: Question) -> Question:
+        """Where rows may be out: how many count is private."""
+        return question.within()
+
+    def statistic(self, row: Statistic) -> Statistic:
+        """K times that of a row."""
+        k = int(self.cap)
+        found = replace(
+            row, l1=k * row.l1, l2=k * float(row.l2 or row.l1),
+            low=k * np.minimum(row.low, 0.0), high=k * np.maximum(row.high, 0.0),
+        )  # fmt: skip
+        return found if row.step is not None else replace(found, error=k * float(grid(found)))
+
+    def most(self, units: int) -> int:
+        """K of each."""
+        return units * int(self.cap)
+
+    def sums(self, question: Question, step: Fraction, codes: IdCodes) -> Sums:
+        """K rows of each id."""
+        return CappedSums(question, step, int(self.cap), codes)
+
+    def __str__(self) -> str:
+        """Of a promise."""
+        return f"all rows of one {self.id}, of which {self.cap} count"
+
+
+def unit_of(question: Question, id: str | None = None, cap: int | None = None) -> RecordUnit:
+    """Whose value may be anything, for a question: a question that counts ids needs no cap."""
+    if id is None:
+        if cap is not None:
+            raise QuestionError("cap is how many rows of an id count: say which column is the id")
+        return EachRow()
+    if cap is not None and not question.once:
+        return Capped(id, cap)
+    return EachId(id)
+
+
+def promise(units: Sequence[RecordUnit]) -> str:
+    """The unit of several questions together."""
+    texts = {str(unit): unit for unit in units}
+    if len(texts) == 1:
+        return next(iter(texts))
+    return max(texts, key=len)
+
+
+def _bits(row: Statistic) -> int:
+    """Of the weight of an id: 30, less those that a row's largest component has."""
+    ends = [abs(end) for end in (*row.low, *row.high) if math.isfinite(end)]
+    largest = max([float(row.l1), *ends]) / float(row.step or 1.0)
+    bits = BITS - math.ceil(math.log2(max(largest, 1.0)))
+    if bits < BITS // 3:
+        raise QuestionError("a row of this question has numbers too large to be asked by id")
+    return bits

@@ -48,6 +48,7 @@ from veilsum.simulation import Problem
 Floats = NDArray[np.float64]
 
 ROUNDS = 3
+STREAM_ROUNDS = 30  # of a stream whose readings are hidden together
 AGENTS, NEIGHBOURS = 12, 3  # observed agents, and neighbours of each that move
 MOST_NUMBERS = 5_000  # agents times rounds of a run, for it to be sampled
 
@@ -96,7 +97,7 @@ def audit_problem(
     trials : int, optional
         Runs a side; as many as `fault` needs without it.
     rounds : int
-        How many rounds of messages are seen.
+        How many rounds of messages are seen; at least 30 of a stream whose readings move together.
     rng : int
         The seed.
     name : str
@@ -156,12 +157,17 @@ def audit_problem(
     agent = best_connected(todo)
     if todo.privacy.batches is not None:  # see a batch of more than one reading close
         rounds = max(rounds, todo.privacy.batches.first_of_several(todo.rounds))
+    if todo.privacy.stream is not None:
+        rounds = max(rounds, STREAM_ROUNDS)
     rounds = min(rounds, todo.rounds)
     reading = 1 if todo.privacy.batches is None else _latest(todo, rounds)
+    last = rounds if todo.privacy.stream is not None else None  # all readings that are seen move
     background = pairs[len(pairs) // 2][0]
 
     def seen(what: Problem, bare: bool = False) -> TranscriptMechanism:
-        return transcript_mechanism(what, agent, rounds, background, reading=reading, bare=bare)
+        return transcript_mechanism(
+            what, agent, rounds, background, reading=reading, bare=bare, last=last
+        )
 
     def at_more(fault: float) -> TranscriptMechanism:
         epsilon = min(todo.privacy.epsilon / (1 - fault), MOST_EPSILON)

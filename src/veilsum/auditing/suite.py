@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from veilsum.auditing.attack import Pair, RandomisedMechanism, Weakened
 from veilsum.auditing.mechanism import AuditReport, additive, audit
@@ -106,12 +106,18 @@ def released(mechanism: Any) -> RandomisedMechanism:
     >>> released(laplace)(0.0, 3, np.random.default_rng(1)).shape
     (3,)
     """
-    return lambda value, trials, rng: mechanism.sample(np.full(trials, float(value)), rng)
+    return lambda value, trials, rng: mechanism.sample(_again(value, trials), rng)
 
 
 def released_exactly(mechanism: Mechanism) -> RandomisedMechanism:
     """A mechanism's exact releases as `audit` calls it; entropy of the operating system draws them."""
-    return lambda value, trials, _rng: mechanism.release(np.full(trials, float(value)))
+    return lambda value, trials, _rng: mechanism.release(_again(value, trials))
+
+
+def _again(value: ArrayLike, trials: int) -> NDArray[np.float64]:
+    """One input, a number or a vector, for each of so many releases."""
+    x = np.asarray(value, dtype=np.float64)
+    return np.broadcast_to(x, (trials, *x.shape))
 
 
 def _cases() -> Iterator[AuditCase]:

@@ -155,11 +155,13 @@ class PlantedSignal:
     agent : int
         Whose signal is replaced.
     signal : float
-        By what, in the round of `reading`.
+        By what, in the rounds from `reading` to `last`.
     varies, measured : bool
         As in `SignalSource`: the signals are the same in every run, and are no real data.
     reading : int
         The round of the signal that is replaced.
+    last : int, optional
+        The round of the last one, where a whole stream is replaced.
 
     Examples
     --------
@@ -173,11 +175,12 @@ class PlantedSignal:
     varies: bool = False
     measured: bool = False
     reading: int = 1
+    last: int | None = None
 
     def signals(self, t: int, replicas: int) -> Floats:  # noqa: ARG002 - one set for all
-        """Replace the signal in one round; others are background, since one reading changes."""
+        """Replace the readings that change; all others are background."""
         signals = self.background.copy()
-        if t == self.reading:
+        if self.reading <= t <= (self.last or self.reading):
             signals[self.agent] = self.signal
         return signals[:, None]
 
@@ -197,6 +200,7 @@ def transcript_mechanism(
     everyone: bool = False,
     reading: int = 1,
     bare: bool = False,
+    last: int | None = None,
 ) -> TranscriptMechanism:
     """Return a mechanism for `audit`: planted signal -> messages of rounds 0..rounds, a row per run.
 
@@ -216,6 +220,8 @@ def transcript_mechanism(
         Which reading is planted; offline there is the first only.
     bare : bool
         Whether the messages are what would be sent without noise.
+    last : int, optional
+        The last reading that is planted, of several.
 
     Returns
     -------
@@ -258,7 +264,7 @@ def transcript_mechanism(
         for first in range(0, trials, batch):
             run = replace(
                 problem,
-                source=PlantedSignal(signals, agent, signal, reading=reading),
+                source=PlantedSignal(signals, agent, signal, reading=reading, last=last),
                 rounds=max(rounds, 1),
                 horizon=problem.rounds,
                 epsilons=(),

@@ -9,7 +9,9 @@ import typer
 from veilsum import __version__
 from veilsum.cli.agent import agent
 from veilsum.cli.algorithms import algorithms
+from veilsum.cli.ask import ask
 from veilsum.cli.audit import audit
+from veilsum.cli.codebook import codebook
 from veilsum.cli.doctor import doctor
 from veilsum.cli.families import families
 from veilsum.cli.graph import graph
@@ -19,6 +21,7 @@ from veilsum.cli.keys import keys
 from veilsum.cli.ledger import ledger
 from veilsum.cli.members import members
 from veilsum.cli.plan import plan
+from veilsum.cli.questions import questions
 from veilsum.cli.report import report
 from veilsum.cli.reproduce import reproduce
 from veilsum.cli.run import run
@@ -60,9 +63,11 @@ def root(
     del version
 
 
+WORDS = {"ignore_unknown_options": True}  # which are those of questions
+app.command(context_settings=WORDS)(ask)
 for verb in (
-    run, sweep, plan, audit, report, reproduce, graph, families, algorithms, init, schema, doctor, agent,
-    status, watch, up,
+    run, sweep, plan, audit, report, reproduce, graph, families, algorithms, questions, codebook, init,
+    schema, doctor, agent, status, watch, up,
 ):  # fmt: skip
     app.command()(verb)
 for name, group in (("keys", keys), ("ledger", ledger), ("members", members)):

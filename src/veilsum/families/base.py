@@ -288,13 +288,13 @@ class ExponentialFamily(ABC):
         >>> from veilsum import families
         >>> both = families.NormalBoth(bounds=(-2.0, 3.0)).moves(radius=math.inf)
         >>> both.l1, both.low, both.high
-        (12.25, (-2.0, 0.0), (3.0, 9.0))
+        (5.0, (-2.5, 0.0), (2.5, 1.25))
         >>> families.Normal(sigma=1.0).moves(radius=2.0).reason
         's is the statistic, and moves by at most 2'
         """
         found = self._moves(self._adjacency(radius))
         if not self._states_moves:
-            found = replace(found, l2=found.l1, low=-math.inf, high=math.inf)
+            found = replace(found, l2=found.l1, low=-math.inf, high=math.inf, mass=None)
         proved = bool(type(self).__dict__.get("_proved", False))
         return replace(
             found,

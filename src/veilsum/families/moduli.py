@@ -17,6 +17,7 @@ import math
 from fractions import Fraction
 
 import numpy as np
+from numpy.typing import NDArray
 
 from veilsum._statistic import Statistic
 from veilsum.families.support import Support, number
@@ -103,46 +104,46 @@ def distance(support: Support, radius: float, centre: float) -> Statistic:
     return Statistic(value, reason=why).between(*distances(support, centre))
 
 
-def first_two_powers(support: Support, radius: float) -> Statistic:
-    """xi(s) = (s, s^2):  l1 = max over 0 <= t <= step of t + t max(|2 low + t|, |2 high - t|).
+def centre_and_width(support: Support) -> tuple[float, float]:
+    """The middle and the width of public bounds, as floats; 0 and 1 where one of them is missing."""
+    width = support.high - support.low
+    return (support.low + width / 2, width) if math.isfinite(width) else (0.0, 1.0)
 
-    From s to s + t the l1 change is t + t|2s + t|, convex in s, so s = low or s = high - t. Along
-    t it grows, save for a hump at |end| + 1/2 where the far end lies across 0.
+
+def squared_about(s: NDArray[np.float64], c: float, w: float) -> NDArray[np.float64]:
+    """(s - c, (s - c)^2/w) in a last axis of 2."""
+    u = s - c
+    return np.stack([u, u * (u / w)], axis=-1)
+
+
+def centred_and_squared(support: Support, radius: float) -> Statistic:
+    """xi(s) = (s - c, (s - c)^2/w), c the middle and w the width of the bounds:
+
+        l1 = 2 t - t^2/w,    l2 = t sqrt(1 + (1 - t/w)^2),    t = min(radius, w); w for the whole value.
+
+    From s to s + t the change is (t, t (2 (s - c) + t)/w), and |2 (s - c) + t| <= w - t. Both norms grow
+    with t up to w: their derivatives have the signs of 2 (1 - t/w) and of 2 - 3 r + 2 r^2 > 0, r = t/w.
+    The middle and the width are floats, so 2 |s - c| may exceed w in the last digits: what is computed,
+    in fractions, is t (1 + (v - t)/w) for 2 |s - c| <= v, at t or where it turns.
     """
+    middle, width = centre_and_width(support)
     with np.errstate(over="ignore"):
-        nearest, furthest = np.square(distances(support, 0.0)).tolist()
-    ends = ([support.low, nearest], [support.high, furthest])
-    if math.isinf(support.low) or math.isinf(support.high):
-        why = _unbounded("s^2", steep=True)
-        return Statistic(math.inf, dimension=2, reason=why).between(*ends)
-    low, high = Fraction(support.low), Fraction(support.high)
-    step = high - low if math.isinf(radius) else min(Fraction(radius), high - low)
-    moves = (step, min(step, abs(low) + Fraction(1, 2)), min(step, abs(high) + Fraction(1, 2)))
-    value = ceiling(max(t + t * max(abs(2 * low + t), abs(2 * high - t)) for t in moves))
-    why = f"s and s^2 together move by at most {number(value)} in l1 norm for {support.describe()}"
-    if math.isinf(value):
-        why = "s^2 overflows at the bounds: give narrower ones"
-    return Statistic(value, _two_powers_l2(low, high, step), 2, *ends, reason=why)
-
-
-def _two_powers_l2(low: Fraction, high: Fraction, step: Fraction) -> float:
-    """(s, s^2) in l2:  the root of max over 0 <= t <= step of g(t) = t^2 (1 + u^2).
-
-    From s to s + t the change is (t, t (2s + t)), and u = 2s + t is largest at s = low or s = high - t;
-    mirrored, the latter is an end of -high. With u = 2 end + t, g' = 2t (1 + u^2 + t u) = 0 where
-    2 u^2 - 2 end u + 1 = 0: u = (end -+ sqrt(end^2 - 2))/2, t = u - 2 end. A rounded t errs there by the
-    square of its last digit, which `_above` covers.
-    """
-    found = Fraction(0)
-    for end in (low, -high):
-        moves = [step]
-        if end * end > 2:
-            spread = Fraction(root(end * end - 2))
-            moves += [(end + sign * spread) / 2 - 2 * end for sign in (1, -1)]
-        for t in moves:
-            if 0 < t <= step:
-                found = max(found, t * t * (1 + (2 * end + t) ** 2))
-    return _above(root(found))
+        ends = squared_about(np.array([support.low, support.high]), middle, width)
+    low, high = [float(ends[0, 0]), 0.0], [float(ends[1, 0]), float(ends[:, 1].max())]
+    if not np.isfinite(ends).all():
+        why = _unbounded("(s - centre)^2", steep=True)
+        return Statistic(math.inf, dimension=2, reason=why).between(low, high)
+    c, w = Fraction(middle), Fraction(width)
+    down, up = c - Fraction(support.low), Fraction(support.high) - c
+    v, whole = 2 * max(down, up), down + up
+    t = whole if math.isinf(radius) else min(Fraction(radius), whole)
+    l1 = ceiling(max(each * (1 + (v - each) / w) for each in (t, min(t, (w + v) / 2))))
+    l2 = _above(root(t * t * (1 + ((v - t) / w) ** 2)))
+    why = (
+        "s and its square, both about the middle of the bounds, move by at most "
+        f"{number(l1)} together, in l1 norm, for {support.describe()}"
+    )
+    return Statistic(l1, l2, 2, low, high, reason=why)
 
 
 def box(support: Support, radius: float, dimension: int) -> Statistic:

@@ -20,9 +20,14 @@ from veilsum.families.support import Metric, Support
 
 @dataclass(frozen=True)
 class NormalBoth(ExponentialFamily):
-    """s ~ N(mu, sigma^2), both unknown:  xi(s) = (s, s^2),  E xi = (mu, mu^2 + sigma^2).
+    """s ~ N(mu, sigma^2), both unknown:  xi(s) = (s - c, (s - c)^2/w).
 
-    Cov xi = [[sigma^2, 2 mu sigma^2], [2 mu sigma^2, 4 mu^2 sigma^2 + 2 sigma^4]].
+    c is the middle and w the width of the bounds; without both of them c = 0 and w = 1. With d = mu - c
+    and v = sigma^2, E xi = (d, (d^2 + v)/w) and Cov xi = [[v, 2 d v/w], [2 d v/w, (4 d^2 v + 2 v^2)/w^2]].
+
+    The square about the middle moves where s does not, and the other way round: between the bounds both
+    together move by w in l1 norm, as s alone does, so that the mean costs what it costs by itself. About 0
+    they move by w + |high^2 - low^2|: 876 on [30, 42], where it is 12 now.
 
     Parameters
     ----------
@@ -32,17 +37,18 @@ class NormalBoth(ExponentialFamily):
     Examples
     --------
     >>> from veilsum import families
-    >>> families.NormalBoth().parameter([1.0, 5.0])
-    {'mu': array(1.), 'sigma': array(2.)}
+    >>> both = families.NormalBoth(bounds=(30.0, 42.0))
+    >>> both.moves(radius=float("inf")).l1
+    12.0
+    >>> both.parameter([1.0, 5.0 / 12.0])
+    {'mu': array(37.), 'sigma': array(2.)}
     """
 
     name: ClassVar[str] = "normal-both"
     _proved: ClassVar[bool] = True
     parameters: ClassVar[tuple[str, ...]] = ("mu", "sigma")
-    formula: ClassVar[str] = "(s, s^2)"
-    modulus: ClassVar[str] = (
-        "max over t <= radius of t + t max(|2 low + t|, |2 high - t|), infinite without bounds"
-    )
+    formula: ClassVar[str] = "(s - c, (s - c)^2/w), c the middle and w the width of the bounds"
+    modulus: ClassVar[str] = "2 t - t^2/w, t = min(radius, w), infinite without bounds"
     natural_support: ClassVar[Support] = REAL
     dimension: ClassVar[int] = 2
     example: ClassVar[Specimen] = ({}, {"mu": -1.1, "sigma": 0.7})
@@ -52,36 +58,36 @@ class NormalBoth(ExponentialFamily):
         return rng.normal(*self._theta(parameters), size)
 
     def mean(self, **parameters: ArrayLike) -> Array:
-        """E xi = (mu, mu^2 + sigma^2)."""
-        mu, sigma = self._theta(parameters)
-        return np.stack([mu, mu**2 + sigma**2], axis=-1)
+        """E xi = (d, (d^2 + v)/w)."""
+        (mu, sigma), (c, w) = self._theta(parameters), self._scale
+        return np.stack([mu - c, ((mu - c) ** 2 + sigma**2) / w], axis=-1)
 
     def covariance(self, **parameters: ArrayLike) -> Array:
-        """Cov xi = [[v, 2 mu v], [2 mu v, 4 mu^2 v + 2 v^2]] with v = sigma^2."""
-        mu, sigma = self._theta(parameters)
-        v = sigma**2
-        rows = [[v, 2 * mu * v], [2 * mu * v, 4 * mu**2 * v + 2 * v**2]]
+        """Cov xi = [[v, 2 d v/w], [2 d v/w, (4 d^2 v + 2 v^2)/w^2]]."""
+        (mu, sigma), (c, w) = self._theta(parameters), self._scale
+        d, v = mu - c, sigma**2
+        rows = [[v, 2 * d * v / w], [2 * d * v / w, (4 * d**2 * v + 2 * v**2) / w**2]]
         return np.stack([np.stack(row, axis=-1) for row in rows], axis=-2)
 
     def parameter(self, mean: ArrayLike) -> dict[str, Array]:
-        """mu = m_1,  sigma = sqrt(m_2 - m_1^2), 0 where noise makes that negative."""
-        m = self._means(mean)
-        return {"mu": m[..., 0].copy(), "sigma": _root(m[..., 1] - m[..., 0] ** 2)}
+        """mu = c + m_1,  sigma = sqrt(w m_2 - m_1^2), 0 where noise makes that negative."""
+        m, (c, w) = self._means(mean), self._scale
+        return {"mu": np.asarray(c + m[..., 0]), "sigma": _root(w * m[..., 1] - m[..., 0] ** 2)}
 
     def interval(
         self, mean: ArrayLike, covariance: ArrayLike, confidence: float = 0.95
     ) -> dict[str, Interval]:
-        """mu = m_1 -+ z sd;  sigma = sqrt(v -+ z sd(v)),  v = m_2 - m_1^2.
+        """mu = c + m_1 -+ z sd;  sigma = sqrt(v -+ z sd(v)),  v = w m_2 - m_1^2.
 
-        The delta method is used for v, with the Jacobian dv = (-2 m_1, 1), and the root taken
-        after: the Jacobian of sigma itself, (-m_1/sigma, 1/(2 sigma)), explodes at sigma = 0.
+        The delta method is used for v, with the Jacobian dv = (-2 m_1, w), and the root taken
+        after: the Jacobian of sigma itself, (-m_1/sigma, w/(2 sigma)), explodes at sigma = 0.
         """
-        m, C = self._means(mean), self._covariances(covariance)
-        v, slope = m[..., 1] - m[..., 0] ** 2, -2 * m[..., 0]
-        variance = slope**2 * C[..., 0, 0] + 2 * slope * C[..., 0, 1] + C[..., 1, 1]
+        m, C, (c, w) = self._means(mean), self._covariances(covariance), self._scale
+        v, slope = w * m[..., 1] - m[..., 0] ** 2, -2 * m[..., 0]
+        variance = slope**2 * C[..., 0, 0] + 2 * slope * w * C[..., 0, 1] + w**2 * C[..., 1, 1]
         diagonal = np.stack([C[..., 0, 0] + 0 * v, np.maximum(variance, 0)], axis=-1)
         margins = self._margins(diagonal[..., None] * np.eye(2), confidence)
-        mu, spread = m[..., 0] + 0 * margins[..., 0], v + 0 * margins[..., 1]
+        mu, spread = c + m[..., 0] + 0 * margins[..., 0], v + 0 * margins[..., 1]
         return {
             "mu": Interval(mu, mu - margins[..., 0], mu + margins[..., 0]),
             "sigma": Interval(
@@ -89,11 +95,16 @@ class NormalBoth(ExponentialFamily):
             ),
         }
 
+    @property
+    def _scale(self) -> tuple[float, float]:
+        """c and w."""
+        return moduli.centre_and_width(self.support)
+
     def _xi(self, s: Array) -> Array:
-        return np.stack([s, s**2], axis=-1)
+        return moduli.squared_about(s, *self._scale)
 
     def _moves(self, radius: float) -> Statistic:
-        return moduli.first_two_powers(self.support, radius)
+        return moduli.centred_and_squared(self.support, radius)
 
     def _theta(self, parameters: dict[str, ArrayLike]) -> tuple[Array, Array]:
         self._check_names(parameters)
@@ -197,7 +208,8 @@ class Categorical(ExponentialFamily):
         """||e_j - e_k||_1 = 2, ||e_j - e_k||_2 = sqrt 2: categories have no distance."""
         del radius
         why = "a change of category moves two coordinates by 1 each"
-        return Statistic(2.0, moduli.root(Fraction(2)), self.categories, 0.0, 1.0, reason=why)
+        l2 = moduli.root(Fraction(2))
+        return Statistic(2.0, l2, self.categories, 0.0, 1.0, reason=why, mass=1.0)
 
     def _theta(self, parameters: dict[str, ArrayLike]) -> Array:
         self._check_names(parameters)

@@ -10,7 +10,6 @@ odds      epsilon in words: how much more likely, how sure
 of_*      a sheet from what a verb computed
 """
 
-from veilsum.front.of_runs import of_runs
 from veilsum.front.sheet import Answer, Answers
 
-__all__ = ["Answer", "Answers", "of_runs"]
+__all__ = ["Answer", "Answers"]

@@ -8,6 +8,7 @@ the screen has room for those of all rows, else the first of each.
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from veilsum.front.sheet import groups
 from veilsum.front.words import listed, undrawn, with_bar
@@ -31,6 +33,7 @@ MOST_VECTORS = 2
 MOST_PROMISES = 6
 BAR = 24  # the longest bar of a component
 GAP = 2
+TOO_FEW = "too few to say"  # records, where a number is not finite
 ANSWER = "answer"  # the heading of numbers that are not of one quantity
 Lines = list[str]
 
@@ -61,6 +64,10 @@ def screen(answers: Answers, width: int = WIDTH, files: Sequence[Path] = ()) -> 
     str
         Lines that are no longer than the width, words that are longer aside.
     """
+    if answers.layout is not None:
+        body = answers.layout(answers, width)
+        head = [*wrapped(answers.title, width), *wrapped(answers.about, width), ""]
+        return "\n".join([*head, *body, *_said(answers, width), *_last(files, [], width)])
     shown, hidden = _chosen(answers.rows, width)
     made = iter(lines_of(shown))
     parts = [(heading, [next(made) for _ in rows]) for heading, rows in groups(shown)]
@@ -82,16 +89,21 @@ def screen(answers: Answers, width: int = WIDTH, files: Sequence[Path] = ()) -> 
         out += wrapped(f"  ... and the components of {more:,} more, in {table}", width)
     if hidden:
         out += wrapped(f"  ... and {hidden:,} more, in {table}", width)
+    out += _said(answers, width)
+    left = [name for name in rest if kept is not None and name not in kept]
+    left += [FOUND] if _words(shown) < _words(answers.rows) else []
+    return "\n".join([*out, *_last(files, left, width)])
+
+
+def _said(answers: Answers, width: int) -> Lines:
+    """What is below the answers: promises, warnings, lines to paste, and what columns mean."""
     said = [*answers.promises[:MOST_PROMISES], *answers.warnings]
     if len(answers.promises) > MOST_PROMISES:
         more = len(answers.promises) - MOST_PROMISES
         said.insert(MOST_PROMISES, f"... and {more:,} more promises, on the page")
-    out += [line for text in said for line in wrapped(text, width)]
+    out = [line for text in said for line in wrapped(text, width)]
     out += [f"    {line}" for line in answers.paste.splitlines() if line]
-    out += [line for text in answers.legend if text for line in wrapped(text, width)]
-    left = [name for name in rest if kept is not None and name not in kept]
-    left += [FOUND] if _words(shown) < _words(answers.rows) else []
-    return "\n".join([*out, *_last(files, left, width)])
+    return out + [line for text in answers.legend if text for line in wrapped(text, width)]
 
 
 def _chosen(rows: Sequence[Answer], width: int) -> tuple[list[Answer], int]:
@@ -213,24 +225,62 @@ def _components(row: Answer, width: int) -> Lines:
     """The components of a vector below the table, with bars from 0 to the largest."""
     if row.size <= 1:
         return []
-    values = np.ravel(row.value)[:MOST_COMPONENTS]
-    low, high = (
-        [None] * len(values) if end is None else np.ravel(end)[:MOST_COMPONENTS]
-        for end in (row.low, row.high)
-    )
-    largest = max(float(np.max(np.abs(np.ravel(row.value)))), 1e-300)
-    heads = [f"{row.quantity}[{k}]" for k in range(len(values))]
-    cells = [with_bar(v, low[k], high[k], row.unit) for k, v in enumerate(values)]
-    first, second = _widest(heads), _widest(cells)
-    room = min(BAR, width - first - second - 3 * GAP)
     out = wrapped(f"{row.name}, {row.quantity}" if row.name else row.quantity, width)
-    for head, cell, value in zip(heads, cells, values, strict=True):
-        bar = "#" * round(room * max(float(value), 0.0) / largest) if room > 0 else ""
-        line = f"  {head:<{first}}  {cell:>{second}}  {bar}".rstrip()
+    return [*out, *components(row, width, MOST_COMPONENTS), ""]
+
+
+def components(row: Answer, width: int, most: int) -> Lines:
+    """At most so many components of an array, each with its label, interval and bar.
+
+    Of labels on a line they are evenly spaced, of others the first ones.
+    """
+    values = np.ravel(row.value).astype(float)
+    low, high = ([None] * row.size if end is None else np.ravel(end) for end in (row.low, row.high))
+    like = typical_width(row)
+    places = _places(row, most)
+    heads = [row.labels[k] if row.labels else f"{row.quantity}[{k}]" for k in places]
+    cells = [
+        with_bar(values[k], low[k], high[k], row.unit, like)
+        if math.isfinite(values[k])
+        else TOO_FEW
+        for k in places
+    ]
+    first, second = _widest(heads), _widest(cells)
+    bars = _bars(values, min(BAR, width - first - second - 3 * GAP))
+    out = []
+    for head, cell, k in zip(heads, cells, places, strict=True):
+        line = f"  {head:<{first}}  {cell:>{second}}  {bars[k]}".rstrip()
         out += [line] if len(line) <= width else wrapped(f"  {head} {cell}", width, "    ")
-    if row.size > len(values):
-        out += wrapped(f"  ... and {row.size - len(values):,} more components", width)
-    return [*out, ""]
+    more = row.size - len(places)
+    if more:
+        which = f"{len(places)} of {row.size:,}" if row.ordered else f"and {more:,} more components"
+        out += wrapped(f"  ... {which}", width)
+    return out
+
+
+def typical_width(row: Answer) -> float:
+    """The median width of an array's intervals, so that its numbers have the same digits; 0 for numbered
+    components, whose errors differ.
+    """
+    if row.low is None or not row.labels:
+        return 0.0
+    widths = np.ravel(row.high).astype(float) - np.ravel(row.low).astype(float)
+    known = widths[np.isfinite(widths)]
+    return float(np.median(known)) if known.size else 0.0
+
+
+def _places(row: Answer, most: int) -> list[int]:
+    if row.ordered and row.size > most:
+        spaced = np.linspace(0, row.size - 1, most).round()
+        return [int(k) for k in np.unique(spaced)]
+    return list(range(min(row.size, most)))
+
+
+def _bars(values: NDArray[np.float64], room: int) -> Lines:
+    """A bar for each number, from 0 to the largest; none for negative ones."""
+    known = np.where(np.isfinite(values), values, 0.0)
+    largest = float(np.abs(known).max()) or 1.0
+    return ["#" * round(max(room, 0) * max(float(x), 0.0) / largest) for x in known]
 
 
 def _last(files: Sequence[Path], left: Lines, width: int) -> Lines:

@@ -68,6 +68,10 @@ class Answer:
     sentences
         Of an answer in words, which the screen shows in place of the cells: always the first one, all
         of them where there is room.
+    labels
+        Of the components of an array, such as bins; numbered without them.
+    ordered
+        Whether the labels lie on a line, so that some of them say what lies between.
     releasable
         Whether the number may be shown to anyone: nothing of measured signals whose noise is simulated.
 
@@ -93,6 +97,8 @@ class Answer:
     delta: float | None = None
     cells: Mapping[str, str] = field(default_factory=dict)
     sentences: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+    ordered: bool = False
     releasable: bool = True
 
     @property
@@ -144,6 +150,9 @@ class Answers:
         Makes the sheet of some of the runs; None where there are no runs.
     secret
         Whether something is compared with the truth of measured signals.
+    layout
+        The lines of the screen between the heading and the promises, at a width; a table of the rows
+        without it.
     template, more
         Of the page, and what it shows besides the sheet, made when a page is written.
 
@@ -177,6 +186,7 @@ class Answers:
     results: Mapping[str, Result] = field(default_factory=dict)
     remake: Callable[[Sequence[str]], Answers] | None = None
     secret: bool = False
+    layout: Callable[[Answers, int], list[str]] | None = None
     template: str = "sheet.html"
     more: Callable[[], Mapping[str, Any]] = dict
 
@@ -206,6 +216,19 @@ class Answers:
     def high(self) -> Any:
         """The upper end of `interval`."""
         return self.best.high
+
+    @property
+    def epsilon(self) -> float | None:
+        """What the best answer's promise costs; None where nothing is promised."""
+        return self.best.epsilon
+
+    @property
+    def coef_(self) -> dict[str, float]:
+        """The numbers of the best answer by their labels: coefficients by column, shares by bin."""
+        best = self.best
+        if not best.labels:
+            raise VeilsumError(f"{self.title}: {best.quantity} is one number; take `value`")
+        return dict(zip(best.labels, np.ravel(best.value).tolist(), strict=True))
 
     @property
     def guarantee(self) -> Guarantee:

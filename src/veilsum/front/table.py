@@ -3,7 +3,8 @@
     run method kind status epsilon delta rounds round quantity of value low high unit
 
 `quantity` is a parameter such as mu (with `of`, what its interval is of, and component by component
-`mu[3]`), or an error of one agent at a round: `error`, its parts `noise` and `disagreement`.
+`mu[3]`, or by its label, `share[north]`), or an error of one agent at a round: `error`, its parts
+`noise` and `disagreement`.
 """
 
 from __future__ import annotations
@@ -50,12 +51,15 @@ def long_table(answers: Answers) -> list[Row]:
 
 def rows_of(answer: Answer) -> list[Row]:
     """One row for each component of an answer; one that has no number has a row without it."""
-    if answer.size <= 1:
+    if answer.size <= 1 and not answer.labels:
         numbers = [(answer.quantity, answer.value, answer.low, answer.high)]
     else:
         parts = zip(*(_spread(v, answer.size) for v in (answer.value, answer.low, answer.high)),
                     strict=True)  # fmt: skip
-        numbers = [(f"{answer.quantity}[{k}]", *each) for k, each in enumerate(parts)]
+        heads = answer.labels or range(answer.size)
+        numbers = [
+            (f"{answer.quantity}[{head}]", *each) for head, each in zip(heads, parts, strict=True)
+        ]
     return [
         Row(
             answer.name, answer.method, answer.kind, answer.status, _number(answer.epsilon),
@@ -114,10 +118,12 @@ def _entry(answer: Answer) -> dict[str, Any]:
         "epsilon": _number(answer.epsilon),
         "delta": _number(answer.delta),
         "quantity": answer.quantity,
-        "value": _plain(answer.value),
-        "low": _plain(answer.low),
-        "high": _plain(answer.high),
+        **{
+            end: _plain(getattr(answer, end), bool(answer.labels))
+            for end in ("value", "low", "high")
+        },
         "unit": answer.unit,
+        "labels": list(answer.labels),
         "interval_of": answer.of,
         "releasable": answer.releasable,
         "cells": dict(answer.cells),
@@ -126,7 +132,7 @@ def _entry(answer: Answer) -> dict[str, Any]:
     }
 
 
-def _plain(value: Any) -> Any:
-    if value is None or np.size(value) == 1:
+def _plain(value: Any, several: bool = False) -> Any:
+    if value is None or (np.size(value) == 1 and not several):
         return _number(value)
     return [_number(each) for each in np.ravel(value)]

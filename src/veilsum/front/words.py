@@ -26,8 +26,13 @@ CRYPTOGRAPHY = ", given standard cryptography"
 MOST_NAMES = 8  # in a sentence
 
 
-def with_bar(value: Any, low: Any = None, high: Any = None, unit: str = "") -> str:
-    """A number with its interval, with the digits that this supports: 9.99 ± 0.03, or 0.59 (0.10 to 0.81)."""
+def with_bar(
+    value: Any, low: Any = None, high: Any = None, unit: str = "", like: float = 0.0
+) -> str:
+    """A number with its interval, with the digits that this supports: 9.99 ± 0.03, or 0.59 (0.10 to 0.81).
+
+    With the width of another interval in `like`, with the digits that the wider one supports.
+    """
     if value is None or not np.size(value):
         return "-"
     if np.size(value) > 1:
@@ -41,13 +46,15 @@ def with_bar(value: Any, low: Any = None, high: Any = None, unit: str = "") -> s
         return units.behind(f"{number:.4g}", unit)
     below, above = number - float(low), float(high) - number
     width = below + above
-    if width <= 0:
+    if max(width, like) <= 0:
         return units.behind(f"{number:.4g}", unit)
     if abs(below - above) > EVEN * width:
-        ends = units.interval(float(low), float(high))
-        return units.behind(f"{units.rounded(number, width)} ({ends})", unit)
+        digits, *ends = (
+            units.rounded(x, max(width, like)) for x in (number, float(low), float(high))
+        )
+        return units.behind(f"{digits} ({' to '.join(ends)})", unit)
     half = max(below, above)
-    digits = units.rounded(number, half)
+    digits = units.rounded(number, max(half, like / 2))
     places = len(digits.partition(".")[2]) if "e" not in digits else None
     bar = f"{half:.2g}" if places is None else f"{half:.{places}f}"
     return units.behind(f"{digits} ± {bar}", unit)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Self
 
@@ -25,6 +25,7 @@ from veilsum.privacy.accounting.accountant import most
 from veilsum.privacy.accounting.composition import added
 from veilsum.privacy.accounting.events import DISCRETE_LAPLACE, LAPLACE, LARGEST_DELTA
 from veilsum.privacy.batches import Batches, window_starts
+from veilsum.privacy.streams import Horizon
 
 MOST_USEFUL = 5.0  # odds of 149: docs/sign-off.md calls a guarantee beyond it one on paper
 
@@ -208,6 +209,11 @@ class RunReleases:
     times: int = 1
     growth: float = 1.0
 
+    @property
+    def delta(self) -> float | None:
+        """The delta at which readings that move together are composed where none is stated."""
+        return None
+
     def moved(self, first: int = 1, readings: int = 1) -> Counter[Release]:
         """Return the releases that have some of these consecutive readings, each with so many of them."""
         if self.batches is None:
@@ -246,6 +252,46 @@ class RunReleases:
         return Counter(
             {Release(self.event, 1, m): self.times * n for m, n in Counter(parts).items()}
         )
+
+
+@dataclass(frozen=True)
+class StreamReleases(RunReleases):
+    """The releases of a stream with an end, whose readings divide the cost of one release.
+
+    Parameters
+    ----------
+    event : PrivacyEvent
+        The cost of all readings together.
+    horizon : Horizon
+        How many they are, and the share of each.
+
+    Examples
+    --------
+    >>> from veilsum.algorithms import Learn
+    >>> from veilsum.families import Bernoulli
+    >>> from veilsum.privacy import MECHANISMS, SignalDP, guarantee_of
+    >>> name = next(n for n, kind in MECHANISMS.items() if kind.takes_delta)
+    >>> request = SignalDP(1.0, 1e-6, mechanism=name, unit="stream", horizon=365)
+    >>> year = guarantee_of(request, Learn(), rounds=365, family=Bernoulli())
+    >>> round(year.epsilon, 6), round(year.for_window(7).epsilon, 2)
+    (1.0, 0.61)
+    """
+
+    horizon: Horizon = field(kw_only=True)
+
+    @property
+    def delta(self) -> float:
+        """That of the whole."""
+        return self.event.delta
+
+    def moved(self, first: int = 1, readings: int = 1) -> Counter[Release]:
+        """Return one release with the shares of these readings, whose divergences add up to its own."""
+        share = self.horizon.share(first, first + readings - 1)
+        return Counter({Release(self.event.part(share)): self.times})
+
+    def moved_anywhere(self, readings: int) -> Composition:
+        """Return the cost of the first ones, which have the least noise."""
+        return spent(self.moved(1, readings), delta=self.delta)
 
 
 @dataclass(frozen=True)
@@ -565,6 +611,8 @@ class Guarantee:
                 "use an online algorithm such as learn"
             )
         unit = replace(self.unit, span=span, readings=count)
+        if delta is None:
+            delta = next((run.delta for run in self.runs if run.delta), None)
         if not self.unit.neighbours:
             return self._moved(unit, delta)
         if self.adversary.sees is Sees.TRANSCRIPT:
@@ -697,7 +745,10 @@ def _all(parts: Iterable[Counter[Release]]) -> Counter[Release]:
 def _run(data: dict[str, Any]) -> RunReleases:
     event = PrivacyEvent(**data["event"])
     batches = None if data["batches"] is None else Batches(**data["batches"])
-    return RunReleases(**{**data, "event": event, "batches": batches})
+    made = {**data, "event": event, "batches": batches}
+    if "horizon" in data:
+        return StreamReleases(**{**made, "horizon": Horizon(**data["horizon"])})
+    return RunReleases(**made)
 
 
 def _together(parts: Sequence[Guarantee | None]) -> Guarantee | None:

@@ -128,3 +128,19 @@ def bounded_quantile(
         half = lattice * float(weights.max()) / 2  # a sum on a lattice is next to a normal number
         found = min(found, math.sqrt(variance) * (z + kurtosis * z**3) + half)
     return found
+
+
+def bounded_and_normal(
+    largest: float,
+    worst_variance: float,
+    weights: Floats,
+    times: Floats,
+    confidence: float,
+    normal_variance: float,
+    lattice: float,
+) -> float:
+    """`bounded_quantile`, and a normal number that is added: either takes half of what may be missed."""
+    if normal_variance:
+        confidence = (1 + confidence) / 2
+    found = bounded_quantile(largest, worst_variance, weights, times, confidence, lattice)
+    return found + quantile(confidence) * math.sqrt(normal_variance)

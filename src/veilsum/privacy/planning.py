@@ -8,6 +8,7 @@ scales that the compiled simulator reads. What kind of noise it is, is a class, 
     LaplacePlan       noise of a public scale in every round that asks for it, drawn by the kernel
     SmoothPlan        the scale follows the signal (smooth sensitivity); PublishedPlan: as published
     InputPlan         any other mechanism M: M(xi) takes the place of xi wherever it is used
+    StreamPlan        the same, with a share of one budget for each reading of a stream
     MaskedPlan        parts of one noise, in a sum over a roster
 
 Agent i's Laplace noise in round t has the scale
@@ -43,6 +44,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, ClassVar, overload
 
 import numpy as np
@@ -65,13 +67,13 @@ from veilsum.privacy.mechanisms.masked import MaskedMechanism, grid_step
 from veilsum.privacy.mechanisms.smooth_laplace import SmoothLaplaceMechanism, laplace_factor
 from veilsum.privacy.requests import SMOOTH, MaskedDP, PrivacyRequest
 from veilsum.privacy.sensitivity import as_published, factor_as_published, smooth_log, smoothing
+from veilsum.privacy.streams import Horizon
 
 Floats = NDArray[np.float64]
 
 SCALAR_STEPS, VECTOR_STEPS = 2**12, 2**24  # of the grid of a masked sum, per sensitivity
 LONGEST_BATCH = 2**20  # readings that a masked sum makes room for where batches have no longest
 ANY = Statistic(1.0, reason="of no family in particular")
-SUITABLE = Statistic(1.0, low=0.0, high=1.0, step=1.0)  # for every mechanism
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -193,6 +195,10 @@ class Plan(ABC):
             self.network[:, None] * self.per_network(epsilons, t),
             self.signal(signals, epsilons) * self.per_signal(epsilons, t),
         )
+
+    def relative(self, t: int) -> float:
+        """The deviation of the noise of round t over that of round 1, apart from the algorithm's."""
+        return 1.0
 
     def ratios(self, epsilons: Floats) -> tuple[Floats, bool] | None:
         """b_eps/b_1, one function of epsilon for all agents and rounds, and whether a signal may end it.
@@ -394,10 +400,17 @@ class InputPlan(Plan):
         released: bool = False,
     ) -> Mechanism:
         """The one that the request names, or the best; the same in every round and for every agent."""
-        return make(
-            self.privacy.mechanism, self._entering,
-            self.privacy.epsilon if epsilon is None else epsilon, self.privacy.delta, released,
-        )  # fmt: skip
+        key = self.privacy.epsilon if epsilon is None else epsilon, released
+        if key not in self._made:
+            self._made[key] = make(
+                self.privacy.mechanism, self._entering, key[0], self.privacy.delta, released
+            )
+        return self._made[key]
+
+    @cached_property
+    def _made(self) -> dict[tuple[float, bool], Mechanism]:
+        """By epsilon and whether it is released."""
+        return {}
 
     @property
     def _entering(self) -> Statistic:
@@ -416,7 +429,8 @@ class InputPlan(Plan):
         """Refuse a statistic that the mechanism does not take, and a delta that the best has no use for."""
         if self.family is None:
             if self.privacy.mechanism != BEST:
-                make(self.privacy.mechanism, SUITABLE, self.privacy.epsilon, self.privacy.delta)
+                suitable = MECHANISMS.get(self.privacy.mechanism).suitable
+                make(self.privacy.mechanism, suitable, self.privacy.epsilon, self.privacy.delta)
             return
         best = self.mechanism()
         if self.privacy.delta and not best.delta:
@@ -428,11 +442,54 @@ class InputPlan(Plan):
     def per_signal(self, epsilons: Floats, t: int) -> Floats:
         """b = sqrt(Var/2) over the sensitivity: of Laplace noise with the worst variance of M(xi)."""
         asked = self._asked(t).signal
-        found = [asked * math.sqrt(self._variance(e) / 2) for e in epsilons.tolist()]
+        found = [asked * math.sqrt(self._variance(e, t) / 2) for e in epsilons.tolist()]
         return np.array(found) / self.sensitivity
 
-    def _variance(self, epsilon: float) -> float:
-        return self.mechanism(epsilon).variance_over(self._entering)
+    def _variance(self, epsilon: float, t: int) -> float:
+        return self.mechanism(epsilon, t).variance_over(self._entering)
+
+
+class StreamPlan(InputPlan):
+    """Every reading of a stream has a share of what one release may cost (`privacy.streams`)."""
+
+    @property
+    def stream(self) -> Horizon:
+        """Of the request."""
+        assert self.privacy.stream is not None  # else it is another plan
+        return self.privacy.stream
+
+    def mechanism(
+        self,
+        epsilon: float | None = None,
+        t: int | None = None,
+        agent: int = 0,
+        released: bool = False,
+    ) -> Mechanism:
+        """With the share of the reading that enters in round t; of the first one, without a round."""
+        share = self.stream.share(self._reading(1 if t is None else t))
+        return super().mechanism(epsilon, None, agent, released).part(share)
+
+    def event(self, epsilon: float | None = None) -> PrivacyEvent:
+        """Of the whole stream."""
+        return InputPlan.mechanism(self, self._divided(epsilon)).event()
+
+    def relative(self, t: int) -> float:
+        """sqrt(v_t/v_1)."""
+        return math.sqrt(self.stream.variance(self._reading(t)) / self.stream.variance(1))
+
+    def check(self, rounds: int) -> None:
+        """Refuse one signal for all rounds, and readings beyond the last."""
+        if self.algorithm is not None and not self.algorithm.online:
+            raise PrivacyError(
+                f"algorithm {self.algorithm.name} uses one signal of each agent, and unit = "
+                '"stream" is for a stream of readings; use an online algorithm such as learn'
+            )
+        if self.algorithm is not None:
+            self.stream.share(self._reading(rounds))
+        super().check(rounds)
+
+    def _reading(self, t: int) -> int:
+        return max(t if self.algorithm is None else self.algorithm.latest(t), 1)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -617,6 +674,8 @@ def plan(
         kind, more["members"] = MaskedPlan, _members(privacy, algorithm, members)
     elif privacy.reads_signals:
         kind = SmoothPlan if privacy.sensitivity is SMOOTH else PublishedPlan
+    elif privacy.stream is not None:
+        kind = StreamPlan
     elif privacy.perturbs_input:
         kind = InputPlan
     made = kind(

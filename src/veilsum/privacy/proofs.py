@@ -65,10 +65,17 @@ from veilsum.algorithms.base import ALGORITHMS, DOUBLY, Algorithm
 from veilsum.algorithms.table import CoefficientTable, coefficient_table
 from veilsum.errors import PrivacyError, PrivacyWarning, VeilsumError
 from veilsum.families.support import Metric, Support, number
-from veilsum.privacy.accounting import PrivacyEvent, spent
-from veilsum.privacy.guarantee import Adversary, Guarantee, RunReleases, Sees, Unit
+from veilsum.privacy.accounting import PrivacyEvent, Span, spent
+from veilsum.privacy.guarantee import (
+    Adversary,
+    Guarantee,
+    RunReleases,
+    Sees,
+    StreamReleases,
+    Unit,
+)
 from veilsum.privacy.mechanisms.masked import MASKED_REASON
-from veilsum.privacy.planning import InputPlan, MaskedPlan, Plan, plan
+from veilsum.privacy.planning import InputPlan, MaskedPlan, Plan, StreamPlan, plan
 from veilsum.privacy.published import worst_pair
 from veilsum.privacy.requests import (
     SMOOTH,
@@ -89,6 +96,10 @@ STOPPING_ADVICE = (
 IN_BATCHES = (
     "each reading is in one batch, whose sum moves by no more than the reading and is noised once "
     "({batches}), and all later messages are computed from what was released"
+)
+IN_A_STREAM = (
+    "each reading is noised once, with noise that grows along the stream so that the divergences of all "
+    "{T} readings add up to that of one release, and all later messages are computed from what was released"
 )
 SLACK = 1 - 1e-12  # of comparisons between floats that should be equal
 
@@ -315,9 +326,12 @@ def _signal_guarantee(
     """
     made = _planned(privacy, steps, family)
     found = _if_stated(_derived(privacy, steps, family, weighted, made), made, family)
-    run = RunReleases(_event(privacy, steps, made), privacy.batches, _uses(steps))
-    cost = spent(run.moved())
-    unit = unit_of(privacy, family, steps.algorithm.online)
+    event, unit = _event(privacy, steps, made), unit_of(privacy, family, steps.algorithm.online)
+    run, readings = RunReleases(event, privacy.batches, _uses(steps)), 1
+    if isinstance(made, StreamPlan):
+        run, readings = StreamReleases(event, horizon=made.stream), made.stream.readings
+        unit = replace(unit, span=Span.STREAM, readings=readings)
+    cost = spent(run.moved(1, readings), delta=run.delta)
     if family is not None and isinstance(made, InputPlan) and not made.mechanism().adds:
         unit = replace(unit, steps=1)  # any two values, whatever the radius
     return Guarantee(
@@ -495,6 +509,8 @@ def _derived(
     if privacy.sensitivity == SMOOTH:
         reason = "the noise follows the smooth sensitivity of the bounded domain; "
         return Assessment(Status.PROVED, reason + POST_PROCESSING)
+    if privacy.stream is not None:
+        return Assessment(Status.PROVED, IN_A_STREAM.format(T=privacy.stream.readings))
     if privacy.batches is not None:
         return Assessment(Status.PROVED, IN_BATCHES.format(batches=privacy.batches))
     return Assessment(Status.PROVED, POST_PROCESSING)

@@ -21,6 +21,7 @@ from veilsum._registry import did_you_mean
 from veilsum.algorithms.base import Algorithm
 from veilsum.algorithms.batched import batched
 from veilsum.errors import AlgorithmError, PrivacyError
+from veilsum.privacy.accounting.events import Span
 from veilsum.privacy.batches import Batches
 from veilsum.privacy.mechanisms import (
     MECHANISMS,
@@ -30,6 +31,7 @@ from veilsum.privacy.mechanisms import (
     names,
 )
 from veilsum.privacy.mechanisms.choose import BEST
+from veilsum.privacy.streams import Horizon
 
 
 class Protects(StrEnum):
@@ -66,7 +68,7 @@ class PrivacyRequest(ABC):
 
     Parameters
     ----------
-    epsilon, delta, radius, sensitivity, budget_fractions, mechanism, batches
+    epsilon, delta, radius, sensitivity, budget_fractions, mechanism, batches, unit, horizon
         As for `SignalDP`.
 
     Examples
@@ -82,6 +84,8 @@ class PrivacyRequest(ABC):
     budget_fractions: tuple[float, ...] | None = None
     mechanism: str = LAPLACE
     batches: Batches | None = None
+    unit: str = Span.EVENT
+    horizon: int | None = None
 
     protects: ClassVar[Protects]
 
@@ -114,6 +118,11 @@ class PrivacyRequest(ABC):
     def perturbs_input(self) -> bool:
         """Whether M(xi) takes the place of xi, for any mechanism but Laplace noise."""
         return self.adds_noise and self.mechanism != LAPLACE
+
+    @property
+    def stream(self) -> Horizon | None:
+        """The stream whose readings together are what is hidden; None where it is each of them."""
+        return None if self.horizon is None else Horizon(self.horizon)
 
     @property
     def reach(self) -> float:
@@ -225,6 +234,38 @@ class DifferentialPrivacy(PrivacyRequest):
         self._check_mechanism()
         self._check_delta()
         self._check_batches()
+        self._check_stream()
+
+    def _check_stream(self) -> None:
+        """A stream has an end, and noise whose divergences add up."""
+        _validate.one_of(PrivacyError, (Span.EVENT.value, Span.STREAM.value), unit=self.unit)
+        object.__setattr__(self, "unit", Span(self.unit))
+        if self.unit is Span.EVENT:
+            if self.horizon is not None:
+                raise PrivacyError(
+                    f"horizon = {_validate.found(self.horizon)} is for a whole stream; ask for unit = "
+                    '"stream", or leave it out: every reading by itself has no end'
+                )
+            return
+        if self.horizon is None:
+            raise PrivacyError(
+                'unit = "stream" needs its horizon, the number of readings after which the stream ends '
+                "(horizon = 8760 for a year of hours): their noise is calibrated to cost epsilon "
+                "together, and without an end there is none that keeps its size"
+            )
+        _ = self.stream  # refuses what is no number
+        if self.batches is not None or self.masked:
+            raise PrivacyError(
+                'unit = "stream" goes with local noise for each reading; leave '
+                f"{'batches' if self.batches is not None else 'the masked sum'} out"
+            )
+        if self.mechanism == BEST or not MECHANISMS.get(self.mechanism).takes_delta:
+            fitting = [n for n, kind in MECHANISMS.items() if kind.takes_delta and kind.requested]
+            raise PrivacyError(
+                f'unit = "stream" gains nothing with mechanism {self.mechanism}: epsilons of pure noise '
+                "add up, so the mean of t readings has sqrt(t) times the noise of one release or more; "
+                f"ask for mechanism {' or '.join(fitting)} with a delta, such as 1e-6"
+            )
 
     def _check_delta(self) -> None:
         """Refuse a delta that no noise here makes use of."""
@@ -328,6 +369,11 @@ class SignalDP(DifferentialPrivacy):
     batches
         Release the readings of a stream in growing batches, `Batches(growth=2.0, longest=24)`;
         None: each by itself.
+    unit
+        "event": every reading costs epsilon. "stream": all `horizon` readings together do, by noise that
+        grows with their number (`privacy.streams`).
+    horizon
+        The number of readings of such a stream, which then ends.
 
     Raises
     ------
@@ -338,6 +384,10 @@ class SignalDP(DifferentialPrivacy):
     --------
     >>> SignalDP(epsilon=1.0, radius=2.0, mechanism="hybrid").at(0.5).epsilon
     0.5
+    >>> names = [name for name, kind in MECHANISMS.items() if kind.takes_delta and kind.requested]
+    >>> year = SignalDP(1.0, 1e-6, mechanism=names[0], unit="stream", horizon=8760)
+    >>> round(year.stream.deviation(100), 2)
+    2.09
     """
 
 
@@ -526,6 +576,7 @@ class NoPrivacy(PrivacyRequest):
         fixed = {
             "epsilon": math.inf, "delta": 0.0, "radius": 0.0, "sensitivity": GLOBAL,
             "budget_fractions": None, "mechanism": IdentityMechanism.name, "batches": None,
+            "unit": Span.EVENT, "horizon": None,
         }  # fmt: skip
         for name, value in fixed.items():
             object.__setattr__(self, name, value)
@@ -547,6 +598,8 @@ def make_request(
     sensitivity: str = GLOBAL,
     mechanism: str = "laplace",
     batches: Batches | None = None,
+    unit: str = Span.EVENT,
+    horizon: int | None = None,
 ) -> PrivacyRequest:
     """The privacy request that a name stands for, as scenarios and manifests write it.
 
@@ -559,7 +612,10 @@ def make_request(
     _validate.one_of(PrivacyError, (*kinds, NoPrivacy.protects.value), protect=protect)
     if protect not in kinds:
         return NoPrivacy()
-    return kinds[protect](epsilon, delta, radius, sensitivity, mechanism=mechanism, batches=batches)
+    return kinds[protect](
+        epsilon, delta, radius, sensitivity, mechanism=mechanism, batches=batches, unit=unit,
+        horizon=horizon,
+    )  # fmt: skip
 
 
 def _part(whole: float, parts: int) -> float:

@@ -25,10 +25,10 @@ import numpy as np
 from veilsum.errors import QuestionError
 from veilsum.questions.base import Decoded, NoisedVector, Question
 from veilsum.questions.columns import Column, Floats, Number
+from veilsum.questions.intervals import NORMAL
 
 BINS = 1024
 AVERAGED = 21  # ranks, of a quantile
-SAMPLING = 1.959964  # 95% of a normal number, for what sampling adds
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +55,10 @@ class OrderQuestion(Question):
     def columns(self) -> tuple[Column, ...]:
         """The column."""
         return (self.column,)
+
+    def of_population(self) -> Question:
+        """Itself: sampling adds to how far a score may be off."""
+        return self
 
     @property
     def edges(self) -> Floats:
@@ -126,7 +130,7 @@ def sampled(half: Floats, q: float, released: NoisedVector, total: float) -> Flo
     """With what sampling adds to a score, where the answer is of a population."""
     if not released.population:
         return half
-    return np.sqrt(half**2 + SAMPLING**2 * q * (1 - q) * total)
+    return np.sqrt(half**2 + NORMAL**2 * q * (1 - q) * total)
 
 
 def finding(

@@ -41,9 +41,10 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from veilsum.privacy import Law
-from veilsum.questions.base import CONFIDENCE, Ints
+from veilsum.questions.base import Ints
 from veilsum.questions.columns import Floats
 from veilsum.questions.histograms import projected
+from veilsum.questions.intervals import CONFIDENCE
 
 TINY = 1e-9  # of a count
 WIDEST = 64  # branching that is tried

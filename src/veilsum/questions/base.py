@@ -30,7 +30,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -39,18 +39,30 @@ from numpy.typing import ArrayLike, NDArray
 from veilsum._registry import Registry
 from veilsum._statistic import Statistic, Status
 from veilsum.errors import QuestionError
-from veilsum.privacy.noise_quantile import additive_quantile
-from veilsum.questions.columns import Column, Floats, Rows
+from veilsum.questions.columns import RECORDS, Column, Floats, Rows
+from veilsum.questions.intervals import fieller, reach
 from veilsum.questions.noise import GridNoise
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from veilsum.privacy import Law
+__all__ = [
+    "QUESTIONS",
+    "Decoded",
+    "Encoded",
+    "Forecast",
+    "Ints",
+    "NoisedVector",
+    "Question",
+    "add_up",
+    "bars",
+    "counted",
+    "entries",
+    "fieller",
+    "too_few",
+]
 
 Ints = NDArray[np.int64]
-CONFIDENCE = 0.95
-COARSE = 100.0  # steps; where noise deviates by less, its lattice shows in an interval
 DRAWS = 4000  # of simulated noise, where an interval has no closed form
 
 QUESTIONS: Registry[type[Question]]
@@ -102,7 +114,7 @@ class NoisedVector:
         return self.noise.sd
 
     def half(self, weights: ArrayLike = (1.0,), sampling: float = 0.0) -> float:
-        """x with P(|sum_k w_k noise_k + normal| <= x) = 95%, exactly; half a step of a coarse grid more.
+        """x with P(|sum_k w_k noise_k + normal| <= x) >= 95% (`intervals.reach`).
 
         Parameters
         ----------
@@ -113,7 +125,7 @@ class NoisedVector:
         """
         w = np.abs(np.asarray(weights, dtype=np.float64).ravel())
         step = float(self.noise.step)
-        return _half(self.noise.law, tuple(w[w > 0].tolist()), sampling / step**2) * step
+        return reach(self.noise.law, tuple(w[w > 0].tolist()), sampling / step**2) * step
 
     def rng(self) -> np.random.Generator:
         """For simulated noise: seeded by the released numbers, so that an answer stays what it is."""
@@ -127,6 +139,12 @@ class NoisedVector:
         shape = (draws, *self.values.shape)
         found = self.noise.law.sample(shape, self.rng() if rng is None else rng)
         return np.asarray(found * float(self.noise.step))
+
+    def number(self, value: float, half: float) -> Decoded:
+        """The detail that says how many records an answer is of, where that was released."""
+        value, low, high = (max(x, 0.0) for x in (value, value - half, value + half))
+        sentence = f"These are about {value:,.0f} records."
+        return Decoded("records", value, low, high, sentence=sentence, detail=True)
 
     def part(self, values: Floats) -> NoisedVector:
         """The same release of a part of the vector, whose number of records is private."""
@@ -153,6 +171,8 @@ class Decoded:
         Where components lie on a line, such as the ends of bins.
     detail : bool
         Whether it stands behind the answer, such as the count that a mean is of.
+    together : bool
+        Whether all intervals hold at once with 95%, instead of each of them.
     """
 
     quantity: str
@@ -164,6 +184,7 @@ class Decoded:
     unit: str = ""
     axis: Floats | None = None
     detail: bool = False
+    together: bool = False
 
 
 @dataclass(frozen=True)
@@ -266,7 +287,15 @@ class Question(ABC):
 
     @abstractmethod
     def encode(self, rows: Rows) -> Encoded:
-        """The cell and the parts of each record; records with a missing value are out already."""
+        """The cell and the parts of each record; records with a missing value are out already.
+
+        Parameters
+        ----------
+        rows
+            By name, as this question's own columns read them (another question may read a column of the
+            same name between other bounds); beside them `RECORDS`, an array with any entry a record, for
+            questions without a column.
+        """
 
     def expand(self, totals: Ints) -> Ints:
         """The vector, from the totals of all cells (..., C P): linear, with whole coefficients."""
@@ -332,8 +361,18 @@ class Question(ABC):
         bars(findings[0], ax)
 
     def within(self, partial: bool = True) -> Question:
-        """The same question where records may be out."""
+        """The same question where records may be out; an error where that has no answer."""
         return replace(self, partial=partial)
+
+    def of_population(self) -> Question:
+        """The question whose interval is of the population that the records were drawn from.
+
+        Asked where `NoisedVector.population` is set. An error by default: not every question has one.
+        """
+        raise QuestionError(
+            f"{self.name} has no interval of a population, only of these records; mean, proportion, "
+            "histogram, table and clipped have one"
+        )
 
     def terms(self) -> dict[str, Any]:
         """All that shapes the vector, in plain values: what is signed, stored and sent to sites."""
@@ -351,28 +390,52 @@ class Question(ABC):
 QUESTIONS = Registry[type[Question]]("question", "veilsum.questions", QuestionError)
 
 
+BLOCK = 1 << 20  # records added up at a time: below 2^53 steps, so that floats are exact
+
+
 def add_up(
     encoded: Encoded, cells: int, parts: int, step: Fraction, weights: Ints | None = None
 ) -> Ints:
-    """Totals by cell and part, each record rounded to the grid first; exact below 2^53 a batch."""
-    placed = encoded.cells
-    if encoded.parts is None:
-        if placed is None:
-            raise QuestionError("an encoding has cells, or parts, or both")
-        kept = placed >= 0
-        if kept.all():
-            return _summed(placed, weights, cells)
-        return _summed(placed[kept], None if weights is None else weights[kept], cells)
-    steps = np.rint(encoded.parts / float(step))
-    if placed is None:
-        return np.asarray(steps.sum(axis=0)).astype(np.int64)
-    kept = placed >= 0
-    found = [_summed(placed[kept], steps[kept, p], cells) for p in range(parts)]
-    return np.stack(found, axis=1).ravel()
+    """Totals by cell and part, exactly; each record is rounded to floor(x/step + 1/2) first."""
+    placed, x = encoded.cells, encoded.parts
+    if placed is None and x is None:
+        raise QuestionError("an encoding has cells, or parts, or both")
+    total = np.zeros((cells, parts), dtype=np.int64)
+    count = len(x if placed is None else placed)  # type: ignore[arg-type]
+    for start in range(0, count, BLOCK):
+        block = slice(start, start + BLOCK)
+        inside = None if placed is None else placed[block]
+        if x is None:
+            w = None if weights is None else weights[block]
+            total += _by_cell(inside, w, cells)[:, None]  # type: ignore[arg-type]
+            continue
+        steps = np.floor(x[block] / float(step) + 0.5)
+        if inside is None:
+            total[0] += steps.sum(axis=0).astype(np.int64)
+            continue
+        for p in range(parts):
+            total[:, p] += _by_cell(inside, steps[:, p], cells)
+    return total.ravel()
 
 
-def _summed(cells: Ints, weights: Any, count: int) -> Ints:
-    return np.rint(np.bincount(cells, weights, minlength=count)).astype(np.int64)
+def _by_cell(cells: Ints, weights: Any, count: int) -> Ints:
+    """Sums of each cell; those of cell -1 are left out."""
+    found = np.bincount(cells + 1, weights, minlength=count + 1)[1:]
+    return np.asarray(np.rint(found).astype(np.int64))
+
+
+def entries(rows: Rows) -> int:
+    """How many records there are."""
+    return len(rows[RECORDS] if RECORDS in rows else next(iter(rows.values())))
+
+
+def too_few(quantity: str, what: str, labels: tuple[str, ...] = ()) -> Decoded:
+    """The answer where nothing can be said: NaN, and why."""
+    nan = np.full(len(labels), math.nan) if labels else math.nan
+    return Decoded(
+        quantity, nan, nan, nan, labels,
+        f"Noise hides how many records there are, which may be none: too few for {what}.",
+    )  # fmt: skip
 
 
 def bars(finding: Decoded, ax: Axes) -> None:
@@ -383,7 +446,8 @@ def bars(finding: Decoded, ax: Axes) -> None:
     labels = finding.labels or (finding.quantity,)
     place = np.arange(len(value))
     ax.barh(place, value, color="C0", alpha=0.6)
-    ax.errorbar(value, place, xerr=[value - low, high - value], fmt="none", color="0.2", capsize=3)
+    reach = [np.maximum(value - low, 0), np.maximum(high - value, 0)]
+    ax.errorbar(value, place, xerr=reach, fmt="none", color="0.2", capsize=3)
     ax.set_yticks(place, labels)
     ax.invert_yaxis()
     ax.set_xlabel(f"{finding.quantity}{finding.unit and f' [{finding.unit}]'}")
@@ -394,75 +458,6 @@ def counted(l1: float, l2: float, cells: int, reason: str) -> Statistic:
     return Statistic(
         l1, l2, cells, low=0.0, high=1.0, step=1.0, status=Status.PROVED, reason=reason
     )
-
-
-def fieller(
-    released: NoisedVector, top: float, bottom: float, others: int = 1
-) -> tuple[float, float]:
-    """{m in [0, 1]: |top - m bottom| <= half(m)}, the interval of a share (Fieller's), its hull.
-
-    `bottom` is the sum of `top`, one component, and of `others`; half(m) is how far the noise
-    (1 - m) X_top - m sum X_others reaches with 95%.
-
-    Parameters
-    ----------
-    released
-        Of which the noise is.
-    top, bottom
-        Sums of released components.
-    others
-        How many further components the bottom has.
-    """
-    at = np.linspace(0.0, 1.0, 1025)
-    half = np.interp(at, NODES, _halves(released.noise.law, others)) * float(released.noise.step)
-    inside = np.flatnonzero(np.abs(top - at * bottom) <= half)
-    if not inside.size:
-        best = min(max(top / bottom, 0.0), 1.0) if bottom > 0 else 0.5
-        return best, best
-    beyond = np.abs(top - at * bottom) - half
-
-    def edge(inner: int, outer: int) -> float:
-        if not 0 <= outer < len(at):
-            return float(at[inner])
-        part = beyond[inner] / (beyond[inner] - beyond[outer])
-        return float(at[inner] + (at[outer] - at[inner]) * part)
-
-    return edge(inside[0], inside[0] - 1), edge(inside[-1], inside[-1] + 1)
-
-
-NODES = np.linspace(0.0, 1.0, 17)  # between which the reach of a share's noise is interpolated
-
-
-@lru_cache(maxsize=256)
-def _halves(law: Law, others: int) -> Floats:
-    """half(m) at the nodes, in steps."""
-    return np.array([_half(law, (1 - m, *[m] * others), 0.0) for m in NODES.tolist()])
-
-
-@lru_cache(maxsize=4096)
-def _half(law: Law, weights: tuple[float, ...], sampling: float) -> float:
-    """x with P(|sum_k w_k X_k + normal| <= x) = 95%, in steps."""
-    weights = tuple(w for w in weights if w > 0)
-    if not weights:
-        return 1.96 * math.sqrt(sampling)
-    if len(weights) == 1 and not sampling:
-        return law.quantile(CONFIDENCE) * weights[0]
-    sd = math.sqrt(law.variance)
-    w, times = np.unique(np.array(weights), return_counts=True)
-    coarse = float(w.max()) if sd < COARSE else 0.0
-    return additive_quantile(
-        lambda u: np.exp(law.log_characteristic(np.asarray(u) / sd)), 1.0, _kurtosis(law), w * sd,
-        times.astype(float), CONFIDENCE, sampling, coarse,
-    )  # fmt: skip
-
-
-@lru_cache(maxsize=256)
-def _kurtosis(law: Law) -> float:
-    """The excess kurtosis of a law, from its characteristic function."""
-    sd = math.sqrt(law.variance)
-    u = 0.05
-    log = float(law.log_characteristic(np.array([u / sd]))[0])
-    return 24 * (log + u * u / 2) / u**4
 
 
 def _plain(value: Any) -> Any:

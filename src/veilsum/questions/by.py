@@ -103,6 +103,10 @@ class By(Question):
         """The question as it is best asked at that price."""
         return replace(self, question=self.question.tuned(epsilon, delta))
 
+    def of_population(self) -> Question:
+        """Of the population of each group."""
+        return replace(self, question=self.question.of_population())
+
     def encode(self, rows: Rows) -> Encoded:
         """The question's cells, those of each group after those of the one before."""
         inner = self.question.encode(rows)
@@ -139,8 +143,27 @@ class By(Question):
         return replace(
             found[0], value=value, low=low, high=high, labels=labels, axis=None,
             quantity=f"{found[0].quantity} by {self.group.name}",
-            sentence=f"For each {self.group.name}: {found[0].sentence}",
+            sentence=self._sentence(found),
         )  # fmt: skip
+
+    def _sentence(self, found: Sequence[Decoded]) -> str:
+        """The smallest and the largest of the groups; how many have none."""
+        name, first = self.group.name, found[0]
+        each = [
+            (one.value, group)
+            for one, group in zip(found, self.group.values, strict=True)
+            if not one.labels
+        ]
+        known = [(float(value), group) for value, group in each if not math.isnan(value)]
+        few = [group for value, group in each if math.isnan(value)]
+        text = f"For each {name}: {first.quantity}."
+        if len(known) > 1:
+            (least, low), (most, high) = min(known), max(known)
+            text = (
+                f"By {name}, the {first.quantity} is smallest in {low}, about {least:.4g}, and largest in "
+                f"{high}, about {most:.4g}."
+            )
+        return text + (f" Too few records to say it: {', '.join(few)}." if few else "")
 
     def forecast(self, records: int, noise: GridNoise) -> Forecast:
         """Of a group with its share of the records."""

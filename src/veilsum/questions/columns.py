@@ -19,7 +19,10 @@ from numpy.typing import NDArray
 from veilsum.errors import QuestionError
 
 Floats = NDArray[np.float64]
+FEW = 1 << 16  # whole numbers that lie so close together are counted, not sorted
+EXACT = 1 << 62
 Rows = Mapping[str, NDArray[Any]]  # columns of a batch of records, as `Column.read` returns them
+RECORDS = ""  # the name in `Rows` of what is no column: an array with an entry for each record
 
 
 class UnreadableValueError(QuestionError):
@@ -50,6 +53,11 @@ class Column(ABC):
     """
 
     name: str
+
+    @property
+    def places(self) -> int:
+        """How many places `read` tells apart, from 0; 0 for numbers."""
+        return 0
 
     def __post_init__(self) -> None:
         """Refuse a name that is no text."""
@@ -88,10 +96,7 @@ class Number(Column):
     def __post_init__(self) -> None:
         """Refuse bounds that are none."""
         super().__post_init__()
-        try:
-            low, high = float(self.low), float(self.high)
-        except (TypeError, ValueError):
-            low = high = math.nan
+        low, high = _float(self.low), _float(self.high)
         if not (math.isfinite(high - low) and low < high):
             raise QuestionError(
                 f"column {self.name}: bounds are two finite numbers, the lower one first; found "
@@ -148,6 +153,11 @@ class Category(Column):
             )
         object.__setattr__(self, "values", values)
 
+    @property
+    def places(self) -> int:
+        """Of the list."""
+        return len(self.values)
+
     def read(self, values: NDArray[Any]) -> NDArray[np.int64]:
         """Places in the list; -1 where there is no value, or another one."""
         place = {value: k for k, value in enumerate(self.values)}
@@ -160,13 +170,138 @@ class Category(Column):
         return np.asarray(read < 0, dtype=np.bool_)
 
 
-def numbers(values: NDArray[Any]) -> Floats:
+@dataclass(frozen=True)
+class Candidates(Category):
+    """One of some public values, or another one, which has the place after them.
+
+    Examples
+    --------
+    >>> Candidates("app", ["mail", "maps"]).read(np.array(["maps", "chess", ""])).tolist()
+    [1, 2, -1]
+    """
+
+    @property
+    def places(self) -> int:
+        """One more than the list has."""
+        return len(self.values) + 1
+
+    def read(self, values: NDArray[Any]) -> NDArray[np.int64]:
+        """Places in the list, K for another value, -1 where there is none."""
+        place = {value: k for k, value in enumerate(self.values)}
+        known, inverse = distinct(values)
+        texts = [text_of(v) for v in known]
+        found = [place.get(text, -1 if text == "" else len(place)) for text in texts]
+        return np.array(found, dtype=np.int64)[inverse]
+
+
+@dataclass(frozen=True)
+class Sides(Column):
+    """Where a number lies: 0 below `low`, 1 from `low` to `high`, both included, 2 above.
+
+    Parameters
+    ----------
+    name : str
+        In the table.
+    low, high : float
+        Public; -inf or inf for no bound at that side.
+
+    Examples
+    --------
+    >>> Sides("kwh", 0, 40).read(np.array(["-1", "0", "40", "40.5", ""])).tolist()
+    [0, 1, 1, 2, -1]
+    """
+
+    low: float = -math.inf
+    high: float = math.inf
+
+    def __post_init__(self) -> None:
+        """Refuse bounds that are none."""
+        super().__post_init__()
+        low, high = _float(self.low), _float(self.high)
+        if not (low <= high and max(low, -high) < math.inf) or low == -high == -math.inf:
+            raise QuestionError(
+                f"column {self.name}: a bound is a number, the lower one first; found {self.low} and "
+                f"{self.high}"
+            )
+        object.__setattr__(self, "low", low)
+        object.__setattr__(self, "high", high)
+
+    @property
+    def places(self) -> int:
+        """3."""
+        return 3
+
+    def read(self, values: NDArray[Any]) -> NDArray[np.int64]:
+        """0, 1 or 2; -1 where there is no value."""
+        x = numbers(values)
+        found = (x >= self.low).astype(np.int64) + (x > self.high)
+        found[np.isnan(x)] = -1
+        return np.asarray(found)
+
+    def out(self, read: NDArray[Any]) -> NDArray[np.bool_]:
+        """-1."""
+        return np.asarray(read < 0, dtype=np.bool_)
+
+
+class TextColumn:
+    """A column of text as Arrow has it: the texts that occur, and for each record which one it has.
+
+    Parameters
+    ----------
+    known : list
+        The texts, and None for no value.
+    codes : array of int
+        (records,): places in `known`.
+    """
+
+    dtype = np.dtype(object)
+
+    def __init__(self, known: list[Any], codes: NDArray[np.int64]) -> None:
+        """Keep both."""
+        self.known, self.codes = known, codes
+
+    def __len__(self) -> int:
+        """How many records."""
+        return len(self.codes)
+
+    def __getitem__(self, rows: Any) -> TextColumn:
+        """Some records."""
+        return TextColumn(self.known, self.codes[rows])
+
+    def tolist(self) -> list[Any]:
+        """The text of each record."""
+        return list(np.asarray(self).tolist())
+
+    def astype(self, kind: Any) -> NDArray[Any]:
+        """An array of the texts."""
+        return np.asarray(self).astype(kind)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        """As NumPy has it."""
+        known = np.empty(len(self.known), dtype=object)
+        known[:] = self.known
+        return known[self.codes]
+
+
+def numbers(values: NDArray[Any] | TextColumn) -> Floats:
     """Numbers of a column, NaN where there is no value; text that is no number is an error.
 
     Infinite ones stay, and are beyond any bound.
     """
-    if values.dtype.kind in "fiub":
-        return np.asarray(values, dtype=np.float64)
+    if isinstance(values, TextColumn) or values.dtype.kind not in "fiub":
+        return _parsed(np.asarray(values))
+    return np.asarray(values, dtype=np.float64)
+
+
+def _parsed(values: NDArray[Any]) -> Floats:
+    """Numbers of text and of mixed values: all at once, or one by one where that fails."""
+    texts = values.astype(object)
+    texts[texts == None] = math.nan  # noqa: E711  elementwise
+    try:
+        if not any(isinstance(v, str) and ("_" in v or not v.isascii()) for v in texts.tolist()):
+            return np.asarray(texts.astype(np.float64))
+    except (TypeError, ValueError, OverflowError):
+        pass
     found = np.empty(values.shape, dtype=np.float64)
     for k, value in enumerate(values.tolist()):
         if value is None or (isinstance(value, str) and not value.strip()):
@@ -175,14 +310,20 @@ def numbers(values: NDArray[Any]) -> Floats:
         try:
             found[k] = float(value)
         except (TypeError, ValueError, OverflowError):
-            comma = isinstance(value, str) and _is_number(value.strip().replace(",", ".", 1))
-            why = "has a comma for a decimal point: add --decimal ," if comma else "is not a number"
-            raise UnreadableValueError(k, why) from None
+            raise UnreadableValueError(k, _why(value)) from None
+        if isinstance(value, str) and ("_" in value or not value.isascii()):
+            raise UnreadableValueError(k, _why(value))
     return found
 
 
-def distinct(values: NDArray[Any]) -> tuple[list[Any], NDArray[np.int64]]:
-    """The values that occur, and for each record which one it has."""
+def distinct(values: NDArray[Any] | TextColumn) -> tuple[list[Any], NDArray[np.int64]]:
+    """The values that occur, perhaps others, and for each record which one it has."""
+    if isinstance(values, TextColumn):
+        return values.known, values.codes
+    if values.dtype.kind in "iu" and len(values):
+        low, high = int(values.min()), int(values.max())
+        if high - low < FEW and low > -EXACT and high < EXACT:  # places without a search
+            return list(range(low, high + 1)), values.astype(np.int64) - low
     if values.dtype.kind == "O":
         seen: dict[Any, int] = {}
         inverse = np.fromiter(
@@ -202,6 +343,27 @@ def text_of(value: Any) -> str:
     if isinstance(value, float | np.floating) and value == int(value):
         return str(int(value))
     return str(value).strip()
+
+
+def _float(value: Any) -> float:
+    """NaN for what is no number."""
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return math.nan
+
+
+def _why(value: Any) -> str:
+    """Why a value is no number, without the value."""
+    text = value.strip() if isinstance(value, str) else ""
+    if _is_number(text.replace(",", ".", 1)) and "," in text:
+        return "has a comma: add --decimal , if that is the decimal mark"
+    plain = text
+    for mark in ",' _\u2019\u00a0\u202f":
+        plain = plain.replace(mark, "")
+    if plain != text and (_is_number(plain) or _is_number(plain.replace(".", ""))):
+        return "has a mark between thousands, which is not read: take these marks out"
+    return "is not a number"
 
 
 def _is_number(text: str) -> bool:

@@ -21,9 +21,10 @@ from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 
-from veilsum.questions._order import BINS, SAMPLING
+from veilsum.questions._order import BINS
 from veilsum.questions.base import Decoded, Forecast, NoisedVector, Question
 from veilsum.questions.columns import Floats, Number
+from veilsum.questions.intervals import NORMAL
 from veilsum.questions.noise import GridNoise
 from veilsum.questions.quantile import TreePath, TreeQuestion
 
@@ -86,8 +87,10 @@ class Cdf(TreeQuestion):
             value = low = high = np.full(self.bins + 1, math.nan)
         else:
             value, low, high = self._curve(path, released.population)
-        return self._finding(value, low, high, self.shown, False), self._finding(
-            value, low, high, np.arange(1, self.bins), True
+        return (
+            self._finding(value, low, high, self.shown, False),
+            *path.number(released),
+            self._finding(value, low, high, np.arange(1, self.bins), True),
         )
 
     def _curve(self, path: TreePath, population: bool) -> tuple[Floats, Floats, Floats]:
@@ -113,14 +116,14 @@ class Cdf(TreeQuestion):
             )
         return Decoded(
             f"{'all shares' if all_of_it else 'share'} of {name} below", value[at], low[at], high[at],
-            tuple(f"{edge:.6g}" for edge in edges), sentence, axis=edges, detail=all_of_it,
+            tuple(f"{edge:.6g}" for edge in edges), sentence, axis=edges, detail=all_of_it, together=True,
         )  # fmt: skip
 
     def forecast(self, records: int, noise: GridNoise) -> Forecast:
         """Of a threshold in the middle."""
         sd = noise.sd * self.tree.rms()
         return Forecast(
-            SAMPLING * sd / records, SAMPLING * 0.5 / math.sqrt(records), of="a share below",
+            NORMAL * sd / records, NORMAL * 0.5 / math.sqrt(records), of="a share below",
             scale=1.0, fewer="fewer bins",
         )  # fmt: skip
 

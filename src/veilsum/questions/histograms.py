@@ -1,10 +1,11 @@
-"""A histogram: how many records lie in each of k public bins, and their shares.
+"""A histogram: how many records lie in each of k public cells, and their shares.
 
-    x = 1{bin},    l1 = 2 (from one bin to another), l2 = sqrt(2);    k = 2 with n public: one count, l1 = 1
+    x = 1{cell},    l1 = 2 (from one cell to another), l2 = sqrt(2)
 
-The noise of a share is that of a count over n. Where records may be out, the bins add up to their number,
+The noise of a share is that of a count over n. Where records may be out, the cells add up to their number,
 which is private: shares are of the noised sum. Bins are [low, edge), ..., [edge, high]; a value beyond the
-bounds counts in the bin at that end. Categories are bins as well.
+bounds counts in the bin at that end. Categories are cells as well. Two cells of which n is public are one
+count, which costs half: ask a proportion.
 
 The shares are projected on the simplex {p >= 0, sum p = 1}, which is nearer to the truth than what was
 released (it is convex); the intervals are of the counts themselves, cut at 0 and 1.
@@ -13,6 +14,7 @@ released (it is convex); the intervals are of the counts themselves, cut at 0 an
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -31,8 +33,10 @@ from veilsum.questions.base import (
     Question,
     counted,
     fieller,
+    too_few,
 )
 from veilsum.questions.columns import Category, Column, Floats, Number, Rows
+from veilsum.questions.intervals import NORMAL
 from veilsum.questions.noise import GridNoise
 
 if TYPE_CHECKING:
@@ -40,7 +44,81 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Histogram(Question):
+class Shares(Question):
+    """The share of records in each of k public cells; abstract."""
+
+    @property
+    @abstractmethod
+    def labels(self) -> tuple[str, ...]:
+        """Of the cells."""
+
+    @property
+    @abstractmethod
+    def quantity(self) -> str:
+        """What is shown."""
+
+    @property
+    def axis(self) -> Floats | None:
+        """The ends of cells that lie on a line."""
+        return None
+
+    @property
+    def whole(self) -> Statistic:
+        """From one cell to another."""
+        return counted(2.0, math.sqrt(2), self.cells, "one record is in one cell")
+
+    @property
+    def size(self) -> tuple[float, float]:
+        """1."""
+        return 1.0, 1.0
+
+    def of_population(self) -> Question:
+        """Itself: sampling follows from the shares."""
+        return self
+
+    def decode(self, released: NoisedVector) -> tuple[Decoded, ...]:
+        """Shares of all records."""
+        counts = released.values
+        n = float(counts.sum()) if released.records is None else float(released.records)
+        known = released.records is not None
+        sure = 0.0 if known else released.half(np.ones(len(counts)))
+        if n <= sure:
+            return (too_few(self.quantity, "shares", self.labels),)
+        if known and not released.population:
+            half = released.half()
+            low, high = (counts - half) / n, (counts + half) / n
+        else:
+            others = None if known else len(counts) - 1
+            sampled = n if released.population else 0.0
+            low, high = np.array([fieller(released, c, n, others, sampled) for c in counts]).T
+        value = projected(counts / n)
+        low, high = np.clip(np.minimum(low, value), 0, 1), np.clip(np.maximum(high, value), 0, 1)
+        return (
+            Decoded(
+                self.quantity, value, low, high, self.labels, self.sentence(value, low, high),
+                axis=self.axis,
+            ),
+        )  # fmt: skip
+
+    def sentence(self, value: Floats, low: Floats, high: Floats) -> str:
+        """The largest share, and how well it is known."""
+        most = int(np.argmax(value))
+        return (
+            f"The largest share is {self.labels[most]}: about {100 * value[most]:.3g}%, and between "
+            f"{100 * low[most]:.3g}% and {100 * high[most]:.3g}% with 95% confidence."
+        )
+
+    def forecast(self, records: int, noise: GridNoise) -> Forecast:
+        """Of cells that are equally full."""
+        p = 1 / self.cells
+        return Forecast(
+            NoisedVector(np.zeros(1), noise).half() / records,
+            NORMAL * math.sqrt(p * (1 - p) / records), of="a share", scale=1.0, fewer="fewer bins",
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Histogram(Shares):
     """The share of records in each bin.
 
     Parameters
@@ -99,16 +177,6 @@ class Histogram(Question):
         return self.bins
 
     @property
-    def whole(self) -> Statistic:
-        """From one bin to another."""
-        return counted(2.0, math.sqrt(2), self.bins, "one record is in one bin")
-
-    @property
-    def size(self) -> tuple[float, float]:
-        """1."""
-        return 1.0, 1.0
-
-    @property
     def edges(self) -> Floats | None:
         """The ends of the bins; None for categories."""
         if isinstance(self.column, Category):
@@ -130,45 +198,15 @@ class Histogram(Question):
             return Encoded(found)
         return Encoded(binned(found, self.bins))
 
-    def decode(self, released: NoisedVector) -> tuple[Decoded, ...]:
-        """Shares of all records."""
-        counts = released.values
-        half = released.half()
-        if released.records:
-            n: float = released.records
-            low, high = (counts - half) / n, (counts + half) / n
-        else:
-            n = float(counts.sum())
-            if n <= released.half(np.ones(self.bins)):
-                nan = np.full(self.bins, math.nan)
-                return (Decoded(self.quantity, nan, nan, nan, self.labels, "Too few records."),)
-            ends = [fieller(released, count, n, self.bins - 1) for count in counts]
-            low, high = np.array(ends).T
-        value = projected(counts / n)
-        most = int(np.argmax(value))
-        sentence = (
-            f"The largest share, {100 * value[most]:.3g}%, is {self.labels[most]}; each share is exact "
-            f"to about {100 * half / n:.2g} percentage points."
-        )
-        return (
-            Decoded(
-                self.quantity, value, np.clip(low, 0, 1), np.clip(high, 0, 1), self.labels, sentence,
-                axis=self.edges,
-            ),
-        )  # fmt: skip
+    @property
+    def axis(self) -> Floats | None:
+        """The edges."""
+        return self.edges
 
     @property
     def quantity(self) -> str:
         """What is shown."""
         return f"share by {self.column.name}"
-
-    def forecast(self, records: int, noise: GridNoise) -> Forecast:
-        """Of bins that are equally full."""
-        p = 1 / self.bins
-        return Forecast(
-            NoisedVector(np.zeros(1), noise).half() / records, 1.96 * math.sqrt(p * (1 - p) / records),
-            of="a share", scale=1.0, fewer="fewer bins",
-        )  # fmt: skip
 
     def draw(self, findings: Sequence[Decoded], ax: Axes) -> None:
         """Bars over the bins, with intervals."""

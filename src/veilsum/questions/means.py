@@ -21,9 +21,19 @@ from typing import ClassVar, Self
 import numpy as np
 
 from veilsum._statistic import Statistic, Status
-from veilsum.questions.base import Decoded, Encoded, Forecast, NoisedVector, Question, fieller
+from veilsum.questions.base import (
+    Decoded,
+    Encoded,
+    Forecast,
+    NoisedVector,
+    Question,
+    fieller,
+    too_few,
+)
 from veilsum.questions.columns import Column, Number, Rows
+from veilsum.questions.intervals import NORMAL
 from veilsum.questions.noise import GridNoise
+from veilsum.questions.variances import PopulationMean
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,9 +86,15 @@ class Mean(Question):
         """With the number of records in the vector."""
         return MeanOfSome(column=self.column, partial=True) if partial else self
 
+    def of_population(self) -> Question:
+        """The mean with the variance, which sampling is read off."""
+        return PopulationMean(column=self.column, partial=self.partial)
+
     def decode(self, released: NoisedVector) -> tuple[Decoded, ...]:
         """low + width v/n."""
-        n = released.records or 1
+        n = released.records
+        if not n:
+            return (too_few(f"mean of {self.column.name}", "a mean"),)
         value = float(released.values[0]) / n
         half = released.half() / n
         return (self._finding(value, value - half, value + half),)
@@ -98,7 +114,7 @@ class Mean(Question):
         width = self.column.width
         return Forecast(
             NoisedVector(np.zeros(1), noise).half() * width / records,
-            1.96 * width / math.sqrt(12 * records), of=f"the mean of {self.column.name}", scale=width,
+            NORMAL * width / math.sqrt(12 * records), of=f"the mean of {self.column.name}", scale=width,
         )  # fmt: skip
 
 
@@ -137,22 +153,14 @@ class MeanOfSome(Mean):
         """A/(A + B), and how many records it is of; nothing if that may be none."""
         a, b = (float(x) for x in released.values)
         n, half = a + b, released.half([1.0, 1.0])
-        count = Decoded(
-            "records", max(n, 0.0), max(n - half, 0.0), max(n + half, 0.0), detail=True,
-            sentence=f"About {max(n, 0):,.0f} records.",
-        )  # fmt: skip
+        count = released.number(n, half)
         if n <= half:
-            nan = math.nan
-            few = Decoded(
-                f"mean of {self.column.name}", nan, nan, nan,
-                sentence=f"Too few records have a {self.column.name} to say a mean.",
-            )  # fmt: skip
-            return few, count
+            return too_few(f"mean of {self.column.name}", "a mean"), count
         return self._finding(a / n, *fieller(released, a, n)), count
 
     def forecast(self, records: int, noise: GridNoise) -> Forecast:
         """At the middle of the range."""
         width = self.column.width
         half = NoisedVector(np.zeros(2), noise).half([0.5, 0.5]) * width / records
-        sampling = 1.96 * width / math.sqrt(12 * records)
+        sampling = NORMAL * width / math.sqrt(12 * records)
         return Forecast(half, sampling, of=f"the mean of {self.column.name}", scale=width)

@@ -27,7 +27,6 @@ from veilsum._statistic import Statistic
 from veilsum.errors import PrivacyError
 from veilsum.privacy.accounting import PrivacyEvent
 from veilsum.privacy.laws import DiscreteLaplace, Law
-from veilsum.privacy.mechanisms.gaussian import DiscreteGaussian, multiplier
 
 FINE = 30  # bits of a grid below the move of a record
 
@@ -80,7 +79,7 @@ def grid(statistic: Statistic) -> Fraction:
 
 def priced(
     statistics: Sequence[Statistic],
-    shares: Sequence[float],
+    shares: Sequence[float | Fraction],
     epsilon: float,
     delta: float = 0.0,
 ) -> Priced:
@@ -123,6 +122,8 @@ def _pure(statistics: Sequence[Statistic], shares: Sequence[Fraction], epsilon: 
 def _gaussian(
     statistics: Sequence[Statistic], shares: Sequence[Fraction], epsilon: float, delta: float
 ) -> Priced:
+    from veilsum.privacy.mechanisms.gaussian import DiscreteGaussian, multiplier
+
     z = multiplier(float(epsilon), float(delta))
     parts = []
     for statistic, share in zip(statistics, shares, strict=True):

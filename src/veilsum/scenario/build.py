@@ -20,6 +20,7 @@ import numpy as np
 
 from veilsum import algorithms, networks
 from veilsum._memory import check_rounds
+from veilsum._toml import Issue, format_value
 from veilsum._types import Family, Network
 from veilsum._warn import warn
 from veilsum.api import solve
@@ -34,7 +35,7 @@ from veilsum.privacy import Plan
 from veilsum.privacy.proofs import announce
 from veilsum.results import Provenance, Result
 from veilsum.scenario import check
-from veilsum.scenario.errors import Issue, describe, format_value
+from veilsum.scenario.errors import describe
 from veilsum.scenario.parse import Scenario
 from veilsum.scenario.schema import Spec
 from veilsum.signals import Signals, as_signals

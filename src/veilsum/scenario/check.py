@@ -13,8 +13,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from veilsum._toml import Issue, choose, format_value, unknown
 from veilsum.errors import MissingExtraError, VeilsumError
-from veilsum.scenario.errors import Issue, attribute, choose, describe, format_value, unknown
+from veilsum.scenario.errors import attribute, describe
 from veilsum.scenario.schema import Spec, is_number
 
 if TYPE_CHECKING:
@@ -136,7 +137,9 @@ def _privacy(spec: Spec) -> Iterator[Issue]:
     try:
         _ = spec.privacy.request
     except REFUSALS as error:
-        keys = ("delta", "epsilon", "radius", "sensitivity", "mechanism", "batches")
+        keys = (
+            "delta", "epsilon", "radius", "sensitivity", "mechanism", "batches", "unit", "horizon",
+        )  # fmt: skip
         yield attribute("privacy", [k for k in keys if k in spec.privacy.model_fields_set], error)
 
 

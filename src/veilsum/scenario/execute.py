@@ -18,7 +18,8 @@ from typing import Any
 
 from veilsum import _validate
 from veilsum.errors import CommandError
-from veilsum.front import Answers, of_runs
+from veilsum.front import Answers
+from veilsum.front.of_runs import of_runs
 from veilsum.results import Result
 from veilsum.scenario.build import Job
 from veilsum.scenario.parse import Scenario

@@ -7,22 +7,19 @@ may contain secrets is read with `show=False`: its errors show no value of it.
 
 from __future__ import annotations
 
-import re
-import tomllib
 from collections.abc import Mapping
 from os import PathLike
-from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from veilsum.errors import ScenarioError, VeilsumError
-from veilsum.scenario.errors import Issue, SourceMap, from_pydantic, lines, raise_
+from veilsum._toml import Issue, SourceMap, lines, raise_, read_text, read_toml
+from veilsum.errors import VeilsumError
+from veilsum.scenario.errors import from_pydantic
 from veilsum.scenario.schema import Section
 
 Table = dict[str, Any]
 Model = TypeVar("Model", bound=Section)
-_PLACE = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
 
 
 def load_model(
@@ -36,40 +33,6 @@ def load_model(
     raise_(map(source_map.message, issues), error)
     assert made is not None, "there were no issues"
     return made, source_map
-
-
-def read_text(
-    path: str | PathLike[str], what: str, error: type[VeilsumError] = ScenarioError
-) -> str:
-    """The text of a file, without a byte order mark."""
-    try:
-        return Path(path).read_bytes().decode("utf-8-sig")
-    except UnicodeDecodeError as problem:
-        raise error(f"{path} is not UTF-8 text: {problem.reason}") from None
-    except ValueError:
-        raise error(
-            f"cannot read the {what} {str(path)!r}: its path has a NUL character; check the path"
-        ) from None
-    except OSError as problem:
-        remedy = "`veilsum init` writes one" if what == "scenario" else "check the path"
-        raise error(f"cannot read the {what} {path}: {problem.strerror}; {remedy}") from None
-
-
-def read_toml(
-    text: str, where: str, what: str = "scenario", error: type[VeilsumError] = ScenarioError
-) -> Table:
-    """The text as a table; an error of syntax names its line."""
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as problem:
-        found = _PLACE.search(str(problem))
-        line = int(found[1]) if found and found[1] else text.count("\n") + 1
-        reason = str(problem)[: found.start()] if found else str(problem)
-        raise error(f"{where}, line {line}: not valid TOML: {reason}") from None
-    except ValueError:  # raised by int(), which limits the number of digits
-        raise error(f"{where}: a whole number has too many digits; write 1e9") from None
-    except RecursionError:
-        raise error(f"{where}: not a {what}: its values are nested too deeply") from None
 
 
 def validate(

@@ -15,11 +15,11 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from veilsum._toml import Issue, SourceMap, format_value, lines, raise_, read_text, read_toml
 from veilsum.errors import ScenarioError
 from veilsum.results import Provenance
 from veilsum.scenario import check
-from veilsum.scenario.errors import Issue, SourceMap, format_value, lines, raise_
-from veilsum.scenario.loader import Table, read_text, read_toml, validate
+from veilsum.scenario.loader import Table, validate
 from veilsum.scenario.schema import Epsilons, Name, Replicas, Section, Seed, Spec
 
 if TYPE_CHECKING:

@@ -251,6 +251,10 @@ class PrivacySection(Section):
     sensitivity: Literal["global", "smooth", "smooth-as-published"] = "global"
     mechanism: Annotated[str, _one_mechanism()] = "laplace"
     batches: BatchesSection | None = None  # for online algorithms
+    unit: Literal["event", "stream"] = (
+        "event"  # stream: all `horizon` readings cost epsilon together
+    )
+    horizon: int | None = Field(default=None, ge=1)  # readings of such a stream
     mode: Literal["local", "masked"] = "local"  # masked: masked-sum, or masked-learn for a stream
     colluders: int | None = Field(default=None, ge=0)  # that may collude, stated if masked
     absent: int = Field(default=0, ge=0)  # members that a roster may lack, likewise
@@ -273,7 +277,7 @@ class PrivacySection(Section):
             )  # fmt: skip
         return make_request(
             self.protect, epsilon, self.delta, self.radius, self.sensitivity, self.mechanism,
-            batches,
+            batches, self.unit, self.horizon,
         )  # fmt: skip
 
     @whole(mode="after")
@@ -289,7 +293,7 @@ class PrivacySection(Section):
     def _one_mode(self) -> Self:
         asked = self.model_fields_set
         if self.mode == "masked":
-            others = sorted(asked & {"sensitivity", "mechanism"})
+            others = sorted(asked & {"sensitivity", "mechanism", "unit", "horizon"})
             if self.protect != "signal":
                 raise ValueError('mode = "masked" with protect = "signal": it hides signals')
             if self.colluders is None:

@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
@@ -106,10 +105,16 @@ class RoundInputs:
         out[:, layout.place(places, np.zeros(1, int))] = each
         from veilsum.simulation.noise import uniforms  # loading the compiler takes a while
 
-        most = max(mechanism.uniforms for mechanism in self._mechanisms)
-        drawn = uniforms(most, t, self.agents, layout.padded, self.key)
-        for g, mechanism in enumerate(self._mechanisms):
-            private = mechanism.from_uniforms(mechanism.clip(each), drawn[: mechanism.uniforms])
+        mechanisms = self._mechanisms(t)
+        most = max(mechanism.uniforms for mechanism in mechanisms)
+        drawn = uniforms(most, t, self.agents, layout.streams, self.key)
+        vectors = len(out), -1, layout.components
+        inside = each[:, : layout.streams].reshape(vectors)
+        u = drawn.reshape(most, *inside.shape)
+        for g, mechanism in enumerate(mechanisms):
+            found = mechanism.from_uniforms(mechanism.clip(inside), u[: mechanism.uniforms])
+            private = each.copy()
+            private[:, : layout.streams] = found.reshape(len(out), -1)
             out[:, layout.place(places, np.array([g + 1]))] = private
 
     def _fill_means(self, session: MaskedAlgorithm, xi: Floats, t: int, out: Floats) -> None:
@@ -128,7 +133,7 @@ class RoundInputs:
             return
         places = np.arange(layout.padded)
         out[:, layout.place(places, np.zeros(1, int))] = each
-        for g, made in enumerate(self._mechanisms):
+        for g, made in enumerate(self._mechanisms(t)):
             assert isinstance(made, MaskedMechanism)
             steps = np.zeros((1, layout.padded))
             layout.by_stream(self.total(made.on_grid(present).sum(axis=0))[None, :], None, steps)
@@ -141,10 +146,9 @@ class RoundInputs:
             private = made.mean_of_steps(steps[0], members, noise)
             out[:, layout.place(places, np.array([g + 1]))] = private
 
-    @cached_property
-    def _mechanisms(self) -> list[Mechanism]:
-        """The mechanism of each epsilon, which is the same in every round."""
-        return [self.plan.mechanism(e, 1) for e in self.problem.run_epsilons]
+    def _mechanisms(self, t: int) -> list[Mechanism]:
+        """The mechanism of each epsilon in round t."""
+        return [self.plan.mechanism(e, t) for e in self.problem.run_epsilons]
 
     def _target(self, xi: Floats) -> Floats:
         """The mean of xi, or its expectation for online algorithms."""

@@ -67,7 +67,7 @@ def _released(problem: Problem, key: int, epsilon: float | None, t: int) -> Floa
         scale = plan.scale(signals, epsilon, t)
         drawn = noise.laplace(key, t, agents[:, None], streams).reshape(n, -1, d)
         return np.asarray(xi + scale[:, :, None] * drawn)
-    made = plan.mechanism(epsilon, 1)
+    made = plan.mechanism(epsilon, t)
     inside, at = made.clip(xi), t if algorithm.online else 1
     u = noise.uniforms(made.uniforms, at, agents, len(streams), noise.key_of(key))
     u = u.reshape(len(u), n, -1, d)

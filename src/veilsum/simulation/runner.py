@@ -250,10 +250,10 @@ def _perturbation_scales(run: Run) -> Floats:
     problem, mass = run.backend.problem, run.backend.mass
     squares = run.backend.total(np.array([mass @ mass]))[0]
     found = np.zeros((problem.rounds + 1, run.layout.private))
-    known: dict[float, Floats] = {}
+    known: dict[tuple[float, float], Floats] = {}
     for t in range(problem.rounds + 1):
         if problem.algorithm.at(t).noise:
-            asked = problem.algorithm.sensitivities(t).signal
+            asked = problem.algorithm.sensitivities(t).signal, run.plan.relative(t)
             if asked not in known:
                 epsilons = np.array(problem.run_epsilons)
                 b = run.plan.sensitivity * run.plan.per_signal(epsilons, t)

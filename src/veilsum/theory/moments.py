@@ -134,7 +134,7 @@ class NoiseVariance:
             return np.broadcast_to(laplace_variance(self.scales), shape)
         if not self.problem.privacy.adds_noise:
             return self._zero
-        key = self.problem.algorithm.sensitivities(t)
+        key = self.problem.algorithm.sensitivities(t), self.plan.relative(t)
         if key not in self.cache:
             self.cache[key] = self._planned(self.plan, t)
         return self.cache[key]

@@ -103,6 +103,7 @@ def _draws(problem: Problem, epsilon: float, replica: int) -> tuple[Any, Floats,
     if plan.perturbs_input:  # M(xi) is in the place of xi
         online = problem.algorithm.online  # else one draw is in all rounds
         entering = np.abs(gains.statistic if online else gains.statistic.sum(keepdims=True))
+        entering = entering * [plan.relative(t) for t in range(len(entering))]
         rounds, often = np.unique(entering, return_counts=True)
         masses, agents = np.unique(mass, return_counts=True)
         weights, times = np.outer(rounds, masses).ravel(), np.outer(often, agents).ravel()

@@ -88,7 +88,7 @@ def test_each_component_is_clipped_by_itself() -> None:
     todo = Problem(net, algorithms.Average(), family, source, NoPrivacy(), rounds=ROUNDS)
     manifest = Manifest.of(todo, clip=0.8)
     run = SimulatedNetwork(manifest, options=PATIENT, faults=LOSSY, seed=2)
-    start = np.column_stack([readings(7) / 10.0, readings(7) ** 2 / 100.0])
+    start = family.columns(readings(7) / 10.0)
     for label, values in zip(run.agents, start, strict=True):
         run.release(label, [released(manifest, 1, *values)])
     run.start()

@@ -24,6 +24,7 @@ from pathlib import Path
 
 from pydantic import Field
 
+from veilsum._toml import Issue, SourceMap, options
 from veilsum.agents.config_keys import credentials_of, path_in
 from veilsum.agents.config_tables import ConfigTable, KeysTable, MembershipTable
 from veilsum.agents.manifest import Manifest
@@ -40,7 +41,6 @@ from veilsum.agents.scenario_terms import (
 )
 from veilsum.agents.transport.zenoh_config import Endpoint
 from veilsum.errors import AgentError
-from veilsum.scenario.errors import Issue, SourceMap, options
 from veilsum.scenario.loader import load_model
 from veilsum.simulation import Problem
 

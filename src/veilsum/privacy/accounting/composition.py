@@ -36,7 +36,8 @@ Renyi divergences
         eps' = sum eps(alpha) + log(1 - 1/alpha) - (log delta + log alpha)/(alpha - 1),
 
     the least over whole orders (Canonne, Kamath and Steinke 2020, proposition 12). Deltas that are not
-    in a divergence compose separately, as above.
+    in a divergence compose separately, as above. Where several releases are one of the same kind (Gaussian
+    noise: 1/z^2 adds up), they are composed as that one (`EventKind.together`).
 
 Privacy loss distributions
     The loss log(dP/dQ) of independent releases adds up, so its distribution is a convolution, and
@@ -73,7 +74,12 @@ from numpy.typing import NDArray
 from veilsum import _validate
 from veilsum._extras import install_command
 from veilsum.errors import MissingExtraError, PrivacyError
-from veilsum.privacy.accounting.events import PrivacyEvent, Release, ReleaseEvent
+from veilsum.privacy.accounting.events import (
+    LARGEST_EXPONENT,
+    PrivacyEvent,
+    Release,
+    ReleaseEvent,
+)
 
 Floats = NDArray[np.float64]
 
@@ -231,8 +237,13 @@ def _compose_counts(
     counts = Counter(dict(items))
     if not counts:
         return Composition(0.0, delta, BASIC, 0)
-    candidates = _candidates(method, delta, has_pld)
-    found = {name: _BY_METHOD[name](counts, delta) for name in candidates}
+    merged = _merged(counts, delta) if method == BEST and delta else counts
+    known = has_pld and max(event.epsilon for event in merged) < LARGEST_EXPONENT
+    candidates = _candidates(method, delta, known)
+    found = {name: _BY_METHOD[name](merged, delta) for name in candidates}
+    if merged != counts:
+        found[RENYI] = min(found[RENYI], found[BASIC])
+        found[BASIC] = _basic_at(counts, delta)
     name = min(found, key=lambda one: found[one])
     if math.isinf(found[name]):
         raise PrivacyError(
@@ -240,6 +251,19 @@ def _compose_counts(
             f"their own deltas add up to {_basic(counts).delta:g}; allow a larger delta"
         )
     return Composition(found[name], delta, name, counts.total())
+
+
+def _merged(counts: Counter[PrivacyEvent], delta: float) -> Counter[PrivacyEvent]:
+    """Several events of a kind whose divergences add up as one, at the delta that others leave."""
+    kinds = Counter(event.mechanism for event in counts.elements())
+    for name in (name for name, count in kinds.items() if count > 1):
+        same = Counter({event: n for event, n in counts.items() if event.mechanism == name})
+        others = counts - same
+        left = delta - math.fsum(event.delta * n for event, n in others.items())
+        one = next(iter(same)).kind.together(same, left) if left > 0 else None
+        if one is not None:
+            counts = others + Counter({one: 1})
+    return counts
 
 
 def _candidates(method: str, delta: float, has_pld: bool) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ released. The more is known of the mechanism, the less k events cost together:
 The table is open: a kind of its own is a class in the file of its mechanism or law, which registers
 itself. Any other name raises `PrivacyError`: what is unknown cannot be composed.
 
-A kind answers three questions, each by a bound that holds:
+A kind answers five questions, each by a bound that holds:
 
     times     What do m readings cost that move together? (Group privacy, decided here alone.) Noise
               of a known distribution stays what it is, under m times the shift. Of any (eps, delta)-DP
@@ -26,11 +26,15 @@ A kind answers three questions, each by a bound that holds:
               is not in it: an (eps, delta)-DP release is at worst randomised response that reveals the
               secret with probability delta (Kairouz, Oh and Viswanath 2017).
     loss      What is the distribution of the privacy loss?
+    part      What is a release with so small a part of its divergence? Only where divergences add up
+              to one of the same kind: noise of another size.
+    together  What are several releases of the kind as one?
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from importlib import import_module
@@ -46,6 +50,12 @@ LARGEST_EXPONENT = 700.0  # e^700 is near the largest float
 GROUP_ROUNDING = 1e-12  # of exponentials of up to 700: a group's delta is never stated too small
 STEPS = 1024  # of a discrete Laplace, before its grid is made coarser
 PURE, APPROXIMATE, LAPLACE, DISCRETE_LAPLACE = "pure", "approximate", "laplace", "discrete-laplace"
+
+ADDS_UP = (
+    "the costs of {name} noise add up, so that nothing is gained by dividing one of them over the readings "
+    "of a stream: the mean of t readings would have sqrt(t) times the noise of one release or more"
+)
+LEAST_EPSILON = 1e-12  # of an event that costs nothing at its delta
 
 Parameter = float | tuple[float, ...] | None
 
@@ -139,6 +149,18 @@ class PrivacyEvent:
         _validate.at_least(PrivacyError, 1, readings=readings)
         return self if readings == 1 else self.kind.times(self, int(readings))
 
+    def part(self, share: float) -> PrivacyEvent:
+        """Return the release of the same kind with that part of its divergence, above 0 and up to 1.
+
+        Parameters
+        ----------
+        share : float
+            Releases whose shares add up to 1 cost together what this one costs.
+        """
+        if not 0 < share <= 1:
+            raise PrivacyError(f"a share is above 0 and at most 1; found {share:g}")
+        return self if share == 1 else self.kind.part(self, share)
+
 
 EVENT_KINDS: Registry[type[EventKind]]
 
@@ -188,6 +210,14 @@ class EventKind:
         common = import_module("dp_accounting.pld.common")
         cost = common.DifferentialPrivacyParameters(event.epsilon, event.delta)
         return module.from_privacy_parameters(cost, value_discretization_interval=interval)
+
+    def part(self, event: PrivacyEvent, share: float) -> PrivacyEvent:  # noqa: ARG002
+        """What has that part of the divergence; it is not known here."""
+        raise PrivacyError(ADDS_UP.format(name=self.name))
+
+    def together(self, events: Counter[PrivacyEvent], delta: float) -> PrivacyEvent | None:  # noqa: ARG002
+        """One event at that delta for several of this kind; None where there is none."""
+        return None
 
     def refuse_delta(self, event: PrivacyEvent) -> None:
         """Raise where a pure kind has a delta."""

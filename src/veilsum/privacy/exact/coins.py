@@ -15,12 +15,14 @@ exact in distribution, not nearly so.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 
 from veilsum.privacy.exact.entropy import Entropy, read
 
 WORD = 64
+PRECISION = 128  # bits of rational constants
 ONE = Fraction(1)
 
 
@@ -74,6 +76,12 @@ def exp_bracket(gamma: Fraction, bits: int) -> tuple[int, int]:
         low, high = low * low >> work, -(-high * high >> work)
     shift = work - bits
     return low >> shift, -(-high >> shift)
+
+
+def below_exp(gamma: Fraction) -> Fraction:
+    """A rational number a little below exp(gamma), for gamma >= 0: by 2^-PRECISION of it, or less."""
+    bits = PRECISION + 2 * math.ceil(gamma)
+    return Fraction(2**bits, exp_bracket(gamma, bits)[1])
 
 
 def _series(z: Fraction, work: int) -> tuple[int, int]:

@@ -108,6 +108,14 @@ class DiscreteLaplace(LaplaceLaw):
         """log P(here + X = k) - log P(there + X = k) = (|k - there| - |k - here|)/scale."""
         return (abs(k - there) - abs(k - here)) / self.scale
 
+    def quantile(self, confidence: float) -> int:
+        """In closed form: P(|X| > m) = 2 r^(m+1)/(1 + r)."""
+        if not 0 < confidence < 1:
+            raise PrivacyError(f"confidence must be above 0 and below 1; found {confidence:g}")
+        scale = float(self.scale)
+        log = math.log(2 / (1 + math.exp(-1 / scale))) - math.log1p(-confidence)
+        return max(math.ceil(scale * log) - 1, 0)
+
     def draw(self, count: int, entropy: Entropy = SYSTEM) -> Integers:
         """Draw `count` independent values: int64, unless one of them does not fit in 62 bits.
 

@@ -2,6 +2,7 @@
 
     laplace, discrete-laplace, staircase, gaussian    additive, fixed sensitivity
     duchi, piecewise, hybrid                          local, a value of [low, high]
+    unary, subset                                     local, one of k categories
     smooth-laplace, student-t                         scaled by a smooth sensitivity
     masked                                            a part of one noise, in a sum
     best(statistic, epsilon)                          the least worst-case variance
@@ -33,6 +34,8 @@ from veilsum.privacy.mechanisms.student_t import (
     student_t_loss,
     student_t_multiple,
 )
+from veilsum.privacy.mechanisms.subset import SubsetMechanism
+from veilsum.privacy.mechanisms.unary import UnaryMechanism
 
 __all__ = [
     "HYBRID_FROM",
@@ -49,6 +52,8 @@ __all__ = [
     "SmoothLaplaceMechanism",
     "StaircaseMechanism",
     "StudentTMechanism",
+    "SubsetMechanism",
+    "UnaryMechanism",
     "best",
     "best_degrees",
     "laplace_delta",

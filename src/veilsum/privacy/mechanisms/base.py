@@ -29,12 +29,13 @@ from veilsum import _validate
 from veilsum._registry import Registry
 from veilsum._statistic import Statistic, Status
 from veilsum.errors import PrivacyError
-from veilsum.privacy.accounting.events import PrivacyEvent
+from veilsum.privacy.accounting.events import ADDS_UP, PrivacyEvent
 from veilsum.privacy.exact.entropy import SYSTEM, Entropy
 from veilsum.privacy.exact.grid import finite_floats
 
 Array = NDArray[np.float64]
-Pair = tuple[float, float]
+Input = float | tuple[float, ...]  # of one release: a number, or a vector
+Pair = tuple[Input, Input]
 
 PURE_REASON = "the log density moves by at most epsilon between adjacent inputs"
 MOST_ERROR = 2.0**-20  # of a sensitivity, by floats; beyond, it would swell the noise
@@ -69,6 +70,7 @@ class Mechanism(ABC):
     adds: ClassVar[bool] = True  # noise that does not depend on the input, as sums of inputs need
     uniforms: ClassVar[int] = 0  # per draw, what `from_uniforms` needs; 0: it draws otherwise
     scalar: ClassVar[bool] = False  # whether a vector statistic would cost more than epsilon
+    suitable: ClassVar[Statistic] = Statistic(1.0, low=0.0, high=1.0, step=1.0)  # that it takes
     delta = 0.0  # not annotated: a subclass has it as a field
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -133,6 +135,16 @@ class Mechanism(ABC):
     def weakened(self, missing: float) -> Mechanism:
         """The mechanism without that part of its noise, under the same claim: an audit must find it."""
         return replace(self, epsilon=min(self.epsilon / (1 - missing), MOST_EPSILON))
+
+    def part(self, share: float) -> Self:
+        """The mechanism for one of several releases, which may cost that part of what one may.
+
+        Parameters
+        ----------
+        share
+            Above 0; releases whose shares add up to 1 cost together what this one costs.
+        """
+        raise PrivacyError(f"mechanism {self.name}: {ADDS_UP.format(name='its')}")
 
     @property
     def ideal_status(self) -> Status:
@@ -215,7 +227,7 @@ class Mechanism(ABC):
         Parameters
         ----------
         values
-            Inputs that the mechanism takes.
+            Inputs that the mechanism takes; a vector lies along the last axis.
         rng
             Where the randomness comes from.
         """
@@ -255,10 +267,10 @@ class Mechanism(ABC):
         return None
 
     @abstractmethod
-    def privacy_loss(self, x: float, other: float) -> float:
+    def privacy_loss(self, x: Any, other: Any) -> float:
         """sup_z |log P(z | x) - log P(z | other)|: at most epsilon if adjacent."""
 
-    def spent_delta(self, x: float, other: float) -> float:
+    def spent_delta(self, x: Any, other: Any) -> float:
         """The delta that a pair costs at epsilon: 0 for a pure mechanism and adjacent inputs."""
         return 0.0 if self.privacy_loss(x, other) <= self.epsilon * (1 + 1e-12) else 1.0
 

@@ -11,11 +11,11 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from veilsum.privacy.exact.coins import bernoulli, exp_bracket
+from veilsum.privacy.exact.coins import PRECISION, bernoulli, exp_bracket
 from veilsum.privacy.exact.entropy import Entropy
 from veilsum.privacy.exact.grid import floor_log2
 from veilsum.privacy.mechanisms.base import Array
-from veilsum.privacy.mechanisms.local import BITS, FEWEST_BITS, LocalMechanism
+from veilsum.privacy.mechanisms.local import FEWEST_BITS, LocalMechanism
 
 GRID = 40  # bits between half the width and the grid of a release
 
@@ -65,7 +65,9 @@ class DuchiMechanism(LocalMechanism):
     def output(self) -> Fraction:
         """R, the least multiple of the grid that is at least h coth(eps/2)."""
         g = Fraction(2) ** self.exponent
-        high = Fraction(exp_bracket(Fraction(float(self.epsilon)), BITS)[1], 2**BITS)  # >= e^-eps
+        high = Fraction(
+            exp_bracket(Fraction(float(self.epsilon)), PRECISION)[1], 2**PRECISION
+        )  # >= e^-eps
         return math.ceil(self.radius * (1 + high) / (1 - high) / g) * g
 
     def release_variance(self, x: ArrayLike) -> Array:

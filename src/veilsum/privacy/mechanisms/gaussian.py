@@ -17,6 +17,7 @@ Fractions and bits of the operating system, nothing else.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -29,7 +30,12 @@ from numpy.typing import ArrayLike, NDArray
 from veilsum import _validate
 from veilsum._statistic import Statistic
 from veilsum.errors import PrivacyError
-from veilsum.privacy.accounting.events import EventKind, Parameter, PrivacyEvent
+from veilsum.privacy.accounting.events import (
+    LEAST_EPSILON,
+    EventKind,
+    Parameter,
+    PrivacyEvent,
+)
 from veilsum.privacy.exact.coins import bernoulli_exp
 from veilsum.privacy.exact.entropy import SYSTEM, Entropy, checked
 from veilsum.privacy.exact.grid import Integers, integers
@@ -132,6 +138,8 @@ class GaussianMechanism(GridMechanism):
         How far, at most, a coordinate of the computed statistic is from the true one.
     delta
         Above 0.
+    share
+        The part of the divergence that (epsilon, delta) allows, where several releases divide it.
 
     Examples
     --------
@@ -141,6 +149,7 @@ class GaussianMechanism(GridMechanism):
     """
 
     delta: float = 0.0
+    share: float = 1.0
 
     name: ClassVar[str] = GAUSSIAN
     takes_delta: ClassVar[bool] = True
@@ -171,8 +180,8 @@ class GaussianMechanism(GridMechanism):
 
     @property
     def multiplier(self) -> float:
-        """z."""
-        return multiplier(float(self.epsilon), float(self.delta))
+        """z, over the root of the share."""
+        return multiplier(float(self.epsilon), float(self.delta)) / math.sqrt(self.share)
 
     @property
     def sigma(self) -> float:
@@ -194,6 +203,10 @@ class GaussianMechanism(GridMechanism):
     def reason(self) -> str:
         """Why the guarantee holds."""
         return "the Renyi divergence between adjacent inputs is at most that of Gaussian noise"
+
+    def part(self, share: float) -> Self:
+        """Noise of 1/share times the variance."""
+        return replace(self, share=self.share * share)
 
     def weakened(self, missing: float) -> Self:
         """Noise for a smaller move."""
@@ -255,7 +268,8 @@ class GaussianMechanism(GridMechanism):
 
     def event(self, released: bool = False) -> PrivacyEvent:
         """With the multiplier, by which several compose."""
-        return PrivacyEvent(self.epsilon, self.delta, GAUSSIAN, self.multiplier)
+        z = multiplier(float(self.epsilon), float(self.delta))
+        return PrivacyEvent(self.epsilon, self.delta, GAUSSIAN, z).part(self.share)
 
 
 def cost(z: float, delta: float) -> float:
@@ -313,8 +327,18 @@ class _GaussianKind(EventKind):
         return z
 
     def times(self, event: PrivacyEvent, readings: int) -> PrivacyEvent:
-        z = _validate.as_float(event.parameter) / readings
-        return PrivacyEvent(cost(z, event.delta), event.delta, self.name, z)
+        return self._of(_validate.as_float(event.parameter) / readings, event.delta)
+
+    def part(self, event: PrivacyEvent, share: float) -> PrivacyEvent:
+        return self._of(_validate.as_float(event.parameter) / math.sqrt(share), event.delta)
+
+    def together(self, events: Counter[PrivacyEvent], delta: float) -> PrivacyEvent:
+        """sum 1/z^2 = 1/z'^2."""
+        each = (n / _validate.as_float(event.parameter) ** 2 for event, n in events.items())
+        return self._of(1 / math.sqrt(math.fsum(each)), delta)
+
+    def _of(self, z: float, delta: float) -> PrivacyEvent:
+        return PrivacyEvent(max(cost(z, delta), LEAST_EPSILON), delta, self.name, z)
 
     def renyi(self, event: PrivacyEvent, order: int) -> float:
         return order / (2 * _validate.as_float(event.parameter) ** 2)

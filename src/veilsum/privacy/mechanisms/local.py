@@ -29,7 +29,6 @@ from numpy.typing import ArrayLike
 
 from veilsum._statistic import Statistic
 from veilsum.errors import PrivacyError, SignalError
-from veilsum.families.base import quantile
 from veilsum.privacy.exact.entropy import SYSTEM, Entropy, checked
 from veilsum.privacy.exact.grid import LARGEST, finite_floats
 from veilsum.privacy.mechanisms.base import (
@@ -40,9 +39,8 @@ from veilsum.privacy.mechanisms.base import (
     check_epsilon,
     computable,
 )
-from veilsum.privacy.noise_quantile import bounded_quantile
+from veilsum.privacy.noise_quantile import bounded_and_normal
 
-BITS = 128  # precision of the rational constants
 LAST_DIGITS = 1e-9  # of the width
 FEWEST_BITS = -1022  # of the exponent of a grid: outputs stay normal floats
 
@@ -113,14 +111,11 @@ class LocalMechanism(Mechanism):
     def sum_quantile(
         self, weights: Array, times: Array, confidence: float, normal_variance: float = 0.0
     ) -> float:
-        """Bernstein's inequality; a normal number that is added takes half of what may be missed."""
-        largest = (self.reach + 1) * self.half_width
-        if normal_variance:
-            confidence = (1 + confidence) / 2
-        found = bounded_quantile(
-            largest, self.worst_variance, weights, times, confidence, self.lattice
-        )
-        return found + quantile(confidence) * math.sqrt(normal_variance)
+        """Bernstein's inequality."""
+        return bounded_and_normal(
+            (self.reach + 1) * self.half_width, self.worst_variance, weights, times, confidence,
+            normal_variance, self.lattice,
+        )  # fmt: skip
 
     @property
     def sensitivity(self) -> float:

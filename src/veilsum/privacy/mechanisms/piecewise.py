@@ -11,11 +11,11 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from veilsum.privacy.exact.coins import bernoulli, exp_bracket, uniform_below
+from veilsum.privacy.exact.coins import below_exp, bernoulli, uniform_below
 from veilsum.privacy.exact.entropy import Entropy
 from veilsum.privacy.exact.grid import floor_log2
 from veilsum.privacy.mechanisms.base import Array
-from veilsum.privacy.mechanisms.local import BITS, FEWEST_BITS, LocalMechanism
+from veilsum.privacy.mechanisms.local import FEWEST_BITS, LocalMechanism
 
 PIECE = 20  # bits between the width of the centre piece and the grid of a release
 
@@ -70,8 +70,7 @@ class PiecewiseMechanism(LocalMechanism):
     @cached_property
     def ratio(self) -> Fraction:
         """E, a rational number a little below e^eps."""
-        bits = BITS + 2 * math.ceil(self.epsilon)
-        return Fraction(2**bits, exp_bracket(Fraction(float(self.epsilon)), bits)[1])
+        return below_exp(Fraction(float(self.epsilon)))
 
     @cached_property
     def points(self) -> tuple[int, int]:

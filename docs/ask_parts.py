@@ -1,0 +1,102 @@
+"""The generated parts of pages about `ask`: real screens of real commands on examples/ask/meters.csv.
+
+The table is drawn, of nobody: 300 readings of 150 households, from `drawn` with a fixed seed. What a command
+draws comes from the operating system; here alone it comes from a fixed seed, so that pages stay as they are.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+from collections.abc import Iterator
+from contextlib import chdir, contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from unittest.mock import patch
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parent.parent
+TABLE = ROOT / "examples" / "ask" / "meters.csv"
+SEED = 27
+REGIONS, HEATINGS = ("north", "south", "west"), ("gas", "electric", "heat pump")
+
+
+def drawn() -> str:
+    """The example's table: two days of 150 households, in which heat pumps need more."""
+    rng = np.random.default_rng(SEED)
+    lines = ["household,kwh,region,heating"]
+    for household in range(1, 151):
+        region = rng.choice(REGIONS, p=(0.5, 0.3, 0.2))
+        heating = rng.choice(HEATINGS, p=(0.55, 0.25, 0.2))
+        usual = rng.normal(15.0 if heating == "heat pump" else 11.0, 3.0)
+        for _ in range(2):
+            kwh = min(max(usual + rng.normal(0.0, 2.0), 0.5), 39.5)
+            lines.append(f"h{household:03},{kwh:.1f},{region},{heating}")
+    return "\n".join(lines) + "\n"
+
+
+@contextmanager
+def repeatable(seed: int = SEED) -> Iterator[None]:
+    """Noise from a seed, which protects nothing: for pages alone."""
+    from veilsum.privacy.exact.entropy import SystemEntropy
+    from veilsum.testing.entropy import PredictableEntropy
+
+    source = PredictableEntropy(seed, simulation_only=True)
+    with patch.object(SystemEntropy, "read", lambda _, count: source.read(count)):
+        yield
+
+
+def screens(*commands: str) -> str:
+    """What commands print, one after the other, in a folder that has the table."""
+    from typer.testing import CliRunner
+
+    from veilsum.cli.app import app
+
+    parts = []
+    with TemporaryDirectory() as folder, chdir(folder), repeatable():
+        shutil.copy(TABLE, folder)
+        for command in commands:
+            done = CliRunner().invoke(app, shlex.split(command)[1:])
+            if done.exit_code:
+                raise SystemExit(f"{command}: {done.output}")
+            parts.append(f"$ {command}\n{done.stdout.rstrip()}")
+    text = "\n\n".join(parts).replace(f"{folder}{os.sep}", "")
+    return f"```text\n{text}\n```"
+
+
+HISTOGRAM = "veilsum ask histogram kwh meters.csv --between 0 40 --bins 8 --eps 1 --limit 3"
+
+
+def first_ask() -> str:
+    """The README's screen."""
+    return screens(HISTOGRAM)
+
+
+def ask_mean() -> str:
+    """A mean in which a household counts once."""
+    return screens(
+        "veilsum ask mean kwh meters.csv --between 0 40 --eps 1 --id household --limit 3"
+    )
+
+
+def ask_several() -> str:
+    """Two questions of some rows."""
+    return screens(
+        "veilsum ask mean kwh --between 0 40 and histogram heating --categories 'gas,electric,heat pump' "
+        "meters.csv --where region=north --eps 2"
+    )
+
+
+def questions() -> str:
+    """Every question, and how it is asked."""
+    from docs.generate import table
+    from veilsum.questions import QUESTIONS
+    from veilsum.questions.options import spelling
+
+    rows = [[f"`{spelling(name).usage}`", kind.about] for name, kind in QUESTIONS.items()]
+    return table(["question", ""], rows)
+
+
+PARTS = (first_ask, ask_mean, ask_several, questions)

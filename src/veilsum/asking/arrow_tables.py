@@ -1,0 +1,215 @@
+"""Tables that come as Arrow: Parquet files, Arrow tables, DuckDB relations and SELECTs.
+
+Text comes as codes and the texts that occur, so that a text is looked at once a batch and not once a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilsum import _extras
+from veilsum.asking.tables import ROWS, Batch, Table, open_table
+from veilsum.errors import QuestionError
+from veilsum.questions.columns import TextColumn
+
+EXACT = 1 << 53  # below which whole numbers are exact as floats
+
+
+class ParquetTable(Table):
+    """A Parquet file, a row group at a time."""
+
+    def __init__(self, path: Path) -> None:
+        """Read the schema."""
+        self.path, self.name = path, path.name
+        parquet = _extras.load("pyarrow.parquet")
+        arrow = _extras.load("pyarrow")
+        try:
+            self._file = parquet.ParquetFile(path, memory_map=True)
+        except (arrow.ArrowInvalid, OSError) as error:
+            raise QuestionError(f"{path.name} is not a readable Parquet file: {error}") from None
+        self.columns = tuple(self._file.schema_arrow.names)
+
+    def batches(self, columns: Sequence[str]) -> Iterator[Batch]:
+        """Those of the file."""
+        self.check(columns)
+        found = self._file.iter_batches(batch_size=ROWS, columns=list(columns) or None)
+        yield from _batches(found, columns, self._file.schema_arrow)
+
+    def rows(self) -> int:
+        """Of its footer."""
+        return int(self._file.metadata.num_rows)
+
+
+class ArrowTable(Table):
+    """An Arrow table in memory."""
+
+    def __init__(self, table: Any) -> None:
+        """Keep it."""
+        self._table, self.name, self.columns = table, "the Arrow table", tuple(table.column_names)
+
+    def batches(self, columns: Sequence[str]) -> Iterator[Batch]:
+        """Slices."""
+        self.check(columns)
+        chosen = self._table.select(list(columns))
+        yield from _batches(chosen.to_batches(max_chunksize=ROWS), columns, chosen.schema)
+
+    def rows(self) -> int:
+        """The length."""
+        return int(self._table.num_rows)
+
+
+class RelationTable(Table):
+    """A relation of DuckDB, which DuckDB reads."""
+
+    def __init__(self, relation: Any, name: str = "the DuckDB relation", keep: Any = None) -> None:
+        """Keep it, and what it reads from."""
+        self._relation, self.name, self._keep = relation, name, keep
+        self.columns = tuple(relation.columns)
+
+    def batches(self, columns: Sequence[str]) -> Iterator[Batch]:
+        """Those of DuckDB, in the order of its rows."""
+        self.check(columns)
+        chosen = self._relation.select(*(f'"{c.replace(chr(34), 2 * chr(34))}"' for c in columns))
+        reader = chosen.to_arrow_reader(ROWS)
+        yield from _batches(reader, columns, reader.schema)
+
+    def rows(self) -> int:
+        """Counted once."""
+        return self._rows
+
+    @cached_property
+    def _rows(self) -> int:
+        return int(self._relation.aggregate("count(*)").fetchall()[0][0])
+
+
+def arrow_table(data: Any) -> Table | None:
+    """The table of an object of pyarrow or DuckDB; None if it is none that has rows."""
+    if hasattr(data, "to_batches") and hasattr(data, "column_names"):
+        return ArrowTable(data)
+    if hasattr(data, "to_arrow_reader") and hasattr(data, "aggregate"):
+        return RelationTable(data)
+    if hasattr(data, "read_next_batch"):
+        raise QuestionError(
+            "a stream of Arrow batches can be read once, and a table is read several times; pass "
+            "reader.read_all()"
+        )
+    return None
+
+
+def select(sql: str, data: Any) -> Table:
+    """The table that one SELECT makes of `data`, which it calls "data"."""
+    duckdb = _extras.load("duckdb")
+    try:
+        statements = duckdb.extract_statements(sql)
+    except duckdb.Error as error:
+        raise QuestionError(f"DuckDB cannot read the SELECT: {error}") from None
+    if [one.type for one in statements] != [duckdb.StatementType.SELECT]:
+        raise QuestionError("sql is one SELECT statement")
+    source, path = _source(data)
+    connection = duckdb.connect()
+    try:
+        if path is not None:
+            connection.from_query(f"select * from {_reader(path)}").create_view("data")
+        elif source is not None:
+            connection.register("data", source)
+        relation = connection.sql(sql)
+        found = RelationTable(
+            relation, "the SELECT" if path is None else path.name, (connection, source)
+        )
+    except duckdb.Error as error:
+        raise QuestionError(f"DuckDB cannot run the SELECT: {error}") from None
+    found.path = path
+    return found
+
+
+def _source(data: Any) -> tuple[Any, Path | None]:
+    """What DuckDB reads: an Arrow object or a frame, or the path of a file."""
+    if isinstance(data, str | PathLike):
+        path = Path(data)
+        open_table(path)  # says what is wrong with it
+        if path.suffix.lower() != ".xlsx":
+            return None, path
+        return _arrow(open_table(path)), None
+    if isinstance(data, Mapping):
+        return _arrow(open_table(data)), None
+    if isinstance(data, Table | list | tuple):
+        return _arrow(open_table(data)), None
+    if hasattr(data, "to_arrow_table"):  # a relation belongs to another connection
+        return data.to_arrow_table(), None
+    return data, None
+
+
+def _arrow(table: Table) -> Any:
+    arrow = _extras.load("pyarrow")
+    parts: dict[str, list[Any]] = {name: [] for name in table.columns}
+    for batch in table.batches(table.columns):
+        for name, values in batch.items():
+            parts[name].extend(np.asarray(values).tolist())
+    return arrow.table({name: arrow.array(values) for name, values in parts.items()})
+
+
+def _reader(path: Path) -> str:
+    quoted = "'" + str(path).replace("'", "''") + "'"
+    kind = "read_parquet" if path.suffix.lower() in (".parquet", ".pq") else "read_csv"
+    return f"{kind}({quoted})"
+
+
+def _batches(found: Iterator[Any], columns: Sequence[str], schema: Any) -> Iterator[Batch]:
+    """Batches of NumPy arrays; an empty one if there are no rows."""
+    some = False
+    for batch in found:
+        for start in range(0, batch.num_rows, 2 * ROWS):
+            part = batch if batch.num_rows <= 2 * ROWS else batch.slice(start, 2 * ROWS)
+            some = True
+            yield {name: values_of(part.column(k), name) for k, name in enumerate(columns)}
+    if not some:
+        empty = _extras.load("pyarrow").RecordBatch.from_pylist([], schema=schema)
+        yield {name: values_of(empty.column(name), name) for name in columns}
+
+
+def values_of(column: Any, name: str) -> Any:
+    """An Arrow array as a question reads it.
+
+    Numbers are numbers, with NaN for no value; text is `TextColumn`; dates and times are their ISO text.
+    """
+    arrow = _extras.load("pyarrow")
+    kind, types = column.type, arrow.types
+    if types.is_floating(kind) or types.is_boolean(kind) or types.is_integer(kind):
+        if not column.null_count:
+            return np.asarray(column.to_numpy(zero_copy_only=False))
+        if types.is_floating(kind):
+            return np.asarray(column.to_numpy(zero_copy_only=False))
+        return _objects(column)
+    if types.is_decimal(kind):
+        return values_of(column.cast(arrow.float64()), name)
+    if types.is_null(kind):
+        return np.full(len(column), None, dtype=object)
+    if types.is_nested(kind):
+        raise QuestionError(
+            f"column {name} has a list or a record in each row; select one of its values"
+        )
+    if types.is_dictionary(kind):
+        column = (
+            column
+            if types.is_string(kind.value_type)
+            else column.dictionary_decode().cast("string")
+        )
+    elif not (types.is_string(kind) or types.is_large_string(kind)):
+        column = column.cast(arrow.string())
+    coded = column if types.is_dictionary(column.type) else column.dictionary_encode()
+    codes = coded.indices.fill_null(len(coded.dictionary)).to_numpy(zero_copy_only=False)
+    return TextColumn([*coded.dictionary.to_pylist(), None], codes.astype(np.int64))
+
+
+def _objects(column: Any) -> NDArray[Any]:
+    """Whole numbers or booleans, some of which are missing, without loss."""
+    found = np.empty(len(column), dtype=object)
+    found[:] = column.to_pylist()
+    return found

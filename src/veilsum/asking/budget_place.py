@@ -1,0 +1,245 @@
+"""Which budget a table has, and where its file is.
+
+    known rows         the budget that these rows had before, under whatever name
+    known place        the budget of what was at this path before: changed rows keep it
+    neither            NAME.budget beside the file, or budget=PATH; made if it is not there
+
+A file that is beside the data and names it is its budget also where nothing is known (another machine, a
+lost index). a.csv and a.parquet share the stem a: whoever comes second, with other rows, has
+a.parquet.budget; once a.csv is gone, a.budget is that of a.parquet, which is taken to be a.csv converted.
+
+A budget that is known is the file with its id that is at the path where it was last, or, if there is none,
+the one that is given or lies beside the data: it was moved. So a copy never takes the place of the
+original. Its entries must go on from the last one that is known; if the file is gone, or is an older one,
+nothing is answered until it is put back, or `mend` charges what was lost.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from veilsum.asking.budget_log import DATA, BudgetLog, mending
+from veilsum.asking.local_index import KnownBudget, LocalIndex
+from veilsum.asking.tables import Table
+from veilsum.errors import QuestionError
+
+SUFFIX = ".budget"
+SHARED = 0o022  # written by the group, or by all
+ELSEWHERE = "say with --budget (budget=PATH) where it is kept, in a folder of your own"
+
+
+class Place(NamedTuple):
+    """The budget of a table, open, and what a reader must know of how it was found."""
+
+    log: BudgetLog
+    notes: tuple[str, ...] = ()
+
+
+def find(index: LocalIndex, table: Table, fingerprint: str, key: str, given: Any = None) -> Place:
+    """The budget of a table, within a transaction of the index.
+
+    Parameters
+    ----------
+    index : LocalIndex
+        Of this user.
+    table : Table
+        Whose budget is looked for.
+    fingerprint, key : str
+        Of its rows, and of the secret that it was made with.
+    given
+        The path of the budget, if it was given.
+    """
+    at, path = real(table.path), real(given)
+    id = _known(index, table, fingerprint, at)
+    if id is None:
+        place = _of_unknown(index, table, fingerprint, key, at, path)
+    else:
+        beside = [] if at is None else candidates(at)
+        log = opened(index, id, [path, *beside])
+        if log is None:  # nothing was ever written to it
+            log = _new(path or _free(table, at), id)
+        place = Place(log, _notes(index, table, fingerprint, at, log))
+    if path is not None and place.log.path != path:
+        place.log.close()
+        raise QuestionError(
+            f"{table.name} has a budget already, {place.log.path}: leave out --budget (budget=), or give "
+            f"that path; {path.name} would be a second one for the same data"
+        )
+    return place
+
+
+def _known(index: LocalIndex, table: Table, fingerprint: str, at: Path | None) -> str | None:
+    by_rows = index.of_rows(fingerprint)
+    by_place = None if at is None else index.of_place(at)
+    if by_rows and by_place and by_rows != by_place:
+        one, other = index.budget(by_rows), index.budget(by_place)
+        raise QuestionError(
+            f"{table.name} now has the rows that {one and one.path} is the budget of, at a path whose budget "
+            f"is {other and other.path}: rename {table.name}, and ask again"
+        )
+    return by_rows or by_place
+
+
+def _notes(
+    index: LocalIndex, table: Table, fingerprint: str, at: Path | None, log: BudgetLog
+) -> tuple[str, ...]:
+    if index.of_rows(fingerprint) is None:
+        return (
+            f"The rows of {table.name} have changed; what was spent of {log.path.name} stays spent.",
+        )
+    if at is not None and index.of_place(at) is None:
+        return (
+            f"The rows of {table.name} are known under another path; their budget is {log.path}.",
+        )
+    return ()
+
+
+def _of_unknown(
+    index: LocalIndex, table: Table, fingerprint: str, key: str, at: Path | None, path: Path | None
+) -> Place:
+    """The budget of rows at a path of which nothing is known here."""
+    for one in filter(is_there, [] if at is None else candidates(at)):
+        log = BudgetLog(one)
+        log.close()
+        if at is not None and _is_of(log, at):
+            return _original(index, table, log)
+    if path is None or not is_there(path):
+        return Place(_new(path or _free(table, at)))
+    log = BudgetLog(path)
+    log.close()
+    if _knows_other(log, fingerprint, key):
+        raise QuestionError(
+            f"{path} is the budget of other data than {table.name}: give another path; or, if these are the "
+            f"same records, changed, `veilsum budget {path.name} --adopt FILE` says so"
+        )
+    return _original(index, table, log)
+
+
+def _original(index: LocalIndex, table: Table, log: BudgetLog) -> Place:
+    """The budget that was found beside the data, or given: itself, or what it is a copy of."""
+    found = opened(index, log.id, [log.path])
+    assert found is not None, "its file is there"
+    note = f"The rows of {table.name} are new to their budget, {found.path.name}."
+    return Place(found, (note,) if found.entries else ())
+
+
+def opened(index: LocalIndex, id: str, more: Iterable[Path | None] = ()) -> BudgetLog | None:
+    """The budget of that id, checked against what is known of it; None if there was never anything in it."""
+    known = index.budget(id)
+    paths = [*([known.path] if known else []), *(one for one in more if one is not None)]
+    for path in dict.fromkeys(paths):
+        if not is_there(path):
+            continue
+        log = BudgetLog(path)
+        if log.id == id:
+            try:
+                check(log, known)
+            except BaseException:
+                log.close()
+                raise
+            return log
+        log.close()
+    if known is None or not known.entries:
+        return None
+    raise QuestionError(
+        f"the budget of these rows, {known.path}, is missing; epsilon {known.epsilon:g} of "
+        f"{known.epsilon_limit:g} was spent of it, and nothing was released now; put it back (if it was "
+        f"moved, say --budget PATH), or {mending(known.path)} makes a new one with that much spent"
+    )
+
+
+def check(log: BudgetLog, known: KnownBudget | None) -> None:
+    """Raise for a budget that does not go on from where it was last seen."""
+    if known is None or log.head_at(known.entries) == known.head:
+        return
+    fewer = len(log.entries) < known.entries
+    why = (
+        f"has {len(log.entries)} entries, and {known.entries} are known: it was put back from an older copy"
+        if fewer
+        else "has other entries than those that are known: a copy of it was used elsewhere"
+    )
+    raise QuestionError(
+        f"{log.path} {why}; nothing was released; put the latest one back, or {mending(log.path)} "
+        "goes on with this one and charges what it lacks"
+    )
+
+
+def candidates(at: Path) -> list[Path]:
+    """Where the budget of a file may be, beside it: a.csv.budget, a.budget."""
+    names = dict.fromkeys([at.name + SUFFIX, at.stem + SUFFIX])
+    return [at.with_name(name) for name in names if name != at.name]
+
+
+def is_there(path: Path) -> bool:
+    """Whether a file is there that has something in it."""
+    try:
+        return path.is_file() and path.stat().st_size > 0
+    except OSError:
+        return False
+
+
+def real(path: Any) -> Path | None:
+    """A path without links, relative parts, or letter case where that does not matter."""
+    return None if path is None else Path(os.path.normcase(os.path.realpath(path)))
+
+
+def _is_of(log: BudgetLog, at: Path) -> bool:
+    """Whether a budget beside a file is its own: it names it, or what it names is gone."""
+    names = {entry.body["name"] for entry in log.of_kind(DATA)}
+    return at.name in names or not any(at.with_name(name).exists() for name in names if name)
+
+
+def _knows_other(log: BudgetLog, fingerprint: str, key: str) -> bool:
+    """Whether a budget has rows that were known under this secret, and not these."""
+    known = {entry.body["fingerprint"] for entry in log.of_kind(DATA) if entry.body["key"] == key}
+    return bool(known) and fingerprint not in known
+
+
+def _free(table: Table, at: Path | None) -> Path:
+    """Where a new budget goes, beside a file."""
+    if at is None:
+        raise QuestionError(
+            f"say where the budget of {table.name} is kept, which is no file: budget=PATH"
+        )
+    free = [one for one in reversed(candidates(at)) if not is_there(one)]
+    if not free:
+        raise QuestionError(f"budgets of other data are beside {table.name}; {ELSEWHERE}")
+    return free[0]
+
+
+def _new(path: Path, id: str | None = None) -> BudgetLog:
+    """A new budget, in a folder where nobody else can replace it."""
+    folder = path.parent
+    if not folder.is_dir():
+        raise QuestionError(
+            f"there is no folder {folder} for the budget {path.name}; make it first"
+        )
+    if _is_shared(folder):
+        raise QuestionError(
+            f"others may write to {folder}, and could replace the budget {path.name} there; {ELSEWHERE}"
+        )
+    return BudgetLog(path, new=True, id=id)
+
+
+def _is_shared(folder: Path) -> bool:
+    """Whether others than the owner write to a folder; a group of the owner alone is nobody else."""
+    if os.name != "posix":
+        return False
+    found = folder.stat()
+    if found.st_mode & 0o002:
+        return True
+    return bool(found.st_mode & 0o020) and not _is_private(found.st_gid, found.st_uid)
+
+
+def _is_private(group: int, owner: int) -> bool:
+    try:
+        import grp
+        import pwd
+
+        members, user = grp.getgrgid(group), pwd.getpwuid(owner)
+    except (ImportError, KeyError):
+        return False
+    return members.gr_name == user.pw_name and set(members.gr_mem) <= {user.pw_name}

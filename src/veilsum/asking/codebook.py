@@ -1,0 +1,537 @@
+"""A codebook: what is public about a table, in a file beside it, so that a question need not say it again.
+
+    readings.csv ── readings.codebook.toml
+
+    id = "person"                 # all rows of one person are one record
+    sites_per_person = 1          # at how many sites a person may have rows
+
+    [budget]                      # of the data, spent by all questions together
+    epsilon = 3.0
+    delta = 0.0
+
+    [columns.kwh]
+    kind = "number"
+    unit = "kWh"
+    between = [0, 40]             # known beforehand, never read off the rows
+    missing = [-9, "NA"]          # codes that stand for no value
+
+    [columns.region]
+    kind = "category"
+    values = ["north", "south"]
+
+What an argument says wins over the codebook. The hash of what it says of a question's columns is part
+of the question's terms, so that sites which ask together agree on it.
+
+A draft has names and kinds alone. Kinds are read off the rows: a column is a number if all of its values
+are. That is one public bit a column, as a table's schema is, and whoever drafts reads it before anybody
+else does. A file without a line of names would give values for names: such a draft is refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from veilsum._registry import did_you_mean
+from veilsum._toml import (
+    MISSING,
+    Issue,
+    SourceMap,
+    choose,
+    format_value,
+    lines,
+    raise_,
+    read_text,
+    read_toml,
+    unknown,
+)
+from veilsum.asking.tables import Batch, Table
+from veilsum.errors import QuestionError
+from veilsum.questions import QUESTIONS, Category, Number
+from veilsum.questions.columns import UnreadableValueError, distinct, numbers, text_of
+
+SUFFIX = ".codebook.toml"
+NUMBER, CATEGORY, TEXT = "number", "category", "text"
+KINDS = (NUMBER, CATEGORY, TEXT)
+KEYS = ("id", "sites_per_person", "budget", "columns")
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
+
+
+@dataclass(frozen=True)
+class CodebookColumn:
+    """What is public about a column.
+
+    Parameters
+    ----------
+    name : str
+        In the table.
+    kind : str
+        "number", "category", or "text", of which nothing is asked but whose row it is.
+    unit : str
+        Of numbers.
+    between : tuple of float, optional
+        Public bounds of numbers.
+    values : tuple of str, optional
+        Public categories.
+    missing : tuple of str
+        Codes that stand for no value.
+    """
+
+    name: str
+    kind: str
+    unit: str = ""
+    between: tuple[float, float] | None = None
+    values: tuple[str, ...] | None = None
+    missing: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a question takes from a codebook besides its columns.
+
+    Parameters
+    ----------
+    id : str, optional
+        The column that says whose a row is.
+    limit : tuple of float, optional
+        Of the data's budget, as given with the question: epsilon, delta.
+    budget : tuple of float, optional
+        As the codebook says: the limit of a budget that has none yet.
+    sites_per_person : int
+        At how many sites a person may have rows.
+    terms : mapping
+        What goes into the terms of a question: the codebook's hash, and the number of sites.
+    """
+
+    id: str | None = None
+    limit: tuple[float, float] | None = None
+    budget: tuple[float, float] | None = None
+    sites_per_person: int = 1
+    terms: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Codebook:
+    """What is public about a table; see the module.
+
+    Parameters
+    ----------
+    columns : mapping
+        By name.
+    id : str, optional
+        The column that says whose a row is.
+    budget : tuple of float, optional
+        epsilon, delta.
+    sites_per_person : int
+        At how many sites a person may have rows.
+    file : str
+        Where it was read, for errors.
+
+    Examples
+    --------
+    >>> found = parsed('[columns.kwh]\\nkind = "number"\\nbetween = [0, 40]')
+    >>> found.columns["kwh"].between
+    (0.0, 40.0)
+    >>> found.question("mean", "kwh").terms()["column"]["high"]
+    40.0
+    """
+
+    columns: Mapping[str, CodebookColumn]
+    id: str | None = None
+    budget: tuple[float, float] | None = None
+    sites_per_person: int = 1
+    file: str = "the codebook"
+
+    def digest(self, columns: Iterable[str] | None = None) -> str:
+        """SHA-256 of what it says of some columns, or of all; comments, layout and order do not matter.
+
+        The budget is left out: it shapes no answer, and what was answered stays answered when it changes.
+        """
+        names = set(self.columns if columns is None else columns)
+        plain = {
+            "id": self.id,
+            "sites_per_person": self.sites_per_person,
+            "columns": {
+                name: [c.kind, c.unit, c.between, c.values, sorted(c.missing)]
+                for name, c in self.columns.items()
+                if name in names
+            },
+        }
+        return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
+
+    def column(self, name: str) -> CodebookColumn:
+        """The column of that name, or an error that says which is near."""
+        if name not in self.columns:
+            raise QuestionError(
+                f"{self.file} has no column {name!r}; {did_you_mean(name, self.columns)}add "
+                f"[columns.{key(name)}]"
+            )
+        return self.columns[name]
+
+    def number(self, name: str) -> Number:
+        """The column with its bounds; an error if it has none."""
+        found = self.column(name)
+        if found.between is None:
+            raise QuestionError(
+                f"{self.file} has no bounds of {name}: add between = [low, high] to "
+                f"[columns.{key(name)}], or give them with the question"
+            )
+        return Number(name, *found.between)
+
+    def category(self, name: str, values: Sequence[Any] | None = None) -> Category:
+        """The column with its categories, or with some of them; an error for others."""
+        found = self.column(name)
+        if found.values is None:
+            raise QuestionError(
+                f"{self.file} has no categories of {name}: add values = [...] to "
+                f"[columns.{key(name)}], or give them with the question"
+            )
+        if values is None:
+            return Category(name, found.values)
+        for value in map(text_of, values):
+            if value not in found.values:
+                raise QuestionError(
+                    f"column {name} has no category {value!r} in {self.file}; "
+                    f"{did_you_mean(value, found.values)}it has {', '.join(found.values)}"
+                )
+        return Category(name, tuple(values))
+
+    def question(self, name: str, *columns: str, **options: Any) -> Any:
+        """The question of that name, of these columns: what `options` leave out is taken from here."""
+        return QUESTIONS[name].make(*columns, **self.filled(name, columns, options))
+
+    def filled(
+        self, question: str, columns: Sequence[str], options: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Options of a question with bounds and categories where they are not given.
+
+        `between` and `categories` of one column are its bounds and its categories; of several, a
+        mapping by column. A column that is a category has no bounds, and the other way round.
+        """
+        takes = inspect.signature(QUESTIONS[question].make).parameters
+        found = dict(options)
+        if found.keys() & {"between", "categories"} or not {"between", "categories"} & set(takes):
+            return found
+        known = [self.column(name) for name in columns]
+        bounds = {c.name: self.number(c.name) for c in known if c.kind == NUMBER}
+        groups = {c.name: self.category(c.name) for c in known if c.kind == CATEGORY}
+        alone = len(columns) == 1
+        if "between" in takes and bounds:
+            ends = {name: (one.low, one.high) for name, one in bounds.items()}
+            found["between"] = next(iter(ends.values())) if alone else ends
+        if "categories" in takes and groups:
+            lists = {name: tuple(one.values) for name, one in groups.items()}
+            found["categories"] = next(iter(lists.values())) if alone else lists
+        return found
+
+
+def resolve(
+    codebook: Codebook | None,
+    columns: Iterable[str] | None = None,
+    *,
+    id: str | None = None,
+    limit: Any = None,
+) -> Settings:
+    """The settings of a question: what is given, else what the codebook says, else none.
+
+    Parameters
+    ----------
+    codebook : Codebook or None
+        If there is one.
+    columns
+        Which the question reads, filters and groups included: the hash in its terms is of these.
+    id
+        As given with the question.
+    limit
+        As given with the question: epsilon, or epsilon and delta.
+    """
+    given = None if limit is None else pair(limit)
+    if codebook is None:
+        return Settings(id, given)
+    terms = {"codebook": codebook.digest(columns), "sites_per_person": codebook.sites_per_person}
+    return Settings(
+        codebook.id if id is None else id,
+        given,
+        codebook.budget,
+        codebook.sites_per_person,
+        terms,
+    )
+
+
+def pair(limit: Any) -> tuple[float, float]:
+    """(epsilon, delta) of a limit that is a number or both."""
+    epsilon, delta = limit if isinstance(limit, Sequence) else (limit, 0.0)
+    return float(epsilon), float(delta)
+
+
+def codebook_of(data: Any, given: Any = None) -> Codebook | None:
+    """The codebook that is given, as one or as a path; else the one beside a file; else None."""
+    if isinstance(given, Codebook):
+        return given
+    if given is not None:
+        return read_codebook(given)
+    if isinstance(data, str | Path):
+        beside = place(Path(data))
+        return read_codebook(beside) if beside.is_file() else None
+    return None
+
+
+def place(data: Path) -> Path:
+    """Where the codebook of a file is: readings.codebook.toml for readings.csv."""
+    return data.with_name(data.stem + SUFFIX)
+
+
+def read_codebook(path: Any) -> Codebook:
+    """Read and check a codebook; errors name the line and the key."""
+    return parsed(read_text(path, "codebook", QuestionError), str(path))
+
+
+def parsed(text: str, file: str = "the codebook") -> Codebook:
+    """A codebook from its text."""
+    table = read_toml(text, file, "codebook", QuestionError)
+    reader = _CodebookReader(SourceMap(file, lines(text)))
+    found = reader.codebook(table, file)
+    raise_(map(reader.where.message, reader.issues), QuestionError)
+    return found
+
+
+@dataclass
+class _CodebookReader:
+    """Checks values one by one and collects everything that is wrong."""
+
+    where: SourceMap
+    issues: list[Issue] = field(default_factory=list)
+
+    def codebook(self, table: Mapping[str, Any], file: str) -> Codebook:
+        self.known((), table, KEYS)
+        described = self.value(table, ("columns",), dict, "sections [columns.NAME]", {})
+        if "columns" not in table:
+            self.wrong(("columns",), f"{MISSING[2:]}a section [columns.NAME] for each column")
+        columns = {name: self.column(name, one) for name, one in described.items()}
+        id = self.value(table, ("id",), str, "the name of a column, in quotes", None)
+        if id is not None and id not in columns:
+            self.wrong(("id",), choose(id, columns))
+        sites = self.value(table, ("sites_per_person",), int, "a whole number of at least 1", 1)
+        if sites < 1:
+            self.wrong(
+                ("sites_per_person",), f"found {sites}; allowed: a whole number of at least 1"
+            )
+        return Codebook(columns, id, self.budget(table), sites, file)
+
+    def budget(self, table: Mapping[str, Any]) -> tuple[float, float] | None:
+        if "budget" not in table:
+            return None
+        section = self.value(table, ("budget",), dict, "a section [budget]", {})
+        self.known(("budget",), section, ("epsilon", "delta"))
+        epsilon = self.number(section, ("budget", "epsilon"), None)
+        delta = self.number(section, ("budget", "delta"), 0.0)
+        if "epsilon" not in section:
+            self.wrong(("budget", "epsilon"), f"{MISSING[2:]}epsilon = ... to [budget]")
+        elif epsilon is not None and not 0 < epsilon < math.inf:
+            self.wrong(("budget", "epsilon"), f"found {epsilon}; allowed: a finite number above 0")
+        if delta is not None and not 0 <= delta < 1:
+            self.wrong(("budget", "delta"), f"found {delta}; allowed: a probability in [0, 1)")
+        return None if epsilon is None or delta is None else (epsilon, delta)
+
+    def column(self, name: str, section: Any) -> CodebookColumn:
+        path = ("columns", name)
+        if not isinstance(section, dict):
+            self.wrong(
+                path, f"found {format_value(section)}; allowed: a section [columns.{key(name)}]"
+            )
+            return CodebookColumn(name, TEXT)
+        self.known(path, section, ("kind", "unit", "between", "values", "missing"))
+        kind = section.get("kind")
+        if "kind" not in section:
+            self.wrong((*path, "kind"), f"{MISSING[2:]}kind = ... to [columns.{key(name)}]")
+        elif kind not in KINDS:
+            self.wrong((*path, "kind"), choose(kind, KINDS))
+        for entry, only in (("between", NUMBER), ("unit", NUMBER), ("values", CATEGORY)):
+            if entry in section and kind in KINDS and kind != only:
+                self.wrong((*path, entry), f'is of a {only}, and {name} has kind = "{kind}"')
+        return CodebookColumn(
+            name,
+            kind if kind in KINDS else TEXT,
+            self.value(section, (*path, "unit"), str, "text in quotes", ""),
+            self.bounds(section, (*path, "between")),
+            self.texts(section, (*path, "values")) if "values" in section else None,
+            self.texts(section, (*path, "missing")),
+        )
+
+    def bounds(
+        self, section: Mapping[str, Any], path: tuple[str, ...]
+    ) -> tuple[float, float] | None:
+        if path[-1] not in section:
+            return None
+        ends = section[path[-1]]
+        numeric = isinstance(ends, list) and len(ends) == 2 and all(map(_is_number, ends))
+        if not (numeric and math.isfinite(ends[1] - ends[0]) and ends[0] < ends[1]):
+            self.wrong(
+                path, f"found {format_value(ends)}; allowed: [low, high], two finite numbers"
+            )
+            return None
+        return float(ends[0]), float(ends[1])
+
+    def texts(self, section: Mapping[str, Any], path: tuple[str, ...]) -> tuple[str, ...]:
+        """A list of different texts; numbers are read by their shortest text."""
+        if path[-1] not in section:
+            return ()
+        given = section[path[-1]]
+        listed = given if isinstance(given, list) else []
+        texts = tuple(text_of(one) for one in listed if isinstance(one, str) or _is_number(one))
+        if not texts or len(texts) < len(listed) or len(set(texts)) < len(texts):
+            self.wrong(
+                path,
+                f"found {format_value(given)}; allowed: a list of different texts or numbers that is "
+                "not empty",
+            )
+        return texts
+
+    def number(
+        self, section: Mapping[str, Any], path: tuple[str, ...], default: float | None
+    ) -> float | None:
+        found = section.get(path[-1], default)
+        if found is not None and not _is_number(found):
+            self.wrong(path, f"found {format_value(found)}; allowed: a number")
+            return None
+        return None if found is None else float(found)
+
+    def value(
+        self,
+        section: Mapping[str, Any],
+        path: tuple[str, ...],
+        kind: type,
+        allowed: str,
+        default: Any,
+    ) -> Any:
+        if path[-1] not in section:
+            return default
+        found = section[path[-1]]
+        if not isinstance(found, kind) or (isinstance(found, bool) and kind is int):
+            self.wrong(path, f"found {format_value(found)}; allowed: {allowed}")
+            return default
+        return found
+
+    def known(
+        self, path: tuple[str, ...], section: Mapping[str, Any], allowed: Sequence[str]
+    ) -> None:
+        for name in section:
+            if name not in allowed:
+                self.wrong((*path, name), unknown(name, allowed))
+
+    def wrong(self, path: tuple[str, ...], text: str) -> None:
+        self.issues.append(Issue(path, text))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def key(name: str) -> str:
+    """A name as a key of TOML: in quotes unless it is a plain word."""
+    if _BARE.fullmatch(name):
+        return name
+    return json.dumps(name, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+class Coded(Table):
+    """A table whose codes of missing values are no values."""
+
+    def __init__(self, table: Table, codebook: Codebook) -> None:
+        """Read through to it."""
+        self._table, self._codebook = table, codebook
+        self.name, self.path, self.columns = table.name, table.path, table.columns
+
+    def batches(self, columns: Sequence[str]) -> Iterator[Batch]:
+        """As the table's, None in place of a code."""
+        for batch in self._table.batches(columns):
+            yield {name: self._decoded(name, values) for name, values in batch.items()}
+
+    def rows(self) -> int:
+        """Of the table."""
+        return self._table.rows()
+
+    def where(self, row: int) -> str:
+        """In the table."""
+        return self._table.where(row)
+
+    def _decoded(self, name: str, values: Any) -> Any:
+        described = self._codebook.columns.get(name)
+        if described is None or not described.missing:
+            return values
+        known, inverse = distinct(values)
+        absent = np.array([text_of(one) in described.missing for one in known], dtype=np.bool_)
+        if not absent.any():
+            return values
+        found = values.astype(object)
+        found[absent[inverse]] = None
+        return found
+
+
+def draft(table: Table) -> str:
+    """The text of a codebook with the names and the kinds of a table's columns, and no value of it.
+
+    Parameters
+    ----------
+    table : Table
+        As `open_table` returns it.
+    """
+    for name in table.columns:
+        if not name or _numeric(np.array([name], dtype=object)):
+            raise QuestionError(
+                f"{table.name}: the first line must name the columns, and it has an empty name or a number, "
+                "as a line of values would; add a line of names, or write the codebook by hand"
+            )
+    return "\n".join([_HEAD.format(name=table.name), *_sections(table)])
+
+
+def _sections(table: Table) -> Iterator[str]:
+    kinds = dict.fromkeys(table.columns, NUMBER)
+    for batch in table.batches(table.columns):
+        for name, values in batch.items():
+            if kinds[name] == NUMBER and not _numeric(values):
+                kinds[name] = CATEGORY
+    for name, kind in kinds.items():
+        yield f"[columns.{key(name)}]\n{_OF_KIND[kind]}"
+
+
+def _numeric(values: Any) -> bool:
+    try:
+        numbers(values)
+    except UnreadableValueError:
+        return False
+    return True
+
+
+_HEAD = """\
+# What is public about {name}: names and kinds so far, and no value.
+# Say bounds and categories from what is known beforehand, never from the rows. A question takes from
+# here what it does not say itself. This file may be passed on.
+
+# id = "..."                    # the column that says whose a row is: all rows of a person are a record
+# sites_per_person = ...        # at how many sites a person may have rows
+
+# [budget]                      # of the data, spent by all questions together
+# epsilon = ...
+# delta = ...
+"""
+_OF_KIND = {
+    NUMBER: """kind = "number"
+# unit = "..."
+# between = [low, high]
+# missing = [...]               # codes that stand for no value
+""",
+    CATEGORY: """kind = "category"               # or "text", of which nothing is asked
+# values = ["...", "..."]
+# missing = ["..."]
+""",
+}
