@@ -212,9 +212,8 @@ def curves_held(question: Any, replicas: int, shrunk: float = 1.0) -> float:
     for _ in range(replicas):
         x = rng.beta(2, 5, 969)
         stated = noises(question, 1.0, shrunk)
-        curve = answered(question, {"x": x}, 1.0, rng, stated=stated, drawn=noises(question, 1.0))[
-            1
-        ]
+        drawn = noises(question, 1.0)
+        curve = answered(question, {"x": x}, 1.0, rng, stated=stated, drawn=drawn)[-1]
         true = np.searchsorted(np.sort(x), question.edges[1:-1]) / 969
         held += bool(np.all((curve.low <= true + 1e-9) & (true <= curve.high + 1e-9)))
     return held / replicas

@@ -138,7 +138,7 @@ def finding(
 ) -> Decoded:
     """Quantiles, from their places and intervals; one number if there is one level."""
     found = np.array([[question.at_edge(place) for place in each] for each in ends]).T
-    name, unit = question.column.name, question.column.width / question.bins
+    name = question.column.name
     value, low, high = found
     middle = int(np.argmin(np.abs(np.array(at) - 0.5)))
     share = "Half" if at[middle] == 0.5 else f"{100 * at[middle]:.4g}%"
@@ -146,9 +146,8 @@ def finding(
         sentence = f"Too few records have a {name} to say a quantile."
     else:
         sentence = (
-            f"{share} of the records have a {name} below about {value[middle]:.4g}: below a number between "
-            f"{low[middle]:.4g} and {high[middle]:.4g} with at least 95% confidence. Ends are edges of bins, "
-            f"{unit:.3g} wide at least."
+            f"{share} of the records have a {name} below about {value[middle]:.4g} ({low[middle]:.4g} to "
+            f"{high[middle]:.4g} with at least 95% confidence; these are edges of bins)."
         )
     if len(at) == 1:
         one = (
