@@ -50,7 +50,7 @@ def ask(
     rows_public: bool | None = None,
     clipped: bool = False,
     budget: Any = None,
-    limit: float | None = None,
+    limit: Any = None,
     anyway: bool = False,
     fresh: bool = False,
     decimal: str = ".",
@@ -89,7 +89,8 @@ def ask(
     budget
         The file of the budget: beside a file by default; tables in memory need one.
     limit
-        Of the budget, set once; the first question's epsilon by default.
+        Of the budget, epsilon or (epsilon, delta): set by the first question, and lowered by others; without
+        it that of the codebook, or what the first question costs.
     anyway
         Ask although noise will be more than three times what sampling does.
     fresh

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -51,7 +52,9 @@ def test_asking_again_costs_nothing_and_fresh_pays(tmp_path: Path) -> None:
 def test_a_filter_makes_the_number_private_unless_it_is_asked_for(tmp_path: Path) -> None:
     table = columns(3000)
     inside = sum(r == "north" for r in table["region"])
-    reply = asking.ask(table, KWH, epsilon=2.0, where={"region": "north"}, budget=tmp_path / "a")
+    reply = asking.ask(
+        table, KWH, epsilon=2.0, where={"region": "north"}, budget=tmp_path / "b", limit=9
+    )
     assert reply.records is None
     assert reply.where == "region north"
     assert reply.questions[0].partial
@@ -68,7 +71,7 @@ def test_a_filter_makes_the_number_private_unless_it_is_asked_for(tmp_path: Path
     assert public.records == inside
     assert "published as it is" in public.notes[1]
     assert public.unit == "one row where region north"
-    hidden = asking.ask(table, KWH, epsilon=2.0, rows_public=False, budget=tmp_path / "c")
+    hidden = asking.ask(table, KWH, epsilon=2.0, rows_public=False, budget=tmp_path / "b")
     assert hidden.records is None
     assert hidden.questions[0].partial
 
@@ -116,21 +119,21 @@ def test_a_refusal_says_first_what_would_help_and_it_does(tmp_path: Path) -> Non
     table = columns(30)
     bins = questions.histogram("kwh", between=(0, 40), bins=20)
     with pytest.raises(QuestionError) as caught:
-        asking.ask(table, bins, epsilon=0.1, budget=tmp_path / "b")
+        asking.ask(table, bins, epsilon=0.1, budget=tmp_path / "b", limit=99)
     first = str(caught.value).split(". With")[0]
     found = re.fullmatch(
         r"epsilon ([\d.e+]+); or ([\d,]+) rows; or .* would make this useful", first
     )
     assert found, first
     epsilon, rows = float(found[1]), int(found[2].replace(",", ""))
-    asking.ask(table, bins, epsilon=epsilon, budget=tmp_path / "e")
-    asking.ask(columns(rows), bins, epsilon=0.1, budget=tmp_path / "r")
+    asking.ask(table, bins, epsilon=epsilon, budget=tmp_path / "b", limit=99)
+    asking.ask(columns(rows), bins, epsilon=0.1, budget=tmp_path / "rows")
     with pytest.raises(QuestionError):
-        asking.ask(table, bins, epsilon=epsilon * 0.8, budget=tmp_path / "f")
+        asking.ask(table, bins, epsilon=epsilon * 0.8, budget=tmp_path / "b")
     with pytest.raises(QuestionError):
-        asking.ask(columns(int(rows * 0.7)), bins, epsilon=0.1, budget=tmp_path / "s")
+        asking.ask(columns(int(rows * 0.7)), bins, epsilon=0.1, budget=tmp_path / "fewer")
     reply = asking.ask(table, bins, epsilon=0.1, anyway=True, budget=tmp_path / "b")
-    assert reply.epsilon_spent == 0.1
+    assert reply.epsilon_spent == pytest.approx(epsilon + 0.1)
 
 
 def test_fewer_bins_are_offered_where_they_help(tmp_path: Path) -> None:
@@ -140,13 +143,48 @@ def test_fewer_bins_are_offered_where_they_help(tmp_path: Path) -> None:
     fewer = int(re.search(r"or (\d+) bins", str(caught.value))[1])  # type: ignore[index]
     asking.ask(
         columns(400), questions.histogram("kwh", between=(0, 40), bins=fewer), epsilon=0.3,
-        budget=tmp_path / "c",
+        budget=tmp_path / "b",
     )  # fmt: skip
 
 
 def test_a_refusal_does_not_depend_on_a_private_number(tmp_path: Path) -> None:
     reply = asking.ask(columns(3), KWH, epsilon=0.5, rows_public=False, budget=tmp_path / "b")
     assert reply.epsilon_spent == 0.5
+
+
+def test_a_number_that_is_asked_for_is_private(tmp_path: Path) -> None:
+    """Neither the reply nor an end of an interval says how many there are."""
+    table = columns(300)
+    count = asking.ask(table, questions.count(), epsilon=1.0, budget=tmp_path / "b", limit=99)
+    ids = asking.ask(table, questions.distinct(), epsilon=1.0, id="person", budget=tmp_path / "b")
+    for reply in (count, ids):
+        assert reply.records is None
+        found = reply.decoded[0][0]
+        assert found.high - found.value == pytest.approx(found.value - found.low)
+    some = asking.ask(
+        table, questions.count(), epsilon=1.0, where={"region": "north"}, budget=tmp_path / "b"
+    )
+    assert some.decoded[0][0].high <= 300
+
+
+def test_what_has_no_meaning_is_refused(tmp_path: Path) -> None:
+    ask = partial(asking.ask, columns(), epsilon=1.0, budget=tmp_path / "b")
+    with pytest.raises(QuestionError, match="is not asked by region"):
+        ask(REGIONS, by=("region", ("north",)))
+    with pytest.raises(QuestionError, match="leave out cap"):
+        ask(KWH, id="person", cap=2, population=True)
+    with pytest.raises(QuestionError, match="adds up rows"):
+        ask(questions.sum("kwh", between=(0, 40)), id="person")
+    with pytest.raises(QuestionError, match="independent records"):
+        ask(questions.test("region", null=0.4, alternative=0.5, value="north"), id="person")
+
+
+def test_clipped_asks_how_many_values_are_beyond_the_bounds(tmp_path: Path) -> None:
+    mean = questions.mean("kwh", between=(0, 20))
+    reply = asking.ask(columns(3000), mean, epsilon=2.0, clipped=True, budget=tmp_path / "b")
+    assert [one.name for one in reply.questions] == ["mean", "clipped"]
+    beyond = np.mean(np.array(columns(3000)["kwh"]) > 20)
+    assert reply.decoded[1][0].value[-1] == pytest.approx(beyond, abs=0.05)
 
 
 def test_terms_tell_apart_what_shapes_the_vector() -> None:

@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 from tests.asking.tables import BINS, KWH, columns, totals, totals_of
-from tests.questions.test_contract import ALL, identity
+from tests.questions.make import identity
+from tests.questions.test_contract import ALL
+from veilsum import questions
 from veilsum.asking.by_id import IdCodes, Lines, hashed
 from veilsum.asking.settling import settle
 from veilsum.asking.sums import HullSums
@@ -19,6 +21,7 @@ from veilsum.asking.units import Capped, EachId, EachRow, RecordUnit, promise, u
 from veilsum.errors import QuestionError
 from veilsum.privacy import Statistic
 from veilsum.questions import Category, Number, Question
+from veilsum.questions.noise import grid
 
 KINDS: list[tuple[Question, str]] = []
 UNITS = {"id": EachId("person"), "cap": Capped("person", 3)}
@@ -60,8 +63,6 @@ def test_no_id_moves_a_vector_further_than_its_statistic(question: Question, kin
     try:
         question = unit.ask(question)
         statistic = unit.statistic(question.statistic)
-        from veilsum.questions.noise import grid
-
         step = grid(statistic)
         unit.sums(question, step, IdCodes())
     except QuestionError as error:
@@ -116,14 +117,40 @@ def test_an_id_counts_for_the_mean_of_its_rows() -> None:
     assert sum(bins[:-1]) == 3 * 2**29  # exactly: a point of the hull
 
 
-def test_ids_with_one_row_each_count_as_rows_do() -> None:
-    table = columns(300)
-    table["person"] = list(range(300))
-    assert totals(table, KWH, id="person")[0] == totals(table, KWH)[0]
-    one, row = totals(table, BINS, id="person")[0], totals(table, BINS)[0]
-    assert [v >> 29 for v in one[:-1]] == row[:-1]
-    partial = BINS.within()
-    assert totals(table, BINS, id="person", cap=9)[0] == totals(table, partial)[0]
+@pytest.mark.parametrize("question", ALL, ids=identity)
+def test_ids_with_one_row_each_count_as_rows_do(question: Question) -> None:
+    rng = np.random.default_rng(4)
+    each = people(question, rng, most=1)
+    rows = {name: np.concatenate([one[name] for one in each]) for name in each[0]}
+    rows["person"] = np.arange(len(each))
+    for kind, unit in UNITS.items():
+        try:
+            asked = unit.ask(question)
+            step = grid(unit.statistic(asked.statistic))
+            found = vector(asked, unit, step, rows)
+        except QuestionError as error:
+            assert kind == "cap" or not question.of_ids or question.adds_rows, error  # noqa: PT017
+            continue
+        whole = question.statistic.step
+        row = vector(asked, EachRow(), step if whole is None else Fraction(whole), rows)
+        weight = 1 if whole is None else int(Fraction(whole) / step)
+        np.testing.assert_array_equal(found, weight * row)
+
+
+@pytest.mark.parametrize("question", ALL, ids=identity)
+def test_an_id_of_equal_rows_counts_as_one_of_them(question: Question) -> None:
+    unit = EachId("person")
+    try:
+        asked = unit.ask(question)
+        step = grid(unit.statistic(asked.statistic))
+        unit.sums(asked, step, IdCodes())
+    except QuestionError as error:
+        pytest.skip(str(error))
+    for one in people(asked, np.random.default_rng(5), most=1):
+        again = {name: np.repeat(values, 7) for name, values in one.items()}
+        np.testing.assert_array_equal(
+            vector(asked, unit, step, one), vector(asked, unit, step, again)
+        )
 
 
 def test_at_most_k_rows_of_an_id_count_and_each_is_chosen_as_often() -> None:
@@ -133,10 +160,6 @@ def test_at_most_k_rows_of_an_id_count_and_each_is_chosen_as_often() -> None:
         "kwh": np.tile(np.arange(each) * 2 + 1.0, ids),
         "person": np.repeat(np.arange(ids), each),
     }
-    question = KWH.__class__.make("kwh", between=(0, 40))
-    del question
-    from veilsum import questions
-
     bins = questions.histogram("kwh", between=(0, 40), bins=each)
     found = np.array(totals(table, bins, id="person", cap=cap)[0][:-1])
     assert found.sum() == cap * ids
@@ -148,8 +171,6 @@ def test_at_most_k_rows_of_an_id_count_and_each_is_chosen_as_often() -> None:
 
 def test_rows_of_equal_value_are_chosen_one_by_one() -> None:
     """90 rows in a bin and 10 in another, of which 10 count: 9 to 1 on average over 300 ids."""
-    from veilsum import questions
-
     bins = questions.histogram("kwh", between=(0, 40), bins=2)
     values = np.tile([1.0] * 90 + [30.0] * 10, 300)
     table = {"kwh": values, "person": np.repeat(np.arange(300), 100)}
@@ -178,8 +199,6 @@ def test_a_missing_id_is_an_error_or_its_row_is_left_out() -> None:
 
 
 def test_which_unit_a_question_has() -> None:
-    from veilsum import questions
-
     assert unit_of(KWH) == EachRow()
     assert unit_of(KWH, "person") == EachId("person")
     assert unit_of(KWH, "person", 3) == Capped("person", 3)
@@ -222,3 +241,19 @@ def test_codes_of_ids_depend_on_key_and_text_alone() -> None:
     assert not set(IdCodes(b"other").keyed(numbers).tolist()) & set(marks.tolist())
     many = hashed(b"k", [np.arange(1 << 16)])
     assert len(np.unique(many)) == 1 << 16
+
+
+def test_rows_that_add_nothing_count_in_the_mean_of_an_id() -> None:
+    share = questions.proportion("region", values=["a"])
+    table = {"region": ["a", "b", "b", "b", "a", "a"], "person": [1, 1, 1, 1, 2, 2]}
+    (found,) = totals(table, share, id="person")
+    assert found == [2**30 // 4 + 2**30, 2]
+    assert totals(table, share, id="person", cap=4)[0][-1] == 2
+
+
+def test_a_cap_chooses_among_all_rows_that_are_in() -> None:
+    """1 of 4 rows has the value: of 1,000 ids with a cap of 1, 250 +- 6.1 sd."""
+    share = questions.proportion("region", values=["a"])
+    table = {"region": ["a", "b", "b", "b"] * 1000, "person": np.repeat(np.arange(1000), 4)}
+    yes = totals(table, share, id="person", cap=1)[0][0]
+    assert abs(yes - 250) < 6.1 * np.sqrt(1000 * 0.25 * 0.75)

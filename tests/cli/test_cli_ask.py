@@ -272,6 +272,26 @@ def test_a_codebook_is_drafted_filled_in_and_used() -> None:
                 "--anyway").exit_code == 0  # fmt: skip
 
 
+def test_a_budget_is_shown_raised_and_mended() -> None:
+    assert ask("mean kwh households.csv --between 0 40 --eps 1 --limit 1.5").exit_code == 0
+    shown = call("budget", "households.budget")
+    assert shown.exit_code == 0, shown.output
+    assert shown.stdout.startswith("households.budget: 1 of 1.5 epsilon spent, 1 answer\n")
+    assert "mean of kwh" in shown.stdout
+    assert "rows of households.csv" in shown.stdout
+    assert json.loads(call("budget", "households.budget", "--json").stdout)["epsilon_spent"] == 1
+    done = call("budget", "households.budget", "--raise", 3)
+    assert "is epsilon 3 now" in " ".join(done.stdout.split())
+    assert ask("mean kwh households.csv --between 0 41 --eps 1").exit_code == 0
+    Path("households.budget").unlink()
+    assert "--mend" in ask("mean kwh households.csv --between 0 41 --eps 1").stderr
+    assert call("budget", "households.budget", "--mend").exit_code == 0
+    assert "charged for releases that were lost" in call("budget", "households.budget").stdout
+    both = call("budget", "households.budget", "--mend", "--raise", 3)
+    assert both.exit_code == 2
+    assert call("budget", "no.budget").exit_code == 1
+
+
 def test_a_mean_needs_neither_scipy_nor_pages_nor_pictures() -> None:
     code = (
         "import sys; sys.argv = 'veilsum ask mean kwh households.csv --between 0 40 --eps 1'.split()\n"

@@ -178,7 +178,7 @@ def parquet(env: CleanEnvironment, folder: Path) -> None:
 def tables(env: CleanEnvironment, folder: Path) -> None:
     env.run("python", "-c", ROWS, cwd=folder)
     said = env.run(
-        "veilsum", *"ask mean kwh rows.parquet --between 0 10 --eps 1".split(), cwd=folder
+        "veilsum", *["ask", "mean", "kwh", "rows.parquet", "--between", "0", "10", "--eps", "1"], cwd=folder
     )  # fmt: skip
     assert "Proved" in said
 

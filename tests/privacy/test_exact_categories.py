@@ -47,7 +47,8 @@ def largest_ratio(made: Any) -> Fraction:
     tables = [made.pmf(c) for c in range(made.categories)]
     assert all(sum(table.values()) == 1 for table in tables)
     assert all(table.keys() == tables[0].keys() for table in tables)
-    return max(max(each) / min(each) for each in zip(*(t.values() for t in tables), strict=True))
+    sets = zip(*(table.values() for table in tables), strict=True)
+    return Fraction(max(max(each) / min(each) for each in sets))
 
 
 @pytest.mark.parametrize("k", CATEGORIES)
@@ -105,7 +106,7 @@ def deviation(variance: float) -> float:
 def test_a_bin_of_969_people_at_epsilon_1(k: int, wanted: float) -> None:
     """What the best mechanism says, what the formula says, and what is drawn: 300 replicas of 969.
 
-    An average over the bins of people spread evenly has 1/k of the variance at one's own category.
+    Of people spread evenly over k bins, 1/k have the variance of their own category.
     """
     family = families.Categorical(k)
     made = best(family.moves(math.inf), 1.0).mechanism

@@ -11,12 +11,13 @@ import numpy as np
 import pytest
 
 import veilsum as vs
-from veilsum import algorithms, families, front, networks
+from veilsum import algorithms, families, networks
 from veilsum.agents.ledger import Ledger
 from veilsum.agents.manifest import Manifest
 from veilsum.agents.release import ReleaseMechanism, check_guarantee, guarantee
 from veilsum.api import solve
 from veilsum.errors import PrivacyError, SignalError
+from veilsum.front.of_runs import of_runs
 from veilsum.privacy import (
     MECHANISMS,
     Budget,
@@ -211,7 +212,7 @@ def test_the_resolved_name_is_what_results_and_manifests_show() -> None:
     problem = problem_of("best", replicas=1, epsilons=(1.0, 30.0))
     result = solve(problem)
     assert mechanisms_of(result.problem) == ["hybrid", "staircase"]
-    assert front.of_runs({"run": result}).origin["mechanism"] == "hybrid, staircase"
+    assert of_runs({"run": result}).origin["mechanism"] == "hybrid, staircase"
     assert Manifest.of(problem).mechanism == "hybrid"
     assert Manifest.of(replace(problem, privacy=NoPrivacy(), epsilons=())).mechanism == "none"
 
@@ -308,7 +309,7 @@ def test_an_agent_releases_with_each(name: str, tmp_path: Any) -> None:
         assert (book.spent.epsilon, book.spent.delta) == (1.0, delta)
     entropy = PredictableEntropy(6, simulation_only=True)
     unit = 2.0**manifest.unit
-    drawn = np.array([agent.draw(k, 1.0, entropy=entropy) for k in range(1, 3001)]) / unit
+    drawn = np.array([agent.draw(k, 1.0, entropy=entropy) for k in range(1, 3001)], float) / unit
     xi = family.columns(np.array(1.0))
     variance, off = np.asarray(agent.mechanism(1).release_variance(xi)), drawn - xi
     assert (np.abs(off.mean(axis=0)) <= 6 * np.sqrt(variance / len(drawn))).all()

@@ -187,7 +187,7 @@ def test_audits_move_all_readings_and_find_noise_that_fits_one(monkeypatch: Any)
     report = audit_problem(problem, 20_000)
     assert not report.refuted, str(report)
     assert report.lower_bound > 0.15  # the attack is a real one
-    usual = StreamPlan.mechanism
+    usual: Any = StreamPlan.mechanism
 
     def constant(self: Any, epsilon: Any = None, *arguments: Any, **options: Any) -> Any:
         return replace(usual(self, epsilon, *arguments, **options), share=1.0)

@@ -58,15 +58,17 @@ def test_no_file_hides_the_question_of_its_name() -> None:
 
 @every_question
 def test_no_move_of_a_record_exceeds_the_statistic(question: Question) -> None:
-    """Corners, random records and coordinate ascent from the worst of them, at each stage."""
-    for one, statistic in stages_of(question):
+    """Corners, random records and coordinate ascent from the worst of them, at each stage.
+
+    The first stage attains it, or noise is wasted; a later one covers whatever was released before.
+    """
+    for stage, (one, statistic) in enumerate(stages_of(question)):
         step = grid(statistic)
         l1, l2 = statistic.steps(step)
         worst = worst_pair(one, step, np.random.default_rng(1))
         assert worst.l1 <= l1
         assert worst.l2 <= l2 * (1 + 1e-12)
-        tight = max(worst.l1 / l1, worst.l2 / l2)
-        assert tight >= 0.9, "overstated: noise is wasted"
+        assert stage or max(worst.l1 / l1, worst.l2 / l2) >= 0.9, "overstated: noise is wasted"
 
 
 @every_question
@@ -229,6 +231,7 @@ def test_coverage_at_all_sizes(question: Question, epsilon: float, count: int) -
     print(f"{identity(question)} n={count} eps={epsilon}: {found}{note}")
     if not useful:
         return
+    assert found.refused <= 0.05
     assert found.least > LEAST
     if found.least > 0.97:
         again = coverage(question, epsilon, count, 10 * REPLICAS)
@@ -283,7 +286,7 @@ def coverage(question: Question, epsilon: float, count: int, replicas: int = REP
         first = answer[0]
         found.together = first.together
         low, high = by_label(first.labels, first.low), by_label(first.labels, first.high)
-        held = True
+        held: dict[str, bool] = {}
         for label, value in low.items():
             here = true.get(label, 0.0)
             if math.isnan(value) or math.isnan(here):
@@ -291,15 +294,17 @@ def coverage(question: Question, epsilon: float, count: int, replicas: int = REP
                 continue
             slack = 1e-9 * (1 + abs(here))
             hit = value - slack <= here <= high[label] + slack
-            held &= hit
-            if not first.together:
+            if first.together:
+                group = label.partition(": ")[0] if ": " in label else ""
+                held[group] = held.get(group, True) and hit
+            else:
                 found.asked[label] += 1
                 found.hits[label] += hit
             for end, at in (("low", value), ("high", high[label])):
                 found.ends[label, end, at] += 1
-        if first.together:
-            found.asked["all"] += 1
-            found.hits["all"] += held
+        for group, all_hold in held.items():
+            found.asked[group] += 1
+            found.hits[group] += all_hold
     return found
 
 

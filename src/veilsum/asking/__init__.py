@@ -8,6 +8,7 @@ table ── units ── one pass ──> vectors ── budget: charge, draw, 
 from __future__ import annotations
 
 from veilsum.asking.engine import Reply, ask
+from veilsum.asking.forecasting import Forecasts, forecasts
 from veilsum.asking.tables import Table, open_table
 
-__all__ = ["Reply", "Table", "ask", "open_table"]
+__all__ = ["Forecasts", "Reply", "Table", "ask", "forecasts", "open_table"]

@@ -72,6 +72,12 @@ class RelationTable(Table):
         """Keep it, and what it reads from."""
         self._relation, self.name, self._keep = relation, name, keep
         self.columns = tuple(relation.columns)
+        self._stored: tuple[Table, ...] = (self,)
+
+    @property
+    def stored(self) -> tuple[Table, ...]:
+        """What a SELECT reads from."""
+        return self._stored
 
     def batches(self, columns: Sequence[str]) -> Iterator[Batch]:
         """Those of DuckDB, in the order of its rows."""
@@ -125,7 +131,7 @@ def select(sql: str, data: Any) -> Table:
         )
     except duckdb.Error as error:
         raise QuestionError(f"DuckDB cannot run the SELECT: {error}") from None
-    found.path = path
+    found.path, found._stored = path, open_table(data).stored
     return found
 
 

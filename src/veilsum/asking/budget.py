@@ -32,8 +32,8 @@ from typing import Any, NamedTuple, Self
 
 from veilsum import _validate
 from veilsum.asking.budget_log import DATA, LIMIT, LOST, RELEASE, BudgetLog
-from veilsum.asking.budget_place import find, real
-from veilsum.asking.fingerprint import Fingerprinter
+from veilsum.asking.budget_place import StoredRows, find, real
+from veilsum.asking.fingerprint import Fingerprinter, together
 from veilsum.asking.local_index import KnownBudget, LocalIndex
 from veilsum.asking.tables import Table
 from veilsum.errors import QuestionError
@@ -65,28 +65,36 @@ class BudgetFile:
     def __init__(self, log: BudgetLog, index: LocalIndex, notes: tuple[str, ...] = ()) -> None:
         """Of an open file; `of` finds that of a table."""
         self._log, self._index, self.notes = log, index, notes
-        self._data: dict[str, str] = {}  # fingerprint, key and name of the rows
-        self._unchanged: Callable[[], None] = lambda: None
+        self._data = ""  # the fingerprint of all rows
+        self._rows: list[dict[str, str]] = []  # of each table that has them, with its name
+        self._unchanged: Callable[[], Any] = lambda: None
 
     @classmethod
     def of(cls, table: Table, path: Any = None) -> Self:
         """The budget of a table, where it is known to be, beside a file, or at the path that is given."""
         index = LocalIndex()
         try:
-            rows = Fingerprinter(index.secret)
-            stamp = _stamp(table)
-            found = _fingerprint(index, table, rows, stamp)
+            hashed = Fingerprinter(index.secret)
+            stamps = [_stamp(one) for one in table.stored]
+            rows = [
+                StoredRows(_fingerprint(index, one, hashed, stamp), real(one.path), one.name)
+                for one, stamp in zip(table.stored, stamps, strict=True)
+            ]
             with index.transaction():
-                place = find(index, table, found, rows.key, path)
-                made = cls(place.log, index, place.notes)
-                index.register(place.log.id, found, real(table.path))
+                found = find(index, table.name, rows, hashed.key, path)
+                made = cls(found.log, index, found.notes)
+                for one in rows:
+                    index.register(found.log.id, one.fingerprint, one.at)
                 made._seen()
         except BaseException:
             index.close()
             raise
-        name = "" if table.path is None else Path(table.path).name
-        made._data = {"fingerprint": found, "key": rows.key, "name": name}
-        made._unchanged = lambda: _same(table, stamp)
+        made._data = together([one.fingerprint for one in rows])
+        made._rows = [
+            {"fingerprint": f, "key": hashed.key, "name": "" if at is None else at.name}
+            for f, at, _ in rows
+        ]
+        made._unchanged = lambda: [_same(*o) for o in zip(table.stored, stamps, strict=True)]
         return made
 
     @property
@@ -97,7 +105,7 @@ class BudgetFile:
     def answer(self, terms: str) -> Any:
         """What was answered to this question of these rows, last; None if it was not."""
         for entry in reversed(self._log.of_kind(RELEASE)):
-            if entry.body["terms"] == terms and entry.body["data"] == self._data["fingerprint"]:
+            if entry.body["terms"] == terms and entry.body["data"] == self._data:
                 return self._log.answer(entry)
         return None
 
@@ -137,7 +145,7 @@ class BudgetFile:
                 found = draw()
                 self._unchanged()
                 self._know()
-                self._log.add(RELEASE, _release(terms, event, self._data["fingerprint"]), found)
+                self._log.add(RELEASE, _release(terms, event, self._data), found)
         self._seen()  # before anybody has seen the answer
         return found
 
@@ -196,8 +204,9 @@ class BudgetFile:
     def _know(self) -> None:
         """Write that the budget is of these rows."""
         known = {(e.body["fingerprint"], e.body["name"]) for e in self._log.of_kind(DATA)}
-        if (self._data["fingerprint"], self._data["name"]) not in known:
-            self._log.add(DATA, self._data)
+        for one in self._rows:
+            if (one["fingerprint"], one["name"]) not in known:
+                self._log.add(DATA, one)
 
     def _seen(self) -> None:
         """Write to the index how far the budget went."""

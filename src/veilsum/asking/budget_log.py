@@ -27,8 +27,10 @@ from veilsum.errors import QuestionError
 
 FORMAT = 1
 OWNER_ONLY = 0o600
+JOURNAL = "-journal"  # of SQLite, beside a file while it is changed
 PATIENCE = 600.0  # seconds to wait for another process, which may be reading many rows
 LIMIT, DATA, RELEASE, LOST = "limit", "data", "release", "lost"
+DURABLE = "pragma synchronous = extra"  # a commit is on the disk, and so is the end of its journal
 SCHEMA = (
     "create table if not exists meta (key text primary key, value text not null) strict",
     "create table if not exists entries (n integer primary key, kind text not null,"
@@ -69,6 +71,7 @@ class BudgetLog:
         self._db = connected(path, "budget")
         try:
             with self.explained():
+                self._db.execute(DURABLE)
                 self.id = self._made(id) if new else self._id()
                 self.read()
         except BaseException:
@@ -193,7 +196,7 @@ def check_format(path: Path, meta: Mapping[str, str], known: int) -> None:
 
 
 def connected(path: Path, what: str) -> sqlite3.Connection:
-    """A connection to a file that only its owner can read, and that waits for the disk."""
+    """A connection to a file that only its owner can read."""
     try:
         os.close(os.open(path, os.O_CREAT | os.O_RDWR, OWNER_ONLY))
         if path.stat().st_mode & 0o077 and os.name == "posix":
@@ -203,9 +206,17 @@ def connected(path: Path, what: str) -> sqlite3.Connection:
             f"cannot write the {what} {path}: {error.strerror}; say with --budget (budget=PATH) where it is "
             "kept, in a folder of your own"
         ) from None
-    db = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None)
-    db.execute("pragma synchronous = extra")
-    return db
+    return sqlite3.connect(path, timeout=PATIENCE, isolation_level=None)
+
+
+def undo(path: Path) -> None:
+    """Let SQLite undo a change that was interrupted; one that goes on is left alone."""
+    db = connected(path, "budget")
+    try:
+        with suppress(sqlite3.Error):
+            db.execute("select count(*) from sqlite_master").fetchone()
+    finally:
+        db.close()
 
 
 @contextmanager

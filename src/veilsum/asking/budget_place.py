@@ -8,6 +8,8 @@ A file that is beside the data and names it is its budget also where nothing is 
 lost index). a.csv and a.parquet share the stem a: whoever comes second, with other rows, has
 a.parquet.budget; once a.csv is gone, a.budget is that of a.parquet, which is taken to be a.csv converted.
 
+A table that is made of several files, or a SELECT of one, is charged to the budget of what it is made of.
+
 A budget that is known is the file with its id that is at the path where it was last, or, if there is none,
 the one that is given or lies beside the data: it was moved. So a copy never takes the place of the
 original. Its entries must go on from the last one that is known; if the file is gone, or is an older one,
@@ -17,13 +19,12 @@ nothing is answered until it is put back, or `mend` charges what was lost.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from veilsum.asking.budget_log import DATA, BudgetLog, mending
+from veilsum.asking.budget_log import DATA, JOURNAL, BudgetLog, mending, undo
 from veilsum.asking.local_index import KnownBudget, LocalIndex
-from veilsum.asking.tables import Table
 from veilsum.errors import QuestionError
 
 SUFFIX = ".budget"
@@ -31,99 +32,117 @@ SHARED = 0o022  # written by the group, or by all
 ELSEWHERE = "say with --budget (budget=PATH) where it is kept, in a folder of your own"
 
 
-class Place(NamedTuple):
+class FoundBudget(NamedTuple):
     """The budget of a table, open, and what a reader must know of how it was found."""
 
     log: BudgetLog
     notes: tuple[str, ...] = ()
 
 
-def find(index: LocalIndex, table: Table, fingerprint: str, key: str, given: Any = None) -> Place:
+class StoredRows(NamedTuple):
+    """A table that has rows: their fingerprint, and the real path of a file."""
+
+    fingerprint: str
+    at: Path | None
+    name: str
+
+
+def find(
+    index: LocalIndex, name: str, rows: Sequence[StoredRows], key: str, given: Any = None
+) -> FoundBudget:
     """The budget of a table, within a transaction of the index.
 
     Parameters
     ----------
     index : LocalIndex
         Of this user.
-    table : Table
-        Whose budget is looked for.
-    fingerprint, key : str
-        Of its rows, and of the secret that it was made with.
+    name : str
+        Of the table.
+    rows : sequence of StoredRows
+        Of what it is made of.
+    key : str
+        Of the secret of the fingerprints.
     given
         The path of the budget, if it was given.
     """
-    at, path = real(table.path), real(given)
-    id = _known(index, table, fingerprint, at)
+    path = real(given)
+    beside = [] if len(rows) > 1 or rows[0].at is None else candidates(rows[0].at)
+    id = _known(index, name, rows)
     if id is None:
-        place = _of_unknown(index, table, fingerprint, key, at, path)
+        found = _of_unknown(index, name, rows, key, beside, path)
     else:
-        beside = [] if at is None else candidates(at)
         log = opened(index, id, [path, *beside])
         if log is None:  # nothing was ever written to it
-            log = _new(path or _free(table, at), id)
-        place = Place(log, _notes(index, table, fingerprint, at, log))
-    if path is not None and place.log.path != path:
-        place.log.close()
+            log = _new(path or _free(name, beside), id)
+        found = FoundBudget(log, tuple(_notes(index, rows, log)))
+    if path is not None and found.log.path != path:
+        found.log.close()
         raise QuestionError(
-            f"{table.name} has a budget already, {place.log.path}: leave out --budget (budget=), or give "
+            f"{name} has a budget already, {found.log.path}: leave out --budget (budget=), or give "
             f"that path; {path.name} would be a second one for the same data"
         )
-    return place
+    return found
 
 
-def _known(index: LocalIndex, table: Table, fingerprint: str, at: Path | None) -> str | None:
-    by_rows = index.of_rows(fingerprint)
-    by_place = None if at is None else index.of_place(at)
-    if by_rows and by_place and by_rows != by_place:
-        one, other = index.budget(by_rows), index.budget(by_place)
+def _known(index: LocalIndex, name: str, rows: Sequence[StoredRows]) -> str | None:
+    """The id of the one budget of all rows that are known, or whose path is."""
+    by_rows = {index.of_rows(one.fingerprint) for one in rows} - {None}
+    by_place = {index.of_place(one.at) for one in rows if one.at is not None} - {None}
+    ids = sorted(str(id) for id in by_rows | by_place)
+    if len(ids) < 2:
+        return ids[0] if ids else None
+    paths = " and ".join(str(known.path) for id in ids if (known := index.budget(id)))
+    if len(rows) > 1:
         raise QuestionError(
-            f"{table.name} now has the rows that {one and one.path} is the budget of, at a path whose budget "
-            f"is {other and other.path}: rename {table.name}, and ask again"
+            f"{name} have budgets of their own, {paths}, and a question of all of them has one: ask each by "
+            "itself"
         )
-    return by_rows or by_place
+    raise QuestionError(
+        f"{name} has rows that are known under another path, and its path had other rows: budgets {paths}; "
+        f"rename {name}, and ask again"
+    )
 
 
-def _notes(
-    index: LocalIndex, table: Table, fingerprint: str, at: Path | None, log: BudgetLog
-) -> tuple[str, ...]:
-    if index.of_rows(fingerprint) is None:
-        return (
-            f"The rows of {table.name} have changed; what was spent of {log.path.name} stays spent.",
-        )
-    if at is not None and index.of_place(at) is None:
-        return (
-            f"The rows of {table.name} are known under another path; their budget is {log.path}.",
-        )
-    return ()
+def _notes(index: LocalIndex, rows: Sequence[StoredRows], log: BudgetLog) -> Iterator[str]:
+    for one in rows:
+        if index.of_rows(one.fingerprint) is None:
+            yield f"The rows of {one.name} have changed; what was spent of {log.path.name} stays spent."
+        elif one.at is not None and index.of_place(one.at) is None:
+            yield f"The rows of {one.name} are known under another path; their budget is {log.path}."
 
 
 def _of_unknown(
-    index: LocalIndex, table: Table, fingerprint: str, key: str, at: Path | None, path: Path | None
-) -> Place:
+    index: LocalIndex,
+    name: str,
+    rows: Sequence[StoredRows],
+    key: str,
+    beside: Sequence[Path],
+    path: Path | None,
+) -> FoundBudget:
     """The budget of rows at a path of which nothing is known here."""
-    for one in filter(is_there, [] if at is None else candidates(at)):
+    for one in filter(is_there, beside):
         log = BudgetLog(one)
         log.close()
-        if at is not None and _is_of(log, at):
-            return _original(index, table, log)
+        if _is_of(log, rows[0]):
+            return _original(index, name, log)
     if path is None or not is_there(path):
-        return Place(_new(path or _free(table, at)))
+        return FoundBudget(_new(path or _free(name, beside)))
     log = BudgetLog(path)
     log.close()
-    if _knows_other(log, fingerprint, key):
+    if _knows_other(log, key):
         raise QuestionError(
-            f"{path} is the budget of other data than {table.name}: give another path; or, if these are the "
+            f"{path} is the budget of other data than {name}: give another path; or, if these are the "
             f"same records, changed, `veilsum budget {path.name} --adopt FILE` says so"
         )
-    return _original(index, table, log)
+    return _original(index, name, log)
 
 
-def _original(index: LocalIndex, table: Table, log: BudgetLog) -> Place:
+def _original(index: LocalIndex, name: str, log: BudgetLog) -> FoundBudget:
     """The budget that was found beside the data, or given: itself, or what it is a copy of."""
     found = opened(index, log.id, [log.path])
     assert found is not None, "its file is there"
-    note = f"The rows of {table.name} are new to their budget, {found.path.name}."
-    return Place(found, (note,) if found.entries else ())
+    note = f"The rows of {name} are new to their budget, {found.path.name}."
+    return FoundBudget(found, (note,) if found.entries else ())
 
 
 def opened(index: LocalIndex, id: str, more: Iterable[Path | None] = ()) -> BudgetLog | None:
@@ -174,9 +193,13 @@ def candidates(at: Path) -> list[Path]:
 
 
 def is_there(path: Path) -> bool:
-    """Whether a file is there that has something in it."""
+    """Whether a file is there that has something in it, once an interrupted change of it is undone."""
     try:
-        return path.is_file() and path.stat().st_size > 0
+        if not path.is_file():
+            return False
+        if path.with_name(path.name + JOURNAL).exists():
+            undo(path)
+        return path.stat().st_size > 0
     except OSError:
         return False
 
@@ -186,27 +209,28 @@ def real(path: Any) -> Path | None:
     return None if path is None else Path(os.path.normcase(os.path.realpath(path)))
 
 
-def _is_of(log: BudgetLog, at: Path) -> bool:
+def _is_of(log: BudgetLog, rows: StoredRows) -> bool:
     """Whether a budget beside a file is its own: it names it, or what it names is gone."""
+    assert rows.at is not None, "a file"
     names = {entry.body["name"] for entry in log.of_kind(DATA)}
-    return at.name in names or not any(at.with_name(name).exists() for name in names if name)
+    there = [name for name in names if name and rows.at.with_name(name).exists()]
+    return rows.at.name in names or not there
 
 
-def _knows_other(log: BudgetLog, fingerprint: str, key: str) -> bool:
-    """Whether a budget has rows that were known under this secret, and not these."""
-    known = {entry.body["fingerprint"] for entry in log.of_kind(DATA) if entry.body["key"] == key}
-    return bool(known) and fingerprint not in known
+def _knows_other(log: BudgetLog, key: str) -> bool:
+    """Whether a budget has rows that were known under this secret, and so are not these."""
+    return any(entry.body["key"] == key for entry in log.of_kind(DATA))
 
 
-def _free(table: Table, at: Path | None) -> Path:
+def _free(name: str, beside: Sequence[Path]) -> Path:
     """Where a new budget goes, beside a file."""
-    if at is None:
+    if not beside:
         raise QuestionError(
-            f"say where the budget of {table.name} is kept, which is no file: budget=PATH"
+            f"say where the budget of {name} is kept, which is not one file: budget=PATH"
         )
-    free = [one for one in reversed(candidates(at)) if not is_there(one)]
+    free = [one for one in reversed(beside) if not is_there(one)]
     if not free:
-        raise QuestionError(f"budgets of other data are beside {table.name}; {ELSEWHERE}")
+        raise QuestionError(f"budgets of other data are beside {name}; {ELSEWHERE}")
     return free[0]
 
 

@@ -226,13 +226,14 @@ class IdCodes:
         """A keyed 64-bit hash of each code, which depends on the text of the id alone."""
         found = hashed(self.key, [codes])
         if self._texts and codes.max(initial=0) >= TEXTS:
-            marks = np.array([
-                int.from_bytes(blake2b(t.encode(), key=self.key, digest_size=8).digest(), "little", signed=True)
-                for t in self._texts
-            ], dtype=np.int64)  # fmt: skip
+            marks = np.array([self._mark(text) for text in self._texts], dtype=np.int64)
             text = codes >= TEXTS
             found[text] = marks[codes[text] - TEXTS]
         return found
+
+    def _mark(self, text: str) -> int:
+        found = blake2b(text.encode(), key=self.key, digest_size=8).digest()
+        return int.from_bytes(found, "little", signed=True)
 
     def _codes(self, texts: Sequence[str]) -> Ints:
         with self._lock:

@@ -456,6 +456,11 @@ class Coded(Table):
         for batch in self._table.batches(columns):
             yield {name: self._decoded(name, values) for name, values in batch.items()}
 
+    @property
+    def stored(self) -> tuple[Table, ...]:
+        """Those of the table, codes and all."""
+        return self._table.stored
+
     def rows(self) -> int:
         """Of the table."""
         return self._table.rows()

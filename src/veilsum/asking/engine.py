@@ -7,7 +7,6 @@ charged, and is never drawn again. A refusal after the rows were read depends on
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -103,7 +102,7 @@ def ask(
     rows_public: bool | None = None,
     clipped: bool = False,
     budget: Any = None,
-    limit: float | None = None,
+    limit: Any = None,
     anyway: bool = False,
     fresh: bool = False,
     decimal: str = ".",
@@ -140,7 +139,8 @@ def ask(
     budget
         Where the budget is kept; beside a file by default.
     limit
-        Of the budget; the first question's epsilon by default.
+        Of the budget, epsilon or (epsilon, delta): set by the first question, and lowered by others; without
+        it that of the codebook, or what the first question costs.
     anyway
         Ask although noise will be more than three times sampling.
     fresh
@@ -155,37 +155,24 @@ def ask(
     table = open_table(data, decimal, sql)
     book = _codebook(data, codebook)
     settings = None if book is None else _settings(book, questions, where, by, id, limit)
-    if settings is not None:
-        id = settings.id
-        limit = settings.limit[0] if limit is None and settings.limit else limit
+    id = id if settings is None else settings.id
     settled = settle(
         questions, epsilon=epsilon, delta=delta, where=where, by=by, id=id, cap=cap, missing=missing,
         population=population, rows_public=rows_public, clipped=clipped, decimal=decimal, sql=sql,
         settings=settings,
     )  # fmt: skip
-    table = table if book is None else _decoded(table, book)
     table.check(settled.view.names([one.question for one in settled.asked]))
     with BudgetFile.of(table, budget) as file:
-        terms = _newest(file, settled.terms, fresh)
-        kept = file.answer(terms)
+        kept = None if fresh else file.answer(settled.terms)
         stored = kept is not None
         if kept is None:
+            read = table if book is None else _decoded(table, book)
             kept = file.once(
-                terms, settled.event, lambda: _draw(table, settled, anyway), limit=limit
-            )
-        spent, most, place = file.spent(), file.limit(), str(file.path)
-    return _reply(table, settled, kept, spent, most, place, stored)
-
-
-def _newest(file: BudgetFile, terms: str, fresh: bool) -> str:
-    """The terms of the newest draw of a question; those of the next one, for a fresh draw."""
-    found, k = terms, 1
-    while file.answer(found) is not None:
-        following = json.dumps({**json.loads(terms), "draw": k + 1}, sort_keys=True)
-        if not fresh and file.answer(following) is None:
-            break
-        found, k = following, k + 1
-    return found
+                settled.terms, settled.event, lambda: _draw(read, settled, anyway), limit=limit,
+                first=None if settings is None else settings.limit, fresh=fresh,
+            )  # fmt: skip
+        spent, most, place, notes = file.spent(), file.limit(), str(file.path), file.notes
+    return _reply(table, settled, kept, spent, most, place, stored, notes)
 
 
 def _draw(table: Table, settled: Settled, anyway: bool) -> dict[str, Any]:
@@ -248,7 +235,7 @@ def _vectors(
 
 def _reply(
     table: Table, settled: Settled, kept: Mapping[str, Any], spent: float, most: float, place: str,
-    stored: bool,
+    stored: bool, notes: Sequence[str],
 ) -> Reply:  # fmt: skip
     asked, units = settled.asked, int(kept["records"])
     decoded = [
@@ -259,7 +246,7 @@ def _reply(
     return Reply(
         table.name, units if whole else None, settled.unit, [one.question for one in asked], decoded,
         [float(one.share) for one in asked], settled.event, spent, most, place, stored,
-        _notes(settled, decoded, units), settled.population, settled.where,
+        (*_notes(settled, decoded, units), *notes), settled.population, settled.where,
         _spelled(kept.get("date", "")) if stored else "",
     )  # fmt: skip
 

@@ -16,7 +16,8 @@ has a budget file and guesses the rows cannot check the guess.
 compared as what they say: 3, 3.0 and "3" are one number, empty text and NaN are no value, "007" is text,
 whole numbers beyond 2^53 are compared by their digits, times without a T and without zero fractions.
 *Other rows*: one value, row or column more, less or changed, a column renamed, numbers rounded. Whether
-such a table is a changed copy of a known one cannot be known from this fingerprint.
+such a table is a changed copy of a known one cannot be known from this fingerprint. Columns that nothing
+can be asked of (a list in each row, two columns of one name) do not count.
 """
 
 from __future__ import annotations
@@ -25,13 +26,15 @@ import hashlib
 import hmac
 import math
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veilsum.asking.tables import Table
-from veilsum.questions.columns import distinct
+from veilsum.errors import QuestionError
+from veilsum.questions.columns import TextColumn, distinct
 
 Words = NDArray[np.uint64]
 BITS = (1 << 64) - 1
@@ -75,7 +78,7 @@ class Fingerprinter:
     def of(self, table: Table) -> str:
         """The fingerprint of a table, in hexadecimal; one pass over all of its columns."""
         rows, sums = 0, [0, 0]
-        for batch in table.batches(table.columns):
+        for batch in table.batches(_readable(table)):
             count = len(next(iter(batch.values())))
             hashed = np.zeros(count, dtype=np.uint64)
             for name, values in batch.items():
@@ -95,9 +98,11 @@ class Fingerprinter:
         for start in range(0, len(hashed), CHUNK):
             hashed[start : start + CHUNK] += mix(bits[start : start + CHUNK] + key)
 
-    def _bits(self, values: NDArray[Any]) -> Words:
+    def _bits(self, values: NDArray[Any] | TextColumn) -> Words:
         """64 bits of each value, the same for the same value in any type."""
         kind = values.dtype.kind
+        if isinstance(values, TextColumn):
+            return self._of_distinct(values)
         if kind == "f":
             return self._of_floats(values.astype(np.float64))
         if kind in "iu":
@@ -114,7 +119,7 @@ class Fingerprinter:
         found[np.isnan(values)] = self._missing
         return found
 
-    def _of_distinct(self, values: NDArray[Any]) -> Words:
+    def _of_distinct(self, values: NDArray[Any] | TextColumn) -> Words:
         known, inverse = distinct(values.astype(str) if values.dtype.kind in "mM" else values)
         found = np.fromiter((self._of_one(v) for v in known), np.uint64, len(known))
         return np.asarray(found[inverse])
@@ -148,6 +153,13 @@ class Fingerprinter:
         return np.uint64(int.from_bytes(found, "little"))
 
 
+def together(fingerprints: Sequence[str]) -> str:
+    """Of a table that is made of others, in whatever order."""
+    if len(fingerprints) == 1:
+        return fingerprints[0]
+    return hashlib.sha256("".join(sorted(fingerprints)).encode()).hexdigest()
+
+
 def mix(x: Words) -> Words:
     """A permutation of 64-bit words that spreads every bit over all, in place."""
     x ^= x >> np.uint64(30)
@@ -156,6 +168,26 @@ def mix(x: Words) -> Words:
     x *= np.uint64(0x94D049BB133111EB)
     x ^= x >> np.uint64(31)
     return x
+
+
+def _readable(table: Table) -> list[str]:
+    """The columns that can be read: not those with a list in each row, nor two of one name."""
+    try:
+        next(table.batches(table.columns))
+    except QuestionError:
+        found = [name for name in table.columns if _reads(table, name)]
+        if not found:
+            raise
+        return found
+    return list(table.columns)
+
+
+def _reads(table: Table, column: str) -> bool:
+    try:
+        next(table.batches([column]))
+    except QuestionError:
+        return False
+    return True
 
 
 def _plain_numbers(values: NDArray[Any]) -> NDArray[np.float64] | None:

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from veilsum.asking.budget_log import check_format, connected, explained
+from veilsum.asking.budget_log import DURABLE, check_format, connected, explained
 from veilsum.errors import QuestionError
 
 HOME = "VEILSUM_HOME"
@@ -72,6 +72,7 @@ class LocalIndex:
         self._db = connected(self.path, "index of budgets")
         try:
             with self._explained():
+                self._db.execute(DURABLE)
                 self.secret = self._secret()
         except BaseException:
             self._db.close()

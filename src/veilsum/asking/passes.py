@@ -212,9 +212,9 @@ class Pass:
         """Which rows are in a question; None for all."""
         kept = inside
         for column in question.columns:
-            out = column.out(read[column])
-            if not out.any():
+            if not some_out(read[column]):
                 continue
+            out = column.out(read[column])
             first = np.flatnonzero(out if inside is None else out & inside)
             if first.size and not question.partial:
                 what = "value" + (" that is in the list" if isinstance(column, Category) else "")
@@ -228,6 +228,13 @@ class Pass:
 
     def _wrong(self, row: int, what: str) -> QuestionError:
         return QuestionError(f"{self.table.name}, {self.table.where(row)}: {what}")
+
+
+def some_out(read: NDArray[Any]) -> bool:
+    """Whether a column as read has NaN, or -1: without an array of as many answers."""
+    if not len(read):
+        return False
+    return bool(np.isnan(read.sum()) if read.dtype.kind == "f" else read.min() < 0)
 
 
 def pointed(values: NDArray[Any]) -> NDArray[Any]:

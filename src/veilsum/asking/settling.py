@@ -113,9 +113,17 @@ def settle(
     group = by if by is None or isinstance(by, Category) else Category(by[0], tuple(by[1]))
     columns = list(dict.fromkeys(c for one in questions for c in one.columns))
     how = _missing(missing, [*columns, *([group] if group else [])])
+    if rows_public is None and _asks_how_many(questions, bool(filters or group or how.partial)):
+        rows_public = False
+    if population and cap is not None:
+        raise QuestionError(
+            "the rows of an id are no independent sample of a population: leave out cap, so that each id is "
+            "one record, or leave out population"
+        )
     partial = how.partial or rows_public is False or (bool(filters) and not rows_public)
     asked, units = [], []
     for question in questions:
+        _check_group(question, group)
         found = question.of_population() if population else question
         found = found.within() if partial and not found.partial else found
         found = found if group is None else By(question=found, group=group, partial=found.partial)
@@ -148,6 +156,17 @@ def _check(questions: Sequence[Question]) -> None:
             raise QuestionError(
                 f"a question is made by veilsum.questions, such as questions.mean(...); found {one!r}"
             )
+
+
+def _check_group(question: Question, group: Category | None) -> None:
+    """One column is read in one way: not as the group of its own question."""
+    if group is not None and group.name in {c.name for c in question.columns}:
+        raise QuestionError(f"{question.name} is of {group.name}, and is not asked by {group.name}")
+
+
+def _asks_how_many(questions: Sequence[Question], some: bool) -> bool:
+    """Whether a question asks for the number that is public otherwise: of all ids, or of all rows."""
+    return any(one.once or (one.adds_rows and not one.columns and not some) for one in questions)
 
 
 def _filters(where: Mapping[str, Any] | None) -> tuple[Category, ...]:

@@ -101,12 +101,12 @@ class IdSums(Sums):
     def take(self, part: Lines) -> None:
         """Keep."""
         if self._kept is None:
-            self._kept = KeptLines(self.question.cells, self.apart)
+            self._kept = KeptLines(self.question.cells + 1, self.apart)
         self._kept.add(part)
 
     def vector(self) -> Ints:
         """The sum of what each id counts for."""
-        total = np.zeros((self.question.cells, self.question.parts), dtype=np.int64)
+        total = np.zeros((self.question.cells + 1, self.question.parts), dtype=np.int64)
         lines = Lines.none() if self._kept is None else self._kept.lines()
         self.units = int(np.count_nonzero(np.diff(lines.ids))) + bool(len(lines.ids))
         lines = lines.of(lines.cells >= 0)
@@ -114,7 +114,7 @@ class IdSums(Sums):
             starts = np.flatnonzero(np.concatenate([[True], lines.ids[1:] != lines.ids[:-1]]))
             place = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(lines.ids)))
             np.add.at(total, lines.cells, self._counted(lines, starts, place))
-        return self.question.expand(total.ravel())
+        return self.question.expand(total[:-1].ravel())
 
     @abstractmethod
     def _counted(self, lines: Lines, starts: Ints, place: Ints) -> Ints:
@@ -188,16 +188,20 @@ class CappedSums(IdSums):
 
 
 def stepped(question: Question, rows: Rows, step: Fraction) -> tuple[Ints, Ints]:
-    """The cell of each record and its parts in steps, none for counts; what `Question.total` adds up."""
+    """The cell of each record and its parts in steps, none for counts; what `Question.total` adds up.
+
+    A record whose vector is 0 has a cell of its own after all others, as it counts in a mean.
+    """
     if type(question).total is not Question.total:
         raise QuestionError(f"{question.name} is not asked by id")
     encoded = question.encode(rows)
+    if encoded.cells is None:
+        cells = np.zeros(len(np.asarray(encoded.parts)), dtype=np.int64)
+    else:
+        cells = np.where(encoded.cells < 0, question.cells, encoded.cells)
     if encoded.parts is None:
-        cells = np.asarray(encoded.cells, dtype=np.int64)
         return cells, np.zeros((len(cells), 0), dtype=np.int64)
-    steps = np.floor(encoded.parts / float(step) + 0.5).astype(np.int64)
-    cells = np.zeros(len(steps), dtype=np.int64) if encoded.cells is None else encoded.cells
-    return np.asarray(cells, dtype=np.int64), steps
+    return cells, np.floor(encoded.parts / float(step) + 0.5).astype(np.int64)
 
 
 def only(rows: Rows, kept: Kept) -> Rows:

@@ -27,7 +27,7 @@ from veilsum._registry import did_you_mean
 from veilsum.errors import QuestionError
 
 Batch = Mapping[str, NDArray[Any]]
-ROWS = 1 << 16  # of a batch: its columns stay in a core's cache
+ROWS = 1 << 15  # of a batch: its columns stay in a core's cache
 TEXT_FILES = (".csv", ".tsv", ".txt")
 
 
@@ -55,6 +55,11 @@ class Table(ABC):
     @abstractmethod
     def rows(self) -> int:
         """How many rows there are."""
+
+    @property
+    def stored(self) -> tuple[Table, ...]:
+        """The tables that have the rows, whose budget is charged: itself, or what it is made of."""
+        return (self,)
 
     def where(self, row: int) -> str:
         """Where a row is, for an error: a line of a file, or the number of a row, from 1."""
@@ -142,6 +147,11 @@ class SeveralTables(Table):
                 )
         self._tables, self.columns = tables, first.columns
         self.name = first.name + (f" and {len(tables) - 1} more" if tables[1:] else "")
+
+    @property
+    def stored(self) -> tuple[Table, ...]:
+        """Those of each."""
+        return tuple(part for table in self._tables for part in table.stored)
 
     def batches(self, columns: Sequence[str]) -> Iterator[Batch]:
         """Those of each."""

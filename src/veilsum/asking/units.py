@@ -16,7 +16,7 @@ holds on a grid as well:
                      M = 2^b: a point of the hull, in steps of 1/M, and nothing is rounded. `first` is the
                      row that is first in the order of values, so that the order of rows does not matter
     real numbers     rows are rounded to the grid, and their mean again: an error of half a step a component
-                     more than `Statistic.steps` pays anyway
+                     more than `Statistic.steps` pays anyway. So are whole numbers of more than 20 bits
 
 Capped moves it by K times what a row does that may be out: the K rows of one id are replaced one after the
 other by those of another, or by none. Each of them is rounded by itself, which K steps of error pay. Which
@@ -44,6 +44,7 @@ from veilsum.questions import By, Question
 from veilsum.questions.noise import grid
 
 BITS = 30  # of what an id counts for, where its rows are whole numbers
+LEAST_BITS = 10  # with fewer, means are rounded to the grid of the rows
 
 
 class RecordUnit(ABC):
@@ -109,25 +110,28 @@ class EachId(RecordUnit):
                 f"{question.name} adds up rows, and an id may have any number of them: say how many of "
                 "an id count (cap)"
             )
+        if not question.of_ids:
+            raise QuestionError(
+                f"a {question.name} is of independent records, and the rows of an id are not: ask a table "
+                "with a row for each id"
+            )
         return question
 
     def statistic(self, row: Statistic) -> Statistic:
         """Of a row, on a finer grid; or with the error of two roundings."""
-        if row.step is not None:
-            return replace(row, step=row.step / 2 ** _bits(row))
+        if row.step is not None and (bits := _bits(row)) >= LEAST_BITS:
+            return replace(row, step=row.step / 2**bits)
         return replace(row, error=row.error + float(grid(row)) / 2)
 
     def sums(self, question: Question, step: Fraction, codes: IdCodes) -> Sums:
         """Means of ids."""
         del codes
-        whole = question.statistic.step
-        if whole is not None:
-            return HullSums(question, Fraction(whole), weight=int(Fraction(whole) / step))
+        weight = 1 if question.statistic.step is None else int(question.statistic.step / step)
+        if weight > 1:
+            return HullSums(question, step * weight, weight)
         inner = question.question if isinstance(question, By) else question
         if type(inner).expand is not Question.expand:
-            raise QuestionError(
-                f"{question.name} is not asked by id: its rounded parts are added up twice"
-            )
+            raise QuestionError(f"{question.name} is not asked by id: its parts are added up twice")
         return MeanSums(question, step)
 
     def __str__(self) -> str:
@@ -196,7 +200,4 @@ def _bits(row: Statistic) -> int:
     """Of the weight of an id: 30, less those that a row's largest component has."""
     ends = [abs(end) for end in (*row.low, *row.high) if math.isfinite(end)]
     largest = max([float(row.l1), *ends]) / float(row.step or 1.0)
-    bits = BITS - math.ceil(math.log2(max(largest, 1.0)))
-    if bits < BITS // 3:
-        raise QuestionError("a row of this question has numbers too large to be asked by id")
-    return bits
+    return BITS - math.ceil(math.log2(max(largest, 1.0)))

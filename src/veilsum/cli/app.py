@@ -11,6 +11,7 @@ from veilsum.cli.agent import agent
 from veilsum.cli.algorithms import algorithms
 from veilsum.cli.ask import ask
 from veilsum.cli.audit import audit
+from veilsum.cli.budget import budget
 from veilsum.cli.codebook import codebook
 from veilsum.cli.doctor import doctor
 from veilsum.cli.families import families
@@ -64,9 +65,10 @@ def root(
 
 
 WORDS = {"ignore_unknown_options": True}  # which are those of questions
-app.command(context_settings=WORDS)(ask)
+for asks in (ask, plan):
+    app.command(context_settings=WORDS)(asks)
 for verb in (
-    run, sweep, plan, audit, report, reproduce, graph, families, algorithms, questions, codebook, init,
+    run, sweep, audit, report, reproduce, graph, families, algorithms, questions, codebook, budget, init,
     schema, doctor, agent, status, watch, up,
 ):  # fmt: skip
     app.command()(verb)

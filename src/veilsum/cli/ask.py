@@ -106,7 +106,7 @@ def ask(
         with usage_errors():
             parts, source = parsed(words or [], table=True, others=flags_of(ctx))
             table = existing(Path(str(source)), "table")
-            asked = questions_of(parts, filled_by(table, codebook))
+            asked = questions_of(parts, filledby_of(table, codebook))
             check_epsilon(eps)
         from veilsum.asking import ask as answer
         from veilsum.front.of_ask import facts, of_ask, stem_of, title_of
@@ -114,7 +114,7 @@ def ask(
         name = stem_of(table.name, [*map(title_of, asked), *(where or ()), by or ""])
         stem = places_of(name, out, plot)
         reply = answer(
-            table, *asked, epsilon=eps or 0.0, delta=delta, where=_where(where), by=_by(by), id=id,
+            table, *asked, epsilon=eps or 0.0, delta=delta, where=where_of(where), by=by_of(by), id=id,
             cap=cap, missing=_missing(missing), population=population, rows_public=rows_public,
             clipped=clipped, budget=budget, limit=limit, anyway=anyway, fresh=fresh, decimal=decimal,
             sql=sql, codebook=codebook,
@@ -152,7 +152,7 @@ def report(
     show(answers)
 
 
-def filled_by(table: Path, codebook: Path | None) -> Fill | None:
+def filledby_of(table: Path, codebook: Path | None) -> Fill | None:
     """What the codebook of a table adds to options; None without one."""
     if codebook is None and not table.with_name(f"{table.stem}.codebook.toml").is_file():
         return None  # without importing what reads it
@@ -179,11 +179,13 @@ def check_epsilon(eps: float | None) -> None:
         )
 
 
-def _where(texts: Sequence[str] | None) -> Mapping[str, tuple[str, ...]] | None:
+def where_of(texts: Sequence[str] | None) -> Mapping[str, tuple[str, ...]] | None:
+    """Columns and the values that count."""
     return dict(chosen(text, "--where") for text in texts) if texts else None
 
 
-def _by(text: str | None) -> tuple[str, tuple[str, ...]] | None:
+def by_of(text: str | None) -> tuple[str, tuple[str, ...]] | None:
+    """A column and its public groups."""
     return None if text is None else chosen(text, "--by")
 
 

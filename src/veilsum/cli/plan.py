@@ -1,30 +1,66 @@
-"""veilsum plan: the privacy budget and rounds that an error needs, before any release."""
+"""veilsum plan: what an answer would be worth, or what an error of a study needs, before any release."""
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from veilsum import _validate
-from veilsum.cli.guard import FAILED, AsJson, Debug, guarded, needs_plot
-from veilsum.cli.options import File, Out, Plot
+from veilsum.cli.ask import (
+    By,
+    Cap,
+    Codebook,
+    Delta,
+    Id,
+    Population,
+    Where,
+    by_of,
+    check_epsilon,
+    flags_of,
+    places_of,
+    report,
+    where_of,
+)
+from veilsum.cli.asked import parsed, questions_of
+from veilsum.cli.guard import FAILED, AsJson, Debug, guarded, needs_plot, usage_errors
+from veilsum.cli.options import Out, Plot
 from veilsum.cli.sheets import check_places, tell, written
 from veilsum.errors import CommandError
 
 if TYPE_CHECKING:
+    from veilsum.questions.options import Fill
     from veilsum.scenario import Scenario
     from veilsum.simulation import Problem
 
 Error = Annotated[float | None, typer.Option(help="The error to reach; solves for epsilon.")]
+Words = Annotated[
+    list[str],
+    typer.Argument(metavar="SCENARIO | QUESTION COLUMN ...",
+                   help="A scenario file, or a question: veilsum questions."),
+]  # fmt: skip
 Epsilon = Annotated[
     float | None,
-    typer.Option(help="The guaranteed epsilon; with --error, solves for the rounds."),
+    typer.Option("--epsilon", "--eps", help="Of a question, or of a study; with --error, solves for "
+                 "the rounds."),
+]  # fmt: skip
+Rows = Annotated[int | None, typer.Option(min=1, help="Of a question: how many there will be.")]
+Want = Annotated[
+    float | None,
+    typer.Option(
+        help="Of a question: the error bar to reach.", show_default="half of what there is"
+    ),
 ]
+Sites = Annotated[
+    list[int] | None,
+    typer.Option(min=2, help="Of a question: sites that hold the rows; repeats.",
+                 show_default="5, 300"),
+]  # fmt: skip
 Rounds = Annotated[
     int | None, typer.Option(min=1, help="The rounds.", show_default="the scenario's")
 ]
@@ -54,9 +90,20 @@ Absent = Annotated[
 
 
 def plan(
-    scenario: File,
-    error: Error = None,
+    ctx: typer.Context,
+    words: Words,
+    rows: Rows = None,
     epsilon: Epsilon = None,
+    delta: Delta = 0.0,
+    want: Want = None,
+    sites: Sites = None,
+    where: Where = None,
+    by: By = None,
+    id: Id = None,
+    cap: Cap = None,
+    population: Population = False,
+    codebook: Codebook = None,
+    error: Error = None,
     rounds: Rounds = None,
     norm: Norm = "agent",
     variant: Variant = None,
@@ -69,34 +116,106 @@ def plan(
     plot: Plot = None,
     debug: Debug = False,
 ) -> None:
-    """Find the smallest epsilon or number of rounds for an error, and the algorithm and weights."""
+    """Say what a question's answer would be worth, or find the least epsilon or rounds for a study's error.
+
+    Nothing is read or spent: veilsum plan mean kwh --between 0 40 --rows 300 --eps 1.
+    """
     with guarded(debug):
         needs_plot(plot)
-        from veilsum import theory
-        from veilsum.front.of_plan import of_plan
-        from veilsum.front.terminal import Bar
-        from veilsum.results.units import of_family
-        from veilsum.scenario import Scenario
-
-        _check(error, epsilon, rounds, norm, deviation)
-        loaded = Scenario.load(scenario)
-        name = f"{loaded.name}-plan"
-        check_places(name, out, plot)
-        job = loaded.build(variant)
-        job.check_plain()
-        problem = job.problem
-        refusal = _refusal(loaded, variant) if agents else None
-        with Bar() as bar:
-            found = theory.plan(
-                problem, error, epsilon, rounds, norm, deviation, refusal=refusal,
-                colluders=colluders, absent=absent, progress=bar.step,
+        of_question = {"--rows": rows, "--want": want, "--sites": sites, "--where": where, "--by": by,
+                       "--id": id, "--cap": cap, "--codebook": codebook}  # fmt: skip
+        of_study = {"--error": error, "--rounds": rounds, "--variant": variant, "--deviation": deviation,
+                    "--colluders": colluders, "--absent": absent}  # fmt: skip
+        if _is_study(words):
+            _refuse(of_question, f"{words[0]} is a scenario")
+            reached = _study(
+                words[0], error, epsilon, rounds, norm, variant, deviation, agents, colluders, absent,
+                out, as_json, plot,
             )  # fmt: skip
-            found = replace(found, unit=of_family(job.unit, problem.family))
-        kept = _kept(loaded, variant)
-        sheet = of_plan(found, name, f"Plan: {loaded.title}", loaded.public_text, kept)
-        tell([(sheet, written(sheet, out, plot))], as_json, plan=found.to_dict())
-    if not found.best.reached:
-        raise typer.Exit(FAILED)
+            if not reached:
+                raise typer.Exit(FAILED)
+            return
+        _refuse(of_study, "this is a question")
+        with usage_errors():
+            parts, _ = parsed(words, table=False, others=flags_of(ctx))
+            asked = questions_of(parts, _filled(codebook))
+            check_epsilon(epsilon)
+            if rows is None:
+                raise CommandError(
+                    "--rows is missing: how many rows will there be? A plan reads no table"
+                )
+        from veilsum.asking.forecasting import SITES, forecasts
+        from veilsum.front.of_question_plan import of_question_plan
+
+        found = forecasts(
+            asked, rows, epsilon=epsilon or 0.0, delta=delta, sites=sites or SITES, want=want,
+            where=where_of(where), by=by_of(by), id=id, cap=cap, population=population,
+        )  # fmt: skip
+        sheet = of_question_plan(found)
+        report(sheet, places_of(sheet.name, out, plot), plot, as_json, rows=rows)
+
+
+def _is_study(words: Sequence[str]) -> bool:
+    """Whether the words are a scenario file: one that is there, or has its ending."""
+    return words[0].endswith(".toml") or Path(words[0]).is_file()
+
+
+def _refuse(options: Mapping[str, Any], why: str) -> None:
+    given = [flag for flag, value in options.items() if value not in (None, [])]
+    if given:
+        raise CommandError(
+            f"{why}, and {', '.join(given)} is not for that; see veilsum plan --help"
+        )
+
+
+def _filled(codebook: Path | None) -> Fill | None:
+    if codebook is None:
+        return None
+    from veilsum.asking.codebook import read_codebook
+
+    return read_codebook(codebook).filled
+
+
+def _study(
+    scenario: str,
+    error: float | None,
+    epsilon: float | None,
+    rounds: int | None,
+    norm: str,
+    variant: str | None,
+    deviation: float | None,
+    agents: bool,
+    colluders: int | None,
+    absent: int | None,
+    out: Path | None,
+    as_json: bool,
+    plot: Path | None,
+) -> bool:
+    """Plan for a study; whether the error is reached."""
+    from veilsum import theory
+    from veilsum.front.of_plan import of_plan
+    from veilsum.front.terminal import Bar
+    from veilsum.results.units import of_family
+    from veilsum.scenario import Scenario
+
+    _check(error, epsilon, rounds, norm, deviation)
+    loaded = Scenario.load(scenario)
+    name = f"{loaded.name}-plan"
+    check_places(name, out, plot)
+    job = loaded.build(variant)
+    job.check_plain()
+    problem = job.problem
+    refusal = _refusal(loaded, variant) if agents else None
+    with Bar() as bar:
+        found = theory.plan(
+            problem, error, epsilon, rounds, norm, deviation, refusal=refusal,
+            colluders=colluders, absent=absent, progress=bar.step,
+        )  # fmt: skip
+        found = replace(found, unit=of_family(job.unit, problem.family))
+    kept = _kept(loaded, variant)
+    sheet = of_plan(found, name, f"Plan: {loaded.title}", loaded.public_text, kept)
+    tell([(sheet, written(sheet, out, plot))], as_json, plan=found.to_dict())
+    return bool(found.best.reached)
 
 
 def _check(

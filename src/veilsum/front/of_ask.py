@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -164,8 +165,14 @@ def spent(reply: Reply) -> str:
     """What is left of the budget."""
     return (
         f"Spent {budget(reply.epsilon_spent)} of {budget(reply.epsilon_limit)} epsilon on {reply.table} "
-        f"({reply.budget})."
+        f"({near(reply.budget)})."
     )
+
+
+def near(path: str) -> str:
+    """A path from here, if it is below this folder."""
+    found, here = Path(path), Path.cwd()
+    return str(found.relative_to(here)) if found.is_relative_to(here) else path
 
 
 def _rows(

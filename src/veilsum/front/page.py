@@ -106,6 +106,7 @@ def badge_class(status: str, useful: bool = True) -> str:
 BADGES = {
     "proved": "good", "estimated": "mend", "claimed": "mend", "confirmed": "good", "corrected": "mend",
     "true, uninformative": "mend", "skipped": "faint",
+    "useful": "good", "not useful": "mend",
     "not refuted": "faint", "beyond": "mend", "tested": "mend", "assumed": "mend",
 }  # fmt: skip
 

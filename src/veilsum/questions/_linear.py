@@ -11,7 +11,7 @@ coefficients that fit at g_j = b,
 and the b with |T(b)| <= q sd(T(b)) are an interval, {b: (c~ - b a~)^2 <= q^2 (v_0 + v_1 b + v_2 b^2)}
 (Fieller's). It is a bounded one where a~ is q of its own deviations above 0; elsewhere nothing can be said.
 The first order of T is exact at the true b, so the noise of A, which inverts badly, costs no coverage; q is
-the exact quantile of the weighted noise. For a population, s^2 a~ is added to the variance: the model's
+the quantile of the weighted noise. For a population, s^2 a~ is added to the variance: the model's
 errors, of variance s^2, on fixed x.
 
 The estimate is that of the ridge max(0, 2 sd - least eigenvalue of A), moved into the interval.
@@ -28,6 +28,8 @@ from numpy.typing import NDArray
 
 from veilsum.questions.base import NoisedVector
 from veilsum.questions.columns import Floats
+
+EQUAL = 1, 2, 3, 4, 6, 10, 30, 1000  # numbers of equal weights whose quantiles are looked up
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,8 +80,16 @@ class NoisedFit:
         return np.asarray(left[i] * right[j] + np.where(i == j, 0.0, left[j] * right[i]))
 
     def half(self, weights: Floats, sampling: float = 0.0) -> float:
-        """How far weighted noise reaches, in units of the moments."""
-        return self.released.half(weights, sampling * self.unit**2) / self.unit
+        """How far weighted noise and sampling reach with 95%.
+
+        Deviations times a quantile, exact for e equal weights and nearly so for e = (sum w^2)^2/sum w^4,
+        by which the fourth cumulant is that of e equal ones.
+        """
+        square = float(weights @ weights) + sampling / self.sd**2
+        equal = square**2 / float((weights**4).sum())
+        known = [self.released.half(np.ones(e)) / math.sqrt(e) for e in EQUAL]
+        q = float(np.interp(-1 / equal, [-1 / e for e in EQUAL], known))
+        return q * math.sqrt(square) / self.unit
 
     @cached_property
     def residual(self) -> tuple[float, float]:

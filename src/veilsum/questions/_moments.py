@@ -125,11 +125,10 @@ def ball_statistic(d: int, norm: float, c: float, partial: bool) -> Statistic:
 
 
 @lru_cache(maxsize=64)
-def gradient_statistic(d: int, norm: float, c: float, begins: bool) -> Statistic:
-    """Twice the length of x, or once."""
-    times = (1 if begins else 2) * LOOSE * G
-    l1 = times * (c + min(math.sqrt(d) * norm, d))
+def gradient_statistic(d: int, norm: float, c: float) -> Statistic:
+    """Twice the length of x, and a step for the rounding of each entry."""
+    l2 = 2 * LOOSE * G * math.hypot(norm, c) + math.sqrt(d + 1)
     return Statistic(
-        math.floor(l1), times * math.hypot(norm, c), d + 1, low=-G, high=G, step=1.0,
-        status=Status.PROVED, reason="gradients no longer than clipped records",
+        math.floor(math.sqrt(d + 1) * l2), l2, d + 1, low=-2 * G - 1, high=2 * G + 1, step=1.0,
+        status=Status.PROVED, reason="gradients of clipped records, by the diameter of their set",
     )  # fmt: skip

@@ -19,19 +19,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from veilsum.questions._gradients import sigmoid
 from veilsum.questions.columns import Floats
 
-NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(20)
+NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(12)
 WEIGHTS = WEIGHTS / WEIGHTS.sum()
-ROUNDS = 25  # of Newton's method, at most
+ROUNDS = 15  # of Newton's method, at most
 UNKNOWN = 0.2  # of a step: how far off it may be where x is not normal
+LEAST = 1e-6  # of curvature, over the norm of x squared
 LONGEST = 1.0  # of its steps, over the norm of x
 FURTHEST = 12.0  # of coefficients, over the norm of x
-
-
-def sigmoid(t: Floats) -> Floats:
-    """1/(1 + e^-t)."""
-    return np.asarray(0.5 * (1 + np.tanh(0.5 * t)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,20 +77,20 @@ class NormalSurrogate:
             s1[..., None] * (self.covariance + m[..., :, None] * m[..., None, :])
             + s2[..., None] * (mixed + np.swapaxes(mixed, -1, -2))
             + s3[..., None] * cb[..., :, None] * cb[..., None, :]
+            + LEAST * self.norm**2 * np.eye(b.shape[-1])
         )
         return gradient, hessian
 
     def solved(self, target: Floats, start: Floats) -> Floats:
         """b with G(b) = target, by Newton's method with short steps; at most `FURTHEST` away."""
         b = start
-        ridge = 1e-9 * self.norm**2 * np.eye(b.shape[-1])
         for _ in range(ROUNDS):
             gradient, hessian = self.at(b)
-            step = -np.linalg.solve(hessian + ridge, (gradient - target)[..., None])[..., 0]
+            step = -np.linalg.solve(hessian, (gradient - target)[..., None])[..., 0]
             b = _shortened(
                 b + _shortened(np.asarray(step), LONGEST / self.norm), FURTHEST / self.norm
             )
-            if np.abs(step).max() * self.norm < 1e-7:
+            if np.abs(step).max() * self.norm < 1e-4:
                 break
         return b
 
@@ -143,7 +140,7 @@ class Guess:
     def after(
         self,
         gradient: Floats,
-        sd: float,
+        sd: Floats,
         surrogate: NormalSurrogate,
         rng: np.random.Generator | None = None,
     ) -> Guess:
@@ -164,7 +161,7 @@ class Guess:
         there = surrogate.solved(surrogate.at(self.b)[0] - gradient, self.b)
         step = there - self.b
         inverse = np.linalg.inv(surrogate.at(there)[1])
-        own = sd**2 * inverse @ inverse
+        own = np.asarray(sd)[..., None, None] ** 2 * inverse @ inverse
         off = UNKNOWN * np.linalg.norm(step, axis=-1)[..., None] / np.sqrt(size)
         if rng is not None:
             step = step + off * rng.standard_normal(step.shape)

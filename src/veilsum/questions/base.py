@@ -60,6 +60,7 @@ __all__ = [
     "entries",
     "fieller",
     "too_few",
+    "uncertain",
 ]
 
 Ints = NDArray[np.int64]
@@ -172,7 +173,7 @@ class Decoded:
     detail : bool
         Whether it stands behind the answer, such as the count that a mean is of.
     together : bool
-        Whether all intervals hold at once with 95%, instead of each of them.
+        Whether all intervals hold at once with 95%, those of each group by group, instead of each of them.
     """
 
     quantity: str
@@ -237,6 +238,7 @@ class Question(ABC):
     make: ClassVar[Callable[..., Question]]  # from names and public numbers
     once: ClassVar[bool] = False  # whether an id counts as 1 if any of its rows is in
     adds_rows: ClassVar[bool] = False  # whether more rows of an id are more, as in a sum
+    of_ids: ClassVar[bool] = True  # whether the mean of an id's rows may be one record
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Register a question of the package."""
@@ -409,12 +411,14 @@ def add_up(
             w = None if weights is None else weights[block]
             total += _by_cell(inside, w, cells)[:, None]  # type: ignore[arg-type]
             continue
-        steps = np.floor(x[block] / float(step) + 0.5)
-        if inside is None:
-            total[0] += steps.sum(axis=0).astype(np.int64)
-            continue
+        steps = x[block] / float(step)
+        steps += 0.5
+        np.floor(steps, out=steps)
         for p in range(parts):
-            total[:, p] += _by_cell(inside, steps[:, p], cells)
+            if inside is None:
+                total[0, p] += int(steps[:, p].sum())
+            else:
+                total[:, p] += _by_cell(inside, steps[:, p], cells)
     return total.ravel()
 
 
@@ -427,6 +431,11 @@ def _by_cell(cells: Ints, weights: Any, count: int) -> Ints:
 def entries(rows: Rows) -> int:
     """How many records there are."""
     return len(rows[RECORDS] if RECORDS in rows else next(iter(rows.values())))
+
+
+def uncertain(half: float, records: float, reach: float) -> float:
+    """Half an interval of a ratio whose bottom is `records` within `reach`; 10 times where that may be 0."""
+    return half / max(1 - reach / records, 0.1)
 
 
 def too_few(quantity: str, what: str, labels: tuple[str, ...] = ()) -> Decoded:

@@ -99,13 +99,13 @@ class By(Question):
         """Of the question."""
         return self.question.size
 
-    def tuned(self, epsilon: float, delta: float = 0.0) -> Question:
-        """The question as it is best asked at that price."""
-        return replace(self, question=self.question.tuned(epsilon, delta))
-
     def of_population(self) -> Question:
         """Of the population of each group."""
         return replace(self, question=self.question.of_population())
+
+    def tuned(self, epsilon: float, delta: float = 0.0) -> Question:
+        """The question as it is best asked at that price."""
+        return replace(self, question=self.question.tuned(epsilon, delta))
 
     def encode(self, rows: Rows) -> Encoded:
         """The question's cells, those of each group after those of the one before."""
@@ -130,7 +130,7 @@ class By(Question):
 
     def _joined(self, found: Sequence[Decoded]) -> Decoded:
         groups = self.group.values
-        if found[0].labels:
+        if any(np.ndim(one.value) for one in found):
             labels = tuple(
                 f"{g}: {k}" for g, one in zip(groups, found, strict=True) for k in one.labels
             )
@@ -152,7 +152,7 @@ class By(Question):
         each = [
             (one.value, group)
             for one, group in zip(found, self.group.values, strict=True)
-            if not one.labels
+            if not np.ndim(one.value)
         ]
         known = [(float(value), group) for value, group in each if not math.isnan(value)]
         few = [group for value, group in each if math.isnan(value)]

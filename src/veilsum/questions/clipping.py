@@ -36,6 +36,7 @@ class ClippedShare(Shares):
 
     name: ClassVar[str] = "clipped"
     about: ClassVar[str] = "the share of records below, inside and above public bounds"
+    fewer: ClassVar[str] = ""
 
     @classmethod
     def make(cls, column: str, *, between: tuple[float, float]) -> Self:

@@ -34,6 +34,7 @@ from veilsum.questions.base import (
     counted,
     fieller,
     too_few,
+    uncertain,
 )
 from veilsum.questions.columns import Category, Column, Floats, Number, Rows
 from veilsum.questions.intervals import NORMAL
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, kw_only=True)
 class Shares(Question):
     """The share of records in each of k public cells; abstract."""
+
+    fewer: ClassVar[str] = "fewer bins"  # what makes it cheaper
 
     @property
     @abstractmethod
@@ -110,10 +113,13 @@ class Shares(Question):
 
     def forecast(self, records: int, noise: GridNoise) -> Forecast:
         """Of cells that are equally full."""
-        p = 1 / self.cells
+        p, zeros = 1 / self.cells, NoisedVector(np.zeros(1), noise)
+        half = zeros.half() / records
+        if self.partial:
+            half = uncertain(half, records, zeros.half(np.ones(self.cells)))
         return Forecast(
-            NoisedVector(np.zeros(1), noise).half() / records,
-            NORMAL * math.sqrt(p * (1 - p) / records), of="a share", scale=1.0, fewer="fewer bins",
+            half,
+            NORMAL * math.sqrt(p * (1 - p) / records), of="a share", scale=1.0, fewer=self.fewer,
         )  # fmt: skip
 
 

@@ -85,14 +85,14 @@ class HeavyHitters(Question):
         """The candidate of each record."""
         return Encoded(rows[self.column.name])
 
-    def threshold(self, noise: GridNoise) -> int:
+    def threshold(self, noise: GridNoise) -> float:
         """t: noise reaches it at one of K candidates with 5% at most."""
         false = -math.expm1(math.log(CONFIDENCE) / len(self.column.values))
-        return noise.law.quantile(1 - 2 * false) + 1
+        return float((noise.law.quantile(1 - 2 * false) + 1) * noise.step)
 
-    def reach(self, noise: GridNoise) -> int:
+    def reach(self, noise: GridNoise) -> float:
         """How far the noise of any of the K + 1 counts is from 0, with 95%."""
-        return noise.law.quantile(CONFIDENCE ** (1 / self.cells))
+        return float(noise.law.quantile(CONFIDENCE ** (1 / self.cells)) * noise.step)
 
     def decode(self, released: NoisedVector) -> tuple[Decoded, ...]:
         """Those named, the most frequent first; behind them all counts, and the threshold."""
@@ -119,7 +119,7 @@ class HeavyHitters(Question):
             ),
             Decoded(
                 "least count that is named", threshold, threshold, threshold, detail=True,
-                sentence=f"A candidate is named from a noised count of {threshold:,} on.",
+                sentence=f"A candidate is named from a noised count of {math.ceil(threshold):,} on.",
             ),
         )  # fmt: skip
 
@@ -127,6 +127,6 @@ class HeavyHitters(Question):
         """Of a count at the threshold; sampling: of a share of 1 in K, at least of 1 in 20."""
         p = max(1 / len(self.column.values), 0.05)
         return Forecast(
-            float(self.reach(noise)), NORMAL * math.sqrt(records * p * (1 - p)),
+            self.reach(noise), NORMAL * math.sqrt(records * p * (1 - p)),
             of="the count of a candidate", scale=float(records), fewer="fewer candidates",
         )  # fmt: skip

@@ -65,6 +65,7 @@ class HypothesisTest(Question):
 
     name: ClassVar[str] = "test"
     about: ClassVar[str] = "a test of two public hypotheses about the shares of public cells"
+    of_ids: ClassVar[bool] = False  # the likelihood is one of independent records
 
     def __post_init__(self) -> None:
         """Refuse what is no pair of different distributions."""

@@ -33,8 +33,8 @@ NORMAL = 1.959963984540054  # its quantile
 COARSE = 100.0  # steps; where noise deviates by less, its lattice shows in an interval
 MOST_PAIRS = 40_000  # of a plane of points that is enumerated
 REST = 1e-7  # of probability that an enumeration leaves out
-GRID = 1025  # shares that are tried
-NODES = np.linspace(0.0, 1.0, 33)  # between which the reach of a share's noise is interpolated
+NODES = np.linspace(0.0, 1.0, 17)  # shares between which the reach of their noise is interpolated
+GRID = 1025  # shares that are tried, the nodes among them
 
 
 @lru_cache(maxsize=8192)
@@ -137,7 +137,7 @@ def ratio(
     sampled: float = 0.0,
     spread: float = 0.0,
 ) -> tuple[float, float]:
-    """{m in [0, 1]: |top - m bottom| <= reach of sum_k (a_k - m b_k) X_k}, its hull.
+    """{m in [0, 1]: |top - m bottom| <= reach of sum_k (a_k - m b_k) X_k}, its hull; all if bottom <= 0.
 
     Parameters
     ----------
@@ -150,30 +150,32 @@ def ratio(
     sampled, spread
         m (1 - m) sampled + spread is the variance of sampling in `top - m bottom`.
     """
+    if bottom <= 0:
+        return 0.0, 1.0
     step = float(released.noise.step)
     at = np.linspace(0.0, 1.0, GRID)
     reaches = _reaches(
         released.noise.law, a, b, _about(sampled / step**2), _about(spread / step**2)
     )
-    beyond = np.abs(top - at * bottom) - np.interp(at, NODES, reaches) * step
-    inside = np.flatnonzero(beyond <= 0)
-    if not inside.size:
-        best = min(max(top / bottom, 0.0), 1.0) if bottom > 0 else 0.5
-        half = float(np.interp(best, NODES, reaches)) * step / bottom if bottom > 0 else 0.0
-        return max(best - half, 0.0), min(best + half, 1.0)  # between two shares that were tried
+    far = np.interp(at, NODES, reaches) * step
+    above, below = top - at * bottom - far, at * bottom - top - far
+    return _falls_below_0(at, above), _falls_below_0(at[::-1], below[::-1])
 
-    def edge(inner: int, outer: int) -> float:
-        if not 0 <= outer < len(at):
-            return float(at[inner])
-        part = beyond[inner] / (beyond[inner] - beyond[outer])
-        return float(at[inner] + (at[outer] - at[inner]) * part)
 
-    return edge(inside[0], inside[0] - 1), edge(inside[-1], inside[-1] + 1)
+def _falls_below_0(at: Floats, values: Floats) -> float:
+    """Where values, linear between these places, are first at most 0; the last place if nowhere."""
+    first = int(np.argmax(values <= 0))
+    if values[first] > 0:
+        return float(at[-1])
+    if first == 0:
+        return float(at[0])
+    part = values[first - 1] / (values[first - 1] - values[first])
+    return float(at[first - 1] + (at[first] - at[first - 1]) * part)
 
 
 def _about(value: float) -> float:
-    """A value raised to the next of 128 places of an octave: 0.3% of a deviation at most."""
-    return 2.0 ** (math.ceil(128 * math.log2(value)) / 128) if value > 0 else 0.0
+    """A value raised to the next of 32 places of an octave: 1.1% of a deviation at most."""
+    return 2.0 ** (math.ceil(32 * math.log2(value)) / 32) if value > 0 else 0.0
 
 
 @lru_cache(maxsize=512)

@@ -38,6 +38,7 @@ import numpy as np
 from veilsum._statistic import Statistic
 from veilsum.errors import QuestionError
 from veilsum.privacy.laws.shares import LaplaceLaw
+from veilsum.questions._gradients import sigmoid, spread, spreads
 from veilsum.questions._moments import (
     UNIT,
     G,
@@ -46,9 +47,10 @@ from veilsum.questions._moments import (
     pairs,
     products,
 )
-from veilsum.questions._surrogate import Guess, NormalSurrogate, sigmoid
+from veilsum.questions._surrogate import Guess, NormalSurrogate
 from veilsum.questions.base import Decoded, Encoded, Forecast, NoisedVector, Question
 from veilsum.questions.columns import Category, Column, Floats, Number, Rows
+from veilsum.questions.intervals import CONFIDENCE
 from veilsum.questions.linear_regression import MOST, SPREAD, columns_of, effects, own_units
 from veilsum.questions.noise import GridNoise
 
@@ -57,8 +59,9 @@ if TYPE_CHECKING:
 
 STAGES = 0.15, 0.05, 0.1, 0.7
 CONSTANT = 1 / 2  # of the norm
-SIMULATED = 600
-ENDS = 0.025, 0.975
+SIMULATED = 300
+ASSUMED = 2.0  # |b| R that a forecast assumes
+LOST = 0.025  # of simulated answers, that may run away
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,8 +127,8 @@ class Logistic(Question):
     @classmethod
     def examples(cls) -> tuple[Question, ...]:
         """Of all records and of some."""
-        one = cls.make("y", on={"x": (-2.0, 6.0)})
-        return one, cls.make("y", on={"a": (-1.0, 1.0), "b": (0.0, 4.0)}, norm=1.0).within()
+        two = {"a": (-1.0, 1.0), "b": (0.0, 4.0)}
+        return cls.make("y", on=two, norm=1.0), cls.make("y", on=two, norm=1.0).within()
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -176,20 +179,20 @@ class Logistic(Question):
     @property
     def stage_statistics(self) -> tuple[Statistic, ...]:
         """Of the moments and of the gradients."""
-        blank = (0.0,) * (len(self.x) + 1)
-        rounds = [self._gradient(k, blank) for k in range(1, len(STAGES))]
-        return (self.whole, *(one.whole for one in rounds))
+        gradient = gradient_statistic(len(self.x), self.norm, self.constant)
+        return (self.whole, *(gradient for _ in STAGES[1:]))
 
-    def _gradient(self, k: int, at: Sequence[float]) -> GradientStage:
-        return GradientStage(
-            y=self.y, x=self.x, norm=self.norm, partial=self.partial, at=tuple(at), begins=k == 1
-        )
+    def _scale(self, b: Floats) -> Floats:
+        """What gradients at b are divided by, so that they move by 2 R; of a batch, about that."""
+        m = np.linalg.norm(b, axis=-1) * math.hypot(self.norm, self.constant)
+        return np.asarray(spread(float(m)) if m.ndim == 0 else spreads(m)) / 2
 
     def stage(self, k: int, before: Sequence[NoisedVector]) -> Question:
         """The moments, then gradients where the releases before lead."""
         if k == 0:
             return self
-        return self._gradient(k, self._path(before)[-1].tolist())
+        at = tuple(self._path(before)[-1].tolist())
+        return GradientStage(y=self.y, x=self.x, norm=self.norm, partial=self.partial, at=at)
 
     def within(self, partial: bool = True) -> Question:
         """With the number of records among the moments."""
@@ -205,7 +208,8 @@ class Logistic(Question):
         at = Guess.nothing(np.zeros(len(self.x) + 1))
         found = [at.b]
         for vector in released[1:]:
-            at = at.after(vector.values / (n * G), vector.sd / (float(n) * G), surrogate)
+            scale = self._scale(at.b) / (n * G)
+            at = at.after(vector.values * scale, vector.sd * scale, surrogate)
             found.append(at.b)
         return found
 
@@ -234,8 +238,8 @@ class Logistic(Question):
         errors, lost = self._errors(released, path[-1])
         apart = np.linalg.inv(own_units(self.x)).T @ np.diag([self.constant, *np.ones(len(self.x))])
         value = apart @ path[-1]
-        ends = np.quantile(errors @ apart.T, ENDS, axis=0)
-        low, high = value - np.abs(ends).max(axis=0), value + np.abs(ends).max(axis=0)
+        reach = np.quantile(np.abs(errors @ apart.T), CONFIDENCE, axis=0)
+        low, high = value - reach, value + reach
         if lost:
             value, low, high = (np.full(len(value), math.nan) for _ in range(3))
         slopes = Decoded(
@@ -260,9 +264,10 @@ class Logistic(Question):
         at = Guess.nothing(np.zeros((SIMULATED, len(b))))
         wanted, curvature = truth.at(b)
         for vector, noise in zip(released[1:], extra[1:], strict=True):
-            gradient = n * (truth.at(at.b)[0] - wanted) + noise / G
-            at = at.after(gradient / each, vector.sd / (float(n) * G), seen, rng)
-        lost = float(seen.far(at.b).mean()) > ENDS[0] or bool(truth.far(b))
+            scale = self._scale(at.b)[:, None] / G
+            gradient = n * (truth.at(at.b)[0] - wanted) + noise * scale
+            at = at.after(gradient / each, (vector.sd * scale / each)[:, 0], seen, rng)
+        lost = float(seen.far(at.b).mean()) > LOST or bool(truth.far(b))
         errors = at.b - b
         if released[0].population:
             root = np.linalg.cholesky(np.linalg.inv(n * curvature))
@@ -296,7 +301,7 @@ class Logistic(Question):
             ratio = float(last.l2 or 0) / float(first.l2 or 1) * math.sqrt(STAGES[0] / STAGES[-1])
         fill = min(SPREAD, self.norm**2 / len(self.x)) * records
         moments = NoisedVector(np.zeros(1), noise).half() / UNIT / fill
-        half = 2 * 4 * ratio * moments * UNIT / G
+        half = 2 * 4 * ratio * moments * UNIT / G * spread(ASSUMED) / 2
         half *= max(1.0, (2 * moments * math.sqrt(len(self.x))) ** 4)
         return Forecast(
             half, 1.96 * 4 / math.sqrt(fill),
@@ -312,27 +317,23 @@ class Logistic(Question):
 
 @dataclass(frozen=True, kw_only=True)
 class GradientStage(Logistic):
-    """sum (sigma(b'x) - y) x at a public b.
+    """sum (sigma(b'x) - y) x at a public b, over its scale.
 
     Parameters
     ----------
     at : tuple of float
         b.
-    begins : bool
-        Whether b is 0, where a gradient is half as long.
     """
 
     at: tuple[float, ...]
-    begins: bool
 
     @property
     def whole(self) -> Statistic:
-        """2 R, or R."""
-        return gradient_statistic(len(self.x), self.norm, self.constant, self.begins)
+        """2 R."""
+        return gradient_statistic(len(self.x), self.norm, self.constant)
 
     def encode(self, rows: Rows) -> Encoded:
-        """(sigma - y) x in whole steps, rounded toward 0: no longer than x."""
-        k = self.steps(rows)
-        at = np.zeros(len(self.at)) if self.begins else np.array(self.at)
-        off = sigmoid(k @ at / G) - rows[self.y.name]
-        return Encoded(parts=np.trunc(off[:, None] * k))
+        """(sigma - y) x over the scale, in whole steps."""
+        k, at = self.steps(rows), np.array(self.at)
+        off = (sigmoid(k @ at / G) - rows[self.y.name]) / self._scale(at)
+        return Encoded(parts=np.rint(off[:, None] * k))

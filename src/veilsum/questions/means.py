@@ -29,6 +29,7 @@ from veilsum.questions.base import (
     Question,
     fieller,
     too_few,
+    uncertain,
 )
 from veilsum.questions.columns import Column, Number, Rows
 from veilsum.questions.intervals import NORMAL
@@ -161,6 +162,7 @@ class MeanOfSome(Mean):
     def forecast(self, records: int, noise: GridNoise) -> Forecast:
         """At the middle of the range."""
         width = self.column.width
-        half = NoisedVector(np.zeros(2), noise).half([0.5, 0.5]) * width / records
+        zeros = NoisedVector(np.zeros(2), noise)
+        half = uncertain(zeros.half([0.5, 0.5]) * width / records, records, zeros.half([1.0, 1.0]))
         sampling = NORMAL * width / math.sqrt(12 * records)
         return Forecast(half, sampling, of=f"the mean of {self.column.name}", scale=width)

@@ -20,8 +20,9 @@ Records may be out. The three terms of ((1 - s) + s)^2, which have mass one:
     The noise of n m - m n is -m X_A + (1/2 - m) X_B + (1 - m) X_C: that of a mean alone, (s, 1 - s), and
     (1/2 - m) X_B more, at most sqrt(5/4) = 1.118 times.
 
-Intervals. Of the mean exact, by its noise. Of the variance by all that the noise allows: with further
-draws X' of its law, the quantiles of v(released - X'); it is cut at 0 and m (1 - m).
+Intervals. Of the mean exact, by its noise. Of the variance, which is not linear, by further draws X' of the
+noise: v(released + X') - v(released) is spread as v(released) - v(true) is, so that the quantiles of
+2 v(released) - v(released + X') hold v(true); cut at 0 and at the largest m (1 - m) of the mean's interval.
 """
 
 from __future__ import annotations
@@ -44,23 +45,22 @@ class Moments:
 
     Parameters
     ----------
-    records, records_half : float
-        How many records there are, and half its interval: 0 where it is public.
+    records : float
+        How many records there are.
     mean : float
         m.
     variance, low, high : float
         v with its interval.
+    likely : float
+        The mean of the variances that noise allows: above 0 also where `variance` is not.
     """
 
     records: float
-    records_half: float
     mean: float
     variance: float
     low: float
     high: float
-    likely: (
-        float  # the mean of the variances that noise allows: above 0 also where `variance` is not
-    )
+    likely: float
 
 
 class MomentCode(ABC):
@@ -90,12 +90,14 @@ class MomentCode(ABC):
         if n <= half:
             return None
         mean = min(max(first / n, 0.0), 1.0)
-        allowed = released.values - released.simulated()
-        most = mean * (1 - mean)
-        spreads = np.clip(variances(*self.sums(allowed, released.records)), 0.0, most)
-        low, high = np.quantile(spreads, [0.025, 0.975])
-        value = float(np.clip(variances(*map(np.asarray, (n, first, second))), 0.0, most))
-        return Moments(n, half, mean, value, float(low), float(high), float(spreads.mean()))
+        ends = self.mean_interval(released, 0.0)
+        nearest = min(max(0.5, ends[0]), ends[1])
+        most = max(nearest * (1 - nearest), 0.0)
+        value = float(variances(*map(np.asarray, (n, first, second))))
+        again = released.values + released.simulated()
+        allowed = np.clip(2 * value - variances(*self.sums(again, released.records)), 0.0, most)
+        low, high = (float(x) for x in np.quantile(allowed, [0.025, 0.975]))
+        return Moments(n, mean, min(max(value, 0.0), most), low, high, float(allowed.mean()))
 
     def population_mean(self, released: NoisedVector, found: Moments) -> tuple[float, float]:
         """The mean's interval with sampling, of n v n/(n - 1) by Student's law."""

@@ -31,6 +31,7 @@ from veilsum.questions.base import (
     counted,
     fieller,
     too_few,
+    uncertain,
 )
 from veilsum.questions.columns import Candidates, Category, Column, Rows, Sides, text_of
 from veilsum.questions.intervals import NORMAL
@@ -224,5 +225,6 @@ class ProportionOfSome(Proportion):
 
     def forecast(self, records: int, noise: GridNoise) -> Forecast:
         """At one half."""
-        half = NoisedVector(np.zeros(2), noise).half([0.5, 0.5]) / records
+        zeros = NoisedVector(np.zeros(2), noise)
+        half = uncertain(zeros.half([0.5, 0.5]) / records, records, zeros.half([1.0, 1.0]))
         return Forecast(half, NORMAL / (2 * math.sqrt(records)), of="the proportion", scale=1.0)

@@ -41,6 +41,7 @@ class TwoWayTable(Shares):
 
     name: ClassVar[str] = "table"
     about: ClassVar[str] = "the share of records in each pair of categories of two columns"
+    fewer: ClassVar[str] = "fewer categories"
 
     @classmethod
     def make(

@@ -15,8 +15,16 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from veilsum._statistic import Statistic
-from veilsum.questions.base import Decoded, Encoded, Forecast, NoisedVector, Question, too_few
-from veilsum.questions.columns import Column, Number, Rows
+from veilsum.questions.base import (
+    Decoded,
+    Encoded,
+    Forecast,
+    NoisedVector,
+    Question,
+    too_few,
+    uncertain,
+)
+from veilsum.questions.columns import Column, Floats, Number, Rows
 from veilsum.questions.intervals import NORMAL
 from veilsum.questions.moments import MomentCode, Moments, code_of
 from veilsum.questions.noise import GridNoise
@@ -133,12 +141,17 @@ class Variance(Question):
         )
         return Decoded(f"mean of {name}", value, low, high, sentence=sentence, detail=True)
 
+    def noise_half(self, weights: Floats, records: int, noise: GridNoise) -> float:
+        """Half the interval of a moment over the number of records."""
+        zeros = NoisedVector(np.zeros(self.parts), noise)
+        half = zeros.half(weights) / records
+        return uncertain(half, records, zeros.half(np.ones(self.parts))) if self.partial else half
+
     def forecast(self, records: int, noise: GridNoise) -> Forecast:
         """Of values spread evenly over the range: v = 1/12 and m = 1/2, where E s^2 - m^2 moves by
         X_square - 2 m X_mean."""
-        code, zeros = self.code, np.zeros(self.parts)
-        weights = np.array(code.square) - np.array(code.middle)
-        half = NoisedVector(zeros, noise).half(weights) * self.column.width**2 / records
+        weights = np.array(self.code.square) - np.array(self.code.middle)
+        half = self.noise_half(weights, records, noise) * self.column.width**2
         sampling = NORMAL * self.column.width**2 * math.sqrt(1 / 180 / records)
         return Forecast(
             half, sampling, of=f"the variance of {self.column.name}", scale=self.column.width**2 / 4
@@ -185,7 +198,7 @@ class PopulationMean(Variance):
 
     def forecast(self, records: int, noise: GridNoise) -> Forecast:
         """Of values spread evenly over the range."""
-        zeros, width = np.zeros(self.parts), self.column.width
-        half = NoisedVector(zeros, noise).half(self.code.middle) * width / records
+        width = self.column.width
+        half = self.noise_half(np.array(self.code.middle), records, noise) * width
         sampling = NORMAL * width / math.sqrt(12 * records)
         return Forecast(half, sampling, of=f"the mean of {self.column.name}", scale=width)

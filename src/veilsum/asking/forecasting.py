@@ -1,0 +1,184 @@
+"""What an answer would be worth, for one holder and for sites: nothing is read and nothing is spent.
+
+The noise X of one holder has the law L. Of a sum over m sites of which t may collude, each adds the part
+1/(m - t) of L, in a secure sum, so that those who do not collude add all of it; without one, each adds L:
+
+    secure sum   part m/(m - t) of L        each its own   part m of L
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from veilsum import _validate
+from veilsum.asking.settling import AskedQuestion, Settled, at, settle
+from veilsum.asking.usefulness import remedies
+from veilsum.errors import QuestionError
+from veilsum.privacy.laws import DiscreteLaplace, Law
+from veilsum.questions import Forecast, GridNoise, Question
+
+SITES = (5, 300)
+MOST_SECURE = 50  # sites of which a secure sum is listed
+COLLUDING = 5  # one in so many sites may collude
+TRIES = 200
+CLOSE = 1.01  # a half width that is more by so much is reached
+ONE_HOLDER = "one holder"
+
+
+@dataclass(frozen=True)
+class Holding:
+    """Who holds the rows, and what the answer of each question is worth there.
+
+    Parameters
+    ----------
+    name : str
+        For people.
+    part : Fraction
+        How much of the noise of one holder there is.
+    forecasts : tuple of Forecast
+        One for each question.
+    """
+
+    name: str
+    part: Fraction
+    forecasts: tuple[Forecast, ...]
+
+
+@dataclass(frozen=True)
+class Forecasts:
+    """What questions would be worth.
+
+    Parameters
+    ----------
+    settled : Settled
+        The release that they would be.
+    rows : int
+        How many records there would be.
+    holdings : tuple of Holding
+        One holder first.
+    helps : tuple of tuple of str
+        For each question, what would make it useful at one holder; empty where it is.
+    wanted : tuple of tuple
+        For each question, a half width, and what reaches it: epsilon, rows; None where nothing does.
+    """
+
+    settled: Settled
+    rows: int
+    holdings: tuple[Holding, ...]
+    helps: tuple[tuple[str, ...], ...]
+    wanted: tuple[tuple[float, float | None, int | None], ...]
+
+
+def forecasts(
+    questions: Sequence[Question],
+    rows: int,
+    *,
+    epsilon: float,
+    delta: float = 0.0,
+    sites: Sequence[int] = SITES,
+    want: float | None = None,
+    **terms: Any,
+) -> Forecasts:
+    """What questions would be worth, of so many records.
+
+    Parameters
+    ----------
+    questions
+        Asked together, for epsilon and delta.
+    rows
+        How many records: rows, or ids where there is one.
+    epsilon, delta
+        What the answers together would cost.
+    sites
+        Numbers of sites to compare with one holder.
+    want
+        Half the width of an interval to reach; half of what one holder has by default.
+    **terms
+        `where`, `by`, `id`, `cap`, `missing`, `population`, `rows_public`, as of `ask`.
+
+    Examples
+    --------
+    >>> from veilsum.questions.means import Mean
+    >>> found = forecasts([Mean.make("kwh", between=(0, 40))], 300, epsilon=1.0, sites=[5])
+    >>> [round(one.forecasts[0].half, 2) for one in found.holdings]
+    [0.4, 0.45, 0.83]
+    """
+    _validate.at_least(QuestionError, 1, rows=rows)
+    settled = settle(questions, epsilon=epsilon, delta=delta, **terms)
+    parts = {ONE_HOLDER: Fraction(1)}
+    for count in sites:
+        _validate.at_least(QuestionError, 2, sites=count)
+        if count > rows:
+            continue
+        colluding = max(1, count // COLLUDING)
+        if count <= MOST_SECURE:
+            name = f"{count} sites, secure sum, {colluding} may collude"
+            parts[name] = Fraction(count, count - colluding)
+        parts[f"{count} sites, each with its own noise"] = Fraction(count)
+    holdings = tuple(
+        Holding(name, part, tuple(_forecast(one, rows, part) for one in settled.asked))
+        for name, part in parts.items()
+    )
+    best = holdings[0].forecasts
+    return Forecasts(
+        settled, rows, holdings,
+        tuple(
+            () if found.useful else tuple(remedies(settled, k, rows, found))
+            for k, found in enumerate(best)
+        ),
+        tuple(_wanted(settled, k, rows, want or found.half / 2) for k, found in enumerate(best)),
+    )  # fmt: skip
+
+
+def _forecast(one: AskedQuestion, rows: int, part: Fraction) -> Forecast:
+    return one.question.forecast(rows, at_sites(one.noises[0], part))
+
+
+def at_sites(noise: GridNoise, part: Fraction) -> GridNoise:
+    """The noise of a sum over sites: so much of that of one holder."""
+    return noise if part == 1 else replace(noise, law=_part(noise.law, part))
+
+
+def _part(law: Law, part: Fraction) -> Law:
+    """A part of a law that has parts; of Gaussian noise, which has none on the integers, its variance."""
+    if isinstance(law, DiscreteLaplace):
+        return law.part(part)
+    from veilsum.privacy.mechanisms.gaussian import DiscreteGaussian
+
+    return DiscreteGaussian(Fraction(law.variance) * part)
+
+
+def _wanted(
+    settled: Settled, k: int, rows: int, want: float
+) -> tuple[float, float | None, int | None]:
+    one, epsilon, delta = settled.asked[k], settled.event.epsilon, settled.event.delta
+    start = max(one.question.forecast(rows, one.noises[0]).half / want, 1e-3)
+
+    def richer(times: float) -> bool:
+        return (
+            one.question.forecast(rows, at(settled, epsilon * times, delta)[k][0]).half
+            <= want * CLOSE
+        )
+
+    def longer(times: float) -> bool:
+        return one.question.forecast(round(rows * times), one.noises[0]).half <= want * CLOSE
+
+    more, most = _least(richer, start), _least(longer, start)
+    return (
+        want,
+        None if more is None else epsilon * more,
+        None if most is None else round(rows * most),
+    )
+
+
+def _least(reached: Callable[[float], bool], start: float) -> float | None:
+    """About the least factor that reaches it, from a guess, in steps of 1%."""
+    times = start * 0.98
+    for _ in range(TRIES):
+        if reached(times):
+            return times
+        times *= 1.01
+    return None
