@@ -308,6 +308,15 @@ def test_ends_of_intervals_are_edges_and_the_value_lies_between() -> None:
         assert "edges of bins" in found.sentence
 
 
+def test_labels_of_edges_tell_them_apart() -> None:
+    one = q.cdf("x", between=(1e6, 1e6 + 1))
+    rng = np.random.default_rng(17)
+    shown, curve = answered(one, {"x": rng.random(300)}, 1.0, rng)
+    assert len(set(curve.labels)) == BINS - 1
+    assert len(shown.labels) == 19
+    assert shown.together
+
+
 @pytest.mark.parametrize("at", [0, 1, 1.5, (), (0.9, 0.1), (0.5, 0.5), "half", None])
 def test_levels_that_are_none_are_refused(at: Any) -> None:
     with pytest.raises(QuestionError, match="between 0 and 1"):

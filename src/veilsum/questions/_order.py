@@ -83,6 +83,12 @@ def levels(at: float | Sequence[float]) -> tuple[float, ...]:
     return found
 
 
+def edge_labels(edges: Floats, width: float) -> tuple[str, ...]:
+    """Edges of bins of that width as texts, to a tenth of a bin: no two are alike."""
+    places = max(0, 1 - math.floor(math.log10(width)))
+    return tuple(f"{round(float(edge), places):.15g}" for edge in edges)
+
+
 def called(q: float) -> str:
     """A level, for people."""
     return "median" if q == 0.5 else f"{100 * q:.4g}%"

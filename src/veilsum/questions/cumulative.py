@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 
-from veilsum.questions._order import BINS
+from veilsum.questions._order import BINS, edge_labels
 from veilsum.questions.base import Decoded, Forecast, NoisedVector, Question
 from veilsum.questions.columns import Floats, Number
 from veilsum.questions.intervals import NORMAL
@@ -114,9 +114,10 @@ class Cdf(TreeQuestion):
                 f"The band holds the share of records below every threshold at once with 95% confidence, to "
                 f"{100 * half:.2g} percentage points or less."
             )
+        labels = edge_labels(edges, self.column.width / self.bins)
         return Decoded(
             f"{'all shares' if all_of_it else 'share'} of {name} below", value[at], low[at], high[at],
-            tuple(f"{edge:.6g}" for edge in edges), sentence, axis=edges, detail=all_of_it, together=True,
+            labels, sentence, axis=edges, detail=all_of_it, together=True,
         )  # fmt: skip
 
     def forecast(self, records: int, noise: GridNoise) -> Forecast:

@@ -27,6 +27,7 @@ import numpy as np
 
 from veilsum._statistic import Statistic
 from veilsum.errors import QuestionError
+from veilsum.questions._order import edge_labels
 from veilsum.questions._risk import at_risk, kaplan_meier, log_rank, without_difference
 from veilsum.questions.base import (
     Decoded,
@@ -211,7 +212,7 @@ class Survival(Question):
         )  # fmt: skip
 
     def _labels(self) -> tuple[str, ...]:
-        ends = [f"{edge:.6g}" for edge in self.edges[1:]]
+        ends = edge_labels(self.edges[1:], self.time.width / self.bins)
         return tuple(f"{arm}: {end}" if arm else end for arm in self.arms for end in ends)
 
     def _sentence(self, value: Floats, low: Floats, high: Floats) -> str:
