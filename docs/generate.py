@@ -47,8 +47,7 @@ PAGES = [
 ]
 MARK = re.compile(r"(<!-- generated: (?P<name>[\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 PACKAGES = (
-    "veilsum", "veilsum.questions", "veilsum.asking", "veilsum.networks", "veilsum.families",
-    "veilsum.signals", "veilsum.privacy",
+    "veilsum", "veilsum.networks", "veilsum.families", "veilsum.signals", "veilsum.privacy",
     "veilsum.privacy.sensitivity", "veilsum.auditing",
     "veilsum.theory", "veilsum.paper", "veilsum.paper.allocation",
     "veilsum.algorithms", "veilsum.simulation", "veilsum.simulation.mpi",
