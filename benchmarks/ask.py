@@ -159,8 +159,8 @@ def large(rows: int) -> Iterator[Any]:
                 f"`ask`, {name}, {rows:.0e} Parquet rows: times DuckDB", ratio, f"<= {TIMES:g}",
                 ratio <= TIMES,
                 f"{took['ask']:.2f} s against {took['DuckDB']:.2f} s, control {control:.2f}, processor time "
-                f"{took['processor']:.2f}; the first question of a file, which has the fingerprint of all its "
-                f"columns made, {took['first']:.1f} s",
+                f"{took['processor']:.2f}; the first question of a file, with the fingerprint of "
+                f"all columns, {took['first']:.1f} s",
             )  # fmt: skip
             peak = run("peak", name, path)
             yield row(

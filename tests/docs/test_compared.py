@@ -49,7 +49,10 @@ def test_a_rival_with_our_encoding_has_our_error() -> None:
     """What the page says of means by group: sums of (s, 1 - s) under noise for an l1 distance of 2."""
     rows = compared_code.households()
     s = rows["kwh"] / 40
-    sums = [(s[rows["region"] == g].sum(), (1 - s)[rows["region"] == g].sum()) for g in compared_code.REGIONS]
+    sums = [
+        (s[rows["region"] == g].sum(), (1 - s)[rows["region"] == g].sum())
+        for g in compared_code.REGIONS
+    ]
     noise = np.random.default_rng(1).laplace(0.0, 2 / compared_code.EPSILON, (2000, 5, 2))
     noised = np.array(sums) + noise
     found = 40 * noised[..., 0] / noised.sum(axis=-1)
