@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from docs import compared_code, compared_tables
 
+from docs import compared_code, compared_tables
 from tests.docs.pages import ROOT, prose
 
 EXAMPLES = [(x, q) for x in compared_tables.LIBRARIES for q in compared_tables.QUESTIONS]
