@@ -143,11 +143,13 @@ def compared_errors() -> str:
         *(f"{NAMES[x]} {found['versions'][x]}" for x in LIBRARIES[1:]),
         "in",
     ]
-    return (
-        f"{table(heads, rows)}\n\nOver {found['replicas']} releases each; their own error is about "
-        f"{uncertainty(found['replicas']):.0%}, so that a difference of "
-        f"{3 * math.sqrt(2) * uncertainty(found['replicas']):.0%} may be chance."
+    known = uncertainty(found["replicas"])
+    said = (
+        f"Over {found['replicas']} releases each. The error of a single number is known to about {known:.0%}, so "
+        f"that a difference of {3 * math.sqrt(2) * known:.0%} may be chance in the rows of one number; those of "
+        "20 and 5 numbers are closer."
     )
+    return f"{table(heads, rows)}\n\n{textwrap.fill(said, 104)}"
 
 
 def uncertainty(replicas: int) -> float:

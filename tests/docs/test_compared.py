@@ -61,6 +61,14 @@ def test_a_rival_with_our_encoding_has_our_error() -> None:
     assert error == pytest.approx(kept["veilsum"], rel=CLOSE)
 
 
+def test_the_formulas_of_means_by_group() -> None:
+    """As the page has them, for groups of n/5 with a mean of 12.25 kWh."""
+    share, m, size = compared_code.SHARE, 12.25, 969 / 5
+    ours = 40 * math.sqrt(8) * math.hypot(m / 40, 1 - m / 40) / size
+    theirs = math.sqrt(2) * math.hypot(40 / share, (20 - m) * 2 / (1 - share)) / size
+    assert f"by formula {ours:.2f} against {theirs:.2f}" in PAGE.read_text()
+
+
 def test_the_code_on_the_page_is_code() -> None:
     for library, question in EXAMPLES:
         body = compared_tables.body(f"{library}_{question}")
