@@ -144,10 +144,11 @@ def compared_errors() -> str:
         "in",
     ]
     known = uncertainty(found["replicas"])
+    chance = 3 * math.sqrt(2) * known
     said = (
-        f"Over {found['replicas']} releases each. The error of a single number is known to about {known:.0%}, so "
-        f"that a difference of {3 * math.sqrt(2) * known:.0%} may be chance in the rows of one number; those of "
-        "20 and 5 numbers are closer."
+        f"Over {found['replicas']} releases each. The error of a single number is known to about "
+        f"{known:.0%}, so that a difference of {chance:.0%} may be chance in the rows of one number; "
+        "those of 20 and 5 numbers are closer."
     )
     return f"{table(heads, rows)}\n\n{textwrap.fill(said, 104)}"
 
