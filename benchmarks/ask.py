@@ -142,8 +142,9 @@ def run(work: str, name: str, path: Path) -> Any:
 
 
 def _homed(folder: Path) -> dict[str, str]:
-    """The environment, with budgets found again in this folder alone."""
-    return {**os.environ, "VEILSUM_HOME": str(folder)}
+    """The environment, with budgets found again in this folder alone, and compiled modules kept there."""
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return kept | {"VEILSUM_HOME": str(folder), "PYTHONPYCACHEPREFIX": str(folder / "compiled")}
 
 
 def large(rows: int) -> Iterator[Any]:
