@@ -26,7 +26,7 @@ from veilsum.questions.columns import Floats
 
 if TYPE_CHECKING:
     from veilsum.privacy import Law
-    from veilsum.questions.base import NoisedVector
+    from veilsum.questions.answers import NoisedVector
 
 CONFIDENCE = 0.95
 NORMAL = 1.959963984540054  # its quantile
