@@ -129,7 +129,9 @@ def opendp_groups(kwh: Any, region: Any) -> Any:
     rows = dp.vector_domain(dp.atom_domain(T=str), size=len(kwh)), dp.symmetric_distance()
     counts = rows >> dp.t.then_count_by_categories(list(REGIONS), null_category=False)
     number = dp.binary_search_chain(
-        lambda s: counts >> dp.m.then_laplace(s), d_in=2, d_out=1 - SHARE
+        lambda s: counts >> dp.m.then_laplace(s),
+        d_in=2,
+        d_out=1 - SHARE,
     )
     sums = dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.l1_distance(T=float)
     total = dp.binary_search_chain(lambda s: sums >> dp.m.then_laplace(s), d_in=40.0, d_out=SHARE)
@@ -170,9 +172,7 @@ def diffprivlib_groups(kwh: Any, region: Any) -> Any:
     """A record leaves one group and joins another: sums move by 20 twice, counts by 1 twice."""
     from diffprivlib import tools
 
-    sums = [
-        tools.sum(np.where(region == g, kwh - 20, 0), epsilon=SHARE, bounds=(-20, 20))
-        for g in REGIONS
-    ]
+    own = [np.where(region == g, kwh - 20, 0) for g in REGIONS]
+    sums = [tools.sum(x, epsilon=SHARE, bounds=(-20, 20)) for x in own]
     counts = [tools.count_nonzero(region == g, epsilon=(1 - SHARE) / 2) for g in REGIONS]
     return 20 + np.array(sums) / np.maximum(counts, 1)
