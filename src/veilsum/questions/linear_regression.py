@@ -56,9 +56,9 @@ class Regression(Question):
     Examples
     --------
     >>> import veilsum as vs
-    >>> kwh = vs.questions.regression("kwh", on={"area": (20, 300)}, between=(0, 40))
+    >>> kwh = vs.questions.regression("kwh", "area", between={"kwh": (0, 40), "area": (20, 300)})
     >>> [column.name for column in kwh.columns], kwh.dimension
-    (['area', 'kwh'], 5)
+    (['kwh', 'area'], 5)
     """
 
     y: Number
@@ -72,28 +72,27 @@ class Regression(Question):
         names = [column.name for column in self.columns]
         if not 1 <= len(self.x) <= MOST or len(set(names)) < len(names):
             raise QuestionError(
-                f"{self.name} is of one column on 1 to {MOST} different others; found {names[-1]!r} on "
-                f"{', '.join(names[:-1]) or 'none'}"
+                f"{self.name} is of one column on 1 to {MOST} different others; found {names[0]!r} on "
+                f"{', '.join(names[1:])}"
             )
 
     @classmethod
-    def make(
-        cls, y: str, *, on: Mapping[str, tuple[float, float]], between: tuple[float, float]
-    ) -> Self:
-        """Of `y`, between bounds, on columns with theirs; values beyond bounds count as the bounds."""
-        return cls(y=Number(y, *between), x=columns_of(on))
+    def make(cls, y: str, x: str, *others: str, between: Mapping[str, tuple[float, float]]) -> Self:
+        """Of `y` on `x` and others, each `between` its bounds; values beyond them count as the bounds."""
+        first, *rest = numbers_of((y, x, *others), between)
+        return cls(y=first, x=tuple(rest))
 
     @classmethod
     def examples(cls) -> tuple[Question, ...]:
         """On one column and on two."""
-        one = cls.make("y", on={"x": (-2.0, 6.0)}, between=(0.0, 3.0))
-        two = cls.make("y", on={"a": (-1.0, 1.0), "b": (0.0, 10.0)}, between=(0.0, 1.0))
-        return one, two, one.within()
+        one = cls.make("y", "x", between={"y": (0.0, 3.0), "x": (-2.0, 6.0)})
+        ends = {"y": (0.0, 1.0), "a": (-1.0, 1.0), "b": (0.0, 10.0)}
+        return one, cls.make("y", "a", "b", between=ends), one.within()
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """x and y."""
-        return (*self.x, self.y)
+        """y and x."""
+        return (self.y, *self.x)
 
     @property
     def parts(self) -> int:
@@ -112,7 +111,7 @@ class Regression(Question):
 
     def encode(self, rows: Rows) -> Encoded:
         """Products of whole steps."""
-        return Encoded(parts=products(steps(rows, self.columns), self.partial))
+        return Encoded(parts=products(steps(rows, (*self.x, self.y)), self.partial))
 
     def of_population(self) -> Question:
         """Itself."""
@@ -196,11 +195,17 @@ class Regression(Question):
         effects(found, self.x, ax, f"change of {self.y.name} over the range of a column")
 
 
-def columns_of(on: Mapping[str, tuple[float, float]]) -> tuple[Number, ...]:
-    """Columns of names and bounds."""
-    if not isinstance(on, Mapping):
-        raise QuestionError(f"on= is a mapping of columns to their bounds; found {on!r}")
-    return tuple(Number(name, *ends) for name, ends in on.items())
+def numbers_of(
+    names: Sequence[str], between: Mapping[str, tuple[float, float]] | tuple[float, float]
+) -> tuple[Number, ...]:
+    """Columns with their bounds; one column may have them without its name."""
+    ends = between if isinstance(between, Mapping) else {names[0]: between}
+    if set(ends) != set(names):
+        raise QuestionError(
+            f"between= has the bounds of {', '.join(names)}, by name; found those of "
+            f"{', '.join(map(str, ends))}"
+        )
+    return tuple(Number(name, *ends[name]) for name in names)
 
 
 def steps(rows: Rows, columns: Sequence[Column]) -> Floats:

@@ -51,7 +51,7 @@ from veilsum.questions._surrogate import Guess, NormalSurrogate
 from veilsum.questions.base import Decoded, Encoded, Forecast, NoisedVector, Question
 from veilsum.questions.columns import Category, Column, Floats, Number, Rows
 from veilsum.questions.intervals import CONFIDENCE
-from veilsum.questions.linear_regression import MOST, SPREAD, columns_of, effects, own_units
+from veilsum.questions.linear_regression import MOST, SPREAD, effects, numbers_of, own_units
 from veilsum.questions.noise import GridNoise
 
 if TYPE_CHECKING:
@@ -80,9 +80,10 @@ class Logistic(Question):
     Examples
     --------
     >>> import veilsum as vs
-    >>> ill = vs.questions.logistic("ill", on={"age": (0, 100), "dose": (0, 5)}, norm=1.0)
+    >>> ends = {"age": (0, 100), "dose": (0, 5)}
+    >>> ill = vs.questions.logistic("age", "dose", outcome="ill", between=ends, norm=1.0)
     >>> [round(one.l2 / 2**13, 2) for one in ill.stage_statistics[1:]]
-    [1.07, 2.14, 2.14]
+    [2.24, 2.24, 2.24]
     """
 
     y: Category
@@ -97,8 +98,8 @@ class Logistic(Question):
         names = [column.name for column in self.columns]
         if not 1 <= len(self.x) <= MOST or len(set(names)) < len(names):
             raise QuestionError(
-                f"{self.name} is of one column on 1 to {MOST} different others; found {names[-1]!r} on "
-                f"{', '.join(names[:-1]) or 'none'}"
+                f"{self.name} is of one column on 1 to {MOST} different others; found {names[0]!r} on "
+                f"{', '.join(names[1:])}"
             )
         if len(self.y.values) != 2:
             raise QuestionError(
@@ -113,27 +114,29 @@ class Logistic(Question):
     @classmethod
     def make(
         cls,
-        y: str,
-        *,
-        on: Mapping[str, tuple[float, float]],
+        x: str,
+        *others: str,
+        outcome: str,
+        between: Mapping[str, tuple[float, float]] | tuple[float, float],
         outcomes: Sequence[str] = ("0", "1"),
         norm: float | None = None,
     ) -> Self:
-        """Of `outcomes` = (no, yes) of a column, on columns between bounds; longer records shortened."""
-        x = columns_of(on)
-        length = math.sqrt(len(x)) if norm is None else float(norm)
-        return cls(y=Category(y, tuple(outcomes)), x=x, norm=length)
+        """Of the column `outcome`, with `outcomes` = (no, yes), on x and others `between` their bounds."""
+        numbers = numbers_of((x, *others), between)
+        length = math.sqrt(len(numbers)) if norm is None else float(norm)
+        return cls(y=Category(outcome, tuple(outcomes)), x=numbers, norm=length)
 
     @classmethod
     def examples(cls) -> tuple[Question, ...]:
         """Of all records and of some."""
-        two = {"a": (-1.0, 1.0), "b": (0.0, 4.0)}
-        return cls.make("y", on=two, norm=1.0), cls.make("y", on=two, norm=1.0).within()
+        ends = {"a": (-1.0, 1.0), "b": (0.0, 4.0)}
+        two = cls.make("a", "b", outcome="y", between=ends, norm=1.0)
+        return two, two.within()
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """x and y."""
-        return (*self.x, self.y)
+        """y and x."""
+        return (self.y, *self.x)
 
     @property
     def constant(self) -> float:
