@@ -80,7 +80,7 @@ def of_ask(reply: Reply) -> Answers:
             "The interval is of the population that the records were sampled from, with 95% confidence.",
             "Asking the same again returns the same answer and costs nothing.",
         ),
-        origin={key: str(value) for key, value in facts(reply).items() if value is not None},
+        origin={key: _plain(value) for key, value in facts(reply).items() if value is not None},
         pictures=lambda: list(_pictures(findings)),
         drawing=lambda ax: _drawn(*next(iter(findings.values())), ax),
         layout=answer_lines,
@@ -123,6 +123,13 @@ def facts(reply: Reply) -> dict[str, Any]:
     }
 
 
+def _plain(value: Any) -> str:
+    """A fact for people."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:,g}" if isinstance(value, int | float) else str(value)
+
+
 def _names(questions: Sequence[Question], titles: Sequence[str]) -> list[str]:
     """The names of the questions; what is asked, where several have one name."""
     names = [question.name for question in questions]
@@ -150,10 +157,11 @@ def promised(reply: Reply, promise: Guarantee) -> str:
     who = f"{reply.unit} {'in' if _each(reply.unit) else 'of'}"
     odds = in_words(promise.epsilon, promise.delta)
     before = reply.epsilon_spent > promise.epsilon * (1 + 1e-9)
-    published = "this answer" if before else "anything published"
+    own = "this answer is" if len(reply.questions) == 1 else "these answers are"
+    published = own if before else "anything published is"
     together = f"; all answers so far together, {in_words(reply.epsilon_spent)}" if before else ""
     return (
-        f"{STARTS[promise.status]}: If {who} {reply.table} were any other, {published} is {odds}"
+        f"{STARTS[promise.status]}: If {who} {reply.table} were any other, {published} {odds}"
         f"{together}. Whoever holds {_held(reply.table)} sees all of it."
     )
 
