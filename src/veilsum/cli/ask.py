@@ -52,6 +52,12 @@ RowsPublic = Annotated[
     typer.Option("--rows-public/--rows-private", help="Whether the number of rows is.",
                  show_default=False),
 ]  # fmt: skip
+MinCount = Annotated[
+    int | None, typer.Option(min=0, metavar="N", help="Cells of fewer records are not shown.")
+]
+Round = Annotated[
+    int | None, typer.Option("--round", min=1, metavar="N", help="Counts in multiples of N.")
+]
 Budget = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Of the data.", show_default="TABLE.budget")
 ]
@@ -84,6 +90,8 @@ def ask(
     population: Population = False,
     clipped: Clipped = False,
     rows_public: RowsPublic = None,
+    min_count: MinCount = None,
+    round_to: Round = None,
     budget: Budget = None,
     limit: Limit = None,
     fresh: Fresh = False,
@@ -125,6 +133,10 @@ def ask(
             clipped=clipped, budget=budget, limit=limit, anyway=anyway, fresh=fresh, decimal=decimal,
             sql=sql, codebook=codebook,
         )  # fmt: skip
+        if min_count is not None or round_to is not None:
+            from veilsum.asking.small_cells import with_small_cells
+
+            reply = with_small_cells(reply, min_count or 0, round_to or 1)
         report(of_ask(reply), stem, plot, as_json, **facts(reply))
 
 
