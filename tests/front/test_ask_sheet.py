@@ -188,7 +188,8 @@ def test_questions_of_one_name_have_names_of_their_own() -> None:
     assert list(answers) == ["Mean of kwh", "Mean of age"]
     assert answers["Mean of age"].value == 40.0
     assert title_of(other) == "Mean of age"
-    slopes = questions.regression("kwh", on={"size": (0, 200), "rooms": (0, 9)}, between=(0, 40))
+    bounds = {"kwh": (0, 40), "size": (0, 200), "rooms": (0, 9)}
+    slopes = questions.regression("kwh", "size", "rooms", between=bounds)
     assert title_of(slopes) == "Regression of kwh on size, rooms"
 
 
