@@ -5,7 +5,7 @@ share w_q of epsilon its noise is r_q/(w_q epsilon) times that, or r_q/sqrt(w_q)
 
     pure      w_q = r_q/sum r            Gauss     w_q = r_q^2/sum r^2
 
-make all ratios equal, which makes the largest one as small as it can be. Both r are of 1,000 records: the
+make all ratios equal, which makes the largest one as small as it can be. All r are of 100,000 records: the
 shares depend on nothing that a table has in it. With a delta, the law whose largest ratio is smaller counts.
 """
 
@@ -18,7 +18,7 @@ from fractions import Fraction
 from veilsum._statistic import Statistic
 from veilsum.questions import GridNoise, Question, priced
 
-RECORDS = 1000  # for whom shares are chosen
+RECORDS = 100_000  # for whom shares are chosen: so many that noise is small beside the range
 PARTS = 1 << 20  # shares are whole multiples of 1/PARTS, so that they add up to 1 exactly
 LEAST = 1e-3  # of the largest ratio: a question is never starved
 
