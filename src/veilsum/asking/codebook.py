@@ -19,8 +19,8 @@
     kind = "category"
     values = ["north", "south"]
 
-What an argument says wins over the codebook. The hash of what it says of a question's columns is part
-of the question's terms, so that sites which ask together agree on it.
+What an argument says wins over the codebook. The hash of what it says of a question's columns is for
+the terms of sites that ask together; of one table it does not matter where bounds were said.
 
 A draft has names and kinds alone. Kinds are read off the rows: a column is a number if all of its values
 are. That is one public bit a column, as a table's schema is, and whoever drafts reads it before anybody
@@ -108,14 +108,18 @@ class Settings:
         As the codebook says: the limit of a budget that has none yet.
     sites_per_person : int
         At how many sites a person may have rows.
+    digest : str
+        Of what the codebook says of the question's columns, on which sites that ask together must agree.
     terms : mapping
-        What goes into the terms of a question: the codebook's hash, and the number of sites.
+        What the answer of one table depends on, besides the question: codes of missing values. Asking
+        again without the codebook, or with a later one that says the same, is the same question.
     """
 
     id: str | None = None
     limit: tuple[float, float] | None = None
     budget: tuple[float, float] | None = None
     sites_per_person: int = 1
+    digest: str = ""
     terms: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -214,14 +218,11 @@ class Codebook:
     ) -> dict[str, Any]:
         """Options of a question with bounds and categories where it needs them and they are not given.
 
-        Those of one column as they are, of several as a mapping by column. `on`, a list of columns,
-        becomes their bounds by column. Bounds of which a question has no need (a proportion has a
-        threshold) are left alone.
+        Those of one column as they are, of several as a mapping by column. Bounds of which
+        a question has no need (a proportion has a threshold) are left alone.
         """
         takes = inspect.signature(QUESTIONS[question].make).parameters
         found = dict(options)
-        if "on" in takes and isinstance(options.get("on"), Sequence):
-            found["on"] = {name: self._ends(name) for name in options["on"]}
         if found.keys() & {"between", "categories", "candidates"}:
             return found
         needed = {name for name, one in takes.items() if one.default is one.empty}
@@ -262,7 +263,7 @@ def resolve(
     codebook : Codebook or None
         If there is one.
     columns
-        Which the question reads, filters and groups included: the hash in its terms is of these.
+        Which the question reads, filters and groups included: the hash is of these.
     id
         As given with the question.
     limit
@@ -271,13 +272,15 @@ def resolve(
     given = None if limit is None else pair(limit)
     if codebook is None:
         return Settings(id, given)
-    terms = {"codebook": codebook.digest(columns), "sites_per_person": codebook.sites_per_person}
+    names = sorted(set(codebook.columns if columns is None else columns) & set(codebook.columns))
+    codes = {n: sorted(found) for n in names if (found := codebook.columns[n].missing)}
     return Settings(
         codebook.id if id is None else id,
         given,
         codebook.budget,
         codebook.sites_per_person,
-        terms,
+        codebook.digest(columns),
+        {"codes": codes} if codes else {},
     )
 
 
