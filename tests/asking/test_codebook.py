@@ -12,7 +12,6 @@ import pytest
 
 from veilsum import questions
 from veilsum.asking.codebook import (
-    Codebook,
     Coded,
     codebook_of,
     draft,
@@ -21,6 +20,7 @@ from veilsum.asking.codebook import (
     read_codebook,
     resolve,
 )
+from veilsum.asking.codebook_contents import Codebook
 from veilsum.asking.mock import as_csv, mock
 from veilsum.asking.tables import ArrayTable, open_table
 from veilsum.errors import QuestionError
