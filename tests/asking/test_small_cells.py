@@ -50,7 +50,7 @@ def test_a_histogram(reply_of: Any) -> None:
     assert found.labels == ("north", "south", "east (fewer than 10)")
     np.testing.assert_allclose(found.value[:2] * 500, [400, 95], atol=1e-9)
     assert np.isnan([found.value[2], found.low[2], found.high[2]]).all()
-    assert "1 of 3 with fewer than 10 records" in found.sentence
+    assert "1 of 3, with fewer than 10 records" in found.sentence
     assert found.low[1] * 500 <= 97 <= found.high[1] * 500
 
 

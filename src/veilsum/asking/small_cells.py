@@ -132,7 +132,7 @@ class SmallCells:
         return replace(
             found, value=value, low=low, high=high,
             labels=tuple(f"{x} ({mark})" if x in hidden else x for x in found.labels),
-            sentence=f"{said}Not shown are {len(hidden)} of {len(few)} with {mark} records, after noise.",
+            sentence=f"{said}Not shown: {len(hidden)} of {len(few)}, with {mark} records, after noise.",
         )  # fmt: skip
 
 
@@ -151,11 +151,11 @@ def with_small_cells(reply: Reply, least: int = 10, to: int = 5) -> Reply:
         rule.of(found, question, reply.records)
         for question, found in zip(reply.questions, reply.decoded, strict=True)
     ]
-    note = (
-        f"Cells of fewer than {least} records, after noise, are not shown, and counts are rounded to "
-        f"multiples of {to}. This is done to the released numbers, and costs nothing."
-    )
-    return replace(reply, decoded=decoded, notes=(*reply.notes, note))
+    done = [f"cells of fewer than {least} records, after noise, are not shown"] if least else []
+    done += [f"counts are rounded to multiples of {to}"] if to > 1 else []
+    text = " and ".join(done)
+    note = (f"{text[0].upper()}{text[1:]}. This is done to released numbers, and costs nothing.",)
+    return replace(reply, decoded=decoded, notes=reply.notes + (note if done else ()))
 
 
 def _is_count(found: Decoded) -> bool:

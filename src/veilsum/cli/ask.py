@@ -47,6 +47,12 @@ Population = Annotated[
 Clipped = Annotated[
     bool, typer.Option("--clipped", help="Also the share of values beyond the bounds.")
 ]
+MinCount = Annotated[
+    int | None, typer.Option(min=1, metavar="N", help="Do not show cells of fewer, after noise.")
+]
+Round = Annotated[
+    int | None, typer.Option("--round", min=1, metavar="N", help="Round counts to its multiples.")
+]
 RowsPublic = Annotated[
     bool | None,
     typer.Option("--rows-public/--rows-private", help="Whether the number of rows is.",
