@@ -58,12 +58,6 @@ RowsPublic = Annotated[
     typer.Option("--rows-public/--rows-private", help="Whether the number of rows is.",
                  show_default=False),
 ]  # fmt: skip
-MinCount = Annotated[
-    int | None, typer.Option(min=0, metavar="N", help="Cells of fewer records are not shown.")
-]
-Round = Annotated[
-    int | None, typer.Option("--round", min=1, metavar="N", help="Counts in multiples of N.")
-]
 Budget = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Of the data.", show_default="TABLE.budget")
 ]
