@@ -94,10 +94,19 @@ def title_of(question: Question) -> str:
     by = ""
     if isinstance(question, By):
         by, question = f" by {question.group.name}", question.question
-    columns = ", ".join(column.name for column in question.columns)
+    columns = _columns(question)
     name = question.name.replace("-", " ")
     name = "CDF" if name == "cdf" else f"{name[:1].upper()}{name[1:]}"
     return f"{name}{columns and f' of {columns}'}{by}"
+
+
+def _columns(question: Question) -> str:
+    """What is read; of a regression what is explained, and by what."""
+    names = [column.name for column in question.columns]
+    explained = getattr(getattr(question, "y", None), "name", None)
+    if explained not in names:
+        return ", ".join(names)
+    return f"{explained} on {', '.join(name for name in names if name != explained)}"
 
 
 def stem_of(table: str, titles: Sequence[str]) -> str:
