@@ -96,7 +96,7 @@ REFUSED = {
     "mean kwh households.csv --between 0 40": "--eps is missing: how much may anyone learn",
     "mean kwh households.csv --eps 1": "known without a look at the data",
     "mean kwh --between 0 40 --eps 1": "a column or the table is missing",
-    "": "a question is missing",
+    "--eps 1": "a question is missing",
     "mean kwh and households.csv --eps 1": "no question is called 'households.csv'",
     "mean kwh and --eps 1": "`and` stands between two questions",
     "mean kwh nowhere.csv --between 0 40 --eps 1": "there is no table at nowhere.csv",
