@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import (
+    ask,
     build,
     cold,
     exact_noise,
@@ -24,7 +25,20 @@ HERE = Path(__file__).parent
 
 
 def main() -> None:
-    parts = (front, sweep, rounds, noise, build, large, memory, cold, startup, plan, exact_noise)
+    parts = (
+        front,
+        sweep,
+        rounds,
+        noise,
+        build,
+        large,
+        memory,
+        cold,
+        startup,
+        plan,
+        exact_noise,
+        ask,
+    )
     rows = [row for part in parts for row in part.measure()]
     width = max(len(row["what"]) for row in rows)
     print(f"\n{'what':<{width}}  {'measured':>10}  {'target':>10}  met")

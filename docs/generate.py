@@ -4,7 +4,7 @@ A part stands between `<!-- generated: NAME -->` and `<!-- end -->`. `python doc
 rewrites them all and the JSON Schemas in docs/schema, `--check` fails if one is out of date. The
 sections of docs/reproduction.md (tally, reproduction) come from docs/verdicts.json, which
 `--verdicts` renews by reproducing the paper; it needs VEILSUM_DATA. `--verdicts ID ...` renews those
-experiments and keeps the others.
+experiments and keeps the others. `--compared` measures the errors of docs/compared.md anew.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ sys.path.insert(0, str(ROOT))  # this folder is not installed
 
 from docs import (  # noqa: E402
     ask_parts,
+    compared_tables,
     deploy_files,
     gallery,
     hostile_tables,
@@ -46,8 +47,7 @@ PAGES = [
 ]
 MARK = re.compile(r"(<!-- generated: (?P<name>[\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 PACKAGES = (
-    "veilsum", "veilsum.questions", "veilsum.asking", "veilsum.networks", "veilsum.families",
-    "veilsum.signals", "veilsum.privacy",
+    "veilsum", "veilsum.networks", "veilsum.families", "veilsum.signals", "veilsum.privacy",
     "veilsum.privacy.sensitivity", "veilsum.auditing",
     "veilsum.theory", "veilsum.paper", "veilsum.paper.allocation",
     "veilsum.algorithms", "veilsum.simulation", "veilsum.simulation.mpi",
@@ -501,6 +501,7 @@ PARTS: dict[str, Callable[[], str]] = {
         *deploy_files.PARTS,
         *install_tables.PARTS,
         *soak_tables.PARTS,
+        *compared_tables.PARTS,
     )
 }
 
@@ -579,6 +580,8 @@ def main() -> int:
     """Rewrite the pages, or check them; with --draw the pictures, with --verdicts those, too."""
     if "--draw" in sys.argv:
         draw(sys.argv[sys.argv.index("--draw") + 1 :])
+    if "--compared" in sys.argv:
+        compared_tables.renew()
     if "--verdicts" in sys.argv:
         judge(sys.argv[sys.argv.index("--verdicts") + 1 :])
     made: dict[str, str] = {}

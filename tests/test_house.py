@@ -317,6 +317,7 @@ def test_paths_in_the_architecture_exist() -> None:
 
 FILES = (  # and hosts
     ".py", ".md", ".toml", ".json", ".csv", ".lock", ".key", ".gz", ".npz", ".yml", ".yaml", ".html", ".pem",
+    ".budget",
     ".example", ".request", ".secret",
 )  # fmt: skip
 VARIABLES = {

@@ -73,6 +73,7 @@ def execute(notebook: Any) -> Any:
     with tempfile.TemporaryDirectory() as folder:
         paths = [str(ROOT / "src"), *filter(None, [os.environ.get("PYTHONPATH")])]
         env = os.environ | {"PYTHONPATH": os.pathsep.join(paths), "NO_COLOR": "1", "COLUMNS": "100"}
+        env["VEILSUM_HOME"] = str(Path(folder) / "home")  # budgets are found again here alone
         client = NotebookClient(
             notebook, timeout=SECONDS, kernel_name="python3", record_timing=False,
             resources={"metadata": {"path": folder}}, extra_arguments=["--log-level=ERROR"],

@@ -1,6 +1,6 @@
 """Asks in processes that are killed, raced or denied the disk; run by test_budget_kill.py.
 
-    python budget_worker.py kill|half|full|race|copies FOLDER [twin]
+    python budget_worker.py kill|half|full|race|copies FOLDER [weakened]
 
 `kill` stops a process with SIGKILL before its k-th write to SQLite's files, `half` in the middle of it,
 `full` fails that write and all later ones as a full disk does; for k = 1, 2, ... until none is left. Then
@@ -253,13 +253,13 @@ def at_once(folder: Path, kind: type[BudgetFile], copies: bool) -> dict[str, Any
     return {"places": 1, "wrong": wrong}
 
 
-def main(what: str, folder: str, twin: str = "") -> None:
+def main(what: str, folder: str, weakened: str = "") -> None:
     at = Path(folder) / "work"
     if what in ("race", "copies"):
-        found = at_once(at, ChecksFirst if twin else BudgetFile, what == "copies")
+        found = at_once(at, ChecksFirst if weakened else BudgetFile, what == "copies")
     else:
         act = {"kill": kill, "half": half, "full": full}[what]
-        found = at_every_write(act, at, ChargesLater if twin else BudgetFile)
+        found = at_every_write(act, at, ChargesLater if weakened else BudgetFile)
     print(json.dumps(found))
 
 

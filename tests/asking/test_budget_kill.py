@@ -17,9 +17,12 @@ pytestmark = [
 WORKER = Path(__file__).with_name("budget_worker.py")
 
 
-def worked(what: str, folder: Path, *twin: str) -> dict[str, Any]:
+def worked(what: str, folder: Path, *weakened: str) -> dict[str, Any]:
     done = subprocess.run(
-        [sys.executable, WORKER, what, folder, *twin], capture_output=True, text=True, check=False
+        [sys.executable, WORKER, what, folder, *weakened],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert not done.returncode, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
@@ -35,7 +38,7 @@ def test_nothing_is_lost_or_drawn_twice_wherever_a_question_ends(how: str, tmp_p
 
 
 def test_a_weakened_twin_that_charges_after_the_answer_shows_two_answers(tmp_path: Path) -> None:
-    assert any("two answers" in wrong for wrong in worked("kill", tmp_path, "twin")["wrong"])
+    assert any("two answers" in wrong for wrong in worked("kill", tmp_path, "weakened")["wrong"])
 
 
 @pytest.mark.parametrize("what", ["race", "copies"])
@@ -45,4 +48,4 @@ def test_two_at_once_do_not_overspend(what: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("what", ["race", "copies"])
 def test_a_weakened_twin_without_a_transaction_overspends(what: str, tmp_path: Path) -> None:
-    assert worked(what, tmp_path, "twin")["wrong"]
+    assert worked(what, tmp_path, "weakened")["wrong"]

@@ -206,7 +206,7 @@ def test_no_more_than_some_batches_are_in_memory() -> None:
         done += 1
         ahead.append(made - done)
     assert done == 200
-    assert max(ahead) <= 2 * 8 + 2
+    assert max(ahead) <= passes._workers() + 2
 
 
 def test_texts_of_arrow_are_codes() -> None:

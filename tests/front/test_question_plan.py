@@ -35,15 +35,15 @@ def test_error_bars_have_their_formulas() -> None:
 
 
 def test_what_reaches_an_error_bar_reaches_it() -> None:
-    found = forecasts([MEAN], 300, epsilon=1.0, want=0.1)
-    want, epsilon, rows = found.wanted[0]
+    found = forecasts([MEAN], 300, epsilon=1.0, target=0.1)
+    target, epsilon, rows = found.wanted[0]
     assert epsilon == pytest.approx(4.0, rel=0.02)
     assert rows == pytest.approx(1200, rel=0.02)
     assert epsilon is not None
     assert rows is not None
     richer = forecasts([MEAN], 300, epsilon=epsilon).holdings[0].forecasts[0].half
     longer = forecasts([MEAN], rows, epsilon=1.0).holdings[0].forecasts[0].half
-    assert max(richer, longer) <= 1.011 * want
+    assert max(richer, longer) <= 1.011 * target
 
 
 def test_gaussian_noise_adds_up_too() -> None:

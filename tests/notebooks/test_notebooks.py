@@ -13,8 +13,8 @@ SOURCES = notebooks.sources()
 SMALL = 200_000  # bytes of a stored notebook
 
 
-def test_there_are_four_and_each_is_made_of_its_source() -> None:
-    assert len(SOURCES) == 4
+def test_there_are_five_and_each_is_made_of_its_source() -> None:
+    assert len(SOURCES) == 5
     assert {path.stem for path in notebooks.FOLDER.glob("*.ipynb")} == {s.stem for s in SOURCES}
     for source in SOURCES:
         kept = nbformat.read(notebooks.stored(source), as_version=4)

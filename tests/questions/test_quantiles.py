@@ -212,9 +212,8 @@ def curves_held(question: Any, replicas: int, shrunk: float = 1.0) -> float:
     for _ in range(replicas):
         x = rng.beta(2, 5, 969)
         stated = noises(question, 1.0, shrunk)
-        curve = answered(question, {"x": x}, 1.0, rng, stated=stated, drawn=noises(question, 1.0))[
-            1
-        ]
+        drawn = noises(question, 1.0)
+        curve = answered(question, {"x": x}, 1.0, rng, stated=stated, drawn=drawn)[-1]
         true = np.searchsorted(np.sort(x), question.edges[1:-1]) / 969
         held += bool(np.all((curve.low <= true + 1e-9) & (true <= curve.high + 1e-9)))
     return held / replicas
@@ -307,6 +306,15 @@ def test_ends_of_intervals_are_edges_and_the_value_lies_between() -> None:
             (np.asarray(found.low) <= found.value) & (found.value <= np.asarray(found.high))
         )
         assert "edges of bins" in found.sentence
+
+
+def test_labels_of_edges_tell_them_apart() -> None:
+    one = q.cdf("x", between=(1e6, 1e6 + 1))
+    rng = np.random.default_rng(17)
+    shown, curve = answered(one, {"x": rng.random(300)}, 1.0, rng)
+    assert len(set(curve.labels)) == BINS - 1
+    assert len(shown.labels) == 19
+    assert shown.together
 
 
 @pytest.mark.parametrize("at", [0, 1, 1.5, (), (0.9, 0.1), (0.5, 0.5), "half", None])

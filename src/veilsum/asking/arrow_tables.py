@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilsum import _extras
-from veilsum.asking.tables import ROWS, Batch, Table, open_table
+from veilsum.asking.tables import ROWS, Batch, Piece, Table, open_table
 from veilsum.errors import QuestionError
 from veilsum.questions.columns import TextColumn
 
-EXACT = 1 << 53  # below which whole numbers are exact as floats
+READ = 1 << 17  # rows that Arrow reads at a time
 
 
 class ParquetTable(Table):
@@ -31,7 +31,9 @@ class ParquetTable(Table):
         parquet = _extras.load("pyarrow.parquet")
         arrow = _extras.load("pyarrow")
         try:
-            self._file = parquet.ParquetFile(path, memory_map=True)
+            schema = parquet.read_schema(path, memory_map=True)
+            self._texts = [one.name for one in schema if arrow.types.is_string(one.type)]
+            self._file = self._open()
         except (arrow.ArrowInvalid, OSError) as error:
             raise QuestionError(f"{path.name} is not a readable Parquet file: {error}") from None
         self.columns = tuple(self._file.schema_arrow.names)
@@ -39,8 +41,28 @@ class ParquetTable(Table):
     def batches(self, columns: Sequence[str]) -> Iterator[Batch]:
         """Those of the file."""
         self.check(columns)
-        found = self._file.iter_batches(batch_size=ROWS, columns=list(columns) or None)
+        found = self._file.iter_batches(batch_size=READ, columns=list(columns) or None)
         yield from _batches(found, columns, self._file.schema_arrow)
+
+    def pieces(self, columns: Sequence[str]) -> Iterator[Piece]:
+        """Row groups, each read by the thread that encodes it."""
+        self.check(columns)
+        footer, start = self._file.metadata, 0
+        for k in range(footer.num_row_groups):
+            yield start, self._row_group(k, columns)
+            start += footer.row_group(k).num_rows
+        if not start:
+            yield 0, self.batches(columns)
+
+    def _row_group(self, k: int, columns: Sequence[str]) -> Iterator[Batch]:
+        file = self._open(self._file.metadata)
+        found = file.iter_batches(READ, [k], columns=list(columns), use_threads=False)
+        yield from _batches(found, columns, file.schema_arrow)
+
+    def _open(self, footer: Any = None) -> Any:
+        """The file; text is read as codes."""
+        kind = _extras.load("pyarrow.parquet").ParquetFile
+        return kind(self.path, metadata=footer, memory_map=True, read_dictionary=self._texts)
 
     def rows(self) -> int:
         """Of its footer."""
@@ -83,7 +105,7 @@ class RelationTable(Table):
         """Those of DuckDB, in the order of its rows."""
         self.check(columns)
         chosen = self._relation.select(*(f'"{c.replace(chr(34), 2 * chr(34))}"' for c in columns))
-        reader = chosen.to_arrow_reader(ROWS)
+        reader = chosen.to_arrow_reader(READ)
         yield from _batches(reader, columns, reader.schema)
 
     def rows(self) -> int:
@@ -171,8 +193,8 @@ def _batches(found: Iterator[Any], columns: Sequence[str], schema: Any) -> Itera
     """Batches of NumPy arrays; an empty one if there are no rows."""
     some = False
     for batch in found:
-        for start in range(0, batch.num_rows, 2 * ROWS):
-            part = batch if batch.num_rows <= 2 * ROWS else batch.slice(start, 2 * ROWS)
+        for start in range(0, batch.num_rows, ROWS):
+            part = batch if batch.num_rows <= ROWS else batch.slice(start, ROWS)
             some = True
             yield {name: values_of(part.column(k), name) for k, name in enumerate(columns)}
     if not some:
@@ -209,6 +231,8 @@ def values_of(column: Any, name: str) -> Any:
         )
     elif not (types.is_string(kind) or types.is_large_string(kind)):
         column = column.cast(arrow.string())
+    if types.is_dictionary(column.type) and len(column.dictionary) > len(column):
+        column = column.dictionary_decode()  # of a row group: most texts are in other batches
     coded = column if types.is_dictionary(column.type) else column.dictionary_encode()
     codes = coded.indices.fill_null(len(coded.dictionary)).to_numpy(zero_copy_only=False)
     return TextColumn([*coded.dictionary.to_pylist(), None], codes.astype(np.int64))

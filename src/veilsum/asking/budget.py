@@ -94,7 +94,7 @@ class BudgetFile:
             {"fingerprint": f, "key": hashed.key, "name": "" if at is None else at.name}
             for f, at, _ in rows
         ]
-        made._unchanged = lambda: [_same(*o) for o in zip(table.stored, stamps, strict=True)]
+        made._unchanged = lambda: _all_same(table, stamps)
         return made
 
     @property
@@ -135,8 +135,7 @@ class BudgetFile:
         fresh
             Whether to pay for another draw of a question that was answered.
         """
-        if self._log.of_kind(LIMIT):
-            self.lower(limit)
+        self.lower(limit)
         with self._log.transaction():
             found = None if fresh else self.answer(terms)
             if found is None:
@@ -151,7 +150,7 @@ class BudgetFile:
 
     def lower(self, limit: Any) -> None:
         """Lower the limit, if one is given that is lower; a higher one is an error."""
-        if limit is None:
+        if limit is None or not self._log.of_kind(LIMIT):
             return
         given = BudgetLimit.of(limit)
         with self._log.transaction():
@@ -286,6 +285,11 @@ def _same(table: Table, stamp: str | None) -> None:
         raise QuestionError(
             f"{table.name} changed while it was read; nothing was released or charged; ask again"
         )
+
+
+def _all_same(table: Table, stamps: Sequence[str | None]) -> None:
+    for one, stamp in zip(table.stored, stamps, strict=True):
+        _same(one, stamp)
 
 
 def _fingerprint(index: LocalIndex, table: Table, rows: Fingerprinter, stamp: str | None) -> str:

@@ -212,26 +212,40 @@ class Codebook:
     def filled(
         self, question: str, columns: Sequence[str], options: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """Options of a question with bounds and categories where they are not given.
+        """Options of a question with bounds and categories where it needs them and they are not given.
 
-        `between` and `categories` of one column are its bounds and its categories; of several, a
-        mapping by column. A column that is a category has no bounds, and the other way round.
+        Those of one column as they are, of several as a mapping by column. `on`, a list of columns,
+        becomes their bounds by column. Bounds of which a question has no need (a proportion has a
+        threshold) are left alone.
         """
         takes = inspect.signature(QUESTIONS[question].make).parameters
         found = dict(options)
-        if found.keys() & {"between", "categories"} or not {"between", "categories"} & set(takes):
+        if "on" in takes and isinstance(options.get("on"), Sequence):
+            found["on"] = {name: self._ends(name) for name in options["on"]}
+        if found.keys() & {"between", "categories", "candidates"}:
             return found
-        known = [self.column(name) for name in columns]
-        bounds = {c.name: self.number(c.name) for c in known if c.kind == NUMBER}
-        groups = {c.name: self.category(c.name) for c in known if c.kind == CATEGORY}
-        alone = len(columns) == 1
-        if "between" in takes and bounds:
-            ends = {name: (one.low, one.high) for name, one in bounds.items()}
-            found["between"] = next(iter(ends.values())) if alone else ends
-        if "categories" in takes and groups:
-            lists = {name: tuple(one.values) for name, one in groups.items()}
-            found["categories"] = next(iter(lists.values())) if alone else lists
+        needed = {name for name, one in takes.items() if one.default is one.empty}
+        binned = {"between", "categories"} if "bins" in takes and "between" not in needed else set()
+        named = {"categories"} if "values" in options else set()
+        for entry in sorted((needed | binned | named) & set(takes)):
+            if entry in ("between", "categories", "candidates"):
+                kind = NUMBER if entry == "between" else CATEGORY
+                found.update(self._filled(entry, kind, columns, entry in needed))
         return found
+
+    def _filled(
+        self, entry: str, kind: str, columns: Sequence[str], needed: bool
+    ) -> dict[str, Any]:
+        """The option for columns of a kind; for all of them if the question needs it."""
+        of = [name for name in columns if needed or self.column(name).kind == kind]
+        known = {n: self._ends(n) if kind == NUMBER else tuple(self.category(n).values) for n in of}
+        if not known:
+            return {}
+        return {entry: next(iter(known.values())) if len(columns) == 1 else known}
+
+    def _ends(self, name: str) -> tuple[float, float]:
+        bounds = self.number(name)
+        return bounds.low, bounds.high
 
 
 def resolve(

@@ -169,8 +169,10 @@ def ask(
             read = table if book is None else _decoded(table, book)
             kept = file.once(
                 settled.terms, settled.event, lambda: _draw(read, settled, anyway), limit=limit,
-                first=None if settings is None else settings.limit, fresh=fresh,
+                first=None if settings is None else settings.budget, fresh=fresh,
             )  # fmt: skip
+        else:
+            file.lower(limit)
         spent, most, place, notes = file.spent(), file.limit(), str(file.path), file.notes
     return _reply(table, settled, kept, spent, most, place, stored, notes)
 

@@ -79,7 +79,7 @@ def forecasts(
     epsilon: float,
     delta: float = 0.0,
     sites: Sequence[int] = SITES,
-    want: float | None = None,
+    target: float | None = None,
     **terms: Any,
 ) -> Forecasts:
     """What questions would be worth, of so many records.
@@ -94,7 +94,7 @@ def forecasts(
         What the answers together would cost.
     sites
         Numbers of sites to compare with one holder.
-    want
+    target
         Half the width of an interval to reach; half of what one holder has by default.
     **terms
         `where`, `by`, `id`, `cap`, `missing`, `population`, `rows_public`, as of `ask`.
@@ -129,7 +129,7 @@ def forecasts(
             () if found.useful else tuple(remedies(settled, k, rows, found))
             for k, found in enumerate(best)
         ),
-        tuple(_wanted(settled, k, rows, want or found.half / 2) for k, found in enumerate(best)),
+        tuple(_wanted(settled, k, rows, target or found.half / 2) for k, found in enumerate(best)),
     )  # fmt: skip
 
 
@@ -152,23 +152,23 @@ def _part(law: Law, part: Fraction) -> Law:
 
 
 def _wanted(
-    settled: Settled, k: int, rows: int, want: float
+    settled: Settled, k: int, rows: int, target: float
 ) -> tuple[float, float | None, int | None]:
     one, epsilon, delta = settled.asked[k], settled.event.epsilon, settled.event.delta
-    start = max(one.question.forecast(rows, one.noises[0]).half / want, 1e-3)
+    start = max(one.question.forecast(rows, one.noises[0]).half / target, 1e-3)
 
     def richer(times: float) -> bool:
         return (
             one.question.forecast(rows, at(settled, epsilon * times, delta)[k][0]).half
-            <= want * CLOSE
+            <= target * CLOSE
         )
 
     def longer(times: float) -> bool:
-        return one.question.forecast(round(rows * times), one.noises[0]).half <= want * CLOSE
+        return one.question.forecast(round(rows * times), one.noises[0]).half <= target * CLOSE
 
     more, most = _least(richer, start), _least(longer, start)
     return (
-        want,
+        target,
         None if more is None else epsilon * more,
         None if most is None else round(rows * most),
     )

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from veilsum.asking.budget_log import DURABLE, check_format, connected, explained
+from veilsum.asking.budget_log import check_format, connected, explained
 from veilsum.errors import QuestionError
 
 HOME = "VEILSUM_HOME"
@@ -72,7 +72,7 @@ class LocalIndex:
         self._db = connected(self.path, "index of budgets")
         try:
             with self._explained():
-                self._db.execute(DURABLE)
+                self._db.execute("pragma synchronous = full")
                 self.secret = self._secret()
         except BaseException:
             self._db.close()
@@ -119,10 +119,14 @@ class LocalIndex:
 
     def keep(self, known: KnownBudget) -> None:
         """Write how far a budget went; it never goes back by this."""
-        row = (known.id, str(known.path), known.entries, known.head, known.epsilon, known.delta,
-               known.epsilon_limit, known.delta_limit)  # fmt: skip
         if known == self.budget(known.id):
             return
+        if not self._db.in_transaction:
+            with self.transaction():
+                self.keep(known)
+            return
+        row = (known.id, str(known.path), known.entries, known.head, known.epsilon, known.delta,
+               known.epsilon_limit, known.delta_limit)  # fmt: skip
         self._do(
             "insert into budgets values (?, ?, ?, ?, ?, ?, ?, ?) on conflict (id) do update set "
             "path = excluded.path, entries = excluded.entries, head = excluded.head, "
@@ -144,8 +148,9 @@ class LocalIndex:
 
     def register(self, budget: str, fingerprint: str, path: Path | None) -> None:
         """These rows, and what is at this path, have that budget."""
-        self._do("insert or replace into data values (?, ?)", fingerprint, budget)
-        if path is not None:
+        if self.of_rows(fingerprint) != budget:
+            self._do("insert or replace into data values (?, ?)", fingerprint, budget)
+        if path is not None and self.of_place(path) != budget:
             self._do("insert or replace into places values (?, ?)", str(path), budget)
 
     def seen(self, path: Path, stamp: str) -> str | None:

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from veilsum.asking.by_id import IdCodes
 from veilsum.asking.sums import Sums
-from veilsum.asking.tables import Batch, Table
+from veilsum.asking.tables import Batch, Piece, Table
 from veilsum.errors import QuestionError
 from veilsum.questions import Category, Column, Question
 from veilsum.questions.columns import (
@@ -149,14 +149,22 @@ class Pass:
     def run(self, sums: Sequence[Sums]) -> None:
         """Add all rows to the sums of the questions."""
         names = self.view.names(self.questions) or self.table.columns[:1]
-        starts: Iterator[tuple[int, Batch]] = _numbered(self.table.batches(names))
-        for parts in _ahead(lambda one: self._parts(*one, sums), starts):
-            for one, part in zip(sums, parts, strict=True):
-                one.take(part)
+
+        def encoded(piece: Piece) -> list[list[Any]]:
+            start, found = piece[0], []
+            for batch in piece[1]:
+                found.append(self._parts(start, batch, sums))
+                start += len(next(iter(batch.values())))
+            return found
+
+        for batches in _ahead(encoded, self.table.pieces(names)):
+            for parts in batches:
+                for one, part in zip(sums, parts, strict=True):
+                    one.take(part)
 
     def _parts(self, start: int, batch: Batch, sums: Sequence[Sums]) -> list[Any]:
         count = len(next(iter(batch.values())))
-        place = np.arange(count)
+        place: Any = range(count)
         inside, batch, place = self._existing(batch, place, start)
         ids, batch, place, inside = self._ids(batch, place, inside, start)
         read = {column: self._read(column, batch, place, start) for column in self._columns}
@@ -177,7 +185,7 @@ class Pass:
             inside &= self._read(one, batch, place, start) >= 0
         if not self.view.filters_public:
             return inside, batch, place
-        return None, _chosen(batch, inside), place[inside]
+        return None, _chosen(batch, inside), np.asarray(place)[inside]
 
     def _ids(self, batch: Batch, place: Any, inside: Mask | None, start: int) -> tuple[Any, ...]:
         if self.view.id is None:
@@ -185,10 +193,12 @@ class Pass:
         ids, absent = self._codes.read(batch[self.view.id])
         if absent.any():
             if not self.view.missing.partial:
-                raise self._wrong(start + int(place[absent][0]), f"column {self.view.id} has no id")
+                raise self._wrong(
+                    start + int(place[int(absent.argmax())]), f"column {self.view.id} has no id"
+                )
             there = ~absent
             inside = None if inside is None else inside[there]
-            return ids[there], _chosen(batch, there), place[there], inside
+            return ids[there], _chosen(batch, there), np.asarray(place)[there], inside
         return ids, batch, place, inside
 
     def _read(self, column: Column, batch: Batch, place: Any, start: int) -> NDArray[Any]:
@@ -219,7 +229,7 @@ class Pass:
             if first.size and not question.partial:
                 what = "value" + (" that is in the list" if isinstance(column, Category) else "")
                 raise self._wrong(
-                    start + int(place[first[0]]),
+                    start + int(place[int(first[0])]),
                     f"column {column.name} has no {what}; fill it, say what it counts as (missing=VALUE), "
                     "or leave such rows out and have their number noised (missing=out)",
                 )
@@ -276,13 +286,6 @@ def _chosen(batch: Batch, rows: Mask) -> Batch:
     return {name: values[rows] for name, values in batch.items()}
 
 
-def _numbered(batches: Iterator[Batch]) -> Iterator[tuple[int, Batch]]:
-    start = 0
-    for batch in batches:
-        yield start, batch
-        start += len(next(iter(batch.values())))
-
-
 def _ahead(function: Callable[[In], Out], items: Iterator[In]) -> Iterator[Out]:
     """function of each item, in order; of several at once, where there are several."""
     first = list(islice(items, 2))
@@ -291,24 +294,22 @@ def _ahead(function: Callable[[In], Out], items: Iterator[In]) -> Iterator[Out]:
         return
     from concurrent.futures import Future, ThreadPoolExecutor
 
-    workers = max(
-        1,
-        min(
-            8,
-            len(os.sched_getaffinity(0))
-            if hasattr(os, "sched_getaffinity")
-            else os.cpu_count() or 1,
-        ),
-    )
     waiting: deque[Future[Out]] = deque()
+    workers = _workers()
     with ThreadPoolExecutor(workers, thread_name_prefix="veilsum-ask") as pool:
         try:
             for item in chain(first, items):
                 waiting.append(pool.submit(function, item))
-                if len(waiting) > 2 * workers:
+                if len(waiting) > workers:
                     yield waiting.popleft().result()
             while waiting:
                 yield waiting.popleft().result()
         finally:
             for future in waiting:
                 future.cancel()
+
+
+def _workers() -> int:
+    """Of the processor's cores, those that this process may use; 8 at most."""
+    may = getattr(os, "sched_getaffinity", None)
+    return max(1, min(8, len(may(0)) if may is not None else os.cpu_count() or 1))

@@ -127,6 +127,7 @@ def settle(
         found = question.of_population() if population else question
         found = found.within() if partial and not found.partial else found
         found = found if group is None else By(question=found, group=group, partial=found.partial)
+        found = found.tuned(epsilon, delta)
         unit = unit_of(found, id, cap)
         asked.append(unit.ask(found))
         units.append(unit)

@@ -15,7 +15,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,8 @@ from veilsum._registry import did_you_mean
 from veilsum.errors import QuestionError
 
 Batch = Mapping[str, NDArray[Any]]
+Piece = tuple[int, Iterable[Batch]]  # the first row, and batches that any thread may read
+GROUP = 4  # batches of a piece
 ROWS = 1 << 15  # of a batch: its columns stay in a core's cache
 TEXT_FILES = (".csv", ".tsv", ".txt")
 
@@ -51,6 +54,13 @@ class Table(ABC):
     @abstractmethod
     def batches(self, columns: Sequence[str]) -> Iterator[Batch]:
         """These columns of all rows, in batches, always in the same order."""
+
+    def pieces(self, columns: Sequence[str]) -> Iterator[Piece]:
+        """The same batches, some together, with the number of their first row from 0."""
+        start, source = 0, self.batches(columns)
+        while group := list(islice(source, GROUP)):
+            yield start, group
+            start += sum(len(next(iter(batch.values()))) for batch in group)
 
     @abstractmethod
     def rows(self) -> int:

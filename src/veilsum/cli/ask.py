@@ -100,8 +100,14 @@ def ask(
 
     Questions and their own options: veilsum questions. Several at once: mean kwh and count households.csv.
     Asking the same again costs nothing. What it would be worth: veilsum plan QUESTION COLUMN ... --rows N.
+    Without arguments a page for this machine alone opens in the browser, which does the same.
     """
     with guarded(debug):
+        if words is None and eps is None:
+            from veilsum.live.ask import serve
+
+            serve()
+            return
         needs_plot(plot)
         with usage_errors():
             parts, source = parsed(words or [], table=True, others=flags_of(ctx))

@@ -50,7 +50,7 @@ Epsilon = Annotated[
                  "the rounds."),
 ]  # fmt: skip
 Rows = Annotated[int | None, typer.Option(min=1, help="Of a question: how many there will be.")]
-Want = Annotated[
+Target = Annotated[
     float | None,
     typer.Option(
         help="Of a question: the error bar to reach.", show_default="half of what there is"
@@ -95,7 +95,7 @@ def plan(
     rows: Rows = None,
     epsilon: Epsilon = None,
     delta: Delta = 0.0,
-    want: Want = None,
+    target: Target = None,
     sites: Sites = None,
     where: Where = None,
     by: By = None,
@@ -122,7 +122,7 @@ def plan(
     """
     with guarded(debug):
         needs_plot(plot)
-        of_question = {"--rows": rows, "--want": want, "--sites": sites, "--where": where, "--by": by,
+        of_question = {"--rows": rows, "--want": target, "--sites": sites, "--where": where, "--by": by,
                        "--id": id, "--cap": cap, "--codebook": codebook}  # fmt: skip
         of_study = {"--error": error, "--rounds": rounds, "--variant": variant, "--deviation": deviation,
                     "--colluders": colluders, "--absent": absent}  # fmt: skip
@@ -148,7 +148,7 @@ def plan(
         from veilsum.front.of_question_plan import of_question_plan
 
         found = forecasts(
-            asked, rows, epsilon=epsilon or 0.0, delta=delta, sites=sites or SITES, want=want,
+            asked, rows, epsilon=epsilon or 0.0, delta=delta, sites=sites or SITES, target=target,
             where=where_of(where), by=by_of(by), id=id, cap=cap, population=population,
         )  # fmt: skip
         sheet = of_question_plan(found)

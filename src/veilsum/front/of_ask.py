@@ -96,7 +96,8 @@ def title_of(question: Question) -> str:
         by, question = f" by {question.group.name}", question.question
     columns = ", ".join(column.name for column in question.columns)
     name = question.name.replace("-", " ")
-    return f"{name[:1].upper()}{name[1:]}{columns and f' of {columns}'}{by}"
+    name = "CDF" if name == "cdf" else f"{name[:1].upper()}{name[1:]}"
+    return f"{name}{columns and f' of {columns}'}{by}"
 
 
 def stem_of(table: str, titles: Sequence[str]) -> str:

@@ -94,11 +94,11 @@ def _help(found: Forecasts, titles: list[str]) -> Iterator[str]:
     """What would help where a question says too little, or what half the error bar would take."""
     for k, title in enumerate(titles):
         of = f" of {title.lower()}" if len(titles) > 1 else ""
-        want, epsilon, rows = found.wanted[k]
+        target, epsilon, rows = found.wanted[k]
         ways = [f"epsilon {epsilon:.2g}"] if epsilon is not None else []
         ways += [f"{int(float(f'{rows:.2g}')):,} rows"] if rows is not None else []
         if not found.helps[k] and ways:
-            yield f"For ± {want:.2g}{of} at one holder: {', or '.join(ways)}."
+            yield f"For ± {target:.2g}{of} at one holder: {', or '.join(ways)}."
 
 
 def warned(found: Forecasts, titles: list[str]) -> Iterator[str]:

@@ -239,23 +239,33 @@ def components(row: Answer, width: int, most: int) -> Lines:
     like = typical_width(row)
     places = _places(row, most)
     heads = [row.labels[k] if row.labels else f"{row.quantity}[{k}]" for k in places]
-    cells = [
+    cells = _aligned(
         with_bar(values[k], low[k], high[k], row.unit, like)
         if math.isfinite(values[k])
         else TOO_FEW
         for k in places
-    ]
+    )
     first, second = _widest(heads), _widest(cells)
     bars = _bars(values, min(BAR, width - first - second - 3 * GAP))
     out = []
     for head, cell, k in zip(heads, cells, places, strict=True):
-        line = f"  {head:<{first}}  {cell:>{second}}  {bars[k]}".rstrip()
-        out += [line] if len(line) <= width else wrapped(f"  {head} {cell}", width, "    ")
+        line = f"  {head:<{first}}  {cell:<{second}}  {bars[k]}".rstrip()
+        out += [line] if len(line) <= width else wrapped(f"  {head} {cell.strip()}", width, "    ")
     more = row.size - len(places)
     if more:
         which = f"{len(places)} of {row.size:,}" if row.ordered else f"and {more:,} more components"
         out += wrapped(f"  ... {which}", width)
     return out
+
+
+def _aligned(cells: Iterable[str]) -> Lines:
+    """Numbers below each other, whatever stands behind them."""
+    parts = [cell.split(" ", 1) for cell in cells]
+    first = _widest(number for number, *_ in parts if number[-1:].isdigit())
+    return [
+        " ".join([f"{number:>{first}}" if number[-1:].isdigit() else number, *rest])
+        for number, *rest in parts
+    ]
 
 
 def typical_width(row: Answer) -> float:

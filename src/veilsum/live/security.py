@@ -14,7 +14,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from veilsum._validate import HOST_AND_PORT
 from veilsum.errors import AgentError
@@ -244,6 +244,8 @@ class PageGuard:
         Who may read; None where no certificate is asked for.
     """
 
+    methods: ClassVar[tuple[str, ...]] = METHODS
+
     def __init__(self, app: App, hosts: frozenset[str], tls: PageTls | None) -> None:
         """Nothing is asked yet."""
         self._app, self._hosts, self._tls = app, hosts, tls
@@ -254,10 +256,11 @@ class PageGuard:
         """Answer one request."""
         if scope["type"] != "http":
             return
-        refused = self._refusal(scope)
+        refused = self.refusal(scope)
         if refused is not None:
             status, text = refused
-            await answer(send, status, text + "\n", {"allow": "GET, HEAD"} if status == 405 else {})
+            allow = {"allow": ", ".join(self.methods)} if status == 405 else {}
+            await answer(send, status, text + "\n", allow)
             return
 
         async def guarded(message: MutableMapping[str, Any]) -> None:
@@ -268,14 +271,14 @@ class PageGuard:
 
         await self._app(scope, receive, guarded)
 
-    def _refusal(self, scope: Scope) -> tuple[int, str] | None:
+    def refusal(self, scope: Scope) -> tuple[int, str] | None:
         """Status and reason, for a request that is not answered."""
         headers = {
             key.decode("latin-1"): value.decode("latin-1") for key, value in scope["headers"]
         }
         host, origin = headers.get("host", "").lower(), headers.get("origin")
-        if scope["method"] not in METHODS:
-            return 405, "this page is only read: GET and HEAD"
+        if scope["method"] not in self.methods:
+            return 405, f"this page answers {', '.join(self.methods)}"
         if host not in self._hosts:
             return (
                 421,

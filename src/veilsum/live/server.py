@@ -27,6 +27,7 @@ from veilsum.live.security import (
     EXPIRES,
     READER,
     SHOWN,
+    App,
     PageAddress,
     PageGuard,
     PageTls,
@@ -70,6 +71,7 @@ TYPES = {
 }
 
 Beat = Callable[[], dict[str, Any]]
+Guard = Callable[[App, frozenset[str], PageTls | None], PageGuard]
 
 
 class PageServer:
@@ -87,6 +89,8 @@ class PageServer:
         Needed beyond loopback; who opens the page must then show a certificate.
     beat : callable, optional
         What a beat says, called in the server's thread: it must not wait.
+    guard : callable, optional
+        Makes what stands before the page, of its app, hosts and tls.
 
     Attributes
     ----------
@@ -118,10 +122,11 @@ class PageServer:
         tls: PageTls | None = None,
         *,
         beat: Beat = dict,
+        guard: Guard = PageGuard,
     ) -> None:
         """Nothing is served yet."""
         check_address(address, tls)
-        self.hub, self.address, self.tls = hub, address, tls
+        self.hub, self.address, self.tls, self._guard = hub, address, tls, guard
         self._stream = EventStream(hub, beat, (lambda _: "") if tls is None else tls.refusal)
         self._routes = [*routes, Route("/events", self._stream), *_static_routes()]
         self.on_problem: Callable[[str], None] | None = None
@@ -146,7 +151,7 @@ class PageServer:
         port = int(self._listening.getsockname()[1])
         scheme = "http" if self.tls is None else "https"
         hosts = allowed_hosts(self.address, port, self.tls)
-        app = PageGuard(Starlette(routes=self._routes), hosts, self.tls)
+        app = self._guard(Starlette(routes=self._routes), hosts, self.tls)
         try:
             self._server = EndingServer(_configuration(app, self.tls))
         except (OSError, ValueError) as problem:

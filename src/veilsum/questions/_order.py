@@ -25,10 +25,10 @@ import numpy as np
 from veilsum.errors import QuestionError
 from veilsum.questions.base import Decoded, NoisedVector, Question
 from veilsum.questions.columns import Column, Floats, Number
+from veilsum.questions.intervals import NORMAL
 
 BINS = 1024
 AVERAGED = 21  # ranks, of a quantile
-SAMPLING = 1.959964  # 95% of a normal number, for what sampling adds
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +56,10 @@ class OrderQuestion(Question):
         """The column."""
         return (self.column,)
 
+    def of_population(self) -> Question:
+        """Itself: sampling adds to how far a score may be off."""
+        return self
+
     @property
     def edges(self) -> Floats:
         """The B + 1 ends of the bins."""
@@ -77,6 +81,12 @@ def levels(at: float | Sequence[float]) -> tuple[float, ...]:
             f"levels of quantiles lie between 0 and 1 and rise, such as (0.1, 0.5, 0.9); found {at!r}"
         )
     return found
+
+
+def edge_labels(edges: Floats, width: float) -> tuple[str, ...]:
+    """Edges of bins of that width as texts, to a tenth of a bin: no two are alike."""
+    places = max(0, 1 - math.floor(math.log10(width)))
+    return tuple(f"{round(float(edge), places):.15g}" for edge in edges)
 
 
 def called(q: float) -> str:
@@ -126,7 +136,7 @@ def sampled(half: Floats, q: float, released: NoisedVector, total: float) -> Flo
     """With what sampling adds to a score, where the answer is of a population."""
     if not released.population:
         return half
-    return np.sqrt(half**2 + SAMPLING**2 * q * (1 - q) * total)
+    return np.sqrt(half**2 + NORMAL**2 * q * (1 - q) * total)
 
 
 def finding(
@@ -134,7 +144,7 @@ def finding(
 ) -> Decoded:
     """Quantiles, from their places and intervals; one number if there is one level."""
     found = np.array([[question.at_edge(place) for place in each] for each in ends]).T
-    name, unit = question.column.name, question.column.width / question.bins
+    name = question.column.name
     value, low, high = found
     middle = int(np.argmin(np.abs(np.array(at) - 0.5)))
     share = "Half" if at[middle] == 0.5 else f"{100 * at[middle]:.4g}%"
@@ -142,9 +152,8 @@ def finding(
         sentence = f"Too few records have a {name} to say a quantile."
     else:
         sentence = (
-            f"{share} of the records have a {name} below about {value[middle]:.4g}: below a number between "
-            f"{low[middle]:.4g} and {high[middle]:.4g} with at least 95% confidence. Ends are edges of bins, "
-            f"{unit:.3g} wide at least."
+            f"{share} of the records have a {name} below about {value[middle]:.4g} ({low[middle]:.4g} to "
+            f"{high[middle]:.4g} with at least 95% confidence; these are edges of bins)."
         )
     if len(at) == 1:
         one = (

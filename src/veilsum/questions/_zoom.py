@@ -28,11 +28,12 @@ import numpy as np
 
 from veilsum._statistic import Statistic
 from veilsum.questions._monotone import isotonic
-from veilsum.questions._order import SAMPLING, OrderQuestion, Path, finding, sampled, unknown
+from veilsum.questions._order import OrderQuestion, Path, finding, sampled, unknown
 from veilsum.questions._tree import Tree, reach
 from veilsum.questions.base import Decoded, Encoded, Forecast, Ints, NoisedVector, Question, counted
-from veilsum.questions.columns import Floats, Rows
+from veilsum.questions.columns import Floats, Number, Rows
 from veilsum.questions.histograms import binned
+from veilsum.questions.intervals import NORMAL
 from veilsum.questions.noise import GridNoise
 from veilsum.questions.quantile import Quantiles, TreePath, drawn, quantile_forecast
 
@@ -63,6 +64,12 @@ class ZoomedQuantiles(OrderQuestion):
     def name(self) -> str:  # type: ignore[override]
         """Of the question."""
         return Quantiles.name
+
+    @classmethod
+    def examples(cls) -> tuple[Question, ...]:
+        """A median of all records, and of some."""
+        one = cls(column=Number("x", 0.0, 4.0), bins=40, at=(0.5,))
+        return one, one.within()
 
     def at_once(self) -> Quantiles:
         """By a tree alone."""
@@ -133,7 +140,7 @@ class ZoomedQuantiles(OrderQuestion):
         paths = self._paths(released)
         rough, fine = paths[0], paths[-1]
         if rough.few and fine.few:
-            return (unknown(self, self.at),)
+            return (unknown(self, self.at), *fine.number(released[-1]))
         form = shape(rough)
         ends = []
         for q in self.at:
@@ -141,18 +148,18 @@ class ZoomedQuantiles(OrderQuestion):
             low, high = path.interval(q, sampled(half, q, released[-1], path.total))
             everywhere = Path(rough.edges, spread_over(path, form), path.total)
             ends.append((min(max(everywhere.quantile(q), low), high), low, high))
-        return (finding(self, self.at, ends),)
+        return (finding(self, self.at, ends), *fine.number(released[-1]))
 
     def forecast(self, records: int, noise: GridNoise) -> Forecast:
         """Where values are spread evenly: noise and half a cell of the last stage."""
         tree, shares = self.at_once().tree, self.stages
         inside, off = float(records), noise.sd * tree.rms()
         for share in shares[1:]:
-            inside = min(inside, 2 * WIDER * SAMPLING * off * len(self.at))
+            inside = min(inside, 2 * WIDER * NORMAL * off * len(self.at))
             sigma = noise.sd / tree.height * shares[0] / share
             cells = cells_for(inside, sigma, self.bins)
             off = sigma * math.sqrt(cells) / 2
-            width = SAMPLING * off + inside / cells / 2
+            width = NORMAL * off + inside / cells / 2
         return quantile_forecast(self, min(self.at, key=lambda q: abs(q - 0.5)), width, records)
 
     def draw(self, findings: Sequence[Decoded], ax: Axes) -> None:
@@ -222,14 +229,14 @@ class BinRuns(OrderQuestion):
     def forecast(self, records: int, noise: GridNoise) -> Forecast:
         """Of a count."""
         return Forecast(
-            NoisedVector(np.zeros(1), noise).half(), SAMPLING * math.sqrt(records / self.cells),
+            NoisedVector(np.zeros(1), noise).half(), NORMAL * math.sqrt(records / self.cells),
             of="a count", scale=float(records),
         )  # fmt: skip
 
 
 def cells_for(inside: float, sigma: float, bins: int) -> int:
     """K = (2 M/(z sigma))^(2/3)."""
-    best = round(math.pow(2 * inside / (SAMPLING * sigma), 2 / 3))
+    best = round(math.pow(2 * inside / (NORMAL * sigma), 2 / 3))
     return min(max(best, FEWEST), bins)
 
 

@@ -434,8 +434,12 @@ def entries(rows: Rows) -> int:
 
 
 def uncertain(half: float, records: float, reach: float) -> float:
-    """Half an interval of a ratio whose bottom is `records` within `reach`; 10 times where that may be 0."""
-    return half / max(1 - reach / records, 0.1)
+    """Half an interval of a share whose bottom is `records` within `reach`.
+
+    An answer is refused where the released bottom is at most `reach`, which is rare where `records` is more
+    than twice that; below it an answer counts as 10 times as wide, and as 10 where it is always refused.
+    """
+    return 10.0 if reach >= records else half / max(1 - 2 * reach / records, 0.1)
 
 
 def too_few(quantity: str, what: str, labels: tuple[str, ...] = ()) -> Decoded:
@@ -452,7 +456,7 @@ def bars(finding: Decoded, ax: Axes) -> None:
     value, low, high = (
         np.ravel(x).astype(float) for x in (finding.value, finding.low, finding.high)
     )
-    labels = finding.labels or (finding.quantity,)
+    labels = finding.labels or (finding.quantity,) * len(value)
     place = np.arange(len(value))
     ax.barh(place, value, color="C0", alpha=0.6)
     reach = [np.maximum(value - low, 0), np.maximum(high - value, 0)]

@@ -112,10 +112,7 @@ class Number(Column):
 
     def read(self, values: NDArray[Any]) -> Floats:
         """Shares of the range; NaN where there is no value."""
-        x = numbers(values)
-        if not x.flags.writeable or x is values:
-            x = x.copy()
-        x -= self.low
+        x = numbers(values) - self.low
         x /= self.width
         return np.clip(x, 0.0, 1.0, out=x)
 

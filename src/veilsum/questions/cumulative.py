@@ -21,9 +21,10 @@ from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 
-from veilsum.questions._order import BINS, SAMPLING
+from veilsum.questions._order import BINS, edge_labels
 from veilsum.questions.base import Decoded, Forecast, NoisedVector, Question
 from veilsum.questions.columns import Floats, Number
+from veilsum.questions.intervals import NORMAL
 from veilsum.questions.noise import GridNoise
 from veilsum.questions.quantile import TreePath, TreeQuestion
 
@@ -86,8 +87,10 @@ class Cdf(TreeQuestion):
             value = low = high = np.full(self.bins + 1, math.nan)
         else:
             value, low, high = self._curve(path, released.population)
-        return self._finding(value, low, high, self.shown, False), self._finding(
-            value, low, high, np.arange(1, self.bins), True
+        return (
+            self._finding(value, low, high, self.shown, False),
+            *path.number(released),
+            self._finding(value, low, high, np.arange(1, self.bins), True),
         )
 
     def _curve(self, path: TreePath, population: bool) -> tuple[Floats, Floats, Floats]:
@@ -111,16 +114,17 @@ class Cdf(TreeQuestion):
                 f"The band holds the share of records below every threshold at once with 95% confidence, to "
                 f"{100 * half:.2g} percentage points or less."
             )
+        labels = edge_labels(edges, self.column.width / self.bins)
         return Decoded(
             f"{'all shares' if all_of_it else 'share'} of {name} below", value[at], low[at], high[at],
-            tuple(f"{edge:.6g}" for edge in edges), sentence, axis=edges, detail=all_of_it,
+            labels, sentence, axis=edges, detail=all_of_it, together=True,
         )  # fmt: skip
 
     def forecast(self, records: int, noise: GridNoise) -> Forecast:
         """Of a threshold in the middle."""
         sd = noise.sd * self.tree.rms()
         return Forecast(
-            SAMPLING * sd / records, SAMPLING * 0.5 / math.sqrt(records), of="a share below",
+            NORMAL * sd / records, NORMAL * 0.5 / math.sqrt(records), of="a share below",
             scale=1.0, fewer="fewer bins",
         )  # fmt: skip
 

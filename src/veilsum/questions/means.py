@@ -163,6 +163,6 @@ class MeanOfSome(Mean):
         """At the middle of the range."""
         width = self.column.width
         zeros = NoisedVector(np.zeros(2), noise)
-        half = uncertain(zeros.half([0.5, 0.5]) * width / records, records, zeros.half([1.0, 1.0]))
+        half = uncertain(zeros.half([0.5, 0.5]) / records, records, zeros.half([1.0, 1.0])) * width
         sampling = NORMAL * width / math.sqrt(12 * records)
         return Forecast(half, sampling, of=f"the mean of {self.column.name}", scale=width)

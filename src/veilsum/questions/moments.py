@@ -36,7 +36,7 @@ import numpy as np
 from veilsum._statistic import Statistic, Status
 from veilsum.questions.base import NoisedVector
 from veilsum.questions.columns import Floats
-from veilsum.questions.intervals import NORMAL, ratio
+from veilsum.questions.intervals import NORMAL, ratio, student_quantile
 
 
 @dataclass(frozen=True)
@@ -110,15 +110,6 @@ def variances(n: Floats, first: Floats, second: Floats) -> Floats:
     """E s^2 - (E s)^2; 0 where there is no record."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(np.where(n > 0, second / n - (first / n) ** 2, 0.0))
-
-
-def student_quantile(freedom: float) -> float:
-    """x with P(|T| <= x) = 95%, by the first three terms of Fisher's expansion around the normal law."""
-    z, f = NORMAL, freedom
-    one = (z**3 + z) / 4
-    two = (5 * z**5 + 16 * z**3 + 3 * z) / 96
-    three = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384
-    return z + one / f + two / f**2 + three / f**3
 
 
 class Centred(MomentCode):

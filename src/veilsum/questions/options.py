@@ -53,6 +53,10 @@ def _numbers(words: Sequence[str]) -> tuple[float, ...]:
     return tuple(float(part) for part in words[0].split(","))
 
 
+def _bounds(words: Sequence[str]) -> tuple[str, tuple[float, float]]:
+    return words[0], _pair(words[1:])
+
+
 def _number_or_more(words: Sequence[str]) -> float | tuple[float, ...]:
     found = _numbers(words)
     return found[0] if len(found) == 1 else found
@@ -74,7 +78,7 @@ TEXTS = "Sequence[str]"
 BY_COLUMN = f"Mapping[str, {PAIR}]"
 FORMS = (  # the first whose text is in the annotation, so those that contain others come first
     (f"tuple[{TEXTS}", Form("A,B,...", 1, _texts, True)),
-    (BY_COLUMN, Form("LOW HIGH", 2, _pair, True)),
+    (BY_COLUMN, Form("COLUMN LOW HIGH", 3, _bounds, True)),
     (f"Mapping[str, {TEXTS}]", Form("COLUMN=A,B,...", 1, _named, True)),
     (f"Sequence[{PAIR}]", Form("LOW HIGH", 2, _pair, True)),
     (f"tuple[{PAIR}", Form("LOW HIGH", 2, _pair, True)),
@@ -124,13 +128,8 @@ class Option:
         text = f"{self.flag} {self.form.shown}".strip()
         return (text if self.required else f"[{text}]") + (" ..." if self.form.repeats else "")
 
-    def value(
-        self, question: str, given: Sequence[Sequence[str]], columns: Sequence[str] = ()
-    ) -> Any:
-        """What its words mean, or an error that says how it is written.
-
-        Bounds by column are given in the order of the columns, or once for all of them.
-        """
+    def value(self, question: str, given: Sequence[Sequence[str]]) -> Any:
+        """What its words mean, or an error that says how it is written."""
         try:
             read = [self.form.read(words) for words in given]
         except ValueError:
@@ -138,15 +137,7 @@ class Option:
             raise QuestionError(
                 f"{question} takes {self.flag} {self.form.shown}; found {self.flag} {said}"
             ) from None
-        if BY_COLUMN in self.annotation:
-            if len(read) not in (1, len(columns)):
-                raise QuestionError(
-                    f"{question} takes {self.flag} {self.form.shown} once for all columns, or once for "
-                    f"each of {', '.join(columns)}, in that order; found it {len(read)} times"
-                )
-            each = read * len(columns) if len(read) == 1 else read
-            return dict(zip(columns, each, strict=True))
-        if self.form.read is _named:
+        if self.form.read in (_named, _bounds):
             return dict(read)
         if self.form.repeats:
             return tuple(read)
@@ -257,7 +248,7 @@ def made(name: str, columns: Sequence[str], given: Given, fill: Fill | None = No
                 f"{known.name} has no option {flag}; {did_you_mean(flag, flags)}it is asked as: "
                 f"{known.usage}"
             )
-        values[option.name] = option.value(known.name, times, columns)
+        values[option.name] = option.value(known.name, times)
     if fill is not None:
         values = dict(fill(known.name, columns, values))
     for option in known.options:

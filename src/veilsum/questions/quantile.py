@@ -26,7 +26,6 @@ from veilsum._statistic import Statistic
 from veilsum.questions._monotone import isotonic
 from veilsum.questions._order import (
     BINS,
-    SAMPLING,
     OrderQuestion,
     Path,
     finding,
@@ -38,6 +37,7 @@ from veilsum.questions._tree import PrefixReach, Tree, best_tree, reach
 from veilsum.questions.base import Decoded, Encoded, Forecast, Ints, NoisedVector, Question, counted
 from veilsum.questions.columns import Floats, Number, Rows
 from veilsum.questions.histograms import binned
+from veilsum.questions.intervals import NORMAL
 from veilsum.questions.noise import GridNoise, priced
 
 if TYPE_CHECKING:
@@ -145,8 +145,16 @@ class TreePath:
     @property
     def few(self) -> bool:
         """Whether there may be no record at all."""
-        spread = 0.0 if self.public else SAMPLING * self.sd * math.sqrt(self.tree.top)
-        return bool(self.total <= spread)
+        return bool(self.total <= self.spread)
+
+    @property
+    def spread(self) -> float:
+        """How far the total may be off, with 95%."""
+        return 0.0 if self.public else NORMAL * self.sd * math.sqrt(self.tree.top)
+
+    def number(self, released: NoisedVector) -> tuple[Decoded, ...]:
+        """How many records there are, where that is not public."""
+        return () if self.public else (released.number(self.total, self.spread),)
 
     def rising(self) -> Path:
         """The nearest nondecreasing counts from 0 to the total."""
@@ -211,29 +219,31 @@ class Quantiles(TreeQuestion):
 
     @classmethod
     def examples(cls) -> tuple[Question, ...]:
-        """In one release, of all records and of some."""
+        """In one release and in three, of all records and of some."""
+        from veilsum.questions._zoom import ZoomedQuantiles
+
         one = cls(column=Number("x", 0.0, 4.0), bins=40, at=(0.25, 0.5, 0.9))
-        return one, one.within()
+        return one, one.within(), *ZoomedQuantiles.examples()
 
     def decode(self, released: NoisedVector) -> tuple[Decoded, ...]:
         """Where the counts reach each level."""
         path = self.path(released)
         if path.few:
-            return (unknown(self, self.at),)
+            return (unknown(self, self.at), *path.number(released))
         rising, filled = path.rising(), path.filled()
         ends = []
         for q in self.at:
             low, high = rising.interval(q, sampled(path.half(q), q, released, path.total))
             place = filled.quantile(q, float(path.deviation(q).max()))
             ends.append((min(max(place, low), high), low, high))
-        return (finding(self, self.at, ends),)
+        return (finding(self, self.at, ends), *path.number(released))
 
     def forecast(self, records: int, noise: GridNoise) -> Forecast:
         """Of the level whose score is furthest off, where values are spread evenly."""
         q = min(self.at, key=lambda q: abs(q - 0.5))
         edge = round(q * self.bins)
         sd = noise.sd * math.sqrt(self.tree.variances(not self.partial, q)[edge])
-        return quantile_forecast(self, q, SAMPLING * sd, records)
+        return quantile_forecast(self, q, NORMAL * sd, records)
 
     def draw(self, findings: Sequence[Decoded], ax: Axes) -> None:
         """Levels over values, with intervals."""
@@ -245,7 +255,7 @@ def quantile_forecast(question: OrderQuestion, q: float, half: float, records: i
     width = question.column.width
     within = width * max(1 / question.bins, half / records)
     return Forecast(
-        min(within, width), SAMPLING * width * math.sqrt(q * (1 - q) / records),
+        min(within, width), NORMAL * width * math.sqrt(q * (1 - q) / records),
         of=f"a quantile of {question.column.name}", scale=width,
     )  # fmt: skip
 

@@ -27,7 +27,7 @@ import numpy as np
 
 from veilsum._statistic import Statistic
 from veilsum.errors import QuestionError
-from veilsum.questions._order import SAMPLING
+from veilsum.questions._order import edge_labels
 from veilsum.questions._risk import at_risk, kaplan_meier, log_rank, without_difference
 from veilsum.questions.base import (
     Decoded,
@@ -39,7 +39,7 @@ from veilsum.questions.base import (
 )
 from veilsum.questions.columns import Category, Column, Floats, Number, Rows
 from veilsum.questions.histograms import binned, projected
-from veilsum.questions.intervals import CONFIDENCE
+from veilsum.questions.intervals import CONFIDENCE, NORMAL
 from veilsum.questions.noise import GridNoise
 
 if TYPE_CHECKING:
@@ -124,9 +124,9 @@ class Survival(Question):
 
     @classmethod
     def examples(cls) -> tuple[Question, ...]:
-        """With two arms, and with none, where some records may be out."""
+        """Without arms, and with two, where some records may be out."""
         arms = cls.make("t", between=(0, 4), event="e", arm="arm", arms=("a", "b"), bins=4)
-        return arms, cls.make("t", between=(0, 4), event="e", bins=6).within()
+        return cls.make("t", between=(0, 4), event="e", bins=6), arms.within()
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -157,6 +157,10 @@ class Survival(Question):
     def edges(self) -> Floats:
         """Ends of the bins of time."""
         return np.linspace(self.time.low, self.time.high, self.bins + 1)
+
+    def of_population(self) -> Question:
+        """Itself: records are drawn again, too."""
+        return self
 
     def encode(self, rows: Rows) -> Encoded:
         """The arm, the bin, and whether the event happened before the range ends."""
@@ -198,7 +202,7 @@ class Survival(Question):
         rest = released.sd * np.sqrt(2 * np.arange(self.bins, 0, -1))  # of the noise of a risk set
         unknown = risk <= CLEAR * rest
         low, high = np.where(unknown, 0.0, low), np.where(unknown, 1.0, high)
-        few = risk[:, :1] <= SAMPLING * rest[0]
+        few = risk[:, :1] <= NORMAL * rest[0]
         value, low, high = (np.where(few, math.nan, x) for x in (value, low, high))
         low, high = (np.minimum.accumulate(x, axis=1) for x in (low, high))
         return Decoded(
@@ -208,7 +212,7 @@ class Survival(Question):
         )  # fmt: skip
 
     def _labels(self) -> tuple[str, ...]:
-        ends = [f"{edge:.6g}" for edge in self.edges[1:]]
+        ends = edge_labels(self.edges[1:], self.time.width / self.bins)
         return tuple(f"{arm}: {end}" if arm else end for arm in self.arms for end in ends)
 
     def _sentence(self, value: Floats, low: Floats, high: Floats) -> str:
@@ -226,7 +230,7 @@ class Survival(Question):
     def _test(self, table: Floats, released: NoisedVector) -> Decoded:
         """The p-value of no difference."""
         name = f"p-value of no difference between {self.arms[0]} and {self.arms[1]} (log-rank)"
-        if at_risk(table)[:, 0].min() <= SAMPLING * released.sd * math.sqrt(2 * self.bins):
+        if at_risk(table)[:, 0].min() <= NORMAL * released.sd * math.sqrt(2 * self.bins):
             nan = math.nan
             return Decoded(
                 name, nan, nan, nan, sentence="Too few records in an arm to compare them."
@@ -247,9 +251,16 @@ class Survival(Question):
         """How many records each arm has."""
         counts = released.values.reshape(len(self.arms), -1).sum(axis=1)
         half = released.half(np.ones(2 * self.bins))
+        if self.arm is None:
+            return released.number(float(counts[0]), half)
         low, high = np.maximum(counts - half, 0.0), np.maximum(counts + half, 0.0)
-        labels = self.arms if self.arm is not None else ("all",)
-        return Decoded("records", np.maximum(counts, 0.0), low, high, labels, detail=True)
+        sentence = "These are about " + ", ".join(
+            f"{max(count, 0):,.0f} records in {arm}"
+            for count, arm in zip(counts, self.arms, strict=True)
+        )
+        return Decoded(
+            "records", np.maximum(counts, 0.0), low, high, self.arms, f"{sentence}.", detail=True
+        )
 
     def forecast(self, records: int, noise: GridNoise) -> Forecast:
         """In the middle of the time, events and censoring spread evenly."""
@@ -259,9 +270,10 @@ class Survival(Question):
         again = kaplan_meier(self._again(shaped, released, AGAIN, False)) - kaplan_meier(shaped)
         half = np.quantile(np.abs(again), CONFIDENCE, axis=0).mean(axis=0)[self.bins // 2]
         each = records / len(self.arms)
+        hidden = NORMAL * noise.sd * math.sqrt(2 * self.bins) / each  # of an arm, by its noise
         return Forecast(
-            float(half), SAMPLING * 0.5 / math.sqrt(each), of="a share that survives", scale=1.0,
-            fewer="fewer bins",
+            max(float(half), hidden if hidden >= 1 else 0.0), NORMAL * 0.5 / math.sqrt(each),
+            of="a share that survives", scale=1.0, fewer="fewer bins",
         )  # fmt: skip
 
     def draw(self, findings: Sequence[Decoded], ax: Axes) -> None:

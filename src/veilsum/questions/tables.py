@@ -89,12 +89,14 @@ class TwoWayTable(Shares):
 
     def draw(self, findings: Sequence[Decoded], ax: Axes) -> None:
         """A map of the cells, with the percentage in each."""
-        share = np.reshape(findings[0].value, (self.down.places, self.across.places))
+        released = np.reshape(findings[0].value, (self.down.places, self.across.places))
+        share = np.nan_to_num(released)
         ax.imshow(share, cmap="Blues", vmin=0.0, aspect="auto")
-        middle = float(np.nanmax(share)) / 2
-        for (row, column), value in np.ndenumerate(share):
+        middle = float(share.max()) / 2
+        for (row, column), value in np.ndenumerate(released):
             colour = "white" if value > middle else "black"
-            ax.text(column, row, f"{100 * value:.3g}%", ha="center", va="center", color=colour)
+            text = "?" if np.isnan(value) else f"{100 * value:.3g}%"
+            ax.text(column, row, text, ha="center", va="center", color=colour)
         ax.set_xticks(range(self.across.places), self.across.values)
         ax.set_yticks(range(self.down.places), self.down.values)
         ax.set_xlabel(self.across.name)
