@@ -137,6 +137,7 @@ class Guess:
         sd: Floats,
         surrogate: NormalSurrogate,
         rng: np.random.Generator | None = None,
+        least: float = 0.0,
     ) -> Guess:
         """The guess that a noised gradient at b leads to, a fraction `UNKNOWN` of the step not being known.
 
@@ -150,6 +151,8 @@ class Guess:
             Of the records.
         rng
             To draw what is not known; without it that counts as 0.
+        least
+            Of the length of the step by which the unknown is drawn.
         """
         size = self.b.shape[-1]
         there = surrogate.solved(surrogate.at(self.b)[0] - gradient, self.b)
@@ -158,7 +161,8 @@ class Guess:
         own = np.asarray(sd)[..., None, None] ** 2 * inverse @ inverse
         off = UNKNOWN * np.linalg.norm(step, axis=-1)[..., None] / np.sqrt(size)
         if rng is not None:
-            step = step + off * rng.standard_normal(step.shape)
+            drawn = np.maximum(off, UNKNOWN * least / np.sqrt(size))
+            step = step + drawn * rng.standard_normal(step.shape)
         own = own + off[..., None] ** 2 * np.eye(size)
         if self.covariance is None:
             return Guess(self.b + step, own)
