@@ -286,15 +286,16 @@ class Logistic(Question):
     def _sentence(self, value: Floats, low: Floats, high: Floats) -> str:
         """One for each column."""
         found = []
-        what = f"the odds of {self.y.values[1]} in {self.y.name}"
+        what = f"the odds that {self.y.name} is {self.y.values[1]}"
+        others = " and the others equal" if len(self.x) > 1 else ""
         for column, b, first, last in zip(self.x, value, low, high, strict=True):
             if math.isnan(b):
                 found.append(f"Noise hides how {what} go with {column.name}.")
                 continue
             times, least, most = (math.exp(min(x, 500.0)) for x in (b, first, last))
             found.append(
-                f"Where {column.name} is 1 higher, {what} are about {times:.3g} times as high ({least:.3g} "
-                f"to {most:.3g} with 95% confidence)."
+                f"Where {column.name} is 1 higher{others}, {what} are about {times:.3g} times as high "
+                f"({least:.3g} to {most:.3g} with 95% confidence)."
             )
         return " ".join(found)
 
