@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -98,6 +98,12 @@ class ZoomedQuantiles(OrderQuestion):
     def stage(self, k: int, before: Sequence[NoisedVector]) -> Question:
         """The tree; then cells, by what was released."""
         return self.at_once() if k == 0 else self._cells(self._edges(before[:k]))
+
+    def terms(self) -> dict[str, Any]:
+        """With the tree, and the shares of the stages."""
+        return super().terms() | {
+            "branching": self.at_once().branching, "shares": list(self.stages)
+        }  # fmt: skip
 
     def _cells(self, edges: tuple[int, ...]) -> BinRuns:
         return BinRuns(column=self.column, bins=self.bins, partial=self.partial, places=edges)
