@@ -28,6 +28,7 @@ from veilsum.questions.columns import Column, Floats, Number
 from veilsum.questions.intervals import NORMAL
 
 BINS = 1024
+HIDDEN = 4.0  # times sampling, for the forecast of an answer that will be none
 AVERAGED = 21  # ranks, of a quantile
 
 

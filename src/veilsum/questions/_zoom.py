@@ -166,7 +166,8 @@ class ZoomedQuantiles(OrderQuestion):
             cells = cells_for(inside, sigma, self.bins)
             off = sigma * math.sqrt(cells) / 2
             width = NORMAL * off + inside / cells / 2
-        return quantile_forecast(self, min(self.at, key=lambda q: abs(q - 0.5)), width, records)
+        q = min(self.at, key=lambda q: abs(q - 0.5))
+        return quantile_forecast(self, q, width, records, NORMAL * sigma * math.sqrt(cells))
 
     def draw(self, findings: Sequence[Decoded], ax: Axes) -> None:
         """Levels over values, with intervals."""
@@ -241,7 +242,9 @@ class BinRuns(OrderQuestion):
 
 
 def cells_for(inside: float, sigma: float, bins: int) -> int:
-    """K = (2 M/(z sigma))^(2/3)."""
+    """K = (2 M/(z sigma))^(2/3), at most B."""
+    if NORMAL * sigma * bins**1.5 <= 2 * inside:
+        return bins
     best = round(math.pow(2 * inside / (NORMAL * sigma), 2 / 3))
     return min(max(best, FEWEST), bins)
 

@@ -27,7 +27,7 @@ import numpy as np
 
 from veilsum._statistic import Statistic
 from veilsum.errors import QuestionError
-from veilsum.questions._order import edge_labels
+from veilsum.questions._order import HIDDEN, edge_labels
 from veilsum.questions._risk import at_risk, kaplan_meier, log_rank, without_difference
 from veilsum.questions.base import (
     Decoded,
@@ -270,10 +270,10 @@ class Survival(Question):
         again = kaplan_meier(self._again(shaped, released, AGAIN, False)) - kaplan_meier(shaped)
         half = np.quantile(np.abs(again), CONFIDENCE, axis=0).mean(axis=0)[self.bins // 2]
         each = records / len(self.arms)
-        hidden = NORMAL * noise.sd * math.sqrt(2 * self.bins) / each  # of an arm, by its noise
+        sampling = NORMAL * 0.5 / math.sqrt(each)
+        hidden = HIDDEN * sampling if NORMAL * noise.sd * math.sqrt(2 * self.bins) >= each else 0.0
         return Forecast(
-            max(float(half), hidden if hidden >= 1 else 0.0), NORMAL * 0.5 / math.sqrt(each),
-            of="a share that survives", scale=1.0, fewer="fewer bins",
+            max(float(half), hidden), sampling, of="a share that survives", scale=1.0, fewer="fewer bins",
         )  # fmt: skip
 
     def draw(self, findings: Sequence[Decoded], ax: Axes) -> None:
