@@ -27,6 +27,7 @@ from veilsum.questions._monotone import isotonic
 from veilsum.questions._order import (
     BINS,
     HIDDEN,
+    OFTEN,
     OrderQuestion,
     Path,
     finding,
@@ -266,7 +267,7 @@ def quantile_forecast(
     """
     width = question.column.width
     sampling = NORMAL * math.sqrt(q * (1 - q) / records)
-    hidden = HIDDEN * sampling if question.partial and spread >= records else 0.0
+    hidden = HIDDEN * sampling if question.partial and OFTEN * spread >= records else 0.0
     return Forecast(
         width * max(1 / question.bins, half / records, hidden), width * sampling,
         of=f"a quantile of {question.column.name}", scale=width,
