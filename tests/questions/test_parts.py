@@ -14,8 +14,8 @@ from veilsum.errors import QuestionError
 from veilsum.privacy.laws import DiscreteLaplace
 from veilsum.privacy.noise_quantile import additive_quantile
 from veilsum.questions import By, Category, Number
-from veilsum.questions.base import BLOCK, Encoded, add_up
 from veilsum.questions.columns import Candidates, Sides, UnreadableValueError
+from veilsum.questions.encoding import BLOCK, Encoded, add_up
 from veilsum.questions.intervals import fieller, ratio, reach, student_quantile, summed
 from veilsum.questions.moments import BERNSTEIN, CENTRED, Centred
 

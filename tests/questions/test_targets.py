@@ -245,3 +245,42 @@ def test_a_population_s_mean_has_the_vector_of_a_variance() -> None:
     found = by.decode(replace(released(by, steps, noise, 300), population=True))
     assert found[0].quantity == "mean of x by g"
     assert "population" not in found[0].quantity
+
+
+@pytest.mark.parametrize("beyond", [0.01, 0.05])
+def test_records_beyond_the_bounds_are_seen_and_count_as_the_bound(beyond: float) -> None:
+    """1% and 5% of records above: their share is above its noise, and the mean is that of clipped records."""
+    rng, above = np.random.default_rng(1), round(beyond * N)
+    values = np.concatenate([rng.uniform(0, 10, N - above), rng.uniform(20, 1000, above)])
+    mean = questions.mean("x", between=(0.0, 10.0))
+    share = questions.clipped("x", between=(0.0, 10.0))
+    covered = np.zeros(2)
+    for question, truth, k in ((mean, values.clip(0, 10).mean(), 0), (share, above / N, 1)):
+        noise = noise_of(question, 1.0)
+        true = vector(question, {"x": question.columns[0].read(values)}, noise)
+        for _ in range(REPEATED):
+            steps = true + noise.law.sample(len(true), rng)
+            found = question.decode(released(question, steps, noise, N))[0]
+            low, high = np.ravel(found.low)[-1], np.ravel(found.high)[-1]
+            covered[k] += low <= truth <= high
+            if beyond == 0.05:
+                assert k == 0 or low > 0
+    assert (covered / REPEATED > 0.95 - 5 * math.sqrt(0.95 * 0.05 / REPEATED)).all()
+
+
+def test_a_clipped_share_says_how_many_count_as_a_bound() -> None:
+    clipped = questions.clipped("x", between=(0.0, 10.0))
+    noise = noise_of(clipped, 1.0)
+    (found,) = clipped.decode(released(clipped, [0, 900, 100], noise, 1000))
+    assert "10% above 10" in found.sentence
+    assert found.labels == ("below 0", "0 to 10", "above 10")
+
+
+@pytest.mark.parametrize("rows", [["1", "2"], ["1"] * 7])
+def test_a_table_is_what_a_count_of_pairs_is(rows: list[str]) -> None:
+    table = questions.table("a", "b", categories=(("1", "2"), ("u", "v", "w")))
+    noise = noise_of(table, 1.0)
+    a, b = np.array(rows), np.array(["w"] * len(rows))
+    read = {"a": table.down.read(a), "b": table.across.read(b)}
+    expected = [0, 0, rows.count("1"), 0, 0, rows.count("2")]
+    assert vector(table, read, noise).tolist() == expected

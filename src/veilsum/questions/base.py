@@ -25,7 +25,6 @@ partial encodings have for that.
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
@@ -34,13 +33,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from veilsum._registry import Registry
-from veilsum._statistic import Statistic, Status
+from veilsum._statistic import Statistic
 from veilsum.errors import QuestionError
-from veilsum.questions.columns import RECORDS, Column, Floats, Rows
-from veilsum.questions.intervals import fieller, reach
+from veilsum.questions.answers import Decoded, Forecast, NoisedVector, bars, too_few, uncertain
+from veilsum.questions.columns import Column, Rows
+from veilsum.questions.encoding import Encoded, Ints, add_up, counted, entries
+from veilsum.questions.intervals import fieller
 from veilsum.questions.noise import GridNoise
 
 if TYPE_CHECKING:
@@ -63,162 +63,7 @@ __all__ = [
     "uncertain",
 ]
 
-Ints = NDArray[np.int64]
-DRAWS = 4000  # of simulated noise, where an interval has no closed form
-
 QUESTIONS: Registry[type[Question]]
-
-
-@dataclass(frozen=True)
-class Encoded:
-    """Where records are, and what they have there.
-
-    Parameters
-    ----------
-    cells : array of int, optional
-        (records,): of `Question.cells`, -1 for a record that is out; None: all are in cell 0.
-    parts : array of float, optional
-        (records, P); None for a count of 1.
-    """
-
-    cells: Ints | None = None
-    parts: Floats | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class NoisedVector:
-    """The noised vector of a question, and what is public about it: all that `decode` may see.
-
-    Parameters
-    ----------
-    values : array
-        (dimension,): total plus noise, in the statistic's units.
-    noise : GridNoise
-        Of each component.
-    records : int, optional
-        How many records there are, where that is public and all of them are in; else None.
-    table : int, optional
-        How many records there are in all, in or out, where that is public.
-    population : bool
-        Whether intervals are to be of the population that the records were sampled from.
-    """
-
-    values: Floats
-    noise: GridNoise
-    records: int | None = None
-    table: int | None = None
-    population: bool = False
-
-    @property
-    def sd(self) -> float:
-        """Of the noise of a component."""
-        return self.noise.sd
-
-    def half(self, weights: ArrayLike = (1.0,), sampling: float = 0.0) -> float:
-        """x with P(|sum_k w_k noise_k + normal| <= x) >= 95% (`intervals.reach`).
-
-        Parameters
-        ----------
-        weights
-            Of independent components.
-        sampling
-            Variance of an independent normal number that is added.
-        """
-        w = np.abs(np.asarray(weights, dtype=np.float64).ravel())
-        step = float(self.noise.step)
-        return reach(self.noise.law, tuple(w[w > 0].tolist()), sampling / step**2) * step
-
-    def rng(self) -> np.random.Generator:
-        """For simulated noise: seeded by the released numbers, so that an answer stays what it is."""
-        seed = np.frombuffer(
-            np.ascontiguousarray(self.values, dtype=np.float64).tobytes(), np.uint32
-        )
-        return np.random.default_rng([int(word) for word in seed])
-
-    def simulated(self, draws: int = DRAWS, rng: np.random.Generator | None = None) -> Floats:
-        """(draws, dimension): further noise of the same law, for intervals; never for a release."""
-        shape = (draws, *self.values.shape)
-        found = self.noise.law.sample(shape, self.rng() if rng is None else rng)
-        return np.asarray(found * float(self.noise.step))
-
-    def number(self, value: float, half: float) -> Decoded:
-        """The detail that says how many records an answer is of, where that was released."""
-        value, low, high = (max(x, 0.0) for x in (value, value - half, value + half))
-        sentence = f"These are about {value:,.0f} records."
-        return Decoded("records", value, low, high, sentence=sentence, detail=True)
-
-    def part(self, values: Floats) -> NoisedVector:
-        """The same release of a part of the vector, whose number of records is private."""
-        return replace(self, values=values, records=None)
-
-
-@dataclass(frozen=True, eq=False)
-class Decoded:
-    """One answer: a number, or one for each label, with intervals.
-
-    Parameters
-    ----------
-    quantity : str
-        What it is, such as "mean of kwh".
-    value, low, high : float or array
-        NaN where it cannot be said, such as the mean of too few.
-    labels : tuple of str
-        Of the components, such as bins; empty for one number.
-    sentence : str
-        What it says, for a reader without theory.
-    unit : str
-        Of the numbers.
-    axis : array, optional
-        Where components lie on a line, such as the ends of bins.
-    detail : bool
-        Whether it stands behind the answer, such as the count that a mean is of.
-    together : bool
-        Whether all intervals hold at once with 95%, those of each group by group, instead of each of them.
-    """
-
-    quantity: str
-    value: Any
-    low: Any
-    high: Any
-    labels: tuple[str, ...] = ()
-    sentence: str = ""
-    unit: str = ""
-    axis: Floats | None = None
-    detail: bool = False
-    together: bool = False
-
-
-@dataclass(frozen=True)
-class Forecast:
-    """What an answer will be good for, before anything is read.
-
-    Parameters
-    ----------
-    half : float
-        Half the width of the 95% interval that noise alone makes, of a typical component.
-    sampling : float
-        The same of sampling: of what the same number of other records would have said.
-    unit : str
-        Of both.
-    of : str
-        What they are of, such as "the mean".
-    scale : float
-        Of the whole range, of which a half is a percentage; 0 where there is none.
-    fewer : str
-        What would make the question cheaper besides rows and epsilon, such as "fewer bins".
-    """
-
-    half: float
-    sampling: float
-    unit: str = ""
-    of: str = ""
-    scale: float = 0.0
-    fewer: str = ""
-
-    @property
-    def useful(self) -> bool:
-        """Whether noise is at most three times sampling."""
-        return self.half <= 3 * self.sampling
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -390,87 +235,6 @@ class Question(ABC):
 
 
 QUESTIONS = Registry[type[Question]]("question", "veilsum.questions", QuestionError)
-
-
-BLOCK = 1 << 20  # records added up at a time: below 2^53 steps, so that floats are exact
-
-
-def add_up(
-    encoded: Encoded, cells: int, parts: int, step: Fraction, weights: Ints | None = None
-) -> Ints:
-    """Totals by cell and part, exactly; each record is rounded to floor(x/step + 1/2) first."""
-    placed, x = encoded.cells, encoded.parts
-    if placed is None and x is None:
-        raise QuestionError("an encoding has cells, or parts, or both")
-    total = np.zeros((cells, parts), dtype=np.int64)
-    count = len(x if placed is None else placed)  # type: ignore[arg-type]
-    for start in range(0, count, BLOCK):
-        block = slice(start, start + BLOCK)
-        inside = None if placed is None else placed[block]
-        if x is None:
-            w = None if weights is None else weights[block]
-            total += _by_cell(inside, w, cells)[:, None]  # type: ignore[arg-type]
-            continue
-        steps = x[block] / float(step)
-        steps += 0.5
-        np.floor(steps, out=steps)
-        for p in range(parts):
-            if inside is None:
-                total[0, p] += int(steps[:, p].sum())
-            else:
-                total[:, p] += _by_cell(inside, steps[:, p], cells)
-    return total.ravel()
-
-
-def _by_cell(cells: Ints, weights: Any, count: int) -> Ints:
-    """Sums of each cell; those of cell -1 are left out."""
-    found = np.bincount(cells + 1, weights, minlength=count + 1)[1:]
-    return np.asarray(np.rint(found).astype(np.int64))
-
-
-def entries(rows: Rows) -> int:
-    """How many records there are."""
-    return len(rows[RECORDS] if RECORDS in rows else next(iter(rows.values())))
-
-
-def uncertain(half: float, records: float, reach: float) -> float:
-    """Half an interval of a share whose bottom is `records` within `reach`.
-
-    An answer is refused where the released bottom is at most `reach`, which is rare where `records` is more
-    than twice that; below it an answer counts as 10 times as wide, and as 10 where it is always refused.
-    """
-    return 10.0 if reach >= records else half / max(1 - 2 * reach / records, 0.1)
-
-
-def too_few(quantity: str, what: str, labels: tuple[str, ...] = ()) -> Decoded:
-    """The answer where nothing can be said: NaN, and why."""
-    nan = np.full(len(labels), math.nan) if labels else math.nan
-    return Decoded(
-        quantity, nan, nan, nan, labels,
-        f"Noise hides how many records there are, which may be none: too few for {what}.",
-    )  # fmt: skip
-
-
-def bars(finding: Decoded, ax: Axes) -> None:
-    """Bars of a finding's components with their intervals."""
-    value, low, high = (
-        np.ravel(x).astype(float) for x in (finding.value, finding.low, finding.high)
-    )
-    labels = finding.labels or (finding.quantity,) * len(value)
-    place = np.arange(len(value))
-    ax.barh(place, value, color="C0", alpha=0.6)
-    reach = [np.maximum(value - low, 0), np.maximum(high - value, 0)]
-    ax.errorbar(value, place, xerr=reach, fmt="none", color="0.2", capsize=3)
-    ax.set_yticks(place, labels)
-    ax.invert_yaxis()
-    ax.set_xlabel(f"{finding.quantity}{finding.unit and f' [{finding.unit}]'}")
-
-
-def counted(l1: float, l2: float, cells: int, reason: str) -> Statistic:
-    """The Statistic of counts, of which a record moves some."""
-    return Statistic(
-        l1, l2, cells, low=0.0, high=1.0, step=1.0, status=Status.PROVED, reason=reason
-    )
 
 
 def _plain(value: Any) -> Any:

@@ -32,12 +32,11 @@ from veilsum.questions.base import (
     NoisedVector,
     Question,
     counted,
-    fieller,
     too_few,
     uncertain,
 )
 from veilsum.questions.columns import Category, Column, Floats, Number, Rows
-from veilsum.questions.intervals import NORMAL
+from veilsum.questions.intervals import NORMAL, fiellers
 from veilsum.questions.noise import GridNoise
 
 if TYPE_CHECKING:
@@ -93,7 +92,7 @@ class Shares(Question):
         else:
             others = None if known else len(counts) - 1
             sampled = n if released.population else 0.0
-            low, high = np.array([fieller(released, c, n, others, sampled) for c in counts]).T
+            low, high = fiellers(released, counts, n, others, sampled)
         value = projected(counts / n)
         low, high = np.clip(np.minimum(low, value), 0, 1), np.clip(np.maximum(high, value), 0, 1)
         return (

@@ -26,7 +26,7 @@ from veilsum.questions.columns import Floats
 
 if TYPE_CHECKING:
     from veilsum.privacy import Law
-    from veilsum.questions.base import NoisedVector
+    from veilsum.questions.answers import NoisedVector
 
 CONFIDENCE = 0.95
 NORMAL = 1.959963984540054  # its quantile
@@ -34,7 +34,7 @@ COARSE = 100.0  # steps; where noise deviates by less, its lattice shows in an i
 MOST_PAIRS = 40_000  # of a plane of points that is enumerated
 REST = 1e-7  # of probability that an enumeration leaves out
 NODES = np.linspace(0.0, 1.0, 17)  # shares between which the reach of their noise is interpolated
-GRID = 1025  # shares that are tried, the nodes among them
+TRIED = np.linspace(0.0, 1.0, 1025)  # shares, the nodes among them
 
 
 @lru_cache(maxsize=8192)
@@ -132,8 +132,18 @@ def fieller(
         How many records were sampled from the population that the share is of; 0 for a share of the
         records themselves.
     """
+    low, high = fiellers(released, np.array([top]), bottom, others, sampled)
+    return float(low[0]), float(high[0])
+
+
+def fiellers(
+    released: NoisedVector, tops: Floats, bottom: float, others: int | None, sampled: float = 0.0
+) -> tuple[Floats, Floats]:
+    """The same for several shares of one bottom: the lower ends and the upper ones."""
     a, b = ((1.0,), (0.0,)) if others is None else ((1.0, *[0.0] * others), (1.0,) * (1 + others))
-    return ratio(released, a, b, top, bottom, sampled=sampled)
+    far = _reach_of_shares(released, a, b, sampled, 0.0)
+    ends = np.array([_hull(float(top), bottom, far) for top in tops])
+    return ends[:, 0], ends[:, 1]
 
 
 def ratio(
@@ -159,16 +169,30 @@ def ratio(
     sampled, spread
         m (1 - m) sampled + spread is the variance of sampling in `top - m bottom`.
     """
-    if bottom <= 0:
-        return 0.0, 1.0
+    return _hull(top, bottom, _reach_of_shares(released, a, b, sampled, spread))
+
+
+def _reach_of_shares(
+    released: NoisedVector,
+    a: tuple[float, ...],
+    b: tuple[float, ...],
+    sampled: float,
+    spread: float,
+) -> Floats:
+    """How far noise and sampling reach at each share that is tried."""
     step = float(released.noise.step)
-    at = np.linspace(0.0, 1.0, GRID)
     reaches = _reaches(
         released.noise.law, a, b, _about(sampled / step**2), _about(spread / step**2)
     )
-    far = np.interp(at, NODES, reaches) * step
-    above, below = top - at * bottom - far, at * bottom - top - far
-    return _falls_below_0(at, above), _falls_below_0(at[::-1], below[::-1])
+    return np.asarray(np.interp(TRIED, NODES, reaches) * step)
+
+
+def _hull(top: float, bottom: float, far: Floats) -> tuple[float, float]:
+    """Where |top - m bottom| is first and last within reach."""
+    if bottom <= 0:
+        return 0.0, 1.0
+    gap = top - TRIED * bottom
+    return _falls_below_0(TRIED, gap - far), _falls_below_0(TRIED[::-1], (-gap - far)[::-1])
 
 
 def _falls_below_0(at: Floats, values: Floats) -> float:
