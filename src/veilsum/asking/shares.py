@@ -43,7 +43,7 @@ def shares_of(
     if len(questions) == 1:
         return (Fraction(1),)
     alone = [
-        _ratio(one, priced([statistic], [1.0], epsilon, delta).parts[0])
+        _ratio(one, priced([statistic], [one.stages[0]], epsilon, delta).parts[0])
         for one, statistic in zip(questions, statistics, strict=True)
     ]
     pure = normalised(alone)
@@ -51,7 +51,10 @@ def shares_of(
         return pure
 
     def worst(shares: Sequence[Fraction]) -> float:
-        noises = priced(statistics, [float(w) for w in shares], epsilon, delta).parts
+        first = [float(w) * one.stages[0] for w, one in zip(shares, questions, strict=True)]
+        noises = priced(
+            statistics, first, epsilon, delta
+        ).parts  # a forecast takes the first stage's
         return max(map(_ratio, questions, noises))
 
     return min(pure, normalised([r * r for r in alone]), key=worst)
