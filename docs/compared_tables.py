@@ -11,6 +11,7 @@ import ast
 import inspect
 import json
 import math
+import os
 import re
 import tempfile
 import textwrap
@@ -18,6 +19,7 @@ from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 from docs.masked_tables import table
@@ -79,7 +81,10 @@ QUESTIONS: dict[str, tuple[str, str, Callable[[Any, Any], float]]] = {
 def answers(library: str, question: str, replicas: int, rows: Any) -> Any:
     """Of so many releases."""
     ask = getattr(compared_code, f"{library}_{question}")
-    with tempfile.TemporaryDirectory() as folder:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        patch.dict(os.environ, {"VEILSUM_HOME": folder}),  # where budgets are found again
+    ):
         kept = {"budget": Path(folder) / "rows.budget", "limit": 1e6, "fresh": True}
         known = {"rows": rows, "kept": kept, **rows}
         given = {name: known[name] for name in inspect.signature(ask).parameters}
@@ -138,11 +143,14 @@ def compared_errors() -> str:
         *(f"{NAMES[x]} {found['versions'][x]}" for x in LIBRARIES[1:]),
         "in",
     ]
-    return (
-        f"{table(heads, rows)}\n\nOver {found['replicas']} releases each; their own error is about "
-        f"{uncertainty(found['replicas']):.0%}, so that a difference of "
-        f"{3 * math.sqrt(2) * uncertainty(found['replicas']):.0%} may be chance."
+    known = uncertainty(found["replicas"])
+    chance = 3 * math.sqrt(2) * known
+    said = (
+        f"Over {found['replicas']} releases each. The error of a single number is known to about "
+        f"{known:.0%}, so that a difference of {chance:.0%} may be chance in the rows of one number; "
+        "those of 20 and 5 numbers are closer."
     )
+    return f"{table(heads, rows)}\n\n{textwrap.fill(said, 104)}"
 
 
 def uncertainty(replicas: int) -> float:

@@ -11,7 +11,7 @@ import pytest
 from veilsum.errors import AgentError, QuestionError
 from veilsum.live import ask as module
 from veilsum.live.ask import AskServer, serve
-from veilsum.live.ask_form import Asked, forms
+from veilsum.live.ask_form import FilledForm, forms
 from veilsum.live.ask_guard import MOST_BYTES, TOKEN
 from veilsum.live.security import HEADERS, PageAddress
 from veilsum.questions import QUESTIONS
@@ -76,7 +76,7 @@ def test_what_is_filled_in_becomes_a_question_and_its_terms() -> None:
         "where_column": "region", "where_values": "north, south", "by_column": "", "id": "household",
         "cap": "3", "missing": "out", "limit": "3", "delta": "", "anyway": True, "fresh": False,
     }  # fmt: skip
-    asked = Asked.read(sent)
+    asked = FilledForm.read(sent)
     assert asked.question == QUESTIONS["mean"].make("kwh", between=(0.0, 40.0))
     assert asked.terms == {
         "epsilon": 1.0, "limit": 3.0, "cap": 3, "id": "household", "missing": "out",
@@ -99,7 +99,7 @@ def test_what_is_filled_in_becomes_a_question_and_its_terms() -> None:
 )
 def test_what_is_missing_is_named(change: dict[str, Any], says: str) -> None:
     with pytest.raises(QuestionError, match=says):
-        Asked.read(MEAN | change)
+        FilledForm.read(MEAN | change)
 
 
 def test_the_page_has_no_data_and_tables_and_columns_are_names_alone(asking: Asking) -> None:

@@ -31,7 +31,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from veilsum.errors import AgentError, VeilsumError
-from veilsum.live.ask_form import Asked, forms, table_of
+from veilsum.live.ask_form import FilledForm, forms, table_of
 from veilsum.live.ask_guard import AskGuard
 from veilsum.live.hub import Hub
 from veilsum.live.security import PageAddress
@@ -143,7 +143,7 @@ class AskServer:
         from veilsum.front.of_question_plan import of_question_plan
         from veilsum.front.page import inside
 
-        asked = Asked.read(sent)
+        asked = FilledForm.read(sent)
         table = open_table(self._path(asked.table))
         terms = {name: value for name, value in asked.terms.items() if name not in SPENT}
         rows = table.rows()
@@ -165,7 +165,7 @@ class AskServer:
         from veilsum.front.of_ask import of_ask
         from veilsum.front.page import inside
 
-        asked = Asked.read(sent)
+        asked = FilledForm.read(sent)
         reply = asking.ask(self._path(asked.table), asked.question, **asked.terms)
         return {"html": str(inside(of_ask(reply)))}
 

@@ -97,7 +97,7 @@ def forms() -> list[QuestionForm]:
 
 
 @dataclass(frozen=True)
-class Asked:
+class FilledForm:
     """What somebody filled in.
 
     Parameters
@@ -115,7 +115,7 @@ class Asked:
     terms: dict[str, Any]
 
     @classmethod
-    def read(cls, sent: Mapping[str, Any]) -> Asked:
+    def read(cls, sent: Mapping[str, Any]) -> FilledForm:
         """The question of a form, or an error that says what is missing.
 
         Parameters
