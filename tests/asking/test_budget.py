@@ -222,6 +222,16 @@ def test_a_budget_file_shows_neither_rows_nor_the_secret(data: Path) -> None:
         assert Fingerprinter(known).of(guess).encode() not in kept
 
 
+def test_a_weakened_twin_without_a_key_confirms_a_guess_of_the_rows(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = Fingerprinter.__init__
+    monkeypatch.setattr(Fingerprinter, "__init__", lambda self, _: made(self, bytes(32)))
+    ask(data)
+    kept = data.with_suffix(".budget").read_bytes()
+    assert Fingerprinter(b"any").of(open_table(data)).encode() in kept
+
+
 def test_a_damaged_file_is_named_and_nothing_is_released(data: Path) -> None:
     ask(data)
     path = data.with_suffix(".budget")

@@ -13,11 +13,14 @@ import numpy as np
 import pytest
 
 from tests.asking.test_budget import ROWS, ask, notes, spent
+from veilsum.asking.budget import BudgetFile
 from veilsum.asking.budget_acts import adopt, describe, mend
 from veilsum.asking.budget_log import BudgetLog
+from veilsum.asking.codebook import Coded, parsed
 from veilsum.asking.fingerprint import Fingerprinter
-from veilsum.asking.tables import Table
+from veilsum.asking.tables import Table, open_table
 from veilsum.errors import QuestionError
+from veilsum.privacy.accounting import PrivacyEvent
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="modes of files, links")
 
@@ -466,3 +469,59 @@ def test_the_table_is_left_as_it_is(data: Path) -> None:
     log = BudgetLog(data.with_suffix(".budget"))
     assert [e.body["name"] for e in log.of_kind("data")] == ["a.csv"]
     log.close()
+
+
+# Tables that are made of others
+
+
+def test_a_select_is_charged_to_the_file_that_it_reads(data: Path) -> None:
+    pytest.importorskip("duckdb")
+    ask(data)
+    for sql in ("select kwh from data", "select * from data where region = 'north'"):
+        with BudgetFile.of(open_table(data, sql=sql)) as file:
+            file.once(sql, PrivacyEvent.of(0.5), lambda: {"x": 1})
+    assert spent(data) == 2.0
+    data.rename(data.with_name("b.csv"))
+    with BudgetFile.of(open_table(data.with_name("b.csv"), sql=sql)) as file:
+        assert file.answer(sql) == {"x": 1}
+
+
+def test_several_files_are_charged_to_the_budget_that_one_of_them_has(
+    data: Path, tmp_path: Path
+) -> None:
+    other = data.with_name("b.csv")
+    other.write_text("kwh,region\n7,north\n")
+    with pytest.raises(QuestionError, match="budget=PATH"):
+        ask([data, other])
+    first, _ = ask([data, other], budget=tmp_path / "both.budget")
+    assert ask([other, data]) == (first, False)
+    assert ask(other)[1]
+    assert spent(data) == 2.0
+    third = data.with_name("c.csv")
+    third.write_text("kwh,region\n8,north\n")
+    ask([data, third])
+    assert spent(third) == 3.0
+
+
+def test_several_files_with_budgets_of_their_own_are_asked_one_by_one(data: Path) -> None:
+    other = data.with_name("b.csv")
+    other.write_text("kwh,region\n7,north\n")
+    ask(data)
+    ask(other)
+    with pytest.raises(QuestionError, match="budgets of their own"):
+        ask([data, other])
+
+
+def test_codes_of_missing_values_do_not_make_other_rows(data: Path) -> None:
+    first, _ = ask(data)
+    book = parsed('[columns.kwh]\nkind = "number"\nmissing = [2]')
+    assert ask(Coded(open_table(data), book)) == (first, False)
+
+
+def test_columns_that_cannot_be_read_do_not_stand_in_the_way(data: Path) -> None:
+    data.write_text("kwh,kwh,region\n1,2,north\n")
+    first, _ = ask(data)
+    assert ask(data) == (first, False)
+    data.write_text("kwh,kwh,region\n1,2\n")
+    with pytest.raises(QuestionError, match="line 2"):
+        ask(data)

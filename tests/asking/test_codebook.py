@@ -12,7 +12,6 @@ import pytest
 
 from veilsum import questions
 from veilsum.asking.codebook import (
-    Codebook,
     Coded,
     codebook_of,
     draft,
@@ -21,6 +20,7 @@ from veilsum.asking.codebook import (
     read_codebook,
     resolve,
 )
+from veilsum.asking.codebook_contents import Codebook
 from veilsum.asking.mock import as_csv, mock
 from veilsum.asking.tables import ArrayTable, open_table
 from veilsum.errors import QuestionError
@@ -144,8 +144,9 @@ def test_a_question_takes_what_it_leaves_out(book: Codebook) -> None:
             "the region", "the region", categories=[("north", "south", "3")] * 2
         ).terms()
     )
-    fit = book.question("regression", "kwh", on=["temp"])
-    assert fit == questions.regression("kwh", on={"temp": (-20, 40)}, between=(0, 40))
+    bounds = {"kwh": (0, 40), "temp": (-20, 40)}
+    fit = book.question("regression", "kwh", "temp")
+    assert fit == questions.regression("kwh", "temp", between=bounds)
     assert book.filled("heavy-hitters", ["the region"], {}) == {
         "candidates": ("north", "south", "3")
     }
@@ -176,7 +177,10 @@ def test_what_it_does_not_say_is_an_error(book: Codebook, ask: Any, message: str
 def test_what_is_given_wins(book: Codebook) -> None:
     found = resolve(book, ["kwh"])
     assert (found.id, found.limit, found.budget) == ("person", None, (3.0, 1e-6))
-    assert found.terms["sites_per_person"] == 2
+    assert found.sites_per_person == 2
+    assert found.digest == book.digest(["kwh"])
+    assert found.terms == {"codes": {"kwh": ["-9", "NA"]}}
+    assert resolve(book, ["the region"]).terms == {}
     found = resolve(book, ["kwh"], id="house", limit=1)
     assert (found.id, found.limit) == ("house", (1.0, 0.0))
     assert resolve(None, id="house").terms == {}

@@ -100,7 +100,7 @@ def test_shares_make_noise_equal_beside_sampling(delta: float) -> None:
     settled = settle(asked, epsilon=0.1, delta=delta)
     ratios = []
     for one in settled.asked:
-        found = one.question.forecast(1000, one.noises[0])
+        found = one.question.forecast(100_000, one.noises[0])
         ratios.append(found.half / found.sampling)
     assert max(ratios) / min(ratios) < 1.1
     equal = [Fraction(1, 3)] * 3

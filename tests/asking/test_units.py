@@ -11,7 +11,7 @@ import pytest
 
 from tests.asking.tables import BINS, KWH, columns, totals, totals_of
 from tests.questions.make import identity
-from tests.questions.test_contract import ALL
+from tests.questions.test_contract import ALL as CONTRACT
 from veilsum import questions
 from veilsum.asking.by_id import IdCodes, Lines, hashed
 from veilsum.asking.settling import settle
@@ -23,7 +23,9 @@ from veilsum.privacy import Statistic
 from veilsum.questions import Category, Number, Question
 from veilsum.questions.noise import grid
 
-KINDS: list[tuple[Question, str]] = []
+ALL = [
+    one if len(one.stages) == 1 else one.stage(0, ()) for one in CONTRACT
+]  # of stages, the first
 UNITS = {"id": EachId("person"), "cap": Capped("person", 3)}
 
 

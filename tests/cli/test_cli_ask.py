@@ -263,6 +263,21 @@ def test_a_codebook_is_drafted_filled_in_and_used() -> None:
                 "--anyway").exit_code == 0  # fmt: skip
 
 
+def test_small_cells_are_not_shown_and_cost_nothing() -> None:
+    text = "histogram kwh households.csv --between 0 40 --bins 8 --eps 1 --json"
+    whole = json.loads(ask(text).stdout)
+    shown = json.loads(ask(f"{text} --min-count 20 --round 5 -o small").stdout)
+    assert shown["epsilon_spent"] == whole["epsilon_spent"] == 1
+    (values,) = (each["value"] for each in shown["answers"])
+    assert None in values
+    known = [300 * value for value in values if value is not None]
+    assert all(abs(count / 5 - round(count / 5)) < 1e-9 and count >= 15 for count in known)
+    assert "fewer than 20 records" in " ".join(shown["warnings"])
+    assert "<svg" in Path("small.html").read_text()
+    plain = ask("histogram kwh households.csv --between 0 40 --bins 8 --eps 1 --min-count 20")
+    assert "nan" not in plain.stdout
+
+
 def test_a_budget_is_shown_raised_and_mended() -> None:
     assert ask("mean kwh households.csv --between 0 40 --eps 1 --limit 1.5").exit_code == 0
     shown = call("budget", "households.budget")

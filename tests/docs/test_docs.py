@@ -142,6 +142,13 @@ def test_the_readme_is_one_screen_with_one_picture_and_a_real_output() -> None:
     assert "refuted" not in README.lower()
 
 
+def test_the_page_about_ask_is_short_and_its_table_is_drawn() -> None:
+    page = ROOT / "docs" / "ask.md"
+    assert len(GENERATE.MARK.sub("", page.read_text()).split()) <= 1000
+    parts = GENERATE.ask_parts
+    assert parts.drawn() == parts.TABLE.read_text(), "docs/ask_parts.py draws it"
+
+
 def test_every_command_of_the_readme_exists() -> None:
     """No door to what does not exist."""
     verbs = {name for name, _ in GENERATE.commands()}

@@ -188,6 +188,9 @@ def test_questions_of_one_name_have_names_of_their_own() -> None:
     assert list(answers) == ["Mean of kwh", "Mean of age"]
     assert answers["Mean of age"].value == 40.0
     assert title_of(other) == "Mean of age"
+    bounds = {"kwh": (0, 40), "size": (0, 200), "rooms": (0, 9)}
+    slopes = questions.regression("kwh", "size", "rooms", between=bounds)
+    assert title_of(slopes) == "Regression of kwh on size, rooms"
 
 
 def test_files_have_a_name_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

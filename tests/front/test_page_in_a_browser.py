@@ -1,14 +1,20 @@
-"""Pages of runs in a real browser: dark and light, on a phone, and printed, without a complaint."""
+"""Pages of runs and questions in a real browser: dark and light, on a phone, printed, without a complaint."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.browsing import COMPLAINTS, PHONE, browse, width_on_a_phone
 from tests.front.studies import GROUPS, MEASURED, study, vector
+from veilsum import questions
+from veilsum.asking import ask, forecasts
+from veilsum.front import Answers
+from veilsum.front.of_ask import of_ask
+from veilsum.front.of_question_plan import of_question_plan
 from veilsum.front.page import document
 from veilsum.scenario import run
 
@@ -17,11 +23,23 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::veilsum.errors.PrivacyWarning"),
 ]
 STUDIES = {"groups": GROUPS, "vector": vector(12), "measured": MEASURED}
+HISTOGRAM = questions.histogram("kwh", between=(0, 40), bins=8)
+MEAN = questions.mean("kwh", between=(0, 40))
+TABLE = {"kwh": np.random.default_rng(1).normal(12, 4, 300)}
 
 
-@pytest.fixture(params=list(STUDIES))
+def sheet(name: str, folder: Path) -> Answers:
+    """The sheet of a study, of answered questions, or of what they would be worth."""
+    if name == "answers":
+        return of_ask(ask(TABLE, MEAN, HISTOGRAM, epsilon=1, budget=folder / "table.budget"))
+    if name == "worth":
+        return of_question_plan(forecasts([MEAN, HISTOGRAM], 300, epsilon=1.0))
+    return run(study(folder, STUDIES[name]))
+
+
+@pytest.fixture(params=[*STUDIES, "answers", "worth"])
 def file(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    made = document(run(study(tmp_path, STUDIES[request.param])))
+    made = document(sheet(request.param, tmp_path))
     (tmp_path / "page.html").write_text(made, encoding="utf-8")
     return tmp_path / "page.html"
 
@@ -44,7 +62,6 @@ def test_light_dark_and_paper(file: Path) -> None:
 
 def brightness(shot: Path) -> float:
     """Of a picture, from 0 to 1."""
-    import numpy as np
     from PIL import Image
 
     with Image.open(shot) as image:

@@ -285,6 +285,7 @@ class Coverage:
     replicas: int = 0
     sd: float = 0.0  # of the noise, in steps
     together: bool = False
+    margin: str = ""  # of the question
     small: frozenset[str] = frozenset()  # groups with so few records that an answer is not useful
 
     @property
@@ -309,8 +310,8 @@ class Coverage:
     @property
     def why(self) -> str:
         """What explains an interval that covers more than it says; "" for nothing."""
-        if self.together:
-            return "simultaneous"
+        if self.together or self.margin:
+            return self.margin or "simultaneous"
         if self.sd < 10:
             return "coarse lattice"
         cut = sum(count for count in self.ends.values() if count > 0.02 * self.replicas)
@@ -328,7 +329,8 @@ def coverage(question: Question, epsilon: float, count: int, replicas: int = REP
     (truth,) = answers(question, rows, noises, count, rng, 1, silent=True)
     true = by_label(truth[0].labels, truth[0].value)
     sd = min(math.sqrt(n.law.variance) for n in noises)
-    found = Coverage(replicas=replicas, sd=sd, small=small_groups(question, rows, noises[0]))
+    small = small_groups(question, rows, noises[0])
+    found = Coverage(replicas=replicas, sd=sd, small=small, margin=question.margin)
     for answer in answers(question, rows, noises, count, rng, replicas):
         first = answer[0]
         found.together = first.together

@@ -294,7 +294,7 @@ def test_without_noise_it_is_the_maximum_likelihood_in_the_columns_own_units() -
     best = maximum_likelihood(question, rows | {"y": rows["ill"]})
     np.testing.assert_allclose(slopes.value, best[:2] / [50, 2], rtol=0.02)
     assert intercept.value == pytest.approx(best[2] - best[0], abs=0.05)
-    assert "the odds of yes in ill" in slopes.sentence
+    assert "the odds that ill is yes" in slopes.sentence
 
 
 def test_an_interval_of_a_population_is_wider() -> None:

@@ -256,8 +256,8 @@ def test_every_column_has_bounds_and_no_other() -> None:
 
 
 def test_it_is_asked_in_words() -> None:
-    assert spelling("regression").usage == "regression Y X OTHER ... --between LOW HIGH ..."
-    ends = {"--between": [["0", "40"], ["20", "300"], ["0", "8"]]}
+    assert spelling("regression").usage.startswith("regression Y X OTHER ... --between")
+    ends = {"--between": [["kwh", "0", "40"], ["area", "20", "300"], ["people", "0", "8"]]}
     found = made("regression", ["kwh", "area", "people"], ends)
     assert [(c.name, c.low, c.high) for c in found.columns] == [  # type: ignore[attr-defined]
         ("kwh", 0, 40), ("area", 20, 300), ("people", 0, 8),

@@ -24,6 +24,7 @@ from veilsum.questions.columns import TextColumn, distinct, text_of
 
 PENDING = 1 << 22  # rows that are kept before they are merged
 PLACES = 1 << 25  # numbers in a table, at most: 256 MB
+NONE = -(1 << 62)  # the code of no id
 TEXTS = 1 << 62  # codes of texts start here; whole numbers are their own
 
 
@@ -151,9 +152,7 @@ class DenseLines:
             return False
         span = min(max(highest - lowest + 1, 2 * self._span, 1024), PLACES // size)
         lowest = (
-            min(lowest, max(highest - span + 1, -TEXTS))
-            if low < self._low and self._span
-            else lowest
+            min(lowest, max(highest - span + 1, NONE)) if low < self._low and self._span else lowest
         )
         moved = (self._low - lowest) * bool(self._span)
         self._tables = [_wider(t, span * self._cells, moved * self._cells) for t in self._tables]
@@ -205,6 +204,7 @@ class IdCodes:
         """Without an id."""
         self.key = secrets.token_bytes(16) if key is None else key
         self._texts: dict[str, int] = {}
+        self._seen: dict[Any, int] = {}  # texts as they are written
         self._lock = Lock()
 
     def read(self, values: NDArray[Any] | TextColumn) -> tuple[Ints, NDArray[np.bool_]]:
@@ -218,9 +218,8 @@ class IdCodes:
                 if _small(filled) and (filled == np.rint(filled)).all():
                     return filled.astype(np.int64), absent
         known, inverse = distinct(values)
-        texts = [text_of(value) for value in known]
-        absent = np.array([text == "" for text in texts], dtype=np.bool_)
-        return self._codes(texts)[inverse], absent[inverse]
+        codes = self._codes(known)[inverse]
+        return codes, codes == NONE
 
     def keyed(self, codes: Ints) -> Ints:
         """A keyed 64-bit hash of each code, which depends on the text of the id alone."""
@@ -235,16 +234,25 @@ class IdCodes:
         found = blake2b(text.encode(), key=self.key, digest_size=8).digest()
         return int.from_bytes(found, "little", signed=True)
 
-    def _codes(self, texts: Sequence[str]) -> Ints:
-        with self._lock:
-            table = self._texts
-            return np.array(
-                [
-                    int(t) if _is_whole(t) else TEXTS + table.setdefault(t, len(table))
-                    for t in texts
-                ],
-                dtype=np.int64,
-            )
+    def _codes(self, known: Sequence[Any]) -> Ints:
+        found = list(map(self._seen.get, known))
+        if None in found:
+            with self._lock:
+                found = [
+                    self._code(v) if c is None else c for v, c in zip(known, found, strict=True)
+                ]
+        return np.array(found, dtype=np.int64)
+
+    def _code(self, value: Any) -> int:
+        text = text_of(value)
+        if text == "":
+            return NONE
+        code = (
+            int(text) if _is_whole(text) else TEXTS + self._texts.setdefault(text, len(self._texts))
+        )
+        if isinstance(value, str):
+            self._seen[value] = code
+        return code
 
 
 def hashed(key: bytes, columns: Sequence[Ints]) -> Ints:

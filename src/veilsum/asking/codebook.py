@@ -19,8 +19,8 @@
     kind = "category"
     values = ["north", "south"]
 
-What an argument says wins over the codebook. The hash of what it says of a question's columns is part
-of the question's terms, so that sites which ask together agree on it.
+What an argument says wins over the codebook. The hash of what it says of a question's columns is for
+the terms of sites that ask together; of one table it does not matter where bounds were said.
 
 A draft has names and kinds alone. Kinds are read off the rows: a column is a number if all of its values
 are. That is one public bit a column, as a table's schema is, and whoever drafts reads it before anybody
@@ -29,11 +29,7 @@ else does. A file without a line of names would give values for names: such a dr
 
 from __future__ import annotations
 
-import hashlib
-import inspect
-import json
 import math
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -41,7 +37,6 @@ from typing import Any
 
 import numpy as np
 
-from veilsum._registry import did_you_mean
 from veilsum._toml import (
     MISSING,
     Issue,
@@ -54,44 +49,21 @@ from veilsum._toml import (
     read_toml,
     unknown,
 )
+from veilsum.asking.codebook_contents import (
+    CATEGORY,
+    KINDS,
+    NUMBER,
+    TEXT,
+    Codebook,
+    CodebookColumn,
+    key,
+)
 from veilsum.asking.tables import Batch, Table
 from veilsum.errors import QuestionError
-from veilsum.questions import QUESTIONS, Category, Number
 from veilsum.questions.columns import UnreadableValueError, distinct, numbers, text_of
 
 SUFFIX = ".codebook.toml"
-NUMBER, CATEGORY, TEXT = "number", "category", "text"
-KINDS = (NUMBER, CATEGORY, TEXT)
 KEYS = ("id", "sites_per_person", "budget", "columns")
-_BARE = re.compile(r"[A-Za-z0-9_-]+")
-
-
-@dataclass(frozen=True)
-class CodebookColumn:
-    """What is public about a column.
-
-    Parameters
-    ----------
-    name : str
-        In the table.
-    kind : str
-        "number", "category", or "text", of which nothing is asked but whose row it is.
-    unit : str
-        Of numbers.
-    between : tuple of float, optional
-        Public bounds of numbers.
-    values : tuple of str, optional
-        Public categories.
-    missing : tuple of str
-        Codes that stand for no value.
-    """
-
-    name: str
-    kind: str
-    unit: str = ""
-    between: tuple[float, float] | None = None
-    values: tuple[str, ...] | None = None
-    missing: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -108,144 +80,19 @@ class Settings:
         As the codebook says: the limit of a budget that has none yet.
     sites_per_person : int
         At how many sites a person may have rows.
+    digest : str
+        Of what the codebook says of the question's columns, on which sites that ask together must agree.
     terms : mapping
-        What goes into the terms of a question: the codebook's hash, and the number of sites.
+        What the answer of one table depends on, besides the question: codes of missing values. Asking
+        again without the codebook, or with a later one that says the same, is the same question.
     """
 
     id: str | None = None
     limit: tuple[float, float] | None = None
     budget: tuple[float, float] | None = None
     sites_per_person: int = 1
+    digest: str = ""
     terms: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Codebook:
-    """What is public about a table; see the module.
-
-    Parameters
-    ----------
-    columns : mapping
-        By name.
-    id : str, optional
-        The column that says whose a row is.
-    budget : tuple of float, optional
-        epsilon, delta.
-    sites_per_person : int
-        At how many sites a person may have rows.
-    file : str
-        Where it was read, for errors.
-
-    Examples
-    --------
-    >>> found = parsed('[columns.kwh]\\nkind = "number"\\nbetween = [0, 40]')
-    >>> found.columns["kwh"].between
-    (0.0, 40.0)
-    >>> found.question("mean", "kwh").terms()["column"]["high"]
-    40.0
-    """
-
-    columns: Mapping[str, CodebookColumn]
-    id: str | None = None
-    budget: tuple[float, float] | None = None
-    sites_per_person: int = 1
-    file: str = "the codebook"
-
-    def digest(self, columns: Iterable[str] | None = None) -> str:
-        """SHA-256 of what it says of some columns, or of all; comments, layout and order do not matter.
-
-        The budget is left out: it shapes no answer, and what was answered stays answered when it changes.
-        """
-        names = set(self.columns if columns is None else columns)
-        plain = {
-            "id": self.id,
-            "sites_per_person": self.sites_per_person,
-            "columns": {
-                name: [c.kind, c.unit, c.between, c.values, sorted(c.missing)]
-                for name, c in self.columns.items()
-                if name in names
-            },
-        }
-        return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
-
-    def column(self, name: str) -> CodebookColumn:
-        """The column of that name, or an error that says which is near."""
-        if name not in self.columns:
-            raise QuestionError(
-                f"{self.file} has no column {name!r}; {did_you_mean(name, self.columns)}add "
-                f"[columns.{key(name)}]"
-            )
-        return self.columns[name]
-
-    def number(self, name: str) -> Number:
-        """The column with its bounds; an error if it has none."""
-        found = self.column(name)
-        if found.between is None:
-            raise QuestionError(
-                f"{self.file} has no bounds of {name}: add between = [low, high] to "
-                f"[columns.{key(name)}], or give them with the question"
-            )
-        return Number(name, *found.between)
-
-    def category(self, name: str, values: Sequence[Any] | None = None) -> Category:
-        """The column with its categories, or with some of them; an error for others."""
-        found = self.column(name)
-        if found.values is None:
-            raise QuestionError(
-                f"{self.file} has no categories of {name}: add values = [...] to "
-                f"[columns.{key(name)}], or give them with the question"
-            )
-        if values is None:
-            return Category(name, found.values)
-        for value in map(text_of, values):
-            if value not in found.values:
-                raise QuestionError(
-                    f"column {name} has no category {value!r} in {self.file}; "
-                    f"{did_you_mean(value, found.values)}it has {', '.join(found.values)}"
-                )
-        return Category(name, tuple(values))
-
-    def question(self, name: str, *columns: str, **options: Any) -> Any:
-        """The question of that name, of these columns: what `options` leave out is taken from here."""
-        return QUESTIONS[name].make(*columns, **self.filled(name, columns, options))
-
-    def filled(
-        self, question: str, columns: Sequence[str], options: Mapping[str, Any]
-    ) -> dict[str, Any]:
-        """Options of a question with bounds and categories where it needs them and they are not given.
-
-        Those of one column as they are, of several as a mapping by column. `on`, a list of columns,
-        becomes their bounds by column. Bounds of which a question has no need (a proportion has a
-        threshold) are left alone.
-        """
-        takes = inspect.signature(QUESTIONS[question].make).parameters
-        found = dict(options)
-        if "on" in takes and isinstance(options.get("on"), Sequence):
-            found["on"] = {name: self._ends(name) for name in options["on"]}
-        if found.keys() & {"between", "categories", "candidates"}:
-            return found
-        needed = {name for name, one in takes.items() if one.default is one.empty}
-        binned = {"between", "categories"} if "bins" in takes and "between" not in needed else set()
-        named = {"categories"} if "values" in options else set()
-        for entry in sorted((needed | binned | named) & set(takes)):
-            if entry in ("between", "categories", "candidates"):
-                kind = NUMBER if entry == "between" else CATEGORY
-                found.update(self._filled(entry, kind, columns, entry in needed))
-        return found
-
-    def _filled(
-        self, entry: str, kind: str, columns: Sequence[str], needed: bool
-    ) -> dict[str, Any]:
-        """The option for columns of a kind; for all of them if the question needs it."""
-        of = [name for name in columns if needed or self.column(name).kind == kind]
-        known = {n: self._ends(n) if kind == NUMBER else tuple(self.category(n).values) for n in of}
-        if not known:
-            return {}
-        return {entry: next(iter(known.values())) if len(columns) == 1 else known}
-
-    def _ends(self, name: str) -> tuple[float, float]:
-        bounds = self.number(name)
-        return bounds.low, bounds.high
 
 
 def resolve(
@@ -262,7 +109,7 @@ def resolve(
     codebook : Codebook or None
         If there is one.
     columns
-        Which the question reads, filters and groups included: the hash in its terms is of these.
+        Which the question reads, filters and groups included: the hash is of these.
     id
         As given with the question.
     limit
@@ -271,13 +118,15 @@ def resolve(
     given = None if limit is None else pair(limit)
     if codebook is None:
         return Settings(id, given)
-    terms = {"codebook": codebook.digest(columns), "sites_per_person": codebook.sites_per_person}
+    names = sorted(set(codebook.columns if columns is None else columns) & set(codebook.columns))
+    codes = {n: sorted(found) for n in names if (found := codebook.columns[n].missing)}
     return Settings(
         codebook.id if id is None else id,
         given,
         codebook.budget,
         codebook.sites_per_person,
-        terms,
+        codebook.digest(columns),
+        {"codes": codes} if codes else {},
     )
 
 
@@ -448,13 +297,6 @@ class _CodebookReader:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def key(name: str) -> str:
-    """A name as a key of TOML: in quotes unless it is a plain word."""
-    if _BARE.fullmatch(name):
-        return name
-    return json.dumps(name, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 class Coded(Table):

@@ -27,7 +27,8 @@ from veilsum.questions import Category, Decoded, NoisedVector, Question
 from veilsum.questions.columns import Number
 
 if TYPE_CHECKING:
-    from veilsum.asking.codebook import Codebook, Settings
+    from veilsum.asking.codebook import Settings
+    from veilsum.asking.codebook_contents import Codebook
 
 MONTHS = (
     "January", "February", "March", "April", "May", "June", "July", "August", "September", "October",

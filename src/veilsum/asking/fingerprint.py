@@ -26,6 +26,7 @@ import hashlib
 import hmac
 import math
 import re
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -172,14 +173,15 @@ def mix(x: Words) -> Words:
 
 def _readable(table: Table) -> list[str]:
     """The columns that can be read: not those with a list in each row, nor two of one name."""
+    names = [name for name, times in Counter(table.columns).items() if times == 1]
     try:
-        next(table.batches(table.columns))
+        next(table.batches(names))
     except QuestionError:
-        found = [name for name in table.columns if _reads(table, name)]
+        found = [name for name in names if _reads(table, name)]
         if not found:
             raise
         return found
-    return list(table.columns)
+    return names
 
 
 def _reads(table: Table, column: str) -> bool:

@@ -63,6 +63,14 @@ class Forecasts:
         For each question, what would make it useful at one holder; empty where it is.
     wanted : tuple of tuple
         For each question, a half width, and what reaches it: epsilon, rows; None where nothing does.
+
+    Examples
+    --------
+    >>> import veilsum as vs
+    >>> mean = vs.questions.mean("kwh", between=(0, 40))
+    >>> found = vs.asking.forecasts([mean], 300, epsilon=1.0)
+    >>> found.holdings[0].forecasts[0].useful, found.helps[0]
+    (True, ())
     """
 
     settled: Settled
@@ -99,12 +107,18 @@ def forecasts(
     **terms
         `where`, `by`, `id`, `cap`, `missing`, `population`, `rows_public`, as of `ask`.
 
+    Returns
+    -------
+    Forecasts
+        For one holder first, then for sites.
+
     Examples
     --------
-    >>> from veilsum.questions.means import Mean
-    >>> found = forecasts([Mean.make("kwh", between=(0, 40))], 300, epsilon=1.0, sites=[5])
+    >>> import veilsum as vs
+    >>> mean = vs.questions.mean("kwh", between=(0, 40))
+    >>> found = forecasts([mean], 300, epsilon=1.0, sites=[5])
     >>> [round(one.forecasts[0].half, 2) for one in found.holdings]
-    [0.4, 0.45, 0.83]
+    [0.4, 0.44, 0.84]
     """
     _validate.at_least(QuestionError, 1, rows=rows)
     settled = settle(questions, epsilon=epsilon, delta=delta, **terms)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilsum import _validate
-from veilsum.asking.codebook import CATEGORY, NUMBER, Codebook, CodebookColumn
+from veilsum.asking.codebook_contents import CATEGORY, NUMBER, Codebook, CodebookColumn
 from veilsum.errors import QuestionError
 
 DIGITS = 6  # of a drawn number

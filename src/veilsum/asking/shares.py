@@ -5,7 +5,7 @@ share w_q of epsilon its noise is r_q/(w_q epsilon) times that, or r_q/sqrt(w_q)
 
     pure      w_q = r_q/sum r            Gauss     w_q = r_q^2/sum r^2
 
-make all ratios equal, which makes the largest one as small as it can be. Both r are of 1,000 records: the
+make all ratios equal, which makes the largest one as small as it can be. All r are of 100,000 records: the
 shares depend on nothing that a table has in it. With a delta, the law whose largest ratio is smaller counts.
 """
 
@@ -18,7 +18,7 @@ from fractions import Fraction
 from veilsum._statistic import Statistic
 from veilsum.questions import GridNoise, Question, priced
 
-RECORDS = 1000  # for whom shares are chosen
+RECORDS = 100_000  # for whom shares are chosen: so many that noise is small beside the range
 PARTS = 1 << 20  # shares are whole multiples of 1/PARTS, so that they add up to 1 exactly
 LEAST = 1e-3  # of the largest ratio: a question is never starved
 
@@ -43,7 +43,7 @@ def shares_of(
     if len(questions) == 1:
         return (Fraction(1),)
     alone = [
-        _ratio(one, priced([statistic], [1.0], epsilon, delta).parts[0])
+        _ratio(one, priced([statistic], [one.stages[0]], epsilon, delta).parts[0])
         for one, statistic in zip(questions, statistics, strict=True)
     ]
     pure = normalised(alone)
@@ -51,7 +51,10 @@ def shares_of(
         return pure
 
     def worst(shares: Sequence[Fraction]) -> float:
-        noises = priced(statistics, [float(w) for w in shares], epsilon, delta).parts
+        first = [float(w) * one.stages[0] for w, one in zip(shares, questions, strict=True)]
+        noises = priced(
+            statistics, first, epsilon, delta
+        ).parts  # a forecast takes the first stage's
         return max(map(_ratio, questions, noises))
 
     return min(pure, normalised([r * r for r in alone]), key=worst)

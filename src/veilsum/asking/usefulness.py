@@ -16,17 +16,18 @@ MOST = 3.0  # times sampling
 TRIES = 60
 
 
-def check_useful(settled: Settled, records: int) -> None:
+def check_useful(settled: Settled, units: int) -> None:
     """Raise if noise of a question would be more than three times sampling.
 
     Parameters
     ----------
     settled
         The release.
-    records
-        How many there are: public.
+    units
+        How many rows or ids there are: public.
     """
     for k, one in enumerate(settled.asked):
+        records = one.unit.most(units)
         forecast = one.question.forecast(records, one.noises[0])
         if not forecast.useful:
             raise QuestionError(_refusal(settled, k, records, forecast))

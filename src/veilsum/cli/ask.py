@@ -47,6 +47,12 @@ Population = Annotated[
 Clipped = Annotated[
     bool, typer.Option("--clipped", help="Also the share of values beyond the bounds.")
 ]
+MinCount = Annotated[
+    int | None, typer.Option(min=1, metavar="N", help="Do not show cells of fewer, after noise.")
+]
+Round = Annotated[
+    int | None, typer.Option("--round", min=1, metavar="N", help="Round counts to its multiples.")
+]
 RowsPublic = Annotated[
     bool | None,
     typer.Option("--rows-public/--rows-private", help="Whether the number of rows is.",
@@ -84,6 +90,8 @@ def ask(
     population: Population = False,
     clipped: Clipped = False,
     rows_public: RowsPublic = None,
+    min_count: MinCount = None,
+    round_to: Round = None,
     budget: Budget = None,
     limit: Limit = None,
     fresh: Fresh = False,
@@ -125,6 +133,10 @@ def ask(
             clipped=clipped, budget=budget, limit=limit, anyway=anyway, fresh=fresh, decimal=decimal,
             sql=sql, codebook=codebook,
         )  # fmt: skip
+        if min_count is not None or round_to is not None:
+            from veilsum.asking.small_cells import with_small_cells
+
+            reply = with_small_cells(reply, min_count or 0, round_to or 1)
         report(of_ask(reply), stem, plot, as_json, **facts(reply))
 
 

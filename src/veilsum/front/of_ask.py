@@ -80,7 +80,7 @@ def of_ask(reply: Reply) -> Answers:
             "The interval is of the population that the records were sampled from, with 95% confidence.",
             "Asking the same again returns the same answer and costs nothing.",
         ),
-        origin={key: str(value) for key, value in facts(reply).items() if value is not None},
+        origin={key: _plain(value) for key, value in facts(reply).items() if value is not None},
         pictures=lambda: list(_pictures(findings)),
         drawing=lambda ax: _drawn(*next(iter(findings.values())), ax),
         layout=answer_lines,
@@ -94,10 +94,19 @@ def title_of(question: Question) -> str:
     by = ""
     if isinstance(question, By):
         by, question = f" by {question.group.name}", question.question
-    columns = ", ".join(column.name for column in question.columns)
+    columns = _columns(question)
     name = question.name.replace("-", " ")
     name = "CDF" if name == "cdf" else f"{name[:1].upper()}{name[1:]}"
     return f"{name}{columns and f' of {columns}'}{by}"
+
+
+def _columns(question: Question) -> str:
+    """What is read; of a regression what is explained, and by what."""
+    names = [column.name for column in question.columns]
+    explained = getattr(getattr(question, "y", None), "name", None)
+    if explained not in names:
+        return ", ".join(names)
+    return f"{explained} on {', '.join(name for name in names if name != explained)}"
 
 
 def stem_of(table: str, titles: Sequence[str]) -> str:
@@ -121,6 +130,13 @@ def facts(reply: Reply) -> dict[str, Any]:
         "epsilon_limit": reply.epsilon_limit,
         "budget": reply.budget,
     }
+
+
+def _plain(value: Any) -> str:
+    """A fact for people."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:,g}" if isinstance(value, int | float) else str(value)
 
 
 def _names(questions: Sequence[Question], titles: Sequence[str]) -> list[str]:
@@ -150,10 +166,11 @@ def promised(reply: Reply, promise: Guarantee) -> str:
     who = f"{reply.unit} {'in' if _each(reply.unit) else 'of'}"
     odds = in_words(promise.epsilon, promise.delta)
     before = reply.epsilon_spent > promise.epsilon * (1 + 1e-9)
-    published = "this answer" if before else "anything published"
+    own = "this answer is" if len(reply.questions) == 1 else "these answers are"
+    published = own if before else "anything published is"
     together = f"; all answers so far together, {in_words(reply.epsilon_spent)}" if before else ""
     return (
-        f"{STARTS[promise.status]}: If {who} {reply.table} were any other, {published} is {odds}"
+        f"{STARTS[promise.status]}: If {who} {reply.table} were any other, {published} {odds}"
         f"{together}. Whoever holds {_held(reply.table)} sees all of it."
     )
 

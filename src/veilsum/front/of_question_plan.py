@@ -12,7 +12,7 @@ For ± 0.2 at one holder: epsilon 2, or 600 rows.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from veilsum.front.of_ask import stem_of, title_of
@@ -47,21 +47,24 @@ def of_question_plan(found: Forecasts) -> Answers:
     titles = [title_of(one.question) for one in found.settled.asked]
     asked = titles[0] if len(titles) == 1 else f"{len(titles)} questions together"
     event = found.settled.event
+    rows = tuple(_rows(found, titles))
     return Answers(
-        name=f"{stem_of('plan', titles)}",
+        name=stem_of("plan", titles),
         title=f"{asked}, {found.rows:,} rows, epsilon {budget(event.epsilon, event.delta)}",
         about=" ".join([*warned(found, titles), NOTHING]),
-        rows=tuple(_rows(found, titles)),
+        rows=rows,
         promises=tuple(_help(found, titles)),
         legend=(LEGEND,),
         layout=plan_lines,
+        template="question_plan.html",
+        more=lambda: {"plans": by_question(rows), "several": len(titles) > 1},
     )
 
 
 NOTHING = "Nothing is read or spent."
 LEGEND = (
     "Error bars are of the noise, which is all that an answer about these rows has; for values spread "
-    "evenly over their range."
+    "evenly over their range. Not useful: noise is more than three times what sampling does."
 )
 
 
@@ -112,14 +115,24 @@ def warned(found: Forecasts, titles: list[str]) -> Iterator[str]:
             )
 
 
+def _worth(row: Answer) -> str:
+    """How large the bar is, and whether it leaves an answer."""
+    return ", ".join(filter(None, [row.cells[RANGE], NOT if row.status == NOT else ""]))
+
+
+def by_question(rows: Sequence[Answer]) -> list[tuple[str, list[Answer]]]:
+    """The rows of each question, after what is asked."""
+    kinds = dict.fromkeys(row.kind for row in rows)
+    return [(kind, [row for row in rows if row.kind == kind]) for kind in kinds]
+
+
 def plan_lines(answers: Answers, width: int) -> Lines:
     """The body of the screen: a table for each question."""
     out: Lines = []
-    kinds = list(dict.fromkeys(row.kind for row in answers.rows))
-    for kind in kinds:
-        rows = [row for row in answers.rows if row.kind == kind]
-        out += wrapped(kind, width) if len(kinds) > 1 else []
-        cells = [(row.name, row.cells[BAR], row.cells[RANGE]) for row in rows]
+    parts = by_question(answers.rows)
+    for kind, rows in parts:
+        out += wrapped(kind, width) if len(parts) > 1 else []
+        cells = [(row.name, row.cells[BAR], _worth(row)) for row in rows]
         found = table(HEADS, cells, width - 2)
         out += [f"  {line}".rstrip() for line in found.splitlines()]
     return [*out, ""]

@@ -274,7 +274,7 @@ class StreamReleases(RunReleases):
     >>> request = SignalDP(1.0, 1e-6, mechanism=name, unit="stream", horizon=365)
     >>> year = guarantee_of(request, Learn(), rounds=365, family=Bernoulli())
     >>> round(year.epsilon, 6), round(year.for_window(7).epsilon, 2)
-    (1.0, 0.61)
+    (1.0, 0.48)
     """
 
     horizon: Horizon = field(kw_only=True)

@@ -403,6 +403,8 @@ class NetworkDP(DifferentialPrivacy):
         "laplace": no other noise hides the estimates of neighbours.
     batches
         None: rounds without noise would show the estimates of neighbours.
+    unit, horizon
+        "event" and None: what later messages cost is not known of a whole stream.
 
     Raises
     ------
@@ -445,6 +447,8 @@ class MaskedDP(DifferentialPrivacy):
     batches
         A session for each batch of a stream, `Batches(growth=2.0, longest=24)`; None: for each
         reading.
+    unit, horizon
+        "event" and None: all sessions have noise of one size.
     colluders
         c, how many of the other members may collude: somebody must state it, 0 too.
     absent

@@ -106,7 +106,7 @@ def symmetric(values: Floats, size: int, counted: bool, number: float = 0.0) -> 
     return found
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=1024)
 def ball_statistic(d: int, norm: float, c: float, partial: bool) -> Statistic:
     """The smaller of what the ball |v| <= N and the box |v_i| <= min(1, N) allow."""
     entries = len(pairs(d + 1, partial)[0])
@@ -124,7 +124,7 @@ def ball_statistic(d: int, norm: float, c: float, partial: bool) -> Statistic:
     )  # fmt: skip
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=1024)
 def gradient_statistic(d: int, norm: float, c: float) -> Statistic:
     """Twice the length of x, and a step for the rounding of each entry."""
     l2 = 2 * LOOSE * G * math.hypot(norm, c) + math.sqrt(d + 1)

@@ -28,6 +28,8 @@ from veilsum.questions.columns import Column, Floats, Number
 from veilsum.questions.intervals import NORMAL
 
 BINS = 1024
+HIDDEN = 4.0  # times sampling, for the forecast of an answer that will be none
+OFTEN = 1.84  # times how far a number may be off: above it, it is refused in less than 5% of cases
 AVERAGED = 21  # ranks, of a quantile
 
 

@@ -2,10 +2,11 @@
 
     G(b) = E[sigma(b'x) x],   H(b) = dG/db = E[sigma'(b'x) x x'],   x ~ N(m, C),   eta = b'x ~ N(b'm, b'C b)
 
-By Stein's lemma both need expectations in one dimension only (Gauss-Hermite):
+With eta = b'm + sqrt v t, v = b'C b, z = C b/sqrt v, t ~ N(0, 1), x given t is N(m + z t, C - z z'), so both
+need expectations in one dimension only (Gauss-Hermite):
 
-    G = m E s + C b E s'
-    H = E s' (C + m m') + E s'' (C b m' + m b'C) + E s''' C b b'C
+    G = m E s + z E s t
+    H = E s' (C - z z' + m m') + E s' t (m z' + z m') + E s' t^2 z z'
 
 Everything is in batches (..., D): one answer, or many simulated ones. x_0 is constant and not in C.
 Noise is taken off C twice. Its eigenvalues have a floor; and it is pulled towards its mean eigenvalue by the
@@ -62,24 +63,17 @@ class NormalSurrogate:
 
     def at(self, b: Floats) -> tuple[Floats, Floats]:
         """G and H."""
-        m = self.mean
-        cb = np.einsum("...ij,...j->...i", self.covariance, b)
-        centre, variance = (b * m).sum(-1), np.maximum((b * cb).sum(-1), 0)
-        p = sigmoid(centre[..., None] + np.sqrt(variance)[..., None] * NODES)
+        m, c = self.mean, self.covariance
+        cb = (c @ b[..., None])[..., 0]
+        root = np.sqrt(np.maximum((b * cb).sum(-1), 0.0))[..., None]
+        z = cb / np.where(root > 0, root, 1.0)
+        p = sigmoid((b * m).sum(-1)[..., None] + root * NODES)
         slope = p * (1 - p)
-        s0, s1, s2, s3 = (
-            (x @ WEIGHTS)[..., None]
-            for x in (p, slope, slope * (1 - 2 * p), slope * (1 - 6 * slope))
-        )
-        gradient = m * s0 + cb * s1
-        mixed = cb[..., :, None] * m[..., None, :]
-        hessian = (
-            s1[..., None] * (self.covariance + m[..., :, None] * m[..., None, :])
-            + s2[..., None] * (mixed + np.swapaxes(mixed, -1, -2))
-            + s3[..., None] * cb[..., :, None] * cb[..., None, :]
-            + LEAST * self.norm**2 * np.eye(b.shape[-1])
-        )
-        return gradient, hessian
+        gradient = m * (p @ WEIGHTS)[..., None] + z * (p @ (WEIGHTS * NODES))[..., None]
+        a0, a1, a2 = ((slope @ (WEIGHTS * NODES**k))[..., None, None] for k in (0, 1, 2))
+        mm, zz, mz = (x[..., :, None] * y[..., None, :] for x, y in ((m, m), (z, z), (m, z)))
+        hessian = a0 * (c - zz + mm) + a1 * (mz + np.swapaxes(mz, -1, -2)) + a2 * zz
+        return gradient, hessian + LEAST * self.norm**2 * np.eye(b.shape[-1])
 
     def solved(self, target: Floats, start: Floats) -> Floats:
         """b with G(b) = target, by Newton's method with short steps; at most `FURTHEST` away."""
@@ -143,6 +137,7 @@ class Guess:
         sd: Floats,
         surrogate: NormalSurrogate,
         rng: np.random.Generator | None = None,
+        least: float = 0.0,
     ) -> Guess:
         """The guess that a noised gradient at b leads to, a fraction `UNKNOWN` of the step not being known.
 
@@ -156,6 +151,8 @@ class Guess:
             Of the records.
         rng
             To draw what is not known; without it that counts as 0.
+        least
+            Of the length of the step by which the unknown is drawn.
         """
         size = self.b.shape[-1]
         there = surrogate.solved(surrogate.at(self.b)[0] - gradient, self.b)
@@ -164,9 +161,10 @@ class Guess:
         own = np.asarray(sd)[..., None, None] ** 2 * inverse @ inverse
         off = UNKNOWN * np.linalg.norm(step, axis=-1)[..., None] / np.sqrt(size)
         if rng is not None:
-            step = step + off * rng.standard_normal(step.shape)
+            drawn = np.maximum(off, UNKNOWN * least / np.sqrt(size))
+            step = step + drawn * rng.standard_normal(step.shape)
         own = own + off[..., None] ** 2 * np.eye(size)
         if self.covariance is None:
             return Guess(self.b + step, own)
-        gain = self.covariance @ np.linalg.inv(self.covariance + own)
+        gain = self.covariance @ np.linalg.pinv(self.covariance + own, hermitian=True)
         return Guess(self.b + (gain @ step[..., None])[..., 0], gain @ own)

@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -99,6 +99,12 @@ class ZoomedQuantiles(OrderQuestion):
         """The tree; then cells, by what was released."""
         return self.at_once() if k == 0 else self._cells(self._edges(before[:k]))
 
+    def terms(self) -> dict[str, Any]:
+        """With the tree, and the shares of the stages."""
+        return super().terms() | {
+            "branching": self.at_once().branching, "shares": list(self.stages)
+        }  # fmt: skip
+
     def _cells(self, edges: tuple[int, ...]) -> BinRuns:
         return BinRuns(column=self.column, bins=self.bins, partial=self.partial, places=edges)
 
@@ -160,7 +166,8 @@ class ZoomedQuantiles(OrderQuestion):
             cells = cells_for(inside, sigma, self.bins)
             off = sigma * math.sqrt(cells) / 2
             width = NORMAL * off + inside / cells / 2
-        return quantile_forecast(self, min(self.at, key=lambda q: abs(q - 0.5)), width, records)
+        q = min(self.at, key=lambda q: abs(q - 0.5))
+        return quantile_forecast(self, q, width, records, NORMAL * sigma * math.sqrt(cells))
 
     def draw(self, findings: Sequence[Decoded], ax: Axes) -> None:
         """Levels over values, with intervals."""
@@ -235,7 +242,9 @@ class BinRuns(OrderQuestion):
 
 
 def cells_for(inside: float, sigma: float, bins: int) -> int:
-    """K = (2 M/(z sigma))^(2/3)."""
+    """K = (2 M/(z sigma))^(2/3), at most B."""
+    if NORMAL * sigma * bins**1.5 <= 2 * inside:
+        return bins
     best = round(math.pow(2 * inside / (NORMAL * sigma), 2 / 3))
     return min(max(best, FEWEST), bins)
 

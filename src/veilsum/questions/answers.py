@@ -108,6 +108,8 @@ class Decoded:
         Whether it stands behind the answer, such as the count that a mean is of.
     together : bool
         Whether all intervals hold at once with 95%, those of each group by group, instead of each of them.
+    counts : array, optional
+        The noised numbers of records in the cells that the components are shares of.
     """
 
     quantity: str
@@ -120,6 +122,7 @@ class Decoded:
     axis: Floats | None = None
     detail: bool = False
     together: bool = False
+    counts: Floats | None = None
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ import numpy as np
 
 from veilsum._statistic import Statistic
 from veilsum.questions.base import Decoded, Encoded, Forecast, Ints, NoisedVector, Question
-from veilsum.questions.columns import Category, Column, Rows
+from veilsum.questions.columns import Category, Column, Floats, Rows
 from veilsum.questions.noise import GridNoise
 
 
@@ -143,7 +143,7 @@ class By(Question):
         return replace(
             found[0], value=value, low=low, high=high, labels=labels, axis=None,
             quantity=f"{found[0].quantity} by {self.group.name}",
-            sentence=self._sentence(found),
+            sentence=self._sentence(found), counts=_counts(found),
         )  # fmt: skip
 
     def _sentence(self, found: Sequence[Decoded]) -> str:
@@ -174,3 +174,12 @@ class By(Question):
         """The question's, and the group."""
         by = [self.group.name, list(self.group.values)]
         return self.question.terms() | {"by": by, "partial": self.partial}
+
+
+def _counts(found: Sequence[Decoded]) -> Floats | None:
+    """The noised counts of all groups, NaN for one of which nothing can be said; None if they have none."""
+    if all(one.counts is None for one in found):
+        return None
+    return np.concatenate([
+        np.full(np.size(one.value), math.nan) if one.counts is None else one.counts for one in found
+    ])  # fmt: skip

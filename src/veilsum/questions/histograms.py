@@ -98,7 +98,7 @@ class Shares(Question):
         return (
             Decoded(
                 self.quantity, value, low, high, self.labels, self.sentence(value, low, high),
-                axis=self.axis,
+                axis=self.axis, counts=counts,
             ),
         )  # fmt: skip
 

@@ -14,12 +14,13 @@ released one: Newton's method with an approximate Hessian H_s. With b* of these 
     b_k - b* = H_s^-1 noise + (1 - H_s^-1 H)(b_(k-1) - b*),
 
 so what is wrong with b_(k-1) shrinks, and most of epsilon is for the last gradient. A step counts by what is
-known: noise of the gradient, and a fifth of the step's length for what a surrogate may not know (`Guess`).
+known: noise of the gradient, and a fifth of its length for what a surrogate may not know (`Guess`).
 
 Intervals. All four releases are simulated from the surrogate at the answer, with further noise of their
-laws and with that fifth; the interval reaches as far as 95% of the errors do. It is centred and of these
-records; for a population, errors of variance H_s^-1 are added. Where simulated coefficients run away, noise
-hides the answer, and nothing is said.
+laws, and with that fifth of each step, which counts as long as the real one at least; the interval reaches as
+far as 95% of the errors do. Where epsilon is large it covers more than that. It is of these records; for a
+population, errors of variance H_s^-1 are added. Where simulated coefficients run away, noise hides the
+answer, and nothing is said.
 
 20 plain gradient steps cost more at every number of records that was tried, and one step from b = 0, which
 costs least, is biased. Laws and stages: a delta buys Gaussian noise for all four as for one vector, since
@@ -31,6 +32,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
@@ -92,6 +94,7 @@ class Logistic(Question):
 
     name: ClassVar[str] = "logistic"
     about: ClassVar[str] = "the odds of an outcome, and how they go with other columns"
+    margin: ClassVar[str] = "a fifth of each step is not known"
 
     def __post_init__(self) -> None:
         """Refuse an outcome without two values, a column twice, and a norm that none has."""
@@ -238,7 +241,7 @@ class Logistic(Question):
     def conclude(self, released: Sequence[NoisedVector]) -> tuple[Decoded, ...]:
         """Log odds for one more of each column; the intercept, the number of records."""
         path = self._path(released)
-        errors, lost = self._errors(released, path[-1])
+        errors, lost = self._errors(released, path)
         apart = np.linalg.inv(own_units(self.x)).T @ np.diag([self.constant, *np.ones(len(self.x))])
         value = apart @ path[-1]
         reach = np.quantile(np.abs(errors @ apart.T), CONFIDENCE, axis=0)
@@ -255,10 +258,13 @@ class Logistic(Question):
         )  # fmt: skip
         return slopes, intercept
 
-    def _errors(self, released: Sequence[NoisedVector], b: Floats) -> tuple[Floats, bool]:
+    def _errors(
+        self, released: Sequence[NoisedVector], path: Sequence[Floats]
+    ) -> tuple[Floats, bool]:
         """(draws, D): errors of the same releases of a surrogate at the answer; whether they diverge."""
         n, truth = self._surrogate(released[0].values / UNIT, released[0])
-        rng = released[-1].rng()
+        rng, b = released[-1].rng(), path[-1]
+        steps = [float(np.linalg.norm(later - before)) for before, later in pairwise(path)]
         extra = [vector.simulated(SIMULATED, rng) for vector in released]
         i, j = pairs(len(b), self.partial)
         second = truth.covariance + truth.mean[:, None] * truth.mean
@@ -266,10 +272,10 @@ class Logistic(Question):
         each = np.broadcast_to(count, SIMULATED)[:, None]
         at = Guess.nothing(np.zeros((SIMULATED, len(b))))
         wanted, curvature = truth.at(b)
-        for vector, noise in zip(released[1:], extra[1:], strict=True):
+        for vector, noise, least in zip(released[1:], extra[1:], steps, strict=True):
             scale = self._scale(at.b)[:, None] / G
             gradient = n * (truth.at(at.b)[0] - wanted) + noise * scale
-            at = at.after(gradient / each, (vector.sd * scale / each)[:, 0], seen, rng)
+            at = at.after(gradient / each, (vector.sd * scale / each)[:, 0], seen, rng, least)
         lost = float(seen.far(at.b).mean()) > LOST or bool(truth.far(b))
         errors = at.b - b
         if released[0].population:
@@ -280,15 +286,16 @@ class Logistic(Question):
     def _sentence(self, value: Floats, low: Floats, high: Floats) -> str:
         """One for each column."""
         found = []
-        what = f"the odds of {self.y.values[1]} in {self.y.name}"
+        what = f"the odds that {self.y.name} is {self.y.values[1]}"
+        others = " and the others equal" if len(self.x) > 1 else ""
         for column, b, first, last in zip(self.x, value, low, high, strict=True):
             if math.isnan(b):
                 found.append(f"Noise hides how {what} go with {column.name}.")
                 continue
             times, least, most = (math.exp(min(x, 500.0)) for x in (b, first, last))
             found.append(
-                f"Where {column.name} is 1 higher, {what} are about {times:.3g} times as high ({least:.3g} "
-                f"to {most:.3g} with 95% confidence)."
+                f"Where {column.name} is 1 higher{others}, {what} are about {times:.3g} times as high "
+                f"({least:.3g} to {most:.3g} with 95% confidence)."
             )
         return " ".join(found)
 

@@ -26,6 +26,8 @@ from veilsum._statistic import Statistic
 from veilsum.questions._monotone import isotonic
 from veilsum.questions._order import (
     BINS,
+    HIDDEN,
+    OFTEN,
     OrderQuestion,
     Path,
     finding,
@@ -243,19 +245,31 @@ class Quantiles(TreeQuestion):
         q = min(self.at, key=lambda q: abs(q - 0.5))
         edge = round(q * self.bins)
         sd = noise.sd * math.sqrt(self.tree.variances(not self.partial, q)[edge])
-        return quantile_forecast(self, q, NORMAL * sd, records)
+        spread = NORMAL * noise.sd * math.sqrt(self.tree.top)
+        return quantile_forecast(self, q, NORMAL * sd, records, spread)
 
     def draw(self, findings: Sequence[Decoded], ax: Axes) -> None:
         """Levels over values, with intervals."""
         drawn(self, findings[0], ax)
 
 
-def quantile_forecast(question: OrderQuestion, q: float, half: float, records: int) -> Forecast:
-    """From how far a score is off, where values are spread evenly."""
+def quantile_forecast(
+    question: OrderQuestion, q: float, half: float, records: int, spread: float
+) -> Forecast:
+    """From how far a score is off, where values are spread evenly.
+
+    Parameters
+    ----------
+    half
+        Of the score, in records.
+    spread
+        How far the number of records may be off, where it is private: at `records` nothing is said.
+    """
     width = question.column.width
-    within = width * max(1 / question.bins, half / records)
+    sampling = NORMAL * math.sqrt(q * (1 - q) / records)
+    hidden = HIDDEN * sampling if question.partial and OFTEN * spread >= records else 0.0
     return Forecast(
-        min(within, width), NORMAL * width * math.sqrt(q * (1 - q) / records),
+        width * max(1 / question.bins, half / records, hidden), width * sampling,
         of=f"a quantile of {question.column.name}", scale=width,
     )  # fmt: skip
 

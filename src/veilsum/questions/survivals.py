@@ -7,7 +7,7 @@ and, with two arms, the log-rank statistic (`_risk`). Who is still without the e
 range is censored there.
 
 Bands. Noise is drawn again on the projected table, which is projected and read in the same way: the band of
-S(t) is S -+ the 95% quantile of |S* - S| at each t. Where the number at risk is within three deviations of
+S(t) is S -+ the 95% quantile of |S* - S| at each t. Where the number at risk is within four deviations of
 its noise, the band goes from 0 to where it was before: S falls. For a population the records are drawn
 again, too.
 
@@ -27,7 +27,7 @@ import numpy as np
 
 from veilsum._statistic import Statistic
 from veilsum.errors import QuestionError
-from veilsum.questions._order import edge_labels
+from veilsum.questions._order import HIDDEN, OFTEN, edge_labels
 from veilsum.questions._risk import at_risk, kaplan_meier, log_rank, without_difference
 from veilsum.questions.base import (
     Decoded,
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 AGAIN = 400  # tables drawn again, for bands
 NULL = 1000  # for a critical value
-CLEAR = 3.0  # deviations of a risk set that is known to be there
+CLEAR = 4.0  # deviations of a risk set that is known to be there
 BINS = 20
 
 
@@ -270,10 +270,11 @@ class Survival(Question):
         again = kaplan_meier(self._again(shaped, released, AGAIN, False)) - kaplan_meier(shaped)
         half = np.quantile(np.abs(again), CONFIDENCE, axis=0).mean(axis=0)[self.bins // 2]
         each = records / len(self.arms)
-        hidden = NORMAL * noise.sd * math.sqrt(2 * self.bins) / each  # of an arm, by its noise
+        sampling = NORMAL * 0.5 / math.sqrt(each)
+        spread = OFTEN * NORMAL * noise.sd * math.sqrt(2 * self.bins)  # of an arm's number
+        hidden = HIDDEN * sampling if spread >= each else 0.0
         return Forecast(
-            max(float(half), hidden if hidden >= 1 else 0.0), NORMAL * 0.5 / math.sqrt(each),
-            of="a share that survives", scale=1.0, fewer="fewer bins",
+            max(float(half), hidden), sampling, of="a share that survives", scale=1.0, fewer="fewer bins",
         )  # fmt: skip
 
     def draw(self, findings: Sequence[Decoded], ax: Axes) -> None:

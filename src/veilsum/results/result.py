@@ -292,7 +292,7 @@ class Result:
         ...     found = result.intervals(of=of)["mu"]
         ...     print(of, round(float(found.high - found.low), 1))
         readings 0.9
-        population 2.1
+        population 1.7
         """
         if unknown:
             raise VeilsumError(

@@ -1,0 +1,1 @@
+"""Tests; a package, because one of the packages that they compare with installs another `tests`."""
