@@ -8,7 +8,7 @@ charged, and is never drawn again. A refusal after the rows were read depends on
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ import numpy as np
 from veilsum.asking.budget import BudgetFile
 from veilsum.asking.by_id import IdCodes
 from veilsum.asking.passes import Pass
-from veilsum.asking.settling import BEYOND, AskedQuestion, Settled, settle
+from veilsum.asking.settling import BEYOND, AskedQuestion, Settled, hidden_by, settle
 from veilsum.asking.tables import Table, open_table
 from veilsum.asking.usefulness import check_useful
 from veilsum.errors import QuestionError
@@ -70,6 +70,10 @@ class Reply:
         Which records were asked about, such as "region north or south"; empty for all.
     date : str
         Of a stored answer: when it was drawn, such as "19 November 2026".
+    delta_spent : float
+        Of the budget, after it.
+    adds_up : bool
+        Whether all answers so far hid the same unit, so that what was spent bounds them together.
     """
 
     table: str
@@ -87,6 +91,8 @@ class Reply:
     population: bool = False
     where: str = ""
     date: str = ""
+    delta_spent: float = 0.0
+    adds_up: bool = True
 
 
 def ask(
@@ -157,6 +163,8 @@ def ask(
     book = _codebook(data, codebook)
     settings = None if book is None else _settings(book, questions, where, by, id, limit)
     id = id if settings is None else settings.id
+    if table.filtered and rows_public is None:
+        rows_public = False
     settled = settle(
         questions, epsilon=epsilon, delta=delta, where=where, by=by, id=id, cap=cap, missing=missing,
         population=population, rows_public=rows_public, clipped=clipped, decimal=decimal, sql=sql,
@@ -175,7 +183,9 @@ def ask(
         else:
             file.lower(limit)
         spent, most, place, notes = file.spent(), file.limit(), str(file.path), file.notes
-    return _reply(table, settled, kept, spent, most, place, stored, notes)
+        reply = _reply(table, settled, kept, spent, most, place, stored, notes)
+        adds_up = {hidden_by(terms) for terms in file.terms()} == {hidden_by(settled.terms)}
+        return replace(reply, delta_spent=file.price().delta, adds_up=adds_up)
 
 
 def _draw(table: Table, settled: Settled, anyway: bool) -> dict[str, Any]:
@@ -199,7 +209,8 @@ def _draw(table: Table, settled: Settled, anyway: bool) -> dict[str, Any]:
         for q, vector in zip(due, vectors, strict=True):
             noise = asked[q].noises[k].law.draw(len(vector))
             steps[q].append([int(a) + int(x) for a, x in zip(vector, noise, strict=True)])
-    return {"vectors": steps, "records": units, "date": date.today().isoformat()}
+    known = units if settled.rows_public else 0  # a private number is not kept
+    return {"vectors": steps, "records": known, "date": date.today().isoformat()}
 
 
 def _stage(

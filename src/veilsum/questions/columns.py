@@ -322,11 +322,16 @@ def distinct(values: NDArray[Any] | TextColumn) -> tuple[list[Any], NDArray[np.i
         if high - low < FEW and low > -EXACT and high < EXACT:  # places without a search
             return list(range(low, high + 1)), values.astype(np.int64) - low
     if values.dtype.kind == "O":
+        items = values.tolist()
         seen: dict[Any, int] = {}
         inverse = np.fromiter(
-            (seen.setdefault(v, len(seen)) for v in values.tolist()), np.int64, len(values)
-        )
-        return list(seen), inverse
+            (seen.setdefault(v if type(v) is str else (text_of(v),), len(seen)) for v in items),
+            np.int64, len(values),
+        )  # fmt: skip
+        found: list[Any] = [None] * len(seen)
+        for place, value in zip(inverse.tolist(), items, strict=True):
+            found[place] = value
+        return found, inverse
     known, inverse = np.unique(values, return_inverse=True)
     return known.tolist(), np.asarray(inverse.reshape(-1), dtype=np.int64)
 
@@ -337,7 +342,7 @@ def text_of(value: Any) -> str:
         return ""
     if isinstance(value, bool | np.bool_):
         return str(bool(value)).lower()
-    if isinstance(value, float | np.floating) and value == int(value):
+    if isinstance(value, float | np.floating) and math.isfinite(value) and value == int(value):
         return str(int(value))
     return str(value).strip()
 
