@@ -17,8 +17,10 @@ from veilsum.asking.budget_log import RELEASE, BudgetLog
 from veilsum.asking.tables import open_table
 from veilsum.errors import QuestionError
 from veilsum.front.of_ask import of_ask
+from veilsum.privacy.mechanisms.gaussian import DiscreteGaussian
 from veilsum.questions import Category
 from veilsum.questions.columns import distinct
+from veilsum.questions.intervals import summed
 
 OTHERS = (
     "select * from read_csv('PATH')", "select * from 'PATH'", "select * from read_text('PATH')",
@@ -28,7 +30,8 @@ OTHERS = (
 AMPLIFIED = (
     "select d.kwh from data d, range(100)", "select max(kwh) over () as kwh from data",
     "select kwh from data union all select kwh from data", "select unnest([kwh, kwh]) as kwh from data",
-    "select kwh from data where kwh::double >= (select avg(kwh::double) from data)", "select sum(kwh::double) as kwh from data",
+    "select kwh from data where kwh::double >= (select avg(kwh::double) from data)",
+    "select sum(kwh::double) as kwh from data",
     "select kwh from data order by kwh limit 5", "select distinct kwh from data",
     "from query('select kwh from data, range(2)')", "select a.kwh from data a join data b using (kwh)",
     "with q as (from data) select 1 as kwh", "select 1 as kwh", "select column0 as kwh from hidden",
@@ -118,6 +121,16 @@ def test_a_value_is_read_without_the_others() -> None:
     known, inverse = distinct(np.array([True, 1, None, float("nan"), "1"], dtype=object))
     assert [known[k] for k in inverse[:2]] == [True, 1]
     assert totals({"c": [float("inf"), "1"]}, questions.proportion("c", values="1"))[0][0] == 1
+
+
+def test_no_value_shows_in_a_warning() -> None:
+    """Warnings are errors here; on a screen they would say that a value is large."""
+    small = questions.mean("x", between=(0, 1e-300))
+    wide = questions.mean("x", between=(-8e307, 8e307))
+    found = totals({"x": [1e18, -1e18, 0.0, 1.7e308, float("inf")]}, small, wide)
+    assert found[0][0] == 3 * 2**30
+    mass = summed(DiscreteGaussian(400), 1)
+    assert abs(float(mass.sum()) - 1) < 1e-9
 
 
 def test_the_same_rows_do_not_count_twice_for_the_price_of_one(tmp_path: Path) -> None:

@@ -112,8 +112,9 @@ class Number(Column):
 
     def read(self, values: NDArray[Any]) -> Floats:
         """Shares of the range; NaN where there is no value."""
-        x = numbers(values) - self.low
-        x /= self.width
+        with np.errstate(over="ignore"):  # infinite, and so beyond the bound: never a warning
+            x = numbers(values) - self.low
+            x /= self.width
         return np.clip(x, 0.0, 1.0, out=x)
 
     def out(self, read: NDArray[Any]) -> NDArray[np.bool_]:
