@@ -79,7 +79,7 @@ class EachRow(RecordUnit):
         """As it is, unless it counts people."""
         if question.once:
             raise QuestionError(
-                f"{question.name} counts ids: say which column says whose a row is (id)"
+                f"{question.name} counts ids: say which column says whose a row is (--id)"
             )
         return question
 
