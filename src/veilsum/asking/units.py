@@ -108,7 +108,7 @@ class EachId(RecordUnit):
         if question.adds_rows:
             raise QuestionError(
                 f"{question.name} adds up rows, and an id may have any number of them: say how many of "
-                "an id count (cap)"
+                "an id count (--cap)"
             )
         if not question.of_ids:
             raise QuestionError(
