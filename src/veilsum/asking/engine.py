@@ -228,6 +228,9 @@ def ask(
         delta = file.price().delta
     reply = _reply(table, settled, kept, spent, most, place, stored, notes)
     reply = replace(reply, delta_spent=delta, adds_up=adds_up)
+    if book is not None:
+        found = zip(reply.questions, reply.decoded, strict=True)
+        reply = replace(reply, decoded=[book.with_units(*one) for one in found])
     return reply if small is None else with_small_cells(reply, small)
 
 
