@@ -21,6 +21,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from veilsum._statistic import Statistic, Status
+from veilsum.questions.answers import spoken
 from veilsum.questions.base import (
     Decoded,
     Encoded,
@@ -56,6 +57,7 @@ class Mean(Question):
     column: Number
 
     name: ClassVar[str] = "mean"
+    measured: ClassVar[bool] = True
     about: ClassVar[str] = "the mean of a column between public bounds"
 
     @classmethod
@@ -106,8 +108,8 @@ class Mean(Question):
         )
         return Decoded(
             f"mean of {self.column.name}", value, lower, upper,
-            sentence=f"The mean of {self.column.name} is about {value:.4g}, and between {lower:.4g} and "
-            f"{upper:.4g} with 95% confidence.",
+            sentence=f"The mean of {self.column.name} is about {spoken(value)}, and between "
+            f"{spoken(lower)} and {spoken(upper)} with 95% confidence.",
         )  # fmt: skip
 
     def forecast(self, records: int, noise: GridNoise) -> Forecast:

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from veilsum._statistic import Statistic
+from veilsum.questions.answers import spoken
 from veilsum.questions.base import (
     Decoded,
     Encoded,
@@ -113,13 +114,13 @@ class Variance(Question):
         name, width = self.column.name, self.column.width
         v, low, high = (width**2 * x for x in (found.variance, found.low, found.high))
         sentence = (
-            f"The variance of {name} is about {v:.4g}, and between {low:.4g} and {high:.4g} with 95% "
-            "confidence."
+            f"The variance of {name} is about {spoken(v)}, and between {spoken(low)} and {spoken(high)} "
+            "with 95% confidence."
         )
         root, least, most = math.sqrt(v), math.sqrt(low), math.sqrt(high)
         deviation = (
-            f"The standard deviation of {name} is about {root:.4g}, and between {least:.4g} and "
-            f"{most:.4g} with 95% confidence."
+            f"The standard deviation of {name} is about {spoken(root)}, and between {spoken(least)} and "
+            f"{spoken(most)} with 95% confidence."
         )
         return (
             Decoded(f"variance of {name}", v, low, high, sentence=sentence),
@@ -136,8 +137,8 @@ class Variance(Question):
             self.column.low + self.column.width * min(max(x, 0.0), 1.0) for x in (found.mean, *ends)
         )
         sentence = (
-            f"The mean of {name} is about {value:.4g}, and between {low:.4g} and {high:.4g} with 95% "
-            "confidence."
+            f"The mean of {name} is about {spoken(value)}, and between {spoken(low)} and {spoken(high)} "
+            "with 95% confidence."
         )
         return Decoded(f"mean of {name}", value, low, high, sentence=sentence, detail=True)
 
@@ -188,7 +189,7 @@ class PopulationMean(Variance):
         )
         sentence = (
             f"The mean of {self.column.name} in the population that these records were drawn from is "
-            f"about {value:.4g}, and between {low:.4g} and {high:.4g} with 95% confidence."
+            f"about {spoken(value)}, and between {spoken(low)} and {spoken(high)} with 95% confidence."
         )
         return Decoded(f"mean of {self.column.name}", value, low, high, sentence=sentence)
 
