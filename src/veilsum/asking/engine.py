@@ -110,49 +110,7 @@ def ask(
     sql: str | None = None,
     codebook: Any = None,
 ) -> Reply:
-    """Ask questions of a table, once, for epsilon together.
-
-    Parameters
-    ----------
-    data
-        A path or several, a data frame, a DuckDB relation, an Arrow table, columns by name.
-    *questions
-        Of `veilsum.questions`.
-    epsilon, delta
-        What the answers together cost, of the data's budget.
-    where
-        Columns and the values that count.
-    by
-        Groups, each of which is asked: a `Category`, or a column and its public values.
-    id
-        The column that says whose a row is: the unit is all rows of one id.
-    cap
-        How many rows of an id count; without it the mean of its rows counts as one record.
-    missing
-        What a missing value is: None for an error, "out" to leave its row out, else what it counts as.
-    population
-        Whether intervals are of the population that the records were sampled from.
-    rows_public
-        Whether the number of records is public. By default that of a whole table is, and the number that
-        a filter leaves is not; True makes that public as well, False neither.
-    clipped
-        Whether to ask as well what share of the records lies beyond the bounds.
-    budget
-        Where the budget is kept; beside a file by default.
-    limit
-        Of the budget, epsilon or (epsilon, delta): set by the first question, and lowered by others; without
-        it that of the codebook, or what the first question costs.
-    anyway
-        Ask although noise will be more than three times sampling.
-    fresh
-        Whether to pay for a new draw of a question that was answered.
-    decimal
-        The decimal mark of numbers in text.
-    sql
-        A SELECT of DuckDB that makes the table, over `data` as the table "data".
-    codebook
-        A public file that describes the columns; the one beside a file by default.
-    """
+    """Ask questions of a table, once; the arguments are those of `veilsum.ask`."""
     table = open_table(data, decimal, sql)
     book = _codebook(data, codebook)
     settings = None if book is None else _settings(book, questions, where, by, id, limit)
