@@ -353,17 +353,18 @@ def _float(value: Any) -> float:
 def _why(value: Any) -> str:
     """Why a value is no number, without the value."""
     text = value.strip() if isinstance(value, str) else ""
-    if _is_number(text.replace(",", ".", 1)) and "," in text:
+    if is_number(text.replace(",", ".", 1)) and "," in text:
         return "has a comma: add --decimal , if that is the decimal mark"
     plain = text
     for mark in ",' _\u2019\u00a0\u202f":
         plain = plain.replace(mark, "")
-    if plain != text and (_is_number(plain) or _is_number(plain.replace(".", ""))):
+    if plain != text and (is_number(plain) or is_number(plain.replace(".", ""))):
         return "has a mark between thousands, which is not read: take these marks out"
     return "is not a number"
 
 
-def _is_number(text: str) -> bool:
+def is_number(text: str) -> bool:
+    """Whether text is a number, NaN and infinity among them."""
     try:
         float(text)
     except ValueError:
