@@ -92,9 +92,11 @@ class Question(ABC):
         QUESTIONS.enlist(cls)
 
     @property
-    @abstractmethod
     def columns(self) -> tuple[Column, ...]:
-        """What it reads."""
+        """What it reads: those of its fields that are columns, or tuples of them."""
+        values = [getattr(self, one.name) for one in fields(self)]
+        among = [value if isinstance(value, tuple) else (value,) for value in values]
+        return tuple(c for value in among for c in value if isinstance(c, Column))
 
     @property
     def cells(self) -> int:

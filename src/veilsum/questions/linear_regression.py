@@ -90,11 +90,6 @@ class Regression(Question):
         return one, cls.make("y", "a", "b", between=ends), one.within()
 
     @property
-    def columns(self) -> tuple[Column, ...]:
-        """y and x."""
-        return (self.y, *self.x)
-
-    @property
     def parts(self) -> int:
         """Entries."""
         return self.whole.dimension

@@ -51,7 +51,7 @@ from veilsum.questions._moments import (
 )
 from veilsum.questions._surrogate import Guess, NormalSurrogate
 from veilsum.questions.base import Decoded, Encoded, Forecast, NoisedVector, Question
-from veilsum.questions.columns import Category, Column, Floats, Number, Rows
+from veilsum.questions.columns import Category, Floats, Number, Rows
 from veilsum.questions.intervals import CONFIDENCE
 from veilsum.questions.linear_regression import MOST, SPREAD, effects, numbers_of, own_units
 from veilsum.questions.noise import GridNoise
@@ -135,11 +135,6 @@ class Logistic(Question):
         ends = {"a": (-1.0, 1.0), "b": (0.0, 4.0)}
         two = cls.make("a", "b", outcome="y", between=ends, norm=1.0)
         return two, two.within()
-
-    @property
-    def columns(self) -> tuple[Column, ...]:
-        """y and x."""
-        return (self.y, *self.x)
 
     @property
     def constant(self) -> float:

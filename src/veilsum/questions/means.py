@@ -31,7 +31,7 @@ from veilsum.questions.base import (
     too_few,
     uncertain,
 )
-from veilsum.questions.columns import Column, Number, Rows
+from veilsum.questions.columns import Number, Rows
 from veilsum.questions.intervals import NORMAL
 from veilsum.questions.noise import GridNoise
 from veilsum.questions.variances import PopulationMean
@@ -68,11 +68,6 @@ class Mean(Question):
         """Of all records, and of some."""
         mean = cls.make("x", between=(-2.0, 6.0))
         return mean, mean.within()
-
-    @property
-    def columns(self) -> tuple[Column, ...]:
-        """The column."""
-        return (self.column,)
 
     @property
     def whole(self) -> Statistic:

@@ -33,7 +33,7 @@ from veilsum.questions.base import (
     too_few,
     uncertain,
 )
-from veilsum.questions.columns import Candidates, Category, Column, Rows, Sides, text_of
+from veilsum.questions.columns import Candidates, Category, Rows, Sides, text_of
 from veilsum.questions.intervals import NORMAL
 from veilsum.questions.noise import GridNoise
 
@@ -110,11 +110,6 @@ class Proportion(Question):
         """Of categories and of numbers; of some records."""
         among = cls.make("c", values=("a", "b"), categories=("a", "b", "c", "d"))
         return among, cls.make("x", above=2.0), among.within()
-
-    @property
-    def columns(self) -> tuple[Column, ...]:
-        """The column."""
-        return (self.column,)
 
     @property
     def whole(self) -> Statistic:

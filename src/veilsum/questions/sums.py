@@ -21,7 +21,7 @@ import numpy as np
 
 from veilsum._statistic import Statistic, Status
 from veilsum.questions.base import Decoded, Encoded, Forecast, NoisedVector, Question
-from veilsum.questions.columns import Column, Number, Rows
+from veilsum.questions.columns import Number, Rows
 from veilsum.questions.intervals import NORMAL
 from veilsum.questions.noise import GridNoise
 
@@ -58,11 +58,6 @@ class Sum(Question):
         """Of all records, and of some."""
         mixed, above = cls.make("x", between=(-2.0, 6.0)), cls.make("y", between=(3.0, 4.0))
         return mixed, above, mixed.within(), above.within()
-
-    @property
-    def columns(self) -> tuple[Column, ...]:
-        """The column."""
-        return (self.column,)
 
     @property
     def whole(self) -> Statistic:

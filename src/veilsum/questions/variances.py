@@ -24,7 +24,7 @@ from veilsum.questions.base import (
     too_few,
     uncertain,
 )
-from veilsum.questions.columns import Column, Floats, Number, Rows
+from veilsum.questions.columns import Floats, Number, Rows
 from veilsum.questions.intervals import NORMAL
 from veilsum.questions.moments import MomentCode, Moments, code_of
 from veilsum.questions.noise import GridNoise
@@ -67,11 +67,6 @@ class Variance(Question):
     def code(self) -> MomentCode:
         """How a record is encoded."""
         return code_of(self.partial)
-
-    @property
-    def columns(self) -> tuple[Column, ...]:
-        """The column."""
-        return (self.column,)
 
     @property
     def parts(self) -> int:
