@@ -53,7 +53,13 @@ from veilsum.questions._surrogate import Guess, NormalSurrogate
 from veilsum.questions.base import Decoded, Encoded, Forecast, NoisedVector, Question
 from veilsum.questions.columns import Category, Floats, Number, Rows
 from veilsum.questions.intervals import CONFIDENCE
-from veilsum.questions.linear_regression import MOST, SPREAD, effects, numbers_of, own_units
+from veilsum.questions.linear_regression import (
+    SPREAD,
+    check_columns,
+    effects,
+    numbers_of,
+    own_units,
+)
 from veilsum.questions.noise import GridNoise
 
 if TYPE_CHECKING:
@@ -98,12 +104,7 @@ class Logistic(Question):
 
     def __post_init__(self) -> None:
         """Refuse an outcome without two values, a column twice, and a norm that none has."""
-        names = [column.name for column in self.columns]
-        if not 1 <= len(self.x) <= MOST or len(set(names)) < len(names):
-            raise QuestionError(
-                f"{self.name} is of one column on 1 to {MOST} different others; found {names[0]!r} on "
-                f"{', '.join(names[1:])}"
-            )
+        check_columns(self)
         if len(self.y.values) != 2:
             raise QuestionError(
                 f"column {self.y.name}: an outcome has two values, no and yes; found {self.y.values}"
