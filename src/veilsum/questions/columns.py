@@ -110,6 +110,10 @@ class Number(Column):
         """high - low."""
         return self.high - self.low
 
+    def at(self, share: float) -> float:
+        """The value at a share of the range, one of its ends beyond it."""
+        return self.low + self.width * min(max(share, 0.0), 1.0)
+
     def read(self, values: NDArray[Any]) -> Floats:
         """Shares of the range; NaN where there is no value."""
         x = numbers(values) - self.low

@@ -32,9 +32,8 @@ from veilsum.questions.base import (
     uncertain,
 )
 from veilsum.questions.columns import Number, Rows
-from veilsum.questions.intervals import NORMAL
 from veilsum.questions.noise import GridNoise
-from veilsum.questions.variances import PopulationMean
+from veilsum.questions.variances import PopulationMean, mean_forecast, mean_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,25 +92,12 @@ class Mean(Question):
             return (too_few(f"mean of {self.column.name}", "a mean"),)
         value = float(released.values[0]) / n
         half = released.half() / n
-        return (self._finding(value, value - half, value + half),)
-
-    def _finding(self, share: float, low: float, high: float) -> Decoded:
-        value, lower, upper = (
-            self.column.low + self.column.width * min(max(x, 0.0), 1.0) for x in (share, low, high)
-        )
-        return Decoded(
-            f"mean of {self.column.name}", value, lower, upper,
-            sentence=f"The mean of {self.column.name} is about {value:.4g}, and between {lower:.4g} and "
-            f"{upper:.4g} with 95% confidence.",
-        )  # fmt: skip
+        return (mean_of(self.column, value, value - half, value + half),)
 
     def forecast(self, records: int, noise: GridNoise) -> Forecast:
         """Sampling: of values spread evenly over the range."""
-        width = self.column.width
-        return Forecast(
-            NoisedVector(np.zeros(1), noise).half() * width / records,
-            NORMAL * width / math.sqrt(12 * records), of=f"the mean of {self.column.name}", scale=width,
-        )  # fmt: skip
+        half = NoisedVector(np.zeros(1), noise).half() / records
+        return mean_forecast(self.column, half, records)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,12 +138,10 @@ class MeanOfSome(Mean):
         count = released.number(n, half)
         if n <= half:
             return too_few(f"mean of {self.column.name}", "a mean"), count
-        return self._finding(a / n, *fieller(released, a, n)), count
+        return mean_of(self.column, a / n, *fieller(released, a, n)), count
 
     def forecast(self, records: int, noise: GridNoise) -> Forecast:
         """At the middle of the range."""
-        width = self.column.width
         zeros = NoisedVector(np.zeros(2), noise)
-        half = uncertain(zeros.half([0.5, 0.5]) / records, records, zeros.half([1.0, 1.0])) * width
-        sampling = NORMAL * width / math.sqrt(12 * records)
-        return Forecast(half, sampling, of=f"the mean of {self.column.name}", scale=width)
+        half = uncertain(zeros.half([0.5, 0.5]) / records, records, zeros.half([1.0, 1.0]))
+        return mean_forecast(self.column, half, records)
