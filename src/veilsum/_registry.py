@@ -17,7 +17,7 @@ from __future__ import annotations
 import difflib
 import importlib
 import pkgutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from threading import Lock
 from typing import Any, Generic, TypeVar
 
@@ -39,6 +39,8 @@ class Registry(Generic[Thing]):
         The package whose modules are imported at the first question; "" for none.
     error : type of VeilsumError
         What an unknown name or a second thing of a name raises.
+    hints
+        For folded names that people try and that nothing has: what they are looking for.
 
     Examples
     --------
@@ -49,8 +51,14 @@ class Registry(Generic[Thing]):
     (['dark-red'], 9109504, False)
     """
 
-    def __init__(self, kind: str, package: str, error: type[VeilsumError]) -> None:
-        self.kind, self.package, self.error = kind, package, error
+    def __init__(
+        self,
+        kind: str,
+        package: str,
+        error: type[VeilsumError],
+        hints: Mapping[str, str] | None = None,
+    ) -> None:
+        self.kind, self.package, self.error, self.hints = kind, package, error, hints or {}
         self._things: dict[str, tuple[str, Thing]] = {}  # folded name -> name, thing
         self._lock = Lock()
         self._complete = not package
@@ -86,10 +94,14 @@ class Registry(Generic[Thing]):
         if known is None:
             names = self.names()
             raise self.error(
-                f"no {self.kind} is called {name!r}; {did_you_mean(name, names)}known: "
-                f"{', '.join(names)}"
+                f"no {self.kind} is called {name!r}; {self.hint(name)}known: {', '.join(names)}"
             )
         return known[1]
+
+    def hint(self, name: str) -> str:
+        """What somebody who tries an unknown name may be looking for; "" if nobody can know."""
+        hint = self.hints.get(fold(name))
+        return f"{hint}; " if hint else did_you_mean(name, self.names())
 
     def names(self) -> list[str]:
         """All names, sorted."""

@@ -42,13 +42,15 @@ def ask(
     epsilon: float,
     delta: float = 0.0,
     where: Mapping[str, Any] | None = None,
-    by: Category | tuple[str, Sequence[Any]] | None = None,
+    by: Category | tuple[str, Sequence[Any]] | str | None = None,
     id: str | None = None,
     cap: int | None = None,
     missing: Any = None,
     population: bool = False,
     rows_public: bool | None = None,
     clipped: bool = False,
+    min_count: int | None = None,
+    round: int | None = None,
     budget: Any = None,
     limit: Any = None,
     anyway: bool = False,
@@ -71,7 +73,8 @@ def ask(
     where
         Columns and the values that count, such as {"region": ["north"]}.
     by
-        Groups, each of which is asked: a column and its public values.
+        Groups, each of which is asked: a column and its public values, or a column whose values the
+        codebook says.
     id
         The column that says whose a row is: then all rows of one id may be anything. The mean of its
         rows counts as one record, unless `cap` says how many of its rows count.
@@ -86,6 +89,10 @@ def ask(
         a filter leaves is not; True makes that public as well, False neither.
     clipped
         Whether to ask as well what share of the records lies beyond the bounds.
+    min_count
+        Cells of fewer records, after noise, are not shown; this costs nothing.
+    round
+        Counts are rounded to its multiples; this costs nothing.
     budget
         The file of the budget: beside a file by default; tables in memory need one.
     limit
@@ -129,8 +136,8 @@ def ask(
     return of_ask(asking.ask(
         data, *questions, epsilon=epsilon, delta=delta, where=where, by=by, id=id, cap=cap,
         missing=missing, population=population, rows_public=rows_public, clipped=clipped,
-        budget=budget, limit=limit, anyway=anyway, fresh=fresh, decimal=decimal, sql=sql,
-        codebook=codebook,
+        min_count=min_count, round=round, budget=budget, limit=limit, anyway=anyway, fresh=fresh,
+        decimal=decimal, sql=sql, codebook=codebook,
     ))  # fmt: skip
 
 

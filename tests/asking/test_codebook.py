@@ -30,7 +30,6 @@ from veilsum.questions.means import Mean
 
 TEXT = """\
 id = "person"
-sites_per_person = 2
 
 [budget]
 epsilon = 3
@@ -61,7 +60,7 @@ def book() -> Codebook:
 
 
 def test_a_codebook_as_it_is_read(book: Codebook) -> None:
-    assert (book.id, book.budget, book.sites_per_person) == ("person", (3.0, 1e-6), 2)
+    assert (book.id, book.budget) == ("person", (3.0, 1e-6))
     assert book.number("kwh") == Number("kwh", 0, 40)
     assert book.columns["kwh"].unit == "kWh"
     assert book.columns["kwh"].missing == ("-9", "NA")
@@ -82,31 +81,29 @@ def test_it_lies_beside_the_data(tmp_path: Path) -> None:
 
 
 WRONG = [
-    ('kind = "number"', 'kind = "numbr"', r'line 12: columns\.kwh\.kind: .*did you mean "number"'),
-    ("between = [0, 40]", "between = [40, 0]", r"line 14: columns\.kwh\.between: .*\[low, high\]"),
-    ("between = [0, 40]", "between = [0, inf]", r"line 14: columns\.kwh\.between"),
-    ("between = [0, 40]", 'between = "0 to 40"', r"line 14: columns\.kwh\.between"),
+    ('kind = "number"', 'kind = "numbr"', r'line 11: columns\.kwh\.kind: .*did you mean "number"'),
+    ("between = [0, 40]", "between = [40, 0]", r"line 13: columns\.kwh\.between: .*\[low, high\]"),
+    ("between = [0, 40]", "between = [0, inf]", r"line 13: columns\.kwh\.between"),
+    ("between = [0, 40]", 'between = "0 to 40"', r"line 13: columns\.kwh\.between"),
     (
         "between = [0, 40]",
         "betwen = [0, 40]",
-        r'line 14: columns\.kwh\.betwen: .*did you mean "between"',
+        r'line 13: columns\.kwh\.betwen: .*did you mean "between"',
     ),
-    ("between = [0, 40]", 'values = ["a"]', r"line 14: columns\.kwh\.values: is of a category"),
-    ('unit = "kWh"', "unit = 5", r"line 13: columns\.kwh\.unit: found 5; allowed: text"),
-    ('missing = [-9, "NA"]', "missing = []", r"line 15: columns\.kwh\.missing: .*not empty"),
-    ('missing = [-9, "NA"]', "missing = [-9, -9]", r"line 15: columns\.kwh\.missing: .*different"),
-    ('missing = [-9, "NA"]', "missing = [[1]]", r"line 15: columns\.kwh\.missing"),
+    ("between = [0, 40]", 'values = ["a"]', r"line 13: columns\.kwh\.values: is of a category"),
+    ('unit = "kWh"', "unit = 5", r"line 12: columns\.kwh\.unit: found 5; allowed: text"),
+    ('missing = [-9, "NA"]', "missing = []", r"line 14: columns\.kwh\.missing: .*not empty"),
+    ('missing = [-9, "NA"]', "missing = [-9, -9]", r"line 14: columns\.kwh\.missing: .*different"),
+    ('missing = [-9, "NA"]', "missing = [[1]]", r"line 14: columns\.kwh\.missing"),
     ('id = "person"', 'id = "persn"', r'line 1: id: found "persn"; .*did you mean "person"'),
     ('id = "person"', "id = 5", r"line 1: id: found 5"),
-    ("sites_per_person = 2", "sites_per_person = 0", r"line 2: sites_per_person: .*at least 1"),
-    ("sites_per_person = 2", "sites_per_person = true", r"line 2: sites_per_person"),
-    ("epsilon = 3", "epsilon = 0", r"line 5: budget\.epsilon: found 0.*above 0"),
-    ("epsilon = 3", 'epsilon = "3"', r"line 5: budget\.epsilon: found \"3\"; allowed: a number"),
-    ("epsilon = 3", "eps = 3", r"line 5: budget\.eps: .*epsilon"),
-    ("delta = 1e-6", "delta = 1", r"line 6: budget\.delta: .*probability"),
-    ("sites_per_person = 2", "site = 2", r"line 2: site: there is no such key"),
+    ("epsilon = 3", "epsilon = 0", r"line 4: budget\.epsilon: found 0.*above 0"),
+    ("epsilon = 3", 'epsilon = "3"', r"line 4: budget\.epsilon: found \"3\"; allowed: a number"),
+    ("epsilon = 3", "eps = 3", r"line 4: budget\.eps: .*epsilon"),
+    ("delta = 1e-6", "delta = 1", r"line 5: budget\.delta: .*probability"),
+    ('id = "person"', "site = 2", r"line 1: site: there is no such key"),
     ('kind = "text"', "", r"columns\.person\.kind: missing; add kind"),
-    ("[budget]", "[budget", r"line 4: not valid TOML"),
+    ("[budget]", "[budget", r"line 3: not valid TOML"),
     (TEXT, "", r"columns: missing; add a section \[columns\.NAME\]"),
     (TEXT, "columns = 3", r"line 1: columns: found 3"),
     (TEXT, "[columns]\nkwh = 3", r"line 2: columns\.kwh: found 3"),
@@ -124,8 +121,8 @@ def test_all_that_is_wrong_is_said_at_once() -> None:
     with pytest.raises(QuestionError) as caught:
         parsed(TEXT.replace("[0, 40]", "[40, 0]").replace("epsilon = 3", "epsilon = -1"))
     assert [line.split(":")[0][-2:].strip() for line in str(caught.value).splitlines()] == [
-        "5",
-        "14",
+        "4",
+        "13",
     ]
 
 
@@ -177,7 +174,6 @@ def test_what_it_does_not_say_is_an_error(book: Codebook, ask: Any, message: str
 def test_what_is_given_wins(book: Codebook) -> None:
     found = resolve(book, ["kwh"])
     assert (found.id, found.limit, found.budget) == ("person", None, (3.0, 1e-6))
-    assert found.sites_per_person == 2
     assert found.digest == book.digest(["kwh"])
     assert found.terms == {"codes": {"kwh": ["-9", "NA"]}}
     assert resolve(book, ["the region"]).terms == {}
@@ -191,7 +187,7 @@ def test_its_hash_is_of_what_shapes_an_answer(book: Codebook) -> None:
     assert parsed(layout).digest() == book.digest()
     assert parsed(TEXT.replace("epsilon = 3", "epsilon = 4")).digest() == book.digest()
     for old, new in (("[0, 40]", "[0, 41]"), ('"south", 3', '3, "south"'), ("-9", "-8"),
-                     ("person = 2", "person = 3"), ('id = "person"\n', "")):  # fmt: skip
+                     ('id = "person"\n', "")):  # fmt: skip
         assert parsed(TEXT.replace(old, new)).digest() != book.digest()
     other = parsed(TEXT.replace('"south", 3', '3, "south"'))
     assert other.digest(["kwh"]) == book.digest(["kwh"])

@@ -3,7 +3,6 @@
     readings.csv ── readings.codebook.toml
 
     id = "person"                 # all rows of one person are one record
-    sites_per_person = 1          # at how many sites a person may have rows
 
     [budget]                      # of the data, spent by all questions together
     epsilon = 3.0
@@ -63,7 +62,7 @@ from veilsum.errors import QuestionError
 from veilsum.questions.columns import UnreadableValueError, distinct, numbers, text_of
 
 SUFFIX = ".codebook.toml"
-KEYS = ("id", "sites_per_person", "budget", "columns")
+KEYS = ("id", "budget", "columns")
 
 
 @dataclass(frozen=True)
@@ -78,8 +77,6 @@ class Settings:
         Of the data's budget, as given with the question: epsilon, delta.
     budget : tuple of float, optional
         As the codebook says: the limit of a budget that has none yet.
-    sites_per_person : int
-        At how many sites a person may have rows.
     digest : str
         Of what the codebook says of the question's columns, on which sites that ask together must agree.
     terms : mapping
@@ -90,7 +87,6 @@ class Settings:
     id: str | None = None
     limit: tuple[float, float] | None = None
     budget: tuple[float, float] | None = None
-    sites_per_person: int = 1
     digest: str = ""
     terms: Mapping[str, Any] = field(default_factory=dict)
 
@@ -124,7 +120,6 @@ def resolve(
         codebook.id if id is None else id,
         given,
         codebook.budget,
-        codebook.sites_per_person,
         codebook.digest(columns),
         {"codes": codes} if codes else {},
     )
@@ -183,12 +178,7 @@ class _CodebookReader:
         id = self.value(table, ("id",), str, "the name of a column, in quotes", None)
         if id is not None and id not in columns:
             self.wrong(("id",), choose(id, columns))
-        sites = self.value(table, ("sites_per_person",), int, "a whole number of at least 1", 1)
-        if sites < 1:
-            self.wrong(
-                ("sites_per_person",), f"found {sites}; allowed: a whole number of at least 1"
-            )
-        return Codebook(columns, id, self.budget(table), sites, file)
+        return Codebook(columns, id, self.budget(table), file)
 
     def budget(self, table: Mapping[str, Any]) -> tuple[float, float] | None:
         if "budget" not in table:
@@ -279,7 +269,7 @@ class _CodebookReader:
         if path[-1] not in section:
             return default
         found = section[path[-1]]
-        if not isinstance(found, kind) or (isinstance(found, bool) and kind is int):
+        if not isinstance(found, kind):
             self.wrong(path, f"found {format_value(found)}; allowed: {allowed}")
             return default
         return found
@@ -379,7 +369,6 @@ _HEAD = """\
 # here what it does not say itself. This file may be passed on.
 
 # id = "..."                    # the column that says whose a row is: all rows of a person are a record
-# sites_per_person = ...        # at how many sites a person may have rows
 
 # [budget]                      # of the data, spent by all questions together
 # epsilon = ...

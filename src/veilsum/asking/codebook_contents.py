@@ -60,8 +60,6 @@ class Codebook:
         The column that says whose a row is.
     budget : tuple of float, optional
         epsilon, delta.
-    sites_per_person : int
-        At how many sites a person may have rows.
     file : str
         Where it was read, for errors.
 
@@ -78,7 +76,6 @@ class Codebook:
     columns: Mapping[str, CodebookColumn]
     id: str | None = None
     budget: tuple[float, float] | None = None
-    sites_per_person: int = 1
     file: str = "the codebook"
 
     def digest(self, columns: Iterable[str] | None = None) -> str:
@@ -89,7 +86,6 @@ class Codebook:
         names = set(self.columns if columns is None else columns)
         plain = {
             "id": self.id,
-            "sites_per_person": self.sites_per_person,
             "columns": {
                 name: [c.kind, c.unit, c.between, c.values, sorted(c.missing)]
                 for name, c in self.columns.items()

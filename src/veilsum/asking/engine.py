@@ -18,7 +18,8 @@ import numpy as np
 from veilsum.asking.budget import BudgetFile
 from veilsum.asking.by_id import IdCodes
 from veilsum.asking.passes import Pass
-from veilsum.asking.settling import BEYOND, AskedQuestion, Settled, settle
+from veilsum.asking.settling import BEYOND, AskedQuestion, Settled, grouped, settle
+from veilsum.asking.small_cells import small_cells, with_small_cells
 from veilsum.asking.tables import Table, open_table
 from veilsum.asking.usefulness import check_useful
 from veilsum.errors import QuestionError
@@ -95,13 +96,15 @@ def ask(
     epsilon: float,
     delta: float = 0.0,
     where: Mapping[str, Any] | None = None,
-    by: Category | tuple[str, Sequence[Any]] | None = None,
+    by: Category | tuple[str, Sequence[Any]] | str | None = None,
     id: str | None = None,
     cap: int | None = None,
     missing: Any = None,
     population: bool = False,
     rows_public: bool | None = None,
     clipped: bool = False,
+    min_count: int | None = None,
+    round: int | None = None,
     budget: Any = None,
     limit: Any = None,
     anyway: bool = False,
@@ -110,9 +113,58 @@ def ask(
     sql: str | None = None,
     codebook: Any = None,
 ) -> Reply:
-    """Ask questions of a table, once; the arguments are those of `veilsum.ask`."""
+    """Ask questions of a table, once, for epsilon together.
+
+    Parameters
+    ----------
+    data
+        A path or several, a data frame, a DuckDB relation, an Arrow table, columns by name.
+    *questions
+        Of `veilsum.questions`.
+    epsilon, delta
+        What the answers together cost, of the data's budget.
+    where
+        Columns and the values that count.
+    by
+        Groups, each of which is asked: a `Category`, a column and its public values, or a column whose
+        values the codebook says.
+    id
+        The column that says whose a row is: the unit is all rows of one id.
+    cap
+        How many rows of an id count; without it the mean of its rows counts as one record.
+    missing
+        What a missing value is: None for an error, "out" to leave its row out, else what it counts as.
+    population
+        Whether intervals are of the population that the records were sampled from.
+    rows_public
+        Whether the number of records is public. By default that of a whole table is, and the number that
+        a filter leaves is not; True makes that public as well, False neither.
+    clipped
+        Whether to ask as well what share of the records lies beyond the bounds.
+    min_count
+        Cells of fewer records, after noise, are not shown; see `small_cells`.
+    round
+        Counts are rounded to its multiples.
+    budget
+        Where the budget is kept; beside a file by default.
+    limit
+        Of the budget, epsilon or (epsilon, delta): set by the first question, and lowered by others; without
+        it that of the codebook, or what the first question costs.
+    anyway
+        Ask although noise will be more than three times sampling.
+    fresh
+        Whether to pay for a new draw of a question that was answered.
+    decimal
+        The decimal mark of numbers in text.
+    sql
+        A SELECT of DuckDB that makes the table, over `data` as the table "data".
+    codebook
+        A public file that describes the columns; the one beside a file by default.
+    """
+    small = small_cells(min_count, round)
     table = open_table(data, decimal, sql)
     book = _codebook(data, codebook)
+    by = grouped(by, book)
     settings = None if book is None else _settings(book, questions, where, by, id, limit)
     id = id if settings is None else settings.id
     settled = settle(
@@ -133,7 +185,8 @@ def ask(
         else:
             file.lower(limit)
         spent, most, place, notes = file.spent(), file.limit(), str(file.path), file.notes
-    return _reply(table, settled, kept, spent, most, place, stored, notes)
+    reply = _reply(table, settled, kept, spent, most, place, stored, notes)
+    return reply if small is None else with_small_cells(reply, small)
 
 
 def _draw(table: Table, settled: Settled, anyway: bool) -> dict[str, Any]:
@@ -263,10 +316,11 @@ def _decoded(table: Table, book: Codebook) -> Table:
 
 
 def _settings(
-    book: Codebook, questions: Sequence[Question], where: Any, by: Any, id: str | None, limit: Any
-) -> Settings:
+    book: Codebook, questions: Sequence[Question], where: Any, by: Category | None, id: str | None,
+    limit: Any,
+) -> Settings:  # fmt: skip
     from veilsum.asking.codebook import resolve
 
-    group = [] if by is None else [by.name if isinstance(by, Category) else by[0]]
+    group = [] if by is None else [by.name]
     names = [c.name for one in questions for c in one.columns]
     return resolve(book, [*names, *(where or {}), *group], id=id, limit=limit)

@@ -230,8 +230,8 @@ class Pass:
                 what = "value" + (" that is in the list" if isinstance(column, Category) else "")
                 raise self._wrong(
                     start + int(place[int(first[0])]),
-                    f"column {column.name} has no {what}; fill it, say what it counts as (missing=VALUE), "
-                    "or leave such rows out and have their number noised (missing=out)",
+                    f"column {column.name} has no {what}; fill it, say what it counts as (--missing VALUE), "
+                    "or leave such rows out and have their number noised (--missing out)",
                 )
             kept = ~out if kept is None else kept & ~out
         return kept

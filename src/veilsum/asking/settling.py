@@ -21,6 +21,7 @@ from veilsum.questions.columns import Number
 
 if TYPE_CHECKING:
     from veilsum.asking.codebook import Settings
+    from veilsum.asking.codebook_contents import Codebook
 
 FORMAT = 1
 FINE = 1 << 40  # shares of stages are whole multiples of 1/FINE
@@ -88,13 +89,29 @@ class Settled:
         return " and ".join(f"{f.name} {' or '.join(f.values)}" for f in self.view.filters)
 
 
+def grouped(
+    by: Category | tuple[str, Sequence[Any]] | str | None, book: Codebook | None
+) -> Category | None:
+    """The groups; of a name alone those of the codebook, never those of the rows."""
+    if by is None or isinstance(by, Category):
+        return by
+    if not isinstance(by, str):
+        return Category(by[0], tuple(by[1]))
+    if book is None:
+        raise QuestionError(
+            f"the groups of {by} are missing: say which there may be, such as --by {by}=A,B, or in a "
+            "codebook. Which ones occur would give rare ones away"
+        )
+    return book.category(by)
+
+
 def settle(
     questions: Sequence[Question],
     *,
     epsilon: float,
     delta: float = 0.0,
     where: Mapping[str, Any] | None = None,
-    by: Category | tuple[str, Sequence[Any]] | None = None,
+    by: Category | tuple[str, Sequence[Any]] | str | None = None,
     id: str | None = None,
     cap: int | None = None,
     missing: Any = None,
@@ -110,7 +127,7 @@ def settle(
     if clipped:
         questions = [*questions, *_beyond(questions)]
     filters = _filters(where)
-    group = by if by is None or isinstance(by, Category) else Category(by[0], tuple(by[1]))
+    group = grouped(by, None)
     columns = list(dict.fromkeys(c for one in questions for c in one.columns))
     how = _missing(missing, [*columns, *([group] if group else [])])
     if rows_public is None and _asks_how_many(questions, bool(filters or group or how.partial)):

@@ -21,14 +21,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from veilsum import _validate
-from veilsum.asking.engine import Reply
 from veilsum.errors import QuestionError
 from veilsum.questions import By, Decoded, Question
 from veilsum.questions.columns import Floats
+
+if TYPE_CHECKING:
+    from veilsum.asking.engine import Reply
 
 COUNTS = (
     "records",
@@ -52,8 +55,8 @@ class SmallCells:
     --------
     >>> counts = np.array([3.0, 97.2])
     >>> found = Decoded("records by region", counts, counts - 4, counts + 4, ("south", "north"))
-    >>> SmallCells(10, 5).of((found,))[0].labels
-    ('south (fewer than 10)', 'north')
+    >>> SmallCells(10, 5).of((found,))[0].absent
+    ('fewer than 10', '')
     """
 
     least: int = 10
@@ -122,7 +125,7 @@ class SmallCells:
         mark, nan = f"fewer than {self.least}", math.nan
         if not np.ndim(found.value):
             sentence = f"There are {mark} records, after noise: nothing more is shown."
-            return replace(found, value=nan, low=nan, high=nan, sentence=sentence)
+            return replace(found, value=nan, low=nan, high=nan, sentence=sentence, absent=(mark,))
         value, low, high = (
             np.where(few, nan, np.asarray(x, dtype=float))
             for x in (found.value, found.low, found.high)
@@ -131,22 +134,29 @@ class SmallCells:
         said = "" if any(label in found.sentence for label in hidden) else f"{found.sentence} "
         return replace(
             found, value=value, low=low, high=high,
-            labels=tuple(f"{x} ({mark})" if x in hidden else x for x in found.labels),
+            absent=tuple(mark if small else "" for small in few),
             sentence=f"{said}Not shown: {len(hidden)} of {len(few)}, with {mark} records, after noise.",
         )  # fmt: skip
 
 
-def with_small_cells(reply: Reply, least: int = 10, to: int = 5) -> Reply:
+def small_cells(min_count: int | None, round: int | None) -> SmallCells | None:
+    """The rule of the arguments of `ask`; None if neither is given."""
+    if min_count is None and round is None:
+        return None
+    return SmallCells(0 if min_count is None else min_count, 1 if round is None else round)
+
+
+def with_small_cells(reply: Reply, rule: SmallCells) -> Reply:
     """A reply whose small cells are not shown and whose counts are rounded; the release stays what it is.
 
     Parameters
     ----------
     reply : Reply
         Of `ask`.
-    least, to : int
-        As of `SmallCells`.
+    rule : SmallCells
+        What is done to small cells.
     """
-    rule = SmallCells(least, to)
+    least, to = rule.least, rule.to
     decoded = [
         rule.of(found, question, reply.records)
         for question, found in zip(reply.questions, reply.decoded, strict=True)

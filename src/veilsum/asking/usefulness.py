@@ -36,9 +36,11 @@ def check_useful(settled: Settled, units: int) -> None:
 def _refusal(settled: Settled, k: int, records: int, forecast: Forecast) -> str:
     helps = remedies(settled, k, records, forecast)
     return (
-        f"{'; or '.join(helps) or 'another question'} would make this useful. With {records:,} records, "
+        f"{', or '.join(helps) or 'another question'} would make this useful. With {records:,} "
+        f"record{'' if records == 1 else 's'}, "
         f"noise moves {forecast.of} by ± {forecast.half:.3g}, more than three times the ± "
-        f"{forecast.sampling:.3g} of sampling; nothing was spent. To ask all the same: anyway"
+        f"{forecast.sampling:.3g} of sampling; nothing was spent. To ask all the same: --anyway "
+        "(in Python, anyway=True)"
     )
 
 

@@ -130,13 +130,9 @@ def ask(
         reply = answer(
             table, *asked, epsilon=eps or 0.0, delta=delta, where=where_of(where), by=by_of(by), id=id,
             cap=cap, missing=_missing(missing), population=population, rows_public=rows_public,
-            clipped=clipped, budget=budget, limit=limit, anyway=anyway, fresh=fresh, decimal=decimal,
-            sql=sql, codebook=codebook,
+            clipped=clipped, min_count=min_count, round=round_to, budget=budget, limit=limit,
+            anyway=anyway, fresh=fresh, decimal=decimal, sql=sql, codebook=codebook,
         )  # fmt: skip
-        if min_count is not None or round_to is not None:
-            from veilsum.asking.small_cells import with_small_cells
-
-            reply = with_small_cells(reply, min_count or 0, round_to or 1)
         report(of_ask(reply), stem, plot, as_json, **facts(reply))
 
 
@@ -202,9 +198,9 @@ def where_of(texts: Sequence[str] | None) -> Mapping[str, tuple[str, ...]] | Non
     return dict(chosen(text, "--where") for text in texts) if texts else None
 
 
-def by_of(text: str | None) -> tuple[str, tuple[str, ...]] | None:
-    """A column and its public groups."""
-    return None if text is None else chosen(text, "--by")
+def by_of(text: str | None) -> tuple[str, tuple[str, ...]] | str | None:
+    """A column and its public groups, or a column alone, whose groups the codebook says."""
+    return text if text is None or "=" not in text else chosen(text, "--by")
 
 
 def chosen(text: str, flag: str) -> tuple[str, tuple[str, ...]]:

@@ -34,7 +34,7 @@ from veilsum.cli.sheets import check_places, tell, written
 from veilsum.errors import CommandError
 
 if TYPE_CHECKING:
-    from veilsum.questions.options import Fill
+    from veilsum.asking import codebook_contents
     from veilsum.scenario import Scenario
     from veilsum.simulation import Problem
 
@@ -138,18 +138,21 @@ def plan(
         _refuse(of_study, "this is a question")
         with usage_errors():
             parts, _ = parsed(words, table=False, others=flags_of(ctx))
-            asked = questions_of(parts, _filled(codebook))
+            book = _codebook(codebook)
+            asked = questions_of(parts, None if book is None else book.filled)
             check_epsilon(epsilon)
             if rows is None:
                 raise CommandError(
                     "--rows is missing: how many rows will there be? A plan reads no table"
                 )
         from veilsum.asking.forecasting import SITES, forecasts
+        from veilsum.asking.settling import grouped
         from veilsum.front.of_question_plan import of_question_plan
 
         found = forecasts(
             asked, rows, epsilon=epsilon or 0.0, delta=delta, sites=sites or SITES, target=target,
-            where=where_of(where), by=by_of(by), id=id, cap=cap, population=population,
+            where=where_of(where), by=grouped(by_of(by), book),
+            id=id or (None if book is None else book.id), cap=cap, population=population,
         )  # fmt: skip
         sheet = of_question_plan(found)
         report(sheet, places_of(sheet.name, out, plot), plot, as_json, rows=rows)
@@ -168,12 +171,12 @@ def _refuse(options: Mapping[str, Any], why: str) -> None:
         )
 
 
-def _filled(codebook: Path | None) -> Fill | None:
-    if codebook is None:
+def _codebook(path: Path | None) -> codebook_contents.Codebook | None:
+    if path is None:
         return None
     from veilsum.asking.codebook import read_codebook
 
-    return read_codebook(codebook).filled
+    return read_codebook(path)
 
 
 def _study(

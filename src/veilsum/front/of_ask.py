@@ -22,7 +22,7 @@ import numpy as np
 
 from veilsum.asking.promise import guarantee_of_reply
 from veilsum.front.odds import in_words
-from veilsum.front.screen import TOO_FEW, Lines, components, typical_width, wrapped
+from veilsum.front.screen import Lines, components, typical_width, unsaid, wrapped
 from veilsum.front.sheet import Answer, Answers
 from veilsum.front.words import STARTS, budget, with_bar
 from veilsum.questions import By
@@ -36,7 +36,8 @@ if TYPE_CHECKING:
     from veilsum.questions import Decoded, Question
 
 ANSWER, DETAIL = "answer", "detail"
-MOST_LINES = 12  # of components, for all questions together
+ALL_LINES = 24  # of components: an answer that has no more shows all of them
+MOST_LINES = 12  # of longer ones, for all questions together
 LEAST_LINES = 4  # for one of many
 LONGEST_NAME = 60
 SLUG = re.compile(r"[^a-z0-9]+")
@@ -147,7 +148,8 @@ def _names(questions: Sequence[Question], titles: Sequence[str]) -> list[str]:
 
 def _about(reply: Reply) -> str:
     each = _each(reply.unit)
-    rows = "records" if each else "rows"
+    rows = "record" if each else "row"
+    rows += "" if reply.records == 1 else "s"
     many = f"{reply.records:,} {rows}" if reply.records is not None else f"number of {rows} private"
     many += f", one for each {each}" if each else ""
     drawn = "drawn now"
@@ -203,7 +205,7 @@ def _rows(
             method=title, status=str(promise.status), kind=DETAIL if found.detail else ANSWER,
             guarantee=promise, epsilon=promise.epsilon, delta=promise.delta or None,
             sentences=(found.sentence,) if found.sentence else (), labels=tuple(found.labels),
-            ordered=found.axis is not None,
+            ordered=found.axis is not None, absent=found.absent,
         )  # fmt: skip
 
 
@@ -225,7 +227,8 @@ def answer_lines(answers: Answers, width: int) -> Lines:
 def _answer(row: Answer, width: int, most: int) -> Lines:
     said = [line for text in row.sentences for line in wrapped(f"  {text}", width)]
     if row.labels:
-        return [*components(row, width, most), *said]
+        shown = components(row, width, row.size if row.size <= ALL_LINES else most)
+        return [*shown, *said]
     named = row.quantity.lower() in row.method.lower()
     return [*wrapped(f"  {number(row)}{'' if named else f'  {row.quantity}'}", width), *said]
 
@@ -239,7 +242,7 @@ def _detail(row: Answer, width: int) -> Lines:
 def number(row: Answer) -> str:
     """The number with its interval, or that there is none."""
     if row.size and not math.isfinite(float(np.reshape(row.value, ()))):
-        return TOO_FEW
+        return unsaid(row)
     return with_bar(row.value, row.low, row.high, row.unit)
 
 
@@ -247,9 +250,10 @@ def _cells(row: Answer) -> Iterator[tuple[str, str]]:
     """Each label with its number."""
     like = typical_width(row)
     ends = ([None] * row.size if end is None else np.ravel(end) for end in (row.low, row.high))
-    for label, value, low, high in zip(row.labels, np.ravel(row.value), *ends, strict=True):
+    numbers = zip(row.labels, np.ravel(row.value), *ends, strict=True)
+    for k, (label, value, low, high) in enumerate(numbers):
         known = math.isfinite(value)
-        yield label, with_bar(value, low, high, row.unit, like) if known else TOO_FEW
+        yield label, with_bar(value, low, high, row.unit, like) if known else unsaid(row, k)
 
 
 def _pictures(findings: Mapping[str, tuple[Question, Sequence[Decoded]]]) -> Iterator[Picture]:

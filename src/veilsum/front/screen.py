@@ -232,7 +232,7 @@ def _components(row: Answer, width: int) -> Lines:
 def components(row: Answer, width: int, most: int) -> Lines:
     """At most so many components of an array, each with its label, interval and bar.
 
-    Of labels on a line they are evenly spaced, of others the first ones.
+    Of labels on a line they are evenly spaced, of others the first ones; the largest is always among them.
     """
     values = np.ravel(row.value).astype(float)
     low, high = ([None] * row.size if end is None else np.ravel(end) for end in (row.low, row.high))
@@ -242,7 +242,7 @@ def components(row: Answer, width: int, most: int) -> Lines:
     cells = _aligned(
         with_bar(values[k], low[k], high[k], row.unit, like)
         if math.isfinite(values[k])
-        else TOO_FEW
+        else unsaid(row, k)
         for k in places
     )
     first, second = _widest(heads), _widest(cells)
@@ -253,9 +253,21 @@ def components(row: Answer, width: int, most: int) -> Lines:
         out += [line] if len(line) <= width else wrapped(f"  {head} {cell.strip()}", width, "    ")
     more = row.size - len(places)
     if more:
-        which = f"{len(places)} of {row.size:,}" if row.ordered else f"and {more:,} more components"
+        which = f"and {more:,} more components"
+        if row.labels:
+            spaced = (
+                "evenly spaced, and the largest"
+                if row.ordered
+                else "the first ones and the largest"
+            )
+            which = f"{len(places)} of {row.size:,}: {spaced}; -o STEM writes all"
         out += wrapped(f"  ... {which}", width)
     return out
+
+
+def unsaid(row: Answer, k: int = 0) -> str:
+    """What stands in place of a number that is not finite."""
+    return (row.absent[k] if row.absent else "") or TOO_FEW
 
 
 def _aligned(cells: Iterable[str]) -> Lines:
@@ -280,10 +292,19 @@ def typical_width(row: Answer) -> float:
 
 
 def _places(row: Answer, most: int) -> list[int]:
-    if row.ordered and row.size > most:
-        spaced = np.linspace(0, row.size - 1, most).round()
-        return [int(k) for k in np.unique(spaced)]
-    return list(range(min(row.size, most)))
+    """Which components; of labelled ones with the largest, in place of one near it."""
+    if row.size <= most:
+        return list(range(row.size))
+    places = np.arange(most)
+    if row.ordered:
+        places = np.unique(np.linspace(0, row.size - 1, most).round().astype(int))
+    values = np.ravel(row.value).astype(float)
+    if row.labels and np.isfinite(values).any():
+        largest = int(np.nanargmax(values))
+        if largest not in places:
+            inner = places[1:-1] if row.ordered else places[-1:]
+            places[places == inner[np.argmin(np.abs(inner - largest))]] = largest
+    return sorted(places.tolist())
 
 
 def _bars(values: NDArray[np.float64], room: int) -> Lines:

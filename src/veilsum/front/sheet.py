@@ -72,6 +72,8 @@ class Answer:
         Of the components of an array, such as bins; numbered without them.
     ordered
         Whether the labels lie on a line, so that some of them say what lies between.
+    absent
+        For each component what stands in place of a number that is not shown.
     releasable
         Whether the number may be shown to anyone: nothing of measured signals whose noise is simulated.
 
@@ -99,6 +101,7 @@ class Answer:
     sentences: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
     ordered: bool = False
+    absent: tuple[str, ...] = ()
     releasable: bool = True
 
     @property

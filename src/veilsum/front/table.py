@@ -56,7 +56,10 @@ def rows_of(answer: Answer) -> list[Row]:
     else:
         parts = zip(*(_spread(v, answer.size) for v in (answer.value, answer.low, answer.high)),
                     strict=True)  # fmt: skip
-        heads = answer.labels or range(answer.size)
+        heads: Sequence[object] = answer.labels or range(answer.size)
+        if answer.absent:
+            pairs = zip(heads, answer.absent, strict=True)
+            heads = [f"{head} ({why})" if why else head for head, why in pairs]
         numbers = [
             (f"{answer.quantity}[{head}]", *each) for head, each in zip(heads, parts, strict=True)
         ]
@@ -124,6 +127,7 @@ def _entry(answer: Answer) -> dict[str, Any]:
         },
         "unit": answer.unit,
         "labels": list(answer.labels),
+        "absent": list(answer.absent),
         "interval_of": answer.of,
         "releasable": answer.releasable,
         "cells": dict(answer.cells),

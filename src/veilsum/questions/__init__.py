@@ -35,7 +35,8 @@ def __getattr__(name: str) -> Any:
     """`questions.mean(...)`: the maker of that question."""
     if not name.startswith("_") and name in QUESTIONS:
         return QUESTIONS[name].make
-    raise AttributeError(f"module 'veilsum.questions' has no attribute {name!r}")
+    hint = "" if name.startswith("_") else QUESTIONS.hint(name)
+    raise AttributeError(f"veilsum.questions has no {name!r}; {hint}".rstrip("; "))
 
 
 def __dir__() -> list[str]:

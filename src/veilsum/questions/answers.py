@@ -110,6 +110,8 @@ class Decoded:
         Whether all intervals hold at once with 95%, those of each group by group, instead of each of them.
     counts : array, optional
         The noised numbers of records in the cells that the components are shares of.
+    absent : tuple of str
+        For each component what stands in place of a number that is not shown, such as "fewer than 10".
     """
 
     quantity: str
@@ -123,6 +125,7 @@ class Decoded:
     detail: bool = False
     together: bool = False
     counts: Floats | None = None
+    absent: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -237,7 +237,22 @@ class Question(ABC):
         return self.whole.dimension
 
 
-QUESTIONS = Registry[type[Question]]("question", "veilsum.questions", QuestionError)
+_QUANTILES = "{} is asked as: quantiles COLUMN --between LOW HIGH --at {}"
+_SPREAD = "a standard deviation is the root of the variance: variance COLUMN --between LOW HIGH"
+_ENDS = "no single row can be published; near the ends: quantiles COLUMN --at 0.01,0.99"
+_AVERAGE = "an average is asked as: mean COLUMN --between LOW HIGH"
+_SHARE = "a share is asked as: proportion COLUMN --values A,B,..."
+HINTS = {
+    "median": _QUANTILES.format("a median", "0.5"),
+    "percentile": _QUANTILES.format("a percentile", "0.9"),
+    "percentiles": _QUANTILES.format("percentiles", "0.1,0.9"),
+    "quartiles": _QUANTILES.format("quartiles", "0.25,0.5,0.75"),
+    "average": _AVERAGE, "avg": _AVERAGE,
+    "sd": _SPREAD, "std": _SPREAD, "stddev": _SPREAD,
+    "min": _ENDS, "max": _ENDS, "minimum": _ENDS, "maximum": _ENDS, "range": _ENDS,
+    "share": _SHARE, "percentage": _SHARE, "percent": _SHARE,
+}  # fmt: skip
+QUESTIONS = Registry[type[Question]]("question", "veilsum.questions", QuestionError, HINTS)
 
 
 def _plain(value: Any) -> Any:

@@ -364,7 +364,7 @@ def _why(value: Any) -> str:
         plain = plain.replace(mark, "")
     if plain != text and (is_number(plain) or is_number(plain.replace(".", ""))):
         return "has a mark between thousands, which is not read: take these marks out"
-    return "is not a number"
+    return "is not a number; if it stands for no value, say so in a codebook (missing = [...])"
 
 
 def is_number(text: str) -> bool:
