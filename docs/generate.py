@@ -51,7 +51,7 @@ PACKAGES = (
     "veilsum.privacy.sensitivity", "veilsum.auditing",
     "veilsum.theory", "veilsum.paper", "veilsum.paper.allocation",
     "veilsum.algorithms", "veilsum.simulation", "veilsum.simulation.mpi",
-    "veilsum.results", "veilsum.front", "veilsum.scenario",
+    "veilsum.questions", "veilsum.asking", "veilsum.results", "veilsum.front", "veilsum.scenario",
     "veilsum.agents", "veilsum.reports", "veilsum.testing", "veilsum.errors",
 )  # fmt: skip
 

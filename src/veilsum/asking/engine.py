@@ -71,6 +71,15 @@ class Reply:
         Which records were asked about, such as "region north or south"; empty for all.
     date : str
         Of a stored answer: when it was drawn, such as "19 November 2026".
+
+    Examples
+    --------
+    >>> import veilsum as vs
+    >>> rows = {"kwh": [10.0, 12.0, 14.0] * 100}
+    >>> mean = vs.questions.mean("kwh", between=(0, 40))
+    >>> reply = ask(rows, mean, epsilon=1.0, limit=2.0, budget="reply.budget")
+    >>> reply.records, reply.unit, reply.epsilon_spent, reply.epsilon_limit
+    (300, 'one row', 1.0, 2.0)
     """
 
     table: str
@@ -160,6 +169,21 @@ def ask(
         A SELECT of DuckDB that makes the table, over `data` as the table "data".
     codebook
         A public file that describes the columns; the one beside a file by default.
+
+    Returns
+    -------
+    Reply
+        The answers, and what they cost. `veilsum.ask` shows them.
+
+    Examples
+    --------
+    >>> import veilsum as vs
+    >>> rows = {"kwh": [9.0, 12.0, 15.0] * 100}
+    >>> mean = vs.questions.mean("kwh", between=(0, 40))
+    >>> first = ask(rows, mean, epsilon=1.0, limit=2.0, budget="ask.budget")
+    >>> again = ask(rows, mean, epsilon=1.0, budget="ask.budget")
+    >>> first.stored, again.stored, again.epsilon_spent
+    (False, True, 1.0)
     """
     small = small_cells(min_count, round)
     table = open_table(data, decimal, sql)

@@ -47,6 +47,12 @@ class Table(ABC):
         Of a file.
     columns : tuple of str
         Their names.
+
+    Examples
+    --------
+    >>> table = open_table({"kwh": [10.0, 12.0], "region": ["north", "south"]})
+    >>> table.columns, table.rows()
+    (('kwh', 'region'), 2)
     """
 
     name: str
@@ -195,6 +201,19 @@ def open_table(data: Any, decimal: str = ".", sql: str | None = None) -> Table:
         where the first line has some.
     sql
         A SELECT of DuckDB from the table "data".
+
+    Returns
+    -------
+    Table
+        Of which nothing but the names of its columns is read yet.
+
+    Examples
+    --------
+    >>> with open("meters.csv", "w") as file:
+    ...     _ = file.write("kwh;region\\n10,5;north\\n")
+    >>> table = open_table("meters.csv", decimal=",")
+    >>> table.name, table.columns
+    ('meters.csv', ('kwh', 'region'))
     """
     if decimal not in (".", ","):
         raise QuestionError(f'the decimal mark is "." or ","; found {decimal!r}')

@@ -35,6 +35,14 @@ class NoisedVector:
         How many records there are in all, in or out, where that is public.
     population : bool
         Whether intervals are to be of the population that the records were sampled from.
+
+    Examples
+    --------
+    >>> import veilsum as vs
+    >>> from veilsum.questions import priced
+    >>> noise = priced([vs.questions.count().statistic], [1.0], epsilon=1.0).parts[0]
+    >>> NoisedVector(np.array([120.0]), noise).half()
+    3.0
     """
 
     values: Floats
@@ -112,6 +120,12 @@ class Decoded:
         The noised numbers of records in the cells that the components are shares of.
     absent : tuple of str
         For each component what stands in place of a number that is not shown, such as "fewer than 10".
+
+    Examples
+    --------
+    >>> count = Decoded("records", 120.0, 117.0, 123.0, sentence="About 120 records.")
+    >>> count.high - count.low
+    6.0
     """
 
     quantity: str
@@ -146,6 +160,11 @@ class Forecast:
         Of the whole range, of which a half is a percentage; 0 where there is none.
     fewer : str
         What would make the question cheaper besides rows and epsilon, such as "fewer bins".
+
+    Examples
+    --------
+    >>> Forecast(half=0.4, sampling=1.3, of="the mean").useful
+    True
     """
 
     half: float

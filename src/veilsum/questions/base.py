@@ -74,6 +74,13 @@ class Question(ABC):
     ----------
     partial : bool
         Whether a record may be out: under a filter, by a missing value, in no group.
+
+    Examples
+    --------
+    >>> import veilsum as vs
+    >>> mean = vs.questions.mean("kwh", between=(0, 40))
+    >>> isinstance(mean, vs.questions.Question), mean.statistic.l1, mean.within().statistic.l1
+    (True, 1.0, 2.0)
     """
 
     partial: bool = False

@@ -31,6 +31,8 @@ class By(Question):
         Asked of each group.
     group : Category
         With the public list of groups.
+    partial : bool
+        Whether a record may be in no group.
 
     Examples
     --------

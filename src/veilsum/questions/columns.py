@@ -50,6 +50,12 @@ class Column(ABC):
     ----------
     name : str
         In the table.
+
+    Examples
+    --------
+    >>> import veilsum as vs
+    >>> [column.name for column in vs.questions.mean("kwh", between=(0, 40)).columns]
+    ['kwh']
     """
 
     name: str

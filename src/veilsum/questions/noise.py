@@ -43,6 +43,13 @@ class GridNoise:
         Of the grid, in the statistic's units.
     rounded : bool
         Whether records are rounded to the grid.
+
+    Examples
+    --------
+    >>> count = Statistic(1.0, 1.0, 1, low=0.0, high=1.0, step=1.0)
+    >>> noise = priced([count], [1.0], epsilon=1.0).parts[0]
+    >>> noise.law.scale, noise.step, round(noise.sd, 2)
+    (Fraction(1, 1), Fraction(1, 1), 1.36)
     """
 
     law: Law
@@ -93,6 +100,18 @@ def priced(
         Of epsilon, above 0, at most 1 together.
     epsilon, delta : float
         What the release may cost; a delta of 0 is pure.
+
+    Returns
+    -------
+    Priced
+        A `GridNoise` for each statistic, and the event of releasing all of them once.
+
+    Examples
+    --------
+    >>> count = Statistic(1.0, 1.0, 1, low=0.0, high=1.0, step=1.0)
+    >>> both = priced([count, count], [0.5, 0.5], epsilon=1.0)
+    >>> [round(noise.sd, 2) for noise in both.parts], both.event.epsilon
+    ([2.8, 2.8], 1.0)
     """
     _validate.positive(PrivacyError, epsilon=epsilon)
     _validate.probability(PrivacyError, delta=delta)
