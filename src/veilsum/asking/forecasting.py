@@ -17,13 +17,13 @@ from veilsum import _validate
 from veilsum.asking.settling import AskedQuestion, Settled, at, settle
 from veilsum.asking.usefulness import least, remedies
 from veilsum.errors import QuestionError
-from veilsum.privacy.laws import DiscreteLaplace, Law
+from veilsum.privacy.laws import DiscreteLaplace
 from veilsum.questions import Forecast, GridNoise, Question
 
 SITES = (5, 300)
 MOST_SECURE = 50  # sites of which a secure sum is listed
 COLLUDING = 5  # one in so many sites may collude
-FINE, TRIES = 1.01, 200  # steps to what reaches it
+STEP, TRIES = 1.01, 200  # towards what reaches it
 CLOSE = 1.01  # a half width that is more by so much is reached
 ONE_HOLDER = "one holder"
 
@@ -148,21 +148,18 @@ def forecasts(
 
 
 def _forecast(one: AskedQuestion, rows: int, part: Fraction) -> Forecast:
-    return one.question.forecast(rows, at_sites(one.noises[0], part))
+    return one.question.forecast(rows, _at_sites(one.noises[0], part))
 
 
-def at_sites(noise: GridNoise, part: Fraction) -> GridNoise:
-    """The noise of a sum over sites: so much of that of one holder."""
-    return noise if part == 1 else replace(noise, law=_part(noise.law, part))
-
-
-def _part(law: Law, part: Fraction) -> Law:
-    """A part of a law that has parts; of Gaussian noise, which has none on the integers, its variance."""
-    if isinstance(law, DiscreteLaplace):
-        return law.part(part)
+def _at_sites(noise: GridNoise, part: Fraction) -> GridNoise:
+    """So much of the noise of one holder; of Gaussian noise, which has no parts on the integers, its variance."""
+    if part == 1:
+        return noise
+    if isinstance(noise.law, DiscreteLaplace):
+        return replace(noise, law=noise.law.part(part))
     from veilsum.privacy.mechanisms.gaussian import DiscreteGaussian
 
-    return DiscreteGaussian(Fraction(law.variance) * part)
+    return replace(noise, law=DiscreteGaussian(Fraction(noise.law.variance) * part))
 
 
 def _wanted(
@@ -180,7 +177,7 @@ def _wanted(
     def longer(times: float) -> bool:
         return one.question.forecast(round(rows * times), one.noises[0]).half <= target * CLOSE
 
-    more, most = least(richer, start, FINE, TRIES), least(longer, start, FINE, TRIES)
+    more, most = least(richer, start, STEP, TRIES), least(longer, start, STEP, TRIES)
     return (
         target,
         None if more is None else epsilon * more,
