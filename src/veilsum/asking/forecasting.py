@@ -152,7 +152,7 @@ def _forecast(one: AskedQuestion, rows: int, part: Fraction) -> Forecast:
 
 
 def _at_sites(noise: GridNoise, part: Fraction) -> GridNoise:
-    """So much of the noise of one holder; of Gaussian noise, which has no parts on the integers, its variance."""
+    """A part of the noise of one holder; Gaussian noise has none on the integers: so much of its variance."""
     if part == 1:
         return noise
     if isinstance(noise.law, DiscreteLaplace):
