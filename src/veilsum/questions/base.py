@@ -158,7 +158,7 @@ class Question(ABC):
         """The vector, from the totals of all cells (..., C P): linear, with whole coefficients."""
         return totals
 
-    def total(self, rows: Rows, step: Fraction, weights: Ints | None = None) -> Ints:
+    def total(self, rows: Rows, step: Fraction) -> Ints:
         """The totals of a batch of records, in steps of a grid: whole numbers, C P of them.
 
         Parameters
@@ -167,10 +167,8 @@ class Question(ABC):
             As of `encode`.
         step
             Of the grid.
-        weights
-            Of counts, (records,): 1 without them.
         """
-        return add_up(self.encode(rows), self.cells, self.parts, step, weights)
+        return add_up(self.encode(rows), self.cells, self.parts, step)
 
     @property
     def stages(self) -> tuple[float, ...]:
