@@ -215,9 +215,9 @@ class Question(ABC):
         """Draw the answer; bars with intervals by default."""
         bars(findings[0], ax)
 
-    def within(self, partial: bool = True) -> Question:
+    def within(self) -> Question:
         """The same question where records may be out; an error where that has no answer."""
-        return replace(self, partial=partial)
+        return replace(self, partial=True)
 
     def of_population(self) -> Question:
         """The question whose interval is of the population that the records were drawn from.

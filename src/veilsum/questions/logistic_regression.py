@@ -31,7 +31,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar, Self
 
@@ -195,10 +195,6 @@ class Logistic(Question):
             return self
         at = tuple(self._path(before)[-1].tolist())
         return GradientStage(y=self.y, x=self.x, norm=self.norm, partial=self.partial, at=at)
-
-    def within(self, partial: bool = True) -> Question:
-        """With the number of records among the moments."""
-        return replace(self, partial=partial)
 
     def of_population(self) -> Question:
         """Itself."""

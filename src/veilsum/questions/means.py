@@ -77,9 +77,9 @@ class Mean(Question):
         """s."""
         return Encoded(parts=rows[self.column.name][:, None])
 
-    def within(self, partial: bool = True) -> Question:
+    def within(self) -> Question:
         """With the number of records in the vector."""
-        return MeanOfSome(column=self.column, partial=True) if partial else self
+        return MeanOfSome(column=self.column, partial=True)
 
     def of_population(self) -> Question:
         """The mean with the variance, which sampling is read off."""
@@ -126,10 +126,6 @@ class MeanOfSome(Mean):
         """(s, 1 - s)."""
         s = rows[self.column.name]
         return Encoded(parts=np.stack([s, 1 - s], axis=1))
-
-    def within(self, partial: bool = True) -> Question:
-        """Itself, or the mean of all."""
-        return self if partial else Mean(column=self.column)
 
     def decode(self, released: NoisedVector) -> tuple[Decoded, ...]:
         """A/(A + B), and how many records it is of; nothing if that may be none."""

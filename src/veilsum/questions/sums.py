@@ -73,9 +73,9 @@ class Sum(Question):
         """s."""
         return Encoded(parts=rows[self.column.name][:, None])
 
-    def within(self, partial: bool = True) -> Question:
+    def within(self) -> Question:
         """With records that are out counting as 0."""
-        return SumOfSome(column=self.column, partial=True) if partial else self
+        return SumOfSome(column=self.column, partial=True)
 
     def decode(self, released: NoisedVector) -> tuple[Decoded, ...]:
         """n low + width v, between n low and n high."""
@@ -126,10 +126,6 @@ class SumOfSome(Sum):
         """v/c."""
         v = self.column.low + self.column.width * rows[self.column.name]
         return Encoded(parts=np.clip(v / self.unit, -1.0, 1.0)[:, None])
-
-    def within(self, partial: bool = True) -> Question:
-        """Itself, or the sum of all."""
-        return self if partial else Sum(column=self.column)
 
     def decode(self, released: NoisedVector) -> tuple[Decoded, ...]:
         """c v, between what all records of the table could add up to."""
