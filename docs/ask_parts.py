@@ -17,6 +17,11 @@ from unittest.mock import patch
 
 import numpy as np
 
+from veilsum._statistic import Statistic
+from veilsum.errors import QuestionError
+from veilsum.questions import QUESTIONS, By, Category, Question
+from veilsum.questions._moments import G
+
 ROOT = Path(__file__).resolve().parent.parent
 TABLE = ROOT / "examples" / "ask" / "meters.csv"
 SEED = 28
@@ -99,11 +104,52 @@ def questions() -> str:
     """Every question, and how it is asked."""
     from docs.generate import table
 
-    from veilsum.questions import QUESTIONS
     from veilsum.questions.options import spelling
 
     rows = [[f"`{spelling(name).usage}`", kind.about] for name, kind in QUESTIONS.items()]
     return table(["question", ""], rows)
 
 
-PARTS = (first_ask, ask_mean, ask_several, ask_plan, questions)
+def sensitivities() -> str:
+    """How far a record moves the vector of each question's examples: in, out, and by group."""
+    from docs.generate import table
+
+    rows: dict[tuple[str, ...], None] = {}  # each once
+    for name, kind in QUESTIONS.items():
+        examples = kind.examples()
+        whole = [one for one in examples if not one.partial]
+        for one in whole or examples:
+            for k, statistic in enumerate(one.stage_statistics):
+                known = "private number" if one.partial else _norms(statistic)
+                of = (", gradients" if k else ", moments") if name == "logistic" else ""
+                title = f"`{name}`{of}"
+                moved = _moved_out(one, k), _moved_by_group(one)
+                rows[title, str(statistic.dimension), known, *moved] = None
+    return table(
+        ["question", "entries", "all in", "may be out", "two groups"], list(map(list, rows))
+    )
+
+
+def _moved_out(question: Question, k: int) -> str:
+    try:
+        return _norms(question.within().stage_statistics[k])
+    except QuestionError:
+        return "not asked"
+
+
+def _moved_by_group(question: Question) -> str:
+    try:
+        return _norms(By(question=question, group=Category("group", ["a", "b"])).statistic)
+    except QuestionError:
+        return "not asked"
+
+
+def _norms(statistic: Statistic) -> str:
+    """l1 and l2 where the largest entry of a record is 1; of gradients, where its longest x is."""
+    most = float(max(np.abs(statistic.low).max(), np.abs(statistic.high).max()))
+    unit = G if most == 2 * G + 1 else most
+    l1, l2 = float(statistic.l1), float(statistic.l2 or statistic.l1)
+    return f"{l1 / unit:.4g}, {l2 / unit:.4g}"
+
+
+PARTS = (first_ask, ask_mean, ask_several, ask_plan, questions, sensitivities)

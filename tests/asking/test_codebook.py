@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from veilsum import questions
+from veilsum import asking, questions
 from veilsum.asking.codebook import (
     Coded,
     codebook_of,
@@ -101,6 +101,7 @@ WRONG = [
     ("epsilon = 3", 'epsilon = "3"', r"line 4: budget\.epsilon: found \"3\"; allowed: a number"),
     ("epsilon = 3", "eps = 3", r"line 4: budget\.eps: .*epsilon"),
     ("delta = 1e-6", "delta = 1", r"line 5: budget\.delta: .*probability"),
+    ('id = "person"', "sites_per_person = 2", r"line 1: sites_per_person: there is no such key"),
     ('id = "person"', "site = 2", r"line 1: site: there is no such key"),
     ('kind = "text"', "", r"columns\.person\.kind: missing; add kind"),
     ("[budget]", "[budget", r"line 3: not valid TOML"),
@@ -180,6 +181,50 @@ def test_what_is_given_wins(book: Codebook) -> None:
     found = resolve(book, ["kwh"], id="house", limit=1)
     assert (found.id, found.limit) == ("house", (1.0, 0.0))
     assert resolve(None, id="house").terms == {}
+
+
+def test_groups_are_those_of_the_codebook_never_of_the_rows(tmp_path: Path) -> None:
+    data = {
+        "kwh": [1.0, 2.0] * 50,
+        "the region": ["north", "south"] * 50,
+        "person": list(range(100)),
+    }
+    mean = questions.mean("kwh", between=(0, 40))
+    options: dict[str, Any] = {"epsilon": 1, "budget": tmp_path / "b", "anyway": True}
+    with pytest.raises(QuestionError, match="the groups of the region are missing"):
+        asking.ask(data, mean, by="the region", **options)
+    with pytest.raises(QuestionError, match="has no categories of kwh"):
+        asking.ask(data, mean, by="kwh", codebook=parsed(TEXT), **options)
+    with pytest.raises(QuestionError, match="did you mean the region"):
+        asking.ask(data, mean, by="the regio", codebook=parsed(TEXT), **options)
+    assert not (tmp_path / "b").exists()
+    reply = asking.ask(data, mean, by="the region", codebook=parsed(TEXT), **options)
+    assert reply.decoded[0][0].labels == ("north", "south", "3")
+
+
+def test_a_unit_reaches_the_numbers_that_are_in_it(tmp_path: Path) -> None:
+    data = {"kwh": np.linspace(0, 40_000, 4000), "the region": ["north", "south"] * 2000}
+    asked = [
+        make("kwh", between=(0, 40_000))
+        for make in (questions.mean, questions.sum, questions.quantiles, questions.variance)
+    ]
+    asked.append(questions.histogram("kwh", between=(0, 40_000), bins=4))
+    book = parsed(TEXT.replace('id = "person"', "").replace("epsilon = 3", "epsilon = 99"))
+    reply = asking.ask(
+        data, *asked, epsilon=8, where={"the region": "north"}, budget=tmp_path / "b", codebook=book,
+        rows_public=True, anyway=True,
+    )  # fmt: skip
+    units = {one.quantity: one.unit for found in reply.decoded for one in found if not one.detail}
+    assert units == {"mean of kwh": "kWh", "sum of kwh": "kWh", "median of kwh": "kWh",
+                     "variance of kwh": "", "share by kwh": ""}  # fmt: skip
+    assert "e+" not in " ".join(one.sentence for found in reply.decoded for one in found)
+    by = asking.ask(
+        data, questions.mean("kwh", between=(0, 40_000)), by="the region", epsilon=8,
+        budget=tmp_path / "b", codebook=book,
+    )  # fmt: skip
+    assert [(one.quantity, one.unit) for one in by.decoded[0]] == [
+        ("mean of kwh by the region", "kWh"), ("records by the region", ""),
+    ]  # fmt: skip
 
 
 def test_its_hash_is_of_what_shapes_an_answer(book: Codebook) -> None:

@@ -138,6 +138,21 @@ def test_the_release_stays_what_it_is_and_costs_nothing_more(reply_of: Any) -> N
     assert again.decoded[0][0].labels == REGIONS
 
 
+def test_it_is_an_argument_of_ask_and_a_wrong_one_costs_nothing(
+    reply_of: Any, tmp_path: Path
+) -> None:
+    asked = questions.histogram("region", categories=REGIONS)
+    with pytest.raises(QuestionError, match="min_count"):
+        reply_of(asked, min_count=-1)
+    assert not (tmp_path / "b").exists()
+    (found,) = reply_of(asked, min_count=10, round=5).decoded[0]
+    assert found.absent == ("", "", "fewer than 10")
+    np.testing.assert_allclose(found.value[:2] * 500, [400, 95], atol=1e-9)
+    (rounded,) = reply_of(asked, round=5).decoded[0]
+    assert rounded.absent == ()
+    np.testing.assert_allclose(rounded.value * 100, np.rint(rounded.value * 100), atol=1e-9)
+
+
 def test_it_is_a_function_of_noised_numbers() -> None:
     """The true count is 3; what was released is 12, and is shown."""
     counts = np.array([12.0, 8.0])

@@ -93,6 +93,9 @@ def test_a_figure_that_cannot_be_drawn_costs_nothing() -> None:
 
 REFUSED = {
     "meen kwh households.csv --between 0 40 --eps 1": "did you mean mean?",
+    "median kwh households.csv --between 0 40 --eps 1": "quantiles COLUMN --between LOW HIGH --at 0.5",
+    "average kwh households.csv --between 0 40 --eps 1": "an average is asked as: mean COLUMN",
+    "max kwh households.csv --between 0 40 --eps 1": "no single row can be published",
     "mean kwh households.csv --between 0 40": "--eps is missing: how much may anyone learn",
     "mean kwh households.csv --eps 1": "known without a look at the data",
     "mean kwh --between 0 40 --eps 1": "a column or the table is missing",
@@ -102,7 +105,8 @@ REFUSED = {
     "mean kwh nowhere.csv --between 0 40 --eps 1": "there is no table at nowhere.csv",
     "mean kwh households.csv --betwen 0 40 --eps 1": "did you mean --between?",
     "mean kwh households.csv --between 0 40 --epsi 1": "did you mean --eps?",
-    "mean kwh households.csv --between 0 --eps 1": "--between takes 2 values",
+    "mean kwh households.csv --between 0 --eps 1": "--between takes 2 values, as in mean COLUMN --between",
+    "histogram kwh households.csv --eps 1": "(--between 0 40 --bins 8), or categories",
     "mean kwh households.csv --between 0 forty --eps 1": "found --between 0 forty",
     "mean kwh region households.csv --between 0 40 --eps 1": "found 2 columns, kwh, region",
     "mean kwh households.csv --between 0 40 --bins 3 --eps 1": "mean does not take --bins",
@@ -276,6 +280,26 @@ def test_small_cells_are_not_shown_and_cost_nothing() -> None:
     assert "<svg" in Path("small.html").read_text()
     plain = ask("histogram kwh households.csv --between 0 40 --bins 8 --eps 1 --min-count 20")
     assert "nan" not in plain.stdout
+    assert "too few" not in plain.stdout
+    assert "fewer than 20" in plain.stdout
+    assert "fewer than 20" in Path("small.html").read_text()
+
+
+def test_groups_without_values_are_those_of_the_codebook() -> None:
+    text = "mean kwh households.csv --between 0 40 --eps 1 --by region"
+    done = ask(text)
+    assert done.exit_code == 1
+    assert "--by region=A,B, or in a codebook" in " ".join(done.stderr.split())
+    Path("households.codebook.toml").write_text(
+        '[columns.kwh]\nkind = "number"\nbetween = [0, 40]\n'
+        '[columns.region]\nkind = "category"\nvalues = ["north", "south"]\n'
+    )
+    done = ask(f"{text} --json")
+    assert json.loads(done.stdout)["answers"][0]["labels"] == ["north", "south"]
+    terms = ["plan", "mean", "kwh", "--rows", "300", "--eps", "1", "--json"]
+    plan = call(*terms, "--by", "region", "--codebook", "households.codebook.toml")
+    given = call(*terms, "--between", "0", "40", "--by", "region=north,south")
+    assert json.loads(plan.stdout)["answers"] == json.loads(given.stdout)["answers"]
 
 
 def test_a_budget_is_shown_raised_and_mended() -> None:

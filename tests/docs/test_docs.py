@@ -149,6 +149,13 @@ def test_the_page_about_ask_is_short_and_its_table_is_drawn() -> None:
     assert parts.drawn() == parts.TABLE.read_text(), "docs/ask_parts.py draws it"
 
 
+def test_the_page_of_derivations_is_short_and_names_every_question() -> None:
+    page = (ROOT / "docs" / "ask-derivations.md").read_text()
+    assert len(GENERATE.MARK.sub("", page).split()) <= 1100
+    named = set(re.findall(r"^\| `([\w-]+)`", GENERATE.PARTS["sensitivities"](), re.MULTILINE))
+    assert named == set(GENERATE.ask_parts.QUESTIONS)
+
+
 def test_every_command_of_the_readme_exists() -> None:
     """No door to what does not exist."""
     verbs = {name for name, _ in GENERATE.commands()}

@@ -174,6 +174,62 @@ def test_negative_numbers_have_no_bars() -> None:
     assert lines == ["  size  -1.0 ± 1.0"]
 
 
+def with_peak(size: int, peak: int) -> Decoded:
+    return shares([0.3 if k == peak else 0.01 for k in range(size)])
+
+
+@pytest.mark.parametrize("bins", [8, 20, 24])
+def test_among_several_questions_a_histogram_has_all_its_bins(bins: int) -> None:
+    found = with_peak(bins, 7)
+    text = str(of_ask(reply((MEAN, (mean(),)), (HISTOGRAM, (found,)))))
+    assert [label for label in found.labels if f"  {label} " not in text] == []
+    assert "-o STEM writes all" not in text
+
+
+@pytest.mark.parametrize("peak", range(50))
+def test_of_more_bins_the_largest_is_shown_and_the_ends(peak: int) -> None:
+    found = with_peak(50, peak)
+    lines = str(of_ask(reply((MEAN, (mean(),)), (HISTOGRAM, (found,))))).splitlines()
+    shown = [line.split("  ")[1] for line in lines if " to " in line and "±" in line]
+    assert {found.labels[k] for k in (0, peak, 49)} <= set(shown)
+    assert f"  ... {len(shown)} of 50: evenly spaced, and the largest; -o STEM writes all" in lines
+    assert any("#" * 24 in line for line in lines)
+
+
+def test_of_many_categories_the_largest_are_shown() -> None:
+    labels = tuple(f"place {k}" for k in range(40))
+    found = replace(with_peak(40, 33), labels=labels, axis=None)
+    text = str(of_ask(reply((HISTOGRAM, (found,)))))
+    assert "  place 33 " in text
+    assert "... 12 of 40: the largest; -o STEM writes all" in text
+
+
+def test_of_two_curves_both_are_shown() -> None:
+    labels = tuple(f"{arm}: {k}" for arm in "AB" for k in range(20))
+    found = replace(shares(np.linspace(1, 0, 40)), labels=labels, axis=None)
+    text = str(of_ask(reply((HISTOGRAM, (found,)))))
+    assert [text.count(f"  {arm}: ") for arm in "AB"] == [6, 6]
+
+
+def test_a_cell_that_is_not_shown_says_so() -> None:
+    nan = math.nan
+    some = np.array([0.5, nan, nan])
+    found = Decoded("share", some, some, some, ("a", "b", "c"), absent=("", "fewer than 10", ""))
+    answers = of_ask(reply((HISTOGRAM, (found,))))
+    text = str(answers)
+    assert "  b  fewer than 10" in text
+    assert f"  c  {TOO_FEW}" in text
+    assert "share[b (fewer than 10)]" in {row.quantity for row in long_table(answers)}
+    assert answers.to_dict()["answers"][0]["absent"] == ["", "fewer than 10", ""]
+    few = Decoded("number of records", nan, nan, nan, absent=("fewer than 10",))
+    assert number(of_ask(reply((MEAN, (few,)))).best) == "fewer than 10"
+
+
+def test_one_row_is_one_row() -> None:
+    assert of_ask(reply(records=1)).about.startswith("1 row, ")
+    assert of_ask(reply(records=1, unit="all rows of one id")).about.startswith("1 record, ")
+
+
 def test_of_a_long_line_evenly_spaced_points_are_shown() -> None:
     text = str(of_ask(reply((HISTOGRAM, (shares(np.linspace(0, 1, 101)),)))))
     assert "... 12 of 101" in text

@@ -7,12 +7,12 @@ import inspect
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from veilsum._registry import did_you_mean
 from veilsum.errors import QuestionError
-from veilsum.questions import QUESTIONS, Category, Number
+from veilsum.questions import QUESTIONS, By, Category, Decoded, Number, Question
 from veilsum.questions.columns import text_of
 
 NUMBER, CATEGORY, TEXT = "number", "category", "text"
@@ -130,6 +130,17 @@ class Codebook:
                     f"{did_you_mean(value, found.values)}it has {', '.join(found.values)}"
                 )
         return Category(name, tuple(values))
+
+    def with_units(self, question: Question, decoded: Sequence[Decoded]) -> tuple[Decoded, ...]:
+        """The answers of a question with the unit of its column, where its numbers have that."""
+        asked = question.question if isinstance(question, By) else question
+        described = self.columns.get(asked.columns[0].name) if asked.measured else None
+        if described is None or not described.unit:
+            return tuple(decoded)
+        return tuple(
+            one if one.quantity.startswith("records") else replace(one, unit=described.unit)
+            for one in decoded
+        )
 
     def question(self, name: str, *columns: str, **options: Any) -> Any:
         """The question of that name, of these columns: what `options` leave out is taken from here."""

@@ -8,7 +8,7 @@ charged, and is never drawn again. A refusal after the rows were read depends on
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -210,6 +210,9 @@ def ask(
             file.lower(limit)
         spent, most, place, notes = file.spent(), file.limit(), str(file.path), file.notes
     reply = _reply(table, settled, kept, spent, most, place, stored, notes)
+    if book is not None:
+        found = zip(reply.questions, reply.decoded, strict=True)
+        reply = replace(reply, decoded=[book.with_units(*one) for one in found])
     return reply if small is None else with_small_cells(reply, small)
 
 

@@ -36,6 +36,7 @@ from veilsum.questions.columns import (
     text_of,
 )
 
+MOST_NAMED = 6  # values of a public list, in an error
 Mask = NDArray[np.bool_]
 In = TypeVar("In")
 Out = TypeVar("Out")
@@ -227,11 +228,15 @@ class Pass:
             out = column.out(read[column])
             first = np.flatnonzero(out if inside is None else out & inside)
             if first.size and not question.partial:
-                what = "value" + (" that is in the list" if isinstance(column, Category) else "")
+                lacks = "no value: fill it"
+                if isinstance(column, Category):
+                    few = ", ".join(column.values[:MOST_NAMED])
+                    more = ", ..." if len(column.values) > MOST_NAMED else ""
+                    lacks = f"no value that is in the list ({few}{more}): add it there"
                 raise self._wrong(
                     start + int(place[int(first[0])]),
-                    f"column {column.name} has no {what}; fill it, say what it counts as (--missing VALUE), "
-                    "or leave such rows out and have their number noised (--missing out)",
+                    f"column {column.name} has {lacks}, say what it counts as (--missing VALUE), or leave "
+                    "such rows out and have their number noised (--missing out)",
                 )
             kept = ~out if kept is None else kept & ~out
         return kept

@@ -79,7 +79,7 @@ class EachRow(RecordUnit):
         """As it is, unless it counts people."""
         if question.once:
             raise QuestionError(
-                f"{question.name} counts ids: say which column says whose a row is (id)"
+                f"{question.name} counts ids: say which column says whose a row is (--id)"
             )
         return question
 
@@ -108,7 +108,7 @@ class EachId(RecordUnit):
         if question.adds_rows:
             raise QuestionError(
                 f"{question.name} adds up rows, and an id may have any number of them: say how many of "
-                "an id count (cap)"
+                "an id count (--cap)"
             )
         if not question.of_ids:
             raise QuestionError(

@@ -132,7 +132,10 @@ def _part(text: Sequence[str], last: bool, others: Sequence[str]) -> tuple[Asked
         need = _need(flag, part, others) - len(taken)
         taken += [rest.pop(0) for _ in range(min(need, len(rest)))]
         if len(taken) < need:
-            raise CommandError(f"{flag} takes {need} values; found {' '.join(taken) or 'none'}")
+            raise CommandError(
+                f"{flag} takes {need} values, as in {part.spelling.usage}; found "
+                f"{' '.join(taken) or 'none'}"
+            )
         shared.setdefault(flag, []).append(taken)
     if not last:
         part.given, shared = part.given | shared, {}

@@ -205,8 +205,13 @@ def _rows(
             method=title, status=str(promise.status), kind=DETAIL if found.detail else ANSWER,
             guarantee=promise, epsilon=promise.epsilon, delta=promise.delta or None,
             sentences=(found.sentence,) if found.sentence else (), labels=tuple(found.labels),
-            ordered=found.axis is not None, absent=found.absent,
+            ordered=_on_lines(found), absent=found.absent,
         )  # fmt: skip
+
+
+def _on_lines(found: Decoded) -> bool:
+    """Whether components lie on a line, or on one for each group ("A: 3"), so that some stand for others."""
+    return found.axis is not None or all(": " in label for label in found.labels)
 
 
 def answer_lines(answers: Answers, width: int) -> Lines:

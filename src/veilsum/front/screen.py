@@ -232,7 +232,8 @@ def _components(row: Answer, width: int) -> Lines:
 def components(row: Answer, width: int, most: int) -> Lines:
     """At most so many components of an array, each with its label, interval and bar.
 
-    Of labels on a line they are evenly spaced, of others the first ones; the largest is always among them.
+    Of labels on a line they are evenly spaced, and the largest; of other labels they are the largest ones;
+    without labels the first ones.
     """
     values = np.ravel(row.value).astype(float)
     low, high = ([None] * row.size if end is None else np.ravel(end) for end in (row.low, row.high))
@@ -255,11 +256,7 @@ def components(row: Answer, width: int, most: int) -> Lines:
     if more:
         which = f"and {more:,} more components"
         if row.labels:
-            spaced = (
-                "evenly spaced, and the largest"
-                if row.ordered
-                else "the first ones and the largest"
-            )
+            spaced = "evenly spaced, and the largest" if row.ordered else "the largest"
             which = f"{len(places)} of {row.size:,}: {spaced}; -o STEM writes all"
         out += wrapped(f"  ... {which}", width)
     return out
@@ -292,18 +289,16 @@ def typical_width(row: Answer) -> float:
 
 
 def _places(row: Answer, most: int) -> list[int]:
-    """Which components; of labelled ones with the largest, in place of one near it."""
-    if row.size <= most:
-        return list(range(row.size))
-    places = np.arange(most)
-    if row.ordered:
-        places = np.unique(np.linspace(0, row.size - 1, most).round().astype(int))
-    values = np.ravel(row.value).astype(float)
-    if row.labels and np.isfinite(values).any():
-        largest = int(np.nanargmax(values))
-        if largest not in places:
-            inner = places[1:-1] if row.ordered else places[-1:]
-            places[places == inner[np.argmin(np.abs(inner - largest))]] = largest
+    """Which components are shown, in order."""
+    if row.size <= most or not row.labels:
+        return list(range(min(row.size, most)))
+    known = np.nan_to_num(np.abs(np.ravel(row.value).astype(float)), nan=-1.0)
+    if not row.ordered:
+        return sorted(np.argsort(-known, kind="stable")[:most].tolist())
+    places = np.unique(np.linspace(0, row.size - 1, most).round().astype(int))
+    largest = int(known.argmax())
+    if largest not in places:
+        places[1 + np.abs(places[1:-1] - largest).argmin()] = largest
     return sorted(places.tolist())
 
 

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from veilsum.errors import QuestionError
+from veilsum.questions.answers import spoken
 from veilsum.questions.base import Decoded, NoisedVector, Question
 from veilsum.questions.columns import Floats, Number
 from veilsum.questions.intervals import NORMAL
@@ -149,8 +150,9 @@ def finding(
         sentence = f"Too few records have a {name} to say a quantile."
     else:
         sentence = (
-            f"{share} of the records have a {name} below about {value[middle]:.4g} ({low[middle]:.4g} to "
-            f"{high[middle]:.4g} with at least 95% confidence; these are edges of bins)."
+            f"{share} of the records have a {name} below about {spoken(value[middle])} "
+            f"({spoken(low[middle])} to {spoken(high[middle])} with at least 95% confidence; these "
+            "are edges of bins)."
         )
     if len(at) == 1:
         one = (

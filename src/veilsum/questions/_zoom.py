@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -59,6 +59,8 @@ class ZoomedQuantiles(OrderQuestion):
     """
 
     at: tuple[float, ...]
+
+    measured: ClassVar[bool] = True
 
     @property
     def name(self) -> str:  # type: ignore[override]

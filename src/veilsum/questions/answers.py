@@ -198,6 +198,12 @@ def too_few(quantity: str, what: str, labels: tuple[str, ...] = ()) -> Decoded:
     )  # fmt: skip
 
 
+def spoken(value: float) -> str:
+    """Four digits for a sentence, without an exponent where people write the number out."""
+    text = f"{value:.4g}"
+    return f"{float(text):,.0f}" if "e+" in text and abs(value) < 1e15 else text
+
+
 def bars(finding: Decoded, ax: Axes) -> None:
     """Bars of a finding's components with their intervals."""
     value, low, high = (

@@ -91,6 +91,9 @@ class Question(ABC):
     once: ClassVar[bool] = False  # whether an id counts as 1 if any of its rows is in
     adds_rows: ClassVar[bool] = False  # whether more rows of an id are more, as in a sum
     margin: ClassVar[str] = ""  # why intervals cover more than they say, where they do
+    measured: ClassVar[bool] = (
+        False  # whether its numbers, counts aside, are in the unit of its column
+    )
     of_ids: ClassVar[bool] = True  # whether the mean of an id's rows may be one record
 
     def __init_subclass__(cls, **options: Any) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from veilsum._statistic import Statistic
+from veilsum.questions.answers import spoken
 from veilsum.questions.base import Decoded, Encoded, Forecast, Ints, NoisedVector, Question
 from veilsum.questions.columns import Category, Column, Floats, Rows
 from veilsum.questions.noise import GridNoise
@@ -162,8 +163,8 @@ class By(Question):
         if len(known) > 1:
             (least, low), (most, high) = min(known), max(known)
             text = (
-                f"By {name}, the {first.quantity} is smallest in {low}, about {least:.4g}, and largest in "
-                f"{high}, about {most:.4g}."
+                f"By {name}, the {first.quantity} is smallest in {low}, about {spoken(least)}, and largest "
+                f"in {high}, about {spoken(most)}."
             )
         return text + (f" Too few records to say it: {', '.join(few)}." if few else "")
 

@@ -8,6 +8,7 @@ a value in a public list. A value that is missing, or that is not in the list, i
 from __future__ import annotations
 
 import math
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from veilsum.errors import QuestionError
 Floats = NDArray[np.float64]
 FEW = 1 << 16  # whole numbers that lie so close together are counted, not sorted
 EXACT = 1 << 62
+DATE = re.compile(r"\d{4}-\d\d-\d\d|\d{1,2}[./]\d{1,2}[./]\d{4}")
 Rows = Mapping[str, NDArray[Any]]  # columns of a batch of records, as `Column.read` returns them
 RECORDS = ""  # the name in `Rows` of what is no column: an array with an entry for each record
 
@@ -370,6 +372,8 @@ def _why(value: Any) -> str:
         plain = plain.replace(mark, "")
     if plain != text and (is_number(plain) or is_number(plain.replace(".", ""))):
         return "has a mark between thousands, which is not read: take these marks out"
+    if DATE.match(text or str(value)):
+        return "is a date, of which nothing is computed: add a column of numbers to the table, such as days"
     return "is not a number; if it stands for no value, say so in a codebook (missing = [...])"
 
 

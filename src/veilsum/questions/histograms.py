@@ -157,12 +157,15 @@ class Histogram(Shares):
     ) -> Self:
         """Of `bins` equal bins from low to high, or of public categories."""
         if (between is None) == (categories is None):
-            raise QuestionError("a histogram has bounds and a number of bins, or categories")
+            raise QuestionError(
+                "a histogram has bounds and a number of bins (--between 0 40 --bins 8), or categories "
+                "(--categories north,south)"
+            )
         if between is None:
             values = Category(column, tuple(categories or ()))
             return cls(column=values, bins=len(values.values))
         if not (isinstance(bins, int) and 2 <= bins <= 100_000):
-            raise QuestionError(f"a histogram has 2 to 100,000 bins; found {bins}")
+            raise QuestionError(f"a histogram has 2 to 100,000 bins (--bins 8); found {bins}")
         return cls(column=Number(column, *between), bins=bins)
 
     @classmethod

@@ -55,6 +55,7 @@ class Mean(Question):
     column: Number
 
     name: ClassVar[str] = "mean"
+    measured: ClassVar[bool] = True
     about: ClassVar[str] = "the mean of a column between public bounds"
 
     @classmethod

@@ -202,6 +202,7 @@ class Quantiles(TreeQuestion):
     at: tuple[float, ...] = (0.5,)
 
     name: ClassVar[str] = "quantiles"
+    measured: ClassVar[bool] = True
     about: ClassVar[str] = "the median, or any quantiles, of a column between public bounds"
 
     @staticmethod

@@ -20,6 +20,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from veilsum._statistic import Statistic, Status
+from veilsum.questions.answers import spoken
 from veilsum.questions.base import Decoded, Encoded, Forecast, NoisedVector, Question
 from veilsum.questions.columns import Number, Rows
 from veilsum.questions.intervals import NORMAL
@@ -45,6 +46,7 @@ class Sum(Question):
     column: Number
 
     name: ClassVar[str] = "sum"
+    measured: ClassVar[bool] = True
     about: ClassVar[str] = "the sum of a column between public bounds"
     adds_rows: ClassVar[bool] = True
 
@@ -88,8 +90,8 @@ class Sum(Question):
     def _finding(self, value: float, low: float, high: float) -> Decoded:
         return Decoded(
             f"sum of {self.column.name}", value, low, high,
-            sentence=f"The sum of {self.column.name} is about {value:,.4g}, and between {low:,.4g} and "
-            f"{high:,.4g} with 95% confidence.",
+            sentence=f"The sum of {self.column.name} is about {spoken(value)}, and between {spoken(low)} and "
+            f"{spoken(high)} with 95% confidence.",
         )  # fmt: skip
 
     def forecast(self, records: int, noise: GridNoise) -> Forecast:

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from veilsum._statistic import Statistic
+from veilsum.questions.answers import spoken
 from veilsum.questions.base import (
     Decoded,
     Encoded,
@@ -108,13 +109,13 @@ class Variance(Question):
         name, width = self.column.name, self.column.width
         v, low, high = (width**2 * x for x in (found.variance, found.low, found.high))
         sentence = (
-            f"The variance of {name} is about {v:.4g}, and between {low:.4g} and {high:.4g} with 95% "
-            "confidence."
+            f"The variance of {name} is about {spoken(v)}, and between {spoken(low)} and {spoken(high)} "
+            "with 95% confidence."
         )
         root, least, most = math.sqrt(v), math.sqrt(low), math.sqrt(high)
         deviation = (
-            f"The standard deviation of {name} is about {root:.4g}, and between {least:.4g} and "
-            f"{most:.4g} with 95% confidence."
+            f"The standard deviation of {name} is about {spoken(root)}, and between {spoken(least)} and "
+            f"{spoken(most)} with 95% confidence."
         )
         return (
             Decoded(f"variance of {name}", v, low, high, sentence=sentence),
@@ -188,8 +189,8 @@ def mean_of(column: Number, share: float, low: float, high: float, whom: str = "
     value, lower, upper = map(column.at, (share, low, high))
     return Decoded(
         f"mean of {column.name}", value, lower, upper,
-        sentence=f"The mean of {column.name}{whom} is about {value:.4g}, and between {lower:.4g} and "
-        f"{upper:.4g} with 95% confidence.",
+        sentence=f"The mean of {column.name}{whom} is about {spoken(value)}, and between "
+        f"{spoken(lower)} and {spoken(upper)} with 95% confidence.",
     )  # fmt: skip
 
 
