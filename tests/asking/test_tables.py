@@ -67,7 +67,7 @@ def test_tables_of_no_row_and_of_one(kind: str, rows: int, tmp_path: Path) -> No
 
 
 def test_a_select_is_a_table(tmp_path: Path, table: dict[str, list[Any]]) -> None:
-    sql = "select kwh, person from data where kwh < 10"
+    sql = "select kwh, person from data where kwh::double < 10"
     expected = totals({"kwh": [v for v in table["kwh"] if v < 10]}, KWH)
     for kind in ("csv", "parquet", "mapping", "pandas", "polars", "arrow", "duckdb", "xlsx"):
         assert totals(KINDS[kind](tmp_path, table), KWH, sql=sql) == expected

@@ -5,7 +5,8 @@ Text comes as codes and the texts that occur, so that a text is looked at once a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import json
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -20,6 +21,11 @@ from veilsum.errors import QuestionError
 from veilsum.questions.columns import TextColumn
 
 READ = 1 << 17  # rows that Arrow reads at a time
+BY_ROW = {
+    "PROJECTION",
+    "FILTER",
+    "ORDER_BY",
+}  # operators of DuckDB that make a row of one row, or of none
 
 
 class ParquetTable(Table):
@@ -105,8 +111,13 @@ class RelationTable(Table):
         """Those of DuckDB, in the order of its rows."""
         self.check(columns)
         chosen = self._relation.select(*(f'"{c.replace(chr(34), 2 * chr(34))}"' for c in columns))
-        reader = chosen.to_arrow_reader(READ)
-        yield from _batches(reader, columns, reader.schema)
+        try:
+            reader = chosen.to_arrow_reader(READ)
+            yield from _batches(reader, columns, reader.schema)
+        except (_extras.load("duckdb").Error, OSError):  # whose text may show a value
+            raise QuestionError(
+                f"DuckDB cannot compute {self.name} for every row; try_cast and try give no value instead"
+            ) from None
 
     def rows(self) -> int:
         """Counted once."""
@@ -132,7 +143,12 @@ def arrow_table(data: Any) -> Table | None:
 
 
 def select(sql: str, data: Any) -> Table:
-    """The table that one SELECT makes of `data`, which it calls "data"."""
+    """The table that one SELECT makes of `data`, which it calls "data", row by row.
+
+    DuckDB gets the rows and nothing else: it may open no file, and no setting can be changed. The SELECT
+    may compute columns, leave rows out and sort them. Where it joins, groups or repeats rows, a row of
+    `data` could move many of its rows, and a promise about one of them would say nothing about the other.
+    """
     duckdb = _extras.load("duckdb")
     try:
         statements = duckdb.extract_statements(sql)
@@ -140,38 +156,58 @@ def select(sql: str, data: Any) -> Table:
         raise QuestionError(f"DuckDB cannot read the SELECT: {error}") from None
     if [one.type for one in statements] != [duckdb.StatementType.SELECT]:
         raise QuestionError("sql is one SELECT statement")
-    source, path = _source(data)
+    path = Path(data) if isinstance(data, str | PathLike) else None
+    table = open_table(data)  # says what is wrong with it
     connection = duckdb.connect()
+    source = _given(data, table, path)
+    connection.register("data", source)
+    connection.execute("set enable_external_access = false")
     try:
-        if path is not None:
-            connection.from_query(f"select * from {_reader(path)}").create_view("data")
-        elif source is not None:
-            connection.register("data", source)
-        relation = connection.sql(sql)
-        found = RelationTable(
-            relation, "the SELECT" if path is None else path.name, (connection, source)
-        )
+        operators = _operators(connection, sql)
+        if not _by_row(operators, _operators(connection, "select * from data")[-1]):
+            raise QuestionError(
+                'sql is a SELECT from "data" that computes columns, leaves rows out or sorts them; WITH, '
+                "joins, groups, windows, limits and other tables are refused, as one row of the data could "
+                "move many of theirs: write a query in brackets for WITH, --by for groups, --id for ids"
+            )
+        connection.execute("set lock_configuration = true")
+        name = "the SELECT" if path is None else path.name
+        found = RelationTable(connection.sql(sql), name, (connection, source))
     except duckdb.Error as error:
         raise QuestionError(f"DuckDB cannot run the SELECT: {error}") from None
-    found.path, found._stored = path, open_table(data).stored
+    found.path, found._stored, found.filtered = path, table.stored, "FILTER" in operators
     return found
 
 
-def _source(data: Any) -> tuple[Any, Path | None]:
-    """What DuckDB reads: an Arrow object or a frame, or the path of a file."""
-    if isinstance(data, str | PathLike):
-        path = Path(data)
-        open_table(path)  # says what is wrong with it
-        if path.suffix.lower() != ".xlsx":
-            return None, path
-        return _arrow(open_table(path)), None
-    if isinstance(data, Mapping):
-        return _arrow(open_table(data)), None
-    if isinstance(data, Table | list | tuple):
-        return _arrow(open_table(data)), None
+def _given(data: Any, table: Table, path: Path | None) -> Any:
+    """What DuckDB reads, in types that no value chooses: text files are text, as they are without sql.
+
+    DuckDB's own reader takes 01 for 1 unless one row of the column has a letter, which would move all rows.
+    """
+    if path is not None and path.suffix.lower() in (".parquet", ".pq"):
+        return _extras.load("pyarrow.dataset").dataset(str(path), format="parquet")
+    if hasattr(data, "to_batches") and hasattr(data, "column_names"):
+        return data
     if hasattr(data, "to_arrow_table"):  # a relation belongs to another connection
-        return data.to_arrow_table(), None
-    return data, None
+        return data.to_arrow_table()
+    return _arrow(table)
+
+
+def _operators(connection: Any, sql: str) -> list[str]:
+    """The operators of a SELECT as it is written, the last to run first; several tables end it in "JOIN"."""
+    connection.execute("pragma disable_optimizer")
+    ((_, text),) = connection.execute(f"explain (format json) {sql}").fetchall()
+    connection.execute("pragma enable_optimizer")
+    found, below = [], json.loads(text)
+    while below:
+        found.append("JOIN" if len(below) > 1 else str(below[0]["name"]).strip())
+        below = below[0]["children"] if len(below) == 1 else []
+    return found
+
+
+def _by_row(operators: Sequence[str], scan: str) -> bool:
+    """Whether a row of a SELECT is made of one row of the data, and no two of the same."""
+    return operators[-1] == scan and set(operators[:-1]) <= BY_ROW
 
 
 def _arrow(table: Table) -> Any:
@@ -180,13 +216,16 @@ def _arrow(table: Table) -> Any:
     for batch in table.batches(table.columns):
         for name, values in batch.items():
             parts[name].extend(np.asarray(values).tolist())
-    return arrow.table({name: arrow.array(values) for name, values in parts.items()})
-
-
-def _reader(path: Path) -> str:
-    quoted = "'" + str(path).replace("'", "''") + "'"
-    kind = "read_parquet" if path.suffix.lower() in (".parquet", ".pq") else "read_csv"
-    return f"{kind}({quoted})"
+    found = {}
+    for name, column in parts.items():
+        try:
+            found[name] = arrow.array(column)
+        except (arrow.ArrowException, OverflowError):  # whose text may show a value
+            raise QuestionError(
+                f"{table.name}: column {name} has values of several types, which DuckDB cannot read; make "
+                "all of them text, or all numbers"
+            ) from None
+    return arrow.table(found)
 
 
 def _batches(found: Iterator[Any], columns: Sequence[str], schema: Any) -> Iterator[Batch]:

@@ -80,6 +80,7 @@ class BudgetFile:
                 StoredRows(_fingerprint(index, one, hashed, stamp), real(one.path), one.name)
                 for one, stamp in zip(table.stored, stamps, strict=True)
             ]
+            _check_different(table, rows)
             with index.transaction():
                 found = find(index, table.name, rows, hashed.key, path)
                 made = cls(found.log, index, found.notes)
@@ -177,6 +178,10 @@ class BudgetFile:
     def price(self, *more: PrivacyEvent) -> Composition:
         """What all answers, and more, cost together."""
         return compose(Counter([*costs(self._log), *more]))
+
+    def terms(self) -> list[str]:
+        """Those of all releases; empty for what was lost, of which nothing but its cost is known."""
+        return [e.body.get("terms", "") for e in self._log.entries if e.kind in (RELEASE, LOST)]
 
     def _set(self, given: Any, event: PrivacyEvent) -> None:
         """The first limit: as given, else what the first question costs."""
@@ -281,6 +286,18 @@ def _same(table: Table, stamp: str | None) -> None:
         raise QuestionError(
             f"{table.name} changed while it was read; nothing was released or charged; ask again"
         )
+
+
+def _check_different(table: Table, rows: Sequence[StoredRows]) -> None:
+    """Raise for rows that are there twice: one of them would move an answer twice, and be charged once."""
+    first: dict[str, str] = {}
+    for one, each in zip(table.stored, rows, strict=True):
+        if each.fingerprint in first and one.rows():
+            raise QuestionError(
+                f"{each.name} has the same rows as {first[each.fingerprint]}, and each would count twice for "
+                "the price of one: leave one of them out"
+            )
+        first[each.fingerprint] = each.name
 
 
 def _all_same(table: Table, stamps: Sequence[str | None]) -> None:

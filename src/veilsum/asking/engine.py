@@ -18,7 +18,14 @@ import numpy as np
 from veilsum.asking.budget import BudgetFile
 from veilsum.asking.by_id import IdCodes
 from veilsum.asking.passes import Pass
-from veilsum.asking.settling import BEYOND, AskedQuestion, Settled, grouped, settle
+from veilsum.asking.settling import (
+    BEYOND,
+    AskedQuestion,
+    Settled,
+    grouped,
+    hidden_by,
+    settle,
+)
 from veilsum.asking.small_cells import small_cells, with_small_cells
 from veilsum.asking.tables import Table, open_table
 from veilsum.asking.usefulness import check_useful
@@ -71,6 +78,10 @@ class Reply:
         Which records were asked about, such as "region north or south"; empty for all.
     date : str
         Of a stored answer: when it was drawn, such as "19 November 2026".
+    delta_spent : float
+        Of the budget, after it.
+    adds_up : bool
+        Whether all answers so far hid the same unit, so that what was spent bounds them together.
 
     Examples
     --------
@@ -97,6 +108,8 @@ class Reply:
     population: bool = False
     where: str = ""
     date: str = ""
+    delta_spent: float = 0.0
+    adds_up: bool = True
 
 
 def ask(
@@ -191,6 +204,8 @@ def ask(
     by = grouped(by, book)
     settings = None if book is None else _settings(book, questions, where, by, id, limit)
     id = id if settings is None else settings.id
+    if table.filtered and rows_public is None:
+        rows_public = False
     settled = settle(
         questions, epsilon=epsilon, delta=delta, where=where, by=by, id=id, cap=cap, missing=missing,
         population=population, rows_public=rows_public, clipped=clipped, decimal=decimal, sql=sql,
@@ -209,7 +224,10 @@ def ask(
         else:
             file.lower(limit)
         spent, most, place, notes = file.spent(), file.limit(), str(file.path), file.notes
+        adds_up = {hidden_by(terms) for terms in file.terms()} == {hidden_by(settled.terms)}
+        delta = file.price().delta
     reply = _reply(table, settled, kept, spent, most, place, stored, notes)
+    reply = replace(reply, delta_spent=delta, adds_up=adds_up)
     if book is not None:
         found = zip(reply.questions, reply.decoded, strict=True)
         reply = replace(reply, decoded=[book.with_units(*one) for one in found])
@@ -237,7 +255,8 @@ def _draw(table: Table, settled: Settled, anyway: bool) -> dict[str, Any]:
         for q, vector in zip(due, vectors, strict=True):
             noise = asked[q].noises[k].law.draw(len(vector))
             steps[q].append([int(a) + int(x) for a, x in zip(vector, noise, strict=True)])
-    return {"vectors": steps, "records": units, "date": date.today().isoformat()}
+    known = units if settled.rows_public else 0  # a private number is not kept
+    return {"vectors": steps, "records": known, "date": date.today().isoformat()}
 
 
 def _stage(

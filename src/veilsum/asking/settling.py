@@ -165,6 +165,18 @@ def settle(
     )  # fmt: skip
 
 
+def hidden_by(terms: str) -> tuple[str, str]:
+    """What a release of these terms hides: rows or all rows of an id, and the public filter they are under.
+
+    Epsilons of two releases add up where this is the same. An answer that hides rows says nothing of all
+    rows of an id; a row that gets another id moves two records of an answer by id.
+    """
+    lost = {"units": [""], "where_public": True, "where": None}
+    found: dict[str, Any] = json.loads(terms) if terms else lost
+    unit = min(found["units"], key=len).partition(", of which")[0]
+    return unit, json.dumps(found["where"]) if found["where_public"] else ""
+
+
 def _check(questions: Sequence[Question]) -> None:
     if not questions:
         raise QuestionError("ask at least one question, such as questions.mean(...)")

@@ -47,6 +47,8 @@ class Table(ABC):
         Of a file.
     columns : tuple of str
         Their names.
+    filtered : bool
+        Whether a SELECT left rows out by their values, so that the number of rows is private.
 
     Examples
     --------
@@ -58,6 +60,7 @@ class Table(ABC):
     name: str
     path: Path | None = None
     columns: tuple[str, ...]
+    filtered: bool = False
 
     @abstractmethod
     def batches(self, columns: Sequence[str]) -> Iterator[Batch]:
@@ -165,6 +168,7 @@ class SeveralTables(Table):
                 )
         self._tables, self.columns = tables, first.columns
         self.name = first.name + (f" and {len(tables) - 1} more" if tables[1:] else "")
+        self.filtered = any(table.filtered for table in tables)
 
     @property
     def stored(self) -> tuple[Table, ...]:

@@ -70,7 +70,8 @@ Codebook = Annotated[
 ]
 Decimal = Annotated[str, typer.Option(metavar="MARK", help="Decimal mark of numbers in text.")]
 Sql = Annotated[
-    str | None, typer.Option(metavar="SELECT", help="Makes the table, in DuckDB, from `data`.")
+    str | None,
+    typer.Option(metavar="SELECT", help="Makes the table, row by row, in DuckDB, from `data`."),
 ]
 Stem = Annotated[
     Path | None, typer.Option("--out", "-o", metavar="STEM", help="Write STEM.html and STEM.csv.")

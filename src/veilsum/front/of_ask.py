@@ -167,10 +167,15 @@ def promised(reply: Reply, promise: Guarantee) -> str:
     """The promise in words."""
     who = f"{reply.unit} {'in' if _each(reply.unit) else 'of'}"
     odds = in_words(promise.epsilon, promise.delta)
-    before = reply.epsilon_spent > promise.epsilon * (1 + 1e-9)
+    before = not reply.adds_up or reply.epsilon_spent > promise.epsilon * (1 + 1e-9)
     own = "this answer is" if len(reply.questions) == 1 else "these answers are"
     published = own if before else "anything published is"
-    together = f"; all answers so far together, {in_words(reply.epsilon_spent)}" if before else ""
+    together = "" if not before else (
+        f"; all answers so far together, {in_words(reply.epsilon_spent, reply.delta_spent)}"
+        if reply.adds_up
+        else "; other answers of the budget hid something else (--id, --rows-public), and no number is "
+        "proved for all of them together"
+    )  # fmt: skip
     return (
         f"{STARTS[promise.status]}: If {who} {reply.table} were any other, {published} {odds}"
         f"{together}. Whoever holds {_held(reply.table)} sees all of it."

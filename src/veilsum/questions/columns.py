@@ -124,8 +124,9 @@ class Number(Column):
 
     def read(self, values: NDArray[Any]) -> Floats:
         """Shares of the range; NaN where there is no value."""
-        x = numbers(values) - self.low
-        x /= self.width
+        with np.errstate(over="ignore"):  # infinite, and so beyond the bound: never a warning
+            x = numbers(values) - self.low
+            x /= self.width
         return np.clip(x, 0.0, 1.0, out=x)
 
     def out(self, read: NDArray[Any]) -> NDArray[np.bool_]:
@@ -334,11 +335,16 @@ def distinct(values: NDArray[Any] | TextColumn) -> tuple[list[Any], NDArray[np.i
         if high - low < FEW and low > -EXACT and high < EXACT:  # places without a search
             return list(range(low, high + 1)), values.astype(np.int64) - low
     if values.dtype.kind == "O":
+        items = values.tolist()
         seen: dict[Any, int] = {}
         inverse = np.fromiter(
-            (seen.setdefault(v, len(seen)) for v in values.tolist()), np.int64, len(values)
-        )
-        return list(seen), inverse
+            (seen.setdefault(v if type(v) is str else (text_of(v),), len(seen)) for v in items),
+            np.int64, len(values),
+        )  # fmt: skip
+        found: list[Any] = [None] * len(seen)
+        for place, value in zip(inverse.tolist(), items, strict=True):
+            found[place] = value
+        return found, inverse
     known, inverse = np.unique(values, return_inverse=True)
     return known.tolist(), np.asarray(inverse.reshape(-1), dtype=np.int64)
 
@@ -349,7 +355,7 @@ def text_of(value: Any) -> str:
         return ""
     if isinstance(value, bool | np.bool_):
         return str(bool(value)).lower()
-    if isinstance(value, float | np.floating) and value == int(value):
+    if isinstance(value, float | np.floating) and math.isfinite(value) and value == int(value):
         return str(int(value))
     return str(value).strip()
 

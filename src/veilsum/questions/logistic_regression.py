@@ -337,5 +337,8 @@ class GradientStage(Logistic):
     def encode(self, rows: Rows) -> Encoded:
         """(sigma - y) x over the scale, in whole steps."""
         k, at = self.steps(rows), np.array(self.at)
-        off = (sigmoid(k @ at / G) - rows[self.y.name]) / self._scale(at)
+        along = sum(
+            k[:, j] * b for j, b in enumerate(self.at)
+        )  # k @ at rounds by the size of the batch
+        off = (sigmoid(np.asarray(along) / G) - rows[self.y.name]) / self._scale(at)
         return Encoded(parts=np.rint(off[:, None] * k))

@@ -111,7 +111,9 @@ class DiscreteGaussian(Law):
             found = np.exp(-float(self.variance) * (at[:, None] + turns) ** 2 / 2)
             return np.asarray(found.sum(axis=1))
 
-        return np.log(total(np.asarray(u))) - math.log(float(total(np.zeros(1))[0]))
+        with np.errstate(divide="ignore"):  # far from 0 it is below the least float: log 0
+            found = np.log(total(np.asarray(u)))
+        return np.asarray(found - math.log(float(total(np.zeros(1))[0])))
 
     def moment(self, odds: float) -> tuple[float, float]:
         """E e^(sX) <= e^(s^2 v/2), at s = e^odds/sqrt(v)."""
