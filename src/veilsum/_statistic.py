@@ -57,6 +57,14 @@ class Status(StrEnum):
     REFUTED = "refuted"  # claimed, and broken by an audit or a derivation
     NONE = "none"
 
+    @property
+    def rank(self) -> int:
+        """How little it says: 0 for what is proved, more for what is estimated, claimed, refuted, absent."""
+        return _BY_RANK.index(self)
+
+
+_BY_RANK = (Status.PROVED, Status.ESTIMATED, Status.CLAIMED, Status.REFUTED, Status.NONE)
+
 
 @dataclass(frozen=True, eq=False)
 class ScaleRule:

@@ -122,7 +122,7 @@ def test_a_refusal_says_first_what_would_help_and_it_does(tmp_path: Path) -> Non
         asking.ask(table, bins, epsilon=0.1, budget=tmp_path / "b", limit=99)
     first = str(caught.value).split(". With")[0]
     found = re.fullmatch(
-        r"epsilon ([\d.e+]+); or ([\d,]+) rows; or .* would make this useful", first
+        r"epsilon ([\d.e+]+), or ([\d,]+) rows, or .* would make this useful", first
     )
     assert found, first
     epsilon, rows = float(found[1]), int(found[2].replace(",", ""))

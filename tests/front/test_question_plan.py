@@ -107,6 +107,7 @@ def test_the_command_reads_and_writes_nothing(
         (f"{PLAN} --rounds 3", "this is a question, and --rounds is not for that"),
         ("plan no.toml", "no.toml"),
         ("plan s.toml --rows 3", "s.toml is a scenario, and --rows is not for that"),
+        ("plan s.toml --target 0.1", "s.toml is a scenario, and --target is not for that"),
     ],
 )
 def test_mistakes(text: str, said: str) -> None:

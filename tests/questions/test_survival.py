@@ -147,7 +147,8 @@ def held(
 @pytest.mark.parametrize("follow_up", [SHORT, LONG])
 def test_bands_cover(partial: bool, follow_up: float) -> None:
     """0.95 at each bin, within five deviations of 200 replicas; more where nobody is at risk."""
-    covered, refused = held(one_arm().within(partial), 200, follow_up=follow_up)
+    question = one_arm().within() if partial else one_arm()
+    covered, refused = held(question, 200, follow_up=follow_up)
     assert refused == 0
     assert covered.min() > 0.95 - 5 * math.sqrt(0.95 * 0.05 / 200)
     assert 0.92 < covered.mean() < 0.985
@@ -212,7 +213,7 @@ def test_log_rank_has_its_size_and_its_power() -> None:
 @pytest.mark.parametrize("partial", [False, True], ids=["all", "some"])
 def test_coverage_at_all_sizes(count: int, epsilon: float, partial: bool) -> None:
     """400 replicas, five deviations below 0.95 at the worst bin; a refusal where noise is too much."""
-    question = one_arm().within(partial)
+    question = one_arm().within() if partial else one_arm()
     covered, refused = held(question, 400, epsilon, count)
     useful = question.forecast(count, noises(question, epsilon)[0]).useful
     print(

@@ -171,10 +171,6 @@ class BudgetFile:
         """The epsilon that may be spent; 0 before anything was asked."""
         return limit_of(self._log).epsilon
 
-    def limit_delta(self) -> float:
-        """The delta that may be spent."""
-        return limit_of(self._log).delta or 0.0
-
     def spent(self, *more: PrivacyEvent) -> float:
         """The epsilon of all answers together."""
         return self.price(*more).epsilon

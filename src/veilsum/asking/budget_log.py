@@ -28,6 +28,7 @@ from veilsum.errors import QuestionError
 FORMAT = 1
 OWNER_ONLY = 0o600
 JOURNAL = "-journal"  # of SQLite, beside a file while it is changed
+ELSEWHERE = "say with --budget (budget=PATH) where it is kept, in a folder of your own"
 PATIENCE = 600.0  # seconds to wait for another process, which may be reading many rows
 LIMIT, DATA, RELEASE, LOST = "limit", "data", "release", "lost"
 DURABLE = "pragma synchronous = extra"  # a commit is on the disk, and so is the end of its journal
@@ -203,8 +204,7 @@ def connected(path: Path, what: str) -> sqlite3.Connection:
             path.chmod(OWNER_ONLY)
     except OSError as error:
         raise QuestionError(
-            f"cannot write the {what} {path}: {error.strerror}; say with --budget (budget=PATH) where it is "
-            "kept, in a folder of your own"
+            f"cannot write the {what} {path}: {error.strerror}; {ELSEWHERE}"
         ) from None
     return sqlite3.connect(path, timeout=PATIENCE, isolation_level=None)
 

@@ -23,13 +23,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from veilsum.asking.budget_log import DATA, JOURNAL, BudgetLog, mending, undo
+from veilsum.asking.budget_log import DATA, ELSEWHERE, JOURNAL, BudgetLog, mending, undo
 from veilsum.asking.local_index import KnownBudget, LocalIndex
 from veilsum.errors import QuestionError
 
 SUFFIX = ".budget"
 SHARED = 0o022  # written by the group, or by all
-ELSEWHERE = "say with --budget (budget=PATH) where it is kept, in a folder of your own"
 
 
 class FoundBudget(NamedTuple):

@@ -8,22 +8,22 @@ The noise X of one holder has the law L. Of a sum over m sites of which t may co
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 from veilsum import _validate
 from veilsum.asking.settling import AskedQuestion, Settled, at, settle
-from veilsum.asking.usefulness import remedies
+from veilsum.asking.usefulness import least, remedies
 from veilsum.errors import QuestionError
-from veilsum.privacy.laws import DiscreteLaplace, Law
+from veilsum.privacy.laws import DiscreteLaplace
 from veilsum.questions import Forecast, GridNoise, Question
 
 SITES = (5, 300)
 MOST_SECURE = 50  # sites of which a secure sum is listed
 COLLUDING = 5  # one in so many sites may collude
-TRIES = 200
+STEP, TRIES = 1.01, 200  # towards what reaches it
 CLOSE = 1.01  # a half width that is more by so much is reached
 ONE_HOLDER = "one holder"
 
@@ -148,28 +148,25 @@ def forecasts(
 
 
 def _forecast(one: AskedQuestion, rows: int, part: Fraction) -> Forecast:
-    return one.question.forecast(rows, at_sites(one.noises[0], part))
+    return one.question.forecast(rows, _at_sites(one.noises[0], part))
 
 
-def at_sites(noise: GridNoise, part: Fraction) -> GridNoise:
-    """The noise of a sum over sites: so much of that of one holder."""
-    return noise if part == 1 else replace(noise, law=_part(noise.law, part))
-
-
-def _part(law: Law, part: Fraction) -> Law:
-    """A part of a law that has parts; of Gaussian noise, which has none on the integers, its variance."""
-    if isinstance(law, DiscreteLaplace):
-        return law.part(part)
+def _at_sites(noise: GridNoise, part: Fraction) -> GridNoise:
+    """A part of the noise of one holder; Gaussian noise has none on the integers: so much of its variance."""
+    if part == 1:
+        return noise
+    if isinstance(noise.law, DiscreteLaplace):
+        return replace(noise, law=noise.law.part(part))
     from veilsum.privacy.mechanisms.gaussian import DiscreteGaussian
 
-    return DiscreteGaussian(Fraction(law.variance) * part)
+    return replace(noise, law=DiscreteGaussian(Fraction(noise.law.variance) * part))
 
 
 def _wanted(
     settled: Settled, k: int, rows: int, target: float
 ) -> tuple[float, float | None, int | None]:
     one, epsilon, delta = settled.asked[k], settled.event.epsilon, settled.event.delta
-    start = max(one.question.forecast(rows, one.noises[0]).half / target, 1e-3)
+    start = 0.98 * max(one.question.forecast(rows, one.noises[0]).half / target, 1e-3)
 
     def richer(times: float) -> bool:
         return (
@@ -180,19 +177,9 @@ def _wanted(
     def longer(times: float) -> bool:
         return one.question.forecast(round(rows * times), one.noises[0]).half <= target * CLOSE
 
-    more, most = _least(richer, start), _least(longer, start)
+    more, most = least(richer, start, STEP, TRIES), least(longer, start, STEP, TRIES)
     return (
         target,
         None if more is None else epsilon * more,
         None if most is None else round(rows * most),
     )
-
-
-def _least(reached: Callable[[float], bool], start: float) -> float | None:
-    """About the least factor that reaches it, from a guess, in steps of 1%."""
-    times = start * 0.98
-    for _ in range(TRIES):
-        if reached(times):
-            return times
-        times *= 1.01
-    return None

@@ -6,13 +6,10 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from veilsum._statistic import Status
 from veilsum.privacy.guarantee import Adversary, Guarantee, Noise, RunReleases, Sees, Unit
 
 if TYPE_CHECKING:
     from veilsum.asking.engine import Reply
-
-ORDER = (Status.PROVED, Status.ESTIMATED, Status.CLAIMED, Status.REFUTED, Status.NONE)
 
 
 @dataclass(frozen=True)
@@ -55,7 +52,7 @@ def guarantee_of_reply(reply: Reply) -> Guarantee:
         Of the least status among its questions.
     """
     statistics = [one for question in reply.questions for one in question.stage_statistics]
-    worst = max(statistics, key=lambda one: ORDER.index(one.status))
+    worst = max(statistics, key=lambda one: one.status.rank)
     return Guarantee(
         reply.event.epsilon, reply.event.delta,
         TableUnit(math.inf, steps=1, what=f"{reply.unit} of {reply.table}"),

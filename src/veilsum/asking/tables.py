@@ -32,6 +32,8 @@ Piece = tuple[int, Iterable[Batch]]  # the first row, and batches that any threa
 GROUP = 4  # batches of a piece
 ROWS = 1 << 15  # of a batch: its columns stay in a core's cache
 TEXT_FILES = (".csv", ".tsv", ".txt")
+PARQUET_FILES = (".parquet", ".pq")
+TABLE_FILES = (*TEXT_FILES, *PARQUET_FILES, ".xlsx")
 
 
 class Table(ABC):
@@ -245,7 +247,7 @@ def _file(path: Path, decimal: str) -> Table:
         from veilsum.asking.text_tables import CsvTable
 
         return CsvTable(path, decimal)
-    if kind in (".parquet", ".pq"):
+    if kind in PARQUET_FILES:
         from veilsum.asking.arrow_tables import ParquetTable
 
         return ParquetTable(path)

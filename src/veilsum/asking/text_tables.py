@@ -7,6 +7,7 @@ there are names is an error, because nobody knows which column its values belong
 from __future__ import annotations
 
 import csv
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -19,30 +20,20 @@ from veilsum.asking.tables import ROWS, Batch, Table
 from veilsum.errors import QuestionError
 
 DELIMITERS = (",", ";", "\t", "|")
-Line = tuple[int, list[str]]
+Line = tuple[int, list[Any]]
 
 
-class CsvTable(Table):
-    """A text file: UTF-8 with or without a byte order mark, quoted fields, any of four delimiters."""
+class LineTable(Table):
+    """A file of lines, the first of which names the columns; abstract."""
 
-    def __init__(self, path: Path, decimal: str = ".") -> None:
-        """Read the names."""
-        self.path, self.name = path, path.name
-        self._file, self._rows = path, -1
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            try:
-                first = file.readline()
-            except UnicodeDecodeError:
-                raise self._undecoded() from None
-        self._delimiter = delimiter(first, decimal)
-        self.columns = tuple(
-            name.strip() for _, names in islice(self._lines(), 1) for name in names
-        )
-        if not any(self.columns):
-            raise QuestionError(f"{path.name} is empty; its first line must name the columns")
+    _rows = -1  # until they are counted
+
+    @abstractmethod
+    def _records(self) -> Iterator[Line]:
+        """Rows, a value for each column, with the number of their line."""
 
     def batches(self, columns: Sequence[str]) -> Iterator[Batch]:
-        """Text, None where a field is empty."""
+        """Values, None where a field is empty."""
         self.check(columns)
         at = [self.columns.index(column) for column in columns]
         lines = self._records()
@@ -55,22 +46,48 @@ class CsvTable(Table):
         self._rows = count
 
     def rows(self) -> int:
-        """Lines with fields, but for the first."""
+        """Lines with a value, but for the first."""
         if self._rows < 0:
             self._rows = sum(1 for _ in self._records())
         return self._rows
 
     def where(self, row: int) -> str:
         """The line on which a row ends, which is found by reading again."""
-        return f"line {next(islice(self._records(), row, None), (row + 2,))[0]:,}"
+        return self._place(next(islice(self._records(), row, None), (row + 2,))[0])
+
+    @abstractmethod
+    def _place(self, line: int) -> str:
+        """A line, for errors."""
+
+
+class CsvTable(LineTable):
+    """A text file: UTF-8 with or without a byte order mark, quoted fields, any of four delimiters."""
+
+    def __init__(self, path: Path, decimal: str = ".") -> None:
+        """Read the names."""
+        self.path, self.name = path, path.name
+        self._file = path
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            try:
+                first = file.readline()
+            except UnicodeDecodeError:
+                raise self._undecoded() from None
+        self._delimiter = delimiter(first, decimal)
+        self.columns = tuple(
+            name.strip() for _, names in islice(self._lines(), 1) for name in names
+        )
+        if not any(self.columns):
+            raise QuestionError(f"{path.name} is empty; its first line must name the columns")
+
+    def _place(self, line: int) -> str:
+        return f"line {line:,}"
 
     def _records(self) -> Iterator[Line]:
-        """Rows with the number of their line."""
         width = len(self.columns)
         for line, fields in islice(self._lines(), 1, None):
             if len(fields) != width:
                 raise QuestionError(
-                    f"{self.name}, line {line:,}: {len(fields)} fields where the first line names "
+                    f"{self.name}, {self._place(line)}: {len(fields)} fields where the first line names "
                     f"{width} columns; put quotes round a field that has {self._called} in it"
                 )
             yield line, fields
@@ -87,7 +104,9 @@ class CsvTable(Table):
                     if fields:
                         yield reader.line_num, fields
             except csv.Error as error:
-                raise QuestionError(f"{self.name}, line {reader.line_num:,}: {error}") from None
+                raise QuestionError(
+                    f"{self.name}, {self._place(reader.line_num)}: {error}"
+                ) from None
             except UnicodeDecodeError:
                 raise self._undecoded() from None
 
@@ -95,12 +114,12 @@ class CsvTable(Table):
         return QuestionError(f"{self.name} is not text in UTF-8; save it as CSV in UTF-8")
 
 
-class SheetTable(Table):
+class SheetTable(LineTable):
     """The first sheet of an .xlsx file: the values that its cells show."""
 
     def __init__(self, path: Path) -> None:
         """Read the names."""
-        self.path, self.name, self._rows = path, path.name, -1
+        self.path, self.name = path, path.name
         names = next((values for _, values in self._lines()), [])
         while names and names[-1] is None:
             names.pop()
@@ -110,39 +129,19 @@ class SheetTable(Table):
                 f"{path.name} is empty; the first row of its first sheet must name the columns"
             )
 
-    def batches(self, columns: Sequence[str]) -> Iterator[Batch]:
-        """Values, None where a cell is empty."""
-        self.check(columns)
-        at = [self.columns.index(column) for column in columns]
-        lines = islice(self._lines(), 1, None)
-        count = 0
-        while kept := [self._checked(row, values) for row, values in islice(lines, ROWS)]:
-            count += len(kept)
-            yield _texts(columns, at, kept)
-        if not count:
-            yield _texts(columns, at, [])
-        self._rows = count
+    def _place(self, line: int) -> str:
+        return f"row {line:,} of the sheet"
 
-    def rows(self) -> int:
-        """Rows with a value, but for the first."""
-        if self._rows < 0:
-            self._rows = sum(1 for _ in self._lines()) - 1
-        return self._rows
-
-    def where(self, row: int) -> str:
-        """The row of the sheet."""
-        lines = islice(self._lines(), row + 1, None)
-        return f"row {next(lines, (row + 2,))[0]:,} of the sheet"
-
-    def _checked(self, row: int, values: list[Any]) -> list[Any]:
+    def _records(self) -> Iterator[Line]:
         width = len(self.columns)
-        if any(value is not None for value in values[width:]):
-            raise QuestionError(
-                f"{self.name}, row {row:,} of the sheet: a value beyond the {width} named columns"
-            )
-        return values[:width] + [None] * (width - len(values))
+        for row, values in islice(self._lines(), 1, None):
+            if any(value is not None for value in values[width:]):
+                raise QuestionError(
+                    f"{self.name}, {self._place(row)}: a value beyond the {width} named columns"
+                )
+            yield row, values[:width] + [None] * (width - len(values))
 
-    def _lines(self) -> Iterator[tuple[int, list[Any]]]:
+    def _lines(self) -> Iterator[Line]:
         openpyxl = _extras.load("openpyxl")
         assert self.path is not None
         try:

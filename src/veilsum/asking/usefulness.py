@@ -13,7 +13,7 @@ from veilsum.errors import QuestionError
 from veilsum.questions import Forecast, priced
 
 MOST = 3.0  # times sampling
-TRIES = 60
+LEAST = 1.05  # times epsilon or rows, that is offered
 
 
 def check_useful(settled: Settled, units: int) -> None:
@@ -58,9 +58,9 @@ def remedies(settled: Settled, k: int, records: int, forecast: Forecast) -> list
         return one.question.forecast(int(records * times), one.noises[0]).useful
 
     found = []
-    if (times := _least(richer, ratio)) is not None:
+    if (times := least(richer, max(ratio, LEAST))) is not None:
         found.append(f"epsilon {_up(epsilon * times)}")
-    if (times := _least(longer, ratio**2)) is not None:
+    if (times := least(longer, max(ratio**2, LEAST))) is not None:
         found.append(f"{int(float(_up(records * times))):,} rows")
     if (bins := _fewer(settled, one, records)) is not None:
         found.append(f"{bins} bins")
@@ -88,12 +88,15 @@ def _fewer(settled: Settled, one: AskedQuestion, records: int) -> int | None:
     return None
 
 
-def _least(useful: Callable[[float], bool], start: float) -> float | None:
-    times = max(start, 1.05)
-    for _ in range(TRIES):
-        if useful(times):
+def least(
+    reached: Callable[[float], bool], start: float, by: float = 1.1, tries: int = 60
+) -> float | None:
+    """About the least factor from a guess on that reaches it, in steps of `by`; None if none does."""
+    times = start
+    for _ in range(tries):
+        if reached(times):
             return times
-        times *= 1.1
+        times *= by
     return None
 
 

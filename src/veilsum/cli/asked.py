@@ -114,13 +114,14 @@ def _split(words: Sequence[str]) -> list[list[str]]:
 def _part(text: Sequence[str], last: bool, others: Sequence[str]) -> tuple[AskedPart, Words]:
     """A question; options behind the last word of the last part are shared, and apart."""
     from veilsum.questions import QUESTIONS
+    from veilsum.questions.columns import is_number
 
     part = AskedPart(QUESTIONS.get(text[0]).name)
     shared: Words = {}
     rest = list(text[1:])
     while rest:
         word = rest.pop(0)
-        if not word.startswith("-") or _is_number(word):
+        if not word.startswith("-") or is_number(word):
             for flag, times in shared.items():
                 part.given.setdefault(flag, []).extend(times)
             shared = {}
@@ -170,11 +171,3 @@ def _share(parts: Sequence[AskedPart], shared: Words) -> None:
             )
         for part in takers:
             part.shared[flag] = times
-
-
-def _is_number(word: str) -> bool:
-    try:
-        float(word)
-    except ValueError:
-        return False
-    return True

@@ -122,7 +122,7 @@ def plan(
     """
     with guarded(debug):
         needs_plot(plot)
-        of_question = {"--rows": rows, "--want": target, "--sites": sites, "--where": where, "--by": by,
+        of_question = {"--rows": rows, "--target": target, "--sites": sites, "--where": where, "--by": by,
                        "--id": id, "--cap": cap, "--codebook": codebook}  # fmt: skip
         of_study = {"--error": error, "--rounds": rounds, "--variant": variant, "--deviation": deviation,
                     "--colluders": colluders, "--absent": absent}  # fmt: skip

@@ -37,7 +37,6 @@ from veilsum.live.hub import Hub
 from veilsum.live.security import PageAddress
 from veilsum.live.server import PageServer, answer_route, page_route
 
-TABLES = (".csv", ".tsv", ".txt", ".parquet", ".xlsx")
 MOST_TABLES = 500  # of a folder, that are offered
 LOCAL = PageAddress("127.0.0.1", 0)
 SPENT = ("limit", "anyway", "fresh")  # terms of a release, and not of a forecast
@@ -128,7 +127,9 @@ class AskServer:
         return self.folder / Path(table).expanduser()
 
     def _tables(self, _: Mapping[str, Any]) -> dict[str, Any]:
-        found = (path.name for path in self.folder.iterdir() if path.suffix.lower() in TABLES)
+        from veilsum.asking.tables import TABLE_FILES
+
+        found = (path.name for path in self.folder.iterdir() if path.suffix.lower() in TABLE_FILES)
         return {"tables": sorted(found)[:MOST_TABLES], "folder": str(self.folder)}
 
     def _columns(self, sent: Mapping[str, Any]) -> dict[str, Any]:

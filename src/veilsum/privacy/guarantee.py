@@ -550,7 +550,7 @@ class Guarantee:
             )
         if not others:
             return self
-        worst = max(runs, key=lambda run: (_RANK.index(run.status), run.epsilon))
+        worst = max(runs, key=lambda run: (run.status.rank, run.epsilon))
         total = replace(
             worst,
             signals=_together([run.signals for run in runs]),
@@ -726,9 +726,6 @@ class Guarantee:
                 "runs": tuple(_run(one) for one in data["runs"]),
             }
         )
-
-
-_RANK = (Status.PROVED, Status.ESTIMATED, Status.CLAIMED, Status.REFUTED, Status.NONE)
 
 
 def _drawn_exactly(event: PrivacyEvent, charged: PrivacyEvent | None) -> PrivacyEvent:

@@ -25,7 +25,7 @@ import numpy as np
 from veilsum.errors import QuestionError
 from veilsum.questions.answers import spoken
 from veilsum.questions.base import Decoded, NoisedVector, Question
-from veilsum.questions.columns import Column, Floats, Number
+from veilsum.questions.columns import Floats, Number
 from veilsum.questions.intervals import NORMAL
 
 BINS = 1024
@@ -53,11 +53,6 @@ class OrderQuestion(Question):
         """Refuse bins that are none."""
         if not (isinstance(self.bins, int) and 2 <= self.bins <= 2**20):
             raise QuestionError(f"bins must be a whole number from 2 to 2^20; found {self.bins!r}")
-
-    @property
-    def columns(self) -> tuple[Column, ...]:
-        """The column."""
-        return (self.column,)
 
     def of_population(self) -> Question:
         """Itself: sampling adds to how far a score may be off."""

@@ -102,9 +102,11 @@ class Question(ABC):
         QUESTIONS.enlist(cls)
 
     @property
-    @abstractmethod
     def columns(self) -> tuple[Column, ...]:
-        """What it reads."""
+        """What it reads: those of its fields that are columns, or tuples of them."""
+        values = [getattr(self, one.name) for one in fields(self)]
+        among = [value if isinstance(value, tuple) else (value,) for value in values]
+        return tuple(c for value in among for c in value if isinstance(c, Column))
 
     @property
     def cells(self) -> int:
@@ -159,7 +161,7 @@ class Question(ABC):
         """The vector, from the totals of all cells (..., C P): linear, with whole coefficients."""
         return totals
 
-    def total(self, rows: Rows, step: Fraction, weights: Ints | None = None) -> Ints:
+    def total(self, rows: Rows, step: Fraction) -> Ints:
         """The totals of a batch of records, in steps of a grid: whole numbers, C P of them.
 
         Parameters
@@ -168,10 +170,8 @@ class Question(ABC):
             As of `encode`.
         step
             Of the grid.
-        weights
-            Of counts, (records,): 1 without them.
         """
-        return add_up(self.encode(rows), self.cells, self.parts, step, weights)
+        return add_up(self.encode(rows), self.cells, self.parts, step)
 
     @property
     def stages(self) -> tuple[float, ...]:
@@ -218,9 +218,9 @@ class Question(ABC):
         """Draw the answer; bars with intervals by default."""
         bars(findings[0], ax)
 
-    def within(self, partial: bool = True) -> Question:
+    def within(self) -> Question:
         """The same question where records may be out; an error where that has no answer."""
-        return replace(self, partial=partial)
+        return replace(self, partial=True)
 
     def of_population(self) -> Question:
         """The question whose interval is of the population that the records were drawn from.

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from veilsum.questions.base import Encoded, Question
-from veilsum.questions.columns import Column, Floats, Rows, Sides
+from veilsum.questions.columns import Floats, Rows, Sides
 from veilsum.questions.histograms import Shares
 
 
@@ -48,11 +48,6 @@ class ClippedShare(Shares):
         """Of all records, and of some."""
         clipped = cls.make("x", between=(-2.0, 6.0))
         return clipped, clipped.within()
-
-    @property
-    def columns(self) -> tuple[Column, ...]:
-        """The column."""
-        return (self.column,)
 
     @property
     def cells(self) -> int:

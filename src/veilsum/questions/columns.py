@@ -118,6 +118,10 @@ class Number(Column):
         """high - low."""
         return self.high - self.low
 
+    def at(self, share: float) -> float:
+        """The value at a share of the range, one of its ends beyond it."""
+        return self.low + self.width * min(max(share, 0.0), 1.0)
+
     def read(self, values: NDArray[Any]) -> Floats:
         """Shares of the range; NaN where there is no value."""
         with np.errstate(over="ignore"):  # infinite, and so beyond the bound: never a warning
@@ -367,19 +371,20 @@ def _float(value: Any) -> float:
 def _why(value: Any) -> str:
     """Why a value is no number, without the value."""
     text = value.strip() if isinstance(value, str) else ""
-    if _is_number(text.replace(",", ".", 1)) and "," in text:
+    if is_number(text.replace(",", ".", 1)) and "," in text:
         return "has a comma: add --decimal , if that is the decimal mark"
     plain = text
     for mark in ",' _\u2019\u00a0\u202f":
         plain = plain.replace(mark, "")
-    if plain != text and (_is_number(plain) or _is_number(plain.replace(".", ""))):
+    if plain != text and (is_number(plain) or is_number(plain.replace(".", ""))):
         return "has a mark between thousands, which is not read: take these marks out"
     if DATE.match(text or str(value)):
         return "is a date, of which nothing is computed: add a column of numbers to the table, such as days"
     return "is not a number; if it stands for no value, say so in a codebook (missing = [...])"
 
 
-def _is_number(text: str) -> bool:
+def is_number(text: str) -> bool:
+    """Whether text is a number, NaN and infinity among them."""
     try:
         float(text)
     except ValueError:

@@ -23,7 +23,7 @@ from veilsum.questions.base import (
     counted,
     entries,
 )
-from veilsum.questions.columns import Column, Rows
+from veilsum.questions.columns import Rows
 from veilsum.questions.intervals import NORMAL
 from veilsum.questions.noise import GridNoise
 
@@ -64,11 +64,6 @@ class Count(Question):
     def examples(cls) -> tuple[Question, ...]:
         """The only one."""
         return (cls(),)
-
-    @property
-    def columns(self) -> tuple[Column, ...]:
-        """None."""
-        return ()
 
     @property
     def whole(self) -> Statistic:

@@ -39,9 +39,7 @@ class Encoded:
     parts: Floats | None = None
 
 
-def add_up(
-    encoded: Encoded, cells: int, parts: int, step: Fraction, weights: Ints | None = None
-) -> Ints:
+def add_up(encoded: Encoded, cells: int, parts: int, step: Fraction) -> Ints:
     """Totals by cell and part, exactly; each record is rounded to floor(x/step + 1/2) first."""
     placed, x = encoded.cells, encoded.parts
     if placed is None and x is None:
@@ -52,8 +50,7 @@ def add_up(
         block = slice(start, start + BLOCK)
         inside = None if placed is None else placed[block]
         if x is None:
-            w = None if weights is None else weights[block]
-            total += _by_cell(inside, w, cells)[:, None]  # type: ignore[arg-type]
+            total += _by_cell(inside, None, cells)[:, None]  # type: ignore[arg-type]
             continue
         steps = x[block] / float(step)
         steps += 0.5

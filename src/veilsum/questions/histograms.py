@@ -35,7 +35,7 @@ from veilsum.questions.base import (
     too_few,
     uncertain,
 )
-from veilsum.questions.columns import Category, Column, Floats, Number, Rows
+from veilsum.questions.columns import Category, Floats, Number, Rows
 from veilsum.questions.intervals import NORMAL, fiellers
 from veilsum.questions.noise import GridNoise
 
@@ -173,11 +173,6 @@ class Histogram(Shares):
         """Of numbers and of categories."""
         numbers = cls.make("x", between=(0.0, 8.0), bins=5)
         return numbers, cls.make("c", categories=("a", "b", "c")), numbers.within()
-
-    @property
-    def columns(self) -> tuple[Column, ...]:
-        """The column."""
-        return (self.column,)
 
     @property
     def cells(self) -> int:

@@ -21,7 +21,7 @@ import numpy as np
 
 from veilsum._statistic import Statistic
 from veilsum.questions.base import Decoded, Encoded, Forecast, NoisedVector, Question, counted
-from veilsum.questions.columns import Candidates, Column, Rows
+from veilsum.questions.columns import Candidates, Rows
 from veilsum.questions.intervals import CONFIDENCE, NORMAL
 from veilsum.questions.noise import GridNoise
 
@@ -60,11 +60,6 @@ class HeavyHitters(Question):
         """Of all records, and of some."""
         hitters = cls.make("c", candidates=("a", "b", "c", "d"))
         return hitters, hitters.within()
-
-    @property
-    def columns(self) -> tuple[Column, ...]:
-        """The column."""
-        return (self.column,)
 
     @property
     def cells(self) -> int:

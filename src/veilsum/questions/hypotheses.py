@@ -25,7 +25,7 @@ from veilsum._statistic import Statistic, Status
 from veilsum.errors import QuestionError
 from veilsum.privacy import Law
 from veilsum.questions.base import Decoded, Encoded, Forecast, Ints, NoisedVector, Question, too_few
-from veilsum.questions.columns import Candidates, Category, Column, Floats, Rows, Sides
+from veilsum.questions.columns import Candidates, Category, Floats, Rows, Sides
 from veilsum.questions.intervals import NORMAL
 from veilsum.questions.noise import GridNoise
 
@@ -132,11 +132,6 @@ class HypothesisTest(Question):
             clip=0.3,
         )
         return cls.make("c", value="a", null=0.5, alternative=0.55), three
-
-    @property
-    def columns(self) -> tuple[Column, ...]:
-        """The column."""
-        return (self.column,)
 
     @cached_property
     def ratios(self) -> Floats:

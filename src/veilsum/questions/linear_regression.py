@@ -69,12 +69,7 @@ class Regression(Question):
 
     def __post_init__(self) -> None:
         """Refuse a column twice, none, or too many."""
-        names = [column.name for column in self.columns]
-        if not 1 <= len(self.x) <= MOST or len(set(names)) < len(names):
-            raise QuestionError(
-                f"{self.name} is of one column on 1 to {MOST} different others; found {names[0]!r} on "
-                f"{', '.join(names[1:])}"
-            )
+        check_columns(self)
 
     @classmethod
     def make(cls, y: str, x: str, *others: str, between: Mapping[str, tuple[float, float]]) -> Self:
@@ -88,11 +83,6 @@ class Regression(Question):
         one = cls.make("y", "x", between={"y": (0.0, 3.0), "x": (-2.0, 6.0)})
         ends = {"y": (0.0, 1.0), "a": (-1.0, 1.0), "b": (0.0, 10.0)}
         return one, cls.make("y", "a", "b", between=ends), one.within()
-
-    @property
-    def columns(self) -> tuple[Column, ...]:
-        """y and x."""
-        return (self.y, *self.x)
 
     @property
     def parts(self) -> int:
@@ -193,6 +183,16 @@ class Regression(Question):
         """What y changes by over the range of each x, with intervals."""
         found = findings[0]
         effects(found, self.x, ax, f"change of {self.y.name} over the range of a column")
+
+
+def check_columns(question: Question) -> None:
+    """Refuse a column twice, none to explain the first, or too many."""
+    names = [column.name for column in question.columns]
+    if not 2 <= len(names) <= 1 + MOST or len(set(names)) < len(names):
+        raise QuestionError(
+            f"{question.name} is of one column on 1 to {MOST} different others; found {names[0]!r} on "
+            f"{', '.join(names[1:])}"
+        )
 
 
 def numbers_of(

@@ -31,7 +31,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar, Self
 
@@ -51,9 +51,15 @@ from veilsum.questions._moments import (
 )
 from veilsum.questions._surrogate import Guess, NormalSurrogate
 from veilsum.questions.base import Decoded, Encoded, Forecast, NoisedVector, Question
-from veilsum.questions.columns import Category, Column, Floats, Number, Rows
+from veilsum.questions.columns import Category, Floats, Number, Rows
 from veilsum.questions.intervals import CONFIDENCE
-from veilsum.questions.linear_regression import MOST, SPREAD, effects, numbers_of, own_units
+from veilsum.questions.linear_regression import (
+    SPREAD,
+    check_columns,
+    effects,
+    numbers_of,
+    own_units,
+)
 from veilsum.questions.noise import GridNoise
 
 if TYPE_CHECKING:
@@ -98,12 +104,7 @@ class Logistic(Question):
 
     def __post_init__(self) -> None:
         """Refuse an outcome without two values, a column twice, and a norm that none has."""
-        names = [column.name for column in self.columns]
-        if not 1 <= len(self.x) <= MOST or len(set(names)) < len(names):
-            raise QuestionError(
-                f"{self.name} is of one column on 1 to {MOST} different others; found {names[0]!r} on "
-                f"{', '.join(names[1:])}"
-            )
+        check_columns(self)
         if len(self.y.values) != 2:
             raise QuestionError(
                 f"column {self.y.name}: an outcome has two values, no and yes; found {self.y.values}"
@@ -135,11 +136,6 @@ class Logistic(Question):
         ends = {"a": (-1.0, 1.0), "b": (0.0, 4.0)}
         two = cls.make("a", "b", outcome="y", between=ends, norm=1.0)
         return two, two.within()
-
-    @property
-    def columns(self) -> tuple[Column, ...]:
-        """y and x."""
-        return (self.y, *self.x)
 
     @property
     def constant(self) -> float:
@@ -199,10 +195,6 @@ class Logistic(Question):
             return self
         at = tuple(self._path(before)[-1].tolist())
         return GradientStage(y=self.y, x=self.x, norm=self.norm, partial=self.partial, at=at)
-
-    def within(self, partial: bool = True) -> Question:
-        """With the number of records among the moments."""
-        return replace(self, partial=partial)
 
     def of_population(self) -> Question:
         """Itself."""

@@ -21,7 +21,6 @@ from typing import ClassVar, Self
 import numpy as np
 
 from veilsum._statistic import Statistic, Status
-from veilsum.questions.answers import spoken
 from veilsum.questions.base import (
     Decoded,
     Encoded,
@@ -32,10 +31,9 @@ from veilsum.questions.base import (
     too_few,
     uncertain,
 )
-from veilsum.questions.columns import Column, Number, Rows
-from veilsum.questions.intervals import NORMAL
+from veilsum.questions.columns import Number, Rows
 from veilsum.questions.noise import GridNoise
-from veilsum.questions.variances import PopulationMean
+from veilsum.questions.variances import PopulationMean, mean_forecast, mean_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,11 +70,6 @@ class Mean(Question):
         return mean, mean.within()
 
     @property
-    def columns(self) -> tuple[Column, ...]:
-        """The column."""
-        return (self.column,)
-
-    @property
     def whole(self) -> Statistic:
         """s in [0, 1]."""
         return Statistic(1.0, low=0.0, high=1.0, status=Status.PROVED, reason="a share of a range")
@@ -85,9 +78,9 @@ class Mean(Question):
         """s."""
         return Encoded(parts=rows[self.column.name][:, None])
 
-    def within(self, partial: bool = True) -> Question:
+    def within(self) -> Question:
         """With the number of records in the vector."""
-        return MeanOfSome(column=self.column, partial=True) if partial else self
+        return MeanOfSome(column=self.column, partial=True)
 
     def of_population(self) -> Question:
         """The mean with the variance, which sampling is read off."""
@@ -100,25 +93,12 @@ class Mean(Question):
             return (too_few(f"mean of {self.column.name}", "a mean"),)
         value = float(released.values[0]) / n
         half = released.half() / n
-        return (self._finding(value, value - half, value + half),)
-
-    def _finding(self, share: float, low: float, high: float) -> Decoded:
-        value, lower, upper = (
-            self.column.low + self.column.width * min(max(x, 0.0), 1.0) for x in (share, low, high)
-        )
-        return Decoded(
-            f"mean of {self.column.name}", value, lower, upper,
-            sentence=f"The mean of {self.column.name} is about {spoken(value)}, and between "
-            f"{spoken(lower)} and {spoken(upper)} with 95% confidence.",
-        )  # fmt: skip
+        return (mean_of(self.column, value, value - half, value + half),)
 
     def forecast(self, records: int, noise: GridNoise) -> Forecast:
         """Sampling: of values spread evenly over the range."""
-        width = self.column.width
-        return Forecast(
-            NoisedVector(np.zeros(1), noise).half() * width / records,
-            NORMAL * width / math.sqrt(12 * records), of=f"the mean of {self.column.name}", scale=width,
-        )  # fmt: skip
+        half = NoisedVector(np.zeros(1), noise).half() / records
+        return mean_forecast(self.column, half, records)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,10 +128,6 @@ class MeanOfSome(Mean):
         s = rows[self.column.name]
         return Encoded(parts=np.stack([s, 1 - s], axis=1))
 
-    def within(self, partial: bool = True) -> Question:
-        """Itself, or the mean of all."""
-        return self if partial else Mean(column=self.column)
-
     def decode(self, released: NoisedVector) -> tuple[Decoded, ...]:
         """A/(A + B), and how many records it is of; nothing if that may be none."""
         a, b = (float(x) for x in released.values)
@@ -159,12 +135,10 @@ class MeanOfSome(Mean):
         count = released.number(n, half)
         if n <= half:
             return too_few(f"mean of {self.column.name}", "a mean"), count
-        return self._finding(a / n, *fieller(released, a, n)), count
+        return mean_of(self.column, a / n, *fieller(released, a, n)), count
 
     def forecast(self, records: int, noise: GridNoise) -> Forecast:
         """At the middle of the range."""
-        width = self.column.width
         zeros = NoisedVector(np.zeros(2), noise)
-        half = uncertain(zeros.half([0.5, 0.5]) / records, records, zeros.half([1.0, 1.0])) * width
-        sampling = NORMAL * width / math.sqrt(12 * records)
-        return Forecast(half, sampling, of=f"the mean of {self.column.name}", scale=width)
+        half = uncertain(zeros.half([0.5, 0.5]) / records, records, zeros.half([1.0, 1.0]))
+        return mean_forecast(self.column, half, records)

@@ -33,7 +33,7 @@ from veilsum.questions.base import (
     too_few,
     uncertain,
 )
-from veilsum.questions.columns import Candidates, Category, Column, Rows, Sides, text_of
+from veilsum.questions.columns import Candidates, Category, Rows, Sides, text_of
 from veilsum.questions.intervals import NORMAL
 from veilsum.questions.noise import GridNoise
 
@@ -112,11 +112,6 @@ class Proportion(Question):
         return among, cls.make("x", above=2.0), among.within()
 
     @property
-    def columns(self) -> tuple[Column, ...]:
-        """The column."""
-        return (self.column,)
-
-    @property
     def whole(self) -> Statistic:
         """One count."""
         return counted(1.0, 1.0, 1, "one record has it or not")
@@ -145,10 +140,8 @@ class Proportion(Question):
         """Cell 0 for those that have it."""
         return Encoded(np.where(self.has(rows), 0, -1))
 
-    def within(self, partial: bool = True) -> Question:
+    def within(self) -> Question:
         """With the number of records in the vector."""
-        if not partial:
-            return self
         return ProportionOfSome(column=self.column, places=self.places, partial=True)
 
     def of_population(self) -> Question:
@@ -208,10 +201,6 @@ class ProportionOfSome(Proportion):
     def encode(self, rows: Rows) -> Encoded:
         """Cell 0 for those that have it, 1 for the others."""
         return Encoded(np.where(self.has(rows), 0, 1))
-
-    def within(self, partial: bool = True) -> Question:
-        """Itself, or the proportion of all."""
-        return self if partial else Proportion(column=self.column, places=self.places)
 
     def decode(self, released: NoisedVector) -> tuple[Decoded, ...]:
         """A/(A + B), and how many records it is of; nothing if that may be none."""

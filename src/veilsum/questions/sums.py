@@ -22,7 +22,7 @@ import numpy as np
 from veilsum._statistic import Statistic, Status
 from veilsum.questions.answers import spoken
 from veilsum.questions.base import Decoded, Encoded, Forecast, NoisedVector, Question
-from veilsum.questions.columns import Column, Number, Rows
+from veilsum.questions.columns import Number, Rows
 from veilsum.questions.intervals import NORMAL
 from veilsum.questions.noise import GridNoise
 
@@ -62,11 +62,6 @@ class Sum(Question):
         return mixed, above, mixed.within(), above.within()
 
     @property
-    def columns(self) -> tuple[Column, ...]:
-        """The column."""
-        return (self.column,)
-
-    @property
     def whole(self) -> Statistic:
         """s in [0, 1]."""
         return Statistic(1.0, low=0.0, high=1.0, status=Status.PROVED, reason="a share of a range")
@@ -80,9 +75,9 @@ class Sum(Question):
         """s."""
         return Encoded(parts=rows[self.column.name][:, None])
 
-    def within(self, partial: bool = True) -> Question:
+    def within(self) -> Question:
         """With records that are out counting as 0."""
-        return SumOfSome(column=self.column, partial=True) if partial else self
+        return SumOfSome(column=self.column, partial=True)
 
     def decode(self, released: NoisedVector) -> tuple[Decoded, ...]:
         """n low + width v, between n low and n high."""
@@ -133,10 +128,6 @@ class SumOfSome(Sum):
         """v/c."""
         v = self.column.low + self.column.width * rows[self.column.name]
         return Encoded(parts=np.clip(v / self.unit, -1.0, 1.0)[:, None])
-
-    def within(self, partial: bool = True) -> Question:
-        """Itself, or the sum of all."""
-        return self if partial else Sum(column=self.column)
 
     def decode(self, released: NoisedVector) -> tuple[Decoded, ...]:
         """c v, between what all records of the table could add up to."""

@@ -37,7 +37,7 @@ from veilsum.questions.base import (
     Question,
     counted,
 )
-from veilsum.questions.columns import Category, Column, Floats, Number, Rows
+from veilsum.questions.columns import Category, Floats, Number, Rows
 from veilsum.questions.histograms import binned, projected
 from veilsum.questions.intervals import CONFIDENCE, NORMAL
 from veilsum.questions.noise import GridNoise
@@ -127,11 +127,6 @@ class Survival(Question):
         """Without arms, and with two, where some records may be out."""
         arms = cls.make("t", between=(0, 4), event="e", arm="arm", arms=("a", "b"), bins=4)
         return cls.make("t", between=(0, 4), event="e", bins=6), arms.within()
-
-    @property
-    def columns(self) -> tuple[Column, ...]:
-        """Time, event and arm."""
-        return (self.time, self.event, *(() if self.arm is None else (self.arm,)))
 
     @property
     def arms(self) -> tuple[str, ...]:

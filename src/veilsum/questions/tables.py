@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 import numpy as np
 
 from veilsum.questions.base import Decoded, Encoded, Question
-from veilsum.questions.columns import Category, Column, Rows
+from veilsum.questions.columns import Category, Rows
 from veilsum.questions.histograms import Shares
 
 if TYPE_CHECKING:
@@ -62,11 +62,6 @@ class TwoWayTable(Shares):
         """Two by three, of all records and of some."""
         table = cls.make("c", "d", categories=(("a", "b"), ("u", "v", "w")))
         return table, table.within()
-
-    @property
-    def columns(self) -> tuple[Column, ...]:
-        """Both."""
-        return self.down, self.across
 
     @property
     def cells(self) -> int:

@@ -9,7 +9,7 @@ variance is that of these records, over n.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -25,7 +25,7 @@ from veilsum.questions.base import (
     too_few,
     uncertain,
 )
-from veilsum.questions.columns import Column, Floats, Number, Rows
+from veilsum.questions.columns import Floats, Number, Rows
 from veilsum.questions.intervals import NORMAL
 from veilsum.questions.moments import MomentCode, Moments, code_of
 from veilsum.questions.noise import GridNoise
@@ -68,11 +68,6 @@ class Variance(Question):
     def code(self) -> MomentCode:
         """How a record is encoded."""
         return code_of(self.partial)
-
-    @property
-    def columns(self) -> tuple[Column, ...]:
-        """The column."""
-        return (self.column,)
 
     @property
     def parts(self) -> int:
@@ -131,16 +126,8 @@ class Variance(Question):
 
     def mean(self, released: NoisedVector, found: Moments) -> Decoded:
         """The mean of these records."""
-        name = self.column.name
         ends = self.code.mean_interval(released, 0.0)
-        value, low, high = (
-            self.column.low + self.column.width * min(max(x, 0.0), 1.0) for x in (found.mean, *ends)
-        )
-        sentence = (
-            f"The mean of {name} is about {spoken(value)}, and between {spoken(low)} and {spoken(high)} "
-            "with 95% confidence."
-        )
-        return Decoded(f"mean of {name}", value, low, high, sentence=sentence, detail=True)
+        return replace(mean_of(self.column, found.mean, *ends), detail=True)
 
     def noise_half(self, weights: Floats, records: int, noise: GridNoise) -> float:
         """Half the interval of a moment over the number of records."""
@@ -184,14 +171,8 @@ class PopulationMean(Variance):
     def mean(self, released: NoisedVector, found: Moments) -> Decoded:
         """The mean, with sampling."""
         ends = self.code.population_mean(released, found)
-        value, low, high = (
-            self.column.low + self.column.width * min(max(x, 0.0), 1.0) for x in (found.mean, *ends)
-        )
-        sentence = (
-            f"The mean of {self.column.name} in the population that these records were drawn from is "
-            f"about {spoken(value)}, and between {spoken(low)} and {spoken(high)} with 95% confidence."
-        )
-        return Decoded(f"mean of {self.column.name}", value, low, high, sentence=sentence)
+        whom = " in the population that these records were drawn from"
+        return mean_of(self.column, found.mean, *ends, whom)
 
     def of_population(self) -> Question:
         """Itself."""
@@ -199,7 +180,23 @@ class PopulationMean(Variance):
 
     def forecast(self, records: int, noise: GridNoise) -> Forecast:
         """Of values spread evenly over the range."""
-        width = self.column.width
-        half = self.noise_half(np.array(self.code.middle), records, noise) * width
-        sampling = NORMAL * width / math.sqrt(12 * records)
-        return Forecast(half, sampling, of=f"the mean of {self.column.name}", scale=width)
+        half = self.noise_half(np.array(self.code.middle), records, noise)
+        return mean_forecast(self.column, half, records)
+
+
+def mean_of(column: Number, share: float, low: float, high: float, whom: str = "") -> Decoded:
+    """The mean of a column, from that of shares of its range."""
+    value, lower, upper = map(column.at, (share, low, high))
+    return Decoded(
+        f"mean of {column.name}", value, lower, upper,
+        sentence=f"The mean of {column.name}{whom} is about {spoken(value)}, and between "
+        f"{spoken(lower)} and {spoken(upper)} with 95% confidence.",
+    )  # fmt: skip
+
+
+def mean_forecast(column: Number, half: float, records: int) -> Forecast:
+    """Of values spread evenly over the range, of which noise moves the mean by a share `half`."""
+    return Forecast(
+        half * column.width, NORMAL * column.width / math.sqrt(12 * records),
+        of=f"the mean of {column.name}", scale=column.width,
+    )  # fmt: skip

@@ -62,7 +62,6 @@ MOST_ROUNDS = 2000
 MESSAGE_BYTES = 111  # of a round over one direction of a link, measured for one number
 FRESHNESS = 10  # batches that a plan offers are at most this fraction of the rounds long
 SCHEMES = ("metropolis", "best-constant")
-_RANKS = (Status.NONE, Status.REFUTED, Status.CLAIMED, Status.ESTIMATED, Status.PROVED)
 
 
 class ErrorSplit(NamedTuple):
@@ -548,11 +547,11 @@ def _trust(privacy: PrivacyRequest) -> str:
 def _candidates(problem: Problem) -> Iterator[Problem]:
     """Every algorithm and weights whose guarantee is at least that of the problem's algorithm."""
     no_privacy = not problem.privacy.adds_noise
-    least = 0 if no_privacy else max(_RANKS.index(_status(problem)), 1)
+    most = min(_status(problem).rank, Status.REFUTED.rank)
     for net in _networks(problem.network):
         for algorithm in _algorithms(problem.algorithm, net, problem.source.measured):
             made = replace(problem, network=net, algorithm=algorithm)
-            if no_privacy or _RANKS.index(_status(made)) >= least:
+            if no_privacy or _status(made).rank <= most:
                 yield made
 
 
