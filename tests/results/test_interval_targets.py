@@ -346,7 +346,7 @@ def test_every_output_states_the_same_intervals_under_the_same_names() -> None:
         assert (row.low, row.high) == pytest.approx((float(bar.low), float(bar.high)))
         agent = rows[f"{found.name}, any one agent's"]
         narrow, wide = (float(x.high or 0) - float(x.low or 0) for x in (row, agent))
-        assert 0 < narrow < wide
+        assert 0 < narrow <= wide * (1 + 1e-12)  # agents of this run agree but for rounding
         assert with_bar(answers.value, bar.low, bar.high) in inside
     assert f"±: 95% {readings.name}." in str(answers)
     assert "± population" in inside

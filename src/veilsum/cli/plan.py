@@ -123,11 +123,15 @@ def plan(
     with guarded(debug):
         needs_plot(plot)
         of_question = {"--rows": rows, "--target": target, "--sites": sites, "--where": where, "--by": by,
-                       "--id": id, "--cap": cap, "--codebook": codebook}  # fmt: skip
+                       "--id": id, "--cap": cap, "--codebook": codebook, "--delta": delta or None,
+                       "--population": population or None}  # fmt: skip
         of_study = {"--error": error, "--rounds": rounds, "--variant": variant, "--deviation": deviation,
-                    "--colluders": colluders, "--absent": absent}  # fmt: skip
+                    "--colluders": colluders, "--absent": absent, "--agents": agents or None,
+                    "--norm": None if norm == "agent" else norm}  # fmt: skip
         if _is_study(words):
             _refuse(of_question, f"{words[0]} is a scenario")
+            if words[1:]:  # options that nobody knows are words, too
+                raise typer.BadParameter(f"a scenario is one word; found also {' '.join(words[1:])}")
             reached = _study(
                 words[0], error, epsilon, rounds, norm, variant, deviation, agents, colluders, absent,
                 out, as_json, plot,
