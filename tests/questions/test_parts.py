@@ -13,10 +13,17 @@ from veilsum import questions
 from veilsum.errors import QuestionError
 from veilsum.privacy.laws import DiscreteLaplace
 from veilsum.privacy.noise_quantile import additive_quantile
-from veilsum.questions import By, Category, Number
+from veilsum.questions import By, Category, Number, Question
 from veilsum.questions.columns import Candidates, Sides, UnreadableValueError
 from veilsum.questions.encoding import BLOCK, Encoded, add_up
-from veilsum.questions.intervals import fieller, ratio, reach, student_quantile, summed
+from veilsum.questions.intervals import (
+    bounded,
+    fieller,
+    ratio,
+    reach,
+    student_quantile,
+    summed,
+)
 from veilsum.questions.moments import BERNSTEIN, CENTRED, Centred
 
 LAWS = [DiscreteLaplace(Fraction(1, 5)), DiscreteLaplace(Fraction(2)), DiscreteLaplace(Fraction(20)),
@@ -48,6 +55,37 @@ def test_a_weakened_reach_without_half_a_step_misses() -> None:
         np.array([2.0]), 0.95, 0.0, 1.0,
     )  # fmt: skip
     assert np.mean(np.abs(draws) <= smoothed) < 0.93
+
+
+@pytest.mark.parametrize(("value", "ends"), [(0.5, (0.4, 0.6)), (0.05, (0.0, 0.15)), (-0.3, (0.0, 0.1)),
+                                             (1.3, (0.9, 1.0)), (-0.1, (0.0, 0.1))])  # fmt: skip
+def test_an_interval_beyond_a_bound_is_no_certainty(
+    value: float, ends: tuple[float, float]
+) -> None:
+    """It was "0%, and between 0% and 0%" where the noise was far below 0: as if nothing were unknown."""
+    at, low, high = bounded(value, 0.1, 0.0, 1.0)
+    assert (low, high) == pytest.approx(ends)
+    assert low <= at <= high
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        questions.mean("x", between=(2.0, 6.0)),
+        questions.proportion("x", above=3.0),
+        questions.sum("x", between=(2.0, 6.0)),
+        questions.count().within(),
+    ],
+    ids=lambda q: q.name,
+)
+def test_no_number_is_said_to_be_certain(question: Question) -> None:
+    """Noise far below, or above, what can be: the interval is never a point."""
+    noise = noise_of(question, 1.0)
+    for far in (-1000, 5000):
+        found = question.decode(
+            released(question, [far * round(1 / float(noise.step))], noise, 969)
+        )[0]
+        assert found.high > found.low
 
 
 def test_the_law_of_a_sum_adds_up() -> None:

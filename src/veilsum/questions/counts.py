@@ -24,7 +24,7 @@ from veilsum.questions.base import (
     entries,
 )
 from veilsum.questions.columns import Rows
-from veilsum.questions.intervals import NORMAL
+from veilsum.questions.intervals import NORMAL, bounded
 from veilsum.questions.noise import GridNoise
 
 
@@ -84,7 +84,7 @@ class Count(Question):
         most = math.inf if released.table is None else float(released.table)
         half = released.half()
         count = float(released.values[0])
-        value, low, high = (min(max(x, 0.0), most) for x in (count, count - half, count + half))
+        value, low, high = bounded(count, half, 0.0, most)
         sentence = (
             f"There are about {value:,.0f} {self.what}, and between {low:,.0f} and {high:,.0f} with 95% "
             "confidence."

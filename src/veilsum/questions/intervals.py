@@ -37,6 +37,19 @@ NODES = np.linspace(0.0, 1.0, 17)  # shares between which the reach of their noi
 TRIED = np.linspace(0.0, 1.0, 1025)  # shares, the nodes among them
 
 
+def bounded(value: float, half: float, low: float, high: float) -> tuple[float, float, float]:
+    """A number and the ends of its interval between public bounds, which it may lie beyond.
+
+    An interval that lies wholly beyond a bound says that something unlikely happened, not that the number
+    is exactly the bound: it goes from the bound as far as noise reaches, and covers no less for that.
+    """
+    if value + half <= low:
+        return low, low, min(low + half, high)
+    if value - half >= high:
+        return high, max(high - half, low), high
+    return min(max(value, low), high), max(value - half, low), min(value + half, high)
+
+
 @lru_cache(maxsize=8192)
 def reach(law: Law, weights: tuple[float, ...], sampling: float = 0.0) -> float:
     """x with P(|sum_k w_k X_k + normal| <= x) >= 95%, in steps.

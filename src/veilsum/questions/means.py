@@ -32,6 +32,7 @@ from veilsum.questions.base import (
     uncertain,
 )
 from veilsum.questions.columns import Number, Rows
+from veilsum.questions.intervals import bounded
 from veilsum.questions.noise import GridNoise
 from veilsum.questions.variances import PopulationMean, mean_forecast, mean_of
 
@@ -93,7 +94,7 @@ class Mean(Question):
             return (too_few(f"mean of {self.column.name}", "a mean"),)
         value = float(released.values[0]) / n
         half = released.half() / n
-        return (mean_of(self.column, value, value - half, value + half),)
+        return (mean_of(self.column, *bounded(value, half, 0.0, 1.0)),)
 
     def forecast(self, records: int, noise: GridNoise) -> Forecast:
         """Sampling: of values spread evenly over the range."""

@@ -34,7 +34,7 @@ from veilsum.questions.base import (
     uncertain,
 )
 from veilsum.questions.columns import Candidates, Category, Rows, Sides, text_of
-from veilsum.questions.intervals import NORMAL
+from veilsum.questions.intervals import NORMAL, bounded
 from veilsum.questions.noise import GridNoise
 
 
@@ -158,7 +158,7 @@ class Proportion(Question):
             ends = fieller(released, top, n, None, n)
             return (self._finding(top / n, *ends, "a population like these records"),)
         half = released.half()
-        return (self._finding(top / n, (top - half) / n, (top + half) / n),)
+        return (self._finding(*bounded(top / n, half / n, 0.0, 1.0)),)
 
     @property
     def quantity(self) -> str:

@@ -23,7 +23,7 @@ from veilsum._statistic import Statistic, Status
 from veilsum.questions.answers import spoken
 from veilsum.questions.base import Decoded, Encoded, Forecast, NoisedVector, Question
 from veilsum.questions.columns import Number, Rows
-from veilsum.questions.intervals import NORMAL
+from veilsum.questions.intervals import NORMAL, bounded
 from veilsum.questions.noise import GridNoise
 
 
@@ -85,7 +85,7 @@ class Sum(Question):
         ends = (n * self.column.low, n * self.column.high)
         value = ends[0] + self.unit * float(released.values[0])
         half = self.unit * released.half()
-        return (self._finding(*np.clip([value, value - half, value + half], *ends).tolist()),)
+        return (self._finding(*bounded(value, half, *ends)),)
 
     def _finding(self, value: float, low: float, high: float) -> Decoded:
         return Decoded(
@@ -136,4 +136,4 @@ class SumOfSome(Sum):
         n = math.inf if released.table is None else float(released.table)
         low = n * self.column.low if self.column.low < 0 else 0.0
         high = n * self.column.high if self.column.high > 0 else 0.0
-        return (self._finding(*np.clip([value, value - half, value + half], low, high).tolist()),)
+        return (self._finding(*bounded(value, half, low, high)),)
