@@ -131,7 +131,9 @@ def plan(
         if _is_study(words):
             _refuse(of_question, f"{words[0]} is a scenario")
             if words[1:]:  # options that nobody knows are words, too
-                raise typer.BadParameter(f"a scenario is one word; found also {' '.join(words[1:])}")
+                raise typer.BadParameter(
+                    f"a scenario is one word; found also {' '.join(words[1:])}"
+                )
             reached = _study(
                 words[0], error, epsilon, rounds, norm, variant, deviation, agents, colluders, absent,
                 out, as_json, plot,
