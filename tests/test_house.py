@@ -30,7 +30,7 @@ ORDER = (  # each part imports those before it at most; top-level modules are pa
     "errors", "_extras", "_lazy", "_warn", "_validate", "_numbers", "_registry", "_memory", "_toml",
     "_statistic", "_types",
     "networks",
-    "families", "signals", "algorithms", "privacy", "questions", "asking", "simulation", "auditing",
+    "families", "signals", "algorithms", "privacy", "questions", "asking", "fleet", "simulation", "auditing",
     "theory", "results",
     "front", "_edge", "api",
     "scenario", "agents", "reports", "live", "testing", "paper", "cli",

@@ -64,6 +64,30 @@ class LedgerError(AgentError):
     """A ledger that fails verification or cannot be written: nothing is released without it."""
 
 
+class FleetError(VeilsumError):
+    """A fleet, a site or a post that is not as it must be."""
+
+
+class StoreError(FleetError):
+    """A store that did not do what it was asked."""
+
+
+class StoreBusyError(StoreError):
+    """A store that may do it later: too many requests, a time-out, a server's error."""
+
+
+class StoreDeniedError(StoreError):
+    """A store that does not let this site in, or does not let it write."""
+
+
+class StoreFullError(StoreError):
+    """A store without room."""
+
+
+class StoppedError(FleetError):
+    """A site that has stopped for good: another copy of it is alive, or was."""
+
+
 class MissingExtraError(VeilsumError, ImportError):
     """An optional dependency that the call needs is not installed."""
 

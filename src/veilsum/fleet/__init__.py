@@ -1,0 +1,1 @@
+"""A fleet of sites that share a board in any folder or bucket: `docs/fleet.md`."""
