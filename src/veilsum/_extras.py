@@ -26,6 +26,7 @@ EXTRAS = {  # package -> the extra that installs it
     "cryptography": "agents",
     "prometheus_client": "agents",
     "zenoh": "agents",
+    "obstore": "fleet",
     "starlette": "live",
     "uvicorn": "live",
     "paho": "mqtt",
