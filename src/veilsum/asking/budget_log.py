@@ -136,7 +136,7 @@ class BudgetLog:
         text = json.dumps(body, sort_keys=True)
         with self.explained():
             (at,) = self._db.execute("select strftime('%Y-%m-%dT%H:%M:%fZ')").fetchone()
-            head = _next(self.head, kind, text, at)
+            head = next_head(self.head, kind, text, at)
             self._db.execute(
                 "insert into entries values (?, ?, ?, ?, ?)", (n, kind, text, at, head)
             )
@@ -154,7 +154,7 @@ class BudgetLog:
         if count < len(self.entries):  # of a transaction that was rolled back
             del self.entries[count:]
         for n, kind, body, at, head in rows:
-            if n != len(self.entries) + 1 or head != _next(self.head, kind, body, at):
+            if n != len(self.entries) + 1 or head != next_head(self.head, kind, body, at):
                 raise self.damaged(f"entry {n} does not follow from those before it")
             self.entries.append(BudgetEntry(n, kind, json.loads(body), at, head))
 
@@ -246,5 +246,6 @@ def mending(path: Path) -> str:
     return f"`veilsum budget {path.name} --mend`"
 
 
-def _next(head: str, kind: str, body: str, at: str) -> str:
+def next_head(head: str, kind: str, body: str, at: str) -> str:
+    """The hash of an entry and of all before it."""
     return hashlib.sha256("\n".join([head, kind, body, at]).encode()).hexdigest()
