@@ -17,7 +17,7 @@ import numpy as np
 
 from veilsum.asking.budget import BudgetFile
 from veilsum.asking.by_id import IdCodes
-from veilsum.asking.passes import Pass
+from veilsum.asking.passes import Pass, View
 from veilsum.asking.settling import (
     BEYOND,
     AskedQuestion,
@@ -32,6 +32,7 @@ from veilsum.asking.usefulness import check_useful
 from veilsum.errors import QuestionError
 from veilsum.privacy.accounting import PrivacyEvent
 from veilsum.questions import Category, Decoded, NoisedVector, Question
+from veilsum.questions.base import Ints
 from veilsum.questions.columns import Number
 
 if TYPE_CHECKING:
@@ -243,13 +244,11 @@ def _draw(table: Table, settled: Settled, anyway: bool) -> dict[str, Any]:
     for k in range(max(len(one.noises) for one in asked)):
         due = [q for q, one in enumerate(asked) if k < len(one.noises)]
         now = [_stage(asked[q], k, steps[q], units, settled) for q in due]
-        sums = [
-            asked[q].unit.sums(question, asked[q].noises[k].step, codes)
+        stage = [
+            replace(asked[q], question=question, noises=asked[q].noises[k : k + 1])
             for q, question in zip(due, now, strict=True)
         ]
-        Pass(table, settled.view, now, codes).run(sums)
-        vectors = [one.vector() for one in sums]
-        units = sums[0].units
+        vectors, units = totals(table, settled.view, stage, codes)
         if settled.rows_public and k == 0:
             _check_rows(table, settled, units, anyway)
         for q, vector in zip(due, vectors, strict=True):
@@ -259,11 +258,23 @@ def _draw(table: Table, settled: Settled, anyway: bool) -> dict[str, Any]:
     return {"vectors": steps, "records": known, "date": date.today().isoformat()}
 
 
+def totals(
+    table: Table, view: View, asked: Sequence[AskedQuestion], codes: IdCodes
+) -> tuple[list[Ints], int]:
+    """The vector of each question without noise, in steps, and the number of units: one pass over the rows.
+
+    As secret as the rows: noise is added before anything else is done with it.
+    """
+    sums = [one.unit.sums(one.question, one.noises[0].step, codes) for one in asked]
+    Pass(table, view, [one.question for one in asked], codes).run(sums)
+    return [one.vector() for one in sums], sums[0].units
+
+
 def _stage(
     one: AskedQuestion, k: int, steps: Sequence[Sequence[int]], units: int, settled: Settled
 ) -> Question:
     """The question of stage k, which may move by no more than was said before."""
-    found = one.question.stage(k, _vectors(one, steps, units, settled))
+    found = one.question.stage(k, released(one, steps, units, settled))
     if found.statistic != one.question.stage_statistics[k]:
         raise QuestionError(f"stage {k} of {found.name} moves by more than it says")
     return found
@@ -277,7 +288,7 @@ def _check_rows(table: Table, settled: Settled, units: int, anyway: bool) -> Non
         check_useful(settled, units)
 
 
-def _vectors(
+def released(
     one: AskedQuestion, steps: Sequence[Sequence[int]], units: int, settled: Settled
 ) -> list[NoisedVector]:
     """Released vectors as `decode` sees them."""
@@ -299,19 +310,21 @@ def _reply(
 ) -> Reply:  # fmt: skip
     asked, units = settled.asked, int(kept["records"])
     decoded = [
-        one.question.conclude(_vectors(one, steps, units, settled))
+        one.question.conclude(released(one, steps, units, settled))
         for one, steps in zip(asked, kept["vectors"], strict=True)
     ]
     whole = settled.rows_public and not any(one.question.partial for one in asked)
     return Reply(
         table.name, units if whole else None, settled.unit, [one.question for one in asked], decoded,
         [float(one.share) for one in asked], settled.event, spent, most, place, stored,
-        (*_notes(settled, decoded, units), *notes), settled.population, settled.where,
+        (*notes_of(settled, decoded, units), *notes), settled.population, settled.where,
         _spelled(kept.get("date", "")) if stored else "",
     )  # fmt: skip
 
 
-def _notes(settled: Settled, decoded: Sequence[tuple[Decoded, ...]], units: int) -> tuple[str, ...]:
+def notes_of(
+    settled: Settled, decoded: Sequence[tuple[Decoded, ...]], units: int
+) -> tuple[str, ...]:
     """What a reader must know, from released and public numbers alone."""
     view, notes = settled.view, []
     if any(isinstance(c, Number) for one in settled.asked for c in one.question.columns):

@@ -17,7 +17,6 @@ from veilsum import _validate
 from veilsum.asking.settling import AskedQuestion, Settled, at, settle
 from veilsum.asking.usefulness import least, remedies
 from veilsum.errors import QuestionError
-from veilsum.privacy.laws import DiscreteLaplace
 from veilsum.questions import Forecast, GridNoise, Question
 
 SITES = (5, 300)
@@ -133,7 +132,7 @@ def forecasts(
             parts[name] = Fraction(count, count - colluding)
         parts[f"{count} sites, each with its own noise"] = Fraction(count)
     holdings = tuple(
-        Holding(name, part, tuple(_forecast(one, rows, part) for one in settled.asked))
+        Holding(name, part, tuple(forecast_at(one, rows, part) for one in settled.asked))
         for name, part in parts.items()
     )
     best = holdings[0].forecasts
@@ -147,19 +146,14 @@ def forecasts(
     )  # fmt: skip
 
 
-def _forecast(one: AskedQuestion, rows: int, part: Fraction) -> Forecast:
-    return one.question.forecast(rows, _at_sites(one.noises[0], part))
+def forecast_at(one: AskedQuestion, rows: int, part: Fraction) -> Forecast:
+    """What a question is worth of so many records, with that part of the noise of one holder."""
+    return one.question.forecast(rows, at_sites(one.noises[0], part))
 
 
-def _at_sites(noise: GridNoise, part: Fraction) -> GridNoise:
-    """A part of the noise of one holder; Gaussian noise has none on the integers: so much of its variance."""
-    if part == 1:
-        return noise
-    if isinstance(noise.law, DiscreteLaplace):
-        return replace(noise, law=noise.law.part(part))
-    from veilsum.privacy.mechanisms.gaussian import DiscreteGaussian
-
-    return replace(noise, law=DiscreteGaussian(Fraction(noise.law.variance) * part))
+def at_sites(noise: GridNoise, part: Fraction) -> GridNoise:
+    """So much of the noise of one holder: of as many draws as sites, or of the shares of a secure sum."""
+    return replace(noise, law=noise.law.summed(part))
 
 
 def _wanted(

@@ -18,6 +18,7 @@ from veilsum.errors import QuestionError
 from veilsum.privacy.accounting import PrivacyEvent
 from veilsum.questions import QUESTIONS, By, Category, GridNoise, Question, priced
 from veilsum.questions.columns import Number
+from veilsum.questions.noise import USUAL
 
 if TYPE_CHECKING:
     from veilsum.asking.codebook import Settings
@@ -68,6 +69,8 @@ class Settled:
         Whether intervals are of the population.
     terms : str
         What identifies it among those of one table: JSON.
+    laws : sequence of str
+        Which noise may be used, as of `priced`.
     """
 
     asked: tuple[AskedQuestion, ...]
@@ -76,6 +79,7 @@ class Settled:
     rows_public: bool
     population: bool
     terms: str
+    laws: Sequence[str] = USUAL
 
     @property
     def unit(self) -> str:
@@ -121,8 +125,9 @@ def settle(
     decimal: str = ".",
     sql: str | None = None,
     settings: Settings | None = None,
+    laws: Sequence[str] = USUAL,
 ) -> Settled:
-    """Settle a release; the arguments are those of `ask`."""
+    """Settle a release; the arguments are those of `ask`, and which noise may be used."""
     _check(questions)
     if clipped:
         questions = [*questions, *_beyond(questions)]
@@ -149,8 +154,8 @@ def settle(
         asked.append(unit.ask(found))
         units.append(unit)
     statistics = [u.statistic(q.statistic) for q, u in zip(asked, units, strict=True)]
-    shares = shares_of(asked, statistics, epsilon, delta)
-    noises, event = _priced(asked, units, shares, epsilon, delta)
+    shares = shares_of(asked, statistics, epsilon, delta, laws)
+    noises, event = _priced(asked, units, shares, epsilon, delta, laws)
     terms = {
         "format": FORMAT, "questions": [one.terms() for one in asked], "epsilon": float(epsilon),
         "delta": float(delta), "units": [str(unit) for unit in units], "shares": list(map(str, shares)),
@@ -161,7 +166,7 @@ def settle(
     return Settled(
         tuple(map(AskedQuestion, asked, units, shares, noises)),
         View(filters, bool(filters and rows_public), how, id, decimal),
-        event, rows_public is not False, population, json.dumps(terms, sort_keys=True),
+        event, rows_public is not False, population, json.dumps(terms, sort_keys=True), laws,
     )  # fmt: skip
 
 
@@ -235,13 +240,14 @@ def _priced(
     shares: Sequence[Fraction],
     epsilon: float,
     delta: float,
+    laws: Sequence[str],
 ) -> tuple[list[tuple[GridNoise, ...]], PrivacyEvent]:
     """The noise of each stage of each question."""
     statistics, parts = [], []
     for question, unit, share in zip(asked, units, shares, strict=True):
         statistics += [unit.statistic(one) for one in question.stage_statistics]
         parts += [share * part for part in _stages(question.stages)]
-    price = priced(statistics, parts, epsilon, delta)
+    price = priced(statistics, parts, epsilon, delta, laws)
     noises = iter(price.parts)
     return [tuple(next(noises) for _ in one.stages) for one in asked], price.event
 
@@ -259,7 +265,7 @@ def at(settled: Settled, epsilon: float, delta: float) -> list[tuple[GridNoise, 
     asked = settled.asked
     return _priced(
         [one.question for one in asked], [one.unit for one in asked], [one.share for one in asked],
-        epsilon, delta,
+        epsilon, delta, settled.laws,
     )[0]  # fmt: skip
 
 

@@ -17,6 +17,7 @@ from fractions import Fraction
 
 from veilsum._statistic import Statistic
 from veilsum.questions import GridNoise, Question, priced
+from veilsum.questions.noise import USUAL
 
 RECORDS = 100_000  # for whom shares are chosen: so many that noise is small beside the range
 PARTS = 1 << 20  # shares are whole multiples of 1/PARTS, so that they add up to 1 exactly
@@ -28,6 +29,7 @@ def shares_of(
     statistics: Sequence[Statistic],
     epsilon: float,
     delta: float = 0.0,
+    laws: Sequence[str] = USUAL,
 ) -> tuple[Fraction, ...]:
     """The share of each question, above 0; they add up to 1.
 
@@ -39,11 +41,13 @@ def shares_of(
         Of one unit, for each.
     epsilon, delta
         Of the release.
+    laws
+        Which noise may be used, as of `priced`.
     """
     if len(questions) == 1:
         return (Fraction(1),)
     alone = [
-        _ratio(one, priced([statistic], [one.stages[0]], epsilon, delta).parts[0])
+        _ratio(one, priced([statistic], [one.stages[0]], epsilon, delta, laws).parts[0])
         for one, statistic in zip(questions, statistics, strict=True)
     ]
     pure = normalised(alone)
@@ -52,9 +56,7 @@ def shares_of(
 
     def worst(shares: Sequence[Fraction]) -> float:
         first = [float(w) * one.stages[0] for w, one in zip(shares, questions, strict=True)]
-        noises = priced(
-            statistics, first, epsilon, delta
-        ).parts  # a forecast takes the first stage's
+        noises = priced(statistics, first, epsilon, delta, laws).parts  # a forecast's is the first
         return max(map(_ratio, questions, noises))
 
     return min(pure, normalised([r * r for r in alone]), key=worst)

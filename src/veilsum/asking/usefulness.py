@@ -80,9 +80,8 @@ def _fewer(settled: Settled, one: AskedQuestion, records: int) -> int | None:
         if question is None:
             return None
         statistic = one.unit.statistic(question.statistic)
-        noise = priced([statistic], [one.share], settled.event.epsilon, settled.event.delta).parts[
-            0
-        ]
+        epsilon, delta = settled.event.epsilon, settled.event.delta
+        noise = priced([statistic], [one.share], epsilon, delta, settled.laws).parts[0]
         if question.forecast(records, noise).useful:
             return bins
     return None

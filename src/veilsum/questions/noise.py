@@ -9,26 +9,36 @@ A question q with the Statistic (l1, l2) has the share w_q of the epsilon, sum w
     delta    X discrete Gaussian of deviation z l2_q/sqrt(w_q): the vectors divided by l2_q/sqrt(w_q) are
              one vector that moves by sqrt(sum w_q) <= 1, and z is the multiplier of (eps, delta).
 
-Of the two, a delta takes the one whose variances have the smaller product. Real numbers are rounded to a
-grid of l1/2^30 first, each record by itself, which `Statistic.steps` pays.
+    skellam  X Skellam of variance v r_q, r_q in proportion to l2_q^2/w_q and at least 1. The divergences of
+             the vectors add up to no more than that of one vector with noise of variance v that moves by
 
-Parts of these laws (`Law.part`) are what the members of a secure sum draw.
+                 l1 = sum l1_q/r_q,    l2 = sqrt(sum l2_q^2/r_q),
+
+             term by term (l1 is raised to l2 where it is less); v is the least for (eps, delta).
+
+Of those that may be used, a delta takes the one whose variances have the smallest product. Real numbers are
+rounded to a grid of l1/2^30 first, each record by itself, which `Statistic.steps` pays.
+
+Parts of a law (`Law.part`) are what the sites of a secure sum draw; Gaussian noise has none.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 from veilsum import _validate
-from veilsum._statistic import Statistic
+from veilsum._statistic import ROUND_UP, Statistic
 from veilsum.errors import PrivacyError
 from veilsum.privacy.accounting import PrivacyEvent
 from veilsum.privacy.laws import DiscreteLaplace, Law
 
 FINE = 30  # bits of a grid below the move of a record
+LAPLACE, GAUSSIAN, SKELLAM = "laplace", "gaussian", "skellam"
+FINEST = 1 << 20  # variances of Skellam noise are whole multiples of 1/FINEST
+USUAL = (LAPLACE, GAUSSIAN)  # laws among which a delta chooses where one holder draws
 
 
 @dataclass(frozen=True)
@@ -89,6 +99,7 @@ def priced(
     shares: Sequence[float | Fraction],
     epsilon: float,
     delta: float = 0.0,
+    laws: Sequence[str] = USUAL,
 ) -> Priced:
     """The noise that lets these statistics be released together, once, for (epsilon, delta).
 
@@ -100,6 +111,8 @@ def priced(
         Of epsilon, above 0, at most 1 together.
     epsilon, delta : float
         What the release may cost; a delta of 0 is pure.
+    laws : sequence of str
+        Which noise may be used: "laplace", "gaussian", "skellam".
 
     Returns
     -------
@@ -120,16 +133,26 @@ def priced(
         raise PrivacyError(
             f"shares are numbers above 0 that add up to at most 1; found {list(shares)}"
         )
-    pure = _pure(statistics, exact, epsilon)
-    if not delta:
-        return pure
-    gauss = _gaussian(statistics, exact, epsilon, delta)
-    logs = [sum(len(s.low) * math.log(n.law.variance) for s, n in zip(statistics, p.parts, strict=True))
-            for p in (pure, gauss)]  # fmt: skip
-    return pure if logs[0] <= logs[1] else gauss
+    able = [law for law in laws if delta or law == LAPLACE]
+    if not able:
+        raise PrivacyError(
+            f"{' or '.join(laws)} noise needs a delta above 0; state one, or use laplace noise"
+        )
+    found = [_PRICES[law](statistics, exact, epsilon, delta) for law in able]
+    if len(found) == 1:
+        return found[0]
+
+    def product(price: Priced) -> float:
+        each = zip(statistics, price.parts, strict=True)
+        return sum(len(s.low) * math.log(n.law.variance) for s, n in each)
+
+    return min(found, key=product)
 
 
-def _pure(statistics: Sequence[Statistic], shares: Sequence[Fraction], epsilon: float) -> Priced:
+def _pure(
+    statistics: Sequence[Statistic], shares: Sequence[Fraction], epsilon: float, delta: float
+) -> Priced:
+    del delta
     parts = []
     for statistic, share in zip(statistics, shares, strict=True):
         step = grid(statistic)
@@ -151,3 +174,34 @@ def _gaussian(
         law = DiscreteGaussian(Fraction(math.ceil((Fraction(z) * moved) ** 2 / share)))
         parts.append(GridNoise(law, step, statistic.step is None))
     return Priced(tuple(parts), PrivacyEvent(float(epsilon), float(delta), "gaussian", z))
+
+
+def _skellam(
+    statistics: Sequence[Statistic], shares: Sequence[Fraction], epsilon: float, delta: float
+) -> Priced:
+    from veilsum.privacy.laws.skellam import Skellam, SkellamCost, skellam_variance
+
+    grids = [grid(statistic) for statistic in statistics]
+    moves = [s.steps(step) for s, step in zip(statistics, grids, strict=True)]
+    squares = [Fraction(l2) ** 2 for _, l2 in moves]
+    least = min(square / share for square, share in zip(squares, shares, strict=True))
+    ratios = [square / share / least for square, share in zip(squares, shares, strict=True)]
+    l2 = math.sqrt(sum(square / ratio for square, ratio in zip(squares, ratios, strict=True)))
+    l2 *= float(ROUND_UP)
+    l1 = float(ROUND_UP) * float(
+        sum(l1 / ratio for (l1, _), ratio in zip(moves, ratios, strict=True))
+    )
+    v = skellam_variance(float(epsilon), float(delta), max(l1, l2), l2)
+    parts = [
+        GridNoise(Skellam(Fraction(math.ceil(v * ratio * FINEST), FINEST)), step, s.step is None)
+        for s, step, ratio in zip(statistics, grids, ratios, strict=True)
+    ]
+    cost = SkellamCost(float(v), max(l1, l2), l2)
+    return Priced(tuple(parts), cost.event(float(delta), float(epsilon)))
+
+
+_PRICES: dict[str, Callable[[Sequence[Statistic], Sequence[Fraction], float, float], Priced]] = {
+    LAPLACE: _pure,
+    GAUSSIAN: _gaussian,
+    SKELLAM: _skellam,
+}

@@ -257,6 +257,61 @@ def made(name: str, columns: Sequence[str], given: Given, fill: Fill | None = No
     return QUESTIONS[name].make(*columns, **values)
 
 
+def words_of(name: str, columns: Sequence[str], given: Given, fill: Fill | None = None) -> Given:
+    """The words of a question together with those for what `fill` adds, so that nobody else needs it.
+
+    Parameters
+    ----------
+    name, columns, given, fill
+        As of `made`.
+
+    Examples
+    --------
+    >>> words_of("mean", ["kwh"], {}, lambda *_: {"between": (0.0, 40.0)})
+    {'--between': [['0.0', '40.0']]}
+    """
+    known = spelling(name)
+    words = {flag: [list(times) for times in each] for flag, each in given.items()}
+    if fill is None:
+        return words
+    options = {option.name: option for option in known.options}
+    values = {
+        option.name: option.value(known.name, words[option.flag])
+        for option in known.options
+        if option.flag in words
+    }
+    for entry, value in fill(known.name, columns, values).items():
+        if entry not in values:
+            words[options[entry].flag] = _written(value)
+    return words
+
+
+def _written(value: Any) -> list[list[str]]:
+    """The words of what a codebook fills in: bounds or categories, of one column or by column."""
+    if isinstance(value, Mapping):
+        bounds = all(_is_bounds(one) for one in value.values())
+        return [
+            [column, *map(repr, one)] if bounds else [f"{column}={_joined(one)}"]
+            for column, one in value.items()
+        ]
+    return [list(map(repr, value))] if _is_bounds(value) else [[_joined(value)]]
+
+
+def _is_bounds(value: Sequence[Any]) -> bool:
+    return len(value) == 2 and all(isinstance(one, float) for one in value)
+
+
+def _joined(values: Sequence[Any]) -> str:
+    texts = [str(one) for one in values]
+    for text in texts:
+        if "," in text or text != text.strip():
+            raise QuestionError(
+                f"category {text!r} cannot be written in a list with commas: take the comma and the "
+                "spaces at its ends out, in the table and in the codebook"
+            )
+    return ",".join(texts)
+
+
 def _missing(known: Spelling, option: Option, columns: Sequence[str]) -> str:
     start = f"{known.name} of {', '.join(columns)} needs {option.flag} {option.form.shown}"
     if option.name in ("between", "bounds"):

@@ -73,6 +73,10 @@ class Law(ABC):
     def part(self, beta: Fraction) -> Law:
         """The law with beta times the variance, of which 1/beta draws add up to this law."""
 
+    def summed(self, draws: Fraction) -> Law:
+        """The law of the sum of so many independent draws, for intervals of what was released."""
+        return self.part(draws)
+
     @abstractmethod
     def shrunk(self, fraction: float) -> Self:
         """The same kind of law with that fraction of its deviation: what an audit must find."""

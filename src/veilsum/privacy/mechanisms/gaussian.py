@@ -72,6 +72,10 @@ class DiscreteGaussian(Law):
             raise PrivacyError("discrete Gaussian draws do not add up to one; use Skellam noise")
         return self
 
+    def summed(self, draws: Fraction) -> Law:
+        """The law of that much variance, which the sum is close to: within e^(-pi^2 v) a draw, about."""
+        return DiscreteGaussian(self.variance * Fraction(draws))
+
     def shrunk(self, fraction: float) -> Self:
         """The same law with that fraction of its deviation."""
         return replace(self, variance=self.variance * Fraction(fraction) ** 2)

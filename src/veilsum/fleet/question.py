@@ -1,0 +1,528 @@
+"""A question to a fleet: what one signed post says, the same bytes for the same question everywhere.
+
+    FleetQuestion ── data ──> canonical JSON ── SHA-256 ──> digest
+                  └─ settled() ──> questions, units, shares, noise: `asking.settle`, public, no row is read
+
+All questions of a post are released together: their vectors make one vector of whole numbers, for one
+price. A site adds its noise to it (`pool`), or its share of one noise (`secure-sum`); which laws can be
+drawn so is what a `ReleaseRule` says, and nothing else.
+
+Questions in stages are asked at once where they have such a form: a stage that follows what a stage before
+released would need a second post of every site.
+
+What is settled here is settled again at every site. `settles`, a hash of it, stops a site whose version of
+veilsum would settle it differently, before it adds another vector than the others.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+from veilsum import _validate
+from veilsum.asking.settling import Settled, settle
+from veilsum.errors import FleetError, QuestionError, VeilsumError
+from veilsum.fleet.release_rules import POOL, ReleaseRule, rule_of
+from veilsum.privacy.accounting import PrivacyEvent
+from veilsum.privacy.laws import Law
+from veilsum.questions import By, Question
+from veilsum.questions.columns import text_of
+from veilsum.questions.noise import GridNoise
+from veilsum.questions.options import made, words_of
+
+FORMAT = 1
+DOMAIN = b"veilsum fleet question\0"
+LONGEST_TEXT = 120  # characters of a label or a nonce
+LARGEST = 1 << 16  # bytes of a question
+MOST_QUESTIONS = 64
+MOST_SITES_PER_PERSON = 1000
+MOST_RECORDS = 1 << 40  # of one site
+USUAL_RECORDS = 1_000_000
+
+Words = Mapping[str, Sequence[Sequence[str]]]  # flag -> the words of each time that it is given
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One question in words.
+
+    Parameters
+    ----------
+    name : str
+        Of `veilsum.questions`.
+    columns : tuple of str
+        Of a site's table.
+    options : mapping
+        The words of each option, by its flag, as `questions.options.made` takes them.
+
+    Examples
+    --------
+    >>> Asked("mean", ("kwh",), {"--between": [["0", "40"]]}).question.name
+    'mean'
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    options: Words = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Take plain tuples; refuse what is no text."""
+        plain = (
+            isinstance(self.name, str)
+            and _texts(self.columns)
+            and isinstance(self.options, Mapping)
+        )
+        options = {}
+        for flag, times in self.options.items() if plain else ():
+            plain = plain and isinstance(flag, str) and isinstance(times, list | tuple)
+            plain = plain and all(map(_texts, times))
+            options[flag] = tuple(map(tuple, times)) if plain else ()
+        if not plain:
+            raise FleetError(
+                "a question of a post is a name, columns and options, all of them texts, such as "
+                '["mean", ["kwh"], {"--between": [["0", "40"]]}]'
+            )
+        object.__setattr__(self, "columns", tuple(self.columns))
+        object.__setattr__(self, "options", dict(sorted(options.items())))
+
+    @cached_property
+    def question(self) -> Question:
+        """As it is asked: at once, where it has stages."""
+        found = made(self.name, self.columns, self.options)
+        if len(found.stages) == 1:
+            return found
+        try:
+            return found.at_once()
+        except QuestionError:
+            raise FleetError(
+                f"{found.name} is asked in {len(found.stages)} stages, each of which follows what was "
+                f"released before; a site of a fleet posts once: {_INSTEAD.get(found.name, _ELSE)}"
+            ) from None
+
+    def data(self) -> list[Any]:
+        """For JSON."""
+        return [
+            self.name,
+            list(self.columns),
+            {k: [list(t) for t in v] for k, v in self.options.items()},
+        ]
+
+
+_INSTEAD = {
+    "logistic": (
+        "ask a regression of the outcome as 0 and 1 (regression), or its share in groups of a column "
+        "(proportion, with by)"
+    )
+}
+_ELSE = "ask it of one table (veilsum ask), or another question"
+
+
+def asked_of(name: str, columns: Sequence[str], given: Words, codebook: Any = None) -> Asked:
+    """A question in words, with those that a codebook adds: a post says all that shapes the vector.
+
+    Parameters
+    ----------
+    name, columns, given
+        As of `questions.options.made`.
+    codebook : Codebook, optional
+        Whose bounds and categories are written out.
+    """
+    fill = None if codebook is None else codebook.filled
+    return Asked(name, tuple(columns), words_of(name, columns, given, fill))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FleetQuestion:
+    """What is asked of a fleet, for how much, and how it is protected.
+
+    Parameters
+    ----------
+    asks : tuple of Asked
+        The questions, released together.
+    epsilon, delta : float
+        What they cost a record, together.
+    protocol : str
+        "secure-sum" or "pool".
+    where, by, id, cap, missing, population, rows_public, clipped
+        As of `asking.ask`; groups are written out, ids are those of one site.
+    noise : str, optional
+        "laplace", "gaussian" or "skellam"; without it the protocol's best.
+    codebook : str, optional
+        What sites' codebooks must say of the columns: `Codebook.digest`, 64 hexadecimal digits.
+    deadline : int, optional
+        UTC seconds; of a question that is asked once.
+    quorum : int, optional
+        How many sites are in before a pool prints an answer.
+    schedule : mapping, optional
+        Of a question that stands: when its slots are, in plain values.
+    sites_per_person : int
+        At how many sites one person may have records; multiplied into the guarantee.
+    most_records : int
+        The most records of one site, public: what far limits and the field of a secure sum are computed
+        from.
+    label, nonce : str
+        A name for people; and a text that makes the same question another one, to be paid again.
+    settles : str
+        Hash of what this settles to; computed where it is left out.
+
+    Raises
+    ------
+    FleetError
+        If it cannot be asked of a fleet.
+
+    Examples
+    --------
+    >>> mean = Asked("mean", ("kwh",), {"--between": [["0", "40"]]})
+    >>> question = FleetQuestion(asks=(mean,), epsilon=1.0, protocol="pool")
+    >>> question.title(), question.length, FleetQuestion.parsed(question.canonical()) == question
+    ('mean of kwh', 1, True)
+    """
+
+    asks: tuple[Asked, ...]
+    epsilon: float
+    protocol: str
+    delta: float = 0.0
+    where: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    by: tuple[str, tuple[str, ...]] | None = None
+    id: str | None = None
+    cap: int | None = None
+    missing: Any = None
+    population: bool = False
+    rows_public: bool | None = None
+    clipped: bool = False
+    noise: str | None = None
+    codebook: str | None = None
+    deadline: int | None = None
+    quorum: int | None = None
+    schedule: Mapping[str, Any] | None = None
+    sites_per_person: int = 1
+    most_records: int = USUAL_RECORDS
+    label: str = ""
+    nonce: str = ""
+    settles: str = ""
+
+    def __post_init__(self) -> None:
+        """Check everything that can be checked without a row."""
+        _check_types(self)
+        object.__setattr__(self, "asks", tuple(self.asks))
+        object.__setattr__(self, "epsilon", float(self.epsilon))
+        object.__setattr__(self, "delta", float(self.delta))
+        where = {str(k): tuple(map(text_of, v)) for k, v in sorted(self.where.items())}
+        object.__setattr__(self, "where", where)
+        if self.by is not None:
+            object.__setattr__(self, "by", (self.by[0], tuple(map(text_of, self.by[1]))))
+        _check_numbers(self)
+        self.rule.chosen(self.noise)
+        if not self.settles:
+            object.__setattr__(self, "settles", self._settles())
+            self.rule.check(self)
+        if len(self.canonical()) > LARGEST:
+            raise FleetError(
+                f"a question has at most {LARGEST:,} bytes; this one has {len(self.canonical()):,}: ask with "
+                "fewer categories, or in several questions"
+            )
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both are the same bytes."""
+        return isinstance(other, FleetQuestion) and self.canonical() == other.canonical()
+
+    def __hash__(self) -> int:
+        """Of its bytes."""
+        return hash(self.digest)
+
+    @property
+    def rule(self) -> ReleaseRule:
+        """Of its protocol."""
+        return rule_of(self.protocol)
+
+    def data(self) -> dict[str, Any]:
+        """All of it, in plain values."""
+        found = {one.name: getattr(self, one.name) for one in fields(self)}
+        return {**found, "asks": [one.data() for one in self.asks], "format": FORMAT}
+
+    def canonical(self) -> bytes:
+        """Its bytes: JSON, keys sorted, without spaces."""
+        return self._canonical
+
+    @cached_property
+    def _canonical(self) -> bytes:
+        try:
+            return _dumped(self.data())
+        except (TypeError, ValueError):
+            raise FleetError(
+                "missing and schedule of a question are plain values: texts, finite numbers, lists and "
+                "mappings of these"
+            ) from None
+
+    @cached_property
+    def digest(self) -> bytes:
+        """SHA-256 of its bytes."""
+        return hashlib.sha256(DOMAIN + self.canonical()).digest()
+
+    @classmethod
+    def parsed(cls, text: bytes) -> FleetQuestion:
+        """The question of a post.
+
+        It is not settled yet: `settled` stops where this version would settle it differently.
+
+        Raises
+        ------
+        FleetError
+            If these are not the bytes of a question.
+        """
+        table = _read(text)
+        known = {one.name for one in fields(cls)}
+        if extra := sorted(set(table) - known):
+            raise FleetError(f"a question of format {FORMAT} has no key {extra[0]!r}")
+        if lacking := sorted(known - set(table)):
+            raise FleetError(
+                f"a question of format {FORMAT} has a key {lacking[0]!r}, which is missing"
+            )
+        asks = table["asks"]
+        if not isinstance(asks, list) or not all(isinstance(a, list) and len(a) == 3 for a in asks):
+            raise FleetError("asks of a question is a list of [name, columns, options]")
+        if not table["settles"]:
+            raise FleetError("settles of a question is 64 hexadecimal digits; found none")
+        found = cls(**{**table, "asks": tuple(Asked(*one) for one in asks)})
+        if found.canonical() != text:
+            raise FleetError(
+                "a question is written in one way, which this is not: its bytes were changed"
+            )
+        return found
+
+    def settled(self) -> Settled:
+        """What is public about the release.
+
+        Raises
+        ------
+        FleetError
+            If this version of veilsum would settle it differently than the asker's did.
+        """
+        if self.settles != self._settles():
+            raise FleetError(
+                "this version of veilsum would add up another vector for this question than the asker's: "
+                "bring both to one version, and ask again"
+            )
+        self._ruled  # noqa: B018  once
+        return self._settled
+
+    @cached_property
+    def _ruled(self) -> None:
+        self.rule.check(self)
+
+    def _settles(self) -> str:
+        return hashlib.sha256(DOMAIN + self._settled.terms.encode()).hexdigest()
+
+    @cached_property
+    def _settled(self) -> Settled:
+        try:
+            return settle(
+                [one.question for one in self.asks], epsilon=self.epsilon, delta=self.delta,
+                where=self.where or None, by=self.by, id=self.id, cap=self.cap, missing=self.missing,
+                population=self.population, rows_public=self.rows_public, clipped=self.clipped,
+                laws=self.rule.chosen(self.noise),
+            )  # fmt: skip
+        except FleetError:
+            raise
+        except VeilsumError as error:
+            raise FleetError(f"this cannot be asked of a fleet: {error}") from None
+
+    @property
+    def event(self) -> PrivacyEvent:
+        """What one release costs, for one record of one site."""
+        return self._settled.event
+
+    @property
+    def for_person(self) -> tuple[float, float]:
+        """(epsilon, delta) for a person with a record at `sites_per_person` sites."""
+        return self.rule.for_person(self.event, self.sites_per_person)
+
+    @property
+    def records_public(self) -> bool:
+        """Whether a site says how many records it has; else it says 0."""
+        return self._settled.rows_public
+
+    @property
+    def noises(self) -> tuple[GridNoise, ...]:
+        """Of each block of the vector: what a trusted server would add."""
+        return tuple(one.noises[0] for one in self._settled.asked)
+
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        """Components of each block: one for each question."""
+        return tuple(one.question.dimension for one in self._settled.asked)
+
+    @property
+    def length(self) -> int:
+        """Components of the vector."""
+        return sum(self.lengths)
+
+    @property
+    def laws(self) -> tuple[Law, ...]:
+        """Of the noise of each block, in steps."""
+        return tuple(noise.law for noise in self.noises)
+
+    @property
+    def steps(self) -> tuple[Fraction, ...]:
+        """Of the grid of each block."""
+        return tuple(noise.step for noise in self.noises)
+
+    @cached_property
+    def ends(self) -> list[tuple[int, int]]:
+        """The least and the largest number of steps of one record, for each component."""
+        found = []
+        for one, step in zip(self._settled.asked, self.steps, strict=True):
+            moves = one.unit.statistic(one.question.statistic)
+            for low, high in zip(moves.low, moves.high, strict=True):
+                found.append(
+                    (math.floor(Fraction(low) / step) - 1, math.ceil(Fraction(high) / step) + 1)
+                    if moves.step is None
+                    else (math.floor(Fraction(low) / step), math.ceil(Fraction(high) / step))
+                )
+        return found
+
+    def bound(self, records: int) -> list[int]:
+        """The largest absolute sum of each component over so many records, in steps, without noise."""
+        return [records * max(-low, high) for low, high in self.ends]
+
+    def title(self) -> str:
+        """What is asked, for people: "mean of kwh by region, where sector is water"."""
+        names = [_title(one.question) for one in self._settled.asked]
+        where = f", where {self._settled.where}" if self.where else ""
+        return f"{' and '.join(dict.fromkeys(names))}{where}"
+
+
+def _title(question: Question) -> str:
+    by = ""
+    if isinstance(question, By):
+        by, question = f" by {question.group.name}", question.question
+    columns = ", ".join(column.name for column in question.columns)
+    return f"{question.name.replace('-', ' ')}{columns and f' of {columns}'}{by}"
+
+
+def _dumped(data: Any) -> bytes:
+    text = json.dumps(
+        data, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+    )
+    return text.encode()
+
+
+def _read(text: bytes) -> dict[str, Any]:
+    """The table of a post's bytes, of a known format, without it."""
+    if len(text) > LARGEST:
+        raise FleetError(f"a question has at most {LARGEST:,} bytes; found {len(text):,}")
+    try:
+        table = json.loads(text)
+    except (ValueError, RecursionError):
+        raise FleetError("a question is a table in JSON, which these bytes are not") from None
+    if not isinstance(table, dict):
+        raise FleetError("a question is a table in JSON; found another value")
+    found = table.pop("format", None)
+    if isinstance(found, int) and found > FORMAT:
+        raise FleetError(
+            f"this question has format {found}, and this version of veilsum reads {FORMAT}: update veilsum"
+        )
+    if found != FORMAT or isinstance(found, bool):
+        raise FleetError(f"a question says format {FORMAT}; found {found!r}")
+    return table
+
+
+def _texts(value: Any) -> bool:
+    return isinstance(value, list | tuple) and all(isinstance(one, str) for one in value)
+
+
+def _is_by(value: Any) -> bool:
+    pair = isinstance(value, list | tuple) and len(value) == 2
+    return pair and isinstance(value[0], str) and _texts(value[1])
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and len(value) <= LONGEST_TEXT
+
+
+def _is_hash(value: Any) -> bool:
+    return isinstance(value, str) and len(value) == 64 and set(value) <= set("0123456789abcdef")
+
+
+def _is_truth(value: Any) -> bool:
+    return isinstance(value, bool)
+
+
+def _is_where(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(
+        isinstance(k, str) and isinstance(v, list | tuple) and v for k, v in value.items()
+    )
+
+
+def _is_asks(value: Any) -> bool:
+    several = isinstance(value, list | tuple) and 0 < len(value) <= MOST_QUESTIONS
+    return several and all(isinstance(one, Asked) for one in value)
+
+
+_SHORT = f"text of at most {LONGEST_TEXT} characters"
+_TYPES = {  # key -> (what it must be, in words, whether it may be None)
+    "asks": (_is_asks, f"1 to {MOST_QUESTIONS} questions", False),
+    "epsilon": (_is_number, "a number above 0", False),
+    "delta": (_is_number, "a number, 0 or more and below 1", False),
+    "protocol": (_is_text, "a text", False),
+    "where": (_is_where, "a mapping of columns to lists of values", False),
+    "by": (_is_by, "a column and its public values", True),
+    "id": (_is_text, _SHORT, True),
+    "cap": (_is_count, "a whole number", True),
+    "population": (_is_truth, "true or false", False),
+    "rows_public": (_is_truth, "true or false", True),
+    "clipped": (_is_truth, "true or false", False),
+    "noise": (_is_text, "a text", True),
+    "codebook": (_is_hash, "64 hexadecimal digits", True),
+    "deadline": (_is_count, "a whole number of UTC seconds", True),
+    "quorum": (_is_count, "a whole number of sites", True),
+    "schedule": (lambda value: isinstance(value, Mapping), "a mapping", True),
+    "sites_per_person": (_is_count, "a whole number", False),
+    "most_records": (_is_count, "a whole number", False),
+    "label": (_is_text, _SHORT, False),
+    "nonce": (_is_text, _SHORT, False),
+    "settles": (lambda value: value == "" or _is_hash(value), "64 hexadecimal digits", False),
+}
+
+
+def _check_types(question: FleetQuestion) -> None:
+    for name, (holds, allowed, optional) in _TYPES.items():
+        value = getattr(question, name)
+        if not (optional and value is None) and not holds(value):
+            raise FleetError(f"{name} of a question is {allowed}; found {_validate.found(value)}")
+
+
+def _check_numbers(question: FleetQuestion) -> None:
+    if not 0 < question.epsilon < math.inf:
+        raise FleetError(f"epsilon of a question is a number above 0; found {question.epsilon:g}")
+    if not 0 <= question.delta < 1:
+        raise FleetError(f"delta of a question is 0 or more and below 1; found {question.delta:g}")
+    for name, most in (
+        ("sites_per_person", MOST_SITES_PER_PERSON), ("most_records", MOST_RECORDS),
+        ("quorum", MOST_RECORDS), ("deadline", 1 << 40),
+    ):  # fmt: skip
+        value = getattr(question, name)
+        if value is not None and not 1 <= value <= most:
+            raise FleetError(f"{name} of a question is 1 to {most:,}; found {value:,}")
+    if question.quorum is not None and question.protocol != POOL:
+        raise FleetError(
+            "quorum is of a pool; a secure sum waits for the sites that its numbers say"
+        )
+    if question.schedule is not None and question.deadline is not None:
+        raise FleetError(
+            "a question has a deadline if it is asked once, or a schedule if it stands; not both"
+        )
