@@ -1,0 +1,42 @@
+"""From an address to its store."""
+
+from __future__ import annotations
+
+from urllib.parse import unquote, urlsplit
+
+from veilsum.fleet.store.base import SECONDS, BoardStore
+from veilsum.fleet.store.folder import FolderStore
+from veilsum.fleet.store.memory import MemoryStore
+
+_MEMORIES: dict[str, dict[str, bytes]] = {}
+
+
+def open_store(address: str, *, create: bool = False, seconds: float = SECONDS) -> BoardStore:
+    """The store at an address.
+
+    Parameters
+    ----------
+    address
+        A folder (`/srv/board`, `file:///srv/board`), `s3://bucket/prefix`, `gs://bucket/prefix`,
+        `az://container/prefix`, `https://host/path` (WebDAV), or `memory:NAME` in tests. Credentials are
+        no part of it: see `veilsum.fleet.store.remote`.
+    create
+        Make a folder that is not there.
+    seconds
+        One call takes no longer; a folder's calls take what its file system takes.
+
+    Raises
+    ------
+    StoreError
+        If the address is of no known kind, or holds a password.
+    """
+    kind, colon, rest = address.partition(":")
+    if not colon or "/" in kind:
+        return FolderStore(address, create=create)
+    if kind == "memory":
+        return MemoryStore(address, _MEMORIES.setdefault(rest, {}))
+    if kind == "file":
+        return FolderStore(unquote(urlsplit(address).path), create=create)
+    from veilsum.fleet.store.remote import open_remote
+
+    return open_remote(address, seconds)
