@@ -38,6 +38,7 @@ from veilsum.questions.columns import Number
 if TYPE_CHECKING:
     from veilsum.asking.codebook import Settings
     from veilsum.asking.codebook_contents import Codebook
+    from veilsum.privacy.guarantee import Guarantee
 
 MONTHS = (
     "January", "February", "March", "April", "May", "June", "July", "August", "September", "October",
@@ -83,6 +84,8 @@ class Reply:
         Of the budget, after it.
     adds_up : bool
         Whether all answers so far hid the same unit, so that what was spent bounds them together.
+    promise : Guarantee, optional
+        Of a release that another than the holder of one table made.
 
     Examples
     --------
@@ -111,6 +114,7 @@ class Reply:
     date: str = ""
     delta_spent: float = 0.0
     adds_up: bool = True
+    promise: Guarantee | None = None
 
 
 def ask(

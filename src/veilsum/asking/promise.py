@@ -51,6 +51,8 @@ def guarantee_of_reply(reply: Reply) -> Guarantee:
     Guarantee
         Of the least status among its questions.
     """
+    if reply.promise is not None:
+        return reply.promise
     statistics = [one for question in reply.questions for one in question.stage_statistics]
     worst = max(statistics, key=lambda one: one.status.rank)
     return Guarantee(

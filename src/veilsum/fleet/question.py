@@ -29,6 +29,7 @@ from veilsum import _validate
 from veilsum.asking.settling import Settled, settle
 from veilsum.errors import FleetError, QuestionError, VeilsumError
 from veilsum.fleet.release_rules import POOL, ReleaseRule, rule_of
+from veilsum.fleet.schedule import Timetable
 from veilsum.privacy.accounting import PrivacyEvent
 from veilsum.privacy.laws import Law
 from veilsum.questions import By, Question
@@ -160,7 +161,7 @@ class FleetQuestion:
     quorum : int, optional
         How many sites are in before a pool prints an answer.
     schedule : mapping, optional
-        Of a question that stands: when its slots are, in plain values.
+        Of a question that is asked again and again: when its slots are, as of `Timetable.of`.
     sites_per_person : int
         At how many sites one person may have records; multiplied into the guarantee.
     most_records : int
@@ -218,6 +219,8 @@ class FleetQuestion:
         if self.by is not None:
             object.__setattr__(self, "by", (self.by[0], tuple(map(text_of, self.by[1]))))
         _check_numbers(self)
+        if self.timetable is not None:
+            object.__setattr__(self, "schedule", self.timetable.to_dict())
         self.rule.chosen(self.noise)
         if not self.settles:
             object.__setattr__(self, "settles", self._settles())
@@ -235,6 +238,11 @@ class FleetQuestion:
     def __hash__(self) -> int:
         """Of its bytes."""
         return hash(self.digest)
+
+    @cached_property
+    def timetable(self) -> Timetable | None:
+        """When its slots are; None of a question that is asked once."""
+        return None if self.schedule is None else Timetable.of(self.schedule)
 
     @property
     def rule(self) -> ReleaseRule:
@@ -256,8 +264,7 @@ class FleetQuestion:
             return _dumped(self.data())
         except (TypeError, ValueError):
             raise FleetError(
-                "missing and schedule of a question are plain values: texts, finite numbers, lists and "
-                "mappings of these"
+                "missing of a question is a text, a finite number, or a mapping of columns to these"
             ) from None
 
     @cached_property
