@@ -1,0 +1,461 @@
+"""A site's place in one fleet: its copy of the board, the stores, and what others say that they hold.
+
+    read     seen ── membership ── listing ── objects that changed ── board          all in one transaction
+    write    own registers, evidence, the own list of what is held                   what changed, to each store
+
+Stores are not trusted. What one withholds is named by the lists that other members sign, which are read
+before the posts, so that what they name must be there already; a number lower than one that is held is a
+store that went back. A call that fails is counted, the rest goes on, and the next step tries again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from random import SystemRandom
+
+from veilsum.errors import FleetError, StoreError
+from veilsum.fleet.board import Board
+from veilsum.fleet.database import SiteFile
+from veilsum.fleet.membership import WITNESS, Member, Membership, fleet_id
+from veilsum.fleet.post import SHORT, WORDS, Header, Kind, Post, Topic, public, short
+from veilsum.fleet.release import Witness, check_stopped, stopped, witness_of, witnessed
+from veilsum.fleet.seen import PREFIX, Seen, seen_name
+from veilsum.fleet.store import Store
+
+SAMPLE = 8  # lists of others that are read in a step, besides those of witnesses
+_RANDOM = SystemRandom()
+FIRST = (Kind.MEMBERSHIP, Kind.QUESTION, Kind.QUERY)  # what other topics are named by
+
+
+class NotAdmittedError(FleetError):
+    """A site that the membership does not name yet."""
+
+
+@dataclass
+class Traffic:
+    """What a step read, wrote and could not."""
+
+    calls: int = 0
+    bytes: int = 0
+    failed: Counter[str] = field(default_factory=Counter)
+    rolled_back: list[str] = field(default_factory=list)
+    withheld: list[str] = field(default_factory=list)
+    ignored: int = 0
+
+
+class Seat:
+    """A site's place in one fleet.
+
+    Parameters
+    ----------
+    file : SiteFile
+        Of the site.
+    fleet : bytes
+        The key of the authority that began it.
+    name : str
+        Of the fleet.
+    stores : sequence of Store
+        Where the board is; the first one witnesses, where a store does.
+    """
+
+    def __init__(self, file: SiteFile, fleet: bytes, name: str, stores: Sequence[Store]) -> None:
+        """Load what was saved."""
+        self.file, self.fleet, self.name, self.stores = file, fleet, name, tuple(stores)
+        self.board: Board = file.load(fleet)
+        self.public = public(file.key)
+        self.traffic = Traffic()
+        rows = file.rows("select data from seen where fleet = ?", fleet)
+        self.seen = {one.key: one for one in (Seen.parse(data) for (data,) in rows)}
+
+    # ---- who this is
+
+    @property
+    def membership(self) -> Membership:
+        """The newest one; an error before the first has arrived."""
+        if self.board.membership is None:
+            raise NotAdmittedError(f"no membership of {self.name} has arrived yet")
+        return self.board.membership
+
+    @property
+    def member(self) -> Member:
+        """Who this site is in it."""
+        found = self.membership.present(self.public)
+        if found is None:
+            raise NotAdmittedError(
+                f"{self.name} has not admitted this site yet: send its line to the authority "
+                "(veilsum fleet status shows it)"
+            )
+        return found
+
+    @cached_property
+    def witness(self) -> Witness:
+        """Who holds headers before bodies leave."""
+        return witness_of(self.membership)
+
+    def check_membership(self) -> None:
+        """Stop for a key that was replaced, and where the authority said two things."""
+        check_stopped(self.file.get("stopped"))
+        found = self.membership
+        if found.fork is not None:
+            raise FleetError(
+                f"{self.name} has two memberships of one number (up to {found.number}): the authority's key was "
+                "used twice or stolen. Nobody releases anything here until the authority has explained it and "
+                "begun a new fleet"
+            )
+        own = found.keys.get(self.public)
+        if own is not None and own.public != self.public:
+            reason = f"epoch {found.number} gave {own.name} another key"
+            with self.file.transaction():
+                self.file.set("stopped", reason.encode())
+            raise stopped(reason)
+
+    # ---- what comes in
+
+    def read(self, wants: Callable[[Topic], bool] = lambda _: True, sample: int = SAMPLE) -> None:
+        """Read what changed in all stores."""
+        for store in self.stores:
+            try:
+                self._read_membership(store)
+                told = self._read_seen(store, sample)
+                self._read_posts(store, wants)
+                self._read_forks(store)
+            except StoreError as error:
+                self.traffic.failed[str(error)] += 1
+                continue
+            self._compare(told, wants)
+        self._witness()
+
+    def _read_membership(self, store: Store) -> None:
+        """Follow the authority's registers, from the first key on."""
+        signer = self.fleet
+        for _ in range(64):  # successors
+            name = f"post/{short(signer)}/{Topic(Kind.MEMBERSHIP, fleet_id(self.name)).name}"
+            data = self._get(store, [name])[name]
+            found = None if data is None else self._membership(data, signer)
+            if found is not None:
+                with self.file.transaction():
+                    self.board.take_membership(found)
+                    self.file.save(self.fleet, self.board)
+            if found is None or found.signer == signer:
+                break
+            signer = found.signer
+        self.__dict__.pop("witness", None)
+
+    def _membership(self, data: bytes, signer: bytes) -> Membership | None:
+        try:
+            found = Membership.of(Post.parse(data))
+            if found.post is None or found.post.header.key != signer or found.fleet != self.name:
+                raise FleetError("a membership that the authority did not sign")
+        except FleetError as error:
+            self.board.dropped[str(error)] += 1
+            return None
+        return found
+
+    def _read_seen(self, store: Store, sample: int) -> list[Seen]:
+        """Lists of the witnesses, and of some others."""
+        if self.board.membership is None:
+            return []
+        names = self._names(store, "seen")
+        keys = {seen_name(short(m.public)): m for m in self.membership.members if m.roles}
+        known = self.file.versions(store.address)
+        changed = [name for name in keys if name in names and names[name] != known.get(name)]
+        named = set(self.membership.witnesses.members)
+        chosen = [n for n in changed if keys[n].name in named or WITNESS in keys[n].roles]
+        others = [name for name in changed if name not in chosen and keys[name].public != self.public]
+        chosen += others if len(others) <= sample else _RANDOM.sample(others, sample)
+        found = []
+        with self.file.transaction():
+            for name, data in self._get(store, chosen).items():
+                one = self._take_seen(store, keys[name], data)
+                found += [] if one is None else [one]
+            self.file.read(store.address, {name: names[name] for name in chosen})
+        return found
+
+    def _take_seen(self, store: Store, member: Member, data: bytes | None) -> Seen | None:
+        try:
+            one = None if data is None else Seen.parse(data)
+        except FleetError as error:
+            self.board.dropped[str(error)] += 1
+            return None
+        if one is None or one.key != member.public:
+            return None
+        before = self.seen.get(one.key)
+        if before is not None and one.counter < before.counter:
+            self.traffic.rolled_back.append(
+                f"{store.address} shows an older list of {member.name} ({one.counter} after {before.counter})"
+            )
+            return before
+        self.seen[one.key] = one
+        self.file.db.execute(
+            "insert or replace into seen values (?, ?, ?, ?, ?)",
+            (self.fleet, one.key, one.counter, one.at, one.data),
+        )
+        return one
+
+    def _read_posts(self, store: Store, wants: Callable[[Topic], bool]) -> None:
+        """Objects that changed, and are wanted: those that name other topics first."""
+        if self.board.membership is None:
+            return
+        names = self._names(store, "post")
+        known = self.file.versions(store.address)
+        changed = {name: v for name, v in names.items() if known.get(name) != v}
+        keys = {short(key): key for key in self.membership.keys}
+        for kinds in (FIRST, tuple(k for k in Kind if k not in FIRST)):
+            due = [n for n in changed if self._due(n, keys, kinds, wants)]
+            read = self._get(store, due)
+            with self.file.transaction():
+                for name, data in read.items():
+                    if data is not None:
+                        self._take_object(store, name, data, keys)
+                self.file.read(store.address, {name: changed[name] for name in due})
+                self.file.save(self.fleet, self.board)
+
+    def _due(
+        self, name: str, keys: dict[str, bytes], kinds: tuple[Kind, ...], wants: Callable[[Topic], bool]
+    ) -> bool:
+        """Whether an object is of a known key and a wanted topic, as its name says."""
+        parts = name.split("/")
+        if len(parts) != 3 or parts[1] not in keys:
+            return False
+        word, _, terms = parts[2].partition("-")
+        kind = WORDS.get(word)
+        if kind not in kinds or kind is Kind.MEMBERSHIP:
+            return False
+        if kind is Kind.QUESTION:
+            return True
+        if keys[parts[1]] == self.public:
+            return True
+        return any(wants(Topic(kind, known)) for known in self._terms(kind) if short(known) == terms)
+
+    def _terms(self, kind: Kind) -> Iterable[bytes]:
+        """Terms that posts of a kind may have: of questions, or of queries."""
+        if kind in (Kind.CONSENT, Kind.KEY, Kind.QUERY, Kind.POOL):
+            return self.questions
+        return self.queries
+
+    @property
+    def questions(self) -> list[bytes]:
+        """Terms of all questions on the board."""
+        return [topic.terms for topic in self.board.registers if topic.kind is Kind.QUESTION]
+
+    @property
+    def queries(self) -> list[bytes]:
+        """Digests of all queries on the board."""
+        found = [post for posts in self.board.of_kind(Kind.QUERY).values() for post in posts]
+        return [query_digest(post) for post in found]
+
+    def _take_object(self, store: Store, name: str, data: bytes, keys: dict[str, bytes]) -> None:
+        key, topic = keys[name.split("/")[1]], name.split("/")[2]
+        before = {t: self.board.register(t, key).header for t in self.board.registers if t.name == topic}
+        own = Board(self.board.membership)
+        own.take(data)
+        for found, registers in own.registers.items():
+            if found.name != topic or set(registers) != {key}:
+                self.board.dropped["an object that does not hold what its name says"] += 1
+                return
+            held, shown = before.get(found), registers[key].header
+            if held is not None and shown is not None and shown.number < held.number:
+                self.traffic.rolled_back.append(
+                    f"{store.address} shows number {shown.number} of {self.membership.keys[key].name}, and "
+                    f"{held.number} is held"
+                )
+        self.board.dropped.update(own.dropped)
+        self.board.take(data)
+
+    def _read_forks(self, store: Store) -> None:
+        """Evidence that others found."""
+        names = self._names(store, "fork")
+        known = self.file.versions(store.address)
+        due = [name for name, version in names.items() if known.get(name) != version][:1000]
+        if not due:
+            return
+        read = self._get(store, due)
+        with self.file.transaction():
+            for data in read.values():
+                if data is not None:
+                    self.board.take_fork(data)
+            self.file.read(store.address, {name: names[name] for name in due})
+            self.file.save(self.fleet, self.board)
+
+    def _compare(self, told: list[Seen], wants: Callable[[Topic], bool]) -> None:
+        """Name what a member holds and the store does not show."""
+        keys = {key[:PREFIX]: key for key in self.membership.keys} if told else {}
+        for one in told:
+            for topic, prefix, number, _ in one:
+                key = keys.get(prefix)
+                if key is None or not wants(topic) or key == self.public:
+                    continue
+                held = self.board.register(topic, key).header
+                if held is None or held.number < number:
+                    self.traffic.withheld.append(
+                        f"{self.membership.keys[one.key].name} holds number {number} of "
+                        f"{self.membership.keys[key].name} ({topic.name}), which is not shown here"
+                    )
+
+    def _witness(self) -> None:
+        """As a witness: take the headers of others before they are shown."""
+        if self.board.membership is None or self.membership.witnesses.store:
+            return
+        own = self.membership.present(self.public)
+        if own is None or own.name not in self.membership.witnesses.members:
+            return
+        with self.file.transaction():
+            for topic, registers in self.board.registers.items():
+                for key, register in registers.items() if topic.kind.claimed else ():
+                    member = self.membership.keys.get(key)
+                    if member is not None and register.header is not None:
+                        witnessed(self, member, register.header)
+
+    def look_again(self, topic: Topic) -> None:
+        """Read the own register and the membership once more, from the store that witnesses."""
+        store = self.stores[0]
+        name = f"post/{short(self.public)}/{topic.name}"
+        self._read_membership(store)
+        data = self._get(store, [name])[name]
+        if data is not None:
+            with self.file.transaction():
+                self._take_object(store, name, data, {short(self.public): self.public})
+                self.file.save(self.fleet, self.board)
+
+    def claims(self, key: bytes) -> None:
+        """Take the claims of an earlier key of this site as headers, whose bodies may still leave."""
+        store = self.stores[0]
+        names = list(self._names(store, f"claim/{short(key)}"))
+        with self.file.transaction():
+            for data in self._get(store, names).values():
+                try:
+                    header = None if data is None else Header.parse(data)
+                    if header is not None and header.key == key:
+                        self.board.take_header(header)
+                except FleetError as error:
+                    self.board.dropped[str(error)] += 1
+            self.file.save(self.fleet, self.board)
+
+    # ---- what goes out
+
+    def publish(self, kind: Kind, terms: bytes, body: bytes, now: int) -> Post | None:
+        """Post what is no release: nothing in it is drawn. None if it stands there already."""
+        topic = Topic(kind, terms)
+        before = self.board.register(topic, self.public).post
+        if before is not None and before.body == body:
+            return None
+        from veilsum.fleet.post import SALT, sealed
+
+        number = self.file.released(self.fleet, topic)[0] + 1
+        salt = bytes(SALT)
+        header = Header(kind, terms, self.public, number, 0, 0, digest=sealed(salt, body))
+        post = Post(header.signed(self.file.key), salt, body)
+        with self.file.transaction():
+            self.file.drawn(self.fleet, post, now)
+            self.file.opened(self.fleet, post.header)
+            self.board.take_post(post)
+            self.file.save(self.fleet, self.board)
+        return post
+
+    def put_opened(self, post: Post) -> None:
+        """Write a register with a body that may leave now: to one store at least."""
+        board = Board(self.board.membership)
+        board.merge(self.board)
+        board.take_post(post)
+        topic = post.header.topic
+        data = board.register(topic, self.public).data
+        name = f"post/{short(self.public)}/{topic.name}"
+        failed: list[StoreError] = []
+        for store in self.stores:
+            try:
+                self._put(store, name, data)
+            except StoreError as error:
+                self.traffic.failed[str(error)] += 1
+                failed.append(error)
+        if len(failed) == len(self.stores):
+            raise failed[0]
+
+    def write(self, now: int) -> None:
+        """Write own registers, evidence and the own list, where they changed."""
+        objects = {
+            f"post/{short(self.public)}/{topic.name}": registers[self.public].data
+            for topic, registers in self.board.registers.items()
+            if self.public in registers
+        }
+        for (topic, key), fork in self.board.forks.items():
+            objects[f"fork/{short(self.public)}/{short(key)}.{topic.name}"] = fork.data
+        for store in self.stores:
+            try:
+                sent = self.file.sent(store.address)
+                for name, data in objects.items():
+                    if sent.get(name) != hashlib.sha256(data).digest():
+                        self._put(store, name, data)
+                if self.board.membership is not None and self.membership.present(self.public):
+                    self._put_seen(store, now)
+            except StoreError as error:
+                self.traffic.failed[str(error)] += 1
+
+    def _put_seen(self, store: Store, now: int) -> None:
+        found = self.holding(now)
+        name = seen_name(short(self.public))
+        self._put(store, name, found.data, record=False)
+
+    def holding(self, now: int) -> Seen:
+        """The own list of what is held, with the next counter."""
+        counter = int(self.file.get("counter") or b"0") + 1
+        with self.file.transaction():
+            self.file.set("counter", str(counter).encode())
+        entries: dict[Topic, dict[bytes, tuple[int, bytes]]] = {}
+        for topic, key, number, hash in self._held():
+            before = entries.setdefault(topic, {}).get(key[:PREFIX])
+            if before is None or before[0] <= number:
+                entries[topic][key[:PREFIX]] = number, hash[:PREFIX]
+        return Seen(self.public, counter, now, self.board.digest, entries).signed(self.file.key)
+
+    def _held(self) -> Iterable[tuple[Topic, bytes, int, bytes]]:
+        """As a witness what was taken as one; else what is on the board."""
+        found = self.board.membership
+        own = None if found is None else found.present(self.public)
+        if found is not None and own is not None and own.name in found.witnesses.members:
+            codes = {kind.code: kind for kind in Kind}
+            for code, terms, key, number, hash in self.file.rows(
+                "select kind, terms, key, number, hash from witnessed where fleet = ?", self.fleet
+            ):
+                yield Topic(codes[code], terms), key, number, hash
+            return
+        for topic, registers in self.board.registers.items():
+            for key, register in registers.items() if topic.kind.claimed else ():
+                if register.header is not None:
+                    yield topic, key, register.header.number, register.header.hash
+
+    # ---- calls
+
+    def _names(self, store: Store, prefix: str) -> dict[str, str]:
+        self.traffic.calls += 1
+        found = store.names(prefix)
+        self.traffic.bytes += sum(len(name) + len(version) for name, version in found.items())
+        self.traffic.ignored += store.ignored
+        return found
+
+    def _get(self, store: Store, names: Sequence[str]) -> dict[str, bytes | None]:
+        self.traffic.calls += len(names)
+        found = store.get_many(names) if names else {}
+        self.traffic.bytes += sum(len(data) for data in found.values() if data is not None)
+        return found
+
+    def _put(self, store: Store, name: str, data: bytes, record: bool = True) -> None:
+        self.traffic.calls += 1
+        self.traffic.bytes += len(data)
+        store.put(name, data)
+        if record:
+            with self.file.transaction():
+                self.file.wrote(store.address, name, hashlib.sha256(data).digest())
+
+
+def query_digest(post: Post) -> bytes:
+    """The digest of a query that is posted: what deals, rosters and answers are about."""
+    from veilsum.fleet.secure_sum import SumQuery
+
+    return SumQuery.parse(post.body).digest
+
+
+__all__ = ["SHORT", "NotAdmittedError", "Seat", "Traffic", "query_digest"]
