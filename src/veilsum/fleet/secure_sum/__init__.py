@@ -1,0 +1,18 @@
+"""The secure sum: a trusted server's accuracy without a server, in one post a site.
+
+    site       deal(query, site, vector, seed)             -> body of its only post
+    proposer   propose(query, deals)                       -> roster F
+    keeper     answer(query, keeper, secret, roster, deals) -> body of its only answer, check words
+    anyone     total(query, answers) -> sum                blame(query, roster, answers, words)
+
+Everything here is a pure function of bytes: no board, store, clock or database. Rules, each in one place
+
+    K1  check_signed, check_keys (query)     K4  check_roster (roster), one_answer (once)
+    K2  SumNumbers.threshold (numbers)       K5  valid_deal (deal), good_key (query)
+    K3  hedge (deal), one_deal (once)        K6  pad (deal)
+    K7  one_answer, CLOSED (once)            K8  summed, check_words (answer)    K9  refundable (close)
+
+Promise. The value of a site stays hidden in the sum unless more than c of the k keepers pool what only they
+can read, or more than c' sites pool their values; everyone else sees who took part, random numbers and at
+most one noisy sum a query. `docs/secure-sum-proof.md` states and proves it.
+"""
