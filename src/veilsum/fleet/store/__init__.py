@@ -1,6 +1,6 @@
 """Where a board is kept: a folder, a bucket, a WebDAV server, memory in tests."""
 
-from veilsum.fleet.store.base import BoardStore
+from veilsum.fleet.store.base import BoardStore, NoPutIfAbsentError
 from veilsum.fleet.store.folder import FolderStore
 from veilsum.fleet.store.memory import (
     MemoryStore,
@@ -17,6 +17,7 @@ __all__ = [
     "BoardStore",
     "FolderStore",
     "MemoryStore",
+    "NoPutIfAbsentError",
     "OverwritingMemoryStore",
     "PlainMemoryStore",
     "Store",

@@ -24,8 +24,13 @@ _REMEDIES = {
     StoreBusyError: "nothing is lost: the next step tries again",
     StoreDeniedError: "check the rights and the credentials of this site there",
     StoreFullError: "make room there: until then nothing of this site arrives",
+    NoPutIfAbsentError: "name witnesses in the membership",
     StoreError: "check the address",
 }
+
+
+class NoPutIfAbsentError(StoreError):
+    """A store that cannot write only what is absent, which is no fault of it."""
 
 
 class BoardStore(ABC):
@@ -36,7 +41,7 @@ class BoardStore(ABC):
     over and counted in `ignored`.
 
     Every call ends within `SECONDS`, and raises `StoreBusyError` (later), `StoreDeniedError` (no access),
-    `StoreFullError` (no room) or `StoreError` (anything else).
+    `StoreFullError` (no room) or `StoreError` (anything else; `NoPutIfAbsentError` for a `put` with `new`).
     """
 
     address: str
@@ -60,8 +65,19 @@ class BoardStore(ABC):
         """Remove an object, present or not."""
 
     def get_many(self, names: Iterable[str]) -> dict[str, bytes | None]:
-        """The contents of several objects, at once where the store can."""
-        return {name: self.get(name) for name in names}
+        """The contents of several objects, at once where the store can.
+
+        After a failure it reads no more, and returns what it has: names that are left out were not read.
+        It raises if nothing was.
+        """
+        read: dict[str, bytes | None] = {}
+        try:
+            for name in names:
+                read[name] = self.get(name)
+        except StoreError:
+            if not read:
+                raise
+        return read
 
     def _error(self, kind: type[StoreError], operation: str, reason: object) -> StoreError:
         """An error that says where, what, why and what to do."""

@@ -19,7 +19,14 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from veilsum.errors import StoreBusyError, StoreDeniedError, StoreError, StoreFullError
-from veilsum.fleet.store.base import LARGEST, BoardStore, checked, folder_of, is_name
+from veilsum.fleet.store.base import (
+    LARGEST,
+    BoardStore,
+    NoPutIfAbsentError,
+    checked,
+    folder_of,
+    is_name,
+)
 
 ABANDONED = 3600.0  # seconds after which a temporary file is nobody's
 _TEMPORARY = ".veilsum-"
@@ -139,9 +146,8 @@ class FolderStore(BoardStore):
             return False
         except OSError as error:
             if error.errno in (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK):
-                raise StoreError(
-                    f"{self.address}: this file system has no hard links, so nothing can be written only "
-                    "if absent; name witnesses in the membership"
+                raise self._error(
+                    NoPutIfAbsentError, f"writing {path}", "this file system has no hard links"
                 ) from error
             raise
         return True

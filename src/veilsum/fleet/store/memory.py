@@ -11,7 +11,7 @@ from threading import Lock
 
 from veilsum import _validate
 from veilsum.errors import StoreBusyError, StoreDeniedError, StoreError, StoreFullError
-from veilsum.fleet.store.base import BoardStore, checked, folder_of, is_name
+from veilsum.fleet.store.base import BoardStore, NoPutIfAbsentError, checked, folder_of, is_name
 
 _ONE_AT_A_TIME = Lock()
 _REASONS = {
@@ -191,7 +191,7 @@ class PlainMemoryStore(MemoryStore):
     """It has no put-if-absent, as WebDAV: it is no witness."""
 
     def _create(self, name: str, data: bytes) -> bool:  # noqa: ARG002
-        raise self._error(StoreError, f"writing {name}", "it has no put-if-absent")
+        raise self._error(NoPutIfAbsentError, f"writing {name}", "it has no put-if-absent")
 
 
 def _version(data: bytes) -> str:

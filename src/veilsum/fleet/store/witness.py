@@ -8,11 +8,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from threading import Barrier
 
-from veilsum.errors import StoreBusyError, StoreDeniedError, StoreError, StoreFullError
-from veilsum.fleet.store.base import BoardStore
+from veilsum.errors import StoreError
+from veilsum.fleet.store.base import BoardStore, NoPutIfAbsentError
 
 ROUNDS = 8  # of two threads that write one name at once
-_PASSING = (StoreBusyError, StoreDeniedError, StoreFullError)
 
 
 @dataclass(frozen=True)
@@ -36,17 +35,15 @@ def probe_witness(store: BoardStore, *, one_file_system: bool = False) -> Witnes
 
     Raises
     ------
-    StoreBusyError, StoreDeniedError, StoreFullError
+    StoreError
         If the store cannot be tried now.
     """
     if store.may_be_a_copy and not one_file_system:
         return WitnessProbe(False, "a folder, and nobody says that all sites mount one file system")
     try:
         return _tried(store)
-    except _PASSING:
-        raise
-    except StoreError as error:
-        return WitnessProbe(False, f"no put-if-absent: {error}")
+    except NoPutIfAbsentError:
+        return WitnessProbe(False, "it has no put-if-absent")
 
 
 def _tried(store: BoardStore) -> WitnessProbe:
