@@ -20,6 +20,12 @@ _COPY = re.compile(  # of programs that write or keep a folder in step
     r"sync-conflict|conflicted|[._-]conflict[._-]|\.(tmp|temp|part|partial|filepart|crdownload|lock|bak|swp)$",
     re.IGNORECASE,
 )
+
+
+class NoPutIfAbsentError(StoreError):
+    """A store that cannot write only what is absent, which is no fault of it."""
+
+
 _REMEDIES = {
     StoreBusyError: "nothing is lost: the next step tries again",
     StoreDeniedError: "check the rights and the credentials of this site there",
@@ -27,10 +33,6 @@ _REMEDIES = {
     NoPutIfAbsentError: "name witnesses in the membership",
     StoreError: "check the address",
 }
-
-
-class NoPutIfAbsentError(StoreError):
-    """A store that cannot write only what is absent, which is no fault of it."""
 
 
 class BoardStore(ABC):

@@ -321,7 +321,7 @@ def _aws_files() -> dict[str, str]:
     named = profile if profile == "default" else f"profile {profile}"
     config = _section("AWS_CONFIG_FILE", "~/.aws/config", named)
     keys = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token")
-    found = {}
+    found: dict[str, str] = {}
     if not os.environ.get("AWS_ACCESS_KEY_ID"):
         found |= {key: secret[key] for key in keys if key in secret}
     if "region" in config and not os.environ.get("AWS_REGION"):
