@@ -113,9 +113,10 @@ def rule_of(protocol: str) -> ReleaseRule:
 def check_room(question: FleetQuestion, sites: int) -> None:
     """Raise if the sum over so many sites, with its noise, may not fit the field of a secure sum.
 
-    The rule is log2(sites) + log2(range of one site's sum in steps) + 2 <= 60; noise has the rest.
+    The rule is log2(sites) + log2(range of one site's sum in steps) + 2 <= 60, the range being twice the
+    largest absolute value; noise has the rest.
     """
-    largest = max(question.bound(question.most_records))
+    largest = 2 * max(question.bound(question.most_records))
     tail = max(law.summed(Fraction(sites)).tail(TAIL) for law in set(question.laws))
     room = 1 << (FIELD_BITS - 2)
     if tail > room:

@@ -1,0 +1,338 @@
+"""Who says yes: a site's policy, what it checks before it agrees, and what its person is shown.
+
+    question ── check ──> Refused(reason)        it cannot be answered here; the reason may be posted
+             ── policy ─> Approved | NeedsPerson(reason)
+
+A reason that may be posted says nothing of the rows, of other columns, or of what others asked. A question
+that no policy approves waits for a person, for ever: silence is no.
+
+What the person is shown (`Preview`) has no number that is computed from rows. The exact bytes before consent
+would be the true vector with other noise each time it is looked at, and k looks together cost k epsilon: the
+person at the site may see the rows anyway, but a screen is copied, sent and printed, and a file of
+previews would be releases that no ledger has. So the example is noise alone, for the vector of a site
+without rows: the same length, the same law, nothing else, and the preview says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from veilsum._numbers import upward
+from veilsum._toml import options
+from veilsum.asking.forecasting import forecast_at
+from veilsum.errors import FleetError
+from veilsum.fleet.question import FleetQuestion
+from veilsum.fleet.release_rules import RULES, noise_for
+from veilsum.privacy.exact.entropy import SYSTEM, Entropy
+from veilsum.privacy.guarantee import Guarantee
+from veilsum.questions import QUESTIONS, Forecast
+
+if TYPE_CHECKING:
+    from veilsum.asking.codebook_contents import Codebook
+
+PERIODS = ("question", "day", "month", "year")
+USUAL_RECORDS_SHOWN = 1000
+EXAMPLE = 8  # components of the example that are shown
+
+
+@dataclass(frozen=True)
+class Consent:
+    """What a site says to a question: one of the three that follow."""
+
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Approved(Consent):
+    """Yes, by the policy."""
+
+
+@dataclass(frozen=True)
+class NeedsPerson(Consent):
+    """Only a person can say yes; why, for this site alone."""
+
+
+@dataclass(frozen=True)
+class Refused(Consent):
+    """It cannot be answered here; why, in a sentence that may be posted."""
+
+
+@dataclass(frozen=True)
+class SiteFacts:
+    """What a site knows of itself when it is asked.
+
+    Parameters
+    ----------
+    columns : sequence of str
+        Of its data.
+    epsilon_left, delta_left : float
+        Of its budget, for these records.
+    asker : str
+        The member that asks.
+    spent : function of a period
+        Epsilon that this policy approved in the present question, day, month or year.
+    records : int
+        How many it has; of a table the number of its rows.
+    codebook : Codebook, optional
+        Of its data.
+    protocols : sequence of str
+        Which it can take part in now.
+    """
+
+    columns: Sequence[str]
+    epsilon_left: float
+    delta_left: float
+    asker: str
+    spent: Callable[[str], float]
+    records: int
+    codebook: Codebook | None = None
+    protocols: Sequence[str] = tuple(RULES)
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What a site says yes to without asking a person: all of it must hold.
+
+    Parameters
+    ----------
+    kinds : tuple of str
+        Names of questions.
+    columns : tuple of str
+        That a question may read, filter or group by.
+    max_epsilon : float
+        The most that is approved per `per`, for a person with rows here: of questions together.
+    per : str
+        "question", "day", "month" or "year".
+    min_records : int
+        Below so many records a person is asked.
+    protocols : tuple of str
+        That are approved.
+    askers : tuple of str
+        Members whose questions are approved; empty for any that may ask.
+
+    Examples
+    --------
+    >>> from veilsum.fleet.question import Asked
+    >>> policy = Policy(kinds=("count",), columns=(), max_epsilon=1.0)
+    >>> facts = SiteFacts((), 3.0, 0.0, asker="ada", spent=lambda _: 0.0, records=500)
+    >>> decide(FleetQuestion(asks=(Asked("count", ()),), epsilon=1.0, protocol="pool"), facts, policy)
+    Approved(reason='')
+    """
+
+    kinds: tuple[str, ...]
+    columns: tuple[str, ...]
+    max_epsilon: float
+    per: str = "question"
+    min_records: int = 1
+    protocols: tuple[str, ...] = tuple(RULES)
+    askers: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse what no policy can be."""
+        for kind in self.kinds:
+            if kind not in QUESTIONS:
+                raise FleetError(f"kinds of a policy: {kind!r}; {options(kind, QUESTIONS)}")
+        for protocol in self.protocols:
+            if protocol not in RULES:
+                raise FleetError(f"protocols of a policy: {protocol!r}; {options(protocol, RULES)}")
+        if self.per not in PERIODS:
+            raise FleetError(f"per of a policy: {self.per!r}; {options(self.per, PERIODS)}")
+        if not self.max_epsilon > 0:
+            raise FleetError(
+                f"max_epsilon of a policy is a number above 0; found {self.max_epsilon:g}"
+            )
+        if self.min_records < 1:
+            raise FleetError(f"min_records of a policy is at least 1; found {self.min_records}")
+
+    def allows(self, question: FleetQuestion, facts: SiteFacts) -> str:
+        """Why it is for a person to decide; empty where it is not."""
+        asked = [*(one.name for one in question.asks), *(["clipped"] if question.clipped else [])]
+        kinds = [name for name in asked if name not in self.kinds]
+        if kinds:
+            return f"the policy does not approve a {kinds[0]}"
+        others = [name for name in columns_of(question) if name not in self.columns]
+        if others:
+            return f"the policy does not approve column {others[0]}"
+        if question.protocol not in self.protocols:
+            return f"the policy does not approve {question.protocol}"
+        if self.askers and facts.asker not in self.askers:
+            return f"the policy does not approve questions of {facts.asker}"
+        if question.event.delta:
+            return f"the policy approves no delta, and this question has {question.event.delta:g}"
+        if facts.records < self.min_records:
+            return f"this site has fewer than {self.min_records:,} records"
+        if question.timetable is not None and self.per == "question":
+            return "this question is asked again and again, and the policy is per question"
+        before = 0.0 if self.per == "question" else facts.spent(self.per)
+        if before + question.event.epsilon > self.max_epsilon * (1 + 1e-9):
+            already = f" after {before:g}" if before else ""
+            return (
+                f"epsilon {question.event.epsilon:g}{already} is more than the {self.max_epsilon:g} per {self.per} "
+                "of the policy"
+            )
+        return ""
+
+
+def columns_of(question: FleetQuestion) -> list[str]:
+    """What is read of a site's table."""
+    settled = question.settled()
+    return settled.view.names([one.question for one in settled.asked])
+
+
+def decide(question: FleetQuestion, facts: SiteFacts, policy: Policy | None = None) -> Consent:
+    """What a site says to a question, before a row is read.
+
+    Parameters
+    ----------
+    question
+        As it was posted.
+    facts
+        Of the site.
+    policy
+        Of site.toml; without one a person is asked.
+    """
+    if reason := impossible(question, facts):
+        return Refused(reason)
+    if policy is None:
+        return NeedsPerson("this site has no [policy]")
+    reason = policy.allows(question, facts)
+    return NeedsPerson(reason) if reason else Approved()
+
+
+def impossible(question: FleetQuestion, facts: SiteFacts) -> str:
+    """Why a site cannot answer, in a sentence that may be posted; empty where it can."""
+    try:
+        wanted = columns_of(question)
+    except FleetError as error:
+        return str(error)
+    if question.protocol not in facts.protocols:
+        return f"this site cannot take part in a {question.protocol}"
+    for name in wanted:
+        if name not in facts.columns:
+            return f"this site has no column {name!r}"
+    if question.codebook is not None:
+        if facts.codebook is None:
+            return "this site has no codebook, and the question is for sites that share one"
+        if facts.codebook.digest(wanted) != question.codebook:
+            return "this site's codebook says another thing of these columns than the asker's"
+    over = question.event.epsilon > facts.epsilon_left * (1 + 1e-9)
+    if over or question.event.delta > facts.delta_left * (1 + 1e-9):
+        return "this site's budget has less left than the question costs"
+    return ""
+
+
+@dataclass(frozen=True)
+class QualityLine:
+    """What an answer would be worth."""
+
+    title: str
+    forecast: Forecast
+
+
+@dataclass(frozen=True)
+class Preview:
+    """What a person is shown before yes: nothing in it is computed from rows.
+
+    Parameters
+    ----------
+    title : str
+        What is asked.
+    columns : tuple of str
+        What is read.
+    promise : Guarantee
+        Of one answer.
+    epsilon, delta : float
+        What it costs a record here.
+    epsilon_after, delta_after : float
+        What is left then.
+    quality : tuple of QualityLine
+        For each question, with so many sites and records.
+    sites, records : int
+        For which the quality is: records are assumed, not counted.
+    example : tuple of int
+        The first components of what a site *without rows* would add to the sum: noise alone.
+    length : int
+        How many there are.
+    """
+
+    title: str
+    columns: tuple[str, ...]
+    promise: Guarantee
+    epsilon: float
+    delta: float
+    epsilon_after: float
+    delta_after: float
+    quality: tuple[QualityLine, ...]
+    sites: int
+    records: int
+    example: tuple[int, ...]
+    length: int
+
+    def sentences(self) -> list[str]:
+        """All of it, in words."""
+        reads = ", ".join(self.columns) or "no column, only how many rows there are"
+        delta = f" and delta {self.delta:g}" if self.delta else ""
+        found = [
+            f"Asked: {self.title}. It reads {reads}.",
+            f"It costs epsilon {upward(self.epsilon)}{delta} of this site's budget; "
+            f"{max(self.epsilon_after, 0.0):g} is left then.",
+        ]
+        found += [
+            f"With {self.sites} sites and {self.records:,} records together, noise would move "
+            f"{one.forecast.of or one.title} by ± {one.forecast.half:.3g} {one.forecast.unit}".rstrip()
+            + "."
+            for one in self.quality
+        ]
+        more = ", ..." if self.length > len(self.example) else ""
+        numbers = "one number" if self.length == 1 else f"{self.length:,} numbers"
+        found.append(
+            f"What would leave is {numbers}. An example, of noise alone, as if this site had no rows: "
+            f"{', '.join(map(str, self.example))}{more}. It is drawn anew each time it is shown, and never "
+            "from your rows: that would be a release."
+        )
+        return [*found, str(self.promise)]
+
+
+def preview(
+    question: FleetQuestion, *, promise: Guarantee, sites: int, draws: Fraction | int, share: Fraction | int,
+    left: tuple[float, float], records_per_site: int = USUAL_RECORDS_SHOWN, entropy: Entropy = SYSTEM,
+) -> Preview:  # fmt: skip
+    """What a person is shown before yes.
+
+    Parameters
+    ----------
+    question
+        What is asked.
+    promise
+        Of `fleet.promise.guarantee_of`.
+    sites
+        How many may take part.
+    draws
+        Of noise in the sum: the sites of a pool, |F|/h of a secure sum.
+    share
+        What this site draws of the noise: 1 of a pool, 1/h of a secure sum.
+    left
+        epsilon and delta of the site's budget, before.
+    records_per_site
+        Assumed.
+    entropy
+        Of the example.
+    """
+    settled, records = question.settled(), sites * records_per_site
+    quality = tuple(
+        QualityLine(one.question.name, forecast_at(one, one.unit.most(records), Fraction(draws)))
+        for one in settled.asked
+    )
+    noise = (
+        int(step)
+        for law, length in zip(noise_for(question, share), question.lengths, strict=True)
+        for step in law.draw(min(length, EXAMPLE), entropy)
+    )
+    return Preview(
+        question.title(), tuple(columns_of(question)), promise, question.event.epsilon,
+        question.event.delta, left[0] - question.event.epsilon, left[1] - question.event.delta, quality,
+        sites, records, tuple(noise)[:EXAMPLE], question.length,
+    )  # fmt: skip
