@@ -166,7 +166,7 @@ def estimate(
     family
         A family, such as `families.Normal(sigma=1.0)`, or the name of one without options.
     privacy
-        `privacy.SignalDP`, `privacy.NetworkDP`, `privacy.MaskedDP` or `privacy.NoPrivacy`.
+        `privacy.SignalDP`, `privacy.NetworkDP`, `privacy.SecureSumDP` or `privacy.NoPrivacy`.
     algorithm
         The name of an algorithm (`veilsum algorithms` lists them), or an `Algorithm`.
     rounds

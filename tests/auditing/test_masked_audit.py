@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from veilsum import algorithms, families, networks
-from veilsum.auditing import audit_masked, audit_problem, masked, masked_likelihoods
+from veilsum.auditing import audit_problem, audit_sum, sum_likelihoods, sums
 from veilsum.errors import PrivacyError
 from veilsum.privacy import Batches, DiscreteLaplace, MaskedDP, MaskedParameters, SignalDP, Skellam
 from veilsum.privacy.laws import GeneralizedDiscreteLaplace
@@ -17,16 +17,16 @@ TERMS = MaskedParameters(16, colluders=4, absent=2, epsilon=1.0, sensitivity_ste
 
 
 def test_as_many_colluders_as_are_covered_learn_no_more_than_epsilon() -> None:
-    report = audit_masked(TERMS, trials=15_000)
+    report = audit_sum(TERMS, trials=15_000)
     assert not report.refuted
     assert report.exact == 1.0
     assert report.lower_bound > 0.7  # the attack is not a weak one
-    assert not audit_masked(TERMS, colluders=0, trials=5_000).refuted
+    assert not audit_sum(TERMS, colluders=0, trials=5_000).refuted
 
 
 def test_half_of_the_noise_is_refuted_by_samples_alone() -> None:
     """beta = 0.5: nine of the fourteen of the smallest roster collude, where four are covered."""
-    report = audit_masked(TERMS, colluders=9, trials=40_000)
+    report = audit_sum(TERMS, colluders=9, trials=40_000)
     assert report.lower_bound > 1.3  # confidence 1 - 1e-6
     assert report.exact is not None
     assert report.exact > report.lower_bound
@@ -36,12 +36,12 @@ def test_half_of_the_noise_is_refuted_by_samples_alone() -> None:
 def test_likelihoods_of_all_draws_together_agree_with_the_claim_and_with_its_quadrature() -> None:
     """By the characteristic function of what each member draws; the quadrature starts from the sum."""
     for terms in (TERMS, replace(TERMS, epsilon=0.25, sensitivity_steps=4096)):
-        covered = masked_likelihoods(terms)
+        covered = sum_likelihoods(terms)
         assert covered is not None
         assert covered.exact == pytest.approx(terms.epsilon, rel=1e-9)
         assert not covered.refuted
         for count in (5, 9, 13):
-            more = masked_likelihoods(terms, count)
+            more = sum_likelihoods(terms, count)
             assert more is not None
             assert more.refuted
             assert more.exact == pytest.approx(terms.epsilon_against(count), rel=1e-9)
@@ -49,10 +49,10 @@ def test_likelihoods_of_all_draws_together_agree_with_the_claim_and_with_its_qua
 
 def test_likelihoods_of_a_vector_are_those_of_its_components_together() -> None:
     vector = MaskedParameters(16, 4, 2, epsilon=1.0, sensitivity_steps=8, dimension=2)
-    found = masked_likelihoods(vector)
+    found = sum_likelihoods(vector)
     assert found is not None
     assert found.exact == pytest.approx(1.0, rel=1e-9)
-    assert masked_likelihoods(VECTOR) is None, "a loss says nothing of a delta"
+    assert sum_likelihoods(VECTOR) is None, "a loss says nothing of a delta"
 
 
 def test_likelihoods_refute_a_law_that_is_a_hundredth_of_a_percent_too_narrow(
@@ -60,7 +60,7 @@ def test_likelihoods_refute_a_law_that_is_a_hundredth_of_a_percent_too_narrow(
 ) -> None:
     law = TERMS.noise.shrunk(0.9999)
     monkeypatch.setattr(MaskedParameters, "noise", law)
-    found = masked_likelihoods(replace(TERMS))
+    found = sum_likelihoods(replace(TERMS))
     assert found is not None
     assert found.refuted
 
@@ -68,10 +68,10 @@ def test_likelihoods_refute_a_law_that_is_a_hundredth_of_a_percent_too_narrow(
 @pytest.mark.parametrize("epsilon", [1e-3, 14.9, 16.0])
 def test_likelihoods_beyond_what_floats_resolve_are_left_out(epsilon: float) -> None:
     """A rounding error must not refute a claim that holds."""
-    found = masked_likelihoods(replace(TERMS, epsilon=epsilon, sensitivity_steps=4096))
+    found = sum_likelihoods(replace(TERMS, epsilon=epsilon, sensitivity_steps=4096))
     assert (found is None) == (epsilon != 14.9)
     assert found is None or not found.refuted
-    most = masked_likelihoods(TERMS, TERMS.smallest_roster - 1)
+    most = sum_likelihoods(TERMS, TERMS.smallest_roster - 1)
     assert most is not None
     assert most.refuted
 
@@ -92,15 +92,15 @@ def test_what_agents_draw_is_audited_and_not_only_what_simulations_draw(
     terms: Any, noise: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Confidence 1 - 1e-6: the sampler of agents is the one that is patched to draw nothing."""
-    sound = audit_masked(terms, drawn_exactly=True, trials=200)
+    sound = audit_sum(terms, drawn_exactly=True, trials=200)
     assert not sound.refuted
     assert ", exact" in str(sound)
     monkeypatch.setattr(noise, "draw", zeros)
-    patched = audit_masked(terms, drawn_exactly=True)
+    patched = audit_sum(terms, drawn_exactly=True)
     assert patched.refuted
     assert patched.lower_bound > terms.epsilon
     assert patched.sampler == "exact", "every member's own draw"
-    blind = audit_masked(terms, trials=2000)  # the weakened variant looks at the other sampler
+    blind = audit_sum(terms, trials=2000)  # the weakened variant looks at the other sampler
     assert not blind.refuted
     assert ", floating-point sampler)" in str(blind)
 
@@ -108,28 +108,28 @@ def test_what_agents_draw_is_audited_and_not_only_what_simulations_draw(
 def test_a_sampler_that_is_too_slow_draws_the_parts_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(masked, "LONGEST", 0.0)
-    found = audit_masked(TERMS, drawn_exactly=True)
+    monkeypatch.setattr(sums, "LONGEST", 0.0)
+    found = audit_sum(TERMS, drawn_exactly=True)
     assert not found.refuted  # alarm below 1e-6
     monkeypatch.setattr(DiscreteLaplace, "draw", zeros)  # of all honest members together
-    assert audit_masked(TERMS, drawn_exactly=True).refuted
+    assert audit_sum(TERMS, drawn_exactly=True).refuted
     assert ", exact (parts at once) sampler)" in str(found)
 
 
 def test_vectors_too() -> None:
     vector = MaskedParameters(16, 4, 2, epsilon=1.0, sensitivity_steps=8, dimension=2)
-    assert not audit_masked(vector, trials=8_000).refuted
-    weak = audit_masked(vector, colluders=9, trials=20_000)
+    assert not audit_sum(vector, trials=8_000).refuted
+    weak = audit_sum(vector, colluders=9, trials=20_000)
     assert weak.exact is None
     assert weak.refuted
 
 
 def test_many_members_are_drawn_together() -> None:
     many = MaskedParameters(400, 100, 50, epsilon=1.0, sensitivity_steps=64)
-    assert not audit_masked(many, trials=15_000).refuted
-    assert audit_masked(many, colluders=225, trials=40_000).lower_bound > 1.0
+    assert not audit_sum(many, trials=15_000).refuted
+    assert audit_sum(many, colluders=225, trials=40_000).lower_bound > 1.0
     with pytest.raises(PrivacyError, match=r"at most 349 .* n - absent = 350 members"):
-        audit_masked(many, colluders=350)
+        audit_sum(many, colluders=350)
 
 
 def test_a_problem_is_audited_as_its_masked_sum() -> None:
@@ -156,7 +156,7 @@ def test_a_stream_is_audited_batch_by_batch() -> None:
     # two readings of a batch move its sum by twice as much: the claim for one does not hold for them
     terms = made_terms(todo)
     double = replace(terms, epsilon=2.0, sensitivity_steps=2 * terms.sensitivity_steps)
-    both = audit_masked(double, trials=15_000)
+    both = audit_sum(double, trials=15_000)
     assert both.lower_bound > 1.3
     assert not both.refuted  # two readings cost two epsilon
 

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from veilsum import algorithms, families, networks, theory
-from veilsum.auditing import audit_masked
+from veilsum.auditing import audit_sum
 from veilsum.errors import PrivacyError
 from veilsum.privacy import (
     Batches,
@@ -118,8 +118,8 @@ def test_more_colluders_cost_gradually() -> None:
 
 def test_the_audit_takes_it() -> None:
     many = replace(TERMS, n=60, colluders=20, absent=4)
-    assert not audit_masked(many, trials=2_000).refuted
-    weak = audit_masked(TERMS, colluders=13, trials=6_000)  # a tenth of the noise
+    assert not audit_sum(many, trials=2_000).refuted
+    weak = audit_sum(TERMS, colluders=13, trials=6_000)  # a tenth of the noise
     assert weak.refuted
 
 

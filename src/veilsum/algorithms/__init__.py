@@ -30,6 +30,7 @@ from veilsum.algorithms.chebyshev import Chebyshev
 from veilsum.algorithms.first_order import FirstOrder, FirstOrderEdges, FirstOrderOnline
 from veilsum.algorithms.graph_homomorphic import GraphHomomorphic
 from veilsum.algorithms.jacobi import Jacobi
+from veilsum.algorithms.keepers import Keepers
 from veilsum.algorithms.learn import Learn
 from veilsum.algorithms.learn_network import LearnDynamic, LearnDynamicAsPublished, LearnNetwork
 from veilsum.algorithms.masked_learn import MaskedLearn
@@ -37,15 +38,19 @@ from veilsum.algorithms.masked_session import MaskedAlgorithm
 from veilsum.algorithms.masked_sum import MaskedSum
 from veilsum.algorithms.naive_network import NaiveNetwork
 from veilsum.algorithms.push_sum import PushSum, PushSumLearn
+from veilsum.algorithms.secure_learn import SecureLearn
+from veilsum.algorithms.secure_sum import SecureSum
+from veilsum.algorithms.summed import SummedAlgorithm
 from veilsum.algorithms.table import Response, keeps_differences, response
 from veilsum.errors import AlgorithmError
 
 __all__ = [
     "ALGORITHMS", "Algorithm", "Average", "Batched", "Chebyshev", "Coefficients", "FirstOrder",
-    "FirstOrderEdges", "FirstOrderOnline", "GraphHomomorphic", "Jacobi", "Learn", "LearnDynamic",
-    "LearnDynamicAsPublished", "LearnNetwork", "MaskedAlgorithm", "MaskedLearn", "MaskedSum",
-    "NaiveNetwork", "PushSum", "PushSumLearn", "Response", "Sensitivities", "State", "check", "get",
-    "init", "keeps_differences", "names", "response", "step", "update",
+    "FirstOrderEdges", "FirstOrderOnline", "GraphHomomorphic", "Jacobi", "Keepers", "Learn",
+    "LearnDynamic", "LearnDynamicAsPublished", "LearnNetwork", "MaskedAlgorithm", "MaskedLearn",
+    "MaskedSum", "NaiveNetwork", "PushSum", "PushSumLearn", "Response", "SecureLearn", "SecureSum",
+    "Sensitivities", "State", "SummedAlgorithm", "check", "get", "init", "keeps_differences", "names",
+    "response", "step", "update",
 ]  # fmt: skip
 
 
@@ -174,7 +179,7 @@ def fits(algorithm: Algorithm | type[Algorithm], network: Network) -> None:
             f"algorithm {algorithm.name} has {session.members} members and the network "
             f"{network.size} agents"
         )
-    if network.dynamic and algorithm.masked:
+    if network.dynamic and algorithm.summed:
         raise AlgorithmError(
             f"algorithm {algorithm.name} is simulated as floods over one fixed network, and this one "
             "is dynamic; use fixed weights (of real agents' links it is enough that records get "

@@ -25,7 +25,7 @@ from veilsum._types import Floats, Network
 from veilsum.errors import AlgorithmError
 
 if TYPE_CHECKING:
-    from veilsum.algorithms.masked_session import MaskedAlgorithm
+    from veilsum.algorithms.summed import SummedAlgorithm
 
 Value = TypeVar("Value", float, Floats)
 
@@ -175,8 +175,10 @@ class Algorithm(ABC):
         The erratum about a statistic that it uses without noise.
     largest_at_lambda_2 : bool
         Whether, of all eigenvalues below 1, its response is largest at lambda_2 by construction.
+    summed : bool
+        Whether xi_t and d_t stand for their means over members, from a sum over a roster.
     masked : bool
-        Whether xi_t and d_t stand for their means over members, from a masked sum.
+        Whether that sum is a masked one.
 
     Examples
     --------
@@ -214,6 +216,7 @@ class Algorithm(ABC):
     claims_network_dp: ClassVar[bool] = False
     bare_erratum: ClassVar[int | None] = None
     largest_at_lambda_2: ClassVar[bool] = False
+    summed: ClassVar[bool] = False
     masked: ClassVar[bool] = False
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -251,8 +254,8 @@ class Algorithm(ABC):
         return now
 
     @property
-    def session(self) -> MaskedAlgorithm | None:
-        """Members, roster and floods of a masked sum; None where nothing is masked."""
+    def session(self) -> SummedAlgorithm | None:
+        """Members, roster and floods of a sum over a roster; None of a recursion over neighbours."""
         return None
 
     def latest(self, t: int) -> int:

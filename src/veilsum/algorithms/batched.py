@@ -23,11 +23,12 @@ from veilsum.algorithms.base import Algorithm, Coefficients, Sensitivities
 from veilsum.errors import AlgorithmError
 
 if TYPE_CHECKING:
-    from veilsum.algorithms.masked_session import MaskedAlgorithm
+    from veilsum.algorithms.summed import SummedAlgorithm
 
 CHECKED = 32  # rounds whose form is checked before a run; `coefficients` checks the others
 _TAKEN_OVER = (
-    "name", "reference", "formula", "ratio", "static_only", "kinds", "diverges", "masked",
+    "name", "reference", "formula", "ratio", "static_only", "kinds", "diverges", "summed",
+    "masked",
 )  # fmt: skip
 
 
@@ -84,7 +85,7 @@ class Batched(Algorithm):
         object.__setattr__(self, "_inner", tuple(sorted(vars(self.algorithm).items())))
 
     @property
-    def session(self) -> MaskedAlgorithm | None:
+    def session(self) -> SummedAlgorithm | None:
         """That of the algorithm."""
         return self.algorithm.session
 

@@ -2,25 +2,19 @@
 
     nu_t = (t-1)/t nu_{t-1} + 1/t mean over F of (xi_t + d_t)
 
-A round is a reading, and the session of round t, 5 diameter hops of flooding, fits before the next
-one; where it does not, its result enters `delay` rounds later. With batches (`Batched`) there is a
-session where a batch closes, of the sums of its readings: the noise of one session in place of as
-many as there are readings. All agents have the same estimate, so that what remains beside the noise
-is sampling: the error against E xi is sqrt(n) sigma/sqrt(|F| t).
+As secure-learn, with sessions of 5 diameter hops of flooding.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from veilsum import _validate
-from veilsum.algorithms.base import Coefficients
 from veilsum.algorithms.masked_session import MaskedAlgorithm
-from veilsum.errors import AlgorithmError
+from veilsum.algorithms.secure_learn import SecureLearn
 
 
 @dataclass(frozen=True)
-class MaskedLearn(MaskedAlgorithm):
+class MaskedLearn(MaskedAlgorithm, SecureLearn):
     """nu_t = (t-1)/t nu_{t-1} + 1/t mean over F of (xi_t + d_t).
 
     Parameters
@@ -38,38 +32,6 @@ class MaskedLearn(MaskedAlgorithm):
     (0.0, 1.0, 0.5, 2)
     """
 
-    delay: int = 0
-
     name = "masked-learn"
     reference = "a masked sum for every batch of a stream"
     formula = "nu_t = (t-1)/t nu_{t-1} + 1/t mean over F of (xi_t + d_t)"
-    online = True
-
-    def __post_init__(self) -> None:
-        """Check the members and the delay."""
-        super().__post_init__()
-        _validate.at_least(AlgorithmError, 0, delay=self.delay)
-
-    @property
-    def arrival(self) -> int:
-        """The round in which the session of the first reading, a batch by itself, is over."""
-        return self.enters(1)
-
-    def latest(self, t: int) -> int:
-        """Reading t - delay, or none."""
-        return max(t - self.delay, 0)
-
-    def readings(self, t: int) -> int:
-        """One, once there is a result."""
-        return 1 if self.latest(t) else 0
-
-    def enters(self, reading: int) -> int:
-        """After the delay."""
-        return reading + self.delay
-
-    def coefficients(self, t: int) -> Coefficients:
-        """(t-1)/t of what there is and 1/t of the mean, t counted from the first result."""
-        s = self.latest(t)
-        if not s:
-            return Coefficients(own=1.0)
-        return Coefficients(own=(s - 1) / s, innovation=1 / s, noise=1 / s)

@@ -1,45 +1,30 @@
 """A session of a masked sum on a graph: who is in it, how long it takes, what it sends.
 
 A session floods five kinds of signed records one after the other (Present, Roster, Commit, Ready,
-Masked), each over the diameter of the graph, and every agent then has the same sum over the roster
-F; deadlines of real agents come on top. One that fails after members have sent is repeated, with
-new noise and at the same cost.
-
-The weights A play no part: xi_t and d_t stand for their means over F. d_i is what member i draws, a
-part of noise that many honest members make up together (`veilsum.privacy.masked`).
+Masked). One that fails after members have sent is repeated, with new noise and at the same cost.
 """
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, Self
-
-import numpy as np
 
 from veilsum import _validate
-from veilsum._types import Floats, Network
-from veilsum.algorithms.base import Algorithm, Coefficients, Sensitivities
+from veilsum.algorithms.summed import CROSSINGS, SummedAlgorithm
 from veilsum.errors import AlgorithmError
 
 FLOODS = 5  # Present, Roster, Commit, Ready, Masked
 RECORD_BYTES = 700  # of a member's Present, Commit, Ready and Masked, with a label of 3 bytes
-CROSSINGS = 2  # a flooded record crosses a link at most once in each direction
 COMPONENT_BYTES = 8  # of each further component, once
 
 
 @dataclass(frozen=True)
-class MaskedAlgorithm(Algorithm):
+class MaskedAlgorithm(SummedAlgorithm):
     """An algorithm of masked sums; abstract.
 
     Parameters
     ----------
-    members : int
-        n, the members of the network.
-    hops : int
-        The diameter of the graph: how many rounds a flood takes.
-    missing : int
-        Members that are not in the roster: the last ones in the order of the network.
+    members, hops, missing : int
+        As for `SummedAlgorithm`.
     restarts : int
         Sessions of a query that failed after members had sent; each costs as much as one that
         succeeds.
@@ -52,48 +37,16 @@ class MaskedAlgorithm(Algorithm):
     (True, 8, 20)
     """
 
-    members: int
-    hops: int
-    missing: int = 0
     restarts: int = 0
 
-    start = Coefficients()
-    static_only = fitted = masked = True
+    masked = True
+    what = "masked sum"
+    flooded = FLOODS
 
     def __post_init__(self) -> None:
-        """Check that there is somebody to add up."""
-        _validate.at_least(AlgorithmError, 2, members=self.members)
-        _validate.at_least(AlgorithmError, 1, hops=self.hops)
-        _validate.at_least(AlgorithmError, 0, missing=self.missing, restarts=self.restarts)
-        if self.missing >= self.members:
-            raise AlgorithmError(
-                f"missing must be below members = {self.members}; found {self.missing}"
-            )
-
-    @classmethod
-    def for_network(cls, network: Network, **options: Any) -> Self:
-        """Read the members and the diameter off the network."""
-        options.setdefault("members", network.size)
-        if "hops" not in options:
-            found = getattr(network, "diameter", None)
-            if found is None:
-                raise AlgorithmError(
-                    "the diameter of this network is not known; state it as hops=..."
-                )
-            options["hops"] = max(int(found), 1)
-        made = cls(**options)
-        least = getattr(network, "least_diameter", 0)
-        if made.hops < least:
-            raise AlgorithmError(
-                f"hops = {made.hops} is less than the diameter of this network, {least}: floods "
-                "would not reach everybody; leave hops out, or state at least as many"
-            )
-        return made
-
-    @property
-    def session(self) -> MaskedAlgorithm:
-        """Itself."""
-        return self
+        """Check the restarts too."""
+        super().__post_init__()
+        _validate.at_least(AlgorithmError, 0, restarts=self.restarts)
 
     @property
     def floods(self) -> str:
@@ -104,38 +57,14 @@ class MaskedAlgorithm(Algorithm):
     @property
     def session_rounds(self) -> int:
         """Rounds of flooding that a query takes, those of its restarts included."""
-        return (self.restarts + 1) * FLOODS * self.hops
+        return (self.restarts + 1) * super().session_rounds
 
-    @property
-    @abstractmethod
-    def arrival(self) -> int:
-        """The first round with a result: before it, there is no estimate."""
-
-    def check_rounds(self, rounds: int) -> None:
-        """Raise if the rounds end before the first result."""
-        if rounds < self.arrival:
-            after = f"a delay of {self.arrival - 1} rounds" if self.online else f"{self.hops} hops"
-            raise AlgorithmError(
-                f"a masked sum over {after} has no result before round {self.arrival}, and rounds = "
-                f"{rounds}; run at least as many"
-            )
-
-    @property
-    def roster(self) -> int:
-        """|F|, the members that are added up."""
-        return self.members - self.missing
-
-    @property
-    def mass(self) -> Floats:
-        """(members,): the weight of each member's signal, 1/|F| or 0."""
-        present = np.arange(self.members) < self.roster
-        return np.asarray(present / self.roster)
-
-    def bytes_per_link(self, dimension: int = 1) -> int:
+    def bytes_per_link(
+        self,
+        dimension: int = 1,
+        colluders: int | None = None,  # noqa: ARG002 - the same whatever is covered
+        absent: int | None = None,  # noqa: ARG002
+    ) -> int:
         """What all sessions of a query send over one link at most, both directions together."""
         one = RECORD_BYTES + COMPONENT_BYTES * (dimension - 1)
         return (self.restarts + 1) * self.roster * CROSSINGS * one
-
-    def sensitivities(self, t: int) -> Sensitivities:  # noqa: ARG002 - the same in every round
-        """1 per unit of a member's statistic, and nothing of a neighbour's estimate."""
-        return Sensitivities(signal=1.0, network=0.0)

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from veilsum.algorithms.base import Coefficients
 from veilsum.algorithms.masked_session import MaskedAlgorithm
+from veilsum.algorithms.secure_sum import SecureSum
 
 
 @dataclass(frozen=True)
-class MaskedSum(MaskedAlgorithm):
+class MaskedSum(MaskedAlgorithm, SecureSum):
     """nu_t = mean over F of (xi + d) once the session is over, 0 before.
 
     Parameters
@@ -34,14 +34,3 @@ class MaskedSum(MaskedAlgorithm):
     name = "masked-sum"
     reference = "secure aggregation without a server, noise in parts"
     formula = "nu_t = mean over F of (xi + d) from round 5 diameter on, 0 before"
-
-    @property
-    def arrival(self) -> int:
-        """R, the round from which on every agent has the result."""
-        return self.session_rounds
-
-    def coefficients(self, t: int) -> Coefficients:
-        """Keep what there is; in round R, take the result."""
-        if t == self.arrival:
-            return Coefficients(innovation=1.0, noise=1.0)
-        return Coefficients(own=1.0)

@@ -193,7 +193,7 @@ def keeps_differences(algorithm: Algorithm) -> bool:
     >>> algorithms.keeps_differences(algorithms.LearnNetwork())
     True
     """
-    if not algorithm.online or algorithm.masked:
+    if not algorithm.online or algorithm.summed:
         return False
     left = _left(algorithm, 2 * SETTLED)
     early, late = min(left[SETTLED // 2 : SETTLED]), min(left[SETTLED:])

@@ -29,7 +29,6 @@ from veilsum.auditing.lipschitz import (
     upper_end,
 )
 from veilsum.auditing.lower_bound import FAULT, runs_for, smallest_fault
-from veilsum.auditing.masked import audit_masked, masked_likelihoods
 from veilsum.auditing.mechanism import AuditReport, audit
 from veilsum.auditing.problem import (
     audit_likelihoods,
@@ -38,6 +37,7 @@ from veilsum.auditing.problem import (
     best_connected,
     worst_neighbours,
 )
+from veilsum.auditing.sums import audit_sum, sum_likelihoods
 from veilsum.auditing.transcripts import (
     Ball,
     PlantedSignal,
@@ -60,9 +60,9 @@ __all__ = [
     "adjacent",
     "audit",
     "audit_likelihoods",
-    "audit_masked",
     "audit_neighbour",
     "audit_problem",
+    "audit_sum",
     "ball",
     "best_connected",
     "column_sums",
@@ -75,12 +75,12 @@ __all__ = [
     "gradient",
     "grid_support",
     "inversion_support",
-    "masked_likelihoods",
     "message_mechanism",
     "numpy_support",
     "runs_for",
     "signal_moves",
     "smallest_fault",
+    "sum_likelihoods",
     "support_attack",
     "transcript_mechanism",
     "upper_end",

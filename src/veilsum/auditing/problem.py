@@ -31,8 +31,8 @@ from veilsum.auditing.exact import (
     signal_moves,
 )
 from veilsum.auditing.lower_bound import FAULT
-from veilsum.auditing.masked import audit_masked, masked_likelihoods
 from veilsum.auditing.mechanism import MOST_EPSILON, AuditReport, additive, audit
+from veilsum.auditing.sums import audit_sum, sum_likelihoods
 from veilsum.auditing.transcripts import (
     TranscriptMechanism,
     heaviest_neighbour,
@@ -41,8 +41,8 @@ from veilsum.auditing.transcripts import (
     view_mechanism,
 )
 from veilsum.errors import PrivacyError
-from veilsum.privacy import Guarantee, MaskedParameters, Status, guarantee_of, network_cost
-from veilsum.privacy.mechanisms import MaskedMechanism
+from veilsum.privacy import Guarantee, SecureParameters, Status, guarantee_of, network_cost
+from veilsum.privacy.mechanisms import SecureMechanism
 from veilsum.simulation import Problem
 
 Floats = NDArray[np.float64]
@@ -86,9 +86,10 @@ def audit_problem(
     """Attack the signal of the best-connected agent through all that it sends in `rounds` rounds.
 
     Pairs of signals are tried all over the family's support, its edges included. Where the scale is
-    public, the report has the exact loss against whoever sees all messages of all agents. A masked
-    sum is attacked as `audit_masked` does, one session of it; against more colluders than it covers
-    nothing is claimed, and the report compares with `MaskedParameters.epsilon_against`.
+    public, the report has the exact loss against whoever sees all messages of all agents. A sum
+    over a roster is attacked as `audit_sum` does, one query of it, of a masked one a session; against
+    more colluders than it covers nothing is claimed, and the report compares with
+    `SecureParameters.epsilon_against`.
 
     Parameters
     ----------
@@ -105,9 +106,9 @@ def audit_problem(
     fault : float
         The fraction of the noise that, if it were missing, must be found.
     colluders : int, optional
-        How many members collude against a masked sum; those that its claim covers if left out.
+        How many members collude against a sum over a roster; those that its claim covers if left out.
     drawn_exactly : bool
-        Whether the noise of a masked sum is drawn as agents draw it.
+        Whether the noise of such a sum is drawn as agents draw it.
 
     Returns
     -------
@@ -118,7 +119,7 @@ def audit_problem(
     ------
     PrivacyError
         If nothing is guaranteed, no two signals are adjacent, or colluders or exact draws are asked
-        for and nothing is masked.
+        for and noise is local.
 
     Examples
     --------
@@ -135,11 +136,11 @@ def audit_problem(
     False
     """
     todo = at_smallest_epsilon(problem)
-    if todo.privacy.masked:
+    if todo.privacy.summed:
         made = todo.plan.mechanism(todo.privacy.epsilon, 1)
-        assert isinstance(made, MaskedMechanism)
+        assert isinstance(made, SecureMechanism)
         named = name or todo.algorithm.name
-        report = audit_masked(made.terms, colluders, trials, rng, named, fault, drawn_exactly)
+        report = audit_sum(made.terms, colluders, trials, rng, named, fault, drawn_exactly)
         return _as_covered(report, made.terms, colluders)
     if colluders is not None:
         raise PrivacyError(
@@ -148,7 +149,7 @@ def audit_problem(
         )
     if drawn_exactly:
         raise PrivacyError(
-            f"drawn_exactly is for masked sums, and the noise of {todo.algorithm.name} is local; "
+            f"drawn_exactly is for sums over a roster, and the noise of {todo.algorithm.name} is local; "
             "leave it out"
         )
     pairs = adjacent(todo.family, todo.privacy.reach)
@@ -190,8 +191,8 @@ def audit_problem(
 def audit_likelihoods(problem: Problem, name: str = "") -> AuditReport | None:
     """Attack the signal of the best-connected agent by the likelihoods of all messages of all agents.
 
-    Nothing is sampled: the loss of the worst pair of signals is exact, and the same each time. A masked
-    sum is attacked as `masked_likelihoods` does, one session of it.
+    Nothing is sampled: the loss of the worst pair of signals is exact, and the same each time. A sum
+    over a roster is attacked as `sum_likelihoods` does, one query of it.
 
     Parameters
     ----------
@@ -228,10 +229,10 @@ def audit_likelihoods(problem: Problem, name: str = "") -> AuditReport | None:
     todo = at_smallest_epsilon(problem)
     if todo.privacy.delta:
         return None
-    if todo.privacy.masked:
+    if todo.privacy.summed:
         made = todo.plan.mechanism(todo.privacy.epsilon, 1)
-        assert isinstance(made, MaskedMechanism)
-        return masked_likelihoods(made.terms, name=name or todo.algorithm.name)
+        assert isinstance(made, SecureMechanism)
+        return sum_likelihoods(made.terms, name=name or todo.algorithm.name)
     pairs, agent = adjacent(todo.family, todo.privacy.reach), best_connected(todo)
     loss = _exact_signal(todo, agent, pairs) if pairs else None
     if loss is None:
@@ -276,7 +277,7 @@ def _message_ratio(
     return ratio
 
 
-def _as_covered(report: AuditReport, terms: MaskedParameters, colluders: int | None) -> AuditReport:
+def _as_covered(report: AuditReport, terms: SecureParameters, colluders: int | None) -> AuditReport:
     """The report, compared with what is stated where more collude than are covered."""
     if colluders is None or colluders <= terms.colluders:
         return report

@@ -202,7 +202,7 @@ def _warnings(plan: Proposal) -> Iterator[str]:
 
 
 def _notes(plan: Proposal) -> Iterator[str]:
-    """What guarantees rest on, each once with its algorithms; how long a masked sum takes."""
+    """What guarantees rest on, each once with its algorithms; how long a sum takes."""
     trusts: dict[str, list[str]] = {}
     for candidate in plan.candidates:
         trusts.setdefault(candidate.trust, []).append(candidate.algorithm)
@@ -211,11 +211,15 @@ def _notes(plan: Proposal) -> Iterator[str]:
     flooding = max((c.flooding for c in plan.candidates), default=0)
     if flooding:
         yield (
-            f"A round of masked-learn is a reading; a masked sum takes {flooding} rounds of flooding, "
+            f"A round of {listed(_flooded(plan))} is a reading; its sum takes {flooding} rounds of flooding, "
             "before the next one."
         )
     yield from dict.fromkeys(f"{c.algorithm}: {c.reason}." for c in plan.candidates if c.reason)
     yield "No signal is read and nothing is spent: errors are expectations."
+
+
+def _flooded(plan: Proposal) -> list[str]:
+    return list(dict.fromkeys(c.algorithm for c in plan.candidates if c.flooding))
 
 
 def _curves(plan: Proposal) -> Iterator[Row]:
@@ -239,7 +243,7 @@ def _curves(plan: Proposal) -> Iterator[Row]:
 def rounds_drawn(plan: Proposal) -> list[int]:
     """Rows of the plan's surface that have a curve: its rounds, and parts of them that differ.
 
-    A masked sum has no estimate before its session ends, and changes no more after it.
+    A sum over a roster has no estimate before its floods end, and changes no more after it.
     """
     session = plan.problem.algorithm.session
     first = 1 if session is None else session.arrival

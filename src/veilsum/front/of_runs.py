@@ -328,7 +328,7 @@ def _by_round(answer: Answer, result: Result, k: int) -> Iterator[Row]:
 
 
 def _arrival(result: Result) -> int:
-    """The first round with an estimate: that of a stream is 1, of a masked sum the end of its session."""
+    """The first round with an estimate: that of a stream is 1, of a sum the end of its floods."""
     algorithm = result.problem.algorithm
     first = algorithm.session.arrival if algorithm.session is not None else 0
     return max(first, int(algorithm.online))

@@ -187,6 +187,9 @@ def whom(promise: Guarantee) -> str:
         return f"to all who are no members (a member may learn more){more}"
     if known.sees is Sees.MEMBERS:
         return f"to any {known.colluders:,} members chosen beforehand{more}"
+    if known.sees is Sees.KEEPERS:
+        both = f"{known.keepers:,} keepers and {known.colluders:,} members"
+        return f"to any {both} chosen beforehand{more}"
     return f"to {known}{more}"
 
 

@@ -35,7 +35,15 @@ if TYPE_CHECKING:
     from veilsum.privacy.mechanisms import MECHANISMS, Choice, LaplaceMechanism, Mechanism, best
     from veilsum.privacy.planning import Plan, plan
     from veilsum.privacy.proofs import guarantee_of, network_cost
-    from veilsum.privacy.requests import MaskedDP, NetworkDP, NoPrivacy, PrivacyRequest, SignalDP
+    from veilsum.privacy.requests import (
+        MaskedDP,
+        NetworkDP,
+        NoPrivacy,
+        PrivacyRequest,
+        SecureSumDP,
+        SignalDP,
+    )
+    from veilsum.privacy.secure import SecureParameters
 
 _WHERE = {
     "Accountant": "accounting",
@@ -63,6 +71,8 @@ _WHERE = {
     "Release": "accounting",
     "ReleaseEvent": "accounting",
     "ScaleRule": "veilsum._statistic",
+    "SecureParameters": "secure",
+    "SecureSumDP": "requests",
     "Sees": "guarantee",
     "SignalDP": "requests",
     "Skellam": "laws",
@@ -104,6 +114,8 @@ __all__ = [
     "Release",
     "ReleaseEvent",
     "ScaleRule",
+    "SecureParameters",
+    "SecureSumDP",
     "Sees",
     "SignalDP",
     "Skellam",

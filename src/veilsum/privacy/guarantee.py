@@ -57,6 +57,13 @@ class Sees(StrEnum):
     TRANSCRIPT = "transcript"  # all messages of one agent
     EVERYONE = "everyone"  # all messages of all agents
     MEMBERS = "members"  # all messages, and what some colluding members know
+    KEEPERS = "keepers"  # all messages, and what some colluding keepers and members know
+
+
+BROKEN = {  # what would have to be, for a guarantee that assumes cryptography not to hold
+    Sees.MEMBERS: "X25519, HKDF, ChaCha20 or Ed25519",
+    Sees.KEEPERS: "X25519, SHAKE256 or Ed25519",
+}
 
 
 @dataclass(frozen=True)
@@ -151,6 +158,8 @@ class Adversary:
         How many messages, or over how many rounds.
     colluders : int
         How many of the other members collude, where that matters; one by itself counts, too.
+    keepers : int
+        How many of the keepers of a secure sum collude.
 
     Examples
     --------
@@ -161,9 +170,15 @@ class Adversary:
     sees: Sees
     messages: int = 1
     colluders: int = 0
+    keepers: int = 0
 
     def __str__(self) -> str:
         """Describe the adversary."""
+        if self.sees is Sees.KEEPERS:
+            return (
+                f"whoever sees all messages and up to {self.keepers} keepers and {self.colluders} "
+                "members together, chosen before the query"
+            )
         if self.sees is Sees.MEMBERS and not self.colluders:
             return "whoever sees all messages and is no member (any one member may learn more)"
         if self.sees is Sees.MEMBERS:
@@ -376,7 +391,7 @@ class Guarantee:
         if not self.assumes:
             return f"{start}: {statement}; {self.reason}{see}."
         sentences = (
-            f"{start}: {statement}, as long as nobody breaks X25519, HKDF, ChaCha20 or Ed25519",
+            f"{start}: {statement}, as long as nobody breaks {BROKEN[self.adversary.sees]}",
             f"{self.reason}{see}",
             self.caveat,
         )
@@ -473,7 +488,7 @@ class Guarantee:
             At which the tighter composition is used.
         """
         _validate.at_least(PrivacyError, 1, k=k)
-        if self.adversary.sees is Sees.MEMBERS:
+        if self.adversary.sees in BROKEN:
             return self  # it covers all messages, and colluders besides
         if not self.unit.neighbours:
             return replace(self, adversary=Adversary(Sees.MESSAGES, k))
@@ -594,7 +609,7 @@ class Guarantee:
         guaranteed is the signals, one agent's at a time. Signals of several agents that move
         together cost the sum of their losses (see erratum 6 for when the largest suffices).
         """
-        if self.adversary.sees is Sees.MEMBERS:
+        if self.adversary.sees in BROKEN:
             return self  # it covers all messages, and colluders besides
         if not self.unit.neighbours:
             return replace(self, adversary=Adversary(Sees.EVERYONE))

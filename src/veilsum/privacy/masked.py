@@ -1,74 +1,31 @@
-"""The masked sum: how much noise each member adds, and what it guarantees against colluders.
-
-n members draw `law.part(1/h)` each, h = n - c - d: whichever d are absent and whichever c of the others
-collude, at least h draws in the sum of a roster are unknown to the adversary, and h of them are one
-draw of the law. The mean over a roster F has the noise variance
-
-    |F| Var(law.part(1/h))/|F|^2 = Var(law)/(h |F|),
-
-|F|/h times that of a trusted server.
-
-Which law is a choice: pure (discrete Laplace of scale t = Delta/eps, by the l1 norm of a move), or with
-a delta Skellam noise Sk(v), by the l2 norm, v the least with which one session costs (epsilon, delta).
-For d components that all move v is about 2 log(1/delta) d Delta^2/eps^2 in place of 2 d^2 Delta^2/eps^2;
-where few of them move, or there are few, pure noise is smaller, and a request with delta is refused.
-
-If only the fraction beta = (unknown draws)/h of the noise is unknown, what is left is `law.part(beta)`,
-and what it costs is the law's own answer (`laws.shares`: a cliff at beta = 1/2; `laws.skellam`: none).
-"""
+"""The masked sum: the noise of a secure sum (`privacy.secure`), and what masks and attempts ask for."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
-from functools import cached_property
 
-from veilsum import _validate
 from veilsum._numbers import upward
 from veilsum.errors import PrivacyError
-from veilsum.privacy.accounting import PrivacyEvent
-from veilsum.privacy.laws import DiscreteLaplace, Law, Skellam, skellam_variance
-from veilsum.privacy.laws.shares import LARGEST_SCALE, SMALLEST_SCALE
+from veilsum.privacy.secure import COMPUTATIONAL, TAIL, SecureParameters
+
+__all__ = ["COMPUTATIONAL", "MODULUS_BITS", "MOST_COMPONENTS", "TAIL", "MaskedParameters"]
 
 MODULUS_BITS = 64
 MOST_COMPONENTS = 1024  # of a statistic: what one message of an agent has room for
-TAIL = 2.0**-60  # probability that the noise of a sum is larger than the modulus has room for
-COMPUTATIONAL = "computational"
 
 
 @dataclass(frozen=True)
-class MaskedParameters:
+class MaskedParameters(SecureParameters):
     """The public numbers of a masked sum.
 
     Parameters
     ----------
-    n : int
-        Members.
-    colluders : int
-        c, how many of the other members may collude.
-    absent : int
-        d, how many members a roster may lack.
-    epsilon : float
-        What one session costs.
-    sensitivity_steps : int
-        Delta, by how many grid steps a statistic may move (l1 norm, rounding included).
+    n, colluders, absent, epsilon, sensitivity_steps, largest_steps, dimension, longest_batch
+        As for `SecureParameters`, epsilon for one session.
+    range_steps, delta, l2_steps
+        As for `SecureParameters`.
     attempts : int
         A, sessions per query.
-    largest_steps : int, optional
-        The largest component of one reading's statistic in grid steps, absolute; Delta if left out.
-    dimension : int
-        Components of the statistic.
-    longest_batch : int
-        The most readings that a member adds up in one query.
-    range_steps : (int, int), optional
-        The least and the largest component of one reading's statistic, between which a sum must lie
-        but for the noise; -largest_steps and largest_steps if left out.
-    delta : float
-        What one session costs beside epsilon: 0 for pure noise, above it for Skellam noise.
-    l2_steps : float, optional
-        By how many grid steps a statistic may move in l2 norm; Delta if left out.
 
     Raises
     ------
@@ -85,52 +42,7 @@ class MaskedParameters:
     1.74
     """
 
-    n: int
-    colluders: int
-    absent: int
-    epsilon: float
-    sensitivity_steps: int
     attempts: int = 1
-    largest_steps: int | None = None
-    dimension: int = 1
-    longest_batch: int = 1
-    range_steps: tuple[int, int] | None = None
-    delta: float = 0.0
-    l2_steps: float | None = None
-
-    def __post_init__(self) -> None:
-        """Check every requirement that privacy or the result rests on."""
-        _validate.at_least(PrivacyError, 2, n=self.n)
-        _validate.at_least(PrivacyError, 0, colluders=self.colluders, absent=self.absent)
-        _validate.at_least(
-            PrivacyError, 1, sensitivity_steps=self.sensitivity_steps, dimension=self.dimension,
-            longest_batch=self.longest_batch,
-        )  # fmt: skip
-        _validate.positive(PrivacyError, epsilon=self.epsilon)
-        _validate.probability(PrivacyError, delta=self.delta)
-        _validate.positive(PrivacyError, l2_steps=self._l2)
-        if self.largest_steps is None:
-            object.__setattr__(self, "largest_steps", self.sensitivity_steps)
-        _validate.at_least(PrivacyError, 1, attempts=self.attempts, largest_steps=self._largest)
-        low, high = self._range
-        if not -self._largest <= low <= high <= self._largest:
-            raise PrivacyError(
-                "range_steps must be a least and a largest number within ±largest_steps = "
-                f"{self._largest}; found {low} and {high}"
-            )
-        self._check_members()
-        if self.dimension > MOST_COMPONENTS:
-            raise PrivacyError(
-                f"a masked sum has at most {MOST_COMPONENTS:,} components, which one message has "
-                f"room for; found {self.dimension:,}; sum fewer, or parts with an epsilon of their own"
-            )
-        if not SMALLEST_SCALE <= self.scale <= LARGEST_SCALE:
-            raise PrivacyError(
-                f"sensitivity_steps/epsilon must lie in 1/1000 .. 2^40; found {float(self.scale):g}; "
-                f"use {'a finer grid (more' if self.scale < 1 else 'a coarser grid (fewer'} steps) or "
-                f"a {'smaller' if self.scale < 1 else 'larger'} epsilon"
-            )
-        self._check_room()
 
     def _check_members(self) -> None:
         left = self.n - self.colluders - 2 * self.absent
@@ -145,6 +57,11 @@ class MaskedParameters:
                 f"attempts must be at most absent + 1 = {self.absent + 1}; found {self.attempts}; each "
                 "further attempt leaves out at least one member"
             )
+        if self.dimension > MOST_COMPONENTS:
+            raise PrivacyError(
+                f"a masked sum has at most {MOST_COMPONENTS:,} components, which one message has "
+                f"room for; found {self.dimension:,}; sum fewer, or parts with an epsilon of their own"
+            )
 
     def _check_room(self) -> None:
         """|sum| <= n longest largest + noise < 2^63, the noise up to a probability of 2^-60."""
@@ -155,121 +72,20 @@ class MaskedParameters:
             )
 
     @property
-    def _l2(self) -> float:
-        l1 = float(self.sensitivity_steps)
-        return l1 if self.l2_steps is None else min(self.l2_steps, l1)
-
-    @property
-    def _largest(self) -> int:
-        return self.largest_steps or 0
-
-    @property
-    def _range(self) -> tuple[int, int]:
-        return self.range_steps or (-self._largest, self._largest)
-
-    @property
-    def honest(self) -> int:
-        """h = n - c - d, the draws that make up one discrete Laplace."""
-        return self.n - self.colluders - self.absent
-
-    @property
-    def smallest_roster(self) -> int:
-        """n - d."""
-        return self.n - self.absent
-
-    @property
-    def scale(self) -> Fraction:
-        """t = Delta/eps, exactly."""
-        return self.sensitivity_steps / Fraction(self.epsilon)
-
-    @cached_property
-    def law(self) -> Law:
-        """The noise of h draws together, which nobody may know less of."""
-        if self.delta:
-            l1 = float(self.sensitivity_steps)
-            return Skellam(skellam_variance(self.epsilon, self.delta, l1, self._l2))
-        return DiscreteLaplace(self.scale)
-
-    def noise_of(self, draws: int) -> Law:
-        """That many members' noise together."""
-        return self.law.part(Fraction(draws, self.honest))
-
-    @cached_property
-    def noise(self) -> Law:
-        """What each member draws, for each component."""
-        return self.noise_of(1)
-
-    def sum_noise(self, members: int) -> Law:
-        """The noise of the sum over a roster."""
-        self._check_roster(members)
-        return self.noise_of(members)
-
-    def mean_variance(self, members: int) -> float:
-        """Var(law)/(h |F|): of each component of the mean over a roster, in steps squared."""
-        return float(self.sum_noise(members).variance) / members**2
-
-    def error_factor(self, members: int) -> float:
-        """sqrt(|F|/h): the noise's standard deviation over that of a trusted server."""
-        self._check_roster(members)
-        return math.sqrt(members / self.honest)
-
-    def noise_tail(self, members: int, probability: float = TAIL) -> int:
-        """Steps that a component of the sum's noise reaches with at most that probability."""
-        return self.sum_noise(members).tail(probability)
-
-    @property
-    def largest_sum(self) -> int:
-        """Steps that a component of a sum exceeds with probability 2^-60 at most."""
-        return self.n * self.longest_batch * self._largest + self.noise_tail(self.n)
-
-    def plausible(self, total: int, readings: Sequence[int]) -> bool:
-        """Whether a component of a sum lies within its bounds plus the noise's tail.
-
-        Parameters
-        ----------
-        total : int
-            In grid steps.
-        readings : sequence of int
-            How many readings each member of the roster contributed.
-        """
-        if not all(1 <= one <= self.longest_batch for one in readings):
-            return False
-        low, high = (sum(readings) * end for end in self._range)
-        tail = self.noise_tail(len(readings))
-        return low - tail <= total <= high + tail
-
-    def epsilon_against(self, colluders: int) -> float:
-        """What one session costs, at the same delta, if that many of the other members collude.
-
-        Parameters
-        ----------
-        colluders : int
-            Members that collude, or omit their noise.
-        """
-        _validate.at_least(PrivacyError, 0, colluders=colluders)
-        unknown = max(1, self.smallest_roster - colluders)  # the agent's own draw is one
-        if unknown >= self.honest:
-            return float(self.epsilon)
-        return self.noise_of(unknown).epsilon(
-            self.sensitivity_steps, self._l2, self.dimension, self.delta
+    def reason(self) -> str:
+        """Why the sum hides a member."""
+        return (
+            f"masks hide all but the sum over a roster, in which the noise of at least {self.honest} "
+            f"honest members is one full {self.law.name} draw"
         )
 
     @property
-    def event(self) -> PrivacyEvent:
-        """The cost of one session, for an accountant."""
-        return self.law.event(
-            self.epsilon, self.sensitivity_steps, self._l2, self.dimension, self.delta
-        )
-
-    @property
-    def noise_cost(self) -> Fraction:
-        """eps, exactly: what one session costs."""
-        return Fraction(self.epsilon)
-
-    @property
-    def assumes(self) -> str:
-        """`COMPUTATIONAL`: an adversary that cannot break X25519, HKDF, ChaCha20 or Ed25519."""
-        return COMPUTATIONAL
+    def per_query(self) -> str:
+        """How many sessions a query takes."""
+        if self.attempts == 1:
+            return "one session"
+        each = f"at most {self.attempts} sessions of epsilon = {upward(self.epsilon)}"
+        return f"{each}, one if the first succeeds"
 
     @property
     def caveat(self) -> str:
@@ -281,9 +97,3 @@ class MaskedParameters:
             f"{more}, epsilon would be {upward(self.epsilon_against(twice), 3)} a session; a "
             "member that omits its noise counts as a colluder"
         )
-
-    def _check_roster(self, members: int) -> None:
-        if not self.smallest_roster <= members <= self.n:
-            raise PrivacyError(
-                f"a roster has {self.smallest_roster} to {self.n} members; found {members}"
-            )

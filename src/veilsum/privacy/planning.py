@@ -9,7 +9,7 @@ scales that the compiled simulator reads. What kind of noise it is, is a class, 
     SmoothPlan        the scale follows the signal (smooth sensitivity); PublishedPlan: as published
     InputPlan         any other mechanism M: M(xi) takes the place of xi wherever it is used
     StreamPlan        the same, with a share of one budget for each reading of a stream
-    MaskedPlan        parts of one noise, in a sum over a roster
+    SecurePlan        parts of one noise, in a sum over a roster; MaskedPlan: with attempts
 
 Agent i's Laplace noise in round t has the scale
 
@@ -30,8 +30,8 @@ rounds divide one budget, times the number of rounds.
 
 Where M(xi) takes the place of xi no other noise is added, and all that follows is post-processing of it.
 Its noise is d = (innovation/noise) (M(xi) - xi), and the scale stated for it is that of Laplace noise with
-the same variance, b = sqrt(Var/2). In a masked sum M(xi) is the member's grid point with its part of the
-noise; what the kernel gets is the mean of M(xi) over the roster, the same at every agent.
+the same variance, b = sqrt(Var/2). In a sum over a roster M(xi) is the member's grid point with its part of
+the noise; what the kernel gets is the mean of M(xi) over the roster, the same at every agent.
 
 Readings in batches (`batches`) are released as sums, xi_t being the sum of the batch that closes in
 round t: a reading moves one of them, by what it moves its own statistic (`Statistic.total`). So the noise
@@ -63,16 +63,18 @@ from veilsum.privacy.mechanisms.base import (
 )
 from veilsum.privacy.mechanisms.choose import BEST, make
 from veilsum.privacy.mechanisms.laplace import LaplaceMechanism
-from veilsum.privacy.mechanisms.masked import MaskedMechanism, grid_step
+from veilsum.privacy.mechanisms.masked import MaskedMechanism
+from veilsum.privacy.mechanisms.secure import SecureMechanism, grid_step
 from veilsum.privacy.mechanisms.smooth_laplace import SmoothLaplaceMechanism, laplace_factor
-from veilsum.privacy.requests import SMOOTH, MaskedDP, PrivacyRequest
+from veilsum.privacy.requests import SMOOTH, MaskedDP, PrivacyRequest, SecureSumDP
+from veilsum.privacy.secure import SecureParameters
 from veilsum.privacy.sensitivity import as_published, factor_as_published, smooth_log, smoothing
 from veilsum.privacy.streams import Horizon
 
 Floats = NDArray[np.float64]
 
-SCALAR_STEPS, VECTOR_STEPS = 2**12, 2**24  # of the grid of a masked sum, per sensitivity
-LONGEST_BATCH = 2**20  # readings that a masked sum makes room for where batches have no longest
+SCALAR_STEPS, VECTOR_STEPS = 2**12, 2**24  # of the grid of a sum, per sensitivity
+LONGEST_BATCH = 2**20  # readings that a sum makes room for where batches have no longest
 ANY = Statistic(1.0, reason="of no family in particular")
 
 
@@ -208,7 +210,7 @@ class Plan(ABC):
         return None
 
     def half_width(self, epsilon: float, rounds: int, confidence: float) -> float | None:
-        """How far noise and rounding move the estimate of a masked sum; None where agents have their own."""
+        """How far noise and rounding move the estimate of a sum; None where agents have their own."""
         return None
 
     def _asked(self, t: int) -> Any:
@@ -493,12 +495,12 @@ class StreamPlan(InputPlan):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class MaskedPlan(InputPlan):
-    """What each member adds to a masked sum, on the grid of the request.
+class SecurePlan(InputPlan):
+    """What each member adds to a sum over a roster, on the grid of the request.
 
     Rounding moves each coordinate by less than one step more, which the noise covers, whether readings
     of a batch are rounded one by one or their sum once. Bounds of the statistic, where there are
-    any, must fit the modulus together, as often as the longest batch has readings.
+    any, must have room in the sum together, as often as the longest batch has readings.
     """
 
     members: int
@@ -509,13 +511,11 @@ class MaskedPlan(InputPlan):
         t: int | None = None,
         agent: int = 0,
         released: bool = False,
-    ) -> MaskedMechanism:
-        """With the parameters of the session."""
-        asked = self.privacy if epsilon is None else self.privacy.at(epsilon)
-        assert isinstance(asked, MaskedDP)
-        statistic, dimension = self.statistic, self.statistic.dimension
-        steps = asked.steps or (SCALAR_STEPS if dimension == 1 else VECTOR_STEPS)
-        step = 1.0 if statistic.whole else grid_step(statistic.l1, steps)
+    ) -> SecureMechanism:
+        """With the parameters of a query."""
+        asked = self._at(epsilon)
+        statistic = self.statistic
+        step = self._step(asked)
         paid = statistic.error <= statistic.l1  # else agents refuse it
         known = statistic if paid else replace(statistic, error=0.0)
         l1, l2 = known.steps(step)
@@ -523,27 +523,44 @@ class MaskedPlan(InputPlan):
         if statistic.bounded:
             low, high = min(statistic.low), max(statistic.high)
             within = math.floor(low / step), math.ceil(high / step)
-        session_epsilon, session_delta = asked.session_cost
-        longest = 1 if asked.batches is None else asked.batches.longest or LONGEST_BATCH
-        terms = MaskedParameters(
-            self.members, asked.colluders, asked.absent, session_epsilon, l1, asked.attempts,
-            None if within is None else max(1, *map(abs, within)), dimension, longest, within,
-            session_delta, l2,
-        )  # fmt: skip
-        return MaskedMechanism(session_epsilon, statistic.l1, step, terms, statistic.whole)
+        epsilon, delta = asked.query_cost
+        numbers: dict[str, Any] = {
+            "n": self.members, "epsilon": epsilon, "delta": delta, "sensitivity_steps": l1,
+            "l2_steps": l2, "dimension": statistic.dimension, "range_steps": within,
+            "largest_steps": None if within is None else max(1, *map(abs, within)),
+            "longest_batch": 1 if asked.batches is None else asked.batches.longest or LONGEST_BATCH,
+        }  # fmt: skip
+        return self._with(asked, numbers, step)
+
+    def _with(self, asked: SecureSumDP, numbers: dict[str, Any], step: float) -> SecureMechanism:
+        """With what the request covers."""
+        covered = asked.keepers(self.members)
+        terms = SecureParameters(colluders=covered.colluders, absent=covered.absent, **numbers)
+        return SecureMechanism(terms.epsilon, self.statistic.l1, step, terms, self.statistic.whole)
+
+    def _at(self, epsilon: float | None) -> SecureSumDP:
+        asked = self.privacy if epsilon is None else self.privacy.at(epsilon)
+        assert isinstance(asked, SecureSumDP)
+        return asked
+
+    def _step(self, asked: SecureSumDP) -> float:
+        if self.statistic.whole:
+            return 1.0
+        usual = SCALAR_STEPS if self.statistic.dimension == 1 else VECTOR_STEPS
+        return grid_step(self.statistic.l1, asked.steps or usual)
 
     @property
     def name(self) -> str:
         """That of its mechanism."""
-        return MaskedMechanism.name
+        return self._at(None).mechanism
 
     def event(self, epsilon: float | None = None) -> PrivacyEvent:
-        """Of one session."""
+        """Of one query."""
         return self.mechanism(epsilon).event()
 
     def check(self, rounds: int) -> None:
         """Refuse too few members, more absences than are covered, a useless delta, too long batches."""
-        privacy, terms = self.privacy, self.mechanism().terms
+        privacy, terms = self._at(None), self.mechanism().terms
         if privacy.delta:
             pure = replace(self, privacy=replace(privacy, delta=0.0)).mechanism().terms
             more = math.sqrt(float(terms.noise.variance) / float(pure.noise.variance))
@@ -559,19 +576,14 @@ class MaskedPlan(InputPlan):
                 f"{session.missing} members are missing from the roster and absent = {terms.absent} "
                 "is covered; cover more, or nobody may send"
             )
-        if session is not None and session.restarts >= terms.attempts:
-            raise PrivacyError(
-                f"{session.restarts} restarts need {session.restarts + 1} attempts, and a query has "
-                f"{terms.attempts}; cover more absentees, and state attempts"
-            )
         if privacy.batches and not privacy.batches.longest and rounds > LONGEST_BATCH:
             raise PrivacyError(
-                f"a masked sum has room for batches of up to {LONGEST_BATCH:,} readings, and those of "
-                f"{rounds:,} rounds may be longer; state longest"
+                f"a {privacy.what} has room for batches of up to {LONGEST_BATCH:,} readings, and those "
+                f"of {rounds:,} rounds may be longer; state longest"
             )
 
     def half_width(self, epsilon: float, rounds: int, confidence: float) -> float | None:
-        """The noise is that of all sessions in the estimate together."""
+        """The noise is that of all queries in the estimate together."""
         assert self.algorithm is not None
         session, made = self.algorithm.session, self.mechanism(epsilon)
         assert session is not None
@@ -585,6 +597,43 @@ class MaskedPlan(InputPlan):
         )
 
 
+class MaskedPlan(SecurePlan):
+    """The same, of a session that may have to be repeated."""
+
+    def mechanism(
+        self,
+        epsilon: float | None = None,
+        t: int | None = None,
+        agent: int = 0,
+        released: bool = False,
+    ) -> MaskedMechanism:
+        """With the parameters of a session."""
+        found = super().mechanism(epsilon, t, agent, released)
+        assert isinstance(found, MaskedMechanism)
+        return found
+
+    def _with(self, asked: SecureSumDP, numbers: dict[str, Any], step: float) -> MaskedMechanism:
+        """With the attempts of the request."""
+        assert isinstance(asked, MaskedDP)
+        terms = MaskedParameters(
+            colluders=asked.colluders, absent=asked.absent, attempts=asked.attempts, **numbers
+        )
+        return MaskedMechanism(terms.epsilon, self.statistic.l1, step, terms, self.statistic.whole)
+
+    def check(self, rounds: int) -> None:
+        """Refuse more restarts than there are attempts, too."""
+        super().check(rounds)
+        terms = self.mechanism().terms
+        restarts = getattr(
+            None if self.algorithm is None else self.algorithm.session, "restarts", 0
+        )
+        if restarts >= terms.attempts:
+            raise PrivacyError(
+                f"{restarts} restarts need {restarts + 1} attempts, and a query has "
+                f"{terms.attempts}; cover more absentees, and state attempts"
+            )
+
+
 @overload
 def plan(
     privacy: MaskedDP,
@@ -595,6 +644,16 @@ def plan(
     *,
     members: int | None = ...,
 ) -> MaskedPlan: ...
+@overload
+def plan(
+    privacy: SecureSumDP,
+    family: Any,
+    algorithm: Algorithm | None = ...,
+    network: Any = ...,
+    rounds: int = ...,
+    *,
+    members: int | None = ...,
+) -> SecurePlan: ...
 @overload
 def plan(
     privacy: PrivacyRequest,
@@ -629,7 +688,7 @@ def plan(
     rounds : int
         How many rounds a divided budget must last.
     members : int, optional
-        Of a masked sum without an algorithm.
+        Of a sum over a roster without an algorithm.
 
     Returns
     -------
@@ -650,7 +709,7 @@ def plan(
     >>> plan(SignalDP(1.0, mechanism="best"), families.Bernoulli()).mechanism().name
     'duchi'
     >>> normal = families.Normal(1.0, bounds=(0.0, 1.0))
-    >>> made = plan(MaskedDP(1.0, colluders=30), normal, members=100).mechanism()
+    >>> made = plan(SecureSumDP(1.0), normal, members=100).mechanism()
     >>> made.step == 2.0**-12, made.terms.sensitivity_steps, made.terms.honest
     (True, 4097, 70)
     """
@@ -670,8 +729,9 @@ def plan(
         _check_algorithm(privacy, algorithm)
     kind: type[Plan] = LaplacePlan
     more: dict[str, Any] = {}
-    if privacy.masked:
-        kind, more["members"] = MaskedPlan, _members(privacy, algorithm, members)
+    if privacy.summed:
+        kind = MaskedPlan if privacy.masked else SecurePlan
+        more["members"] = _members(privacy, algorithm, members)
     elif privacy.reads_signals:
         kind = SmoothPlan if privacy.sensitivity is SMOOTH else PublishedPlan
     elif privacy.stream is not None:
@@ -727,10 +787,10 @@ def _check_log(privacy: PrivacyRequest, family: Any) -> None:
 
 def _check_algorithm(privacy: PrivacyRequest, algorithm: Algorithm) -> None:
     """Refuse algorithms whose noise is not one perturbation of each signal."""
-    if privacy.masked != algorithm.masked:
+    if (privacy.summed, privacy.masked) != (algorithm.summed, algorithm.masked):
         raise PrivacyError(
-            f"algorithm {algorithm.name} does not go with {type(privacy).__name__}; MaskedDP goes with "
-            f"{_masked_algorithms()}, in which no agent has noise for itself alone"
+            f"algorithm {algorithm.name} does not go with {type(privacy).__name__}; {_who_goes()}, in which "
+            "no agent has noise for itself alone"
         )
     if not privacy.perturbs_input:
         return
@@ -752,13 +812,20 @@ def _members(privacy: PrivacyRequest, algorithm: Algorithm | None, stated: int |
         return session.members
     if stated is None:
         raise PrivacyError(
-            f"{type(privacy).__name__} goes with the algorithms {_masked_algorithms()}; state one"
+            f"{type(privacy).__name__} goes with the algorithms {_algorithms_of(privacy)}; state one"
         )
     return stated
 
 
-def _masked_algorithms() -> str:
-    return " and ".join(name for name, kind in ALGORITHMS.items() if kind.masked)
+def _algorithms_of(privacy: PrivacyRequest | type[SecureSumDP]) -> str:
+    masked = privacy is MaskedDP or isinstance(privacy, MaskedDP)
+    kinds = ALGORITHMS.items()
+    return " and ".join(n for n, kind in kinds if kind.summed and kind.masked is masked)
+
+
+def _who_goes() -> str:
+    both = (SecureSumDP, MaskedDP)
+    return ", ".join(f"{one.__name__} goes with {_algorithms_of(one)}" for one in both)
 
 
 def _fractions(privacy: PrivacyRequest, agents: int | None) -> Floats:

@@ -74,17 +74,17 @@ from veilsum.privacy.guarantee import (
     StreamReleases,
     Unit,
 )
-from veilsum.privacy.mechanisms.masked import MASKED_REASON
-from veilsum.privacy.planning import InputPlan, MaskedPlan, Plan, StreamPlan, plan
+from veilsum.privacy.planning import InputPlan, Plan, SecurePlan, StreamPlan, plan
 from veilsum.privacy.published import worst_pair
 from veilsum.privacy.requests import (
     SMOOTH,
     SMOOTH_AS_PUBLISHED,
-    MaskedDP,
     PrivacyRequest,
     Protects,
+    SecureSumDP,
     SignalDP,
 )
+from veilsum.privacy.secure import SecureParameters
 
 POST_PROCESSING = (
     "each signal is noised once and all later messages are computed from what was released"
@@ -165,8 +165,8 @@ def guarantee_of(
     except PrivacyError as problem:
         return _nothing(privacy, algorithm, str(problem))
     steps = coefficient_table(algorithm, rounds)
-    if isinstance(privacy, MaskedDP):
-        return _masked_guarantee(privacy, steps, family)
+    if isinstance(privacy, SecureSumDP):
+        return _summed_guarantee(privacy, steps, family)
     signals = _signal_guarantee(privacy, steps, family, privacy.hides_neighbours)
     if not privacy.hides_neighbours:
         return signals
@@ -346,44 +346,45 @@ def _signal_guarantee(
     )
 
 
-def _masked_guarantee(
-    privacy: MaskedDP, steps: CoefficientTable, family: Family | None
+def _summed_guarantee(
+    privacy: SecureSumDP, steps: CoefficientTable, family: Family | None
 ) -> Guarantee:
-    """The guarantee of a masked sum, for a query: A sessions at most, against c colluders."""
-    unit = unit_of(privacy, family, steps.algorithm.online)
-    adversary = Adversary(Sees.MEMBERS, colluders=privacy.colluders)
+    """The guarantee of a sum over a roster, for a query, against those who may collude."""
     algorithm, made = steps.algorithm, _planned(privacy, steps, family)
+    unit = unit_of(privacy, family, algorithm.online)
     reason = made if isinstance(made, str) else _again(steps)
-    if reason or not isinstance(made, MaskedPlan):
-        return Guarantee(float("inf"), 0.0, unit, adversary, Status.NONE, reason.rstrip("."))
+    if reason or not isinstance(made, SecurePlan):
+        nobody = Adversary(Sees.EVERYONE)
+        return Guarantee(float("inf"), 0.0, unit, nobody, Status.NONE, reason.rstrip("."))
     terms = made.mechanism().terms
     run = RunReleases(terms.event, privacy.batches, terms.attempts)
     cost = spent(run.moved())
-    sessions = (
-        "one session"
-        if terms.attempts == 1
-        else f"at most {terms.attempts} sessions of epsilon = {upward(terms.epsilon)}, one if the first "
-        "succeeds"
-    )
     query = "a query takes"
     if privacy.batches is not None:
         query = f"each reading is in one batch ({privacy.batches}), and its query takes"
     elif algorithm.online:
         query = "each reading is in one query, which takes"
-    hidden = MASKED_REASON.format(h=terms.honest, noise=terms.law.name)
-    found = Assessment(Status.PROVED, f"{hidden}; {query} {sessions}")
+    found = Assessment(Status.PROVED, f"{terms.reason}; {query} {terms.per_query}")
     found = _if_stated(found, made, family)
     return Guarantee(
         epsilon=cost.epsilon,
         delta=cost.delta,
         unit=unit,
-        adversary=adversary,
+        adversary=_colluding(terms, privacy.masked),
         status=found.status,
         reason=found.reason,
         runs=(run,),
         assumes=terms.assumes,
         caveat=terms.caveat,
     )
+
+
+def _colluding(terms: SecureParameters, masked: bool) -> Adversary:
+    """Members of a masked sum; members and keepers of a secure one."""
+    if masked:
+        return Adversary(Sees.MEMBERS, colluders=terms.colluders)
+    keepers = terms.keepers.colluding
+    return Adversary(Sees.KEEPERS, colluders=terms.colluders, keepers=keepers)
 
 
 def _planned(privacy: PrivacyRequest, steps: CoefficientTable, family: Family | None) -> Plan | str:
@@ -479,10 +480,11 @@ def _derived(
     weighted: bool,
     made: Plan | str,
 ) -> Assessment:
-    if steps.algorithm.masked:
+    if steps.algorithm.summed:
         return Assessment(
             Status.NONE,
-            f"algorithm {steps.algorithm.name} goes with MaskedDP, whose noise its members add",
+            f"algorithm {steps.algorithm.name} goes with "
+            f"{'MaskedDP' if steps.algorithm.masked else 'SecureSumDP'}, whose noise its members add",
         )
     broken = _broken(steps)
     if broken is not None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from enum import StrEnum
 from fractions import Fraction
 from typing import Any, ClassVar, Self
@@ -20,6 +20,7 @@ from veilsum import _validate
 from veilsum._registry import did_you_mean
 from veilsum.algorithms.base import Algorithm
 from veilsum.algorithms.batched import batched
+from veilsum.algorithms.keepers import Keepers
 from veilsum.errors import AlgorithmError, PrivacyError
 from veilsum.privacy.accounting.events import Span
 from veilsum.privacy.batches import Batches
@@ -28,6 +29,7 @@ from veilsum.privacy.mechanisms import (
     IdentityMechanism,
     LaplaceMechanism,
     MaskedMechanism,
+    SecureMechanism,
     names,
 )
 from veilsum.privacy.mechanisms.choose import BEST
@@ -59,7 +61,7 @@ GLOBAL, SMOOTH = SensitivityKind.GLOBAL, SensitivityKind.SMOOTH
 SMOOTH_AS_PUBLISHED = SensitivityKind.SMOOTH_AS_PUBLISHED
 SENSITIVITIES = tuple(kind.value for kind in SensitivityKind)
 LAPLACE = LaplaceMechanism.name
-MASKED = MaskedMechanism.name
+MASKED, SECURE = MaskedMechanism.name, SecureMechanism.name
 
 
 @dataclass(frozen=True)
@@ -100,8 +102,13 @@ class PrivacyRequest(ABC):
         return self.protects is Protects.NETWORK
 
     @property
+    def summed(self) -> bool:
+        """Whether members add parts of one noise to a sum, instead of noise for themselves."""
+        return False
+
+    @property
     def masked(self) -> bool:
-        """Whether members add parts of one noise to a masked sum, instead of noise for themselves."""
+        """Whether that sum is a masked one."""
         return False
 
     @property
@@ -254,10 +261,10 @@ class DifferentialPrivacy(PrivacyRequest):
                 "together, and without an end there is none that keeps its size"
             )
         _ = self.stream  # refuses what is no number
-        if self.batches is not None or self.masked:
+        if self.batches is not None or self.summed:
             raise PrivacyError(
                 'unit = "stream" goes with local noise for each reading; leave '
-                f"{'batches' if self.batches is not None else 'the masked sum'} out"
+                f"{'batches' if self.batches is not None else 'the sum'} out"
             )
         if self.mechanism == BEST or not MECHANISMS.get(self.mechanism).takes_delta:
             fitting = [n for n, kind in MECHANISMS.items() if kind.takes_delta and kind.requested]
@@ -421,18 +428,18 @@ class NetworkDP(DifferentialPrivacy):
 
 
 @dataclass(frozen=True)
-class MaskedDP(DifferentialPrivacy):
-    """Hide each signal in a masked sum: the noise of all honest members together is one Laplace.
+class SecureSumDP(DifferentialPrivacy):
+    """Hide each signal in a secure sum: the noise of all honest members together is one Laplace.
 
     The error of the mean is sqrt(|F|/h) times that of a trusted server, F the members that are
     added up and h = n - colluders - absent. In return the guarantee is computational, and holds
-    against a stated number of colluding members; `guarantee_of` says what more of them cost. It goes
-    with the algorithms masked-sum and, for streams, masked-learn.
+    against stated numbers of colluding members and keepers; `guarantee_of` says what more of them cost.
+    It goes with the algorithms secure-sum and, for streams, secure-learn.
 
     Parameters
     ----------
     epsilon
-        What a query costs, all of its attempts together.
+        What a query costs. There are no further attempts.
     delta
         0: the noise is pure. Above 0: Skellam noise for vectors, by the l2 norm of a move; refused
         where pure noise is smaller, as it is for numbers.
@@ -443,12 +450,133 @@ class MaskedDP(DifferentialPrivacy):
     budget_fractions
         None: all members draw the same noise.
     mechanism
-        "masked".
+        "secure-sum".
     batches
-        A session for each batch of a stream, `Batches(growth=2.0, longest=24)`; None: for each
+        A query for each batch of a stream, `Batches(growth=2.0, longest=24)`; None: for each
         reading.
     unit, horizon
-        "event" and None: all sessions have noise of one size.
+        "event" and None: all queries have noise of one size.
+    colluders
+        c', how many of the other members may collude; 20% of all, rounded up, if left out.
+    absent
+        d, how many members a roster may lack; 10% of all, rounded up, if left out.
+    steps
+        Grid steps that make up the sensitivity, at least; 2^12 for numbers and 2^24 for vectors if
+        left out. Whole-number statistics have a step of 1.
+
+    Raises
+    ------
+    PrivacyError
+        If a number is out of range, or a choice does not go with a secure sum.
+
+    Examples
+    --------
+    >>> from veilsum.algorithms import SecureSum
+    >>> from veilsum.privacy import guarantee_of
+    >>> found = guarantee_of(SecureSumDP(epsilon=1.0), SecureSum(members=100, hops=4))
+    >>> str(found.status), found.epsilon, found.assumes
+    ('proved', 1.0, 'computational')
+    >>> print(found.adversary)
+    whoever sees all messages and up to 20 keepers and 20 members together, chosen before the query
+    """
+
+    mechanism: str = SECURE
+    _: KW_ONLY
+    colluders: int | None = None
+    absent: int | None = None
+    steps: int | None = None
+
+    own_mechanism: ClassVar[str] = SECURE
+    mode: ClassVar[str] = "secure"  # as scenarios call it
+    what: ClassVar[str] = "secure sum"
+
+    @property
+    def summed(self) -> bool:
+        """Yes."""
+        return True
+
+    def keepers(self, members: int) -> Keepers:
+        """Who adds up so many members, with what is covered."""
+        return Keepers.usual(members, self.colluders, self.absent)
+
+    def local(self) -> SignalDP:
+        """Local noise that guarantees as much, with delta 0."""
+        return SignalDP(self.epsilon, radius=self.radius, batches=self.batches)
+
+    @property
+    def query_cost(self) -> tuple[float, float]:
+        """Epsilon and delta of one release: of a query."""
+        return self.epsilon, self.delta
+
+    @classmethod
+    def like(cls, local: SignalDP, colluders: int | None = None, absent: int | None = None) -> Self:
+        """A sum that guarantees as much as local noise.
+
+        Parameters
+        ----------
+        local
+            A request for noise of global sensitivity.
+        colluders, absent
+            As in the request.
+        """
+        if local.reads_signals:
+            raise PrivacyError(
+                f"a {cls.what} has noise of a public scale, and sensitivity {local.sensitivity} "
+                "follows the signal; use sensitivity global"
+            )
+        covered: Any = {"colluders": colluders, "absent": absent}
+        return cls(local.epsilon, radius=local.radius, batches=local.batches, **covered)
+
+    def __post_init__(self) -> None:
+        """Check the numbers; what depends on the number of members is checked with the algorithm."""
+        super().__post_init__()
+        for name in ("colluders", "absent"):
+            if getattr(self, name) is not None:
+                _validate.at_least(PrivacyError, 0, **{name: getattr(self, name)})
+        if self.steps is not None:
+            _validate.at_least(PrivacyError, 1, steps=self.steps)
+
+    def _check_delta(self) -> None:
+        """A family decides about delta; batches need pure noise."""
+        if self.delta > 0 and self.batches is not None and not self.batches.trivial:
+            raise PrivacyError(
+                "readings of one batch that move together need pure noise (delta = 0): a delta "
+                "would grow with e^epsilon; leave delta or batches out"
+            )
+
+    def _check_mechanism(self) -> None:
+        """One mechanism, of a public scale, the same for all."""
+        if self.mechanism != self.own_mechanism:
+            raise PrivacyError(
+                f"a {self.what} has the mechanism {self.own_mechanism}; found "
+                f"{_validate.found(self.mechanism)}; leave it out"
+            )
+        if self.reads_signals:
+            raise PrivacyError(
+                f"a {self.what} has noise of a public scale, and sensitivity {self.sensitivity} "
+                "follows the signal; use sensitivity global"
+            )
+        if self.budget_fractions is not None:
+            raise PrivacyError(
+                f"all members of a {self.what} draw the same noise; leave fractions out"
+            )
+
+
+@dataclass(frozen=True)
+class MaskedDP(SecureSumDP):
+    """Hide each signal in a masked sum: the noise of all honest members together is one Laplace.
+
+    As `SecureSumDP`, against colluding members only, with sessions that may have to be repeated. It goes
+    with the algorithms masked-sum and, for streams, masked-learn.
+
+    Parameters
+    ----------
+    epsilon
+        What a query costs, all of its attempts together.
+    delta, radius, sensitivity, budget_fractions, batches, unit, horizon, steps
+        As for `SecureSumDP`.
+    mechanism
+        "masked".
     colluders
         c, how many of the other members may collude: somebody must state it, 0 too.
     absent
@@ -456,9 +584,6 @@ class MaskedDP(DifferentialPrivacy):
     attempts
         A, sessions per query. A second one needs `absent` to be at least 1, and each has the noise
         of epsilon/A.
-    steps
-        Grid steps that make up the sensitivity, at least; 2^12 for numbers and 2^24 for vectors if
-        left out. Whole-number statistics have a step of 1.
 
     Raises
     ------
@@ -479,10 +604,13 @@ class MaskedDP(DifferentialPrivacy):
 
     mechanism: str = MASKED
     _: KW_ONLY
-    colluders: int
+    colluders: int = field()
     absent: int = 0
     attempts: int = 1
-    steps: int | None = None
+
+    own_mechanism: ClassVar[str] = MASKED
+    mode: ClassVar[str] = "masked"
+    what: ClassVar[str] = "masked sum"
 
     @property
     def masked(self) -> bool:
@@ -499,12 +627,19 @@ class MaskedDP(DifferentialPrivacy):
         """Epsilon and delta of one session, rounded down: A sessions cost no more than was asked."""
         return _part(self.epsilon, self.attempts), _part(self.delta, self.attempts)
 
-    def local(self) -> SignalDP:
-        """Local noise that guarantees as much, with delta 0."""
-        return SignalDP(self.epsilon, radius=self.radius, batches=self.batches)
+    @property
+    def query_cost(self) -> tuple[float, float]:
+        """Epsilon and delta of one release: of a session."""
+        return self.session_cost
 
     @classmethod
-    def like(cls, local: SignalDP, colluders: int, absent: int = 0, attempts: int = 1) -> Self:
+    def like(
+        cls,
+        local: SignalDP,
+        colluders: int | None = None,
+        absent: int | None = None,
+        attempts: int = 1,
+    ) -> Self:
         """A masked sum that guarantees as much as local noise.
 
         Parameters
@@ -514,48 +649,13 @@ class MaskedDP(DifferentialPrivacy):
         colluders, absent, attempts
             As in the request.
         """
-        if local.reads_signals:
-            raise PrivacyError(
-                f"a masked sum has noise of a public scale, and sensitivity {local.sensitivity} "
-                "follows the signal; use sensitivity global"
-            )
-        return cls(
-            local.epsilon, radius=local.radius, batches=local.batches,
-            colluders=colluders, absent=absent, attempts=attempts,
-        )  # fmt: skip
+        return replace(super().like(local, colluders, absent or 0), attempts=attempts)
 
     def __post_init__(self) -> None:
-        """Check the numbers; what depends on the number of members is checked with the algorithm."""
+        """Check the attempts too."""
         super().__post_init__()
         _validate.at_least(PrivacyError, 0, colluders=self.colluders, absent=self.absent)
         _validate.at_least(PrivacyError, 1, attempts=self.attempts)
-        if self.steps is not None:
-            _validate.at_least(PrivacyError, 1, steps=self.steps)
-
-    def _check_delta(self) -> None:
-        """A family decides about delta; batches need pure noise."""
-        if self.delta > 0 and self.batches is not None and not self.batches.trivial:
-            raise PrivacyError(
-                "readings of one batch that move together need pure noise (delta = 0): a delta "
-                "would grow with e^epsilon; leave delta or batches out"
-            )
-
-    def _check_mechanism(self) -> None:
-        """One mechanism, of a public scale, the same for all."""
-        if self.mechanism != MASKED:
-            raise PrivacyError(
-                f"a masked sum has the mechanism {MASKED}; found {_validate.found(self.mechanism)}; "
-                "leave it out"
-            )
-        if self.reads_signals:
-            raise PrivacyError(
-                f"a masked sum has noise of a public scale, and sensitivity {self.sensitivity} "
-                "follows the signal; use sensitivity global"
-            )
-        if self.budget_fractions is not None:
-            raise PrivacyError(
-                "all members of a masked sum draw the same noise; leave fractions out"
-            )
 
 
 @dataclass(frozen=True, init=False)

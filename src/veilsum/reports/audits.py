@@ -53,7 +53,7 @@ def audit_jobs(
     fault
         The fraction of the noise that, if it were missing, must be found.
     colluders
-        Members that collude against a masked sum; as many as it covers without it.
+        Members that collude against a sum over a roster; as many as it covers without it.
     progress
         Called with a name, how many are done and how many there are.
 
@@ -65,20 +65,20 @@ def audit_jobs(
     Raises
     ------
     PrivacyError
-        If colluders are given and nothing is masked, or rounds and everything is.
+        If colluders are given and all noise is local, or rounds and none is.
     """
     noisy = [job for job in jobs if job.problem.run_epsilons]
-    if colluders is not None and not any(job.problem.privacy.masked for job in noisy):
+    if colluders is not None and not any(job.problem.privacy.summed for job in noisy):
         origin = jobs[0].provenance
         name = "this scenario" if origin is None else origin.name
         raise PrivacyError(
-            f"--colluders {colluders}: nothing of {name} is masked; leave the option out, "
-            'or set [privacy] mode = "masked"'
+            f"--colluders {colluders}: nothing of {name} is a sum over a roster; leave the "
+            'option out, or set [privacy] mode = "secure"'
         )
-    if rounds is not None and noisy and all(job.problem.privacy.masked for job in noisy):
+    if rounds is not None and noisy and all(job.problem.privacy.summed for job in noisy):
         raise PrivacyError(
-            f"--rounds {rounds}: a masked sum is attacked session by session, in which a signal is "
-            "once; leave the option out"
+            f"--rounds {rounds}: a sum over a roster is attacked query by query, in which a signal "
+            "is once; leave the option out"
         )
     rounds = ROUNDS if rounds is None else rounds
     found = []
@@ -87,10 +87,10 @@ def audit_jobs(
         if progress is not None:
             progress(job.name, done, len(noisy))
         alone = guarantee.signals or guarantee
-        who = colluders if problem.privacy.masked else None
+        who = colluders if problem.privacy.summed else None
         report = audit_problem(problem, trials, rounds, problem.seed, job.name, fault, who)
         found.append(AuditedClaim(report, alone.status))
-        if problem.privacy.masked:
+        if problem.privacy.summed:
             name = f"{job.name}: drawn as by agents"
             exact = audit_problem(
                 problem, rng=problem.seed, name=name, colluders=who, drawn_exactly=True
@@ -111,7 +111,7 @@ def likelihoods(job: Job) -> list[AuditedClaim]:
     neighbours = guarantee.unit.neighbours and guarantee.status is not Status.NONE
     most = MOST_OF_NEIGHBOURS if neighbours else MOST_NUMBERS
     large = problem.network.size * problem.rounds > most
-    if not problem.privacy.masked and (large or not _extras.available("scipy")):
+    if not problem.privacy.summed and (large or not _extras.available("scipy")):
         return []
     alone = guarantee.signals or guarantee
     report = audit_likelihoods(problem, job.name)

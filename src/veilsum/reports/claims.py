@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from veilsum.privacy import Noise, Status
-from veilsum.reports.terms import Mode, SignOffTerms
+from veilsum.reports.terms import SUMS, Mode, SignOffTerms
 
 
 class StatedClaim(NamedTuple):
@@ -21,6 +21,7 @@ class StatedClaim(NamedTuple):
 PROOFS = {
     Mode.LOCAL: ("privacy.md", "The guarantee", "tests/attacks"),
     Mode.NETWORK: ("privacy.md", "What Network DP costs later", "tests/attacks"),
+    Mode.SECURE: ("privacy.md", "Secure sums", "tests/privacy"),
     Mode.MASKED: ("masked-sum.md", "The guarantee", "tests/agents/masked"),
     Mode.NOTHING: ("privacy.md", "The guarantee", "tests/attacks"),
 }
@@ -29,7 +30,10 @@ EXACT = ("privacy.md", "Exact noise", "tests/privacy")
 COMPOSITION = ("privacy.md", "Accounting", "tests/privacy")
 BUDGET = ("privacy.md", "Budgets of a stream", "tests/agents/ledger")
 SENT = ("threat-model.md", "What leaves a site", "tests/agents")
-COLLUDERS = ("masked-sum.md", "What a wrong number of colluders costs", "tests/privacy")
+COLLUDERS = {
+    Mode.SECURE: ("privacy.md", "Secure sums", "tests/privacy"),
+    Mode.MASKED: ("masked-sum.md", "What a wrong number of colluders costs", "tests/privacy"),
+}
 
 
 def claims(terms: SignOffTerms) -> list[StatedClaim]:
@@ -50,6 +54,6 @@ def claims(terms: SignOffTerms) -> list[StatedClaim]:
     if terms.budget is not None:
         found.append(StatedClaim("budget", "tested", *BUDGET))
     found.append(StatedClaim("sent", "tested", *SENT))
-    if terms.mode is Mode.MASKED:
-        found.append(StatedClaim("colluders", "assumed", *COLLUDERS))
+    if terms.mode in SUMS:
+        found.append(StatedClaim("colluders", "assumed", *COLLUDERS[terms.mode]))
     return found

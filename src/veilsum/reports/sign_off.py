@@ -19,7 +19,7 @@ from veilsum.front.odds import believed, in_words
 from veilsum.front.page import page as rendered
 from veilsum.privacy import Guarantee, PrivacyEvent, Status
 from veilsum.privacy.accounting import Composition, compose, repeated
-from veilsum.privacy.guarantee import MOST_USEFUL
+from veilsum.privacy.guarantee import BROKEN, MOST_USEFUL
 from veilsum.reports.audits import AuditedClaim, audit_jobs, likelihoods
 from veilsum.reports.claims import claims
 from veilsum.reports.objections import objections
@@ -146,8 +146,9 @@ def _exposure(terms: SignOffTerms) -> dict[str, Any]:
         "vector": plain and formula != "s",
         "statistic": f"{name} ({more})" if plain and more else formula,
         "noise": ", ".join(dict.fromkeys(mechanisms_of(terms.problem))) or "no",
-        "masked": terms.masked,
-        "attempts": 1 if terms.masked is None else terms.masked.attempts,
+        "summed": terms.summed,
+        "broken": BROKEN.get(terms.guarantee.adversary.sees, ""),
+        "attempts": 1 if terms.summed is None else terms.summed.attempts,
         "more_colluders": _more_colluders(terms),
         "all_messages": _all_messages(terms),
     }
@@ -162,8 +163,8 @@ def _duration(seconds: float) -> str:
 
 
 def _more_colluders(terms: SignOffTerms) -> list[tuple[int, Composition]]:
-    """More colluders than are covered, and what all sessions of a query cost against them."""
-    numbers = terms.masked
+    """More colluders than are covered, and what a query costs against them."""
+    numbers = terms.summed
     if numbers is None:
         return []
     others = numbers.smallest_roster - 1

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from veilsum.errors import ScenarioError, VeilsumError
-from veilsum.privacy import Guarantee, MaskedParameters, PrivacyEvent, Status, guarantee_of
-from veilsum.privacy.mechanisms import MaskedMechanism
+from veilsum.privacy import Guarantee, PrivacyEvent, SecureParameters, Status, guarantee_of
+from veilsum.privacy.mechanisms import SecureMechanism
 from veilsum.scenario import Job, Scenario, Spec
 from veilsum.simulation import Problem
 
@@ -29,8 +29,12 @@ class Mode(StrEnum):
 
     LOCAL = "local noise"
     NETWORK = "local noise in every round (Network DP)"
+    SECURE = "secure sum"
     MASKED = "masked sum"
     NOTHING = "nothing"
+
+
+SUMS = (Mode.SECURE, Mode.MASKED)
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,8 +148,8 @@ class SignOffTerms:
         privacy = self.problem.privacy
         if not privacy.adds_noise:
             return Mode.NOTHING
-        if privacy.masked:
-            return Mode.MASKED
+        if privacy.summed:
+            return Mode.MASKED if privacy.masked else Mode.SECURE
         return Mode.NETWORK if privacy.hides_neighbours else Mode.LOCAL
 
     @property
@@ -196,12 +200,12 @@ class SignOffTerms:
         return self.problem.rounds
 
     @property
-    def masked(self) -> MaskedParameters | None:
-        """The numbers of a masked sum, if it is one and they fit together."""
-        if self.mode is not Mode.MASKED or self.guarantee.status is Status.NONE:
+    def summed(self) -> SecureParameters | None:
+        """The numbers of a sum over a roster, if it is one and they fit together."""
+        if self.mode not in SUMS or self.guarantee.status is Status.NONE:
             return None
         made = self.problem.plan.mechanism(self.problem.run_epsilons[0], 1)
-        assert isinstance(made, MaskedMechanism)
+        assert isinstance(made, SecureMechanism)
         return made.terms
 
 

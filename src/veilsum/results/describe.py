@@ -42,7 +42,7 @@ def mechanisms_of(problem: Problem) -> list[str]:
 
 
 def duration_of(result: Result) -> str:
-    """How many rounds; of a masked sum for every batch, how many sessions of how many.
+    """How many rounds; of a sum for every batch, how many queries of how many.
 
     Parameters
     ----------
@@ -96,13 +96,13 @@ def warnings_of(problem: Problem, noise: str = SIMULATED) -> list[str]:
 
 
 def notes_of(problem: Problem, noise: str = SIMULATED) -> list[str]:
-    """What is worth knowing besides: what intervals assume, how long a masked sum takes."""
+    """What is worth knowing besides: what intervals assume, how long a sum over a roster takes."""
     found = [assumption(problem, noise)]
     session = problem.algorithm.session
     if session is not None:
         when = ", between two readings" if problem.algorithm.online else ""
         found.append(
-            f"A masked sum on this network takes {session.session_rounds} rounds of flooding{when}: "
+            f"A {session.what} on this network takes {session.session_rounds} rounds of flooding{when}: "
             f"{session.floods} over {session.hops} hops."
         )
     return found

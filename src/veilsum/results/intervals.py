@@ -1,7 +1,7 @@
 """Intervals, named by what they are intervals of: one place decides, and every output asks it.
 
     readings     of the mean of these readings: noise alone, no sigma and no assumption. Where members are
-                 missing from a masked sum, of the mean of the readings present: theirs are not in it
+                 missing from a sum, of the mean of the readings present: theirs are not in it
     population   of the population mean: sampling too
 
 Each is stated for the mean of all agents' estimates, and for any one agent's estimate, which adds the
@@ -23,7 +23,7 @@ releases
     the family itself says of independent readings, if it says anything: 0 successes of n leave no width
     to S^2.
 one reading an agent
-    where no agent releases a value of its own (masked sums, Network DP, runs by real agents), with the
+    where no agent releases a value of its own (sums over a roster, Network DP, runs by real agents), with the
     family's variance: all readings of an agent count as one, Var(mean of T readings) <= Var(one). If
     the family has none (no sigma), the public bounds give Var xi <= (high - mu)(mu - low).
 
@@ -146,7 +146,7 @@ def _check_weights(problem: Problem) -> None:
 
 def _apart(problem: Problem, trace: Trace, place: tuple[int, int], whose: str) -> Floats:
     """The variance of disagreement to add: the mean of all has none where weights conserve it."""
-    conserved = problem.network.kind == "doubly-stochastic" or problem.algorithm.masked
+    conserved = problem.network.kind == "doubly-stochastic" or problem.algorithm.summed
     found = np.asarray(trace.disagreement[place])
     return 0 * found if whose == NETWORK and conserved else found
 

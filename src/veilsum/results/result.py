@@ -260,7 +260,7 @@ class Result:
         confidence
             The probability that an interval contains what it is of, such as 0.95.
         of
-            "readings", the mean of these readings (in a masked sum, of those present): noise alone;
+            "readings", the mean of these readings (in a sum over a roster, of those present): noise alone;
             "population", the mean that they are drawn from: sampling too. By default "readings" if
             they were measured, else "population".
         whose

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from veilsum._types import Family
     from veilsum.privacy import PrivacyRequest
 
+SECURE = ("secure-sum", "secure-learn")  # algorithms whose privacy has the mode "secure"
 DIRECTED = ("row-stochastic", "column-stochastic")
 Weights = Literal[
     "metropolis",
@@ -255,25 +256,31 @@ class PrivacySection(Section):
         "event"  # stream: all `horizon` readings cost epsilon together
     )
     horizon: int | None = Field(default=None, ge=1)  # readings of such a stream
-    mode: Literal["local", "masked"] = "local"  # masked: masked-sum, or masked-learn for a stream
-    colluders: int | None = Field(default=None, ge=0)  # that may collude, stated if masked
-    absent: int = Field(default=0, ge=0)  # members that a roster may lack, likewise
-    attempts: int = Field(default=1, ge=1)  # sessions that share epsilon, likewise
-    steps: int | None = Field(default=None, ge=1)  # of the grid, per sensitivity, likewise
+    # secure: secure-sum, or secure-learn for a stream, which need not say so; masked: masked-sum and -learn
+    mode: Literal["local", "secure", "masked"] = "local"
+    colluders: int | None = Field(default=None, ge=0)  # that may collude; secure: 20% unless stated
+    absent: int | None = Field(default=None, ge=0)  # that a roster may lack; secure: 10%, masked: 0
+    attempts: int = Field(default=1, ge=1)  # sessions that share epsilon, of a masked sum
+    steps: int | None = Field(default=None, ge=1)  # of the grid, per sensitivity, of a sum
 
     @property
     def request(self) -> PrivacyRequest:
         """The privacy request, at the first epsilon."""
-        from veilsum.privacy import Batches, MaskedDP
+        from veilsum.privacy import Batches, MaskedDP, SecureSumDP
         from veilsum.privacy.requests import make_request
 
         epsilon = self.epsilon[0] if self.epsilon else math.inf
         asked = self.batches
         batches = None if asked is None else Batches(asked.growth, asked.longest)
+        if self.mode == "secure":
+            return SecureSumDP(
+                epsilon, self.delta, self.radius, batches=batches, colluders=self.colluders,
+                absent=self.absent, steps=self.steps,
+            )  # fmt: skip
         if self.colluders is not None:  # `_one_mode`: masked
             return MaskedDP(
                 epsilon, self.delta, self.radius, batches=batches, colluders=self.colluders,
-                absent=self.absent, attempts=self.attempts, steps=self.steps,
+                absent=self.absent or 0, attempts=self.attempts, steps=self.steps,
             )  # fmt: skip
         return make_request(
             self.protect, epsilon, self.delta, self.radius, self.sensitivity, self.mechanism,
@@ -292,19 +299,25 @@ class PrivacySection(Section):
     @whole(mode="after")
     def _one_mode(self) -> Self:
         asked = self.model_fields_set
-        if self.mode == "masked":
-            others = sorted(asked & {"sensitivity", "mechanism", "unit", "horizon"})
-            if self.protect != "signal":
-                raise ValueError('mode = "masked" with protect = "signal": it hides signals')
-            if self.colluders is None:
+        if self.mode == "local":
+            if asked & {"colluders", "absent", "attempts", "steps"}:
                 raise ValueError(
-                    'mode = "masked" with colluders = how many of the other members may collude, '
-                    "which somebody must state; 0 covers none"
+                    'colluders, absent and steps only with mode = "secure" or "masked", attempts only '
+                    'with "masked"'
                 )
-            if others:
-                raise ValueError(f'mode = "masked" without {", ".join(others)}')
-        elif asked & {"colluders", "absent", "attempts", "steps"}:
-            raise ValueError('colluders, absent, attempts and steps only with mode = "masked"')
+            return self
+        others = sorted(asked & {"sensitivity", "mechanism", "unit", "horizon"})
+        if self.mode == "secure":
+            others += sorted(asked & {"attempts"})
+        if self.protect != "signal":
+            raise ValueError(f'mode = "{self.mode}" with protect = "signal": it hides signals')
+        if self.mode == "masked" and self.colluders is None:
+            raise ValueError(
+                'mode = "masked" with colluders = how many of the other members may collude, '
+                "which somebody must state; 0 covers none"
+            )
+        if others:
+            raise ValueError(f'mode = "{self.mode}" without {", ".join(others)}')
         return self
 
 
@@ -407,6 +420,20 @@ class Spec(Section):
     record: RecordSection = RecordSection()
     agents: AgentsSection = AgentsSection()
     report: ReportSection = ReportSection()
+
+    @whole(mode="before")
+    @classmethod
+    def _secure_by_name(cls, found: Any) -> Any:
+        """A secure algorithm has one mode, which need not be stated."""
+        if not isinstance(found, dict):
+            return found
+        privacy, algorithm = found.get("privacy"), found.get("algorithm")
+        if not isinstance(privacy, dict) or not isinstance(algorithm, dict):
+            return found
+        stated = "mode" in privacy or privacy.get("protect") != "signal"
+        if stated or algorithm.get("name") not in SECURE:
+            return found
+        return found | {"privacy": privacy | {"mode": "secure"}}
 
 
 def _alternatives(words: tuple[str, ...]) -> str:

@@ -20,10 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilsum._types import Floats
-from veilsum.algorithms import MaskedAlgorithm
+from veilsum.algorithms import SummedAlgorithm
 from veilsum.errors import AlgorithmError
 from veilsum.privacy import Mechanism, Plan
-from veilsum.privacy.mechanisms import MaskedMechanism
+from veilsum.privacy.mechanisms import SecureMechanism
 from veilsum.simulation.layout import ColumnLayout, Order, aligned
 from veilsum.simulation.problem import Problem
 from veilsum.simulation.workers import Workers
@@ -90,7 +90,7 @@ class RoundInputs:
         BY_STREAM, the noiseless and all private runs of a stream read one column of xi. A mechanism
         that perturbs the statistic itself fills `out` BY_COLUMN: xi in the noiseless columns, M(xi)
         in the private ones, as a function of the noise key, the agent, t and the stream. In a
-        masked sum every row gets the mean over the roster.
+        sum over a roster every row gets its mean.
         """
         if self.problem.algorithm.session is not None:
             self._fill_means(self.problem.algorithm.session, xi, t, out)
@@ -117,7 +117,7 @@ class RoundInputs:
             private[:, : layout.streams] = found.reshape(len(out), -1)
             out[:, layout.place(places, np.array([g + 1]))] = private
 
-    def _fill_means(self, session: MaskedAlgorithm, xi: Floats, t: int, out: Floats) -> None:
+    def _fill_means(self, session: SummedAlgorithm, xi: Floats, t: int, out: Floats) -> None:
         """The mean over the roster in every row: of xi, and on the grid with the sum's noise.
 
         The noise is that of all members together, a function of the noise key, t and the stream.
@@ -134,7 +134,7 @@ class RoundInputs:
         places = np.arange(layout.padded)
         out[:, layout.place(places, np.zeros(1, int))] = each
         for g, made in enumerate(self._mechanisms(t)):
-            assert isinstance(made, MaskedMechanism)
+            assert isinstance(made, SecureMechanism)
             steps = np.zeros((1, layout.padded))
             layout.by_stream(self.total(made.on_grid(present).sum(axis=0))[None, :], None, steps)
             drawn = [
@@ -155,7 +155,7 @@ class RoundInputs:
         if self.problem.algorithm.online:
             expected = self.problem.source.expected(self.problem.family, self.problem.rounds)
             return np.tile(expected, self.layout.noiseless // self.layout.components)
-        if self.problem.algorithm.masked:  # in one process, to the bit
+        if self.problem.algorithm.summed:  # in one process, to the bit
             return _exact_total(xi, lambda values: values) / len(xi)
         # by contiguous column, so that a mean does not depend on how many others there are
         return np.asarray(np.ascontiguousarray(xi.T).mean(axis=1))
@@ -180,7 +180,7 @@ class RoundInputs:
         places: dict[int, list[int]] = {}
         for k, t in enumerate(range(first, last)):
             places.setdefault(max(t, 1), []).append(k)
-        if self.problem.algorithm.masked:  # adds up over processes: by this thread, in order
+        if self.problem.algorithm.summed:  # adds up over processes: by this thread, in order
             return [_done(self._fetch(t, into)) for t, into in places.items()]
         return [workers.submit(self._fetch, t, into) for t, into in places.items()]
 

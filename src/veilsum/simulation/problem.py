@@ -43,7 +43,7 @@ class Problem:
     source
         `SyntheticSignals`, `RecordedSignals`, or any other `SignalSource`.
     privacy
-        `SignalDP`, `NetworkDP`, `MaskedDP` or `NoPrivacy`. A radius of None becomes a number
+        `SignalDP`, `NetworkDP`, `SecureSumDP`, `MaskedDP` or `NoPrivacy`. A radius of None becomes a number
         (`PrivacyRequest.over`).
     rounds
         The number of rounds T.

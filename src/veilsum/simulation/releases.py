@@ -22,14 +22,14 @@ from veilsum.simulation.seeds import noise_key
 def releases_once(problem: Problem) -> bool:
     """Whether every agent releases its own statistics with noise, and nothing else needs that noise.
 
-    Not in masked sums; nor where noise enters more often than statistics do; nor where weights do not
+    Not in sums over a roster; nor where noise enters more often than statistics do; nor where weights do not
     conserve the mean; nor under Network DP, whose noise also hides the neighbours' estimates: without
     it the messages would reveal them.
     """
     gains = response(problem.algorithm, problem.rounds)
     apart = problem.algorithm.perturbs_messages or gains.link_noise.any()
     uneven = problem.network.kind != "doubly-stochastic" or problem.algorithm.ratio
-    if problem.privacy.masked or problem.privacy.hides_neighbours or apart or uneven:
+    if problem.privacy.summed or problem.privacy.hides_neighbours or apart or uneven:
         return False
     return np.array_equal(gains.statistic, gains.noise)
 

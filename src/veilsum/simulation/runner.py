@@ -183,7 +183,7 @@ def assemble(state: RankState) -> Trace:
     estimates = estimates[:, first:] if e else estimates
     mean = backend.total(estimates.sum(axis=0)) / n
     apart = backend.total(_squares(estimates, mean)) / n
-    if problem.algorithm.masked:  # all alike, where the mean is off by a last digit
+    if problem.algorithm.summed:  # all alike, where the mean is off by a last digit
         apart = np.zeros_like(apart)
     final = None if every is None else backend.gather(every, estimates)
     recorded = [backend.gather(state.located, values) for values in state.recorded]

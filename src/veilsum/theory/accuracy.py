@@ -13,7 +13,7 @@ standard deviation s are assumed, M is at most z s max_i sqrt(sum_j (c_ij - 1/n)
 
 For local noise the normal quantile is an approximation: the noise of few releases has heavier tails. What
 agents state with their results, `agents.results.half_width`, is computed from its exact distribution. So
-is z for masked sums, here too: the noise of all of them together is known (`privacy.laws`).
+is z for sums over a roster, here too: the noise of all of them together is known (`privacy.laws`).
 """
 
 from __future__ import annotations
@@ -228,7 +228,7 @@ class EstimateError:
 
 
 def _quantile(problem: Problem, noise: Floats) -> float:
-    """z: of a masked sum from its exact distribution, otherwise the normal one."""
+    """z: of a sum over a roster from its exact distribution, otherwise the normal one."""
     width = problem.plan.half_width(problem.run_epsilons[0], problem.rounds, CONFIDENCE)
     return float(quantile(CONFIDENCE)) if width is None else width / math.sqrt(noise[-1, 0])
 
@@ -277,14 +277,14 @@ def _shared(problem: Problem) -> Floats:
 def _agents(problem: Problem, now: EstimateError, wanted: float) -> int | None:
     """More agents divide the noise in their mean, and nothing else.
 
-    Its variance falls with n, and in a masked sum, where all of them make up one noise, with n^2.
+    Its variance falls with n, and in a sum over a roster, where all of them make up one noise, with n^2.
     """
     shared = now.shared[-1, 0]
     room = now.room(wanted) - (now.noise[-1, 0] - shared)
     if room <= 0:
         return None
     factor = shared / room
-    return _about(problem.network.size * (factor**0.5 if problem.privacy.masked else factor))
+    return _about(problem.network.size * (factor**0.5 if problem.privacy.summed else factor))
 
 
 def _readings(problem: Problem, now: EstimateError, wanted: float) -> int | None:

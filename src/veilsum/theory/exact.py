@@ -8,7 +8,7 @@ V_{j,tau} and h_{t,tau}(lambda) the response at t to what enters in round tau,
     E CoD_t^2 = sigma^2 sum_i sum_tau h_{t,tau}(lambda_i)^2       a stream, around E xi
     E TE_t^2  = E CoP_t^2 + E CoD_t^2                             noise has mean 0
 
-A masked sum has no part below lambda = 1 (`_masked_sum`, `_masked_stream`), on any weights.
+A sum over a roster has no part below lambda = 1 (`_one_sum`, `_sums_of_a_stream`), on any weights.
 
 The mean of all agents (lambda = 1) is exact on any network; the rest comes from all eigenvalues,
 or on large networks from quadratures with a standard error (`spectrum`).
@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veilsum.algorithms import Algorithm, MaskedAlgorithm
+from veilsum.algorithms import Algorithm, SummedAlgorithm
 from veilsum.errors import AlgorithmError, NetworkError
 from veilsum.simulation import Problem
 from veilsum.theory import moments, spectrum
@@ -148,7 +148,7 @@ def expected(
             f"algorithm {algorithm.name} uses the first reading twice, which is not covered here"
         )
     if algorithm.session is not None:
-        of = _masked_stream if algorithm.online else _masked_sum
+        of = _sums_of_a_stream if algorithm.online else _one_sum
         return of(problem, algorithm.session, scales, deviation)
     spectrum.symmetric(problem.network)
     xi, noise = statistic_moments(problem, deviation), noise_variance(problem, scales)
@@ -159,10 +159,10 @@ def expected(
     return _assembled(shared, apart, mean, rest, sampling, drawn)
 
 
-def _masked_sum(
-    problem: Problem, algorithm: MaskedAlgorithm, scales: ArrayLike | None, deviation: float | None
+def _one_sum(
+    problem: Problem, algorithm: SummedAlgorithm, scales: ArrayLike | None, deviation: float | None
 ) -> Expected:
-    """A masked sum: one number for all agents, 0 until it arrives.
+    """A sum over a roster: one number for all agents, 0 until it arrives.
 
     From then on n Var(mean over F of d) = V n/|F|, and of the statistics
     sigma^2 (n/|F| - 1) around their mean, sigma^2 n/|F| around E xi.
@@ -183,10 +183,10 @@ def _masked_sum(
     return _assembled(shared, nothing, away, nothing, sampling, not xi.exact)
 
 
-def _masked_stream(
-    problem: Problem, session: MaskedAlgorithm, scales: ArrayLike | None, deviation: float | None
+def _sums_of_a_stream(
+    problem: Problem, session: SummedAlgorithm, scales: ArrayLike | None, deviation: float | None
 ) -> Expected:
-    """A masked sum for every batch: one number for all agents, around E xi.
+    """A sum over a roster for every batch: one number for all agents, around E xi.
 
     n Var of the mean over F is n/|F| times what one agent's inputs have along lambda = 1.
     """

@@ -5,8 +5,8 @@ The mean after T rounds is that of the readings and a weighted sum of independen
     mean - mean of the readings = sum_i sum_t  mass_i h_t b_it d_it,
 
 h the response of the algorithm to its noise (`algorithms.response`), b the scales, d draws of scale 1.
-Its quantile comes from the exact distribution of that sum (`privacy.noise_quantile`, and for masked sums
-`privacy.laws`): one Laplace draw reaches 2.12 standard deviations at 95%, not 1.96. Public
+Its quantile comes from the exact distribution of that sum (`privacy.noise_quantile`, and for sums over a
+roster `privacy.laws`): one Laplace draw reaches 2.12 standard deviations at 95%, not 1.96. Public
 numbers decide it, except under smooth sensitivity, where the scales follow the signals.
 """
 

@@ -42,6 +42,7 @@ from veilsum.privacy import (
     Guarantee,
     MaskedDP,
     PrivacyRequest,
+    SecureSumDP,
     SignalDP,
     Status,
     guarantee_of,
@@ -287,12 +288,14 @@ class Proposal:
 
 
 def _mode_lines(privacy: PrivacyRequest) -> list[str]:
-    """The mode, and what a masked sum needs besides."""
-    if not isinstance(privacy, MaskedDP):
+    """The mode, and what a sum over a roster states besides."""
+    if not isinstance(privacy, SecureSumDP):
         return ['mode = "local"']
     lines = [f"delta = {privacy.delta}"] if privacy.delta else []
-    lines += ['mode = "masked"', f"colluders = {privacy.colluders}", f"absent = {privacy.absent}"]
-    return lines if privacy.attempts is None else [*lines, f"attempts = {privacy.attempts}"]
+    lines.append(f'mode = "{privacy.mode}"')
+    names = ("colluders", "absent", "attempts")
+    stated = {name: getattr(privacy, name, None) for name in names}
+    return lines + [f"{name} = {value}" for name, value in stated.items() if value is not None]
 
 
 def _batches_line(batches: Batches) -> str:
@@ -343,7 +346,7 @@ def plan(
         Why a problem cannot be used, or "" if it can, such as `agents.refusal`; all can by default.
     colluders
         Compare the masked sum too, if up to that many members may collude; those of the request
-        where it is `MaskedDP`.
+        where it is `SecureSumDP` or `MaskedDP`.
     absent
         How many members a roster of it may lack.
     progress
@@ -372,7 +375,7 @@ def plan(
     >>> plan(problem, error=0.5)
     Proposal(chebyshev on best-constant weights, epsilon = 0.7303, 50 rounds, error 0.5; 6 compared)
     """
-    if absent and colluders is None and not problem.privacy.masked:
+    if absent and colluders is None and not problem.privacy.summed:
         raise VeilsumError(
             f"absent = {absent} belongs to a masked sum, which is compared if colluders are stated; "
             "state how many members may collude, 0 too, or leave absent out"
@@ -448,7 +451,7 @@ def _offer(
     rounds = asked.rounds if asked.solved != "rounds" else made.rounds
     longest = rounds // FRESHNESS
     privacy = made.privacy
-    if longest < 2 or not made.algorithm.online or not isinstance(privacy, SignalDP | MaskedDP):
+    if longest < 2 or not made.algorithm.online or not isinstance(privacy, SignalDP | SecureSumDP):
         return None
     if privacy.batches is not None:
         return None
@@ -469,9 +472,9 @@ def _status(problem: Problem) -> Status:
 
 
 def _alternatives(problem: Problem, colluders: int | None, absent: int | None) -> Iterator[Problem]:
-    """Local noise on every algorithm and weights, and the masked sum where it is asked for."""
+    """Local noise on every algorithm and weights, and the sum over a roster where it is asked for."""
     asked, local = problem.privacy, problem
-    if isinstance(asked, MaskedDP):
+    if isinstance(asked, SecureSumDP):
         algorithm = algorithms.Learn() if problem.algorithm.online else algorithms.Average()
         local = replace(problem, privacy=asked.local(), algorithm=algorithm, epsilons=())
     elif colluders is not None:
@@ -482,21 +485,21 @@ def _alternatives(problem: Problem, colluders: int | None, absent: int | None) -
             )
         asked = MaskedDP.like(asked, colluders, absent or 0)
     yield from _candidates(local)
-    if isinstance(asked, MaskedDP):
+    if isinstance(asked, SecureSumDP):
         made = problem.algorithm
-        if not made.masked:
+        if not made.summed:
             name = "masked-learn" if made.online else "masked-sum"
             made = algorithms.get(name, problem.network)
         rounds = max(problem.rounds, _first_result(made))
-        masked = replace(problem, algorithm=made, privacy=asked, rounds=rounds, horizon=None)
-        _ = masked.plan  # too few members for so many colluders is an error
-        yield masked
+        summed = replace(problem, algorithm=made, privacy=asked, rounds=rounds, horizon=None)
+        _ = summed.plan  # too few members for so many colluders is an error
+        yield summed
 
 
 def _stated(problem: Problem, colluders: int | None, absent: int | None) -> Problem:
-    """The problem with other numbers of colluders and absentees, where it is a masked sum."""
+    """The problem with other numbers of colluders and absentees, where it is a sum over a roster."""
     asked = problem.privacy
-    if not isinstance(asked, MaskedDP) or (colluders is None and absent is None):
+    if not isinstance(asked, SecureSumDP) or (colluders is None and absent is None):
         return problem
     given = {"colluders": colluders, "absent": absent}
     numbers: Any = {name: value for name, value in given.items() if value is not None}
@@ -523,14 +526,35 @@ def sent_bytes(problem: Problem, rounds: int) -> int:
     session = algorithm.session
     if session is not None:  # a link is that of two agents
         queries = sum(1 for t in range(1, rounds + 1) if algorithm.at(t).noise)
-        return round(links / 2 * queries * session.bytes_per_link(d))
+        return round(links / 2 * queries * session.bytes_per_link(d, *_covered(problem)))
     return round(links * rounds * (MESSAGE_BYTES + 8 * (d - 1)))
 
 
-def _trust(privacy: PrivacyRequest) -> str:
+def _what(problem: Problem) -> str:
+    session = problem.algorithm.session
+    return "sum" if session is None else session.what
+
+
+def _covered(problem: Problem) -> tuple[int, ...]:
+    """The colluders and absentees that a secure sum is made for; nothing without a request."""
+    asked = problem.privacy
+    if not isinstance(asked, SecureSumDP):
+        return ()
+    keepers = asked.keepers(problem.network.size)
+    return keepers.colluders, keepers.absent
+
+
+def _trust(problem: Problem) -> str:
     """What a guarantee rests on, in a few words."""
+    privacy = problem.privacy
     if not privacy.adds_noise:
         return "everyone, with the signals"
+    if isinstance(privacy, SecureSumDP) and not privacy.masked:
+        keepers = privacy.keepers(problem.network.size)
+        return (
+            f"that at most {keepers.colluding} of the {keepers.count} keepers and {keepers.colluders} of the "
+            f"members collude and {keepers.absent} are absent, and that X25519, SHAKE256 and Ed25519 hold"
+        )
     if not isinstance(privacy, MaskedDP):
         return "nobody: each agent's own noise hides it from all others together"
     most = privacy.sessions
@@ -634,7 +658,9 @@ class _Request:
         first = _first_result(problem.algorithm)
         if first > self.rounds:
             made = self.expect(problem, budget, first)
-            reason = f"a masked sum on this graph has no result before round {first}; add rounds"
+            reason = (
+                f"a {_what(problem)} on this graph has no result before round {first}; add rounds"
+            )
             return self._candidate(problem, made, self.epsilon, first, reason)
         rounds = first if first and not problem.algorithm.online else self.rounds
         if self.solved == "epsilon":
@@ -698,7 +724,7 @@ class _Request:
             error=float(error) / self.unit, split=ErrorSplit(*(float(p) / self.unit for p in parts)),
             estimated=made.estimated, reason=reason, batches=problem.privacy.batches,
             lacking=0 if problem.privacy.batches is None else problem.privacy.batches.stalest(t),
-            bytes=sent_bytes(problem, t), trust=_trust(problem.privacy),
+            bytes=sent_bytes(problem, t), trust=_trust(problem),
             flooding=_flooding(problem.algorithm), sessions=problem.privacy.sessions,
             promise=_promise(problem, None if infinite else epsilon, t),
         )  # fmt: skip

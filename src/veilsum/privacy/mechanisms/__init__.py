@@ -4,7 +4,7 @@
     duchi, piecewise, hybrid                          local, a value of [low, high]
     unary, subset                                     local, one of k categories
     smooth-laplace, student-t                         scaled by a smooth sensitivity
-    masked                                            a part of one noise, in a sum
+    secure-sum, masked                                a part of one noise, in a sum
     best(statistic, epsilon)                          the least worst-case variance
 
 One file each, which registers itself (`MECHANISMS`). Each has `sample`, fast and for simulation only,
@@ -21,6 +21,7 @@ from veilsum.privacy.mechanisms.hybrid import HYBRID_FROM, HybridMechanism
 from veilsum.privacy.mechanisms.laplace import LaplaceMechanism
 from veilsum.privacy.mechanisms.masked import MaskedMechanism
 from veilsum.privacy.mechanisms.piecewise import PiecewiseMechanism
+from veilsum.privacy.mechanisms.secure import SecureMechanism
 from veilsum.privacy.mechanisms.smooth_laplace import (
     SmoothLaplaceMechanism,
     laplace_delta,
@@ -49,6 +50,7 @@ __all__ = [
     "MaskedMechanism",
     "Mechanism",
     "PiecewiseMechanism",
+    "SecureMechanism",
     "SmoothLaplaceMechanism",
     "StaircaseMechanism",
     "StudentTMechanism",
