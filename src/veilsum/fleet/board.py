@@ -39,7 +39,9 @@ class Register:
         order = sorted(posts.values(), key=lambda post: post.header.rank, reverse=True)
         kept = order[0].header.kind.kept if order else 0
         return replace(
-            self, header=max(headers, key=lambda h: h.rank, default=None), opened=tuple(order[:kept])
+            self,
+            header=max(headers, key=lambda h: h.rank, default=None),
+            opened=tuple(order[:kept]),
         )
 
     @property
@@ -128,8 +130,10 @@ class Board:
             return False
         for part in parts:
             try:
-                news |= self.take_header(Header.parse(part)) if len(part) == HEADER else self.take_post(
-                    Post.parse(part)
+                news |= (
+                    self.take_header(Header.parse(part))
+                    if len(part) == HEADER
+                    else self.take_post(Post.parse(part))
                 )
             except FleetError as error:
                 self.dropped[str(error)] += 1
@@ -223,6 +227,10 @@ class Board:
         """Of a topic and key; empty if there is none."""
         return self.registers.get(topic, {}).get(key, _EMPTY)
 
+    def register_of(self, kind: Kind, terms: bytes, key: bytes) -> Register:
+        """Of a kind, terms and key."""
+        return self.register(Topic(kind, terms), key)
+
     def opened(self, kind: Kind, terms: bytes) -> dict[bytes, Post]:
         """The newest opened post of each key, in the order of keys."""
         found = self.registers.get(Topic(kind, terms), {})
@@ -236,7 +244,9 @@ class Board:
 
     def of_kind(self, kind: Kind) -> dict[bytes, list[Post]]:
         """The newest opened posts of a kind by their terms, in order."""
-        topics = sorted((t for t in self.registers if t.kind is kind), key=lambda topic: topic.terms)
+        topics = sorted(
+            (t for t in self.registers if t.kind is kind), key=lambda topic: topic.terms
+        )
         return {topic.terms: list(self.opened(kind, topic.terms).values()) for topic in topics}
 
     @property

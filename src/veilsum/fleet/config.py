@@ -52,7 +52,7 @@ from veilsum._toml import (
     unknown,
 )
 from veilsum.errors import FleetError, VeilsumError
-from veilsum.fleet.budget_units import PER, SiteBudget
+from veilsum.fleet.budget_units import SiteBudget
 from veilsum.fleet.consent import PERIODS, Policy
 from veilsum.fleet.release_rules import RULES
 from veilsum.questions import QUESTIONS
@@ -63,7 +63,7 @@ SECRETS = re.compile(
     r"passw|secret|token|credential|access_?key|private|api_?key|^(user)?pwd?$|^key$", re.I
 )
 IN_ADDRESS = re.compile(
-    r"://[^/]*@|[?&][^=]*(sig|token|secret|key|password|credential)[^=]*=", re.I
+    r"://[^/@:]*:[^/@]*@|[?&][^=]*(sig|token|secret|key|password|credential)[^=]*=", re.I
 )
 SECTIONS = ("name", "data", "budget", "fleet", "policy", "site")
 BUDGET, FLEET, SITE = ("epsilon", "delta", "per"), ("address", "authority"), ("log", "database")
@@ -144,7 +144,7 @@ class SiteConfig:
     log: Path | None = None
     database: Path = Path(DATABASE)
     folder: Path = Path()
-    where: SourceMap = SourceMap("site.toml")
+    where: SourceMap = field(default_factory=lambda: SourceMap("site.toml"))
 
     def path(self, text: str) -> Path:
         """A path of the file."""
@@ -212,13 +212,13 @@ class _SiteReader:
         return found
 
     def data(self, table: Mapping[str, Any]) -> Mapping[str, Any]:
-        found = self.section(table, "data", None)
+        found = self.section(table, "data", None, needed=False)  # who only asks has none
         if "data" in table and isinstance(table["data"], dict) and not found:
             self.wrong(("data",), 'says nothing; add its source, such as table = "readings.csv"')
         return found
 
     def budget(self, table: Mapping[str, Any]) -> SiteBudget:
-        section = self.section(table, "budget", BUDGET)
+        section = self.section(table, "budget", BUDGET, needed="data" in table)
         epsilon = self.number(
             section, ("budget", "epsilon"), needed=isinstance(table.get("budget"), dict)
         )
@@ -258,8 +258,6 @@ class _SiteReader:
         self.known(path, section, FLEET)
         address = self.text(section, (*path, "address"), shown="[[fleet]]")
         authority = self.text(section, (*path, "authority"), shown="[[fleet]]").lower()
-        if IN_ADDRESS.search(address):
-            self.wrong((*path, "address"), NO_SECRET)
         if authority and not KEY.fullmatch(authority):
             self.wrong(
                 (*path, "authority"), "found another text; allowed: the authority's public key, 64 "
@@ -376,19 +374,20 @@ class _SiteReader:
     def no_secrets(self, path: KeyPath, table: Mapping[str, Any]) -> None:
         """A key that is named like one, anywhere; its value is not shown."""
         for name, value in table.items():
-            if (
-                SECRETS.search(name)
-                and not name.endswith(("_file", "_env"))
-                and isinstance(value, str)
-            ):
-                if path[:1] != ("data",) or name != "key":  # a column may be the key of readings
-                    self.wrong((*path, name), NO_SECRET)
+            if isinstance(value, str) and self._is_secret(path, name, value):
+                self.wrong((*path, name), NO_SECRET)
             elif isinstance(value, dict):
                 self.no_secrets((*path, name), value)
             elif isinstance(value, list):
                 for k, one in enumerate(value):
                     if isinstance(one, dict):
                         self.no_secrets((*path, name, k), one)
+
+    @staticmethod
+    def _is_secret(path: KeyPath, name: str, value: str) -> bool:
+        """By its name, or as a part of an address; a column may be the key of readings."""
+        named = SECRETS.search(name) and not name.endswith(("_file", "_env"))
+        return bool(IN_ADDRESS.search(value) or (named and (path, name) != (("data",), "key")))
 
     def known(self, path: KeyPath, section: Mapping[str, Any], allowed: Sequence[str]) -> None:
         already = {issue.path for issue in self.issues}

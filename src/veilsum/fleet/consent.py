@@ -170,8 +170,8 @@ class Policy:
         if before + question.event.epsilon > self.max_epsilon * (1 + 1e-9):
             already = f" after {before:g}" if before else ""
             return (
-                f"epsilon {question.event.epsilon:g}{already} is more than the {self.max_epsilon:g} per {self.per} "
-                "of the policy"
+                f"epsilon {question.event.epsilon:g}{already} is more than the {self.max_epsilon:g} "
+                f"per {self.per} of the policy"
             )
         return ""
 

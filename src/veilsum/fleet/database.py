@@ -81,13 +81,19 @@ class SiteFile:
         Whether to wait for the disk; tests of many sites in virtual time need not.
     """
 
-    def __init__(self, path: Path, *, new: bool = False, durable: bool = True, wait: float = WAIT) -> None:
+    def __init__(
+        self, path: Path, *, new: bool = False, durable: bool = True, wait: float = WAIT
+    ) -> None:
         """Open it alone, or make it."""
         if not new and not path.is_file():
-            raise FleetError(f"there is no site at {path.parent}: veilsum fleet join ADDRESS makes one")
+            raise FleetError(
+                f"there is no site at {path.parent}: veilsum fleet join ADDRESS makes one"
+            )
         if new:
             if path.exists():
-                raise FleetError(f"{path} exists: a site has one key for life; join in an empty folder")
+                raise FleetError(
+                    f"{path} exists: a site has one key for life; join in an empty folder"
+                )
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         self.path = path
         self.db = sqlite3.connect(path, timeout=wait, isolation_level=None)
@@ -96,7 +102,9 @@ class SiteFile:
         except BaseException as error:
             self.db.close()
             if isinstance(error, sqlite3.OperationalError) and "locked" in str(error):
-                raise SiteBusyError(f"another step of {path.parent} is running: let it end") from None
+                raise SiteBusyError(
+                    f"another step of {path.parent} is running: let it end"
+                ) from None
             if isinstance(error, sqlite3.DatabaseError):
                 raise FleetError(f"{path} is no site of veilsum, or is damaged: {error}") from None
             raise
@@ -159,7 +167,8 @@ class SiteFile:
         """The board of a fleet, as it was saved."""
         board = Board()
         rows = self.db.execute(
-            "select kind, terms, key, place, data from posts where fleet = ? order by place", (fleet,)
+            "select kind, terms, key, place, data from posts where fleet = ? order by place",
+            (fleet,),
         )
         found: dict[tuple[Topic, bytes], tuple[Header | None, list[Post]]] = {}
         for kind, terms, key, place, data in rows:
@@ -184,7 +193,9 @@ class SiteFile:
     def save(self, fleet: bytes, board: Board) -> None:
         """What changed of a board since it was loaded or saved, within a transaction."""
         if board.membership is not None and board.membership.post is not None:
-            self._keep(fleet, board.membership.post.header.topic, bytes(32), 1, board.membership.post.data)
+            self._keep(
+                fleet, board.membership.post.header.topic, bytes(32), 1, board.membership.post.data
+            )
         for topic, key in board.changed:
             register = board.register(topic, key)
             self.db.execute(
@@ -212,7 +223,9 @@ class SiteFile:
 
     def outbox(self, fleet: bytes) -> list[Post]:
         """Drawn and charged, and not yet opened; in the order of the draws."""
-        rows = self.db.execute("select data from outbox where fleet = ? order by at, number", (fleet,))
+        rows = self.db.execute(
+            "select data from outbox where fleet = ? order by at, number", (fleet,)
+        )
         return [Post.parse(data) for (data,) in rows]
 
     def released(self, fleet: bytes, topic: Topic) -> tuple[int, bytes, int]:
@@ -228,7 +241,9 @@ class SiteFile:
         rows = self.db.execute(
             "select kind, terms, number, hash, last from released where fleet = ?", (fleet,)
         )
-        return {Topic(_KINDS[k], terms): (number, hash, last) for k, terms, number, hash, last in rows}
+        return {
+            Topic(_KINDS[k], terms): (number, hash, last) for k, terms, number, hash, last in rows
+        }
 
     def drawn(self, fleet: bytes, post: Post, at: int) -> None:
         """Keep a release that was drawn, within its transaction."""
@@ -275,11 +290,14 @@ class SiteFile:
     def decision(self, fleet: bytes, terms: bytes) -> tuple[str, str, str, int] | None:
         """Verdict, reason, by whom, when."""
         row = self.db.execute(
-            "select verdict, reason, by, at from decisions where fleet = ? and terms = ?", (fleet, terms)
+            "select verdict, reason, by, at from decisions where fleet = ? and terms = ?",
+            (fleet, terms),
         ).fetchone()
         return None if row is None else tuple(row)
 
-    def decide(self, fleet: bytes, terms: bytes, verdict: str, reason: str, by: str, at: int) -> None:
+    def decide(
+        self, fleet: bytes, terms: bytes, verdict: str, reason: str, by: str, at: int
+    ) -> None:
         """Keep a decision, within a transaction."""
         self.db.execute(
             "insert or replace into decisions values (?, ?, ?, ?, ?, ?)",

@@ -230,7 +230,7 @@ def reply(
 
 def _of_sites(question: FleetQuestion, promise: Guarantee) -> list[str]:
     """What a fleet's answer says that one table's does not."""
-    found = [str(promise)] if promise.assumes else []
+    found = [str(promise)] if promise.assumes or question.sites_per_person > 1 else []
     if question.id is not None:
         found.append(f"A {question.id} of two sites counts at each of them.")
     return found

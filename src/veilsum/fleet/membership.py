@@ -65,7 +65,9 @@ class Member:
             _check_key(key, self.name)
         unknown = [role for role in self.roles if role not in ROLES]
         if unknown:
-            raise FleetError(f"{self.name} has no role {unknown[0]!r}; there are {', '.join(ROLES)}")
+            raise FleetError(
+                f"{self.name} has no role {unknown[0]!r}; there are {', '.join(ROLES)}"
+            )
 
     @cached_property
     def public(self) -> bytes:
@@ -130,6 +132,8 @@ class Membership:
     ----------
     fleet : str
         Its name.
+    founder : str
+        The key of the authority that began it, in hexadecimal digits; it names the fleet for ever.
     number : int
         The epoch.
     members : tuple of Member
@@ -147,6 +151,7 @@ class Membership:
     """
 
     fleet: str
+    founder: str
     number: int
     members: tuple[Member, ...]
     witnesses: Witnesses
@@ -163,14 +168,27 @@ class Membership:
         keys = [key for member in self.members for key in member.keys]
         shorts = [key.hex()[:20] for key in keys]
         for what, found in (("name", names), ("key", shorts)):
-            twice = {one for one in found if found.count(one) > 1} if len(set(found)) < len(found) else ()
+            twice = (
+                {one for one in found if found.count(one) > 1}
+                if len(set(found)) < len(found)
+                else ()
+            )
             if twice:
                 raise FleetError(f"two members have the {what} {sorted(twice)[0]}")
         strangers = set(self.witnesses.members) - set(names)
         if strangers:
             raise FleetError(f"{sorted(strangers)[0]} is to be a witness, and is no member")
-        if self.successor:
-            _check_key(self.successor, "the next authority")
+        for key, whose in (
+            (self.founder, "the first authority"),
+            (self.successor, "the next authority"),
+        ):
+            if key or whose == "the first authority":
+                _check_key(key, whose)
+
+    @cached_property
+    def id(self) -> bytes:
+        """The key of the authority that began it."""
+        return bytes.fromhex(self.founder)
 
     @property
     def authority(self) -> bytes:
@@ -194,7 +212,9 @@ class Membership:
     def member(self, name: str) -> Member:
         """By its name."""
         if name not in self._by_name:
-            raise FleetError(f"{self.fleet} has no member {name!r}; it has {', '.join(self._by_name)}")
+            raise FleetError(
+                f"{self.fleet} has no member {name!r}; it has {', '.join(self._by_name)}"
+            )
         return self._by_name[name]
 
     def get(self, name: str) -> Member | None:
@@ -247,7 +267,7 @@ class Membership:
     def body(self) -> bytes:
         """What is signed."""
         found = {
-            "format": FORMAT, "fleet": self.fleet, "number": self.number,
+            "format": FORMAT, "fleet": self.fleet, "founder": self.founder, "number": self.number,
             "members": [asdict(member) for member in self.members],
             "witnesses": asdict(self.witnesses), "addresses": list(self.addresses),
             "sums": dict(self.sums), "clock": self.clock, "successor": self.successor,
@@ -258,7 +278,7 @@ class Membership:
         """The same, signed by the authority."""
         salt = bytes(SALT)  # nothing in it is secret
         header = Header(
-            Kind.MEMBERSHIP, fleet_id(self.fleet), public(authority), self.number,
+            Kind.MEMBERSHIP, fleet_id(self.id), public(authority), self.number,
             digest=sealed(salt, self.body),
         )  # fmt: skip
         return replace(self, post=Post(header.signed(authority), salt, self.body))
@@ -283,13 +303,13 @@ class Membership:
         )
         wit = found["witnesses"]
         made = cls(
-            found["fleet"], found["number"], members,
+            found["fleet"], found["founder"], found["number"], members,
             Witnesses(tuple(wit["members"]), wit["needed"], wit["silent"]),
             tuple(found["addresses"]), found["sums"], found["clock"], found["successor"], post,
         )  # fmt: skip
         if made.body != post.body or made.number != post.header.number:
             raise FleetError("a membership is not written in the one form that it has")
-        if post.header.terms != fleet_id(made.fleet) or post.header.kind is not Kind.MEMBERSHIP:
+        if post.header.terms != fleet_id(made.id) or post.header.kind is not Kind.MEMBERSHIP:
             raise FleetError("a membership is of another fleet than its header says")
         return made
 
@@ -299,9 +319,9 @@ def _version(found: Any) -> int:
     return version if isinstance(version, int) else 0
 
 
-def fleet_id(name: str) -> bytes:
+def fleet_id(founder: bytes) -> bytes:
     """The terms of a membership."""
-    return digest("veilsum fleet 1", name.encode())
+    return digest("veilsum fleet 1", founder)
 
 
 def following(before: Membership, members: Sequence[Member], **changes: Any) -> Membership:

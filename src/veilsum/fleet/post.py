@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
 from typing import Self
@@ -147,11 +147,7 @@ class Header:
 
     def signed(self, key: Ed25519PrivateKey) -> Self:
         """The same, signed."""
-        signature = key.sign(b"veilsum header 1" + self._unsigned)
-        return type(self)(**{**self._fields(), "signature": signature})
-
-    def _fields(self) -> dict[str, object]:
-        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return replace(self, signature=key.sign(b"veilsum header 1" + self._unsigned))
 
     def check(self) -> Self:
         """Raise unless the signature is that of its key."""
@@ -173,7 +169,7 @@ class Header:
             raise newer("a post", version, FORMAT)
         if code not in _KINDS:
             raise FleetError(f"no kind of post has code {code}")
-        return cls(_KINDS[code], *rest, data[_PACKED.size : HEADER])
+        return cls(*(_KINDS[code], *rest, data[_PACKED.size : HEADER]))
 
 
 def newer(what: str, found: int, known: int) -> FleetError:
@@ -197,7 +193,8 @@ class Post:
             raise FleetError("the body of a post is not the one that its header names")
         if len(self.body) > self.header.kind.largest:
             raise FleetError(
-                f"a {self.header.kind.word} has at most {self.header.kind.largest} bytes; found {len(self.body)}"
+                f"a {self.header.kind.word} has at most {self.header.kind.largest:,} bytes; found "
+                f"{len(self.body):,}"
             )
 
     @cached_property

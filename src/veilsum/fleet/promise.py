@@ -10,6 +10,7 @@ secure sum one release whose sum s records move. Either way pure noise costs s e
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from fractions import Fraction
 
 from veilsum._numbers import upward
@@ -26,6 +27,15 @@ from veilsum.privacy.secure import COMPUTATIONAL
 DERIVED = (
     "bits that a secret seed of the site gives by SHA-256 and ChaCha20, as random as these are"
 )
+
+
+@dataclass(frozen=True)
+class BoardReaders(Adversary):
+    """Everyone to whom the store shows the posts."""
+
+    def __str__(self) -> str:
+        """Of a promise."""
+        return "everyone who sees the board, the store and all other sites among them"
 
 
 def guarantee_of(question: FleetQuestion, numbers: SumNumbers | None = None) -> Guarantee:
@@ -59,7 +69,7 @@ def _pool(question: FleetQuestion) -> Guarantee:
     moved = _moved(question)
     epsilon, delta = question.for_person
     return Guarantee(
-        epsilon, delta, _unit(question), Adversary(Sees.EVERYONE), moved.status,
+        epsilon, delta, _unit(question), BoardReaders(Sees.EVERYONE), moved.status,
         f"each site adds noise drawn exactly, in integers, from {DERIVED}, to sums to which a record adds a "
         f"bounded vector: {moved.reason}",
         runs=(RunReleases(question.event, times=question.sites_per_person),), noise=Noise.EXACT,
@@ -111,7 +121,7 @@ def _beyond(question: FleetQuestion, numbers: SumNumbers) -> str:
 
 
 def epsilon_at(question: FleetQuestion, unknown: Fraction) -> float:
-    """What one record costs where only that part of the noise is unknown to the adversary.
+    """What one person's records cost where only that part of the noise is unknown to the adversary.
 
     Parameters
     ----------
@@ -120,13 +130,15 @@ def epsilon_at(question: FleetQuestion, unknown: Fraction) -> float:
     unknown
         beta, such as 0.9: of the noise that a trusted server would add.
     """
-    parameter = question.event.parameter
+    parameter, many = question.event.parameter, question.sites_per_person
     if isinstance(parameter, tuple):
         variance, l1, l2 = parameter
-        return SkellamCost(variance * float(unknown), l1, l2).epsilon(question.event.delta)
+        return SkellamCost(variance * float(unknown), many * l1, many * l2).epsilon(
+            question.event.delta
+        )
     total = 0.0
     for one in question.settled().asked:
         noise = one.noises[0]
         l1, l2 = one.unit.statistic(one.question.statistic).steps(noise.step)
-        total += noise.law.part(unknown).epsilon(l1, l2, one.question.dimension)
+        total += noise.law.part(unknown).epsilon(many * l1, many * l2, one.question.dimension)
     return total

@@ -68,6 +68,8 @@ class Draft:
         What it costs; None for what says nothing of a reading.
     fresh : bool
         Whether it draws from the operating system.
+    also : function, optional
+        What is kept with it, within the transaction.
     """
 
     topic: Topic
@@ -79,6 +81,7 @@ class Draft:
     readings: int = 0
     spending: Spending | None = None
     fresh: bool = False
+    also: Callable[[], None] | None = None
 
 
 class Witness(ABC):
@@ -142,7 +145,9 @@ def witness_of(membership: Membership) -> Witness:
     wit = membership.witnesses
     if wit.store:
         return StoreWitness()
-    return MemberWitnesses(tuple(membership.member(name).public for name in wit.members), wit.needed)
+    return MemberWitnesses(
+        tuple(membership.member(name).public for name in wit.members), wit.needed
+    )
 
 
 class Releases:
@@ -180,6 +185,8 @@ class Releases:
             salt = read(entropy, SALT)
             post = Post(self._header(draft, number + 1, sealed(salt, body)), salt, body)
             self.file.drawn(self.seat.fleet, post, self.now)
+            if draft.also is not None:
+                draft.also()
             self.file.set("seed", ratcheted(self.file.get("seed") or b""))
             self.board.take_header(post.header)
             self.file.save(self.seat.fleet, self.board)
@@ -207,7 +214,12 @@ class Releases:
         seed = self.file.get("seed") or b""
         place = b"".join(n.to_bytes(8, "big") for n in (number, draft.first, draft.last))
         return DerivedEntropy(
-            seed, self.seat.fleet, draft.topic.name.encode(), draft.topic.terms, place, draft.content
+            seed,
+            self.seat.fleet,
+            draft.topic.name.encode(),
+            draft.topic.terms,
+            place,
+            draft.content,
         )
 
     # ---- rule 4

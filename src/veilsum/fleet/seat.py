@@ -21,14 +21,14 @@ from veilsum.errors import FleetError, StoreError
 from veilsum.fleet.board import Board
 from veilsum.fleet.database import SiteFile
 from veilsum.fleet.membership import WITNESS, Member, Membership, fleet_id
-from veilsum.fleet.post import SHORT, WORDS, Header, Kind, Post, Topic, public, short
+from veilsum.fleet.post import SALT, WORDS, Header, Kind, Post, Topic, public, sealed, short
 from veilsum.fleet.release import Witness, check_stopped, stopped, witness_of, witnessed
 from veilsum.fleet.seen import PREFIX, Seen, seen_name
 from veilsum.fleet.store import Store
 
 SAMPLE = 8  # lists of others that are read in a step, besides those of witnesses
 _RANDOM = SystemRandom()
-FIRST = (Kind.MEMBERSHIP, Kind.QUESTION, Kind.QUERY)  # what other topics are named by
+FIRST = (Kind.QUESTION,)  # what other topics are about
 
 
 class NotAdmittedError(FleetError):
@@ -56,15 +56,13 @@ class Seat:
         Of the site.
     fleet : bytes
         The key of the authority that began it.
-    name : str
-        Of the fleet.
     stores : sequence of Store
         Where the board is; the first one witnesses, where a store does.
     """
 
-    def __init__(self, file: SiteFile, fleet: bytes, name: str, stores: Sequence[Store]) -> None:
+    def __init__(self, file: SiteFile, fleet: bytes, stores: Sequence[Store]) -> None:
         """Load what was saved."""
-        self.file, self.fleet, self.name, self.stores = file, fleet, name, tuple(stores)
+        self.file, self.fleet, self.stores = file, fleet, tuple(stores)
         self.board: Board = file.load(fleet)
         self.public = public(file.key)
         self.traffic = Traffic()
@@ -77,8 +75,14 @@ class Seat:
     def membership(self) -> Membership:
         """The newest one; an error before the first has arrived."""
         if self.board.membership is None:
-            raise NotAdmittedError(f"no membership of {self.name} has arrived yet")
+            raise NotAdmittedError(f"no membership of fleet {short(self.fleet)} has arrived yet")
         return self.board.membership
+
+    @property
+    def name(self) -> str:
+        """Of the fleet."""
+        found = self.board.membership
+        return short(self.fleet) if found is None else found.fleet
 
     @property
     def member(self) -> Member:
@@ -133,7 +137,7 @@ class Seat:
         """Follow the authority's registers, from the first key on."""
         signer = self.fleet
         for _ in range(64):  # successors
-            name = f"post/{short(signer)}/{Topic(Kind.MEMBERSHIP, fleet_id(self.name)).name}"
+            name = f"post/{short(signer)}/{Topic(Kind.MEMBERSHIP, fleet_id(self.fleet)).name}"
             data = self._get(store, [name])[name]
             found = None if data is None else self._membership(data, signer)
             if found is not None:
@@ -148,7 +152,7 @@ class Seat:
     def _membership(self, data: bytes, signer: bytes) -> Membership | None:
         try:
             found = Membership.of(Post.parse(data))
-            if found.post is None or found.post.header.key != signer or found.fleet != self.name:
+            if found.post is None or found.post.header.key != signer or found.id != self.fleet:
                 raise FleetError("a membership that the authority did not sign")
         except FleetError as error:
             self.board.dropped[str(error)] += 1
@@ -165,7 +169,9 @@ class Seat:
         changed = [name for name in keys if name in names and names[name] != known.get(name)]
         named = set(self.membership.witnesses.members)
         chosen = [n for n in changed if keys[n].name in named or WITNESS in keys[n].roles]
-        others = [name for name in changed if name not in chosen and keys[name].public != self.public]
+        others = [
+            name for name in changed if name not in chosen and keys[name].public != self.public
+        ]
         chosen += others if len(others) <= sample else _RANDOM.sample(others, sample)
         found = []
         with self.file.transaction():
@@ -215,7 +221,11 @@ class Seat:
                 self.file.save(self.fleet, self.board)
 
     def _due(
-        self, name: str, keys: dict[str, bytes], kinds: tuple[Kind, ...], wants: Callable[[Topic], bool]
+        self,
+        name: str,
+        keys: dict[str, bytes],
+        kinds: tuple[Kind, ...],
+        wants: Callable[[Topic], bool],
     ) -> bool:
         """Whether an object is of a known key and a wanted topic, as its name says."""
         parts = name.split("/")
@@ -229,28 +239,18 @@ class Seat:
             return True
         if keys[parts[1]] == self.public:
             return True
-        return any(wants(Topic(kind, known)) for known in self._terms(kind) if short(known) == terms)
-
-    def _terms(self, kind: Kind) -> Iterable[bytes]:
-        """Terms that posts of a kind may have: of questions, or of queries."""
-        if kind in (Kind.CONSENT, Kind.KEY, Kind.QUERY, Kind.POOL):
-            return self.questions
-        return self.queries
+        return any(wants(Topic(kind, known)) for known in self.questions if short(known) == terms)
 
     @property
     def questions(self) -> list[bytes]:
-        """Terms of all questions on the board."""
+        """Terms of all questions on the board: what other posts are about."""
         return [topic.terms for topic in self.board.registers if topic.kind is Kind.QUESTION]
-
-    @property
-    def queries(self) -> list[bytes]:
-        """Digests of all queries on the board."""
-        found = [post for posts in self.board.of_kind(Kind.QUERY).values() for post in posts]
-        return [query_digest(post) for post in found]
 
     def _take_object(self, store: Store, name: str, data: bytes, keys: dict[str, bytes]) -> None:
         key, topic = keys[name.split("/")[1]], name.split("/")[2]
-        before = {t: self.board.register(t, key).header for t in self.board.registers if t.name == topic}
+        before = {
+            t: self.board.register(t, key).header for t in self.board.registers if t.name == topic
+        }
         own = Board(self.board.membership)
         own.take(data)
         for found, registers in own.registers.items():
@@ -343,8 +343,6 @@ class Seat:
         before = self.board.register(topic, self.public).post
         if before is not None and before.body == body:
             return None
-        from veilsum.fleet.post import SALT, sealed
-
         number = self.file.released(self.fleet, topic)[0] + 1
         salt = bytes(SALT)
         header = Header(kind, terms, self.public, number, 0, 0, digest=sealed(salt, body))
@@ -449,13 +447,3 @@ class Seat:
         if record:
             with self.file.transaction():
                 self.file.wrote(store.address, name, hashlib.sha256(data).digest())
-
-
-def query_digest(post: Post) -> bytes:
-    """The digest of a query that is posted: what deals, rosters and answers are about."""
-    from veilsum.fleet.secure_sum import SumQuery
-
-    return SumQuery.parse(post.body).digest
-
-
-__all__ = ["SHORT", "NotAdmittedError", "Seat", "Traffic", "query_digest"]

@@ -66,7 +66,9 @@ class Seen:
 
     @property
     def _unsigned(self) -> bytes:
-        parts = [_HEAD.pack(FORMAT, self.key, self.counter, self.at, self.digest, len(self.entries))]
+        parts = [
+            _HEAD.pack(FORMAT, self.key, self.counter, self.at, self.digest, len(self.entries))
+        ]
         for topic, keys in self.entries.items():
             parts.append(_TOPIC.pack(topic.kind.code, topic.terms, len(keys)))
             parts += [_ENTRY.pack(key, number, hash) for key, (number, hash) in keys.items()]
@@ -91,7 +93,9 @@ class Seen:
                 made.signature, b"veilsum seen 1" + made._unsigned
             )
         except (struct.error, InvalidSignature, ValueError, KeyError) as error:
-            raise FleetError(f"a list of what a member holds is not signed by it: {error!r}") from None
+            raise FleetError(
+                f"a list of what a member holds is not signed by it: {error!r}"
+            ) from None
         return made
 
     @classmethod
@@ -115,6 +119,3 @@ class Seen:
 def seen_name(short_key: str) -> str:
     """Of the object in a store."""
     return f"seen/{short_key}"
-
-
-

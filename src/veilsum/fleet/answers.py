@@ -1,0 +1,95 @@
+"""What a board answers: a function of the set of posts, the same bits for the same set."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from veilsum.errors import FleetError
+from veilsum.fleet.board import Board
+from veilsum.fleet.membership import ASKER, SITE, Member
+from veilsum.fleet.post import Kind
+from veilsum.fleet.question import FleetQuestion
+from veilsum.fleet.secure_sum.numbers import SumNumbers
+
+
+@dataclass(frozen=True)
+class BoardAnswer:
+    """The sum that a board answers, and whom it covers.
+
+    Parameters
+    ----------
+    question : FleetQuestion
+        What was asked.
+    steps : tuple of int
+        The noised sum, in steps; secret of nobody.
+    records : int
+        Of the sites in it; 0 where that is private.
+    draws : Fraction
+        How many draws of the question's noise are in it.
+    sites : tuple of str
+        Whose records are in, by name.
+    missing : tuple of str
+        Members whose are not.
+    left_out : mapping
+        Sites whose posts no honest site could have made, and why.
+    at_odds : tuple of str
+        Keepers whose answers disagree with the others.
+    numbers : SumNumbers, optional
+        Of a secure sum.
+    latest : tuple of int
+        The slot that the newest register ends with, and how many sites have it.
+    """
+
+    question: FleetQuestion
+    steps: tuple[int, ...]
+    records: int
+    draws: Fraction
+    sites: tuple[str, ...]
+    missing: tuple[str, ...]
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    at_odds: tuple[str, ...] = ()
+    numbers: SumNumbers | None = None
+    latest: tuple[int, int] = (0, 0)
+
+    @property
+    def covers(self) -> str:
+        """For people: "47 of 50 sites"."""
+        return f"{len(self.sites)} of {len(self.sites) + len(self.missing)} sites"
+
+
+@dataclass(frozen=True)
+class Posted:
+    """A question on a board, and who asked it."""
+
+    question: FleetQuestion
+    asker: Member
+
+    @property
+    def terms(self) -> bytes:
+        """Its digest."""
+        return self.question.digest
+
+
+def questions_on(board: Board) -> list[Posted]:
+    """Questions of present askers, in the order of their digests; what is no question is left out."""
+    found = []
+    for terms, posts in board.of_kind(Kind.QUESTION).items():
+        for post in posts:
+            asker = None if board.membership is None else board.membership.keys.get(post.header.key)
+            if asker is None or ASKER not in asker.roles:
+                continue
+            try:
+                question = FleetQuestion.parsed(post.body)
+            except FleetError:
+                continue
+            if question.digest == terms:
+                found.append(Posted(question, asker))
+                break
+    return found
+
+
+def sites_of(board: Board) -> Sequence[Member]:
+    """Members that have readings."""
+    return () if board.membership is None else board.membership.having(SITE)

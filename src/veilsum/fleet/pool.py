@@ -1,0 +1,262 @@
+"""Pool: each site adds its own noise, and the answer is the sum of what is there.
+
+    register of a site    sums of all its releases,  how many there were (draws),  of how many records
+    answer                sum of registers:  steps = sum_i steps_i,  records = sum_i n_i,  draws = sum_i m_i
+
+The noise of the answer is that of as many draws (`Law.part`), so the interval is exact whatever is missing:
+an answer of 47 of 50 sites says so, and becomes one of 50 of 50. Nobody waits for anybody.
+
+A site that lies moves the answer by what its register may be at most: one that honest releases could not
+have (`far_limit`: all records at one end, and noise that comes once in 2^60) is left out by name. Clamping
+at the question's own bounds instead would bias answers of honest sites.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Self
+
+from veilsum.errors import FleetError
+from veilsum.fleet.answers import BoardAnswer, Posted, sites_of
+from veilsum.fleet.board import Board
+from veilsum.fleet.budget_units import FOREVER, Spending
+from veilsum.fleet.encoding import far_limit
+from veilsum.fleet.membership import Member
+from veilsum.fleet.post import Header, Kind, Post, Topic
+from veilsum.fleet.protocol import BoardProtocol, Work
+from veilsum.fleet.question import FleetQuestion
+from veilsum.fleet.release import Draft
+from veilsum.fleet.release_rules import POOL
+from veilsum.fleet.schedule import Timetable
+from veilsum.privacy.exact.entropy import Entropy
+
+LARGEST = 1 << 62  # of a component of a register, in steps
+LONGEST = 1000  # slots of one release, of a site that was away
+
+
+@dataclass(frozen=True)
+class PoolRegister:
+    """The body of a pool's post.
+
+    Parameters
+    ----------
+    total : tuple of int
+        The sum of all releases, noise and all, in steps.
+    last : tuple of int
+        The last release.
+    records : int
+        Of the last release; 0 where that is private.
+    """
+
+    total: tuple[int, ...]
+    last: tuple[int, ...]
+    records: int
+
+    @property
+    def data(self) -> bytes:
+        """As bytes."""
+        found = [list(self.total), [] if self.last == self.total else list(self.last), self.records]
+        return json.dumps(found, separators=(",", ":")).encode()
+
+    @classmethod
+    def parse(cls, data: bytes, length: int) -> Self:
+        """Of bytes."""
+        try:
+            total, last, records = json.loads(data)
+            last = last or total
+        except (ValueError, TypeError):
+            raise FleetError("a register of a pool is not written as one") from None
+        whole = (
+            [*total, *last, records]
+            if isinstance(total, list) and isinstance(last, list)
+            else [None]
+        )
+        if len(total) != length or len(last) != length or not all(map(_is_whole, whole)):
+            raise FleetError(f"a register of this pool is {length} whole numbers, twice")
+        return cls(tuple(total), tuple(last), records)
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and abs(value) <= LARGEST
+
+
+def body(before: Post | None, steps: Sequence[int], records: int) -> bytes:
+    """The register after one more release."""
+    if before is None:
+        return PoolRegister(tuple(steps), tuple(steps), records).data
+    old = PoolRegister.parse(before.body, len(steps))
+    return PoolRegister(
+        tuple(a + b for a, b in zip(old.total, steps, strict=True)), tuple(steps), records
+    ).data
+
+
+def implausible(question: FleetQuestion, header: Header, register: PoolRegister) -> str:
+    """Why no honest site can have such a register; empty if one can."""
+    if header.draws < 1:
+        return "it says that nothing was drawn"
+    if question.records_public and not 1 <= header.readings <= question.most_records * header.draws:
+        return f"it says {header.readings:,} records in {header.draws:,} releases"
+    if not question.records_public and header.readings:
+        return "it says how many records it has, which is private here"
+    ends = far_limit(question, header.readings, header.draws)
+    if any(abs(step) > end for step, end in zip(register.total, ends, strict=True)):
+        return "its sum is farther out than its records and its noise can be"
+    return ""
+
+
+def pooled(board: Board, question: FleetQuestion) -> BoardAnswer | None:
+    """The sum of all registers on the board; None if there is none."""
+    steps, records, draws = [0] * question.length, 0, 0
+    inside: list[str] = []
+    left_out: dict[str, str] = {}
+    slots = []
+    for site in sites_of(board):
+        found = list(_registers(board, question, site, left_out))
+        for header, register in found:
+            steps = [a + b for a, b in zip(steps, register.total, strict=True)]
+            records += header.readings
+            draws += header.draws
+        if found:
+            inside.append(site.name)
+            slots.append(max(header.last for header, _ in found))
+    if not inside:
+        return None
+    missing = tuple(site.name for site in sites_of(board) if site.name not in inside)
+    latest = max(slots)
+    return BoardAnswer(
+        question, tuple(steps), records, Fraction(draws), tuple(inside), missing, left_out,
+        latest=(latest, slots.count(latest)),
+    )  # fmt: skip
+
+
+def _registers(
+    board: Board, question: FleetQuestion, site: Member, left_out: dict[str, str]
+) -> Sequence[tuple[Header, PoolRegister]]:
+    """Of a site under all its keys, unless one of them cannot be honest."""
+    posts = board.opened(Kind.POOL, question.digest)
+    found = []
+    for key in site.keys:
+        if key not in posts:
+            continue
+        post = posts[key]
+        try:
+            register = PoolRegister.parse(post.body, question.length)
+            why = implausible(question, post.header, register)
+        except FleetError as error:
+            why = str(error)
+        if why:
+            left_out[site.name] = why
+            return []
+        found.append((post.header, register))
+    return found
+
+
+class Pool(BoardProtocol):
+    """Registers of sites, each with its own noise."""
+
+    name = POOL
+
+    def answer(self, board: Board, posted: Posted) -> BoardAnswer | None:
+        """The sum of registers."""
+        return pooled(board, posted.question)
+
+    def due(self, work: Work) -> None:
+        """Release the table once, or the slots that are due."""
+        topic = Topic(Kind.POOL, work.posted.terms)
+        times = work.posted.question.timetable
+        if work.data is None or any(
+            p.header.topic == topic for p in work.seat.file.outbox(work.seat.fleet)
+        ):
+            return
+        if times is not None:
+            self._slots(work, topic, times)
+        elif not work.releases.covered(topic):
+            found = work.data.table(work.posted.question)
+            self._draw(work, topic, (1, 1), found.steps, found.records, work.spending())
+
+    def _slots(self, work: Work, topic: Topic, times: Timetable) -> None:
+        """One release of all slots that are due and whose readings are there.
+
+        A slot without readings is skipped when the next one is over: nobody waits for it.
+        """
+        assert work.data is not None
+        question, first = work.posted.question, times.slot_at(work.since)
+        covered = max(work.releases.covered(topic), first - 1)
+        due = [slot for slot in _batch(times, first, covered, work.now) if slot > covered]
+        steps, records, inside = [0] * question.length, 0, 0
+        last = covered
+        for slot in due:
+            found = work.data.readings(question, *times.bounds(slot), work.now)
+            if found is None and slot >= times.due(work.now):
+                break
+            last = slot
+            if found is not None:
+                steps = [a + b for a, b in zip(steps, found.steps, strict=True)]
+                records, inside = records + found.records, inside + 1
+        if inside and (last == due[-1] or times.growth == 1.0):
+            start, end = times.bounds(covered + 1)[0], times.bounds(last)[1]
+            readings = max(records, inside)
+            self._draw(
+                work,
+                topic,
+                (covered + 1, last),
+                steps,
+                records,
+                work.spending(readings, start, end),
+            )
+
+    def _draw(
+        self, work: Work, topic: Topic, slots: tuple[int, int], steps: Sequence[int], records: int,
+        spending: Spending,
+    ) -> None:  # fmt: skip
+        question = work.posted.question
+        before = work.board.register(topic, work.seat.public).post
+        draws, readings = (
+            (0, 0) if before is None else (before.header.draws, before.header.readings)
+        )
+
+        def make(entropy: Entropy) -> bytes:
+            noise = [
+                int(step)
+                for law, length in zip(question.laws, question.lengths, strict=True)
+                for step in law.draw(length, entropy)
+            ]
+            return body(before, [a + b for a, b in zip(steps, noise, strict=True)], records)
+
+        content = json.dumps([list(steps), records]).encode()
+        work.releases.draw(
+            Draft(topic, *slots, make, content, draws + 1, readings + records, spending)
+        )
+        work.say(f"released {question.title()}: {_covered(slots)}")
+
+    def carry(self, posted: Posted, last: int) -> Sequence[tuple[int, int]]:
+        """All time up to the last slot; a whole table."""
+        times = posted.question.timetable
+        return [(0, FOREVER if times is None else times.bounds(last)[1])]
+
+    def stage(self, board: Board, posted: Posted, now: int) -> str:
+        """Whom a one-shot waits for."""
+        del now
+        found = pooled(board, posted.question)
+        inside = () if found is None else found.sites
+        waiting = [site.name for site in sites_of(board) if site.name not in inside]
+        return f"waits for {', '.join(waiting)}" if waiting else ""
+
+
+def _batch(times: Timetable, first: int, covered: int, now: int) -> Sequence[int]:
+    """The slots of the next release: all that are due, or the next growing batch once all of it is."""
+    if times.growth == 1.0:
+        return range(covered + 1, min(times.due(now), covered + LONGEST) + 1)
+    number = 1
+    while times.slots(number, first)[-1] <= covered:
+        number += 1
+    found = times.slots(number, first)
+    return found if found[-1] <= times.due(now) else ()
+
+
+def _covered(slots: tuple[int, int]) -> str:
+    first, last = slots
+    return "the table" if first == last == 1 else f"{last - first + 1} slots"

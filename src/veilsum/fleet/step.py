@@ -1,0 +1,283 @@
+"""`step`: a site reads its boards, does what is due, writes its posts, and is done.
+
+    read ── check ── take over ── open what was drawn ── consent ── do what is due ── open ── write
+
+Everything that must last is in site.db before the next thing begins, so that a step may end anywhere and the
+next one goes on. A store that does not answer makes a step shorter, never wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from veilsum.errors import FleetError, StoppedError, StoreError, VeilsumError
+from veilsum.fleet.answers import Posted, questions_on
+from veilsum.fleet.consent import Approved, NeedsPerson, SiteFacts, columns_of, decide
+from veilsum.fleet.consent_post import ConsentPost
+from veilsum.fleet.ledger import BudgetSpentError
+from veilsum.fleet.membership import KEEPER, SITE, Member
+from veilsum.fleet.periods import CalendarPeriods
+from veilsum.fleet.post import Header, Kind, digest, short
+from veilsum.fleet.protocol import Work, protocol_of
+from veilsum.fleet.release import Releases
+from veilsum.fleet.seat import NotAdmittedError, Seat, Traffic
+from veilsum.fleet.site import Site
+
+YES, NO, POLICY, PERSON = "yes", "no", "policy", "person"
+KEPT = 30 * 86_400  # seconds after a deadline during which late posts are read
+
+
+@dataclass
+class SeatReport:
+    """What a step did in one fleet.
+
+    Parameters
+    ----------
+    fleet : str
+        Its name.
+    done : list of str
+        What was posted and released, in words.
+    waiting : list of str
+        What a person should know or do.
+    problems : list of str
+        What could not be done, and will be tried again.
+    traffic : Traffic
+        Calls and bytes.
+    """
+
+    fleet: str
+    done: list[str] = field(default_factory=list)
+    waiting: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    traffic: Traffic = field(default_factory=Traffic)
+
+
+def step(site: Site, now: int) -> list[SeatReport]:
+    """Do what is due, in all fleets of a site.
+
+    Parameters
+    ----------
+    site : Site
+        Open.
+    now : int
+        UTC seconds.
+
+    Returns
+    -------
+    list of SeatReport
+        One for each fleet.
+
+    Raises
+    ------
+    StoppedError
+        If the site has stopped for good.
+    """
+    reports = []
+    for seat in site.seats.values():
+        report = SeatReport(seat.name, traffic=seat.traffic)
+        reports.append(report)
+        try:
+            SeatStep(site, seat, now, report).run()
+        except StoppedError:
+            raise
+        except NotAdmittedError as error:
+            report.waiting.append(str(error))
+        except FleetError as error:
+            report.problems.append(str(error))
+        report.problems += list(seat.traffic.failed)
+        report.problems += [*seat.traffic.rolled_back, *seat.traffic.withheld]
+    return reports
+
+
+class SeatStep:
+    """A step in one fleet.
+
+    Parameters
+    ----------
+    site : Site
+        Open.
+    seat : Seat
+        Its place in the fleet.
+    now : int
+        UTC seconds.
+    report : SeatReport
+        What is written into.
+    """
+
+    made = Releases  # a test has others
+
+    def __init__(self, site: Site, seat: Seat, now: int, report: SeatReport) -> None:
+        """Without doing anything."""
+        self.site, self.seat, self.now, self.report = site, seat, now, report
+        self.releases = type(self).made(seat, site.ledger, now)
+
+    def run(self) -> None:
+        """All of it; what is drawn is written even if something else fails."""
+        self.seat.read()
+        self.seat.check_membership()
+        self.report.fleet = self.seat.name
+        member = self.seat.member
+        self.releases.check()
+        self.open()
+        try:
+            posted = [one for one in questions_on(self.seat.board) if not closed(one, self.now)]
+            self.take_over(member, {one.terms: one for one in questions_on(self.seat.board)})
+            for one in posted:
+                self.consider(member, one)
+            self.open()
+        finally:
+            self.seat.write(self.now)
+
+    def open(self) -> None:
+        """Claim and open what is drawn; what a store did not do is left for the next step."""
+        try:
+            for post in self.releases.advance():
+                self.report.done.append(
+                    f"opened {post.header.topic.name}, number {post.header.number}"
+                )
+        except StoreError as error:
+            self.report.problems.append(str(error))
+
+    def take_over(self, member: Member, posted: Mapping[bytes, Posted]) -> None:
+        """As a new key: what the keys before have released is spent, and is not released again (rule 4)."""
+        for key in member.keys[1:]:
+            if self.site.data is None:
+                return
+            self.seat.claims(key)
+            for topic, registers in self.seat.board.registers.items():
+                header = registers[key].header if key in registers else None
+                if header is None or topic.kind not in (Kind.POOL, Kind.DEAL):
+                    continue
+                if topic.terms not in posted:
+                    raise FleetError(
+                        f"an earlier key of this site released {topic.name}, whose question is not shown: "
+                        "nothing is released until it is"
+                    )
+                self._carry(posted[topic.terms], header)
+
+    def _carry(self, posted: Posted, header: Header) -> None:
+        times = max(header.readings, header.draws) if posted.question.timetable else header.draws
+        event = posted.question.event.times(max(times, 1))
+        with self.site.file.transaction():
+            for start, end in protocol_of(posted.question.protocol).carry(posted, header.last):
+                self.site.ledger.carry(
+                    self.site.needed_data().source, start, end, event, self.now, posted.terms.hex(),
+                    self.seat.fleet.hex(),
+                )  # fmt: skip
+
+    def consider(self, member: Member, posted: Posted) -> None:
+        """Propose what this member asked; decide about the question, and do what is due for it."""
+        protocol = protocol_of(posted.question.protocol)
+        try:
+            if posted.asker.public == self.seat.public:
+                protocol.propose(self.work(posted, self.asked_at(posted)))
+            if not {SITE, KEEPER} & set(member.roles):
+                return
+            verdict = self.verdict(posted)
+            if verdict is not None:
+                self.seat.publish(Kind.CONSENT, posted.terms, verdict.data, self.now)
+                if verdict.yes:
+                    protocol.due(self.work(posted, self.decided_at(posted)))
+        except BudgetSpentError as error:
+            self.report.waiting.append(f"{posted.question.title()}: {error}")
+        except (StoppedError, StoreError):
+            raise
+        except VeilsumError as error:
+            self.report.problems.append(f"{posted.question.title()}: {error}")
+
+    def work(self, posted: Posted, since: int) -> Work:
+        """What a protocol is given."""
+        return Work(
+            posted, self.seat, self.releases, self.site.data, self.site.folder, self.now, since,
+            self.report.done.append,
+        )  # fmt: skip
+
+    def asked_at(self, posted: Posted) -> int:
+        """When this member asked."""
+        return self._at(digest("veilsum asked 1", posted.terms), PERSON)
+
+    def decided_at(self, posted: Posted) -> int:
+        """When this site agreed."""
+        return self._at(posted.terms, POLICY)
+
+    def _at(self, place: bytes, by: str) -> int:
+        known = self.site.file.decision(self.seat.fleet, place)
+        if known is None:
+            with self.site.file.transaction():
+                self.site.file.decide(self.seat.fleet, place, YES, "", by, self.now)
+            return self.now
+        return known[3]
+
+    def verdict(self, posted: Posted) -> ConsentPost | None:
+        """What this site says, decided now or before; None where a person has to."""
+        known = self.site.file.decision(self.seat.fleet, posted.terms)
+        if known is not None:
+            return ConsentPost(known[0] == YES, known[1])
+        deadline = posted.question.deadline
+        if deadline is not None and self.now > deadline:
+            return None
+        found = decide(
+            posted.question,
+            facts_of(self.site, posted, self.now),
+            self.site.config.policy,
+        )
+        if isinstance(found, NeedsPerson):
+            self.report.waiting.append(
+                f"{posted.asker.name} asks {posted.question.title()} for epsilon "
+                f"{posted.question.epsilon:g}: {found.reason}; veilsum fleet inbox shows it, veilsum fleet "
+                f"approve {short(posted.terms)[:8]} says yes"
+            )
+            return None
+        yes = isinstance(found, Approved)
+        with self.site.file.transaction():
+            self.site.file.decide(
+                self.seat.fleet, posted.terms, YES if yes else NO, found.reason, POLICY, self.now
+            )
+        self.report.done.append(
+            f"{'approved' if yes else 'refused'} {posted.question.title()} of {posted.asker.name}"
+            + (f": {found.reason}" if found.reason else "")
+        )
+        return ConsentPost(yes, found.reason)
+
+
+def closed(posted: Posted, now: int) -> bool:
+    """Whether a question that is asked once was over long ago."""
+    deadline = posted.question.deadline
+    return deadline is not None and now > deadline + KEPT
+
+
+def facts_of(site: Site, posted: Posted, now: int) -> SiteFacts:
+    """What a site knows of itself when it is asked."""
+    data, policy = site.data, site.config.policy
+    if data is None:
+        return SiteFacts((), 0.0, 0.0, posted.asker.name, lambda _: 0.0, 0)
+    left = site.ledger.left(data.source, now)
+    least = 1 if policy is None else policy.min_records
+    records = least if least <= 1 else data.records()
+
+    def approved(period: str) -> float:
+        start = CalendarPeriods(period).bounds(CalendarPeriods(period).at(now))[0]
+        rows = site.file.rows(
+            "select terms from decisions where verdict = ? and by = ? and at >= ?",
+            YES,
+            POLICY,
+            start,
+        )
+        terms = {bytes(row[0]) for row in rows}
+        return sum(
+            one.question.epsilon
+            for other in site.seats.values()
+            for one in questions_on(other.board)
+            if one.terms in terms
+        )
+
+    return SiteFacts(
+        data.columns() or columns_of(posted.question),
+        left.epsilon,
+        left.delta,
+        posted.asker.name,
+        approved,
+        records,
+        data.book,
+    )
