@@ -400,7 +400,7 @@ class _SiteReader:
 
 
 def write_site_toml(
-    path: str | Path, *, name: str, address: str, authority: str, table: str, epsilon: float,
+    path: str | Path, *, name: str, address: str, authority: str, table: str | None, epsilon: float,
     per: str = "reading", policy: Policy | None = None,
 ) -> SiteConfig:  # fmt: skip
     """Write a short site.toml with comments, where none is yet, and return what it says.
@@ -414,7 +414,7 @@ def write_site_toml(
     address, authority
         Of its fleet.
     table
-        Its data, relative to the file.
+        Its data, relative to the file; None for who only asks.
     epsilon, per
         Its budget.
     policy
@@ -438,14 +438,24 @@ def write_site_toml(
 
 
 def site_toml(
-    name: str, address: str, authority: str, table: str, epsilon: float, per: str,
+    name: str, address: str, authority: str, table: str | None, epsilon: float, per: str,
     policy: Policy | None,
 ) -> str:  # fmt: skip
     """The text of a site.toml."""
+    data = "" if table is None else _data_text(table, epsilon, per)
     return f"""\
 # What this site is and allows. No passwords here: a store's credentials come from the environment.
 name = {_quoted(name)}
 
+{data}[[fleet]]
+address = {_quoted(address)}
+authority = {_quoted(authority)}
+
+{"" if table is None else _policy_text(policy)}"""
+
+
+def _data_text(table: str, epsilon: float, per: str) -> str:
+    return f"""\
 [data]
 table = {_quoted(table)}
 
@@ -453,11 +463,7 @@ table = {_quoted(table)}
 epsilon = {float(epsilon)!r}
 per = {_quoted(per)}         # {PER_WORDS}
 
-[[fleet]]
-address = {_quoted(address)}
-authority = {_quoted(authority)}
-
-{_policy_text(policy)}"""
+"""
 
 
 PER_WORDS = 'reading, stream, "window 7 days", day, month, year'

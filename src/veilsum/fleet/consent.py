@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 PERIODS = ("question", "day", "month", "year")
 USUAL_RECORDS_SHOWN = 1000
+LONGEST_REASON = 400  # characters
 EXAMPLE = 8  # components of the example that are shown
 
 
@@ -207,7 +208,7 @@ def impossible(question: FleetQuestion, facts: SiteFacts) -> str:
     try:
         wanted = columns_of(question)
     except FleetError as error:
-        return str(error)
+        return str(error)[:LONGEST_REASON]
     if question.protocol not in facts.protocols:
         return f"this site cannot take part in a {question.protocol}"
     for name in wanted:

@@ -42,6 +42,7 @@ DOMAIN = b"veilsum fleet question\0"
 LONGEST_TEXT = 120  # characters of a label or a nonce
 LARGEST = 1 << 16  # bytes of a question
 MOST_QUESTIONS = 64
+MOST_CELLS = 1 << 14  # before trees and other sums are made of them
 MOST_SITES_PER_PERSON = 1000
 MOST_RECORDS = 1 << 40  # of one site
 USUAL_RECORDS = 1_000_000
@@ -95,6 +96,8 @@ class Asked:
     @cached_property
     def question(self) -> Question:
         """As it is asked: at once, where it has stages."""
+        if any(len(word) > 5 for times in self.options.get("--bins", ()) for word in times):
+            raise FleetError(f"a question to a fleet has at most {MOST_CELLS:,} bins")
         found = made(self.name, self.columns, self.options)
         if len(found.stages) == 1:
             return found
@@ -326,9 +329,20 @@ class FleetQuestion:
     def _settles(self) -> str:
         return hashlib.sha256(DOMAIN + self._settled.terms.encode()).hexdigest()
 
+    def _check_size(self) -> None:
+        """Before anything of that size is made: an asker is not trusted with a site's memory."""
+        groups = 1 if self.by is None else max(len(self.by[1]), 1)
+        cells = groups * sum(one.question.cells * one.question.parts for one in self.asks)
+        if cells > MOST_CELLS:
+            raise FleetError(
+                f"a question has at most {MOST_CELLS:,} components; this one has {cells:,}: ask for fewer "
+                "bins, categories, columns or groups"
+            )
+
     @cached_property
     def _settled(self) -> Settled:
         try:
+            self._check_size()
             return settle(
                 [one.question for one in self.asks], epsilon=self.epsilon, delta=self.delta,
                 where=self.where or None, by=self.by, id=self.id, cap=self.cap, missing=self.missing,

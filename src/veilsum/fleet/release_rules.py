@@ -66,7 +66,7 @@ class PoolRule(ReleaseRule):
     name: ClassVar[str] = POOL
     laws: ClassVar[tuple[str, ...]] = (LAPLACE, GAUSSIAN)
     able: ClassVar[tuple[str, ...]] = (LAPLACE, GAUSSIAN, SKELLAM)
-    most_components: ClassVar[int] = 1 << 16
+    most_components: ClassVar[int] = 1 << 15
 
     def for_person(self, event: PrivacyEvent, sites: int) -> tuple[float, float]:
         """Releases with noise of their own: their costs add up."""

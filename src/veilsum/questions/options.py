@@ -282,23 +282,19 @@ def words_of(name: str, columns: Sequence[str], given: Given, fill: Fill | None 
     }
     for entry, value in fill(known.name, columns, values).items():
         if entry not in values:
-            words[options[entry].flag] = _written(value)
+            option = options[entry]
+            words[option.flag] = _written(option.form, value, columns)
     return words
 
 
-def _written(value: Any) -> list[list[str]]:
+def _written(form: Form, value: Any, columns: Sequence[str]) -> list[list[str]]:
     """The words of what a codebook fills in: bounds or categories, of one column or by column."""
-    if isinstance(value, Mapping):
-        bounds = all(_is_bounds(one) for one in value.values())
-        return [
-            [column, *map(repr, one)] if bounds else [f"{column}={_joined(one)}"]
-            for column, one in value.items()
-        ]
-    return [list(map(repr, value))] if _is_bounds(value) else [[_joined(value)]]
-
-
-def _is_bounds(value: Sequence[Any]) -> bool:
-    return len(value) == 2 and all(isinstance(one, float) for one in value)
+    if form.read is _bounds:
+        return [[column, *map(repr, ends)] for column, ends in value.items()]
+    if form.read is _named:
+        return [[f"{column}={_joined(texts)}"] for column, texts in value.items()]
+    each = [value[column] for column in columns] if isinstance(value, Mapping) else [value]
+    return [[_joined(one)] if form.read is _texts else list(map(repr, one)) for one in each]
 
 
 def _joined(values: Sequence[Any]) -> str:

@@ -44,6 +44,7 @@ from veilsum.privacy.exact.poisson import LARGEST_MEAN, PoissonSampler
 from veilsum.privacy.laws.base import ERROR, Floats, Law
 
 SKELLAM = "skellam"
+LARGEST_SAMPLED = 2.0**62  # mean of numpy's Poisson draws
 
 
 @dataclass(frozen=True)
@@ -120,8 +121,10 @@ class Skellam(Law):
         return integers([up - down for up, down in zip(drawn[::2], drawn[1::2], strict=True)])
 
     def sample(self, size: int | tuple[int, ...], rng: np.random.Generator) -> NDArray[np.int64]:
-        """The difference of two Poisson draws."""
+        """The difference of two Poisson draws, or a rounded normal one beyond what numpy can draw."""
         mean = float(self.variance) / 2
+        if mean > LARGEST_SAMPLED:
+            return np.rint(rng.normal(0.0, math.sqrt(2 * mean), size)).astype(np.int64)
         return np.asarray(rng.poisson(mean, size) - rng.poisson(mean, size), dtype=np.int64)
 
 
