@@ -157,12 +157,9 @@ def _weights(nodes: tuple[int, ...]) -> list[int]:
 
 @lru_cache(64)
 def lagrange(nodes: tuple[int, ...], at: tuple[int, ...]) -> Elements:
-    """The matrix that takes values at the nodes to values at the points `at`; small whole numbers."""
+    """The matrix that takes values at the nodes to values at the points `at`: small whole numbers, none in both."""
     weights, rows = _weights(nodes), []
     for z in at:
-        if z in nodes:
-            rows.append([int(z == x) for x in nodes])
-            continue
         whole = _times_all([z - y for y in nodes])
         rows.append(
             [whole * w % P * _inverse(z - x) % P for x, w in zip(nodes, weights, strict=True)]

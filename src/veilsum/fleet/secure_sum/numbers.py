@@ -134,13 +134,13 @@ class SumNumbers:
         FleetError
             If log2 n + log2(range/step) + 2 > 60: a sum could then wrap around the field.
         """
-        reach = self.sites * largest + law.part(Fraction(self.sites, self.honest)).tail(FAR)
-        if self.sites * 2 * largest > 1 << WIDEST or reach > 1 << WIDEST:
+        if self.sites * 2 * largest > 1 << WIDEST:
             raise FleetError(
-                f"sums over {self.sites} sites of values up to {largest} steps and their noise take "
-                f"more than {WIDEST} bits; choose a coarser grid or closer bounds"
+                f"sums over {self.sites} sites of values up to {largest} steps take more than {WIDEST} "
+                "bits; choose a coarser grid or closer bounds"
             )
-        return reach
+        noise = law.part(Fraction(self.sites, self.honest))
+        return self.sites * largest + noise.tail(FAR)
 
 
 def suggested(sites: int, dimension: int = 1, wrong: int = 0) -> SumNumbers:

@@ -86,7 +86,8 @@ def agreeing(
 ) -> list[int] | None:
     """The points whose answers lie on one polynomial in every coordinate, if there are enough.
 
-    One random mix of the coordinates finds them, and all coordinates are verified: a mix can be tried out.
+    One random mix of the coordinates finds them, and every coordinate is verified: a liar who tried out
+    answers until a mix hides them is found by the next mix, or no sum is shown.
     """
     needed = query.numbers.needed
     if len(points) < enough(query):
@@ -99,10 +100,9 @@ def agreeing(
         rows = [points.index(j) for j in good]
         base, rest = rows[:needed], rows[needed:]
         nodes, others = tuple(points[i] for i in base), tuple(points[i] for i in rest)
-        right = (product(lagrange(nodes, others), values[base]) == values[rest]).all(axis=1)
-        fitting = sorted([*nodes, *(j for j, fits in zip(others, right, strict=True) if fits)])
-        if len(fitting) >= enough(query):
-            return fitting
+        there = product(lagrange(nodes, others), values[base])
+        if len(good) >= enough(query) and (there == values[rest]).all():
+            return good
     return None
 
 
