@@ -20,7 +20,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -29,22 +29,36 @@ from veilsum.errors import FleetError
 from veilsum.fleet.budget_units import FOREVER, SiteBudget, Span, Spending, said, when
 from veilsum.privacy.accounting import Composition, PrivacyEvent, Release, spent
 
+Place = tuple[str, str, int, int, int]  # source, event, moved, until, first
+
 CHARGE, CARRIED = "charge", "carried"
 COLUMNS = "n, kind, source, first, until, readings, event, at, what, board, head"
 SCHEMA = (
     "create table charges (n integer primary key, kind text not null, source text not null, first integer not"
     " null, until integer not null, readings integer not null, event text not null, at integer not null,"
     " what text not null, board text not null, head text not null) strict",
-    "create table tally (source text not null, until integer not null, first integer not null, event text not"
-    " null, moved integer not null, count integer not null, primary key (source, until, first, event, moved))"
-    " strict, without rowid",
+    "create table tally (source text not null, event text not null, moved integer not null, until integer not"
+    " null, first integer not null, count integer not null,"
+    " primary key (source, event, moved, until, first)) strict, without rowid",
+    "create index tally_first on tally (source, first)",
+    "create index tally_until on tally (source, until)",
+    "create table tally_costs (source text not null, event text not null, moved integer not null,"
+    " primary key (source, event, moved)) strict, without rowid",
     "create table tally_unit (per text not null) strict",
 )
 DAMAGED = (
     "nothing was released; never restore it from a backup: let the authority admit a new key of this site, "
     "which takes over what the board says was spent"
 )
-TALLIED = "select first, until, event, moved, count from tally where source = ? and until > ? and first < ?"
+COUNTED = (  # at one moment, by cost
+    "select event, moved, (select sum(count) from tally t where t.source = c.source and t.event = c.event and"
+    " t.moved = c.moved and t.until > ? and t.first <= ?) from tally_costs c where c.source = ?"
+)
+STARTS, ENDS = (  # between two moments
+    f"select {edge}, event, moved, {sign}sum(count) from tally where source = ? and {edge} > ? and {edge} < ?"
+    f" group by {edge}, event, moved"
+    for edge, sign in (("first", ""), ("until", "-"))
+)
 
 
 class BudgetSpentError(FleetError):
@@ -214,8 +228,9 @@ class SiteLedger:
                     f"the ledger of this site is damaged: charge {count} does not follow from those before "
                     f"it; {DAMAGED}"
                 )
-        before = set(self._db.execute("select * from tally"))
-        if before != self._tallied():
+        tally = {tuple(place): n for *place, n in self._db.execute("select * from tally")}
+        costs = {*self._db.execute("select * from tally_costs")}
+        if tally != self._tallied() or costs != {place[:3] for place in tally}:
             raise FleetError(
                 f"the ledger of this site is damaged: its sums are not those of its charges; {DAMAGED}"
             )
@@ -231,56 +246,52 @@ class SiteLedger:
             f"insert into charges ({COLUMNS}) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (n, kind, *fields, head),
         )
-        self._count(*self._place(one), 1)
+        self._count(self._place(one), 1)
 
-    def _place(self, one: Spending) -> tuple[str, int, int, str, int]:
+    def _place(self, one: Spending) -> Place:
         """The row of the tally in which a charge counts."""
         first, until = self.budget.unit.span(one)
-        return one.source, until, first, _written(one.event), self.budget.unit.moved(one)
+        return one.source, _written(one.event), self.budget.unit.moved(one), until, first
 
-    def _count(self, *row: object) -> None:
+    def _count(self, place: Place, count: int) -> None:
+        self._db.execute("insert or ignore into tally_costs values (?, ?, ?)", place[:3])
         self._db.execute(
             "insert into tally values (?, ?, ?, ?, ?, ?)"
             " on conflict do update set count = count + excluded.count",
-            row,
+            (*place, count),
         )
 
-    def _tallied(self) -> set[tuple[str, int, int, str, int, int]]:
+    def _tallied(self) -> Counter[Place]:
         """The tally, from the charges."""
-        counts: Counter[tuple[str, int, int, str, int]] = Counter()
+        counts: Counter[Place] = Counter()
         for source, first, until, readings, event, at in self._db.execute(
             "select source, first, until, readings, event, at from charges"
         ):
             one = Spending(source, first, until, readings, _event(event), at, "", "")
             counts[self._place(one)] += 1
-        return {(*place, count) for place, count in counts.items()}
+        return counts
 
     def _tally_anew(self) -> None:
         """Count in the spans of another unit."""
-        rows = self._tallied()
-        self._db.execute("delete from tally")
+        tally = self._tallied()
+        for table in ("tally", "tally_costs"):
+            self._db.execute(f"delete from {table}")
         self._db.execute("delete from tally_unit")
         self._db.execute("insert into tally_unit values (?)", (str(self.budget.unit),))
-        for row in rows:
-            self._count(*row)
+        for place, count in tally.items():
+            self._count(place, count)
 
     def _most(self, source: str, span: Span, *more: Release) -> Composition:
         """The most that counts at a moment of a span, with further releases: of epsilon, and of delta."""
         low, high = span
-        inside = self._db.execute(
-            "select 1 from tally where source = ? and until > ? and first > ? and first < ? limit 1",
-            (source, low, low, high),
-        ).fetchone()
-        if inside is None:  # all that counts in the span counts at its first moment
-            rows = self._db.execute(
-                "select event, moved, sum(count) from tally where source = ? and until > ? and first <= ?"
-                " group by event, moved",
-                (source, low, low),
-            )
-            counts = Counter({_release(event, moved): count for event, moved, count in rows})
-            return spent(counts + Counter(more))
-        rows = self._db.execute(TALLIED, (source, low, high))
-        return _dearest(rows, low, Counter(more))
+        counts = Counter(more)
+        for event, moved, count in self._db.execute(COUNTED, (low, low, source)):
+            if count:
+                counts[_release(event, moved)] += count
+        starts = self._db.execute(STARTS, (source, low, high)).fetchall()
+        if not starts:  # all that counts in the span counts at its first moment
+            return spent(counts)
+        return _dearest(counts, [*starts, *self._db.execute(ENDS, (source, low, high))])
 
     def _refills(self, asked: Spending) -> int | None:
         """When a charge like this is covered; None if it never is."""
@@ -301,21 +312,20 @@ class SiteLedger:
         return None
 
 
-def _dearest(rows: Iterable[Sequence[int | str]], low: int, more: Counter[Release]) -> Composition:
-    """The most of epsilon and of delta over all moments from `low` on: a sweep over starts and ends."""
-    changes: list[tuple[int, int, Release]] = []
-    for first, until, event, moved, count in rows:
-        release = _release(str(event), int(moved))
-        changes += [(max(int(first), low), int(count), release), (int(until), -int(count), release)]
-    counts, epsilon, delta, risen = more.copy(), 0.0, 0.0, True
-    for _, count, release in sorted(changes, key=lambda change: change[:2]):  # ends before starts
+def _dearest(counts: Counter[Release], changes: Iterable[tuple[int, str, int, int]]) -> Composition:
+    """The most of epsilon and of delta over all moments: a sweep over starts (+) and ends (-)."""
+    epsilon, delta, risen = 0.0, 0.0, True
+    last = [(FOREVER, "", 0, -1)]  # after which nothing more is counted
+    for _, event, moved, count in [*sorted(changes, key=lambda one: (one[0], one[3])), *last]:
         if count < 0 and risen:
             total = _priced(frozenset(counts.items()))
             epsilon, delta = max(epsilon, total.epsilon), max(delta, total.delta)
-        counts[release] += count
-        if not counts[release]:
-            del counts[release]
         risen = count > 0
+        if event:
+            release = _release(event, moved)
+            counts[release] += count
+            if not counts[release]:
+                del counts[release]
     return Composition(epsilon, delta, "basic", 0)
 
 

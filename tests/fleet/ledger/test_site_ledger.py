@@ -350,10 +350,11 @@ def test_a_change_by_hand_is_found(change: str) -> None:
             ledger.verify()
 
 
-def test_a_changed_sum_is_found() -> None:
+@pytest.mark.parametrize("table", ["tally", "tally_costs"])
+def test_a_changed_sum_is_found(table: str) -> None:
     with opened(SiteBudget(5.0, 0.0, PerReading())) as ledger:
         ledger.charge(spending())
-        ledger._db.execute("delete from tally")
+        ledger._db.execute(f"delete from {table}")
         with pytest.raises(FleetError, match="its sums are not those of its charges"):
             ledger.verify()
 
