@@ -17,6 +17,7 @@ from benchmarks import (
     noise,
     plan,
     rounds,
+    secure_sum,
     startup,
     sweep,
 )
@@ -38,6 +39,7 @@ def main() -> None:
         plan,
         exact_noise,
         ask,
+        secure_sum,
     )
     rows = [row for part in parts for row in part.measure()]
     width = max(len(row["what"]) for row in rows)
