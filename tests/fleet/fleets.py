@@ -73,11 +73,11 @@ class SmallFleet:
         self.folder, self.now = folder, NOW
         self.authority = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
         self.store = store or MemoryStore()
-        self._stores = stores or (lambda name, address: self.store)
+        self._stores = stores or (lambda *_: self.store)
         names = [f"s{k}" for k in range(sites)] if isinstance(sites, int) else list(sites)
         self.sources: dict[str, Rows] = {}
         self.policy, self.epsilon, self.per = policy, epsilon, per
-        self._rows = rows or (lambda name, k: {"kwh": [10.0 + k] * 50})
+        self._rows = rows or (lambda _, k: {"kwh": [10.0 + k] * 50})
         self.keys = {"desk": self.joined("desk", data=False)}
         for k, name in enumerate(names):
             self.sources[name] = Rows(self._rows(name, k))

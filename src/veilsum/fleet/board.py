@@ -155,6 +155,17 @@ class Board:
         self._check(header)
         return self._take(Register(header), header)
 
+    def take_board(self, other: Board) -> None:
+        """Add the posts of a board that has checked them, one by one."""
+        for keys in other.registers.values():
+            for register in keys.values():
+                for post in register.opened:
+                    self._take(Register(post.header, (post,)), post.header)
+                if register.header is not None:
+                    self._take(Register(register.header), register.header)
+        for fork in other.forks.values():
+            self._merge_fork(fork)
+
     def take_fork(self, data: bytes) -> bool:
         """Add evidence; whether it is new."""
         try:
@@ -254,8 +265,8 @@ class Board:
         """Of the set: two boards are equal if theirs are."""
         parts = [b"" if self.membership is None else self.membership.evidence]
         for topic in sorted(self.registers, key=lambda t: (t.kind.code, t.terms)):
-            for key in sorted(self.registers[topic]):
-                parts.append(self.registers[topic][key].data)
+            held = self.registers[topic]
+            parts += [held[key].data for key in sorted(held)]
         parts += sorted(fork.data for fork in self.forks.values())
         return digest("veilsum board 1", *parts)
 

@@ -219,6 +219,10 @@ class SiteFile:
             (fleet, topic.kind.code, topic.terms, key, place, data),
         )
 
+    def forget(self, fleet: bytes, terms: bytes) -> None:
+        """Posts about a question, within a transaction; not what was released, charged or decided."""
+        self.db.execute("delete from posts where fleet = ? and terms = ?", (fleet, terms))
+
     # ---- releases
 
     def outbox(self, fleet: bytes) -> list[Post]:

@@ -110,8 +110,8 @@ class Witnesses:
             return
         if not 2 * w > m + k:
             raise FleetError(
-                f"{w} of {m} witnesses, {k} of whom may forget, could open a release twice: it takes at least "
-                f"{(m + k) // 2 + 1}"
+                f"{w} of {m} witnesses, {k} of whom may forget, could open a release twice: it takes at "
+                f"least {(m + k) // 2 + 1}"
             )
         if w > m - k:
             raise FleetError(

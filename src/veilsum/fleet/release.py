@@ -91,7 +91,7 @@ class Witness(ABC):
     def claim(self, seat: Seat, header: Header) -> Claimed:
         """Ask for it; asking again changes nothing."""
 
-    def release(self, seat: Seat, header: Header) -> None:
+    def release(self, seat: Seat, header: Header) -> None:  # noqa: B027  nothing, for most
         """Forget what came before an opened release."""
 
 
@@ -121,23 +121,30 @@ class StoreWitness(Witness):
 
 @dataclass(frozen=True)
 class MemberWitnesses(Witness):
-    """Members, of whom so many must say that they hold the header."""
+    """Members, of whom so many must say that they hold the header.
 
-    members: tuple[bytes, ...]
+    A site is no witness of its own releases: what it held as one is lost with its ledger. Of the m' others
+    it takes W' with 2 W' > m' + k, where that is less than W.
+    """
+
+    members: tuple[Member, ...]
     needed: int
+    silent: int
 
     def claim(self, seat: Seat, header: Header) -> Claimed:
         """Count those who hold it; whoever holds another one has seen another copy of this site."""
+        others = [one for one in self.members if one.name != seat.member.name]
         holding = 0
-        for key in self.members:
-            seen = seat.seen.get(key)
+        for one in others:
+            seen = seat.seen.get(one.public)
             held = None if seen is None else seen.holds(header.topic, header.key)
             if held is None or held[0] < header.number:
                 continue
             if held != (header.number, header.hash[:PREFIX]):
                 return Claimed.REFUSED
             holding += 1
-        return Claimed.GRANTED if holding >= self.needed else Claimed.WAITING
+        needed = min(self.needed, (len(others) + self.silent) // 2 + 1)
+        return Claimed.GRANTED if holding >= needed else Claimed.WAITING
 
 
 def witness_of(membership: Membership) -> Witness:
@@ -145,9 +152,7 @@ def witness_of(membership: Membership) -> Witness:
     wit = membership.witnesses
     if wit.store:
         return StoreWitness()
-    return MemberWitnesses(
-        tuple(membership.member(name).public for name in wit.members), wit.needed
-    )
+    return MemberWitnesses(tuple(map(membership.member, wit.members)), wit.needed, wit.silent)
 
 
 class Releases:
@@ -305,13 +310,12 @@ def witnessed(seat: Seat, member: Member, header: Header) -> bool:
     """Take a header as a witness: one a number, and only after all slots of that site."""
     place = (seat.fleet, header.kind.code, header.terms)
     db = seat.file.db
+    topic = "select {} from witnessed where fleet = ? and kind = ? and terms = ? and {}"
     taken = db.execute(
-        "select 1 from witnessed where fleet = ? and kind = ? and terms = ? and key = ? and number = ?",
-        (*place, header.key, header.number),
+        topic.format("1", "key = ? and number = ?"), (*place, header.key, header.number)
     ).fetchone()
     (last,) = db.execute(
-        "select coalesce(max(last), 0) from witnessed where fleet = ? and kind = ? and terms = ? and site = ?",
-        (*place, member.name),
+        topic.format("coalesce(max(last), 0)", "site = ?"), (*place, member.name)
     ).fetchone()
     if taken or header.first <= last:
         return False

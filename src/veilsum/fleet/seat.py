@@ -1,7 +1,7 @@
 """A site's place in one fleet: its copy of the board, the stores, and what others say that they hold.
 
-    read     seen ── membership ── listing ── objects that changed ── board          all in one transaction
-    write    own registers, evidence, the own list of what is held                   what changed, to each store
+    read     membership ── seen ── listing ── objects that changed ── board
+    write    own registers, evidence, the own list of what is held: what changed, to each store
 
 Stores are not trusted. What one withholds is named by the lists that other members sign, which are read
 before the posts, so that what they name must be there already; a number lower than one that is held is a
@@ -11,6 +11,7 @@ store that went back. A call that fails is counted, the rest goes on, and the ne
 from __future__ import annotations
 
 import hashlib
+import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -26,6 +27,7 @@ from veilsum.fleet.release import Witness, check_stopped, stopped, witness_of, w
 from veilsum.fleet.seen import PREFIX, Seen, seen_name
 from veilsum.fleet.store import Store
 
+LATE = 600  # seconds after which what is not shown is withheld, and no longer on its way
 SAMPLE = 8  # lists of others that are read in a step, besides those of witnesses
 _RANDOM = SystemRandom()
 FIRST = (Kind.QUESTION,)  # what other topics are about
@@ -43,6 +45,7 @@ class Traffic:
     bytes: int = 0
     failed: Counter[str] = field(default_factory=Counter)
     rolled_back: list[str] = field(default_factory=list)
+    not_shown: list[tuple[str, str, str, int, str]] = field(default_factory=list)
     withheld: list[str] = field(default_factory=list)
     ignored: int = 0
 
@@ -106,9 +109,9 @@ class Seat:
         found = self.membership
         if found.fork is not None:
             raise FleetError(
-                f"{self.name} has two memberships of one number (up to {found.number}): the authority's key was "
-                "used twice or stolen. Nobody releases anything here until the authority has explained it and "
-                "begun a new fleet"
+                f"{self.name} has two memberships of one number (up to {found.number}): the authority's key "
+                "was used twice or stolen. Nobody releases anything here until the authority has explained "
+                "it and begun a new fleet"
             )
         own = found.keys.get(self.public)
         if own is not None and own.public != self.public:
@@ -248,23 +251,28 @@ class Seat:
 
     def _take_object(self, store: Store, name: str, data: bytes, keys: dict[str, bytes]) -> None:
         key, topic = keys[name.split("/")[1]], name.split("/")[2]
-        before = {
-            t: self.board.register(t, key).header for t in self.board.registers if t.name == topic
-        }
+        before = {t: self._number(t, key) for t in self.board.registers if t.name == topic}
         own = Board(self.board.membership)
         own.take(data)
         for found, registers in own.registers.items():
             if found.name != topic or set(registers) != {key}:
                 self.board.dropped["an object that does not hold what its name says"] += 1
                 return
-            held, shown = before.get(found), registers[key].header
-            if held is not None and shown is not None and shown.number < held.number:
+            held, shown = before.get(found, 0), registers[key].header
+            if shown is not None and shown.number < held and len(self.stores) == 1:
                 self.traffic.rolled_back.append(
-                    f"{store.address} shows number {shown.number} of {self.membership.keys[key].name}, and "
-                    f"{held.number} is held"
+                    f"{store.address} shows number {shown.number} of {self.membership.keys[key].name} "
+                    f"({topic}), and {held} was there before"
                 )
         self.board.dropped.update(own.dropped)
-        self.board.take(data)
+        self.board.take_board(own)
+
+    def _number(self, topic: Topic, key: bytes) -> int:
+        """Of what a store must show: an own release is not there before it is opened."""
+        register = self.board.register(topic, key)
+        if key == self.public:
+            return 0 if register.post is None else register.post.header.number
+        return 0 if register.header is None else register.header.number
 
     def _read_forks(self, store: Store) -> None:
         """Evidence that others found."""
@@ -289,12 +297,9 @@ class Seat:
                 key = keys.get(prefix)
                 if key is None or not wants(topic) or key == self.public:
                     continue
-                held = self.board.register(topic, key).header
-                if held is None or held.number < number:
-                    self.traffic.withheld.append(
-                        f"{self.membership.keys[one.key].name} holds number {number} of "
-                        f"{self.membership.keys[key].name} ({topic.name}), which is not shown here"
-                    )
+                place = topic.kind.word, topic.terms.hex(), key.hex(), number
+                if self._lacks(*place):
+                    self.traffic.not_shown.append((*place, one.key.hex()))
 
     def _witness(self) -> None:
         """As a witness: take the headers of others before they are shown."""
@@ -372,6 +377,31 @@ class Seat:
         if len(failed) == len(self.stores):
             raise failed[0]
 
+    def name_withheld(self, now: int) -> None:
+        """Name what has not been shown for a while, although a member's list says that it is there."""
+        text = self.file.get("not shown") or b"[]"
+        known = {tuple(place): since for place, since in json.loads(text)}
+        found = {place: since for place, since in known.items() if self._lacks(*place)}
+        for place in self.traffic.not_shown:
+            found.setdefault(place, now)
+        for (word, terms, key, number, by), since in found.items():
+            if now >= since + LATE:
+                holder, maker = (self.membership.keys[bytes.fromhex(one)].name for one in (by, key))
+                self.traffic.withheld.append(
+                    f"{holder} holds number {number} of {maker} "
+                    f"({Topic(WORDS[word], bytes.fromhex(terms)).name}), which is not shown here"
+                )
+        if found != known:
+            with self.file.transaction():
+                self.file.set("not shown", json.dumps(list(found.items())).encode())
+
+    def _lacks(self, word: str, terms: str, key: str, number: int, by: str = "") -> bool:
+        del by
+        topic = Topic(WORDS[word], bytes.fromhex(terms))
+        held = self.board.register(topic, bytes.fromhex(key)).header
+        known = Topic(Kind.QUESTION, topic.terms) in self.board.registers  # and is not over
+        return known and (held is None or held.number < number)
+
     def write(self, now: int) -> None:
         """Write own registers, evidence and the own list, where they changed."""
         objects = {
@@ -391,6 +421,21 @@ class Seat:
                     self._put_seen(store, now)
             except StoreError as error:
                 self.traffic.failed[str(error)] += 1
+
+    def forget(self, terms: bytes) -> None:
+        """Remove what is about a question that was over long ago: own objects, and the copy here.
+
+        Deals that nobody keeps cannot be opened by whoever breaks X25519 later.
+        """
+        topics = [topic for topic in self.board.registers if topic.terms == terms]
+        for store in self.stores:
+            for topic in topics:
+                if self.public in self.board.registers[topic]:
+                    store.remove(f"post/{short(self.public)}/{topic.name}")
+        with self.file.transaction():
+            self.file.forget(self.fleet, terms)
+        for topic in topics:
+            del self.board.registers[topic]
 
     def _put_seen(self, store: Store, now: int) -> None:
         found = self.holding(now)

@@ -116,15 +116,19 @@ class SeatStep:
         """All of it; what is drawn is written even if something else fails."""
         self.seat.read()
         self.seat.check_membership()
+        self.seat.name_withheld(self.now)
         self.report.fleet = self.seat.name
         member = self.seat.member
         self.releases.check()
         self.open()
         try:
-            posted = [one for one in questions_on(self.seat.board) if not closed(one, self.now)]
-            self.take_over(member, {one.terms: one for one in questions_on(self.seat.board)})
+            posted = questions_on(self.seat.board)
+            self.take_over(member, {one.terms: one for one in posted})
             for one in posted:
-                self.consider(member, one)
+                if closed(one, self.now):
+                    self.seat.forget(one.terms)
+                else:
+                    self.consider(member, one)
             self.open()
         finally:
             self.seat.write(self.now)
