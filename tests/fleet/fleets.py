@@ -16,7 +16,7 @@ from veilsum.fleet.database import SiteFile
 from veilsum.fleet.membership import ASKER, KEEPER, SITE, Member, Membership, Witnesses, following
 from veilsum.fleet.post import Kind, Topic, public, short
 from veilsum.fleet.protocol import protocol_of
-from veilsum.fleet.question import Asked, FleetQuestion
+from veilsum.fleet.question import FleetQuestion, Worded
 from veilsum.fleet.seat import Seat
 from veilsum.fleet.site import Site
 from veilsum.fleet.sources import DataSource
@@ -57,7 +57,7 @@ class Rows(DataSource):
 
 def mean(protocol: str = "pool", epsilon: float = 1.0, **more: Any) -> FleetQuestion:
     """The question that most tests ask."""
-    asked = Asked("mean", ("kwh",), {"--between": [["0", "40"]]})
+    asked = Worded("mean", ("kwh",), {"--between": [["0", "40"]]})
     return FleetQuestion(asks=(asked,), epsilon=epsilon, protocol=protocol, **more)
 
 

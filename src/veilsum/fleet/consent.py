@@ -1,6 +1,6 @@
 """Who says yes: a site's policy, what it checks before it agrees, and what its person is shown.
 
-    question ── check ──> Refused(reason)        it cannot be answered here; the reason may be posted
+    question ── check ──> Declined(reason)        it cannot be answered here; the reason may be posted
              ── policy ─> Approved | NeedsPerson(reason)
 
 A reason that may be posted says nothing of the rows, of other columns, or of what others asked. A question
@@ -57,7 +57,7 @@ class NeedsPerson(Consent):
 
 
 @dataclass(frozen=True)
-class Refused(Consent):
+class Declined(Consent):
     """It cannot be answered here; why, in a sentence that may be posted."""
 
 
@@ -116,10 +116,10 @@ class Policy:
 
     Examples
     --------
-    >>> from veilsum.fleet.question import Asked
+    >>> from veilsum.fleet.question import Worded
     >>> policy = Policy(kinds=("count",), columns=(), max_epsilon=1.0)
     >>> facts = SiteFacts((), 3.0, 0.0, asker="ada", spent=lambda _: 0.0, records=500)
-    >>> decide(FleetQuestion(asks=(Asked("count", ()),), epsilon=1.0, protocol="pool"), facts, policy)
+    >>> decide(FleetQuestion(asks=(Worded("count", ()),), epsilon=1.0, protocol="pool"), facts, policy)
     Approved(reason='')
     """
 
@@ -196,7 +196,7 @@ def decide(question: FleetQuestion, facts: SiteFacts, policy: Policy | None = No
         Of site.toml; without one a person is asked.
     """
     if reason := impossible(question, facts):
-        return Refused(reason)
+        return Declined(reason)
     if policy is None:
         return NeedsPerson("this site has no [policy]")
     reason = policy.allows(question, facts)

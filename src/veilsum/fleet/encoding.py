@@ -75,8 +75,8 @@ def encode(
 
     Examples
     --------
-    >>> from veilsum.fleet.question import Asked
-    >>> count = FleetQuestion(asks=(Asked("count", ()),), epsilon=1.0, protocol="pool")
+    >>> from veilsum.fleet.question import Worded
+    >>> count = FleetQuestion(asks=(Worded("count", ()),), epsilon=1.0, protocol="pool")
     >>> encode(count, {"kwh": [1.0, 2.0, 3.0]}).steps
     [3]
     """
@@ -174,11 +174,11 @@ def decode(
 
     Examples
     --------
-    >>> from veilsum.fleet.question import Asked
-    >>> count = FleetQuestion(asks=(Asked("count", ()),), epsilon=1.0, protocol="pool")
+    >>> from veilsum.fleet.question import Worded
+    >>> count = FleetQuestion(asks=(Worded("count", ()),), epsilon=1.0, protocol="pool")
     >>> found = decode(count, [300], 0, draws=4)[0][0]
     >>> found.value, found.high - found.value
-    (300.0, 6.0)
+    (300.0, 5.0)
     """
     return _decoded(NoisySum(question, steps, records, Fraction(draws)))
 

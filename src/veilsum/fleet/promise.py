@@ -50,8 +50,8 @@ def guarantee_of(question: FleetQuestion, numbers: SumNumbers | None = None) -> 
 
     Examples
     --------
-    >>> from veilsum.fleet.question import Asked
-    >>> count = Asked("count", ())
+    >>> from veilsum.fleet.question import Worded
+    >>> count = Worded("count", ())
     >>> found = guarantee_of(FleetQuestion(asks=(count,), epsilon=0.5, protocol="pool", sites_per_person=2))
     >>> found.epsilon, str(found.unit)
     (1.0, 'the records of one person at up to 2 sites, one row at each, replaced by any other')

@@ -51,7 +51,7 @@ Words = Mapping[str, Sequence[Sequence[str]]]  # flag -> the words of each time 
 
 
 @dataclass(frozen=True)
-class Asked:
+class Worded:
     """One question in words.
 
     Parameters
@@ -65,7 +65,7 @@ class Asked:
 
     Examples
     --------
-    >>> Asked("mean", ("kwh",), {"--between": [["0", "40"]]}).question.name
+    >>> Worded("mean", ("kwh",), {"--between": [["0", "40"]]}).question.name
     'mean'
     """
 
@@ -127,7 +127,7 @@ _INSTEAD = {
 _ELSE = "ask it of one table (veilsum ask), or another question"
 
 
-def asked_of(name: str, columns: Sequence[str], given: Words, codebook: Any = None) -> Asked:
+def asked_of(name: str, columns: Sequence[str], given: Words, codebook: Any = None) -> Worded:
     """A question in words, with those that a codebook adds: a post says all that shapes the vector.
 
     Parameters
@@ -138,7 +138,7 @@ def asked_of(name: str, columns: Sequence[str], given: Words, codebook: Any = No
         Whose bounds and categories are written out.
     """
     fill = None if codebook is None else codebook.filled
-    return Asked(name, tuple(columns), words_of(name, columns, given, fill))
+    return Worded(name, tuple(columns), words_of(name, columns, given, fill))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -147,7 +147,7 @@ class FleetQuestion:
 
     Parameters
     ----------
-    asks : tuple of Asked
+    asks : tuple of Worded
         The questions, released together.
     epsilon, delta : float
         What they cost a record, together.
@@ -182,13 +182,13 @@ class FleetQuestion:
 
     Examples
     --------
-    >>> mean = Asked("mean", ("kwh",), {"--between": [["0", "40"]]})
+    >>> mean = Worded("mean", ("kwh",), {"--between": [["0", "40"]]})
     >>> question = FleetQuestion(asks=(mean,), epsilon=1.0, protocol="pool")
     >>> question.title(), question.length, FleetQuestion.parsed(question.canonical()) == question
     ('mean of kwh', 1, True)
     """
 
-    asks: tuple[Asked, ...]
+    asks: tuple[Worded, ...]
     epsilon: float
     protocol: str
     delta: float = 0.0
@@ -299,7 +299,7 @@ class FleetQuestion:
             raise FleetError("asks of a question is a list of [name, columns, options]")
         if not table["settles"]:
             raise FleetError("settles of a question is 64 hexadecimal digits; found none")
-        found = cls(**{**table, "asks": tuple(Asked(*one) for one in asks)})
+        found = cls(**{**table, "asks": tuple(Worded(*one) for one in asks)})
         if found.canonical() != text:
             raise FleetError(
                 "a question is written in one way, which this is not: its bytes were changed"
@@ -491,7 +491,7 @@ def _is_where(value: Any) -> bool:
 
 def _is_asks(value: Any) -> bool:
     several = isinstance(value, list | tuple) and 0 < len(value) <= MOST_QUESTIONS
-    return several and all(isinstance(one, Asked) for one in value)
+    return several and all(isinstance(one, Worded) for one in value)
 
 
 _SHORT = f"text of at most {LONGEST_TEXT} characters"

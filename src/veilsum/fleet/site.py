@@ -21,7 +21,7 @@ from veilsum.fleet.encoding import EncodedSite, encode
 from veilsum.fleet.ledger import SiteLedger
 from veilsum.fleet.membership import Member
 from veilsum.fleet.post import public
-from veilsum.fleet.question import Asked, FleetQuestion
+from veilsum.fleet.question import FleetQuestion, Worded
 from veilsum.fleet.seat import Seat
 from veilsum.fleet.sources import DataSource, open_source
 from veilsum.fleet.store import Store, open_store
@@ -61,7 +61,7 @@ class LocalData:
     def records(self) -> int:
         """How many rows the table has."""
         count = FleetQuestion(
-            asks=(Asked("count", ()),), epsilon=1.0, protocol="pool", rows_public=True
+            asks=(Worded("count", ()),), epsilon=1.0, protocol="pool", rows_public=True
         )
         return encode(count, self._source.table(), decimal=self._decimal).records
 

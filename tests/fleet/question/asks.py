@@ -7,35 +7,35 @@ from typing import Any
 
 import numpy as np
 
-from veilsum.fleet.question import Asked, FleetQuestion
+from veilsum.fleet.question import FleetQuestion, Worded
 
 KWH = {"--between": [["0", "40"]]}
 BOTH = {"--between": [["kwh", "0", "40"], ["age", "0", "100"]]}
 CODED = {"--events": [["1"]], "--censored": [["0"]]}
 REGIONS = [["north,south"]]
 ASKS = {
-    "cdf": Asked("cdf", ("kwh",), KWH),
-    "clipped": Asked("clipped", ("kwh",), KWH),
-    "count": Asked("count", ()),
-    "distinct": Asked("distinct", ()),
-    "heavy-hitters": Asked("heavy-hitters", ("region",), {"--candidates": [["north,south,east"]]}),
-    "histogram": Asked("histogram", ("kwh",), {**KWH, "--bins": [["8"]]}),
-    "mean": Asked("mean", ("kwh",), KWH),
-    "proportion": Asked("proportion", ("region",), {"--values": [["north"]], "--categories": REGIONS}),
-    "quantiles": Asked("quantiles", ("kwh",), KWH),
-    "regression": Asked("regression", ("kwh", "age"), BOTH),
-    "sum": Asked("sum", ("kwh",), KWH),
-    "survival": Asked("survival", ("kwh",), {**KWH, "--event": [["died"]], **CODED}),
-    "table": Asked("table", ("region", "died"), {"--categories": [["north,south"], ["0,1"]]}),
-    "test": Asked("test", ("died",), {"--value": [["1"]], "--null": [["0.5"]], "--alternative": [["0.7"]]}),
-    "variance": Asked("variance", ("kwh",), KWH),
+    "cdf": Worded("cdf", ("kwh",), KWH),
+    "clipped": Worded("clipped", ("kwh",), KWH),
+    "count": Worded("count", ()),
+    "distinct": Worded("distinct", ()),
+    "heavy-hitters": Worded("heavy-hitters", ("region",), {"--candidates": [["north,south,east"]]}),
+    "histogram": Worded("histogram", ("kwh",), {**KWH, "--bins": [["8"]]}),
+    "mean": Worded("mean", ("kwh",), KWH),
+    "proportion": Worded("proportion", ("region",), {"--values": [["north"]], "--categories": REGIONS}),
+    "quantiles": Worded("quantiles", ("kwh",), KWH),
+    "regression": Worded("regression", ("kwh", "age"), BOTH),
+    "sum": Worded("sum", ("kwh",), KWH),
+    "survival": Worded("survival", ("kwh",), {**KWH, "--event": [["died"]], **CODED}),
+    "table": Worded("table", ("region", "died"), {"--categories": [["north,south"], ["0,1"]]}),
+    "test": Worded("test", ("died",), {"--value": [["1"]], "--null": [["0.5"]], "--alternative": [["0.7"]]}),
+    "variance": Worded("variance", ("kwh",), KWH),
 }  # fmt: skip
-STAGED = Asked(
+STAGED = Worded(
     "logistic", ("kwh",), {"--outcome": [["died"]], **{"--between": [["kwh", "0", "40"]]}}
 )
 
 
-def question(*asks: Asked, **options: Any) -> FleetQuestion:
+def question(*asks: Worded, **options: Any) -> FleetQuestion:
     given = {"epsilon": 1.0, "protocol": "pool", **options}
     if any(one.name == "distinct" for one in asks):
         given.setdefault("id", "person")

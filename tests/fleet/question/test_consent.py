@@ -14,10 +14,10 @@ from veilsum.asking.codebook import parsed as codebook
 from veilsum.errors import FleetError
 from veilsum.fleet.consent import (
     Approved,
+    Declined,
     NeedsPerson,
     Policy,
     Preview,
-    Refused,
     SiteFacts,
     columns_of,
     decide,
@@ -76,7 +76,7 @@ def test_what_a_site_cannot_answer_it_refuses_in_a_sentence(
 ) -> None:
     """The sentence may be posted: no other column, no number of rows, nothing that others asked."""
     found = decide(asked(), replace(FACTS, **facts), POLICY)
-    assert isinstance(found, Refused)
+    assert isinstance(found, Declined)
     assert why in found.reason
     assert "salary" not in found.reason
     assert "500" not in found.reason
@@ -85,7 +85,7 @@ def test_what_a_site_cannot_answer_it_refuses_in_a_sentence(
 def test_a_question_that_settles_differently_here_is_refused() -> None:
     other = FleetQuestion.parsed(question().canonical())
     object.__setattr__(other, "settles", "1" * 64)
-    assert isinstance(decide(other, FACTS, POLICY), Refused)
+    assert isinstance(decide(other, FACTS, POLICY), Declined)
 
 
 def test_a_codebook_that_says_the_same_is_no_reason_to_refuse() -> None:

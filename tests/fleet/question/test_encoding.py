@@ -20,7 +20,7 @@ from veilsum.asking.tables import open_table
 from veilsum.errors import FleetError, QuestionError
 from veilsum.fleet.encoding import EncodedSite, decode, encode, far_limit, plausible, reply
 from veilsum.fleet.promise import guarantee_of
-from veilsum.fleet.question import Asked, FleetQuestion
+from veilsum.fleet.question import FleetQuestion, Worded
 from veilsum.fleet.release_rules import noise_for
 from veilsum.privacy.exact.entropy import SYSTEM
 from veilsum.questions import Decoded
@@ -250,7 +250,7 @@ def test_another_length_is_refused() -> None:
 
 def test_units_of_the_codebook_are_in_the_reply() -> None:
     book = codebook('[columns.kwh]\nkind = "number"\nunit = "kWh"\nbetween = [0, 40]')
-    one = question(Asked("mean", ("kwh",), KWH))
+    one = question(Worded("mean", ("kwh",), KWH))
     found = reply(
         one,
         encode(one, TABLE).steps,

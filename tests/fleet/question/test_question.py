@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tests.fleet.question.asks import ASKS, KWH, STAGED, question
 from veilsum.asking.codebook import parsed as codebook
 from veilsum.errors import FleetError
-from veilsum.fleet.question import FORMAT, LARGEST, Asked, FleetQuestion, asked_of
+from veilsum.fleet.question import FORMAT, LARGEST, FleetQuestion, Worded, asked_of
 from veilsum.fleet.release_rules import RULES, check_room, noise_for
 from veilsum.privacy.laws import DiscreteLaplace, Skellam, SkellamCost
 from veilsum.privacy.mechanisms.gaussian import DiscreteGaussian
@@ -176,17 +176,17 @@ def test_what_cannot_be_asked_is_refused_and_why(options: dict[str, Any], why: s
                                  ("mean", ["kwh"], {"--between": ["0", "40"]})])  # fmt: skip
 def test_words_are_texts(ask: Any) -> None:
     with pytest.raises(FleetError, match="a name, columns and options"):
-        Asked(*ask)
+        Worded(*ask)
 
 
 def test_sizes_are_bounded_and_said() -> None:
-    wide = Asked("histogram", ("kwh",), {**KWH, "--bins": [["5000"]]})
+    wide = Worded("histogram", ("kwh",), {**KWH, "--bins": [["5000"]]})
     with pytest.raises(
         FleetError, match=r"secure-sum has at most 4,096 components; this one has 5,000"
     ):
         question(wide, protocol="secure-sum")
     assert question(wide).length == 5000
-    many = Asked(
+    many = Worded(
         "histogram",
         ("region",),
         {"--categories": [[",".join(f"category {k}" for k in range(9_000))]]},
@@ -200,14 +200,14 @@ MANY = [f"c{k}" for k in range(900)]
 
 
 @pytest.mark.parametrize("huge", [
-    Asked("histogram", ("kwh",), BINS),
-    Asked("cdf", ("kwh",), BINS),
-    Asked("quantiles", ("kwh",), BINS),
-    Asked("survival", ("kwh",), {**ASKS["survival"].options, "--bins": [["1000000"]]}),
-    Asked("regression", tuple(MANY), {"--between": [[c, "0", "1"] for c in MANY]}),
-    Asked("table", ("a", "b"), {"--categories": [[",".join(map(str, range(5000)))]] * 2}),
+    Worded("histogram", ("kwh",), BINS),
+    Worded("cdf", ("kwh",), BINS),
+    Worded("quantiles", ("kwh",), BINS),
+    Worded("survival", ("kwh",), {**ASKS["survival"].options, "--bins": [["1000000"]]}),
+    Worded("regression", tuple(MANY), {"--between": [[c, "0", "1"] for c in MANY]}),
+    Worded("table", ("a", "b"), {"--categories": [[",".join(map(str, range(5000)))]] * 2}),
 ])  # fmt: skip
-def test_a_question_too_large_to_settle_is_refused_before_it_is(huge: Asked) -> None:
+def test_a_question_too_large_to_settle_is_refused_before_it_is(huge: Worded) -> None:
     """An asker is not trusted with the memory of a site."""
     tracemalloc.start()
     try:
@@ -221,7 +221,7 @@ def test_a_question_too_large_to_settle_is_refused_before_it_is(huge: Asked) -> 
 def test_groups_count_as_components() -> None:
     groups = ("g", tuple(map(str, range(3000))))
     with pytest.raises(FleetError, match="components"):
-        question(Asked("histogram", ("kwh",), {**KWH, "--bins": [["1000"]]}), by=groups)
+        question(Worded("histogram", ("kwh",), {**KWH, "--bins": [["1000"]]}), by=groups)
 
 
 def test_the_schedule_is_a_timetable_with_all_of_it_written_out() -> None:
@@ -294,7 +294,7 @@ def test_a_secure_sum_with_a_delta_takes_the_smaller_of_the_laws_that_have_parts
     narrow = question(ASKS["count"], protocol="secure-sum", delta=1e-6)
     assert isinstance(narrow.laws[0], DiscreteLaplace)
     assert narrow.event.delta == 0
-    many = Asked(
+    many = Worded(
         "regression", tuple("abcdefghij"), {"--between": [[c, "0", "1"] for c in "abcdefghij"]}
     )
     assert isinstance(question(many, protocol="secure-sum", delta=1e-6).laws[0], Skellam)
