@@ -152,7 +152,7 @@ class _Handler(BaseHTTPRequestHandler):
 def between(fault: Fault, target: int = 0) -> Iterator[_Between]:
     """Passes requests on to a port of loopback, except those that `fault` gives a status."""
     server = _Between(("127.0.0.1", 0), _Handler)
-    server.fault, server.target, server.seen = fault, target, []  # type: ignore[method-assign]
+    server.fault, server.target, server.seen = fault, target, []
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:

@@ -81,6 +81,9 @@ class BoardStore(ABC):
                 raise
         return read
 
+    def close(self) -> None:  # noqa: B027
+        """End its connections; without it they end with the object."""
+
     def _error(self, kind: type[StoreError], operation: str, reason: object) -> StoreError:
         """An error that says where, what, why and what to do."""
         return kind(f"{self.address}: {operation}: {reason}; {_REMEDIES[kind]}")

@@ -193,6 +193,10 @@ class BucketStore(BoardStore):
             except FileNotFoundError:
                 return
 
+    def close(self) -> None:
+        """End its connections."""
+        self._once = self._twice = None
+
     @contextmanager
     def _errors(self, operation: str) -> Iterator[None]:
         try:
@@ -217,11 +221,10 @@ class BucketStore(BoardStore):
             return _KINDS.get(status, kind), f"the server says {status}"
         if "169.254.169.254" in text or "credential" in text.lower():
             return StoreDeniedError, "there are no credentials"
+        if "peer certificate" in str(error):
+            return StoreError, "its authority is not known: SSL_CERT_FILE names a file with it"
         if "HTTP error" in text:
-            return StoreBusyError, (
-                "no answer in time, or no connection (HTTPS_PROXY for a proxy, SSL_CERT_FILE for a "
-                "private authority)"
-            )
+            return StoreBusyError, "no answer in time, or no connection (a proxy: HTTPS_PROXY)"
         return StoreError, text.splitlines()[0][:200]
 
 
@@ -249,7 +252,9 @@ class WebDavStore(BucketStore):
         """
         try:
             found = [self._relative(one) for one in super()._listed(folder)]
-        except self._obstore.exceptions.BaseError:
+        except self._obstore.exceptions.BaseError as error:
+            if self._explained(error)[0] is StoreBusyError:
+                raise
             found = []
         if any("/" in one["path"].removeprefix(folder) for one in found):
             return found
