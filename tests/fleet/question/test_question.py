@@ -322,10 +322,10 @@ def test_skellam_noise_of_several_questions_costs_what_its_event_says() -> None:
         blocks.append(SkellamCost(float(asked.noises[0].law.variance), *moves))
     for order in (2, 3, 5, 17, 64, 1000):
         assert sum(block.divergence(order) for block in blocks) <= whole.divergence(order)
-    twin = sum(
+    weaker = sum(
         SkellamCost(0.9 * block.variance, block.l1, block.l2).divergence(17) for block in blocks
     )
-    assert twin > whole.divergence(17), "a tenth less noise would not be noticed"
+    assert weaker > whole.divergence(17), "a tenth less noise would not be noticed"
 
 
 @every_kind
