@@ -26,7 +26,7 @@ NETWORKS = (
     networks.link_failures(networks.load("ring:5"), 0.4, seed=3),
 )
 ONLINE = [  # a masked sum has noise for all members together: tests/auditing, test_masked_section9
-    name for name, kind in algorithms.ALGORITHMS.items() if kind.online and not kind.masked
+    name for name, kind in algorithms.ALGORITHMS.items() if kind.online and not kind.summed
 ]
 
 

@@ -60,7 +60,7 @@ def exact_losses(todo: Any, move: Any) -> Any:
 def algorithms_for(net: Any) -> Any:
     """All whose estimates are what is sent; tests/algorithms has the exact loss of the other one."""
     for name in algorithms.names():
-        if algorithms.ALGORITHMS[name].perturbs_messages or algorithms.ALGORITHMS[name].masked:
+        if algorithms.ALGORITHMS[name].perturbs_messages or algorithms.ALGORITHMS[name].summed:
             continue
         try:
             yield algorithms.get(name, net)

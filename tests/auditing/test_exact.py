@@ -134,7 +134,7 @@ def test_least_noise_that_imitates_the_move_is_the_loss(algorithm: Any) -> None:
     assert exact_loss(todo, move, view) == pytest.approx(least, rel=1e-6)
 
 
-GOSSIP = [n for n, a in algorithms.ALGORITHMS.items() if not a.masked]
+GOSSIP = [n for n, a in algorithms.ALGORITHMS.items() if not a.summed]
 
 
 @pytest.mark.parametrize("algorithm", GOSSIP)

@@ -51,7 +51,7 @@ PROVED = [
     name
     for name, kind in algorithms.ALGORITHMS.items()
     # nothing is guaranteed for a bare start; test_masked_audit.py attacks masked sums
-    if (kind.start.noise or not kind.start.innovation) and not kind.masked
+    if (kind.start.noise or not kind.start.innovation) and not kind.summed
 ]
 
 

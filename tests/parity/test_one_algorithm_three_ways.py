@@ -27,7 +27,7 @@ NETWORKS = {
 
 def cases() -> Any:
     for name, algorithm in algorithms.ALGORITHMS.items():
-        if algorithm.masked:  # no matrix: tests/simulation/test_masked_run.py
+        if algorithm.summed:  # no matrix: tests/simulation/test_secure_run.py
             continue
         for kind, net in NETWORKS.items():
             if kind in algorithm.kinds or (kind == "dynamic" and not algorithm.static_only):

@@ -59,7 +59,7 @@ def test_the_logarithm_of_a_quotient_is_within_its_stated_error(width: Any, mini
 def test_the_mechanism_has_the_scale_that_the_simulator_draws(
     name: Any, request_type: Any, sensitivity: Any
 ) -> None:
-    made = algorithms.get(name, RING) if not algorithms.ALGORITHMS[name].masked else None
+    made = algorithms.get(name, RING) if not algorithms.ALGORITHMS[name].summed else None
     if made is None or "column" in " ".join(made.kinds):
         return
     asked = request_type(0.7, 0.01 * (sensitivity != "global"), 1.0, sensitivity)

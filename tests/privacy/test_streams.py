@@ -206,7 +206,7 @@ def test_audits_move_all_readings_and_find_noise_that_fits_one(monkeypatch: Any)
         (lambda: asked(9, mechanism="laplace", delta=0.0), "epsilons of pure noise add up"),
         (lambda: asked(9, mechanism="best"), "gains nothing with mechanism best"),
         (lambda: asked(9, batches=Batches(2.0)), "leave batches out"),
-        (lambda: MaskedDP(1.0, unit="stream", horizon=9, colluders=1), "leave the masked sum out"),
+        (lambda: MaskedDP(1.0, unit="stream", horizon=9, colluders=1), "leave the sum out"),
         (lambda: NetworkDP(1.0, unit="stream", horizon=9), "pure noise add up"),
         (lambda: Horizon(9).share(10), "found reading 10"),
         (lambda: Horizon(9).share(0), "found reading 0"),

@@ -241,7 +241,7 @@ def test_no_difference_costs_more_than_the_whole_value() -> None:
 
 def test_a_masked_sum_states_colluders_attempts_and_what_more_of_them_cost() -> None:
     terms = SignOffTerms.of(scenario(), "masked")
-    numbers = terms.masked
+    numbers = terms.summed
     assert numbers is not None
     said = words(sign_off(scenario(), "masked"))
     assert "one padded value in each attempt, with new noise and masks, 2 at most" in said

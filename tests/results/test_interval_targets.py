@@ -175,7 +175,7 @@ def test_noise_of_few_draws_is_covered_exactly(
     lattice = 0.003 if privacy.mechanism == "discrete-laplace" else 0.0
     assert -slack < (away <= width).mean() - 0.99 < slack + lattice
     normal = stats.norm.ppf(0.995) * math.sqrt(float(result.trace.noise_variance[0, 0, 0]))
-    if not result.problem.algorithm.online or result.problem.algorithm.masked:
+    if not result.problem.algorithm.online or result.problem.algorithm.summed:
         assert (away <= normal).mean() < 0.99 - slack
 
 

@@ -70,7 +70,7 @@ KINDS = {
 }
 NETWORKS = {"push-sum": 'weights = "column-stochastic"', "learn-dynamic": "link_failures = 0.3"}
 ALGORITHMS = sorted(
-    n for n, a in algorithms.ALGORITHMS.items() if not a.masked
+    n for n, a in algorithms.ALGORITHMS.items() if not a.summed
 )  # whose noise is local
 
 

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.filterwarnings(
 SMALL = 0.15  # a radius below most weights: under Network DP the scales differ between agents
 
 
-GOSSIP = [n for n, a in algorithms.ALGORITHMS.items() if not a.masked]
+GOSSIP = [n for n, a in algorithms.ALGORITHMS.items() if not a.summed]
 
 
 def check(measured: Any, exact: Any, z: Any = 6.5) -> None:

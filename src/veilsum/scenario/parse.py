@@ -136,7 +136,7 @@ class Scenario:
         names = {index: variant["name"] for index, variant in enumerate(variants)}
         source_map = replace(source_map, variants=names)
         base = {"name": name} | base
-        tables = [merge(base, variant) for variant in variants] or [base]
+        tables = [with_mode(merge(base, variant)) for variant in variants] or [with_mode(base)]
         specs, messages = [], []
         for index, table in enumerate(tables):
             spec, issues = validate(Spec, table, also=("variant",))
@@ -299,6 +299,7 @@ def _check_variants(variants: Any, source_map: SourceMap) -> None:
     raise_(map(source_map.message, issues))
 
 
+SECURE = ("secure-sum", "secure-learn")
 _CHOICES = {"algorithm": "name", "family": "name", "network": "graph", "privacy": "mode"}
 _DEFAULTS = {"mode": "local"}  # of choices that a base may leave out
 _UNAFFECTED = {
@@ -307,6 +308,15 @@ _UNAFFECTED = {
     "network": ("weights", "link_failures", "asleep"),
     "privacy": ("protect", "epsilon", "radius"),
 }
+
+
+def with_mode(table: Table) -> Table:
+    """The table with the mode of a secure sum, which its algorithm says well enough."""
+    privacy, algorithm = _section(table, "privacy"), _section(table, "algorithm")
+    stated = "mode" in privacy or privacy.get("protect") != "signal"
+    if stated or algorithm.get("name") not in SECURE:
+        return table
+    return table | {"privacy": dict(privacy) | {"mode": "secure"}}
 
 
 def merge(base: Mapping[str, Any], variant: Mapping[str, Any]) -> Table:

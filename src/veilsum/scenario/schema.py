@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from veilsum._types import Family
     from veilsum.privacy import PrivacyRequest
 
-SECURE = ("secure-sum", "secure-learn")  # algorithms whose privacy has the mode "secure"
 DIRECTED = ("row-stochastic", "column-stochastic")
 Weights = Literal[
     "metropolis",
@@ -420,20 +419,6 @@ class Spec(Section):
     record: RecordSection = RecordSection()
     agents: AgentsSection = AgentsSection()
     report: ReportSection = ReportSection()
-
-    @whole(mode="before")
-    @classmethod
-    def _secure_by_name(cls, found: Any) -> Any:
-        """A secure algorithm has one mode, which need not be stated."""
-        if not isinstance(found, dict):
-            return found
-        privacy, algorithm = found.get("privacy"), found.get("algorithm")
-        if not isinstance(privacy, dict) or not isinstance(algorithm, dict):
-            return found
-        stated = "mode" in privacy or privacy.get("protect") != "signal"
-        if stated or algorithm.get("name") not in SECURE:
-            return found
-        return found | {"privacy": privacy | {"mode": "secure"}}
 
 
 def _alternatives(words: tuple[str, ...]) -> str:

@@ -1,4 +1,4 @@
-"""Class sums of a masked sum, attacked with the draws of colluders known."""
+"""The sum over a roster of a secure sum, attacked with the draws of colluders known."""
 
 from dataclasses import replace
 from typing import Any, cast
@@ -9,11 +9,11 @@ import pytest
 from veilsum import algorithms, families, networks
 from veilsum.auditing import audit_problem, audit_sum, sum_likelihoods, sums
 from veilsum.errors import PrivacyError
-from veilsum.privacy import Batches, DiscreteLaplace, MaskedDP, MaskedParameters, SignalDP, Skellam
+from veilsum.privacy import Batches, DiscreteLaplace, SecureSumDP, SecureParameters, SignalDP, Skellam
 from veilsum.privacy.laws import GeneralizedDiscreteLaplace
 from veilsum.simulation import Problem, SyntheticSignals
 
-TERMS = MaskedParameters(16, colluders=4, absent=2, epsilon=1.0, sensitivity_steps=32)
+TERMS = SecureParameters(16, colluders=4, absent=2, epsilon=1.0, sensitivity_steps=32)
 
 
 def test_as_many_colluders_as_are_covered_learn_no_more_than_epsilon() -> None:
@@ -48,7 +48,7 @@ def test_likelihoods_of_all_draws_together_agree_with_the_claim_and_with_its_qua
 
 
 def test_likelihoods_of_a_vector_are_those_of_its_components_together() -> None:
-    vector = MaskedParameters(16, 4, 2, epsilon=1.0, sensitivity_steps=8, dimension=2)
+    vector = SecureParameters(16, 4, 2, epsilon=1.0, sensitivity_steps=8, dimension=2)
     found = sum_likelihoods(vector)
     assert found is not None
     assert found.exact == pytest.approx(1.0, rel=1e-9)
@@ -59,7 +59,7 @@ def test_likelihoods_refute_a_law_that_is_a_hundredth_of_a_percent_too_narrow(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     law = TERMS.noise.shrunk(0.9999)
-    monkeypatch.setattr(MaskedParameters, "noise", law)
+    monkeypatch.setattr(SecureParameters, "noise", law)
     found = sum_likelihoods(replace(TERMS))
     assert found is not None
     assert found.refuted
@@ -80,7 +80,7 @@ def zeros(_: Any, count: int, entropy: Any = None) -> Any:  # noqa: ARG001
     return np.zeros(count, dtype=np.int64)
 
 
-VECTOR = MaskedParameters(
+VECTOR = SecureParameters(
     14, 4, 2, epsilon=1.0, sensitivity_steps=64, dimension=16, delta=1e-6, l2_steps=16.0
 )
 
@@ -117,7 +117,7 @@ def test_a_sampler_that_is_too_slow_draws_the_parts_at_once(
 
 
 def test_vectors_too() -> None:
-    vector = MaskedParameters(16, 4, 2, epsilon=1.0, sensitivity_steps=8, dimension=2)
+    vector = SecureParameters(16, 4, 2, epsilon=1.0, sensitivity_steps=8, dimension=2)
     assert not audit_sum(vector, trials=8_000).refuted
     weak = audit_sum(vector, colluders=9, trials=20_000)
     assert weak.exact is None
@@ -125,34 +125,34 @@ def test_vectors_too() -> None:
 
 
 def test_many_members_are_drawn_together() -> None:
-    many = MaskedParameters(400, 100, 50, epsilon=1.0, sensitivity_steps=64)
+    many = SecureParameters(400, 100, 50, epsilon=1.0, sensitivity_steps=64)
     assert not audit_sum(many, trials=15_000).refuted
     assert audit_sum(many, colluders=225, trials=40_000).lower_bound > 1.0
     with pytest.raises(PrivacyError, match=r"at most 349 .* n - absent = 350 members"):
         audit_sum(many, colluders=350)
 
 
-def test_a_problem_is_audited_as_its_masked_sum() -> None:
+def test_a_problem_is_audited_as_its_secure_sum() -> None:
     ring, family = networks.metropolis("ring:9"), families.Normal(1.0)
     source = SyntheticSignals(family, {"mu": 0.0}, 9, seed=1)
-    made: Any = algorithms.get("masked-sum", ring)
-    request = MaskedDP(1.0, colluders=2, absent=1, steps=16)
+    made: Any = algorithms.get("secure-sum", ring)
+    request = SecureSumDP(1.0, colluders=2, absent=1, steps=16)
     todo = Problem(ring, made, family, source, request, made.arrival)
     report = audit_problem(todo, trials=5_000)
     assert not report.refuted
-    assert (report.name, report.epsilon, report.exact) == ("masked-sum", 1.0, 1.0)
+    assert (report.name, report.epsilon, report.exact) == ("secure-sum", 1.0, 1.0)
 
 
 def test_a_stream_is_audited_batch_by_batch() -> None:
-    """A reading moves one session, of its batch, by what it moves its own statistic."""
+    """A reading moves one query, of its batch, by what it moves its own statistic."""
     ring, family = networks.metropolis("ring:9"), families.Normal(1.0)
     source = SyntheticSignals(family, {"mu": 0.0}, 9, seed=1)
-    made: Any = algorithms.get("masked-learn", ring)
-    request = MaskedDP(1.0, colluders=2, absent=1, steps=16, batches=Batches(2.0, 4))
+    made: Any = algorithms.get("secure-learn", ring)
+    request = SecureSumDP(1.0, colluders=2, absent=1, steps=16, batches=Batches(2.0, 4))
     todo = Problem(ring, made, family, source, request, 8)
     report = audit_problem(todo, trials=5_000)
     assert not report.refuted
-    assert (report.name, report.epsilon, report.exact) == ("masked-learn", 1.0, 1.0)
+    assert (report.name, report.epsilon, report.exact) == ("secure-learn", 1.0, 1.0)
     # two readings of a batch move its sum by twice as much: the claim for one does not hold for them
     terms = made_terms(todo)
     double = replace(terms, epsilon=2.0, sensitivity_steps=2 * terms.sensitivity_steps)
@@ -161,17 +161,17 @@ def test_a_stream_is_audited_batch_by_batch() -> None:
     assert not both.refuted  # two readings cost two epsilon
 
 
-def made_terms(problem: Problem) -> MaskedParameters:
+def made_terms(problem: Problem) -> SecureParameters:
     made: Any = problem.plan.mechanism(1.0, 1)
-    return cast(MaskedParameters, made.terms)
+    return cast(SecureParameters, made.terms)
 
 
 def test_a_stream_is_beyond_its_claim_where_more_collude_than_it_covers() -> None:
     """beta = 0.5: of the eight in the smallest roster, five collude where two are covered."""
     ring, family = networks.metropolis("ring:9"), families.Normal(1.0)
     source = SyntheticSignals(family, {"mu": 0.0}, 9, seed=1)
-    made: Any = algorithms.get("masked-learn", ring)
-    request = MaskedDP(1.0, colluders=2, absent=1, steps=16, batches=Batches(2.0, 4))
+    made: Any = algorithms.get("secure-learn", ring)
+    request = SecureSumDP(1.0, colluders=2, absent=1, steps=16, batches=Batches(2.0, 4))
     todo = Problem(ring, made, family, source, request, 8)
     weak = audit_problem(todo, trials=40_000, colluders=5)
     assert weak.lower_bound > 1.2  # by samples alone, confidence 1 - 1e-6: more than is claimed
@@ -192,5 +192,5 @@ def test_colluders_are_refused_where_the_noise_is_local() -> None:
     todo = Problem(ring, algorithms.get("average", ring), family, source, SignalDP(1.0), 3)
     with pytest.raises(PrivacyError, match="are covered"):
         audit_problem(todo, trials=1_000, colluders=2)
-    with pytest.raises(PrivacyError, match="is for masked sums"):
+    with pytest.raises(PrivacyError, match="is for sums over a roster"):
         audit_problem(todo, trials=1_000, drawn_exactly=True)
