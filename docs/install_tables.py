@@ -17,6 +17,7 @@ PURPOSE = {
     "parquet": "readings and graphs in Parquet files; includes `sim`",
     "tables": "`veilsum ask` of Parquet, Excel and SQL; CSV and data frames need nothing",
     "agents": "`veilsum agent`, `keys`, `ledger`, `doctor`, `status`: one agent on a site",
+    "fleet": "`veilsum fleet`: a site of a fleet on a folder, a bucket or a WebDAV server",
     "live": "pages in a browser: `--page`, `veilsum watch`",
     "mqtt": "readings from an MQTT broker",
     "sql": "readings from a database",

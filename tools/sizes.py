@@ -38,6 +38,7 @@ IMPORTS = {  # what one imports first with an extra
     "parquet": "from veilsum import estimate; import pyarrow.parquet",
     "tables": "import veilsum.asking, duckdb, pyarrow, openpyxl",
     "agents": "import veilsum.agents.runtime, veilsum.agents.config, zenoh",
+    "fleet": "import veilsum.fleet.post, veilsum.fleet.store.remote, obstore.store",
     "live": "import veilsum.live.server",
     "mqtt": "from veilsum.agents.readings import MqttReadings; import paho.mqtt.client",
     "sql": "from veilsum.agents.readings import SqlReadings; import sqlalchemy, psycopg",

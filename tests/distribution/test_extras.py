@@ -15,7 +15,8 @@ from tools.locks import extras
 
 SIMULATOR = {"scipy", "numba", "llvmlite", "pandas"}
 FIGURES = {"matplotlib", "pillow", "fonttools"}
-NETWORK = {"eclipse-zenoh", "cryptography", "starlette", "uvicorn", "paho-mqtt", "sqlalchemy"}
+BROKERS = {"starlette", "uvicorn", "paho-mqtt", "sqlalchemy"}
+NETWORK = BROKERS | {"eclipse-zenoh", "cryptography", "obstore"}
 TESTS = {"opendp", "pytest", "hypothesis", "sphinx", "playwright", "python-graphblas", "mypy"}
 NOT_BROUGHT = {  # by each extra alone
     "core": SIMULATOR | FIGURES | NETWORK | {"mpi4py", "cvxpy", "dp-accounting", "pyarrow"},
@@ -24,6 +25,7 @@ NOT_BROUGHT = {  # by each extra alone
     "parquet": FIGURES | NETWORK | {"cvxpy", "mpi4py"},
     "tables": SIMULATOR | FIGURES | NETWORK | {"cvxpy", "mpi4py"},
     "agents": SIMULATOR | FIGURES | {"starlette", "sqlalchemy", "paho-mqtt"},
+    "fleet": SIMULATOR | FIGURES | BROKERS | {"eclipse-zenoh"},
     "live": SIMULATOR | FIGURES | {"eclipse-zenoh"},
     "mqtt": SIMULATOR | FIGURES | {"sqlalchemy", "starlette"},
     "sql": SIMULATOR | FIGURES | {"paho-mqtt", "starlette"},
@@ -122,6 +124,14 @@ ROWS = """
 import duckdb
 duckdb.sql("copy (select i % 10 as kwh from range(1000) t(i)) to 'rows.parquet'")
 """
+FLEET = """
+import obstore
+from veilsum.fleet.store import open_store, probe_witness
+store = open_store("board", create=True)
+store.put("post/a", b"released")
+print(store.get_many(store.names("post/")), probe_witness(store, one_file_system=True).able)
+print(open_store("s3://bucket/board").address, open_store("https://host/board").address)
+"""
 LIVE = """
 from urllib.request import urlopen
 from veilsum.live.hub import Hub
@@ -201,6 +211,12 @@ def agents(env: CleanEnvironment, folder: Path) -> None:
     )
 
 
+def fleet(env: CleanEnvironment, folder: Path) -> None:
+    said = env.run("python", "-c", FLEET, cwd=folder)
+    assert "{'post/a': b'released'} True" in said
+    assert "s3://bucket/board https://host/board" in said
+
+
 def live(env: CleanEnvironment, folder: Path) -> None:
     assert env.run("python", "-c", LIVE, cwd=folder).count(" 200 ") == 4
 
@@ -228,7 +244,21 @@ def accounting(env: CleanEnvironment, folder: Path) -> None:
 
 SMOKES: dict[str, Callable[[CleanEnvironment, Path], None]] = {
     use.__name__: use
-    for use in (core, sim, plot, parquet, tables, agents, live, mqtt, sql, mpi, solvers, accounting)
+    for use in (
+        core,
+        sim,
+        plot,
+        parquet,
+        tables,
+        agents,
+        fleet,
+        live,
+        mqtt,
+        sql,
+        mpi,
+        solvers,
+        accounting,
+    )
 }
 
 

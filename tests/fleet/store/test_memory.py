@@ -1,5 +1,6 @@
 from dataclasses import fields, replace
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -24,8 +25,12 @@ def history(seed: int, faults: StoreFaults, calls: int = 400) -> tuple[list[str]
 CHANCES = [part.name for part in fields(StoreFaults) if part.name != "lag"]
 
 
+def chances(given: dict[str, Any]) -> StoreFaults:
+    return StoreFaults(**given)
+
+
 def test_the_same_seed_has_the_same_faults() -> None:
-    faults = replace(StoreFaults(), **dict.fromkeys(CHANCES, 0.1))
+    faults = chances(dict.fromkeys(CHANCES, 0.1))
     (first, one), (again, two), (other, _) = (history(seed, faults) for seed in (1, 1, 2))
     assert first == again != other
     assert one.objects == two.objects
@@ -34,7 +39,7 @@ def test_the_same_seed_has_the_same_faults() -> None:
 
 @pytest.mark.parametrize("fault", CHANCES)
 def test_each_fault_happens_as_often_as_it_should(fault: str) -> None:
-    _, store = history(3, replace(StoreFaults(), **{fault: 0.3}), 1000)
+    _, store = history(3, chances({fault: 0.3}), 1000)
     # 1,000 or 2,000 draws: 5.5 deviations and more, so that a false alarm has less than 1e-7
     expected = 600 if fault in ("before", "after") else 300
     assert store.happened.keys() == {fault}
@@ -42,7 +47,7 @@ def test_each_fault_happens_as_often_as_it_should(fault: str) -> None:
 
 
 def certain(**faults: float) -> MemoryStore:
-    return MemoryStore(faults=replace(StoreFaults(lag=3), **faults))
+    return MemoryStore(faults=replace(chances(faults), lag=3))
 
 
 ALMOST_ONE = 1 - 1e-12

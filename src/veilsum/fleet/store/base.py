@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
+from functools import lru_cache
 
 from veilsum.errors import StoreBusyError, StoreDeniedError, StoreError, StoreFullError
 
@@ -89,6 +90,7 @@ class BoardStore(ABC):
         return kind(f"{self.address}: {operation}: {reason}; {_REMEDIES[kind]}")
 
 
+@lru_cache(1 << 16)  # the same names at each step
 def is_name(name: str) -> bool:
     """Whether a name is one that a fleet gives, and no other program's copy."""
     return _NAME.fullmatch(name) is not None and _COPY.search(name) is None

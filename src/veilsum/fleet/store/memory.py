@@ -75,7 +75,7 @@ class MemoryStore(BoardStore):
         self.happened: Counter[str] = Counter()
         self._calls = 0
         self._later: list[tuple[int, str, bytes]] = []
-        self._listing: dict[str, str] = {}
+        self._listing: dict[str, bytes] = {}
 
     def snapshot(self) -> dict[str, bytes]:
         """What it holds, to roll it back to."""
@@ -97,11 +97,12 @@ class MemoryStore(BoardStore):
         folder = folder_of(prefix)
         self._begin("listing")
         if not self._strikes("stale"):
-            shown = [name for name in self.objects if is_name(name) and not self.withheld(name)]
-            self.ignored = len(self.objects) - len(shown)
-            self._listing = {name: _version(self.objects[name]) for name in shown}
+            self._listing = dict(self.objects)
         self._end("listing")
-        return {name: version for name, version in self._listing.items() if name.startswith(folder)}
+        found = [name for name in self._listing if name.startswith(folder)]
+        shown = [name for name in found if is_name(name) and not self.withheld(name)]
+        self.ignored = sum(not is_name(name) for name in found)
+        return {name: _version(self._listing[name]) for name in shown}
 
     def get(self, name: str) -> bytes | None:
         """The content of an object; None if it is absent."""

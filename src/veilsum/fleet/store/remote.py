@@ -221,7 +221,7 @@ class BucketStore(BoardStore):
             return _KINDS.get(status, kind), f"the server says {status}"
         if "169.254.169.254" in text or "credential" in text.lower():
             return StoreDeniedError, "there are no credentials"
-        if "peer certificate" in str(error):
+        if "InvalidCertificate" in str(error):
             return StoreError, "its authority is not known: SSL_CERT_FILE names a file with it"
         if "HTTP error" in text:
             return StoreBusyError, "no answer in time, or no connection (a proxy: HTTPS_PROXY)"
