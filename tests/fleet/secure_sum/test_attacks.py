@@ -21,9 +21,9 @@ from veilsum.fleet.secure_sum import once
 from veilsum.fleet.secure_sum.answer import CheckWords, KeeperAnswer, check_words, word_keys
 from veilsum.fleet.secure_sum.close import closes_needed, refundable
 from veilsum.fleet.secure_sum.deal import deal, shares
-from veilsum.fleet.secure_sum.field import Elements, P, digest, elements, uniform
+from veilsum.fleet.secure_sum.field import Elements, P, digest, elements, lagrange, product, uniform
 from veilsum.fleet.secure_sum.numbers import SumNumbers
-from veilsum.fleet.secure_sum.query import SumQuery, key_body
+from veilsum.fleet.secure_sum.query import Keeper, SumQuery, key_body
 from veilsum.fleet.secure_sum.roster import CarriedDeal, SumRoster, deal_hash, propose
 from veilsum.fleet.secure_sum.total import total
 
@@ -190,6 +190,40 @@ def test_a_copied_key_with_rubbish_opens_nothing_as_nobody_complains() -> None:
         cells = np.frombuffer(copied[32:48] if keeper.label == "s3" else bytes(16), "<u8")
         pieces[fleet.query.point[keeper.label]] = ((pads + cells) % np.uint64(P))[:-1]
     assert interpolated(fleet.query, pieces, 4) == fleet.vectors["s1"]
+
+
+def moved(key: bytes) -> bytes:
+    """Another X25519 key with the same Diffie-Hellman secrets: a point of order 2 is added, u -> 1/u."""
+    curve = 2**255 - 19
+    return pow(int.from_bytes(key, "little"), -1, curve).to_bytes(32, "little")
+
+
+@pytest.mark.parametrize("weakened", [False, True])
+def test_a_key_moved_by_a_point_of_low_order_has_other_pads(
+    weakened: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """E of a deal, and the key of a keeper that copies one it does not own. Weakened:
+    pads of q and site alone, where the difference of two cells is that of two shares."""
+    shipped = deals_module.pad
+    nobody = Keeper("", bytes(32), bytes(32))
+    weak = lambda q, site, *rest: shipped(q, site, b"", nobody, rest[-1])  # noqa: E731
+    if weakened:
+        monkeypatch.setattr(deals_module, "pad", weak)
+    fleet = SmallFleet(5)
+    body = fleet.deals["s1"]
+    again = moved(body[:32]) + body[32:]
+    assert deals_module.valid_deal(fleet.query, "s1", again)
+    same = fleet.share("s1", "s2", again).tolist() == fleet.share("s1", "s2").tolist()
+    assert same == weakened
+    keepers = fleet.query.keepers
+    copied = replace(keepers[4], key=moved(keepers[3].key))
+    query = replace(fleet.query, keepers=(*keepers[:4], copied))
+    body = deal(query, "s1", [77], bytes(32))
+    cells = np.frombuffer(body[32:], "<u8").reshape(2, 2)
+    pieces = [shares(query, k, fleet.secrets[k], [("s1", body)])[0, :1] for k in fleet.keepers[:4]]
+    fifth = product(lagrange((1, 2, 3, 4), (5,)), np.array(pieces, np.uint64))
+    apart = (int(cells[1, 0]) - int(cells[0, 0])) % P
+    assert (apart == (int(fifth[0, 0]) - int(pieces[3][0])) % P) == weakened
 
 
 # ---- check words
