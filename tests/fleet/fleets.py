@@ -62,7 +62,7 @@ def mean(protocol: str = "pool", epsilon: float = 1.0, **more: Any) -> FleetQues
 
 
 class SmallFleet:
-    """An authority, an asker and sites, each of which steps when it is told to."""
+    """An authority, an asker and sites, each of which steps when the test says so."""
 
     def __init__(
         self, folder: Path, sites: int | Sequence[str], *, witnesses: Witnesses | None = None,

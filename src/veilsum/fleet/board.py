@@ -1,8 +1,8 @@
 """A board: a set of posts. Copies are merged by union; what is answered is a function of the set.
 
-For each topic and key a board keeps a `Register`: the newest header, and the newest opened posts. It keeps
-as well evidence of *forks*, two headers of one key, topic and number, which anyone can check, and the
-newest membership. Each of these is the largest of what came, by an order without ties:
+For each topic and key a board keeps a `TopicRegister`: the newest header, and the newest opened posts. Beside
+them are evidence of *forks*, two headers of one key, topic and number, which anyone can check, and the newest
+membership. Each of these is the largest of what came, by an order without ties:
 
     header, opened    (number, hash)          membership    (number, hash)          fork    its bytes
 
@@ -26,7 +26,7 @@ from veilsum.fleet.post import HEADER, Header, Kind, Post, Topic, digest, pack, 
 
 
 @dataclass(frozen=True)
-class Register:
+class TopicRegister:
     """Of one topic and key: the newest header, and the newest opened posts, newest first."""
 
     header: Header | None = None
@@ -34,6 +34,8 @@ class Register:
 
     def merged(self, other: Self) -> Self:
         """The larger of both, part by part."""
+        if self is _EMPTY:
+            return other
         headers = [one.header for one in (self, other) if one.header is not None]
         posts = {post.header.hash: post for post in (*self.opened, *other.opened)}
         order = sorted(posts.values(), key=lambda post: post.header.rank, reverse=True)
@@ -113,7 +115,7 @@ class Board:
     """
 
     membership: Membership | None = None
-    registers: dict[Topic, dict[bytes, Register]] = field(default_factory=dict)
+    registers: dict[Topic, dict[bytes, TopicRegister]] = field(default_factory=dict)
     forks: dict[tuple[Topic, bytes], Fork] = field(default_factory=dict)
     dropped: Counter[str] = field(default_factory=Counter)
     changed: set[tuple[Topic, bytes]] = field(default_factory=set)  # since `saved` was called
@@ -145,7 +147,7 @@ class Board:
         if any(post.header.hash == one.header.hash for one in held.opened):
             return False
         self._check(post.header)
-        return self._take(Register(post.header, (post,)), post.header)
+        return self._take(TopicRegister(post.header, (post,)), post.header)
 
     def take_header(self, header: Header) -> bool:
         """Add a header whose body has not left its site; whether it is new."""
@@ -153,16 +155,16 @@ class Board:
         if held.header is not None and held.header.hash == header.hash:
             return False
         self._check(header)
-        return self._take(Register(header), header)
+        return self._take(TopicRegister(header), header)
 
     def take_board(self, other: Board) -> None:
         """Add the posts of a board that has checked them, one by one."""
         for keys in other.registers.values():
             for register in keys.values():
                 for post in register.opened:
-                    self._take(Register(post.header, (post,)), post.header)
+                    self._take(TopicRegister(post.header, (post,)), post.header)
                 if register.header is not None:
-                    self._take(Register(register.header), register.header)
+                    self._take(TopicRegister(register.header), register.header)
         for fork in other.forks.values():
             self._merge_fork(fork)
 
@@ -207,7 +209,7 @@ class Board:
         if self.membership is None or header.key not in self.membership.keys:
             raise FleetError("a post of a key that the membership does not name")
 
-    def _take(self, new: Register, header: Header) -> bool:
+    def _take(self, new: TopicRegister, header: Header) -> bool:
         """Add one post, and evidence if its header and one that is held have the same number."""
         held = self.register(header.topic, header.key)
         for mine in (held.header, *(post.header for post in held.opened)):
@@ -215,7 +217,7 @@ class Board:
                 self._merge_fork(Fork.of(mine, header))
         return self._merge_register(header.topic, header.key, new)
 
-    def _merge_register(self, topic: Topic, key: bytes, new: Register) -> bool:
+    def _merge_register(self, topic: Topic, key: bytes, new: TopicRegister) -> bool:
         held = self.register(topic, key)
         merged = held.merged(new)
         if merged == held:
@@ -234,11 +236,11 @@ class Board:
 
     # ---- what is held
 
-    def register(self, topic: Topic, key: bytes) -> Register:
+    def register(self, topic: Topic, key: bytes) -> TopicRegister:
         """Of a topic and key; empty if there is none."""
         return self.registers.get(topic, {}).get(key, _EMPTY)
 
-    def register_of(self, kind: Kind, terms: bytes, key: bytes) -> Register:
+    def register_of(self, kind: Kind, terms: bytes, key: bytes) -> TopicRegister:
         """Of a kind, terms and key."""
         return self.register(Topic(kind, terms), key)
 
@@ -271,4 +273,4 @@ class Board:
         return digest("veilsum board 1", *parts)
 
 
-_EMPTY = Register()
+_EMPTY = TopicRegister()

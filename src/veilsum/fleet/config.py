@@ -3,7 +3,7 @@
     name = "north"
 
     [data]
-    table = "readings.csv"        # or another source; its own keys go here
+    path = "readings.csv"         # or another source; its own keys go here
 
     [budget]
     epsilon = 3.0
@@ -121,7 +121,7 @@ class SiteConfig:
     --------
     >>> text = '''name = "north"
     ... [data]
-    ... table = "readings.csv"
+    ... path = "readings.csv"
     ... [budget]
     ... epsilom = 3.0
     ... [[fleet]]
@@ -214,7 +214,7 @@ class _SiteReader:
     def data(self, table: Mapping[str, Any]) -> Mapping[str, Any]:
         found = self.section(table, "data", None, needed=False)  # who only asks has none
         if "data" in table and isinstance(table["data"], dict) and not found:
-            self.wrong(("data",), 'says nothing; add its source, such as table = "readings.csv"')
+            self.wrong(("data",), 'says nothing; add its source, such as path = "readings.csv"')
         return found
 
     def budget(self, table: Mapping[str, Any]) -> SiteBudget:
@@ -457,7 +457,7 @@ authority = {_quoted(authority)}
 def _data_text(table: str, epsilon: float, per: str) -> str:
     return f"""\
 [data]
-table = {_quoted(table)}
+path = {_quoted(table)}
 
 [budget]                # of these data, in all fleets together; nobody else can raise it
 epsilon = {float(epsilon)!r}

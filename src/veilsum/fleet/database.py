@@ -1,7 +1,7 @@
 """site.db: all that a site remembers, in one SQLite file that only its owner can read.
 
-The file is held alone from opening to closing, so that two steps cannot overlap: the second one is told so
-(`SiteBusyError`) and leaves. A transaction is on the disk when it ends. What the file holds:
+The file is held alone from opening to closing, so that two steps cannot overlap: the second one ends with
+`SiteBusyError`. A transaction is on the disk when it ends. What the file holds:
 
     meta        the site's own key, the seed of its draws, why it stopped
     posts       the boards: newest headers and opened posts
@@ -31,7 +31,7 @@ from typing import Any
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from veilsum.errors import FleetError
-from veilsum.fleet.board import Board, Fork, Register
+from veilsum.fleet.board import Board, Fork, TopicRegister
 from veilsum.fleet.draws import SEED
 from veilsum.fleet.membership import Membership
 from veilsum.fleet.post import Header, Kind, Post, Topic, newer
@@ -92,7 +92,7 @@ class SiteFile:
         if new:
             if path.exists():
                 raise FleetError(
-                    f"{path} exists: a site has one key for life; join in an empty folder"
+                    f"{path} exists: a site keeps its one key; join in an empty folder"
                 )
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         self.path = path
@@ -182,7 +182,7 @@ class SiteFile:
             else:
                 posts.append(Post.parse(data))
         for (topic, key), (header, posts) in found.items():
-            board.registers.setdefault(topic, {})[key] = Register(header, tuple(posts))
+            board.registers.setdefault(topic, {})[key] = TopicRegister(header, tuple(posts))
         for kind, terms, key, data in self.db.execute(
             "select kind, terms, key, data from forks where fleet = ?", (fleet,)
         ):

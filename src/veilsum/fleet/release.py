@@ -8,7 +8,7 @@ lost, copied or rolled back.
    header. After a granted claim the site reads its register and the membership once more: a copy that slept
    between reading and claiming finds what happened meanwhile.
 3. *A refused claim means stop*, for good (`stop`): another copy is alive. Never the next number.
-4. *The key lives in the ledger's file* (`Releases.covered`): a lost ledger is a lost key. A new key begins
+4. *The key is in the ledger's file* (`Releases.covered`): a lost ledger is a lost key. A new key begins
    after all slots of the keys before it, and takes over what they spent.
 5. *Derived draws* (`Releases.entropy`): the same readings give the same bits, other content shares nothing.
 

@@ -19,7 +19,7 @@ from functools import cached_property
 from random import SystemRandom
 
 from veilsum.errors import FleetError, StoreError
-from veilsum.fleet.board import Board
+from veilsum.fleet.board import Board, TopicRegister
 from veilsum.fleet.database import SiteFile
 from veilsum.fleet.membership import WITNESS, Member, Membership, fleet_id
 from veilsum.fleet.post import SALT, WORDS, Header, Kind, Post, Topic, public, sealed, short
@@ -127,13 +127,13 @@ class Seat:
         for store in self.stores:
             try:
                 self._read_membership(store)
-                told = self._read_seen(store, sample)
+                lists = self._read_seen(store, sample)
                 self._read_posts(store, wants)
                 self._read_forks(store)
             except StoreError as error:
                 self.traffic.failed[str(error)] += 1
                 continue
-            self._compare(told, wants)
+            self._compare(lists, wants)
         self._witness()
 
     def _read_membership(self, store: Store) -> None:
@@ -142,6 +142,9 @@ class Seat:
         for _ in range(64):  # successors
             name = f"post/{short(signer)}/{Topic(Kind.MEMBERSHIP, fleet_id(self.fleet)).name}"
             data = self._get(store, [name])[name]
+            held = self.board.membership
+            if held is not None and held.post is not None and data == held.post.data:
+                break
             found = None if data is None else self._membership(data, signer)
             if found is not None:
                 with self.file.transaction():
@@ -289,10 +292,10 @@ class Seat:
             self.file.read(store.address, {name: names[name] for name in due})
             self.file.save(self.fleet, self.board)
 
-    def _compare(self, told: list[Seen], wants: Callable[[Topic], bool]) -> None:
+    def _compare(self, lists: list[Seen], wants: Callable[[Topic], bool]) -> None:
         """Name what a member holds and the store does not show."""
-        keys = {key[:PREFIX]: key for key in self.membership.keys} if told else {}
-        for one in told:
+        keys = {key[:PREFIX]: key for key in self.membership.keys} if lists else {}
+        for one in lists:
             for topic, prefix, number, _ in one:
                 key = keys.get(prefix)
                 if key is None or not wants(topic) or key == self.public:
@@ -361,11 +364,9 @@ class Seat:
 
     def put_opened(self, post: Post) -> None:
         """Write a register with a body that may leave now: to one store at least."""
-        board = Board(self.board.membership)
-        board.merge(self.board)
-        board.take_post(post)
         topic = post.header.topic
-        data = board.register(topic, self.public).data
+        held = self.board.register(topic, self.public)
+        data = held.merged(TopicRegister(post.header, (post,))).data
         name = f"post/{short(self.public)}/{topic.name}"
         failed: list[StoreError] = []
         for store in self.stores:

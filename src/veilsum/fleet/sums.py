@@ -235,7 +235,7 @@ def summed(board: Board, posted: Posted) -> BoardAnswer | None:
     )  # fmt: skip
 
 
-class SecureSum(BoardProtocol):
+class SumProtocol(BoardProtocol):
     """One post a site, one answer a keeper."""
 
     name = SECURE_SUM
