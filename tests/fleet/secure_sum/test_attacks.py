@@ -246,6 +246,22 @@ def test_g_stays_out_of_the_answers(weakened: bool, monkeypatch: pytest.MonkeyPa
     assert (found == centred([second % P])) == weakened
 
 
+@pytest.mark.parametrize("weakened", [False, True])
+def test_g_hides_the_values_in_the_words(weakened: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All words of one deal give w(0) = g(0) + r v. Weakened: g(0) = 0."""
+    if weakened:
+        zeros = lambda length, *_: np.zeros(length, np.uint64)  # noqa: E731
+        monkeypatch.setattr("veilsum.fleet.secure_sum.deal.uniform", zeros)
+    fleet = SmallFleet(5)
+    r = int(uniform(1, b"challenge", fleet.roster.deals[1][1])[0])
+    pieces = {
+        fleet.query.point[label]: np.array([words.words[1]], np.uint64)
+        for label, (_, words) in fleet.answered.items()
+    }
+    found = interpolated(fleet.query, pieces, fleet.numbers.needed)
+    assert (found == centred([r * fleet.vectors["s1"][0] % P])) == weakened
+
+
 def opened_by_two_words(
     fleet: SmallFleet, first: Callable[[str], tuple[bytes, Any]], second: Callable[[str], Any]
 ) -> int:
@@ -323,6 +339,7 @@ CHANGES: list[dict[str, Any]] = [
     {"proposer": secret("site", "s1")},
     {"deadline": 1},
     {"bound": 1 << 40},
+    {"sites": tuple((f"s{i}", secret("site", f"s{(i + 1) % 5}")) for i in range(5))},
 ]
 
 

@@ -214,6 +214,7 @@ def test_flipped_bytes_of_a_query_are_another_query_or_none() -> None:
         {"sites": tuple((f"s{i}" * 200, bytes([i]) * 32) for i in range(5))},
         {"keepers": ()},
         {"keepers": (Keeper("a", public_key(bytes(32)), bytes(32)),) * 5},
+        {"keepers": tuple(Keeper(k, public_key(bytes(32)), bytes(32)) for k in "abcde")},
     ],
 )
 def test_queries_that_cannot_be_are_refused(changed: dict[str, object]) -> None:

@@ -1,8 +1,9 @@
 """Who dealt or answered wrongly, as far as check words can show it.
 
 A word off the polynomial of a deal accuses a *pair*: the site may have dealt a wrong cell, or the keeper
-may have posted a wrong word. One of the two is named alone only where c lying keepers cannot have made it
-look so:
+may have posted a wrong word. That takes t + l - 1 + c words on the polynomial: of fewer, c liars could choose
+another polynomial, and accuse two who are honest. One of the two is named alone only where c lying keepers
+cannot have made it look so:
 
     a site      every polynomial of degree < t + l - 1 misses more than c of its words
     a keeper    its single words contradict the combined word in its own Answer; or its Answer is off while
@@ -34,7 +35,7 @@ class Accused:
     pairs : tuple of (str, str)
         Site and keeper, of whom at least one did wrong.
     unclear : tuple of str
-        Sites whose words lie near no polynomial: the site, or several keepers.
+        Sites whose words are off, and too few of them on: the site did wrong, or several keepers.
     sites, keepers : tuple of str
         Those named alone.
     """
@@ -56,7 +57,7 @@ def blame(
     for column in _off(query, points, table):
         site = roster.deals[column][0]
         good = decode(points, table[:, column], query.numbers.needed)
-        if good is None:
+        if good is None or len(good) < query.numbers.needed + query.numbers.colluding:
             unclear.append(site)
         else:
             off = [j for j in points if j not in set(good)]

@@ -157,7 +157,7 @@ def _weights(nodes: tuple[int, ...]) -> list[int]:
 
 @lru_cache(64)
 def lagrange(nodes: tuple[int, ...], at: tuple[int, ...]) -> Elements:
-    """The matrix that takes values at the nodes to values at the points `at`: small whole numbers, none in both."""
+    """The matrix that takes values at the nodes to values at the points `at`, none of them in both."""
     weights, rows = _weights(nodes), []
     for z in at:
         whole = _times_all([z - y for y in nodes])
