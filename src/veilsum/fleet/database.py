@@ -141,13 +141,18 @@ class SiteFile:
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """All of it is kept, or nothing; on the disk when it ends."""
-        self.db.execute("begin immediate")
         try:
+            self.db.execute("begin immediate")
             yield
             self.db.execute("commit")
-        except BaseException:
+        except BaseException as error:
             if self.db.in_transaction:
                 self.db.execute("rollback")
+            if isinstance(error, sqlite3.OperationalError):
+                raise FleetError(
+                    f"{self.path} cannot be written: {error}; nothing was released that is not in it; make "
+                    "room on the disk, and let the next step go on"
+                ) from None
             raise
 
     # ---- single values
@@ -288,6 +293,12 @@ class SiteFile:
     def wrote(self, store: str, name: str, digest: bytes) -> None:
         """Remember what was written, within a transaction."""
         self.db.execute("insert or replace into sent values (?, ?, ?)", (store, name, digest))
+
+    def unless_sent(self, store: str, name: str, digest: bytes) -> None:
+        """Forget that an own object was written, if another one is shown in its place."""
+        self.db.execute(
+            "delete from sent where store = ? and name = ? and digest != ?", (store, name, digest)
+        )
 
     # ---- decisions
 

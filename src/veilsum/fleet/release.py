@@ -319,6 +319,10 @@ def witnessed(seat: Seat, member: Member, header: Header) -> bool:
     ).fetchone()
     if taken or header.first <= last:
         return False
+    db.execute(  # slots are in order: only the last number is ever looked at
+        "delete from witnessed where fleet = ? and kind = ? and terms = ? and key = ?",
+        (*place, header.key),
+    )
     db.execute(
         "insert into witnessed values (?, ?, ?, ?, ?, ?, ?, ?)",
         (seat.fleet, member.name, header.kind.code, header.terms, header.key, header.number, header.hash,

@@ -269,6 +269,9 @@ class Seat:
                 )
         self.board.dropped.update(own.dropped)
         self.board.take_board(own)
+        if key == self.public:
+            shown = hashlib.sha256(data).digest()
+            self.file.unless_sent(store.address, name, shown)
 
     def _number(self, topic: Topic, key: bytes) -> int:
         """Of what a store must show: an own release is not there before it is opened."""
@@ -412,16 +415,26 @@ class Seat:
         }
         for (topic, key), fork in self.board.forks.items():
             objects[f"fork/{short(self.public)}/{short(key)}.{topic.name}"] = fork.data
+        written: list[tuple[str, str, bytes]] = []
+        own = self.board.membership is not None and self.membership.present(self.public)
+        counter = int(self.file.get("counter") or b"0") + 1
+        seen = self.holding(now, counter).data if own else b""
         for store in self.stores:
             try:
                 sent = self.file.sent(store.address)
                 for name, data in objects.items():
-                    if sent.get(name) != hashlib.sha256(data).digest():
+                    mark = hashlib.sha256(data).digest()
+                    if sent.get(name) != mark:
                         self._put(store, name, data)
-                if self.board.membership is not None and self.membership.present(self.public):
-                    self._put_seen(store, now)
+                        written.append((store.address, name, mark))
+                if seen:
+                    self._put(store, seen_name(short(self.public)), seen)
             except StoreError as error:
                 self.traffic.failed[str(error)] += 1
+        with self.file.transaction():
+            self.file.set("counter", str(counter).encode())
+            for place in written:
+                self.file.wrote(*place)
 
     def forget(self, terms: bytes) -> None:
         """Remove what is about a question that was over long ago: own objects, and the copy here.
@@ -438,16 +451,8 @@ class Seat:
         for topic in topics:
             del self.board.registers[topic]
 
-    def _put_seen(self, store: Store, now: int) -> None:
-        found = self.holding(now)
-        name = seen_name(short(self.public))
-        self._put(store, name, found.data, record=False)
-
-    def holding(self, now: int) -> Seen:
-        """The own list of what is held, with the next counter."""
-        counter = int(self.file.get("counter") or b"0") + 1
-        with self.file.transaction():
-            self.file.set("counter", str(counter).encode())
+    def holding(self, now: int, counter: int) -> Seen:
+        """The own list of what is held."""
         entries: dict[Topic, dict[bytes, tuple[int, bytes]]] = {}
         for topic, key, number, hash in self._held():
             before = entries.setdefault(topic, {}).get(key[:PREFIX])
@@ -486,10 +491,7 @@ class Seat:
         self.traffic.bytes += sum(len(data) for data in found.values() if data is not None)
         return found
 
-    def _put(self, store: Store, name: str, data: bytes, record: bool = True) -> None:
+    def _put(self, store: Store, name: str, data: bytes) -> None:
         self.traffic.calls += 1
         self.traffic.bytes += len(data)
         store.put(name, data)
-        if record:
-            with self.file.transaction():
-                self.file.wrote(store.address, name, hashlib.sha256(data).digest())
