@@ -270,8 +270,7 @@ class Seat:
         self.board.dropped.update(own.dropped)
         self.board.take_board(own)
         if key == self.public:
-            shown = hashlib.sha256(data).digest()
-            self.file.unless_sent(store.address, name, shown)
+            self.file.unless_sent(store.address, name, hashlib.sha256(data).digest())
 
     def _number(self, topic: Topic, key: bytes) -> int:
         """Of what a store must show: an own release is not there before it is opened."""
