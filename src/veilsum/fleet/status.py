@@ -99,12 +99,12 @@ class QuestionStatus:
         Keepers whose answers disagree with the others.
     refused : mapping
         Sites that said no, and why.
+    agreed : tuple of str
+        Members that said yes.
     found : tuple of FoundNumber
         The answer; of a stream that of all slots so far.
     latest : SlotFound, optional
         Of a stream: the newest slot that most sites have.
-    since : int, optional
-        Of a stream: the first second that the answer covers.
     late : int
         Of a stream: how many slots more are over, and nobody has released.
     problem : str
@@ -128,9 +128,9 @@ class QuestionStatus:
     left_out: dict[str, str] = field(default_factory=dict)
     at_odds: tuple[str, ...] = ()
     refused: dict[str, str] = field(default_factory=dict)
+    agreed: tuple[str, ...] = ()
     found: tuple[FoundNumber, ...] = ()
     latest: SlotFound | None = None
-    since: int | None = None
     late: int = 0
     problem: str = ""
 
@@ -191,6 +191,8 @@ class MemberView:
         When it last said what it holds, by its clock; None if that has not been read.
     age : int, optional
         Seconds since then.
+    heard : bool
+        Whether it has ever written anything here.
     silent : bool
         Whether that is much longer ago than that of others.
     ahead : int
@@ -214,6 +216,7 @@ class MemberView:
     rekeyed: int = 0
     seen_at: int | None = None
     age: int | None = None
+    heard: bool = True
     silent: bool = False
     ahead: int = 0
     same: bool = False
@@ -237,10 +240,12 @@ class OwnBudget:
     ----------
     source : str
         Of its data.
-    spent, limit : float
-        Epsilon at the dearest moment.
-    left : float
-        Of a reading of this moment.
+    spent, left : float
+        Epsilon of what counts at this moment.
+    dearest : float
+        Epsilon spent at the dearest moment.
+    limit : float
+        Epsilon.
     per : str
         What the limit is for.
     until : int, optional
@@ -249,8 +254,9 @@ class OwnBudget:
 
     source: str
     spent: float
-    limit: float
     left: float
+    dearest: float
+    limit: float
     per: str
     until: int | None = None
 

@@ -1,0 +1,301 @@
+"""What is wrong at a site of a fleet, before it matters: each check is a line with a remedy.
+
+A check reads; nothing is released. Two of them write to the store: an object of a name of its own, and, for
+the probe of a witness, names that nobody uses; all of them are removed again.
+"""
+
+from __future__ import annotations
+
+import secrets
+import stat
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from veilsum._extras import available, install_command
+from veilsum.errors import (
+    FleetError,
+    StoreBusyError,
+    StoreDeniedError,
+    StoreError,
+    StoreFullError,
+    VeilsumError,
+)
+from veilsum.fleet.attention import few, length
+
+if TYPE_CHECKING:
+    from veilsum.fleet.answers import Posted
+    from veilsum.fleet.seat import Seat
+    from veilsum.fleet.site import Site
+    from veilsum.fleet.store import Store
+
+SLOW = 5.0  # seconds for three calls to a store
+NEXT = 24  # slots for which the budget is tried
+OWNER = 0o600
+REMEDIES = {
+    StoreDeniedError: "ask for the right to list, read and write there; credentials are in the environment",
+    StoreFullError: "make room there: until then nothing of this site arrives",
+    StoreBusyError: "try again; if it stays so, look at the network, the proxy and the server",
+    StoreError: "look at the address in [[fleet]] of site.toml",
+}
+
+
+@dataclass(frozen=True)
+class FleetCheck:
+    """One line.
+
+    Parameters
+    ----------
+    what : str
+        What was looked at.
+    ok : bool
+        Whether it is as it should be.
+    found : str
+        What was found.
+    remedy : str
+        What to do.
+    """
+
+    what: str
+    ok: bool
+    found: str
+    remedy: str = ""
+
+    @property
+    def word(self) -> str:
+        """Of the line."""
+        return "ok" if self.ok else "wrong"
+
+
+def check_site(
+    folder: Path, now: int, opened: Callable[[Path], Site] | None = None
+) -> list[FleetCheck]:
+    """All checks of a site; those that cannot be made are left out after the reason why.
+
+    Parameters
+    ----------
+    folder : Path
+        Of the site.
+    now : int
+        UTC seconds.
+    opened : function of a folder, optional
+        Opens the site; a test has others.
+    """
+    from veilsum.fleet.site import TOML, Site
+
+    if not available("obstore"):
+        remedy = install_command("fleet")
+        return [FleetCheck("packages", False, "the extra fleet is not installed", remedy)]
+    try:
+        site = (opened or Site)(folder)
+    except (VeilsumError, OSError) as error:
+        return [*_files(folder), FleetCheck(str(folder / TOML), False, str(error), "mend it")]
+    with site:
+        found = [FleetCheck(TOML, True, f"reads; this is {site.config.name}"), *_files(folder)]
+        found += _stopped(site)
+        for seat in site.seats.values():
+            found += _seat(site, seat, now)
+        found += [*_data(site), *_budget(site)]
+    return found
+
+
+def _files(folder: Path) -> Iterator[FleetCheck]:
+    """site.db and keys are the owner's alone."""
+    for path in sorted([*folder.glob("*.db"), *folder.glob("*.key")]):
+        mode = stat.S_IMODE(path.stat().st_mode)
+        if mode & 0o077:
+            yield FleetCheck(
+                path.name, False, f"others may read it ({mode:o})", f"chmod 600 {path}"
+            )
+        else:
+            yield FleetCheck(path.name, True, f"only its owner may read it ({mode:o})")
+
+
+def _stopped(site: Site) -> Iterator[FleetCheck]:
+    from veilsum.fleet.release import STOPPED
+
+    reason = site.file.get(STOPPED)
+    if reason is not None:
+        yield FleetCheck(
+            "this site", False, f"has stopped for good: {reason.decode()}",
+            "end the other copy; join again in an empty folder, and be admitted with the new key",
+        )  # fmt: skip
+
+
+def _seat(site: Site, seat: Seat, now: int) -> Iterator[FleetCheck]:
+    reachable = True
+    for store in seat.stores:
+        made = list(_store(store))
+        reachable &= made[0].ok
+        yield from made
+    if not reachable:
+        return
+    yield from _as_others_see(site, seat, now)
+    if seat.board.membership is not None:
+        yield from _witness(seat)
+        yield from _clock(seat, now)
+
+
+def _store(store: Store) -> Iterator[FleetCheck]:
+    """Whether it can be listed, written, read and emptied, and in what time."""
+    name, data = f"probe/{secrets.token_hex(16)}", b"veilsum fleet check"
+    begun = time.monotonic()
+    try:
+        store.names("post")
+        store.put(name, data)
+        back = store.get(name)
+    except StoreError as error:
+        remedy = next(REMEDIES[kind] for kind in REMEDIES if isinstance(error, kind))
+        yield FleetCheck(store.address, False, str(error), remedy)
+        return
+    finally:
+        with suppress(StoreError):
+            store.remove(name)
+    seconds = time.monotonic() - begun
+    if back != data:
+        yield FleetCheck(
+            store.address, False, "does not show what was just written there",
+            "caches of a proxy or of a mount must not hold objects back: switch them off for this address",
+        )  # fmt: skip
+        return
+    yield FleetCheck(
+        store.address, seconds <= SLOW,
+        f"lists, takes and shows objects, in {seconds:.1f} s",
+        "" if seconds <= SLOW else "a step takes as long: look at the network and the server",
+    )  # fmt: skip
+    if store.ignored:
+        yield FleetCheck(
+            store.address,
+            True,
+            f"{store.ignored} names there are of other programs, and are passed over",
+        )
+
+
+def _witness(seat: Seat) -> Iterator[FleetCheck]:
+    """Whether the store can do what the membership relies on."""
+    from veilsum.fleet.store import probe_witness
+
+    store, membership = seat.stores[0], seat.membership
+    what = f"{store.address} as a witness"
+    if not membership.witnesses.store:
+        wit = membership.witnesses
+        yield FleetCheck(
+            "witnesses", True, f"{wit.needed} of {len(wit.members)} members: {few(wit.members, 8)}"
+        )
+        return
+    try:
+        probe = probe_witness(store, one_file_system=True)
+    except StoreError as error:
+        yield FleetCheck(what, False, str(error), "try again")
+        return
+    yield FleetCheck(
+        what, probe.able, probe.reason,
+        "" if probe.able else "the authority must name members instead: veilsum fleet witnesses",
+    )  # fmt: skip
+    if store.may_be_a_copy and probe.able:
+        yield FleetCheck(
+            what, True, "a folder: it witnesses only if all sites mount one file system, and no program "
+            "copies it from machine to machine",
+        )  # fmt: skip
+
+
+def _as_others_see(site: Site, seat: Seat, now: int) -> Iterator[FleetCheck]:
+    """Membership, forks, and what a look finds: the lines of the status."""
+    from veilsum.fleet.status_of import look
+
+    status = look(site, seat, now)
+    if status.epoch and status.member:
+        yield FleetCheck(
+            seat.name, True,
+            f"epoch {status.epoch}, this site is {status.member}, authority {status.authority[:16]}",
+        )  # fmt: skip
+    for one in status.attention:
+        if one.kind not in ("budget", "stopped", "clock"):
+            yield FleetCheck(one.who, one.kind in MENDS, one.what, one.remedy)
+    if not [one for one in status.attention if one.kind in ("forked", "two-epochs")]:
+        yield FleetCheck("posts", True, "no fork, one membership of each number")
+
+
+MENDS = ("waiting", "open-keys", "inbox", "refused", "behind", "late")  # said, and nobody's fault
+
+
+def _clock(seat: Seat, now: int) -> Iterator[FleetCheck]:
+    """Against the newest lists of others: nobody can have written in the future."""
+    others = {key: seen for key, seen in seat.seen.items() if key != seat.public}
+    if not others:
+        return
+    limit = seat.membership.clock
+    ahead = {key: seen.at - now for key, seen in others.items() if seen.at - now > limit}
+    names = [seat.membership.keys[key].name for key in ahead if key in seat.membership.keys]
+    if not ahead:
+        yield FleetCheck("clock", True, f"no member is more than {limit} s ahead of it")
+        return
+    most = length(max(ahead.values()))
+    own = 2 * len(ahead) > len(others)
+    yield FleetCheck(
+        "clock", False, f"{few(names)} {'are' if len(names) > 1 else 'is'} up to {most} ahead of it",
+        "set this clock by NTP" if own else "ask them to set theirs by NTP",
+    )  # fmt: skip
+
+
+def _data(site: Site) -> Iterator[FleetCheck]:
+    """Columns of the data against the questions that are open."""
+    from veilsum.fleet.answers import questions_on
+    from veilsum.fleet.step import closed
+
+    if not site.config.data:
+        yield FleetCheck("[data]", True, "none: this member asks, and is not asked")
+        return
+    try:
+        columns = site.needed_data().columns()
+    except (VeilsumError, OSError) as error:
+        yield FleetCheck("[data]", False, str(error), "look at [data] of site.toml")
+        return
+    if columns is None:
+        yield FleetCheck("[data]", True, "opens; its columns are known when it is read")
+        return
+    posted = [one for seat in site.seats.values() for one in questions_on(seat.board)]
+    lacking = list(_lacking([one for one in posted if not closed(one, int(time.time()))], columns))
+    yield FleetCheck("[data]", True, f"opens; columns {few(columns, 8)}")
+    for title, names in lacking:
+        yield FleetCheck(
+            "[data]", False, f"has no column {few(names)}, which {title} asks for",
+            "rename it in the data, or say no: veilsum fleet inbox",
+        )  # fmt: skip
+
+
+def _lacking(posted: Sequence[Posted], columns: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
+    from veilsum.fleet.consent import columns_of
+
+    for one in posted:
+        with suppress(FleetError):
+            names = [name for name in columns_of(one.question) if name not in columns]
+            if names:
+                yield one.question.title(), names
+
+
+def _budget(site: Site) -> Iterator[FleetCheck]:
+    """Enough for the next slots, and a ledger whose hashes follow each other."""
+    from veilsum.fleet.outlook import outlook
+
+    try:
+        count = site.ledger.verify()
+    except FleetError as error:
+        yield FleetCheck("ledger", False, str(error), "re-key this site")
+        return
+    yield FleetCheck("ledger", True, f"{count:,} charges follow each other; {site.config.budget}")
+    sources = site.file.rows("select distinct source from charges order by source")
+    for (source,) in sources:
+        found = outlook(site, source, NEXT)
+        if found.refused:
+            yield FleetCheck(
+                f"budget of {source}", False, f"ends after the next {found.slots} slots",
+                "a larger [budget] in site.toml, if the site agrees",
+            )  # fmt: skip
+        elif found.slots:
+            yield FleetCheck(
+                f"budget of {source}", True, f"enough for the next {found.slots} slots"
+            )
