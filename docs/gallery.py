@@ -23,6 +23,7 @@ EXAMPLES = sorted((ROOT / "examples").glob("*.toml"))
 WITHOUT = {  # examples without a picture
     "households": "its readings are not part of veilsum",
     "masked-feeder": "a masked sum has its answer in one step",
+    "secure-feeder": "a secure sum has its answer in one step",
 }
 DOTS_PER_INCH = 100
 

@@ -113,8 +113,12 @@ def check(algorithm: Algorithm, rounds: int = 100) -> None:
     Raises
     ------
     AlgorithmError
-        If it does not conserve mass.
+        If it does not conserve mass, or is a secure sum.
     """
+    if algorithm.summed and not algorithm.masked:
+        raise AlgorithmError(
+            f"algorithm {algorithm.name}: secure sums run in a fleet, and `veilsum run` simulates them"
+        )
     if not conserves_mass(algorithm, rounds):
         masked = [name for name, kind in ALGORITHMS.items() if kind.masked]
         raise AlgorithmError(

@@ -49,11 +49,6 @@ class Numbers(NamedTuple):
     @classmethod
     def of(cls, problem: Problem) -> Self:
         """From the scales of the noise and the public bounds."""
-        if problem.algorithm.summed and not problem.algorithm.masked:
-            raise AgentError(
-                f"algorithm {problem.algorithm.name}: secure sums run in a fleet (veilsum fleet), and are "
-                "simulated here"
-            )
         if problem.algorithm.masked and not problem.privacy.adds_noise:
             raise AgentError(
                 f"algorithm {problem.algorithm.name} without privacy shows the sum as it is; real "
