@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import select
+import socket
 import sys
 import threading
 import time
@@ -138,6 +140,21 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Connection", "close")
         self.end_headers()
         self.wfile.write(body)
+
+    def do_CONNECT(self) -> None:
+        """A tunnel, as a proxy makes it for HTTPS."""
+        self.server.seen.append(f"CONNECT {self.path}")
+        self.close_connection = True
+        with socket.create_connection(("127.0.0.1", self.server.target), 10) as target:
+            self.send_response(200)
+            self.end_headers()
+            ends = {self.connection: target, target: self.connection}
+            while True:
+                for ready in select.select(list(ends), [], [], 10)[0]:
+                    data = ready.recv(65536)
+                    if not data:
+                        return
+                    ends[ready].sendall(data)
 
     def __getattr__(self, name: str) -> Callable[[], None]:
         if name.startswith("do_"):

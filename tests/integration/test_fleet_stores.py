@@ -155,10 +155,10 @@ def test_what_a_server_answers_is_an_error_that_says_what_to_do(
                 with pytest.raises(StoreError) as caught:
                     call(store)
                 assert type(caught.value) is kind, caught.value
-                told = str(caught.value)
-                assert all(part in told for part in (address, str(status), ";")), told
-                assert SECRET not in told
-                assert "Authorization" not in told
+                message = str(caught.value)
+                assert all(part in message for part in (address, str(status), ";")), message
+                assert SECRET not in message
+                assert "Authorization" not in message
 
 
 def test_a_server_that_hangs_is_given_up_within_the_time_that_was_said(
@@ -349,6 +349,13 @@ def test_a_private_authority(
         store = open_store(address)
         store.put("post/a", b"1")
         assert store.get_many(store.names("")) == {"post/a": b"1"}
+        store.close()
+        with between(lambda _: None, server.port) as proxy:
+            monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{proxy.server_port}")
+            store = open_store(f"https://localhost:{server.port}/board")
+            assert store.get("post/a") == b"1"
+            assert proxy.seen == [f"CONNECT localhost:{server.port}"]
+            store.close()
     finally:
         server.close()
 
@@ -395,6 +402,20 @@ class TestCredentials:
         store = open_store("s3://board/of-files")
         store.put("post/a", b"1")
         assert list(store.names("")) == ["post/a"]
+
+    @pytest.mark.parametrize(
+        ("file", "address"),
+        [(".netrc", "https://host/board"), (".aws/credentials", "s3://bucket/board")],
+    )
+    def test_of_a_file_that_is_damaged(self, tmp_path: Path, file: str, address: str) -> None:
+        damaged = tmp_path / file
+        damaged.parent.mkdir(exist_ok=True)
+        damaged.write_text(f"secret {SECRET}\n")
+        damaged.chmod(0o600)
+        with pytest.raises(StoreDeniedError, match="correct it") as caught:
+            open_store(address)
+        assert SECRET not in str(caught.value)
+        assert caught.value.__suppress_context__
 
     @pytest.mark.parametrize(
         "address",

@@ -1,4 +1,5 @@
 from pathlib import Path
+from time import sleep
 
 import pytest
 
@@ -43,7 +44,7 @@ class TestFolder(StoreContract):
 
 
 class InPlace(FolderStore):
-    """Twin: no temporary file, and it looks before it writes."""
+    """Weakened: no temporary file, and it looks before it writes."""
 
     def put(self, name: str, data: bytes, new: bool = False) -> bool:
         path = Path(self._path(name))
@@ -59,11 +60,9 @@ def test_writing_in_place_is_seen(tmp_path: Path) -> None:
 
 
 class Slow(MemoryStore):
-    """Twin: two puts at once both find the name absent."""
+    """Weakened: two puts at once both find the name absent."""
 
     def _create(self, name: str, data: bytes) -> bool:
-        from time import sleep
-
         absent = name not in self.objects
         sleep(0.01)
         if absent:

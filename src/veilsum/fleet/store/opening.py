@@ -19,7 +19,7 @@ def open_store(address: str, *, create: bool = False, seconds: float = SECONDS) 
     address
         A folder (`/srv/board`, `file:///srv/board`), `s3://bucket/prefix`, `gs://bucket/prefix`,
         `az://container/prefix`, `https://host/path` (WebDAV), or `memory:NAME` in tests. Credentials are
-        no part of it: see `veilsum.fleet.store.remote`.
+        no part of it: see `veilsum.fleet.store.credentials`.
     create
         Make a folder that is not there.
     seconds

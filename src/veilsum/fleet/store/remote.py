@@ -1,15 +1,4 @@
-"""Buckets and WebDAV servers, by obstore.
-
-Where credentials come from: never from the address, which stands in site.toml.
-
-==========  ======================================================================================
-s3          AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, AWS_REGION, AWS_ENDPOINT_URL;
-            else AWS_PROFILE of ~/.aws/credentials and ~/.aws/config; else the machine's role
-gs, az      what Google's and Azure's own tools read: GOOGLE_APPLICATION_CREDENTIALS, AZURE_STORAGE_*
-https       VEILSUM_STORE_USER and VEILSUM_STORE_PASSWORD; else NETRC or ~/.netrc
-all         HTTPS_PROXY, HTTP_PROXY, NO_PROXY; SSL_CERT_FILE: a file with the private authority
-==========  ======================================================================================
-"""
+"""Buckets and WebDAV servers, by obstore."""
 
 from __future__ import annotations
 
@@ -19,11 +8,8 @@ import re
 import time
 from base64 import b64encode
 from collections.abc import Awaitable, Callable, Iterable, Iterator
-from configparser import ConfigParser
 from contextlib import contextmanager
 from datetime import datetime, timedelta
-from netrc import NetrcParseError, netrc
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, unquote, urlsplit
 
@@ -37,6 +23,7 @@ from veilsum.fleet.store.base import (
     folder_of,
     is_name,
 )
+from veilsum.fleet.store.credentials import aws_files, login_for
 
 if TYPE_CHECKING:
     from obstore import ObjectMeta
@@ -85,7 +72,7 @@ class BucketStore(BoardStore):
     def _options(self, parts: SplitResult) -> dict[str, Any]:
         if parts.scheme != "s3":
             return {}
-        found = _aws_files()
+        found = aws_files()
         endpoint = os.environ.get("AWS_ENDPOINT_URL") or os.environ.get("AWS_ENDPOINT")
         endpoint = endpoint or found.get("endpoint", "")
         return {"config": found, "client_options": {"allow_http": endpoint.startswith("http://")}}
@@ -234,7 +221,7 @@ class WebDavStore(BucketStore):
     def _options(self, parts: SplitResult) -> dict[str, Any]:
         self._path = unquote(parts.path).strip("/")
         client: dict[str, Any] = {"allow_http": parts.scheme == "http"}
-        login = _login(parts.hostname or "")
+        login = login_for(parts.hostname or "")
         if login is not None:
             if parts.scheme == "http" and parts.hostname not in _LOOPBACK:
                 raise StoreError(
@@ -302,41 +289,3 @@ def _version(found: ObjectMeta, now: float) -> str:
     changed: datetime = found["last_modified"]
     version = f"{found['size']:x}-{changed.timestamp()}"
     return version if now - changed.timestamp() > _SETTLED else f"{version}-{now}"
-
-
-def _login(host: str) -> tuple[str, str] | None:
-    """User and password for a host: of the environment, else of the user's netrc."""
-    user, password = (os.environ.get(f"VEILSUM_STORE_{part}") for part in ("USER", "PASSWORD"))
-    if user and password:
-        return user, password
-    file = Path(os.environ.get("NETRC", "~/.netrc")).expanduser()
-    if not file.exists():
-        return None
-    try:
-        found = netrc(file).authenticators(host)
-    except (NetrcParseError, OSError) as error:
-        raise StoreDeniedError(f"{file}: cannot be read as netrc; correct it") from error
-    return (found[0], found[2] or "") if found else None
-
-
-def _aws_files() -> dict[str, str]:
-    """What AWS's own files say of the profile, where the environment does not."""
-    profile = os.environ.get("AWS_PROFILE", "default")
-    secret = _section("AWS_SHARED_CREDENTIALS_FILE", "~/.aws/credentials", profile)
-    named = profile if profile == "default" else f"profile {profile}"
-    config = _section("AWS_CONFIG_FILE", "~/.aws/config", named)
-    keys = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token")
-    found: dict[str, str] = {}
-    if not os.environ.get("AWS_ACCESS_KEY_ID"):
-        found |= {key: secret[key] for key in keys if key in secret}
-    if "region" in config and not os.environ.get("AWS_REGION"):
-        found["region"] = config["region"]
-    if "endpoint_url" in config and not os.environ.get("AWS_ENDPOINT_URL"):
-        found["endpoint"] = config["endpoint_url"]
-    return found
-
-
-def _section(variable: str, usual: str, name: str) -> dict[str, str]:
-    parser = ConfigParser(interpolation=None)
-    parser.read(Path(os.environ.get(variable, usual)).expanduser(), encoding="utf-8")
-    return dict(parser[name]) if parser.has_section(name) else {}
