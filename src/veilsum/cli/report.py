@@ -58,8 +58,13 @@ def report(
 ) -> None:
     """Write a page to print and to sign: what leaves, who could learn what, and what is assumed.
 
-    No reading is opened for it. The exit code is 1 if the page says not to sign.
+    Of a scenario, or of a site's folder: all questions on its boards. No reading is opened for it. The exit
+    code is 1 if the page says not to sign.
     """
+    if Path(scenario).is_dir():
+        with guarded(debug):
+            _of_site(Path(scenario), out)
+        return
     with guarded(debug):
         import textwrap
 
@@ -90,3 +95,14 @@ def report(
             terminal.say(textwrap.fill(f"do not sign: {each}", terminal.width()))
     if why:
         raise typer.Exit(FAILED)
+
+
+def _of_site(folder: Path, out: Path | None) -> None:
+    from veilsum.front import terminal
+    from veilsum.front.files import check_ours, save_page
+    from veilsum.reports.fleet_page import fleet_page
+
+    path = (out or Path(f"{folder.resolve().name}-report.html")).with_suffix(".html")
+    check_ours(path)
+    save_page(path, fleet_page(folder))
+    terminal.say(f"{path}: a page to print and to sign; a browser makes a PDF of it")

@@ -112,6 +112,7 @@ class SiteFile:
     def _open(self, new: bool, durable: bool) -> None:
         self.db.execute("pragma locking_mode = exclusive")
         self.db.execute("pragma journal_mode = wal")
+        self.db.execute("pragma secure_delete = on")  # of earlier seeds nothing is left
         self.db.execute(f"pragma synchronous = {'full' if durable else 'off'}")
         self.db.execute("begin exclusive")
         if new:
@@ -299,6 +300,15 @@ class SiteFile:
         self.db.execute(
             "delete from sent where store = ? and name = ? and digest != ?", (store, name, digest)
         )
+
+    def unless_shown(self, store: str, names: Mapping[str, str]) -> None:
+        """Forget that own objects were written, which a store does not show."""
+        lost = [name for name in self.sent(store) if name.startswith("post/") and name not in names]
+        if lost:
+            with self.transaction():
+                self.db.executemany(
+                    "delete from sent where store = ? and name = ?", [(store, name) for name in lost]
+                )
 
     # ---- decisions
 
