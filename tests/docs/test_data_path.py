@@ -16,7 +16,9 @@ import pytest
 from typer.testing import CliRunner
 
 import veilsum
+from tests.fleet.fleets import SmallFleet, mean
 from veilsum.cli.app import app
+from veilsum.fleet.step import step
 
 PAGE = (Path(__file__).resolve().parents[2] / "ARCHITECTURE.md").read_text(encoding="utf-8")
 SCENARIO = """\
@@ -122,6 +124,15 @@ def test_veilsum_up_follows_the_page(tmp_path: Path) -> None:
         done = CliRunner().invoke(app, words)
     assert done.exit_code == 0, done.output
     assert calls == listed("veilsum up")
+
+
+def test_a_step_of_a_fleet_follows_the_page(tmp_path: Path) -> None:
+    fleet = SmallFleet(tmp_path, 2)
+    fleet.ask(mean("pool"))
+    with traced(listed("veilsum fleet step")) as calls, fleet.open("s0") as site:
+        (report,) = step(site, fleet.now)
+    assert not report.problems
+    assert list(dict.fromkeys(calls)) == listed("veilsum fleet step")  # some are done again at the end
 
 
 def test_a_step_that_happens_twice_is_noticed() -> None:
