@@ -120,6 +120,11 @@ class Board:
     dropped: Counter[str] = field(default_factory=Counter)
     changed: set[tuple[Topic, bytes]] = field(default_factory=set)  # since `saved` was called
 
+    def become(self, other: Board) -> None:
+        """All that another one holds, and nothing else."""
+        self.membership, self.registers, self.forks = other.membership, other.registers, other.forks
+        self.changed.clear()
+
     # ---- what comes in
 
     def take(self, data: bytes) -> bool:
@@ -172,7 +177,8 @@ class Board:
         """Add evidence; whether it is new."""
         try:
             fork = Fork.parse(data)
-            self._check_key(fork.one)
+            if self.membership is None or not self.membership.signs(fork.one):
+                self._check_key(fork.one)
         except FleetError as error:
             self.dropped[str(error)] += 1
             return False
@@ -186,6 +192,9 @@ class Board:
         before = self.membership
         if before.conflicts(membership):
             self.membership = before.with_evidence(membership)
+            assert before.post is not None
+            assert membership.post is not None
+            self._merge_fork(Fork.of(before.post.header, membership.post.header))
         else:
             self.membership = before.later(membership)
         return self.membership != before
@@ -235,6 +244,11 @@ class Board:
         return True
 
     # ---- what is held
+
+    @property
+    def two_authorities(self) -> bool:
+        """Whether there is evidence that the authority signed two memberships of one number."""
+        return any(topic.kind is Kind.MEMBERSHIP for topic, _ in self.forks)
 
     def register(self, topic: Topic, key: bytes) -> TopicRegister:
         """Of a topic and key; empty if there is none."""

@@ -307,7 +307,8 @@ class SiteFile:
         if lost:
             with self.transaction():
                 self.db.executemany(
-                    "delete from sent where store = ? and name = ?", [(store, name) for name in lost]
+                    "delete from sent where store = ? and name = ?",
+                    [(store, name) for name in lost],
                 )
 
     # ---- decisions

@@ -25,7 +25,7 @@ from typing import Any, Self
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from veilsum.errors import FleetError
-from veilsum.fleet.post import SALT, Header, Kind, Post, digest, newer, public, sealed
+from veilsum.fleet.post import SALT, Header, Kind, Post, Topic, digest, newer, public, sealed
 
 FORMAT = 1
 SITE, KEEPER, WITNESS, ASKER, OBSERVER = "site", "keeper", "witness", "asker", "observer"
@@ -229,6 +229,11 @@ class Membership:
         """Whose present key this is."""
         member = self.keys.get(key)
         return member if member is not None and member.public == key else None
+
+    def signs(self, header: Header) -> bool:
+        """Whether this is the header of a membership, by the first authority, the present or the next one."""
+        keys = (self.id, self.authority, self.signer)
+        return header.topic == Topic(Kind.MEMBERSHIP, fleet_id(self.id)) and header.key in keys
 
     @property
     def evidence(self) -> bytes:

@@ -5,8 +5,9 @@ lost, copied or rolled back.
 
 1. *One transaction*: budget, draw, charge, header, body (`Releases.draw`). The header is the intent.
 2. *Claim, then open* (`Releases.advance`): the header leaves first, the body when the witnesses hold the
-   header. After a granted claim the site reads its register and the membership once more: a copy that slept
-   between reading and claiming finds what happened meanwhile.
+   header. After a granted claim the site reads its register, its claims and the membership once more: a copy
+   that slept between reading and claiming finds what happened meanwhile. The register alone does not show it:
+   a copy that slept before its put may have written an old one over it. The highest claim is never removed.
 3. *A refused claim means stop*, for good (`stop`): another copy is alive. Never the next number.
 4. *The key is in the ledger's file* (`Releases.covered`): a lost ledger is a lost key. A new key begins
    after all slots of the keys before it, and takes over what they spent.
@@ -91,6 +92,11 @@ class Witness(ABC):
     def claim(self, seat: Seat, header: Header) -> Claimed:
         """Ask for it; asking again changes nothing."""
 
+    def overtaken(self, seat: Seat, header: Header) -> bool:
+        """Whether a later release of this topic and key was claimed."""
+        del seat, header
+        return False
+
     def release(self, seat: Seat, header: Header) -> None:  # noqa: B027  nothing, for most
         """Forget what came before an opened release."""
 
@@ -113,8 +119,12 @@ class StoreWitness(Witness):
             raise StoreBusyError(f"{seat.stores[0].address} refuses a claim and does not show it")
         return Claimed.GRANTED if there == header.data else Claimed.REFUSED
 
+    def overtaken(self, seat: Seat, header: Header) -> bool:
+        """A claim is removed only where a higher one stands, and so the highest always stands."""
+        return any(number > header.number for number in seat.claimed(header.topic))
+
     def release(self, seat: Seat, header: Header) -> None:
-        """Remove the claim before: the register says more."""
+        """Remove the claim before: this one stands."""
         if header.number > 1:
             seat.stores[0].remove(self.name(header, header.number - 1))
 
@@ -183,7 +193,9 @@ class Releases:
             raise FleetError(f"slot {draft.first} of {topic.name} was released before")
         if any(post.header.topic == topic for post in self.file.outbox(self.seat.fleet)):
             raise FleetError(f"the release of {topic.name} before this one has not left yet")
-        with self.file.transaction():
+        if draft.spending is not None:
+            self.ledger.check(draft.spending)
+        with self.seat.keeping():
             self.charge(draft)
             entropy = SYSTEM if draft.fresh else self.entropy(draft, number + 1)
             body = draft.make(entropy)
@@ -253,6 +265,22 @@ class Releases:
                     f"number {header.number} of {topic.name} on the board is not in this ledger, which ends "
                     f"at {number}: site.db was restored, or a copy of this site goes on"
                 )
+        self._check_lists()
+
+    def _check_lists(self) -> None:
+        """Wait where a member holds a later release of this key than the ledger: the store forgot it, too.
+
+        A list is no evidence that anyone can check, so the site does not stop for good.
+        """
+        for one in self.seat.lists():
+            for topic, number in one.of(self.seat.public):
+                ends = self.file.released(self.seat.fleet, topic)[0]
+                if number > ends:
+                    raise FleetError(
+                        f"{self.seat.membership.keys[one.key].name} holds number {number} of {topic.name} of "
+                        f"this site, whose ledger ends at {ends}: site.db was restored, and the store with "
+                        "it. Nothing is released: join again in an empty folder"
+                    )
 
     def advance(self) -> list[Post]:
         """Claim what is drawn, and open what the witnesses hold; what was opened."""
@@ -270,16 +298,24 @@ class Releases:
         return opened
 
     def confirm(self, header: Header) -> bool:
-        """Whether, after the claim, the board still ends before it and this key is still the site's."""
+        """Whether, after the claim, the board still ends before it and this key is still the site's.
+
+        In another epoch the witnesses may be others: the next step claims it of them.
+        """
+        epoch = self.seat.membership.number
         self.seat.look_again(header.topic)
         self.check()
+        if self.seat.witness.overtaken(self.seat, header):
+            self.stop(
+                f"after number {header.number} of {header.topic.name} another copy of this site claimed more"
+            )
         self.seat.check_membership()
-        return True
+        return self.seat.membership.number == epoch
 
     def open(self, post: Post) -> None:
         """Let the body leave: to all stores, and then out of the outbox."""
         self.seat.put_opened(post)
-        with self.file.transaction():
+        with self.seat.keeping():
             self.board.take_post(post)
             self.file.save(self.seat.fleet, self.board)
             self.file.opened(self.seat.fleet, post.header)

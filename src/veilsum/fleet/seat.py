@@ -13,7 +13,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from random import SystemRandom
@@ -31,6 +32,11 @@ LATE = 600  # seconds after which what is not shown is withheld, and no longer o
 SAMPLE = 8  # lists of others that are read in a step, besides those of witnesses
 _RANDOM = SystemRandom()
 FIRST = (Kind.QUESTION,)  # what other topics are about
+
+
+def _were_read(versions: Mapping[str, str], read: Mapping[str, bytes | None]) -> dict[str, str]:
+    """Versions of objects that a store gave: others are read again."""
+    return {name: versions[name] for name, data in read.items() if data is not None}
 
 
 class NotAdmittedError(FleetError):
@@ -107,7 +113,7 @@ class Seat:
         """Stop for a key that was replaced, and where the authority said two things."""
         check_stopped(self.file.get("stopped"))
         found = self.membership
-        if found.fork is not None:
+        if found.fork is not None or self.board.two_authorities:
             raise FleetError(
                 f"{self.name} has two memberships of one number (up to {found.number}): the authority's key "
                 "was used twice or stolen. Nobody releases anything here until the authority has explained "
@@ -119,6 +125,16 @@ class Seat:
             with self.file.transaction():
                 self.file.set("stopped", reason.encode())
             raise stopped(reason)
+
+    @contextmanager
+    def keeping(self) -> Iterator[None]:
+        """A transaction that changes the board: what is not kept is not on the board, and never leaves."""
+        try:
+            with self.file.transaction():
+                yield
+        except BaseException:
+            self.board.become(self.file.load(self.fleet))
+            raise
 
     # ---- what comes in
 
@@ -144,16 +160,20 @@ class Seat:
             data = self._get(store, [name])[name]
             held = self.board.membership
             if held is not None and held.post is not None and data == held.post.data:
-                break
-            found = None if data is None else self._membership(data, signer)
-            if found is not None:
-                with self.file.transaction():
-                    self.board.take_membership(found)
-                    self.file.save(self.fleet, self.board)
+                found: Membership | None = held
+            else:
+                found = None if data is None else self._membership(data, signer)
+                self._take_membership(found)
             if found is None or found.signer == signer:
                 break
             signer = found.signer
         self.__dict__.pop("witness", None)
+
+    def _take_membership(self, found: Membership | None) -> None:
+        if found is not None:
+            with self.keeping():
+                self.board.take_membership(found)
+                self.file.save(self.fleet, self.board)
 
     def _membership(self, data: bytes, signer: bytes) -> Membership | None:
         try:
@@ -180,11 +200,12 @@ class Seat:
         ]
         chosen += others if len(others) <= sample else _RANDOM.sample(others, sample)
         found = []
+        read = self._get(store, chosen)
         with self.file.transaction():
-            for name, data in self._get(store, chosen).items():
+            for name, data in read.items():
                 one = self._take_seen(store, keys[name], data)
                 found += [] if one is None else [one]
-            self.file.read(store.address, {name: names[name] for name in chosen})
+            self.file.read(store.address, _were_read(names, read))
         return found
 
     def _take_seen(self, store: Store, member: Member, data: bytes | None) -> Seen | None:
@@ -219,12 +240,13 @@ class Seat:
         for kinds in (FIRST, tuple(k for k in Kind if k not in FIRST)):
             due = [n for n in changed if self._due(n, keys, kinds, wants)]
             read = self._get(store, due)
-            with self.file.transaction():
+            with self.keeping():
                 for name, data in read.items():
                     if data is not None:
                         self._take_object(store, name, data, keys)
-                self.file.read(store.address, {name: changed[name] for name in due})
+                self.file.read(store.address, _were_read(changed, read))
                 self.file.save(self.fleet, self.board)
+        self.file.unless_shown(store.address, names)
 
     def _due(
         self,
@@ -287,11 +309,11 @@ class Seat:
         if not due:
             return
         read = self._get(store, due)
-        with self.file.transaction():
+        with self.keeping():
             for data in read.values():
                 if data is not None:
                     self.board.take_fork(data)
-            self.file.read(store.address, {name: names[name] for name in due})
+            self.file.read(store.address, _were_read(names, read))
             self.file.save(self.fleet, self.board)
 
     def _compare(self, lists: list[Seen], wants: Callable[[Topic], bool]) -> None:
@@ -327,16 +349,30 @@ class Seat:
         self._read_membership(store)
         data = self._get(store, [name])[name]
         if data is not None:
-            with self.file.transaction():
+            with self.keeping():
                 self._take_object(store, name, data, {short(self.public): self.public})
                 self.file.save(self.fleet, self.board)
+
+    def claimed(self, topic: Topic) -> list[int]:
+        """Numbers of the own claims that stand in the store that witnesses."""
+        names = self._names(self.stores[0], f"claim/{short(self.public)}")
+        found = [name.split("/")[2:] for name in names]
+        return [int(number) for about, number in found if about == topic.name and number.isdigit()]
+
+    def lists(self) -> list[Seen]:
+        """What other present members last said that they hold."""
+        return [
+            one
+            for key, one in self.seen.items()
+            if key != self.public and self.membership.present(key) is not None
+        ]
 
     def claims(self, key: bytes) -> None:
         """Take the claims of an earlier key of this site as headers, whose bodies may still leave."""
         store = self.stores[0]
-        names = list(self._names(store, f"claim/{short(key)}"))
-        with self.file.transaction():
-            for data in self._get(store, names).values():
+        read = self._get(store, list(self._names(store, f"claim/{short(key)}")))
+        with self.keeping():
+            for data in read.values():
                 try:
                     header = None if data is None else Header.parse(data)
                     if header is not None and header.key == key:
@@ -357,7 +393,7 @@ class Seat:
         salt = bytes(SALT)
         header = Header(kind, terms, self.public, number, 0, 0, digest=sealed(salt, body))
         post = Post(header.signed(self.file.key), salt, body)
-        with self.file.transaction():
+        with self.keeping():
             self.file.drawn(self.fleet, post, now)
             self.file.opened(self.fleet, post.header)
             self.board.take_post(post)

@@ -58,6 +58,12 @@ class Seen:
         """Number and hash of what it holds of a register."""
         return self.entries.get(topic, {}).get(key[:PREFIX])
 
+    def of(self, key: bytes) -> Iterator[tuple[Topic, int]]:
+        """Topics of a key that it holds releases of, and their numbers."""
+        for topic, keys in self.entries.items():
+            if key[:PREFIX] in keys:
+                yield topic, keys[key[:PREFIX]][0]
+
     def __iter__(self) -> Iterator[tuple[Topic, bytes, int, bytes]]:
         """Of all entries."""
         for topic, keys in self.entries.items():
