@@ -353,7 +353,7 @@ def witnessed(seat: Seat, member: Member, header: Header) -> bool:
     (last,) = db.execute(
         topic.format("coalesce(max(last), 0)", "site = ?"), (*place, member.name)
     ).fetchone()
-    if taken or header.first <= last:
+    if taken or header.first <= max(last, shown(seat, member, header)):
         return False
     db.execute(  # slots are in order: only the last number is ever looked at
         "delete from witnessed where fleet = ? and kind = ? and terms = ? and key = ?",
@@ -365,6 +365,18 @@ def witnessed(seat: Seat, member: Member, header: Header) -> bool:
          header.last),
     )  # fmt: skip
     return True
+
+
+def shown(seat: Seat, member: Member, header: Header) -> int:
+    """The last slot of that site that the board shows beside a header: what a new witness knows of it."""
+    found = [0]
+    for key in member.keys:
+        register = seat.board.register(header.topic, key)
+        headers = [post.header for post in register.opened]
+        if key != header.key and register.header is not None:
+            headers.append(register.header)
+        found += [one.last for one in headers if one.hash != header.hash]
+    return max(found)
 
 
 __all__ = [
