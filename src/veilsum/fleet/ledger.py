@@ -31,7 +31,8 @@ from veilsum.privacy.accounting import Composition, PrivacyEvent, Release, spent
 
 Place = tuple[str, str, int, int, int]  # source, event, moved, until, first
 
-CHARGE, CARRIED = "charge", "carried"
+CHARGE, CARRIED, REFUND = "charge", "carried", "refund"
+COUNTS = {CHARGE: 1, CARRIED: 1, REFUND: -1}
 COLUMNS = "n, kind, source, first, until, readings, event, at, what, board, head"
 SCHEMA = (
     "create table charges (n integer primary key, kind text not null, source text not null, first integer not"
@@ -157,6 +158,22 @@ class SiteLedger:
         self.check(asked)
         self._add(CHARGE, asked)
 
+    def refund(self, what: str, board: str) -> bool:
+        """Give back what a question has cost, once, by a row for each of its charges; whether it did.
+
+        For releases that can never be opened, and that nobody else has opened (`sums`, rule K9).
+        """
+        place = what, board
+        query = (
+            f"select {COLUMNS} from charges where kind = ? and what = ? and board = ? order by n"
+        )
+        if self._db.execute(query, (REFUND, *place)).fetchone() is not None:
+            return False
+        rows = self._db.execute(query, (CHARGE, *place)).fetchall()
+        for _, _, source, first, until, readings, event, at, *_ in rows:
+            self._add(REFUND, Spending(source, first, until, readings, _event(event), at, *place))
+        return bool(rows)
+
     def carry(
         self, source: str, start: int, end: int, event: PrivacyEvent, at: int, what: str, board: str
     ) -> None:
@@ -197,8 +214,8 @@ class SiteLedger:
         found: dict[tuple[str, str, str], list[tuple[int, int, int]]] = {}
         costs: dict[tuple[str, str, str], Counter[Release]] = {}
         for *question, event, readings, count, first, last in self._db.execute(
-            "select source, what, board, event, readings, count(*), min(at), max(at) from charges"
-            " group by source, what, board, event, readings"
+            "select source, what, board, event, readings, sum(case kind when 'refund' then -1 else 1 end),"
+            " min(at), max(at) from charges group by source, what, board, event, readings"
         ):
             source, what, board = question
             for key in ((source, what, board), (source, "", "")):
@@ -246,7 +263,7 @@ class SiteLedger:
             f"insert into charges ({COLUMNS}) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (n, kind, *fields, head),
         )
-        self._count(self._place(one), 1)
+        self._count(self._place(one), COUNTS[kind])
 
     def _place(self, one: Spending) -> Place:
         """The row of the tally in which a charge counts."""
@@ -264,11 +281,11 @@ class SiteLedger:
     def _tallied(self) -> Counter[Place]:
         """The tally, from the charges."""
         counts: Counter[Place] = Counter()
-        for source, first, until, readings, event, at in self._db.execute(
-            "select source, first, until, readings, event, at from charges"
+        for kind, source, first, until, readings, event, at in self._db.execute(
+            "select kind, source, first, until, readings, event, at from charges"
         ):
             one = Spending(source, first, until, readings, _event(event), at, "", "")
-            counts[self._place(one)] += 1
+            counts[self._place(one)] += COUNTS[kind]
         return counts
 
     def _tally_anew(self) -> None:

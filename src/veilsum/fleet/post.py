@@ -44,14 +44,13 @@ class Kind(Enum):
     MEMBERSHIP = (1, "authority", 4096 * KB, False, 1)
     QUESTION = (2, "asker", 64 * KB, False, 1)
     CONSENT = (3, "site", 2 * KB, False, 1)
-    KEY = (4, "keeper", KB, False, 1)
+    KEY = (4, "keeper", KB, False, 4)
     QUERY = (5, "asker", 4096 * KB, False, 1)
     DEAL = (6, "site", 4096 * KB, True, 4)
     ROSTER = (7, "asker", 16384 * KB, False, 1)
     ANSWER = (8, "keeper", 1024 * KB, True, 1)
     WORDS = (9, "keeper", 1024 * KB, False, 1)
-    CLOSE = (10, "keeper", KB, False, 1)
-    POOL = (11, "site", 1024 * KB, True, 1)
+    POOL = (10, "site", 1024 * KB, True, 1)
 
     def __init__(self, code: int, role: str, largest: int, claimed: bool, kept: int) -> None:
         """Name the parts."""

@@ -85,9 +85,13 @@ class SecureSumRule(ReleaseRule):
     def check(self, question: FleetQuestion) -> None:
         """Also that one site's sum fits; `check_room` says whether that of all does."""
         super().check(question)
-        if question.deadline is None and question.schedule is None:
+        if question.schedule is not None:
             raise FleetError(
-                "a secure sum names its sites after a deadline: state deadline, in UTC seconds, or a schedule"
+                "a secure sum is asked once; a question that repeats is a pool: --protocol pool"
+            )
+        if question.deadline is None:
+            raise FleetError(
+                "a secure sum names its sites after a deadline: state deadline, in UTC seconds"
             )
         check_room(question, sites=1)
 

@@ -15,6 +15,7 @@ from veilsum.errors import FleetError, StoppedError, StoreError, VeilsumError
 from veilsum.fleet.answers import Posted, questions_on
 from veilsum.fleet.consent import Approved, NeedsPerson, SiteFacts, columns_of, decide
 from veilsum.fleet.consent_post import ConsentPost
+from veilsum.fleet.keeper_key import erase_over
 from veilsum.fleet.ledger import BudgetSpentError
 from veilsum.fleet.membership import KEEPER, SITE, Member
 from veilsum.fleet.periods import CalendarPeriods
@@ -129,6 +130,8 @@ class SeatStep:
                     self.seat.forget(one.terms)
                 else:
                     self.consider(member, one)
+            going = [one.terms for one in posted if not closed(one, self.now)]
+            erase_over(self.site.folder, self.seat.fleet, going)
             self.open()
         finally:
             self.seat.write(self.now)

@@ -225,13 +225,10 @@ def test_groups_count_as_components() -> None:
 
 
 def test_the_schedule_is_a_timetable_with_all_of_it_written_out() -> None:
-    one = question(schedule={"every": "1 h"}, protocol="secure-sum", deadline=None)
+    one = question(schedule={"every": "1 h"}, protocol="pool", deadline=None)
     assert one.timetable is not None
     assert FleetQuestion.parsed(one.canonical()).timetable == one.timetable
-    assert (
-        question(schedule={"every": "1 h", "zone": "UTC"}, protocol="secure-sum", deadline=None)
-        == one
-    )
+    assert question(schedule={"every": "1 h", "zone": "UTC"}, protocol="pool", deadline=None) == one
 
 
 def test_what_a_codebook_says_is_written_out_in_the_post() -> None:
