@@ -20,6 +20,7 @@ FORKED, LEFT_OUT, SILENT, BEHIND, CLOCK = "forked", "left-out", "silent", "behin
 ABSENT, REFUSED, LATE, STOPPED, ODDS = "absent", "refused", "late", "stopped", "at-odds"
 WAITING, KEYS, BUDGET, UNREADABLE = "waiting", "open-keys", "budget", "unreadable"
 SOON = 14 * DAY
+WORK = {"site", "keeper", "witness"}
 
 
 def attention(status: FleetStatus) -> tuple[Trouble, ...]:
@@ -108,9 +109,10 @@ def _member(one: MemberView) -> Iterator[Trouble]:
         yield Trouble(one.name, f"signed two posts as one: {few(one.forks, 2)}", remedy, FORKED)
     if one.left_out:
         yield Trouble(one.name, f"is left out: {one.left_out}", "", LEFT_OUT)
-    if not one.heard and one.roles:
+    works = WORK & set(one.roles)  # who only asks comes when it asks
+    if works and not one.heard:
         yield Trouble(one.name, "never heard here", "veilsum fleet step there", ABSENT)
-    elif one.silent:
+    elif works and one.silent:
         remedy = f"veilsum fleet remove {one.name}, if it is gone for good"
         remedy = "is its timer or cron running?" if one.own else remedy
         yield Trouble(one.name, f"silent for {length(one.age or 0)}", remedy, SILENT)
