@@ -15,6 +15,7 @@ from veilsum.cli.budget import budget
 from veilsum.cli.codebook import codebook
 from veilsum.cli.doctor import doctor
 from veilsum.cli.families import families
+from veilsum.cli.fleet import fleet
 from veilsum.cli.graph import graph
 from veilsum.cli.guard import PlainGroup, VerbGroup
 from veilsum.cli.init import init
@@ -72,5 +73,5 @@ for verb in (
     schema, doctor, agent, status, watch, up,
 ):  # fmt: skip
     app.command()(verb)
-for name, group in (("keys", keys), ("ledger", ledger), ("members", members)):
+for name, group in (("fleet", fleet), ("keys", keys), ("ledger", ledger), ("members", members)):
     app.add_typer(group, name=name, cls=PlainGroup)

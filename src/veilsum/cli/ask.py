@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from veilsum.cli.asked import parsed, questions_of
+from veilsum.cli.asked import AskedPart, parsed, questions_of
 from veilsum.cli.guard import AsJson, Debug, existing, guarded, needs_plot, print_json, usage_errors
 from veilsum.cli.options import Plot
 from veilsum.cli.sheets import check_places, tell, written
 from veilsum.errors import CommandError
 
 if TYPE_CHECKING:
+    from veilsum.cli.fleet_ask import FleetWords
     from veilsum.front import Answers
     from veilsum.questions.options import Fill
 
@@ -73,6 +74,38 @@ Sql = Annotated[
     str | None,
     typer.Option(metavar="SELECT", help="Makes the table, row by row, in DuckDB, from `data`."),
 ]
+Fleet = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS", help="Ask the sites of a fleet, from a folder of it; no TABLE."
+    ),
+]
+Protocol = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Of --fleet: secure-sum or pool.",
+                 show_default="secure-sum of 3 sites or more"),
+]  # fmt: skip
+Deadline = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TIME", help="Of --fleet: how long sites may take.", show_default="7 days"
+    ),
+]
+Every = Annotated[
+    str | None, typer.Option(metavar="TIME", help='Of --fleet: ask again and again, such as "1 h".')
+]
+SitesPerPerson = Annotated[
+    int, typer.Option(min=1, metavar="N", help="Of --fleet: sites that may know one person.")
+]
+MostRecords = Annotated[
+    int | None,
+    typer.Option(
+        min=1, metavar="N", help="Of --fleet: records of a site.", show_default="1,000,000"
+    ),
+]
+Quorum = Annotated[
+    int | None, typer.Option(min=1, metavar="N", help="Of a pool: sites that are enough.")
+]
 Stem = Annotated[
     Path | None, typer.Option("--out", "-o", metavar="STEM", help="Write STEM.html and STEM.csv.")
 ]
@@ -100,6 +133,13 @@ def ask(
     codebook: Codebook = None,
     decimal: Decimal = ".",
     sql: Sql = None,
+    fleet: Fleet = None,
+    protocol: Protocol = None,
+    deadline: Deadline = None,
+    every: Every = None,
+    sites_per_person: SitesPerPerson = 1,
+    most_records: MostRecords = None,
+    quorum: Quorum = None,
     out: Stem = None,
     plot: Plot = None,
     as_json: AsJson = False,
@@ -118,6 +158,31 @@ def ask(
             serve()
             return
         needs_plot(plot)
+        if fleet is not None:
+            from veilsum.cli.fleet_ask import FleetWords, refuse
+
+            with usage_errors():
+                refuse(ctx.params)
+                check_epsilon(eps)
+                more = {
+                    "epsilon": eps, "delta": delta, "where": where_of(where) or {}, "by": by_of(by),
+                    "id": id, "cap": cap, "missing": _missing(missing), "population": population,
+                    "clipped": clipped, "rows_public": rows_public,
+                }  # fmt: skip
+                asked_of_fleet = FleetWords(
+                    fleet,
+                    protocol,
+                    deadline,
+                    every,
+                    sites_per_person,
+                    most_records,
+                    quorum,
+                    fresh,
+                    more,
+                )
+                parts, _ = parsed(words or [], table=False, others=flags_of(ctx))
+            ask_fleet(parts, asked_of_fleet, codebook, out, plot, as_json)
+            return
         with usage_errors():
             parts, source = parsed(words or [], table=True, others=flags_of(ctx))
             table = existing(Path(str(source)), "table")
@@ -135,6 +200,25 @@ def ask(
             anyway=anyway, fresh=fresh, decimal=decimal, sql=sql, codebook=codebook,
         )  # fmt: skip
         report(of_ask(reply), stem, plot, as_json, **facts(reply))
+
+
+def ask_fleet(
+    parts: Sequence[AskedPart],
+    words: FleetWords,
+    codebook: Path | None,
+    out: Path | None,
+    plot: Path | None,
+    as_json: bool,
+) -> None:
+    """Ask the sites of a fleet, and print the sheet."""
+    from veilsum.cli.fleet_ask import asked_fleet
+
+    stem = places_of("-".join(["fleet", *(part.name for part in parts)]), out, plot)
+    found = asked_fleet(parts, words, codebook, quiet=as_json)
+    if found is not None:
+        from veilsum.front.of_fleet_answer import of_fleet_answer
+
+        report(of_fleet_answer(found), stem, plot, as_json, **found.facts)
 
 
 def places_of(name: str, out: Path | None, plot: Path | None) -> Path | None:

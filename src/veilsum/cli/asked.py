@@ -8,9 +8,9 @@ that takes it and can be asked with it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from veilsum._registry import did_you_mean
 from veilsum.errors import CommandError, QuestionError
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 AND = "and"
 Words = dict[str, list[list[str]]]  # option -> the words of each time
+Made = TypeVar("Made")
 
 
 @dataclass
@@ -40,11 +41,15 @@ class AskedPart:
         return spelling(self.name)
 
     def question(self, fill: Fill | None = None) -> Question:
-        """The question; a shared option that it need not have, and cannot have beside its own, is not its."""
+        """The question, with what a codebook adds."""
         from veilsum.questions.options import made
 
+        return self.tried(lambda given: made(self.name, self.columns, given, fill))
+
+    def tried(self, make: Callable[[Words], Made]) -> Made:
+        """What is made of its options; a shared one that it need not have, and cannot have, is not its."""
         try:
-            return made(self.name, self.columns, self.shared | self.given, fill)
+            return make(self.shared | self.given)
         except QuestionError:
             needed = {option.flag for option in self.spelling.options if option.required}
             own = {
@@ -53,7 +58,7 @@ class AskedPart:
             if own == self.shared | self.given:
                 raise
             try:
-                return made(self.name, self.columns, own, fill)
+                return make(own)
             except QuestionError:
                 pass
             raise

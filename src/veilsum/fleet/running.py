@@ -1,0 +1,160 @@
+"""`fleet step` and `fleet run`: a step with what is worth saying, and steps until somebody ends them.
+
+    exit code  0   done, or nothing to do
+               1   a person has to do something: the lines say what
+               3   this site has stopped for good
+               75  not now (a store does not answer, another step is running): the next step tries again
+
+A line is said when it is new, and once a day while it stays true, so that cron mails what matters. A store
+that does not answer is worth a line after an hour.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from random import SystemRandom
+
+from veilsum.errors import StoppedError, StoreError, VeilsumError
+from veilsum.fleet.database import SiteBusyError
+from veilsum.fleet.site import Site
+from veilsum.fleet.step import SeatReport, step
+
+DONE, PERSON, STOPPED, LATER = 0, 1, 3, 75
+AGAIN = 86_400  # seconds after which a line that stays true is said again
+PATIENCE = 3600  # seconds for which a store may be silent
+KEPT = 30 * 86_400
+SOONEST = 1.0  # seconds between two steps where something happens
+SAID = "said"
+_RANDOM = SystemRandom()
+
+
+@dataclass
+class StepOutcome:
+    """What a step did, for people and for cron.
+
+    Parameters
+    ----------
+    code : int
+        As the module says.
+    lines : list of str
+        What is worth saying now.
+    moved : bool
+        Whether anything was done, so that more may be due soon.
+    """
+
+    code: int = DONE
+    lines: list[str] = field(default_factory=list)
+    moved: bool = False
+
+
+def one_step(folder: Path, now: int, opening: Callable[[Path], Site] = Site) -> StepOutcome:
+    """Open a site, take a step, say what is new."""
+    try:
+        with opening(folder) as site:
+            return _stepped(site, now)
+    except SiteBusyError:
+        return StepOutcome(LATER)
+    except StoppedError as error:
+        return StepOutcome(STOPPED, [str(error)])
+    except StoreError as error:
+        return StepOutcome(LATER, [str(error)])
+    except VeilsumError as error:
+        return StepOutcome(PERSON, [str(error)])
+
+
+def _stepped(site: Site, now: int) -> StepOutcome:
+    found = StepOutcome()
+    try:
+        reports = step(site, now)
+    except StoppedError as error:
+        found = StepOutcome(STOPPED, [str(error)])
+    else:
+        several = len(reports) > 1
+        for report in reports:
+            _add(found, report, f"{report.fleet}: " if several else "", site, now)
+    if site.config.log is not None and found.lines:
+        write_log(site.config.log, found.lines, now)
+    return found
+
+
+def _add(found: StepOutcome, report: SeatReport, start: str, site: Site, now: int) -> None:
+    """What one fleet adds."""
+    failed = [text for text in report.problems if text in report.traffic.failed]
+    others = [text for text in report.problems if text not in report.traffic.failed]
+    found.moved |= bool(report.done)
+    found.lines += [start + text for text in dict.fromkeys(report.done)]
+    fresh = _fresh(site, [*report.waiting, *others], now, 0)
+    slow = _fresh(site, failed, now, PATIENCE)
+    found.lines += [start + text for text in (*fresh, *slow)]
+    if others:
+        found.code = PERSON
+    elif failed and found.code == DONE:
+        found.code = LATER
+
+
+def _fresh(site: Site, texts: Sequence[str], now: int, patience: int) -> list[str]:
+    """Those that were not said for a day, and are true for so long."""
+    known: dict[str, list[int]] = json.loads(site.file.get(SAID) or b"{}")
+    found = []
+    for text in dict.fromkeys(texts):
+        mark = hashlib.sha256(text.encode()).hexdigest()[:16]
+        since, at, last = known.get(mark, [now, 0, now])
+        if now - last > AGAIN:
+            since, at = now, 0
+        if now - since >= patience and now - at >= AGAIN:
+            found.append(text)
+            at = now
+        known[mark] = [since, at, now]
+    kept = {mark: times for mark, times in known.items() if now - times[2] < KEPT}
+    if texts:
+        with site.file.transaction():
+            site.file.set(SAID, json.dumps(kept).encode())
+    return found
+
+
+def write_log(path: Path, lines: Sequence[str], now: int) -> None:
+    """Add lines with their time."""
+    at = datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    with suppress(OSError), path.open("a", encoding="utf-8") as file:
+        file.writelines(f"{at} {line}\n" for line in lines)
+
+
+def run(
+    folder: Path, *, every: float, say: Callable[[str], None], clock: Callable[[], float],
+    wait: Callable[[float], bool], opening: Callable[[Path], Site] = Site,
+) -> int:  # fmt: skip
+    """Step until `wait` says that it is over; the last exit code.
+
+    Parameters
+    ----------
+    folder
+        Of the site.
+    every
+        Seconds between two steps where nothing happens; sooner while something does.
+    say
+        Takes a line.
+    clock
+        UTC seconds.
+    wait
+        Sleeps for so many seconds; True if it is to end.
+    """
+    pause, failures, last = SOONEST, 0, ""
+    while True:
+        found = one_step(folder, int(clock()), opening)
+        for line in found.lines:
+            if line != last or found.code == DONE:
+                say(line)
+            last = line
+        if found.code == STOPPED:
+            return STOPPED
+        failures = failures + 1 if found.code == LATER else 0
+        pause = SOONEST if found.moved else min(every, 2 * pause)
+        longer = min(every * 2 ** min(failures, 6), max(every, PATIENCE)) if failures > 1 else pause
+        if wait(longer * _RANDOM.uniform(0.8, 1.2)):
+            return found.code
