@@ -218,10 +218,10 @@ def test_a_masked_audit_states_what_a_run_states_and_takes_no_rounds(tmp_path: A
     assert "REFUTED" not in said
     wrong = CliRunner().invoke(app, [*words, "--rounds", "5"])
     assert wrong.exit_code == 1
-    assert "--rounds 5: a masked sum is attacked session by session" in wrong.stderr
+    assert "--rounds 5: a sum over a roster is attacked query by query" in wrong.stderr
 
 
-def test_colluders_are_for_what_is_masked(tmp_path: Any) -> None:
+def test_colluders_are_for_sums_over_a_roster(tmp_path: Any) -> None:
     done = call(tmp_path, "--colluders", "2")
     assert done.exit_code != 0
-    assert "nothing of small is masked" in done.output
+    assert "nothing of small is a sum over a roster" in done.output
