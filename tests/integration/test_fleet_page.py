@@ -113,8 +113,7 @@ def test_cron_runs_the_sites_and_mails_what_is_new_alone(fleet: Path) -> None:
     (question,) = status(fleet / "desk")["questions"]
     assert question["covers"] == "3 of 3 sites"
     (number,) = question["found"][0]["values"]
-    assert question["found"][0]["low"][0] <= 11 <= question["found"][0]["high"][0]
-    assert 0 <= number <= 40
+    assert abs(number - 11) < 1  # noise of 3 draws of Laplace(40) over 1,200 records: P < e^-27
 
 
 def test_cron_says_nothing_while_another_step_runs(fleet: Path) -> None:
