@@ -117,7 +117,8 @@ def check(algorithm: Algorithm, rounds: int = 100) -> None:
     """
     if algorithm.summed and not algorithm.masked:
         raise AlgorithmError(
-            f"algorithm {algorithm.name}: secure sums run in a fleet, and `veilsum run` simulates them"
+            f"algorithm {algorithm.name} does not conserve mass: secure sums run in a fleet, and "
+            "`veilsum run` simulates them"
         )
     if not conserves_mass(algorithm, rounds):
         masked = [name for name, kind in ALGORITHMS.items() if kind.masked]
