@@ -20,7 +20,7 @@ fleet = typer.Typer(
     rich_markup_mode=None,
 )
 for command in (
-    init, join, admit, remove, inbox, approve, step, run, status, check, up, rotate, witnesses, close,
+    init, join, admit, remove, inbox, approve, step, run, status, check, up, witnesses, rotate, close,
 ):  # fmt: skip
     fleet.command()(command)
 fleet.add_typer(ledger, name="ledger", cls=PlainGroup)

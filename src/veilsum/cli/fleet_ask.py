@@ -5,13 +5,14 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from veilsum.cli.asked import AskedPart
+from veilsum.cli.asked import AskedPart, Words
 from veilsum.cli.guard import INTERRUPTED, usage_errors
 from veilsum.errors import CommandError
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from veilsum.asking.codebook_contents import Codebook
     from veilsum.fleet.asking import Asking, FleetReply
     from veilsum.fleet.membership import Membership
-    from veilsum.fleet.question import FleetQuestion
+    from veilsum.fleet.question import Asked, FleetQuestion
 
 NOT_HERE = (  # options of a table that a fleet does not have
     "min_count", "round_to", "budget", "limit", "sql", "anyway",
@@ -116,19 +117,19 @@ def question_of(
     from veilsum.fleet.asking import WEEK, usual_protocol
     from veilsum.fleet.consent import columns_of
     from veilsum.fleet.periods import seconds_of
-    from veilsum.fleet.question import FleetQuestion, asked_of
+    from veilsum.fleet.question import FleetQuestion
 
-    asks = tuple(
-        part.tried(lambda given, one=part: asked_of(one.name, one.columns, given, book))
-        for part in parts
-    )
+    asks = tuple(part.tried(partial(_asked, part, book)) for part in parts)
     more = dict(words.more)
     if isinstance(more.get("by"), str):
         raise CommandError(f"--by {more['by']} takes the groups, too: --by {more['by']}=A,B")
     if words.most_records is not None:
         more["most_records"] = words.most_records
     seconds = WEEK if words.deadline is None else seconds_of(words.deadline, "--deadline")
-    times = {"schedule": {"every": words.every}} if words.every else {}
+    if words.every:
+        more["schedule"] = {"every": words.every}
+    else:
+        more["deadline"] = int(time.time()) + seconds
     if words.every and words.deadline:
         raise CommandError(
             "--deadline is of a question that is asked once, --every of one that repeats"
@@ -136,14 +137,17 @@ def question_of(
     usual = "pool" if words.every else usual_protocol(membership)
     made = FleetQuestion(
         asks=asks, protocol=words.protocol or usual, quorum=words.quorum,
-        sites_per_person=words.sites_per_person,
-        deadline=None if times else int(time.time()) + seconds, **times, **more,
+        sites_per_person=words.sites_per_person, **more,
     )  # fmt: skip
     if book is None:
         return made
-    from dataclasses import replace
-
     return replace(made, codebook=book.digest(columns_of(made)), settles="")
+
+
+def _asked(part: AskedPart, book: Codebook | None, given: Words) -> Asked:
+    from veilsum.fleet.question import asked_of
+
+    return asked_of(part.name, part.columns, given, book)
 
 
 def _codebook(path: Path | None) -> Codebook | None:

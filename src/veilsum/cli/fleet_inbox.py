@@ -71,7 +71,8 @@ def _show(site: Site, item: InboxItem, now: int) -> None:
         return
     for sentence in shown(site, item, now).sentences():
         say(f"  {sentence}", "    ")
-    say(f"  Yes: veilsum fleet approve {item.mark}     No: veilsum fleet approve {item.mark} --no")
+    say(f"  yes: veilsum fleet approve {item.mark}")
+    say(f"  no:  veilsum fleet approve {item.mark} --no")
     say("")
 
 

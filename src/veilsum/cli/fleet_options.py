@@ -6,7 +6,7 @@ import sys
 import textwrap
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import TypeVar
 
 import typer
 
@@ -15,9 +15,6 @@ from veilsum.errors import CommandError, VeilsumError
 WIDTH = 80
 Value = TypeVar("Value")
 
-Folder = Annotated[
-    Path, typer.Option("--in", metavar="FOLDER", help="Of the site.", show_default="this folder")
-]
 HERE = Path()
 
 

@@ -23,7 +23,7 @@ from veilsum.fleet.joining import config_fleet
 from veilsum.fleet.membership import ASKER, SITE, Membership
 from veilsum.fleet.post import Kind
 from veilsum.fleet.promise import guarantee_of
-from veilsum.fleet.protocol import protocol_of
+from veilsum.fleet.protocol import consents_of, protocol_of
 from veilsum.fleet.question import FleetQuestion
 from veilsum.fleet.release_rules import POOL, SECURE_SUM
 from veilsum.fleet.secure_sum.numbers import FEWEST, SumNumbers
@@ -244,6 +244,10 @@ def progress(seat: Seat, posted: Posted, now: int, codebook: Codebook | None = N
     if made is None:
         _check_refused(question, seat.membership, sites, refused)
     waiting = stage
+    said = consents_of(seat.board, posted)
+    silent = [name for name in sites if name not in said]
+    if silent and question.protocol == POOL:
+        waiting = f"waits for a yes or no of {', '.join(silent)}"
     if refused:
         waiting += f"; {', '.join(refused)} said no"
     return Progress(None, waiting, made)

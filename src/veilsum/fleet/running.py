@@ -31,6 +31,7 @@ PATIENCE = 3600  # seconds for which a store may be silent
 KEPT = 30 * 86_400
 SOONEST = 1.0  # seconds between two steps where something happens
 SAID = "said"
+LEFT = "opened "  # what was drawn before, and said then
 _RANDOM = SystemRandom()
 
 
@@ -88,7 +89,9 @@ def _add(found: StepOutcome, report: SeatReport, start: str, site: Site, now: in
     failed = [text for text in report.problems if text in report.traffic.failed]
     others = [text for text in report.problems if text not in report.traffic.failed]
     found.moved |= bool(report.done)
-    found.lines += [start + text for text in dict.fromkeys(report.done)]
+    found.lines += [
+        start + text for text in dict.fromkeys(report.done) if not text.startswith(LEFT)
+    ]
     fresh = _fresh(site, [*report.waiting, *others], now, 0)
     slow = _fresh(site, failed, now, PATIENCE)
     found.lines += [start + text for text in (*fresh, *slow)]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from veilsum.asking.promise import guarantee_of_reply
 from veilsum.front.odds import in_words
-from veilsum.front.of_ask import of_ask
+from veilsum.front.of_ask import of_ask, stem_of, title_of
 from veilsum.front.words import STARTS, budget
 from veilsum.privacy.guarantee import Sees
 
@@ -39,8 +39,12 @@ def of_fleet_answer(found: FleetReply) -> Answers:
     """
     reply = found.reply
     promise = guarantee_of_reply(reply)
+    sheet = of_ask(reply)
     return replace(
-        of_ask(reply),
+        sheet,
+        name=stem_of(found.fleet, [*map(title_of, reply.questions), reply.where]),
+        warnings=tuple(text for text in sheet.warnings if text != str(promise)),
+        notes=(*sheet.notes, str(promise)),
         about=_about(found),
         promises=(promised(promise),),
         legend=(_spent(found),),
