@@ -9,7 +9,14 @@ import pytest
 from veilsum import algorithms, families, networks
 from veilsum.auditing import audit_problem, audit_sum, sum_likelihoods, sums
 from veilsum.errors import PrivacyError
-from veilsum.privacy import Batches, DiscreteLaplace, SecureSumDP, SecureParameters, SignalDP, Skellam
+from veilsum.privacy import (
+    Batches,
+    DiscreteLaplace,
+    SecureSumDP,
+    SecureParameters,
+    SignalDP,
+    Skellam,
+)
 from veilsum.privacy.laws import GeneralizedDiscreteLaplace
 from veilsum.simulation import Problem, SyntheticSignals
 
