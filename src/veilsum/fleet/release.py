@@ -93,9 +93,16 @@ class Witness(ABC):
         """Ask for it; asking again changes nothing."""
 
     def overtaken(self, seat: Seat, header: Header) -> bool:
-        """Whether a later release of this topic and key was claimed."""
-        del seat, header
-        return False
+        """Whether a copy of this site has a claim like this or a later one, of this epoch or one before.
+
+        A claim is removed only where a higher one stands, and so the highest always stands.
+        """
+        numbers = seat.claimed(header.topic)
+        if header.number in numbers:
+            name = StoreWitness.name(header)
+            if seat.stores[0].get(name) not in (header.data, None):
+                return True
+        return any(number > header.number for number in numbers)
 
     def release(self, seat: Seat, header: Header) -> None:  # noqa: B027  nothing, for most
         """Forget what came before an opened release."""
@@ -118,10 +125,6 @@ class StoreWitness(Witness):
         if there is None:
             raise StoreBusyError(f"{seat.stores[0].address} refuses a claim and does not show it")
         return Claimed.GRANTED if there == header.data else Claimed.REFUSED
-
-    def overtaken(self, seat: Seat, header: Header) -> bool:
-        """A claim is removed only where a higher one stands, and so the highest always stands."""
-        return any(number > header.number for number in seat.claimed(header.topic))
 
     def release(self, seat: Seat, header: Header) -> None:
         """Remove the claim before: this one stands."""
@@ -307,7 +310,7 @@ class Releases:
         self.check()
         if self.seat.witness.overtaken(self.seat, header):
             self.stop(
-                f"after number {header.number} of {header.topic.name} another copy of this site claimed more"
+                f"another copy of this site has claimed number {header.number} of {header.topic.name} or more"
             )
         self.seat.check_membership()
         return self.seat.membership.number == epoch
