@@ -116,6 +116,8 @@ class SeatStep:
     def run(self) -> None:
         """All of it; what is drawn is written even if something else fails."""
         self.seat.read()
+        if self.seat.board.two_authorities:  # which everyone is to see
+            self.seat.write(self.now)
         self.seat.check_membership()
         self.seat.name_withheld(self.now)
         self.report.fleet = self.seat.name
