@@ -167,7 +167,7 @@ def _store(store: Store) -> Iterator[FleetCheck]:
 
 
 def _written(store: Store, name: str) -> Iterator[FleetCheck]:
-    """An object that is written twice at once: both must be seen, and told apart."""
+    """An object that is written twice at once: both must be seen, as two."""
     versions = []
     for data in (b"veilsum fleet check 1", b"veilsum fleet check 2"):
         store.put(name, data)

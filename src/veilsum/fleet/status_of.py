@@ -209,12 +209,14 @@ def _stream(
     found: QuestionStatus,
 ) -> QuestionStatus:  # fmt: skip
     """The newest slot that most sites have, the first one, and how late the fleet is."""
-    registers = [
-        (post.header, PoolRegister.parse(post.body, posted.question.length))
+    posts, inside_names = board.opened(Kind.POOL, posted.terms), set(answer.sites)
+    newest = [
+        max((posts[key] for key in site.keys if key in posts), key=lambda post: post.header.last)
         for site in sites_of(board)
-        if site.name in answer.sites
-        for post in [_newest(board, posted, site)]
-        if post is not None
+        if site.name in inside_names
+    ]
+    registers = [
+        (post.header, PoolRegister.parse(post.body, posted.question.length)) for post in newest
     ]
     spans = Counter((header.first, header.last) for header, _ in registers)
     if not spans:
@@ -232,12 +234,6 @@ def _stream(
     )  # fmt: skip
 
 
-def _newest(board: Board, posted: Posted, site: Member) -> Any:
-    posts = board.opened(Kind.POOL, posted.terms)
-    found = [posts[key] for key in site.keys if key in posts]
-    return max(found, key=lambda post: post.header.last, default=None)
-
-
 # ---- members
 
 
@@ -251,6 +247,7 @@ class _Views:
     ) -> None:  # fmt: skip
         self.seat, self.board, self.membership, self.now = seat, seat.board, membership, now
         self.lists, self.unread = lists, unread
+        self.digest = self.board.digest
         self.left_out = {name: why for one in questions for name, why in one.left_out.items()}
         self.forks: dict[str, list[str]] = {}
         for (topic, key), fork in self.board.forks.items():
@@ -303,7 +300,7 @@ class _Views:
             heard=member.public == self.seat.public or bool(seen or releases or self._fresh(member)),
             silent=age is not None and age > self.patience,
             ahead=ahead if ahead > self.membership.clock else 0,
-            same=seen is not None and seen.digest == self.board.digest,
+            same=seen is not None and seen.digest == self.digest,
             releases=releases, epsilon=self._epsilon(member),
             forks=tuple(self.forks.get(member.name, ())),
             left_out=self.left_out.get(member.name, ""),
