@@ -51,8 +51,6 @@ BANNED = {  # word, anywhere -> the field's word
     "drawer": "release mechanism",
     "shelf": "task cache",
     "voice": "observability",
-    "twin": "noiseless run",
-    "twins": "noiseless runs",
     "hush": "silence_other_ranks",
     "intake": "reading scheduler",
     "ground": "partitioned network",
@@ -72,7 +70,7 @@ BANNED_CLASSES = {
     "Worst": "WorstMove, or WorstPair",
 }  # fmt: skip
 ALLOWED = re.compile(  # expressions that contain a banned word in its common meaning
-    r"background|weakened[ _]twins?|long[- ]standing|playground|underground"
+    r"background|long[- ]standing|playground|underground"
     r"|name = 'life'",  # a ledger of an earlier format
     re.I,
 )
@@ -317,7 +315,7 @@ def test_paths_in_the_architecture_exist() -> None:
 
 FILES = (  # and hosts
     ".py", ".md", ".toml", ".json", ".csv", ".lock", ".key", ".gz", ".npz", ".yml", ".yaml", ".html", ".pem",
-    ".budget",
+    ".budget", ".db",
     ".example", ".request", ".secret",
 )  # fmt: skip
 VARIABLES = {
