@@ -34,7 +34,7 @@ class TopicRegister:
 
     def merged(self, other: Self) -> Self:
         """The larger of both, part by part."""
-        if self is _EMPTY:
+        if self is NOTHING:
             return other
         headers = [one.header for one in (self, other) if one.header is not None]
         posts = {post.header.hash: post for post in (*self.opened, *other.opened)}
@@ -252,7 +252,7 @@ class Board:
 
     def register(self, topic: Topic, key: bytes) -> TopicRegister:
         """Of a topic and key; empty if there is none."""
-        return self.registers.get(topic, {}).get(key, _EMPTY)
+        return self.registers.get(topic, {}).get(key, NOTHING)
 
     def register_of(self, kind: Kind, terms: bytes, key: bytes) -> TopicRegister:
         """Of a kind, terms and key."""
@@ -287,4 +287,4 @@ class Board:
         return digest("veilsum board 1", *parts)
 
 
-_EMPTY = TopicRegister()
+NOTHING = TopicRegister()

@@ -35,6 +35,7 @@ from veilsum.fleet.board import Board, Fork, TopicRegister
 from veilsum.fleet.draws import SEED
 from veilsum.fleet.membership import Membership
 from veilsum.fleet.post import Header, Kind, Post, Topic, newer
+from veilsum.fleet.seen import Seen
 
 FORMAT = 1
 NAME = "site.db"
@@ -52,7 +53,7 @@ SCHEMA = (
     " primary key (fleet, kind, terms)) strict, without rowid",
     "create table witnessed (fleet blob, site text, kind int, terms blob, key blob, number int, hash blob,"
     " last int, primary key (fleet, kind, terms, key, number)) strict, without rowid",
-    "create table seen (fleet blob, key blob, counter int, at int, data blob not null,"
+    "create table seen (fleet blob, key blob, ahead int, data blob not null,"
     " primary key (fleet, key)) strict, without rowid",
     "create table objects (store text, name text, version text,"
     " primary key (store, name)) strict, without rowid",
@@ -96,6 +97,7 @@ class SiteFile:
                 )
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         self.path = path
+        self._memberships: dict[bytes, bytes] = {}  # hash of the one that is kept, by fleet
         self.db = sqlite3.connect(path, timeout=wait, isolation_level=None)
         try:
             self._open(new, durable)
@@ -172,6 +174,7 @@ class SiteFile:
     def load(self, fleet: bytes) -> Board:
         """The board of a fleet, as it was saved."""
         board = Board()
+        self._memberships.pop(fleet, None)
         rows = self.db.execute(
             "select kind, terms, key, place, data from posts where fleet = ? order by place",
             (fleet,),
@@ -180,6 +183,7 @@ class SiteFile:
         for kind, terms, key, place, data in rows:
             if kind == Kind.MEMBERSHIP.code:
                 board.membership = Membership.of(Post.parse(data))
+                self._memberships[fleet] = Header.parse(data).hash
                 continue
             topic = Topic(_KINDS[kind], terms)
             header, posts = found.setdefault((topic, key), (None, []))
@@ -198,10 +202,10 @@ class SiteFile:
 
     def save(self, fleet: bytes, board: Board) -> None:
         """What changed of a board since it was loaded or saved, within a transaction."""
-        if board.membership is not None and board.membership.post is not None:
-            self._keep(
-                fleet, board.membership.post.header.topic, bytes(32), 1, board.membership.post.data
-            )
+        post = None if board.membership is None else board.membership.post
+        if post is not None and self._memberships.get(fleet) != post.header.hash:
+            self._keep(fleet, post.header.topic, bytes(32), 1, post.data)
+            self._memberships[fleet] = post.header.hash
         for topic, key in board.changed:
             register = board.register(topic, key)
             self.db.execute(
@@ -276,6 +280,13 @@ class SiteFile:
 
     # ---- stores
 
+    def version(self, store: str, name: str) -> str | None:
+        """Of an object that was read."""
+        row = self.db.execute(
+            "select version from objects where store = ? and name = ?", (store, name)
+        ).fetchone()
+        return None if row is None else str(row[0])
+
     def versions(self, store: str) -> dict[str, str]:
         """Of the objects that were read."""
         return dict(self.db.execute("select name, version from objects where store = ?", (store,)))
@@ -333,3 +344,55 @@ class SiteFile:
     def rows(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
         """Of a query, for reports and checks."""
         return self.db.execute(query, values).fetchall()
+
+
+class HeldLists(Mapping[bytes, Seen]):
+    """What others last said that they hold, by key; each list is read when it is asked for.
+
+    Parameters
+    ----------
+    file : SiteFile
+        Of the site.
+    fleet : bytes
+        Whose members.
+    """
+
+    def __init__(self, file: SiteFile, fleet: bytes) -> None:
+        """Without reading any."""
+        self._file, self._fleet = file, fleet
+        self._read: dict[bytes, Seen] = {}
+
+    def __getitem__(self, key: bytes) -> Seen:
+        """The list of a key."""
+        if key not in self._read:
+            rows = self._file.rows(
+                "select data from seen where fleet = ? and key = ?", self._fleet, key
+            )
+            if not rows:
+                raise KeyError(key)
+            self._read[key] = Seen.parse(rows[0][0])
+        return self._read[key]
+
+    def __iter__(self) -> Iterator[bytes]:
+        """Keys."""
+        rows = self._file.rows("select key from seen where fleet = ? order by key", self._fleet)
+        return iter([bytes(key) for (key,) in rows])
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(list(iter(self)))
+
+    def take(self, one: Seen, ahead: bool) -> None:
+        """Keep a list, within a transaction, and whether it names more of this site than its ledger has."""
+        self._read[one.key] = one
+        self._file.db.execute(
+            "insert or replace into seen values (?, ?, ?, ?)",
+            (self._fleet, one.key, ahead, one.data),
+        )
+
+    def ahead(self) -> list[Seen]:
+        """Those that named more of this site than its ledger had when they were taken."""
+        rows = self._file.rows(
+            "select key from seen where fleet = ? and ahead order by key", self._fleet
+        )
+        return [self[bytes(key)] for (key,) in rows]

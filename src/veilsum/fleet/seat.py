@@ -20,8 +20,8 @@ from functools import cached_property
 from random import SystemRandom
 
 from veilsum.errors import FleetError, StoreError
-from veilsum.fleet.board import Board, TopicRegister
-from veilsum.fleet.database import SiteFile
+from veilsum.fleet.board import NOTHING, Board, TopicRegister
+from veilsum.fleet.database import HeldLists, SiteFile
 from veilsum.fleet.membership import WITNESS, Member, Membership, fleet_id
 from veilsum.fleet.post import SALT, WORDS, Header, Kind, Post, Topic, public, sealed, short
 from veilsum.fleet.release import Witness, check_stopped, stopped, witness_of, witnessed
@@ -29,9 +29,14 @@ from veilsum.fleet.seen import PREFIX, Seen, seen_name
 from veilsum.fleet.store import Store
 
 LATE = 600  # seconds after which what is not shown is withheld, and no longer on its way
-SAMPLE = 8  # lists of others that are read in a step, besides those of witnesses
+SAMPLE, ENTRIES = 8, 1000  # lists of others that a step reads, and members that they name, at most
 _RANDOM = SystemRandom()
 FIRST = (Kind.QUESTION,)  # what other topics are about
+
+
+def sample_of(members: int) -> int:
+    """How many lists of others a step reads: fewer where they are long, and never fewer than two."""
+    return max(2, min(SAMPLE, ENTRIES // max(members, 1)))
 
 
 def _were_read(versions: Mapping[str, str], read: Mapping[str, bytes | None]) -> dict[str, str]:
@@ -75,8 +80,7 @@ class Seat:
         self.board: Board = file.load(fleet)
         self.public = public(file.key)
         self.traffic = Traffic()
-        rows = file.rows("select data from seen where fleet = ?", fleet)
-        self.seen = {one.key: one for one in (Seen.parse(data) for (data,) in rows)}
+        self.seen = HeldLists(file, fleet)
 
     # ---- who this is
 
@@ -138,7 +142,9 @@ class Seat:
 
     # ---- what comes in
 
-    def read(self, wants: Callable[[Topic], bool] = lambda _: True, sample: int = SAMPLE) -> None:
+    def read(
+        self, wants: Callable[[Topic], bool] = lambda _: True, sample: int | None = None
+    ) -> None:
         """Read what changed in all stores."""
         for store in self.stores:
             try:
@@ -157,23 +163,40 @@ class Seat:
         signer = self.fleet
         for _ in range(64):  # successors
             name = f"post/{short(signer)}/{Topic(Kind.MEMBERSHIP, fleet_id(self.fleet)).name}"
-            data = self._get(store, [name])[name]
-            held = self.board.membership
-            if held is not None and held.post is not None and data == held.post.data:
-                found: Membership | None = held
-            else:
-                found = None if data is None else self._membership(data, signer)
-                self._take_membership(found)
+            found = self._membership_at(store, name, signer)
             if found is None or found.signer == signer:
                 break
             signer = found.signer
         self.__dict__.pop("witness", None)
 
-    def _take_membership(self, found: Membership | None) -> None:
+    def _membership_at(self, store: Store, name: str, signer: bytes) -> Membership | None:
+        """What a register of the authority says; it is large, and read only where it changed."""
+        self.traffic.calls += 1
+        version, held = store.version(name), self.board.membership
+        if version is None:
+            return None
+        same = version == self.file.version(store.address, name)
+        if same and held is not None and held.authority == signer:
+            return held
+        data = self._get(store, [name])[name]
+        found = None if data is None else self._membership(data, signer)
         if found is not None:
+            self._check_epoch(store, found)
             with self.keeping():
                 self.board.take_membership(found)
+                self.file.read(store.address, {name: version})
                 self.file.save(self.fleet, self.board)
+        return found
+
+    def _check_epoch(self, store: Store, shown: Membership) -> None:
+        """Name a store that shows an older membership than it did."""
+        held = self.board.membership
+        if held is not None and shown.authority == held.authority and shown.number < held.number:
+            self._went_back(store, f"membership {shown.number}, and {held.number} was there before")
+
+    def _went_back(self, store: Store, what: str) -> None:
+        if len(self.stores) == 1:
+            self.traffic.rolled_back.append(f"{store.address} shows {what}")
 
     def _membership(self, data: bytes, signer: bytes) -> Membership | None:
         try:
@@ -185,8 +208,12 @@ class Seat:
             return None
         return found
 
-    def _read_seen(self, store: Store, sample: int) -> list[Seen]:
-        """Lists of the witnesses, and of some others."""
+    def _read_seen(self, store: Store, sample: int | None) -> list[Seen]:
+        """Lists of the witnesses, and of some others: s of them, drawn by lot.
+
+        A post that a share f of the writers holds and this site is not shown is in none of them with
+        probability (1 - f)^s: found in 1 / (1 - (1 - f)^s) steps on average, 4/3 with f = 1/2 and s = 2.
+        """
         if self.board.membership is None:
             return []
         names = self._names(store, "seen")
@@ -198,7 +225,8 @@ class Seat:
         others = [
             name for name in changed if name not in chosen and keys[name].public != self.public
         ]
-        chosen += others if len(others) <= sample else _RANDOM.sample(others, sample)
+        most = sample_of(len(keys)) if sample is None else sample
+        chosen += others if len(others) <= most else _RANDOM.sample(others, most)
         found = []
         read = self._get(store, chosen)
         with self.file.transaction():
@@ -222,10 +250,8 @@ class Seat:
                 f"{store.address} shows an older list of {member.name} ({one.counter} after {before.counter})"
             )
             return before
-        self.seen[one.key] = one
-        self.file.db.execute(
-            "insert or replace into seen values (?, ?, ?, ?, ?)",
-            (self.fleet, one.key, one.counter, one.at, one.data),
+        self.seen.take(
+            one, any(n > self.file.released(self.fleet, t)[0] for t, n in one.of(self.public))
         )
         return one
 
@@ -284,10 +310,10 @@ class Seat:
                 self.board.dropped["an object that does not hold what its name says"] += 1
                 return
             held, shown = before.get(found, 0), registers[key].header
-            if shown is not None and shown.number < held and len(self.stores) == 1:
-                self.traffic.rolled_back.append(
-                    f"{store.address} shows number {shown.number} of {self.membership.keys[key].name} "
-                    f"({topic}), and {held} was there before"
+            if shown is not None and shown.number < held:
+                name = self.membership.keys[key].name
+                self._went_back(
+                    store, f"number {shown.number} of {name} ({topic}), and {held} was there before"
                 )
         self.board.dropped.update(own.dropped)
         self.board.take_board(own)
@@ -318,15 +344,28 @@ class Seat:
 
     def _compare(self, lists: list[Seen], wants: Callable[[Topic], bool]) -> None:
         """Name what a member holds and the store does not show."""
-        keys = {key[:PREFIX]: key for key in self.membership.keys} if lists else {}
         for one in lists:
-            for topic, prefix, number, _ in one:
-                key = keys.get(prefix)
-                if key is None or not wants(topic) or key == self.public:
+            for topic, entries in one.entries.items():
+                if (
+                    not wants(topic)
+                    or Topic(Kind.QUESTION, topic.terms) not in self.board.registers
+                ):
                     continue
-                place = topic.kind.word, topic.terms.hex(), key.hex(), number
-                if self._lacks(*place):
-                    self.traffic.not_shown.append((*place, one.key.hex()))
+                held = {
+                    key[:PREFIX]: (key, 0 if register.header is None else register.header.number)
+                    for key, register in self._all_of(topic)
+                }
+                for prefix, (number, _) in entries.items():
+                    key, own = held.get(prefix, (self.public, 0))
+                    if number > own and key != self.public:
+                        place = topic.kind.word, topic.terms.hex(), key.hex(), number
+                        self.traffic.not_shown.append((*place, one.key.hex()))
+
+    def _all_of(self, topic: Topic) -> Iterator[tuple[bytes, TopicRegister]]:
+        """The register of every key that members have or had; an empty one where there is none."""
+        held = self.board.registers.get(topic, {})
+        for key in self.membership.keys:
+            yield key, held.get(key, NOTHING)
 
     def _witness(self) -> None:
         """As a witness: take the headers of others before they are shown."""
@@ -360,11 +399,11 @@ class Seat:
         return [int(number) for about, number in found if about == topic.name and number.isdigit()]
 
     def lists(self) -> list[Seen]:
-        """What other present members last said that they hold."""
+        """Lists of other present members that named releases of this key which its ledger did not have."""
         return [
             one
-            for key, one in self.seen.items()
-            if key != self.public and self.membership.present(key) is not None
+            for one in self.seen.ahead()
+            if one.key != self.public and self.membership.present(one.key) is not None
         ]
 
     def claims(self, key: bytes) -> None:

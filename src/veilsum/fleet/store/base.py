@@ -56,6 +56,10 @@ class BoardStore(ABC):
         """Objects in the folder `prefix` ("" is all): name -> version, which changes with the content."""
 
     @abstractmethod
+    def version(self, name: str) -> str | None:
+        """That of one object, which the store looks up now, as a `get` does; None if it is absent."""
+
+    @abstractmethod
     def get(self, name: str) -> bytes | None:
         """The content of an object; None if it is absent."""
 

@@ -93,6 +93,15 @@ class FolderStore(BoardStore):
                 if now - entry.stat().st_mtime > ABANDONED:
                     os.unlink(entry.path)
 
+    def version(self, name: str) -> str | None:
+        """That of one object; None if it is absent."""
+        with self._errors(f"reading {name}"):
+            try:
+                found = os.stat(self._path(name), follow_symlinks=False)
+            except (FileNotFoundError, NotADirectoryError):
+                return None
+            return _version(found, time.time())
+
     def get(self, name: str) -> bytes | None:
         """The content of an object; None if it is absent."""
         path = self._path(name)

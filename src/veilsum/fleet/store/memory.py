@@ -104,6 +104,11 @@ class MemoryStore(BoardStore):
         self.ignored = sum(not is_name(name) for name in found)
         return {name: _version(self._listing[name]) for name in shown}
 
+    def version(self, name: str) -> str | None:
+        """That of one object; None if it is absent."""
+        data = self.get(name)
+        return None if data is None else _version(data)
+
     def get(self, name: str) -> bytes | None:
         """The content of an object; None if it is absent."""
         self._begin(f"reading {checked(name)}")

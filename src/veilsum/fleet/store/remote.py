@@ -118,6 +118,14 @@ class BucketStore(BoardStore):
         self.ignored += not wanted
         return wanted
 
+    def version(self, name: str) -> str | None:
+        """That of one object; None if it is absent."""
+        with self._errors(f"reading {checked(name)}"):
+            try:
+                return _version(self._obstore.head(self._twice, name), time.time())
+            except FileNotFoundError:
+                return None
+
     def get(self, name: str) -> bytes | None:
         """The content of an object; None if it is absent."""
         with self._errors(f"reading {checked(name)}"):
