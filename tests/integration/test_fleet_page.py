@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.front.terminals import WIDTHS, on_terminal
 from tests.live.conftest import OpenPage, browser, complaints, open_page, screenshot
 from veilsum.fleet.post import Kind
 from veilsum.fleet.question import FleetQuestion, Worded
@@ -230,6 +231,31 @@ def test_status_waits_for_a_step_and_disturbs_none(fleet: Path) -> None:
     assert sorted(path.name for path in (fleet / "chur").iterdir()) == [
         "rows.csv", "site.db", "site.toml"
     ]  # fmt: skip
+
+
+def test_the_screen_on_real_terminals(fleet: Path) -> None:
+    """Nothing is cut and nothing is wider; Ctrl-C ends a page with one line."""
+    call(fleet / "chur", "fleet", "step")
+    for columns in WIDTHS:
+        for words in (("fleet", "status", "--read"), ("fleet", "check")):
+            shown = on_terminal(*words, columns=columns, folder=fleet / "chur")
+            assert (shown.code, shown.errors) == (0, "")
+            long = [line for line in shown.lines if len(line) > columns]
+            assert all(len(line.split()) <= 2 for line in long), long  # an address
+    shown = on_terminal(
+        "fleet", "status", "--page", "127.0.0.1:0", folder=fleet / "chur", interrupt="until Ctrl-C"
+    )
+    assert (shown.code, shown.text.strip()) == (0, "^C")
+    assert shown.ended < 5
+
+
+def test_a_page_for_others_is_refused(fleet: Path) -> None:
+    done = subprocess.run(
+        [*VEILSUM, "fleet", "status", "--page", "0.0.0.0:8090"], cwd=fleet / "chur",
+        capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert done.returncode != 0
+    assert "ssh -L 8090:127.0.0.1:8090" in done.stderr
 
 
 def test_check_says_ok_and_then_what_is_wrong(fleet: Path) -> None:

@@ -95,15 +95,14 @@ def _serve(address: str, fleet: str | None, *, everything: bool) -> None:
     from veilsum.live.security import parse_address
 
     first, *more = looked(fleet, int(time.time()), everything=everything)
-    with BoardServer(parse_address(address)) as server:
+    with BoardServer(parse_address(address)) as server, suppress(KeyboardInterrupt):
         server.update(first)
-        typer.echo(f"The page of {first.fleet} is at {server.url} until Ctrl-C", err=True)
         if more:
             typer.echo(
                 "note: this site is in several fleets; --fleet ADDRESS shows another", err=True
             )
-        with suppress(KeyboardInterrupt):
-            while True:
-                threading.Event().wait(EVERY)
-                with suppress(SiteBusyError):
-                    server.update(looked(fleet, int(time.time()), everything=everything)[0])
+        typer.echo(f"The page of {first.fleet} is at {server.url} until Ctrl-C", err=True)
+        while True:
+            threading.Event().wait(EVERY)
+            with suppress(SiteBusyError):
+                server.update(looked(fleet, int(time.time()), everything=everything)[0])

@@ -6,6 +6,7 @@ server.py    the server: a page, /events, /static, in a thread of its own
 site.py      the page of one site
 fleet.py     the data of the fleet page; fleet_history.py, fleet_layout.py: its parts
 fleet_server.py  the fleet page, served
+board_page.py  the page of a fleet that shares a board, served
 ask.py       the page of `veilsum ask`; ask_form.py, ask_guard.py: its form, and who may use it
 """
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.fleet.fleets import NOW, SmallFleet, mean
+from veilsum.fleet import status_of
 from veilsum.fleet.attention import few, length
 from veilsum.fleet.membership import Witnesses
 from veilsum.fleet.post import Header, Kind, Topic, sealed
@@ -237,6 +238,41 @@ def test_a_stopped_site_says_why(fleet: SmallFleet) -> None:
         status = look(site, site.seat(), fleet.now)
     assert status.stopped == "a copy goes on"
     assert kinds(status)[0] == ("this site", "stopped")
+
+
+def test_lists_that_were_not_read_make_nobody_silent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a large fleet a look reads some lists; that others have changed is known by their versions."""
+    fleet = streaming(tmp_path, sites=6, steps=1)
+    seen_by(fleet, "desk")
+    for _ in range(3):
+        fleet.now += HOUR
+        fleet.step("s0", "s1", "s2", "s3", "s4")
+    monkeypatch.setattr(status_of, "QUICK", 2)
+    status = seen_by(fleet, "desk")
+    assert sum(one.age is None for one in status.sites) == 3
+    assert ("s5", "silent") in kinds(status)
+    assert not [one for one in kinds(status) if one[1] == "silent" and one[0] != "s5"]
+    everything = seen_by(fleet, "desk", everything=True)
+    assert all(one.age is not None for one in everything.sites)
+
+
+def test_without_the_versions_sites_that_write_would_be_silent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The weakened variant of the test before."""
+    fleet = streaming(tmp_path, sites=6, steps=1)
+    seen_by(fleet, "desk")
+    for _ in range(3):
+        fleet.now += HOUR
+        fleet.step("s0", "s1", "s2", "s3", "s4")
+    monkeypatch.setattr(status_of, "QUICK", 4)
+    with fleet.open("desk") as site:
+        seat = site.seat()
+        seat.read(sample=4)
+        found = kinds(fleet_status(site, seat, fleet.now))
+    assert [name for name, kind in found if kind == "silent" and name != "s5"]
 
 
 def test_names_of_many_sites_are_one_line(tmp_path: Path) -> None:
