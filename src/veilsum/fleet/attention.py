@@ -19,7 +19,7 @@ HOUR, DAY = 3600, 86_400
 FORKED, LEFT_OUT, SILENT, BEHIND, CLOCK = "forked", "left-out", "silent", "behind", "clock"
 ABSENT, REFUSED, LATE, STOPPED, ODDS = "absent", "refused", "late", "stopped", "at-odds"
 WAITING, KEYS, BUDGET, UNREADABLE = "waiting", "open-keys", "budget", "unreadable"
-SOON = 14 * DAY
+SOON, WEEK = 14 * DAY, 7 * DAY
 WORK = {"site", "keeper", "witness"}
 
 
@@ -58,11 +58,12 @@ def _own(status: FleetStatus) -> Iterator[Trouble]:
         yield Trouble(
             "this site", f"{one.topic}, number {one.number}, waits for {one.waits_for}", "", WAITING
         )
-    for name in status.open_keys:
-        yield Trouble(
-            "this site", f"{name} is the key of a query that is still open",
-            "never copy it, and keep the folder out of backups", KEYS,
-        )  # fmt: skip
+    for key in status.open_keys:
+        if status.at > key.since + WEEK:
+            yield Trouble(
+                "this site", f"{key.name} is open since {length(status.at - key.since)}",
+                "veilsum fleet step; ask the asker whether the query still goes on", KEYS,
+            )  # fmt: skip
     for budget in status.budgets:
         if budget.until is not None and budget.until < status.at + SOON:
             when = length(max(0, budget.until - status.at))

@@ -281,6 +281,22 @@ class WaitingRelease:
 
 
 @dataclass(frozen=True)
+class OpenKey:
+    """The file of a keeper's key whose query is not over.
+
+    Parameters
+    ----------
+    name : str
+        Of the file.
+    since : int
+        When it was made, UTC seconds.
+    """
+
+    name: str
+    since: int
+
+
+@dataclass(frozen=True)
 class StoreView:
     """A store of the board.
 
@@ -353,8 +369,8 @@ class FleetStatus:
         Who holds headers before bodies leave.
     outbox : tuple of WaitingRelease
         Own releases that wait.
-    open_keys : tuple of str
-        Files of keys of this keeper whose query is open.
+    open_keys : tuple of OpenKey
+        Keys of this keeper whose query is open.
     troubles : tuple of Trouble
         What was found about stores, posts and this member; those of sites are in `attention`.
     stopped : str
@@ -374,7 +390,7 @@ class FleetStatus:
     stores: tuple[StoreView, ...] = ()
     witnesses: str = ""
     outbox: tuple[WaitingRelease, ...] = ()
-    open_keys: tuple[str, ...] = ()
+    open_keys: tuple[OpenKey, ...] = ()
     troubles: tuple[Trouble, ...] = ()
     stopped: str = ""
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 from math import isfinite
+from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -34,6 +36,7 @@ from veilsum.fleet.status import (
     FoundNumber,
     MemberRelease,
     MemberView,
+    OpenKey,
     OwnBudget,
     QuestionStatus,
     SlotFound,
@@ -120,7 +123,7 @@ def fleet_status(
         stores=_stores(seat, membership),
         witnesses=_witnesses(membership),
         outbox=tuple(_outbox(seat)),
-        open_keys=tuple(sorted(path.name for path in site.folder.glob("keeper-*.key"))),
+        open_keys=tuple(_open_keys(site.folder)),
         troubles=tuple(_troubles(site, seat, own, posted, now)),
         stopped=(site.file.get(STOPPED) or b"").decode(),
     )
@@ -377,6 +380,12 @@ def _witnesses(membership: Membership | None) -> str:
     return (
         "the store" if wit.store else f"{wit.needed} of {len(wit.members)}: {few(wit.members, 8)}"
     )
+
+
+def _open_keys(folder: Path) -> Iterator[OpenKey]:
+    for path in sorted(folder.glob("keeper-*.key")):
+        with suppress(FileNotFoundError):  # a step that ends now removes it
+            yield OpenKey(path.name, int(path.stat().st_mtime))
 
 
 def _outbox(seat: Seat) -> Iterator[WaitingRelease]:

@@ -187,6 +187,13 @@ def _budgets(status: FleetStatus) -> Iterator[str]:
 
 
 def _last(status: FleetStatus) -> Iterator[str]:
+    most = max(status.sites, key=lambda one: one.epsilon, default=None)
+    if most is not None and most.epsilon:
+        yield f"Most was spent by {most.name}: epsilon {small(most.epsilon)}, as it posted."
+    if status.open_keys:
+        count = len(status.open_keys)
+        key = f"{count} keys" if count > 1 else "The key"
+        yield f"{key} of this keeper for open queries: never copied, in no backup."
     where = few((store.address for store in status.stores), 3)
     yield f"Board {status.digest[:SHOWN]} at {where}; authority {status.authority[:SHOWN]}."
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
@@ -229,6 +230,41 @@ def test_a_question_that_waits_for_this_site(tmp_path: Path) -> None:
     status = seen_by(fleet, "s0")
     assert ("this site", "inbox") in kinds(status)
     assert status.questions[0].stage == "waits for s0, s1"
+
+
+def test_a_key_that_stays_open(fleet: SmallFleet) -> None:
+    """While a query goes on it is nothing to look at; after a week it is."""
+    fleet.ask(mean("secure-sum", deadline=fleet.now + HOUR))
+    fleet.step()
+    (key,) = seen_by(fleet, "s0").open_keys
+    assert (fleet.folder / "s0" / key.name).is_file()
+    for days, shown in ((1, False), (8, True)):
+        os.utime(fleet.folder / "s0" / key.name, (0, fleet.now - days * 86_400))
+        assert (("this site", "open-keys") in kinds(seen_by(fleet, "s0"))) is shown
+
+
+def test_the_stages_of_a_secure_sum(tmp_path: Path) -> None:
+    """Whom it waits for, until it is answered; then the same number on all boards."""
+    fleet = SmallFleet(tmp_path, 5)
+    fleet.ask(mean("secure-sum", deadline=NOW + HOUR))
+    stages = []
+    for _ in range(8):
+        (question,) = seen_by(fleet, "desk").questions
+        stages.append(question.stage)
+        if not question.stage:
+            break
+        fleet.step()
+    assert stages[0] == "waits for a yes or no of s0, s1, s2, s3, s4"
+    assert stages[-1] == ""
+    assert question.covers == "5 of 5 sites"
+    assert question.answer is not None
+    (value,), (low,), (high,) = question.answer.values, question.answer.low, question.answer.high
+    assert value is not None
+    assert low is not None
+    assert high is not None
+    assert low <= value <= high
+    fleet.step()
+    assert seen_by(fleet, "s3").questions[0].found == question.found
 
 
 def test_a_stopped_site_says_why(fleet: SmallFleet) -> None:
